@@ -1,0 +1,491 @@
+"""The privacy card: a guarantee written out for machines (JSON) and for people (terminal, Markdown, HTML).
+
+Every renderer reads the same `Content`, so that no format can say more than another.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+import math
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from tacit.errors import BadInputError, NoGuaranteeError
+from tacit.guarantee import Guarantee, Notion, Unit
+from tacit.version import __version__
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+CARD_VERSION = 1
+
+
+@dataclass(frozen=True)
+class ReleaseFacts:
+    """What a release shows anyway: counts of the output, never anything of the input that the output hides."""
+
+    rows: int
+    documents: int
+    units: int
+    longest_document: int
+    longest_row: int
+    columns: tuple[str, ...] = ()
+    kept_columns: tuple[str, ...] = ()
+    dropped_columns: tuple[str, ...] = ()
+    output: str = ""
+    command: str = ""
+    created: str = ""
+
+
+@dataclass(frozen=True)
+class Content:
+    title: str
+    sentence: str
+    rows: list[tuple[str, str]]
+    totals: list[tuple[str, str, str]]
+    not_covered: list[str]
+    assumptions: list[str]
+    provenance: list[str]
+    release: list[tuple[str, str]]
+    footer: str
+
+
+@dataclass(frozen=True)
+class Card:
+    guarantee: Guarantee
+    facts: ReleaseFacts | None = None
+    version: str = field(default=__version__)
+
+    # Machines -------------------------------------------------------------------------------------------------
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "card_version": CARD_VERSION,
+            "tacit_version": self.version,
+            "sentence": plain_sentence(self.guarantee),
+            "guarantee": self.guarantee.to_dict(),
+            "release": None if self.facts is None else _jsonable(asdict(self.facts)),
+            "totals": [
+                {"what": what, "exponent": _finite(exponent), "note": note}
+                for what, exponent, note in totals(self.guarantee, self.facts)
+            ],
+        }
+
+    def to_json(self) -> str:
+        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+    @classmethod
+    def from_json(cls, text: str) -> Card:
+        try:
+            data = json.loads(text)
+            if data["card_version"] != CARD_VERSION:
+                raise BadInputError(
+                    f"this card has version {data['card_version']}; this Tacit reads version {CARD_VERSION}"
+                )
+            release = data.get("release")
+            facts = None
+            if release is not None:
+                for name in ("columns", "kept_columns", "dropped_columns"):
+                    release[name] = tuple(release[name])
+                facts = ReleaseFacts(**release)
+            return cls(Guarantee.from_dict(data["guarantee"]), facts, version=data["tacit_version"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise BadInputError(f"this is not a privacy card: {type(error).__name__} at {error}") from error
+
+    # People ---------------------------------------------------------------------------------------------------
+
+    def content(self) -> Content:
+        g = self.guarantee
+        return Content(
+            title="Privacy card" if g.is_private else "Privacy card: NO GUARANTEE",
+            sentence=plain_sentence(g),
+            rows=list(_rows(g)),
+            totals=[
+                (what, f"{_exponent_text(exponent)}{f' ({note})' if note else ''}", strength(exponent))
+                for what, exponent, note in totals(g, self.facts)
+            ],
+            not_covered=list(g.not_covered),
+            assumptions=list(g.assumptions),
+            provenance=[_provenance_text(p) for p in g.provenance],
+            release=list(_release_rows(self.facts)),
+            footer=f"Tacit {self.version}. Conversions: {'; '.join(g.history)}."
+            if g.history
+            else f"Tacit {self.version}.",
+        )
+
+    def to_text(self) -> str:
+        c = self.content()
+        lines = [c.title, "=" * len(c.title), c.sentence, ""]
+        width = max(len(label) for label, _ in c.rows)
+        lines += [f"{label:<{width}}  {value}" for label, value in c.rows]
+        if c.totals:
+            lines += ["", "What it adds up to (odds change by at most)"]
+            wide = max(len(what) for what, _, _ in c.totals)
+            lines += [f"  {what:<{wide}}  {value}: {verdict}" for what, value, verdict in c.totals]
+        for title, items in _lists(c):
+            lines += ["", title, *(f"  - {item}" for item in items)]
+        return "\n".join(lines)
+
+    def to_markdown(self) -> str:
+        c = self.content()
+        lines = [f"# {c.title}", "", f"> {c.sentence}", "", "| | |", "|---|---|"]
+        lines += [f"| {label} | {_cell(value)} |" for label, value in c.rows]
+        if c.totals:
+            lines += [
+                "",
+                "## What it adds up to",
+                "",
+                "| for | odds change by at most | protection |",
+                "|---|---|---|",
+            ]
+            lines += [f"| {what} | {_cell(value)} | {verdict} |" for what, value, verdict in c.totals]
+        for title, items in _lists(c):
+            lines += ["", f"## {title}", "", *(f"- {item}" for item in items)]
+        if c.release:
+            lines += ["", "## Release", "", "| | |", "|---|---|"]
+            lines += [f"| {label} | {_cell(value)} |" for label, value in c.release]
+        lines += ["", f"*{c.footer}*", ""]
+        return "\n".join(lines)
+
+    def to_html(self) -> str:
+        c = self.content()
+        e = html.escape
+        body = [f"<h1>{e(c.title)}</h1>", f'<p class="sentence">{e(c.sentence)}</p>', _html_table(c.rows)]
+        if c.totals:
+            head = "<tr><th>for</th><th>odds change by at most</th><th>protection</th></tr>"
+            cells = "".join(
+                f"<tr><td>{e(what)}</td><td>{e(value)}</td>"
+                f'<td class="{verdict.partition(":")[0]}">{e(verdict)}</td></tr>'
+                for what, value, verdict in c.totals
+            )
+            body.append(f"<h2>What it adds up to</h2><table>{head}{cells}</table>")
+        for title, items in _lists(c):
+            listed = "".join(f"<li>{e(item)}</li>" for item in items)
+            body.append(f"<h2>{e(title)}</h2><ul>{listed}</ul>")
+        if c.release:
+            body.append(f"<h2>Release</h2>{_html_table(c.release)}")
+        body.append(f"<footer>{e(c.footer)}</footer>")
+        kind = "private" if self.guarantee.is_private else "void"
+        return (
+            '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+            '<meta name="viewport" content="width=device-width, initial-scale=1">'
+            f'<title>{e(c.title)}</title><style>{_STYLE}</style></head><body class="{kind}"><main>'
+            + "".join(body)
+            + "</main></body></html>\n"
+        )
+
+    def print_to(self, console: Console) -> None:
+        from rich.panel import Panel
+        from rich.text import Text
+
+        border = "green" if self.guarantee.is_private else "red"
+        text = self.to_text().split("\n")
+        console.print(Panel(Text("\n".join(text[2:])), title=text[0], border_style=border, title_align="left"))
+
+
+# The words --------------------------------------------------------------------------------------------------------
+
+
+def plain_sentence(g: Guarantee) -> str:
+    """One sentence a data steward can repeat to a lawyer."""
+    thing = "word" if g.unit is Unit.TOKEN else g.unit.value
+    if g.notion is Notion.NONE:
+        return f"This release carries no privacy guarantee: {g.void}."
+    if g.notion in (Notion.PURE, Notion.APPROXIMATE):
+        tail = f", except with probability {g.delta:g}" if g.delta else ""
+        return (
+            f"Whatever one {thing} was, seeing the output multiplies the odds between any two possibilities "
+            f"({g.adjacency.value}) by at most {odds(g.exponent())}{tail}."
+        )
+    assert g.metric is not None
+    examples = [
+        f"{odds(g.exponent(distance))} at {name} distance {distance:.3g}"
+        for name, distance in (("the typical", g.metric.typical), ("the largest", g.metric.diameter))
+        if distance is not None
+    ]
+    constant = f" + {g.offset:.3g}" if g.offset else ""
+    bound = f"e^({g.epsilon:g} x distance{constant})"
+    shown = f": {', '.join(examples)}" if examples else ""
+    if g.notion is Notion.UTILITY_OPTIMIZED_METRIC:
+        share = f" (the rarest {g.sensitive_share:.0%} of the vocabulary)" if g.sensitive_share is not None else ""
+        return (
+            f"A sensitive word{share} is hidden among the others: an output from the sensitive part multiplies the "
+            f"odds between any two words by at most {bound}{shown}. A common word may stay as it is, and whoever sees "
+            "one in the output knows that it stood there."
+        )
+    return f"Seeing the output multiplies the odds between any two {thing}s by at most {bound}{shown}."
+
+
+def odds(exponent: float) -> str:
+    """e^exponent in words that stay readable when the number does not."""
+    if math.isinf(exponent):
+        return "any factor"
+    if exponent < 0.01:
+        return f"{math.exp(exponent):.4f}"
+    if exponent < 7:
+        return f"{math.exp(exponent):.3g}"
+    if exponent < 20:
+        return f"{math.exp(exponent):,.0f}"
+    return f"10^{exponent / math.log(10):.0f}"
+
+
+def strength(exponent: float) -> str:
+    """A verdict with stated thresholds: ln 3 is what a fair-coin randomized response gives."""
+    if exponent <= math.log(3) + 1e-9:
+        return "strong"
+    if exponent <= 4:
+        return "moderate"
+    if exponent <= 10:
+        return "weak"
+    return "nominal: the formal bound alone no longer protects"
+
+
+def totals(g: Guarantee, facts: ReleaseFacts | None) -> Iterator[tuple[str, float, str]]:
+    """The exponent for one unit and for whole texts: what a per-token epsilon hides."""
+    if not g.is_private:
+        return
+    note = "protected outputs only" if g.notion is Notion.UTILITY_OPTIMIZED_METRIC else ""
+    if g.metric is None:
+        yield f"one {g.unit.value}", g.exponent(), note
+    else:
+        if g.metric.typical is not None:
+            yield f"one {g.unit.value}, typical distance", g.exponent(g.metric.typical), note
+        if g.metric.diameter is not None:
+            yield f"one {g.unit.value}, largest distance", g.exponent(), note
+    if g.unit is not Unit.TOKEN:
+        return
+    lengths: dict[int, str] = {20: "a text of 20 tokens", 200: "a text of 200 tokens"}
+    if facts is not None and facts.longest_row > 0:
+        lengths = {facts.longest_row: f"the longest row here, {facts.longest_row:,} tokens"}
+    for length, what in lengths.items():
+        try:
+            whole = g.for_document(length)
+        except NoGuaranteeError:
+            continue
+        if whole.metric is None:
+            yield what, whole.exponent(), note
+        else:
+            if whole.metric.typical is not None:
+                yield f"{what}, typical distances", whole.exponent(whole.metric.typical), note
+            if whole.metric.diameter is not None:
+                yield f"{what}, largest distances", whole.exponent(), note
+
+
+def _rows(g: Guarantee) -> Iterator[tuple[str, str]]:
+    yield "mechanism", g.mechanism
+    yield "notion", g.notion.label
+    if g.is_private:
+        yield "epsilon", f"{g.epsilon:.6g} per {g.unit.value}" + (" and unit of distance" if g.metric else "")
+        if g.delta:
+            yield "delta", f"{g.delta:g}"
+        if g.offset:
+            yield "epsilon_0", f"{g.offset:.6g} (added whatever the distance)"
+        if g.slack:
+            yield "arithmetic", f"adds at most {g.slack:.1e} per {g.unit.value}"
+    if g.metric is not None:
+        typical = f", typical {g.metric.typical:.4g}" if g.metric.typical is not None else ""
+        largest = f", largest {g.metric.diameter:.4g}" if g.metric.diameter is not None else ""
+        yield "distance", f"{g.metric.name}{typical}{largest}"
+    if g.sensitive_share is not None:
+        yield "sensitive share", f"{g.sensitive_share:.1%} of the vocabulary"
+    yield "model", f"{g.model.value}"
+    yield "unit", g.unit.value
+    yield "indistinguishable", g.adjacency.value
+    for name, value in g.parameters.items():
+        yield name.replace("_", " "), str(value)
+
+
+def _release_rows(facts: ReleaseFacts | None) -> Iterator[tuple[str, str]]:
+    if facts is None:
+        return
+    yield "output", facts.output
+    yield "rows", f"{facts.rows:,}"
+    yield "texts", f"{facts.documents:,}"
+    yield "units released", f"{facts.units:,} (longest text {facts.longest_document:,})"
+    for label, columns in (
+        ("columns rewritten", facts.columns),
+        ("columns copied", facts.kept_columns),
+        ("columns dropped", facts.dropped_columns),
+    ):
+        if columns:
+            yield label, ", ".join(columns)
+    yield "command", facts.command
+    yield "created", facts.created
+
+
+def _lists(c: Content) -> Iterator[tuple[str, list[str]]]:
+    for title, items in (
+        ("Not covered", c.not_covered),
+        ("Assumed", c.assumptions),
+        ("Learned from", c.provenance),
+    ):
+        if items:
+            yield title, items
+
+
+def _provenance_text(p: Any) -> str:
+    origin = "public" if p.public else f"private, paid by {p.paid_by}"
+    return f"{p.name}: {p.source} ({origin})"
+
+
+def _exponent_text(exponent: float) -> str:
+    return "any factor" if math.isinf(exponent) else f"e^{_shown(exponent)} = {odds(exponent)}"
+
+
+def _shown(exponent: float) -> str:
+    return f"{exponent:,.0f}" if exponent >= 1000 else f"{exponent:.4g}"
+
+
+def _cell(value: str) -> str:
+    return value.replace("|", "\\|").replace("\n", " ")
+
+
+def _html_table(rows: list[tuple[str, str]]) -> str:
+    cells = "".join(f"<tr><th>{html.escape(a)}</th><td>{html.escape(b)}</td></tr>" for a, b in rows)
+    return f"<table>{cells}</table>"
+
+
+def _jsonable(data: dict[str, Any]) -> dict[str, Any]:
+    return {key: list(value) if isinstance(value, tuple) else value for key, value in data.items()}
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+_STYLE = (
+    ":root{color-scheme:light dark;--ok:#1a7f37;--bad:#b42318;--line:#8884}"
+    "body{font:16px/1.5 system-ui,sans-serif;margin:0}main{max-width:52rem;margin:2rem auto;padding:0 1rem}"
+    "h1{font-size:1.4rem;border-left:.4rem solid var(--ok);padding-left:.6rem}"
+    ".void h1{border-color:var(--bad);color:var(--bad)}h2{font-size:1.05rem;margin-top:1.6rem}"
+    ".sentence{font-size:1.1rem}table{border-collapse:collapse;width:100%}"
+    "th,td{text-align:left;vertical-align:top;padding:.3rem .6rem;border-bottom:1px solid var(--line)}"
+    "th{font-weight:600;white-space:nowrap}.strong,.moderate{color:var(--ok)}.nominal,.weak{color:var(--bad)}"
+    "footer{margin-top:2rem;opacity:.7;font-size:.9rem}"
+)
+
+
+# The schema of the JSON form ----------------------------------------------------------------------------------------
+
+
+def json_schema() -> dict[str, Any]:
+    """JSON schema (draft 2020-12) of `Card.to_json`."""
+    from tacit.guarantee import Adjacency, Model
+
+    number_or_null = {"type": ["number", "null"], "minimum": 0}
+    strings = {"type": "array", "items": {"type": "string"}}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "Tacit privacy card",
+        "type": "object",
+        "required": ["card_version", "tacit_version", "sentence", "guarantee", "release", "totals"],
+        "additionalProperties": False,
+        "properties": {
+            "card_version": {"const": CARD_VERSION},
+            "tacit_version": {"type": "string"},
+            "sentence": {"type": "string", "minLength": 20},
+            "totals": {
+                "type": "array",
+                "items": {
+                    "type": "object",
+                    "required": ["what", "exponent", "note"],
+                    "properties": {
+                        "what": {"type": "string"},
+                        "exponent": number_or_null,
+                        "note": {"type": "string"},
+                    },
+                },
+            },
+            "guarantee": {
+                "type": "object",
+                "required": [
+                    "notion",
+                    "epsilon",
+                    "delta",
+                    "offset",
+                    "slack",
+                    "model",
+                    "unit",
+                    "adjacency",
+                    "metric",
+                    "sensitive_share",
+                    "mechanism",
+                    "parameters",
+                    "not_covered",
+                    "assumptions",
+                    "provenance",
+                    "history",
+                    "void",
+                ],
+                "additionalProperties": False,
+                "properties": {
+                    "notion": {"enum": [n.value for n in Notion]},
+                    "epsilon": number_or_null,
+                    "delta": {"type": "number", "minimum": 0, "maximum": 1},
+                    "offset": {"type": "number", "minimum": 0},
+                    "slack": {"type": "number", "minimum": 0},
+                    "model": {"enum": [m.value for m in Model]},
+                    "unit": {"enum": [u.value for u in Unit]},
+                    "adjacency": {"enum": [a.value for a in Adjacency]},
+                    "metric": {
+                        "type": ["object", "null"],
+                        "required": ["name", "diameter", "typical"],
+                        "properties": {
+                            "name": {"type": "string"},
+                            "diameter": number_or_null,
+                            "typical": number_or_null,
+                        },
+                    },
+                    "sensitive_share": {"type": ["number", "null"], "minimum": 0, "maximum": 1},
+                    "mechanism": {"type": "string"},
+                    "parameters": {"type": "object"},
+                    "not_covered": strings,
+                    "assumptions": strings,
+                    "provenance": {
+                        "type": "array",
+                        "items": {
+                            "type": "object",
+                            "required": ["name", "source", "public", "paid_by"],
+                            "properties": {
+                                "name": {"type": "string"},
+                                "source": {"type": "string"},
+                                "public": {"type": "boolean"},
+                                "paid_by": {"type": ["string", "null"]},
+                            },
+                        },
+                    },
+                    "history": strings,
+                    "void": {"type": ["string", "null"]},
+                },
+                "if": {"properties": {"notion": {"const": "none"}}},
+                "then": {"properties": {"void": {"type": "string"}, "epsilon": {"type": "null"}}},
+                "else": {"properties": {"void": {"type": "null"}, "epsilon": {"type": "number"}}},
+            },
+            "release": {
+                "type": ["object", "null"],
+                "required": [
+                    "rows",
+                    "documents",
+                    "units",
+                    "longest_document",
+                    "longest_row",
+                    "columns",
+                    "kept_columns",
+                    "dropped_columns",
+                    "output",
+                    "command",
+                    "created",
+                ],
+                "properties": {
+                    "rows": {"type": "integer", "minimum": 0},
+                    "documents": {"type": "integer", "minimum": 0},
+                    "units": {"type": "integer", "minimum": 0},
+                    "columns": strings,
+                    "kept_columns": strings,
+                    "dropped_columns": strings,
+                },
+            },
+        },
+    }

@@ -1,0 +1,38 @@
+"""Errors a user can act on: one sentence that says what is wrong, and what to do next."""
+
+from __future__ import annotations
+
+import importlib
+from types import ModuleType
+
+
+class TacitError(Exception):
+    """Something the user can fix. The command prints it as one sentence and exits with `exit_code`."""
+
+    exit_code = 2
+
+
+class BadInputError(TacitError):
+    """A file, column, row or text that cannot be used as it is."""
+
+
+class BadParameterError(TacitError, ValueError):
+    """A parameter outside the values for which a mechanism is defined or proven."""
+
+
+class NoGuaranteeError(TacitError):
+    """A conversion, composition or comparison for which no proof exists."""
+
+
+class MissingExtraError(TacitError, ImportError):
+    """An optional library is not installed."""
+
+
+def require(module: str, *, extra: str, purpose: str) -> ModuleType:
+    """Import an optional library, or say in one sentence how to get it."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise MissingExtraError(
+            f"{purpose} needs the library '{module.partition('.')[0]}': pip install 'tacit[{extra}]'"
+        ) from error

@@ -1,0 +1,475 @@
+"""The language all rooms speak: what was promised, to whom, and what was not.
+
+A `Guarantee` is made by the code that adds the noise, from the same numbers. It bounds the privacy loss
+
+    ln( Pr[M(x) = y] / Pr[M(x') = y] )  <=  exponent(x, x')        for all outputs y and all adjacent x, x'
+
+where the exponent is
+
+    pure          epsilon + slack
+    approximate   epsilon + slack, up to probability delta
+    metric        epsilon * d(x, x') + offset + slack
+    utility-optimized metric
+                  the metric bound, for *protected* outputs only; every other output reveals its input exactly
+
+`slack` is what finite arithmetic can add at most; it is proven by the sampler, not guessed.
+
+Guarantees compose and convert only where a proof exists, and refuse otherwise. Two guarantees of different notions,
+units, adjacencies or metrics are never comparable, whatever their epsilons say.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from enum import Enum
+from typing import Any
+
+from tacit.errors import BadParameterError, NoGuaranteeError
+
+
+class Notion(Enum):
+    PURE = "pure"
+    APPROXIMATE = "approximate"
+    METRIC = "metric"
+    UTILITY_OPTIMIZED_METRIC = "utility-optimized metric"
+    NONE = "none"
+
+    @property
+    def label(self) -> str:
+        return "no differential privacy" if self is Notion.NONE else f"{self.value} differential privacy"
+
+
+class Model(Enum):
+    """Who adds the noise: the owner of each text before it leaves (local) or a trusted curator (central)."""
+
+    LOCAL = "local"
+    CENTRAL = "central"
+
+
+class Unit(Enum):
+    """What one secret is."""
+
+    TOKEN = "token"
+    SENTENCE = "sentence"
+    DOCUMENT = "document"
+    RECORD = "record"
+    USER = "user"
+    NODE = "node"
+
+
+class Adjacency(Enum):
+    """Which two inputs an observer is kept from telling apart."""
+
+    ANY_TWO = "any two inputs"
+    SAME_SET = "any two words of the same public output set"
+    EQUAL_LENGTH = "any two texts with the same number of tokens"
+    EQUAL_LENGTH_SAME_SETS = "any two texts whose words lie in the same public output sets, position by position"
+    ADD_REMOVE = "data sets that differ by adding or removing one unit"
+    REPLACE_ONE = "data sets that differ by replacing one unit"
+
+
+_TEXT_ADJACENCY = {
+    Adjacency.ANY_TWO: Adjacency.EQUAL_LENGTH,
+    Adjacency.SAME_SET: Adjacency.EQUAL_LENGTH_SAME_SETS,
+}
+
+
+@dataclass(frozen=True)
+class Metric:
+    """The distance a metric guarantee is stated in, with the numbers that make its epsilon readable.
+
+    `diameter` is a proven upper bound on the distance of any two inputs, `typical` the median distance of two
+    random words of the public vocabulary.
+    """
+
+    name: str
+    diameter: float | None = None
+    typical: float | None = None
+
+    def times(self, count: int) -> Metric:
+        if count == 1:
+            return self
+        return Metric(
+            name=f"sum over {count:,} positions of the {self.name}",
+            diameter=None if self.diameter is None else self.diameter * count,
+            typical=None if self.typical is None else self.typical * count,
+        )
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """Something a mechanism learned or was given. Private origin is only allowed when a private step paid for it."""
+
+    name: str
+    source: str
+    public: bool = True
+    paid_by: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Guarantee:
+    notion: Notion
+    epsilon: float
+    delta: float = 0.0
+    offset: float = 0.0
+    slack: float = 0.0
+    model: Model = Model.LOCAL
+    unit: Unit
+    adjacency: Adjacency
+    metric: Metric | None = None
+    sensitive_share: float | None = None
+    mechanism: str
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    not_covered: tuple[str, ...] = ()
+    assumptions: tuple[str, ...] = ()
+    provenance: tuple[Provenance, ...] = ()
+    history: tuple[str, ...] = ()
+    void: str | None = None
+
+    def __post_init__(self) -> None:
+        _check_numbers(self)
+        needs_metric = self.notion in (Notion.METRIC, Notion.UTILITY_OPTIMIZED_METRIC)
+        if needs_metric and self.metric is None:
+            raise BadParameterError("a metric guarantee must name its metric")
+        if self.notion is Notion.NONE and not self.void:
+            raise BadParameterError("a missing guarantee must say why there is none")
+        for item in self.provenance:
+            if not item.public and not item.paid_by:
+                raise NoGuaranteeError(
+                    f"'{item.name}' was learned from private data ({item.source}) and no private step paid for it: "
+                    "learn it from public data, or spend budget on it"
+                )
+
+    # What the numbers mean ------------------------------------------------------------------------------------
+
+    def exponent(self, distance: float | None = None) -> float:
+        """The largest privacy loss between two inputs (at this distance, for a metric notion)."""
+        if self.notion is Notion.NONE:
+            return math.inf
+        if self.metric is None:
+            return self.epsilon + self.slack
+        if distance is None:
+            distance = self.metric.diameter
+        if distance is None:
+            return math.inf
+        return self.epsilon * distance + self.offset + self.slack
+
+    @property
+    def is_private(self) -> bool:
+        return self.notion is not Notion.NONE
+
+    # Composition ----------------------------------------------------------------------------------------------
+
+    def then(self, *others: Guarantee) -> Guarantee:
+        """Sequential composition: several releases about the same unit add up."""
+        everything = (self, *others)
+        if broken := _first_void(everything):
+            return self.voided(broken)
+        for other in others:
+            self._must_match(other, "compose")
+        return replace(
+            self,
+            notion=_sum_notion(everything),
+            epsilon=math.fsum(g.epsilon for g in everything),
+            delta=_probability(math.fsum(g.delta for g in everything)),
+            offset=math.fsum(g.offset for g in everything),
+            slack=math.fsum(g.slack for g in everything),
+            mechanism=_joined(everything),
+            not_covered=_union(g.not_covered for g in everything),
+            assumptions=_union(g.assumptions for g in everything),
+            provenance=_union(g.provenance for g in everything),
+            history=(*self.history, f"sequential composition of {len(everything)} releases"),
+        )
+
+    def beside(self, *others: Guarantee) -> Guarantee:
+        """Parallel composition: each unit is in exactly one of the releases, so the weakest one counts."""
+        everything = (self, *others)
+        if broken := _first_void(everything):
+            return self.voided(broken)
+        for other in others:
+            self._must_match(other, "compose")
+        return replace(
+            self,
+            notion=_sum_notion(everything),
+            epsilon=max(g.epsilon for g in everything),
+            delta=max(g.delta for g in everything),
+            offset=max(g.offset for g in everything),
+            slack=max(g.slack for g in everything),
+            mechanism=_joined(everything),
+            not_covered=_union(g.not_covered for g in everything),
+            assumptions=_union([*(g.assumptions for g in everything), ("each unit is in exactly one of the parts",)]),
+            provenance=_union(g.provenance for g in everything),
+            history=(*self.history, f"parallel composition of {len(everything)} releases"),
+        )
+
+    def for_document(self, tokens: int) -> Guarantee:
+        """From one token to a whole text of `tokens` tokens: the exponents of the positions add up.
+
+        Proven because the tokens are rewritten independently. Texts of different length are not adjacent: the number
+        of tokens stays visible.
+        """
+        tokens = _count(tokens, "tokens")
+        if self.unit is not Unit.TOKEN:
+            raise NoGuaranteeError(f"only a guarantee per token adds up over a text; this one is per {self.unit.value}")
+        if self.adjacency not in _TEXT_ADJACENCY:
+            raise NoGuaranteeError(f"no proven conversion to documents from adjacency '{self.adjacency.value}'")
+        return replace(
+            self._repeated(tokens),
+            unit=Unit.DOCUMENT,
+            adjacency=_TEXT_ADJACENCY[self.adjacency],
+            history=(*self.history, f"summed over a text of {tokens:,} tokens"),
+        )
+
+    def for_user(self, documents: int) -> Guarantee:
+        """From one document, record or sentence to a person who has `documents` of them in the data."""
+        documents = _count(documents, "documents")
+        if self.unit not in (Unit.DOCUMENT, Unit.RECORD, Unit.SENTENCE):
+            raise NoGuaranteeError(
+                f"no proven conversion from '{self.unit.value}' to users: convert to documents first (for_document)"
+            )
+        grouped = self._group(documents)
+        return replace(
+            grouped,
+            unit=Unit.USER,
+            history=(*self.history, f"{documents:,} {self.unit.value}s of one user"),
+        )
+
+    def for_group(self, size: int) -> Guarantee:
+        """Group privacy: any `size` units change together."""
+        size = _count(size, "size")
+        return replace(self._group(size), history=(*self.history, f"group of {size:,} {self.unit.value}s"))
+
+    # Conversion -----------------------------------------------------------------------------------------------
+
+    def over_diameter(self) -> Guarantee:
+        """From metric to plain differential privacy: no two inputs are farther apart than the diameter."""
+        if self.notion is Notion.NONE:
+            return self
+        if self.notion is Notion.UTILITY_OPTIMIZED_METRIC:
+            raise NoGuaranteeError(
+                "a utility-optimized guarantee has no plain counterpart: an unprotected output reveals its input "
+                "exactly. Use 'santext' (every word sensitive) if you need one"
+            )
+        if self.notion is not Notion.METRIC:
+            raise NoGuaranteeError(f"{self.notion.label} has no metric to convert over")
+        if self.metric is None or self.metric.diameter is None:
+            raise NoGuaranteeError("the metric has no proven largest distance, so no plain epsilon follows from it")
+        return replace(
+            self,
+            notion=Notion.APPROXIMATE if self.delta else Notion.PURE,
+            epsilon=self.epsilon * self.metric.diameter + self.offset,
+            offset=0.0,
+            metric=None,
+            history=(
+                *self.history,
+                f"over the largest distance {self.metric.diameter:.6g} of the {self.metric.name}",
+            ),
+        )
+
+    def voided(self, reason: str) -> Guarantee:
+        """The same release without any promise, and why."""
+        return replace(
+            self,
+            notion=Notion.NONE,
+            epsilon=math.inf,
+            delta=0.0,
+            offset=0.0,
+            slack=0.0,
+            metric=self.metric,
+            void=reason,
+        )
+
+    def also_not_covered(self, *items: str) -> Guarantee:
+        return replace(self, not_covered=_union([self.not_covered, items]))
+
+    def also_assuming(self, *items: str) -> Guarantee:
+        return replace(self, assumptions=_union([self.assumptions, items]))
+
+    # Comparison -----------------------------------------------------------------------------------------------
+
+    def __lt__(self, other: object) -> bool:
+        """Strictly stronger: at most the same loss in every parameter, and less in one."""
+        return self <= other and self._loss() != self._comparable(other)._loss()
+
+    def __le__(self, other: object) -> bool:
+        peer = self._comparable(other)
+        return all(mine <= theirs for mine, theirs in zip(self._loss(), peer._loss(), strict=True))
+
+    def __gt__(self, other: object) -> bool:
+        return self._comparable(other) < self
+
+    def __ge__(self, other: object) -> bool:
+        return self._comparable(other) <= self
+
+    def _loss(self) -> tuple[float, float, float]:
+        return (self.epsilon, self.delta, self.offset + self.slack)
+
+    def _comparable(self, other: object) -> Guarantee:
+        if not isinstance(other, Guarantee):
+            raise TypeError("a guarantee compares only with a guarantee")
+        self._must_match(other, "compare", same_notion=True)
+        return other
+
+    # Parts shared by the operations ---------------------------------------------------------------------------
+
+    def _must_match(self, other: Guarantee, verb: str, *, same_notion: bool = False) -> None:
+        plain = (Notion.PURE, Notion.APPROXIMATE)
+        both_plain = self.notion in plain and other.notion in plain and not same_notion
+        if self.notion is not other.notion and not both_plain:
+            raise NoGuaranteeError(
+                f"cannot {verb} {self.notion.label} with {other.notion.label}: their epsilons measure different "
+                "things. Convert with over_diameter() first where that is proven"
+            )
+        for name in ("model", "unit", "adjacency", "metric", "sensitive_share"):
+            mine, theirs = getattr(self, name), getattr(other, name)
+            if mine != theirs:
+                raise NoGuaranteeError(
+                    f"cannot {verb} guarantees with different {name.replace('_', ' ')}: "
+                    f"{_shown(mine)} and {_shown(theirs)}"
+                )
+
+    def _repeated(self, count: int) -> Guarantee:
+        """`count` independent local releases, one for each unit that may change."""
+        if self.notion is Notion.NONE:
+            return self
+        metric = None if self.metric is None else self.metric.times(count)
+        return replace(
+            self,
+            epsilon=self.epsilon if metric else self.epsilon * count,
+            delta=_probability(self.delta * count),
+            offset=self.offset * count,
+            slack=self.slack * count,
+            metric=metric,
+        )
+
+    def _group(self, size: int) -> Guarantee:
+        if self.model is Model.LOCAL or self.notion is Notion.NONE:
+            return self._repeated(size)
+        if self.metric is not None:
+            raise NoGuaranteeError("no proven group privacy for a metric guarantee in the central model")
+        return replace(
+            self,
+            epsilon=self.epsilon * size,
+            delta=group_delta(self.epsilon, self.delta, size),
+            slack=self.slack * size,
+        )
+
+    def __str__(self) -> str:
+        from tacit.card import Card
+
+        return Card(self).to_text()
+
+    # Serialization --------------------------------------------------------------------------------------------
+
+    def to_dict(self) -> dict[str, Any]:
+        result: dict[str, Any] = {}
+        for item in fields(self):
+            result[item.name] = _plain(getattr(self, item.name))
+        return result
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Guarantee:
+        values = dict(data)
+        values["notion"] = Notion(values["notion"])
+        values["model"] = Model(values["model"])
+        values["unit"] = Unit(values["unit"])
+        values["adjacency"] = Adjacency(values["adjacency"])
+        values["epsilon"] = math.inf if values["epsilon"] is None else values["epsilon"]
+        if values.get("metric"):
+            values["metric"] = Metric(**values["metric"])
+        values["provenance"] = tuple(Provenance(**item) for item in values.get("provenance", ()))
+        for name in ("not_covered", "assumptions", "history"):
+            values[name] = tuple(values.get(name, ()))
+        return cls(**values)
+
+
+def group_delta(epsilon: float, delta: float, size: int) -> float:
+    """delta of a group: delta * (1 + e^eps + ... + e^{(size-1) eps}) (Vadhan 2017, lemma 2.2)."""
+    if delta == 0.0:
+        return 0.0
+    terms = [i * epsilon for i in range(size)]
+    top = terms[-1]
+    if top > 700:
+        return 1.0
+    return _probability(delta * math.fsum(math.exp(t) for t in terms))
+
+
+def check_epsilon(epsilon: Any, *, largest: float = 1e6) -> float:
+    """The epsilon of a mechanism: a finite positive number that still means something."""
+    try:
+        value = float(epsilon)
+    except (TypeError, ValueError):
+        raise BadParameterError(f"epsilon must be a number, not {epsilon!r}") from None
+    if math.isnan(value):
+        raise BadParameterError("epsilon is not a number (NaN): give a positive number such as 2")
+    if value <= 0:
+        raise BadParameterError(f"epsilon must be positive, not {value:g}: smaller is more private, for example 0.5")
+    if value > largest:
+        raise BadParameterError(f"epsilon {value:g} protects nothing: give at most {largest:g}")
+    return value
+
+
+def _check_numbers(g: Guarantee) -> None:
+    for name in ("epsilon", "delta", "offset", "slack"):
+        value = getattr(g, name)
+        if math.isnan(value) or value < 0:
+            raise BadParameterError(f"{name} must be a number of at least 0, not {value}")
+    if g.delta > 1:
+        raise BadParameterError(f"delta is a probability, not {g.delta}")
+    if g.notion is not Notion.NONE and math.isinf(g.epsilon):
+        raise BadParameterError("an infinite epsilon is no guarantee")
+    if g.notion is Notion.PURE and g.delta:
+        raise BadParameterError("pure differential privacy has delta 0")
+    if g.offset and g.notion in (Notion.PURE, Notion.APPROXIMATE):
+        raise BadParameterError("only a metric guarantee has an offset; add it to epsilon")
+
+
+def _first_void(everything: tuple[Guarantee, ...]) -> str | None:
+    return next((g.void for g in everything if g.notion is Notion.NONE), None)
+
+
+def _sum_notion(everything: tuple[Guarantee, ...]) -> Notion:
+    notions = {g.notion for g in everything}
+    if Notion.APPROXIMATE in notions:
+        return Notion.APPROXIMATE
+    return everything[0].notion
+
+
+def _joined(everything: tuple[Guarantee, ...]) -> str:
+    return " + ".join(dict.fromkeys(g.mechanism for g in everything))
+
+
+def _union(groups: Any) -> tuple[Any, ...]:
+    return tuple(dict.fromkeys(item for group in groups for item in group))
+
+
+def _probability(value: float) -> float:
+    return min(1.0, value)
+
+
+def _count(value: int, name: str) -> int:
+    if int(value) != value or value < 1:
+        raise BadParameterError(f"{name} must be a whole number of at least 1, not {value}")
+    return int(value)
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, Enum):
+        return str(value.value)
+    return value.name if isinstance(value, Metric) else str(value)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, Metric | Provenance):
+        return {item.name: _plain(getattr(value, item.name)) for item in fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, tuple | list):
+        return [_plain(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

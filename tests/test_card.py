@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+import json
+import math
+
+import jsonschema
+import pytest
+
+from tacit.card import Card, ReleaseFacts, json_schema, odds, plain_sentence, strength, totals
+from tacit.catalog import build, mechanism_names
+from tacit.errors import BadInputError
+from tests.conftest import small_table
+from tests.test_guarantee import approximate, metric, optimized, pure
+
+FACTS = ReleaseFacts(
+    rows=3, documents=6, units=60, longest_document=12, longest_row=20, columns=("text", "title"),
+    kept_columns=("label|x",), dropped_columns=("name",), output="private.csv",
+    command="tacit rewrite --epsilon 2", created="2026-01-01T00:00:00+00:00",
+)  # fmt: skip
+GUARANTEES = [pure(), approximate(), metric(), optimized(), pure().voided("it was drawn with a test seed")]
+
+
+@pytest.mark.parametrize("guarantee", GUARANTEES)
+@pytest.mark.parametrize("facts", [None, FACTS])
+def test_json_is_valid_and_comes_back(guarantee, facts):
+    card = Card(guarantee, facts)
+    jsonschema.validate(json.loads(card.to_json()), json_schema())
+    assert Card.from_json(card.to_json()) == card
+
+
+def test_the_card_of_every_mechanism_is_valid():
+    for name in mechanism_names():
+        options = {"mode": "real-part"} if name == "truncated-gumbel" else {}
+        guarantee = build(name, {"epsilon": 1.0, "vectors": small_table(), **options}).guarantee()
+        jsonschema.validate(json.loads(Card(guarantee).to_json()), json_schema())
+        assert guarantee.not_covered, "every word mechanism leaves the length visible and says so"
+        assert guarantee.provenance
+        assert str(guarantee)
+
+
+def test_a_card_that_claims_too_much_is_refused():
+    data = json.loads(Card(pure().voided("a test")).to_json())
+    data["guarantee"]["epsilon"] = 1.0
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(data, json_schema())
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[]", '{"card_version": 99}', "not json"])
+def test_other_files_are_not_cards(text):
+    with pytest.raises(BadInputError):
+        Card.from_json(text)
+
+
+@pytest.mark.parametrize("guarantee", GUARANTEES)
+def test_all_renderings_say_the_same(guarantee):
+    card = Card(guarantee, FACTS)
+    for text in (card.to_markdown(), card.to_html(), card.to_text()):
+        assert guarantee.notion.label in text
+        assert guarantee.adjacency.value in text
+        assert ("NO GUARANTEE" in text) == (not guarantee.is_private)
+    assert "label\\|x" in card.to_markdown()
+    assert "<script" not in card.to_html()
+
+
+def test_html_escapes_what_comes_from_outside():
+    facts = ReleaseFacts(rows=0, documents=0, units=0, longest_document=0, longest_row=0, output="<script>x</script>")
+    assert "<script>" not in Card(pure(), facts).to_html()
+
+
+def test_plain_sentences():
+    assert "at most 2.72" in plain_sentence(pure(1.0))
+    assert "except with probability 1e-06" in plain_sentence(approximate())
+    assert "e^(2 x distance): 2,981 at the typical distance 4" in plain_sentence(metric(2.0))
+    assert "knows that it stood there" in plain_sentence(optimized())
+    assert "no privacy guarantee: it was drawn with a test seed" in plain_sentence(GUARANTEES[-1])
+
+
+def test_odds_stay_readable():
+    assert odds(0.0) == "1.0000"
+    assert odds(math.log(3)) == "3"
+    assert odds(2763.0) == "10^1200"
+    assert odds(math.inf) == "any factor"
+
+
+def test_strength_has_stated_thresholds():
+    assert [strength(x).split(":")[0] for x in (0.5, math.log(3), 2, 4, 7, 10, 11)] == [
+        "strong", "strong", "moderate", "moderate", "weak", "weak", "nominal",
+    ]  # fmt: skip
+
+
+def test_totals_show_what_a_per_token_epsilon_hides():
+    by_what = {what: exponent for what, exponent, _ in totals(pure(2.0), FACTS)}
+    assert by_what["one token"] == 2.0
+    assert by_what["the longest row here, 20 tokens"] == 40.0
+    spread = {what: exponent for what, exponent, _ in totals(metric(2.0), FACTS)}
+    assert spread["the longest row here, 20 tokens, largest distances"] == pytest.approx(2.0 * 10 * 20)
+    assert list(totals(GUARANTEES[-1], FACTS)) == []
