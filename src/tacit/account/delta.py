@@ -1,0 +1,34 @@
+"""How small delta has to be.
+
+(epsilon, delta)-DP allows a mechanism that publishes every record, in full and on its own, with probability
+delta. Among n records somebody is then exposed with probability 1 - (1 - delta)**n: 63 % at delta = 1/n, next to
+nothing at 1/n**2. So delta belongs well below 1/n.
+"""
+
+from __future__ import annotations
+
+import math
+
+from tacit.errors import BadParameterError
+from tacit.noise.parameters import proper_delta
+
+
+def leak_probability(delta: float, records: int) -> float:
+    """1 - (1 - delta)**records: the chance that the worst mechanism with this delta publishes somebody."""
+    return -math.expm1(_count(records) * math.log1p(-proper_delta(delta)))
+
+
+def check_delta(delta: float, records: int) -> float:
+    """Refuse a delta of 1 / records or more."""
+    if proper_delta(delta) * _count(records) >= 1:
+        raise BadParameterError(
+            f"delta {delta:g} is not below one over the {records:,} records, so publishing a random record in "
+            f"full would be allowed: give a delta well below {1 / records:.1g}, for example {records**-1.5:.1g}"
+        )
+    return delta
+
+
+def _count(records: int) -> int:
+    if records < 1:
+        raise BadParameterError(f"the number of records must be at least 1, not {records}")
+    return records
