@@ -1,0 +1,51 @@
+"""Tacit: work with text you are not allowed to show. Rewriting under differential privacy, with the guarantee attached.
+
+    import tacit
+    mechanism = tacit.SanText(epsilon=2.0)
+    release = mechanism.rewrite(["it 's a charming and often affecting journey ."])
+    release.texts              # what may be shared
+    print(release.guarantee)   # what was promised
+
+Mechanisms and heavy libraries load when they are first used.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tacit.version import __version__
+
+__all__ = ["Card", "Guarantee", "__version__", "build", "load_vectors", "mechanism_names"]
+
+_LAZY = {
+    "Guarantee": "tacit.guarantee",
+    "Notion": "tacit.guarantee",
+    "Unit": "tacit.guarantee",
+    "Adjacency": "tacit.guarantee",
+    "Card": "tacit.card",
+    "build": "tacit.catalog",
+    "mechanism_names": "tacit.catalog",
+    "load_vectors": "tacit.vectors",
+    "VectorTable": "tacit.vectors",
+    "TacitError": "tacit.errors",
+}
+
+
+def __getattr__(name: str) -> Any:
+    import importlib
+
+    if name in _LAZY:
+        return getattr(importlib.import_module(_LAZY[name]), name)
+    if name[:1].isupper():
+        from tacit.catalog import class_names
+
+        found = class_names().get(name)
+        if found is not None:
+            return found
+    raise AttributeError(f"module 'tacit' has no attribute '{name}'")
+
+
+def __dir__() -> list[str]:
+    from tacit.catalog import class_names
+
+    return sorted({*__all__, *_LAZY, *class_names()})

@@ -1,0 +1,186 @@
+"""What every rewriting mechanism is: an estimator with the habits of scikit-learn, and a guarantee.
+
+A mechanism is a dataclass; its fields are its parameters. It learns only from public data, so `fit` ignores the texts
+it is given: fitting on private text would be a release. `rewrite` returns the texts together with the guarantee,
+`transform` returns the texts in the container they came in (list, numpy array, pandas Series, Arrow array), for use
+in a `Pipeline`.
+"""
+
+from __future__ import annotations
+
+import sys
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, Self
+
+from tacit.errors import BadInputError, BadParameterError
+from tacit.guarantee import Guarantee, check_epsilon
+from tacit.noise.source import Source, new_source
+
+TEST_SEED_REASON = "it was drawn with a test seed, and whoever knows the seed can undo the noise"
+
+
+@dataclass(frozen=True)
+class Rewritten:
+    """Rewritten texts, and how many units (tokens at the word level) each of them released."""
+
+    texts: list[str]
+    units: list[int]
+
+
+@dataclass(frozen=True)
+class Release:
+    """What may be shared, and what was promised about it."""
+
+    texts: list[str]
+    guarantee: Guarantee
+    units: list[int]
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    def for_documents(self) -> Guarantee:
+        """The guarantee of the longest text in this release, as a whole document."""
+        return self.guarantee.for_document(max([1, *self.units]))
+
+
+@dataclass(kw_only=True, eq=False)
+class Mechanism(ABC):
+    """Base of all rewriting mechanisms. Subclasses set the class variables and write `prepare`, `guarantee` and
+    `rewrite_texts`; setting `name` registers them."""
+
+    epsilon: float
+    seed: int | None = None
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    paper: ClassVar[str]
+    level: ClassVar[str]
+    notion: ClassVar[str]
+    unit: ClassVar[str]
+    block_characters: ClassVar[int] = 250_000
+    registry: ClassVar[dict[str, type[Mechanism]]] = {}
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "name" in cls.__dict__:
+            Mechanism.registry[cls.name] = cls
+
+    def __post_init__(self) -> None:
+        check_epsilon(self.epsilon)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Changing a parameter forgets everything that was worked out from the old one, and checks the new one."""
+        object.__setattr__(self, name, value)
+        parameters = {item.name for item in fields(self)}
+        if name in parameters and parameters <= self.__dict__.keys():
+            for derived in self.__dict__.keys() - parameters:
+                del self.__dict__[derived]
+            self.__post_init__()
+
+    # To write in a mechanism ----------------------------------------------------------------------------------
+
+    @abstractmethod
+    def prepare(self) -> None:
+        """Load the public data. Called before the first text; calling it again does nothing."""
+
+    @abstractmethod
+    def guarantee(self, *, secure: bool = True) -> Guarantee:
+        """What one unit is promised. A run that is not secure (test seed) gets no promise."""
+
+    @abstractmethod
+    def rewrite_texts(self, texts: Sequence[str], source: Source) -> Rewritten:
+        """The only private step: rewrite each text with fresh noise from `source`."""
+
+    # For users ------------------------------------------------------------------------------------------------
+
+    def rewrite(self, texts: str | Iterable[str]) -> Release:
+        """Rewrite texts; every call draws new noise, so rewriting the same text twice spends the budget twice."""
+        items = _as_texts([texts] if isinstance(texts, str) else texts)
+        source = new_source(self.seed)
+        self.prepare()
+        result = self.rewrite_texts(items, source)
+        return Release(result.texts, self.guarantee(secure=source.secure), result.units)
+
+    def fit(self, X: Any = None, y: Any = None) -> Self:
+        """Load the public data. `X` is ignored on purpose: a mechanism never learns from the private text."""
+        self.prepare()
+        return self
+
+    def transform(self, X: Any) -> Any:
+        """Rewritten texts in the same kind of container."""
+        return _like(X, self.rewrite(X).texts)
+
+    def fit_transform(self, X: Any, y: Any = None) -> Any:
+        return self.fit(X, y).transform(X)
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        return {item.name: getattr(self, item.name) for item in fields(self) if item.init}
+
+    def set_params(self, **values: Any) -> Self:
+        known = self.get_params()
+        for name in values:
+            if name not in known:
+                raise BadParameterError(f"{self.name} has no parameter '{name}': it has {', '.join(sorted(known))}")
+        for name, value in values.items():
+            setattr(self, name, value)
+        return self
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.utils import InputTags, Tags, TargetTags, TransformerTags
+
+        return Tags(
+            estimator_type=None,
+            target_tags=TargetTags(required=False),
+            transformer_tags=TransformerTags(),
+            input_tags=InputTags(string=True, one_d_array=True, two_d_array=False),
+            requires_fit=False,
+        )
+
+
+def _as_texts(texts: Any) -> list[str]:
+    if hasattr(texts, "to_pylist"):
+        texts = texts.to_pylist()
+    elif hasattr(texts, "ndim") and texts.ndim != 1:
+        raise BadInputError("give one column of texts, not a table: select the column first, for example frame['text']")
+    items = list(texts)
+    for position, item in enumerate(items):
+        if not isinstance(item, str):
+            raise BadInputError(
+                f"item {position} is a {type(item).__name__}, not a text: "
+                "replace missing values first, for example with an empty string"
+            )
+    return items
+
+
+def _like(container: Any, texts: list[str]) -> Any:
+    if isinstance(container, str):
+        return texts[0]
+    # A container can only be of a library that has been imported already.
+    for library, convert in (("pandas", _pandas), ("pyarrow", _arrow), ("numpy", _numpy)):
+        module = sys.modules.get(library)
+        if module is not None and (result := convert(module, container, texts)) is not None:
+            return result
+    return texts
+
+
+def _pandas(pandas: Any, container: Any, texts: list[str]) -> Any:
+    if isinstance(container, pandas.Series):
+        return pandas.Series(texts, index=container.index, name=container.name, dtype=container.dtype)
+    return None
+
+
+def _arrow(pyarrow: Any, container: Any, texts: list[str]) -> Any:
+    if isinstance(container, pyarrow.ChunkedArray):
+        return pyarrow.chunked_array([pyarrow.array(texts, type=container.type)])
+    if isinstance(container, pyarrow.Array):
+        return pyarrow.array(texts, type=container.type)
+    return None
+
+
+def _numpy(numpy: Any, container: Any, texts: list[str]) -> Any:
+    return numpy.array(texts, dtype=object) if isinstance(container, numpy.ndarray) else None

@@ -1,0 +1,1 @@
+"""Reading and writing files as streams, the public tokenization and its inverse, sensitive words."""

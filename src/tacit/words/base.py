@@ -1,0 +1,198 @@
+"""What all word-level mechanisms share: text to vocabulary ids, one private draw per token, ids to text.
+
+    text --split--> tokens --Lexicon--> ids --draw--> ids --words--> tokens --join--> text
+
+Only `draw` is private. Everything before it is a fixed public function of one text, everything after it sees nothing
+but the drawn ids. So the guarantee of `draw` for one id is the guarantee of the release for one token, for *all*
+strings: two tokens are as far apart as the vocabulary words they are treated as.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.errors import BadParameterError, NoGuaranteeError
+from tacit.guarantee import Adjacency, Guarantee, Metric, Notion, Provenance, Unit
+from tacit.mechanism import TEST_SEED_REASON, Mechanism, Rewritten
+from tacit.noise.source import Source
+from tacit.text.lexicon import RULES, Lexicon
+from tacit.text.tokens import is_punctuation, join, split
+from tacit.vectors import VectorTable, load_vectors
+from tacit.vectors.geometry import diameter, median_distance
+
+Ids = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+KEPT_PUNCTUATION = frozenset(".,;:!?\"'()-") | {"...", "--"}
+
+
+@dataclass(kw_only=True, eq=False)
+class WordMechanism(Mechanism):
+    """Parameters of all word mechanisms.
+
+    epsilon       the budget of one token
+    vectors       public word vectors: a name ("default", "minilm"), a file, or a VectorTable
+    limit         how many of the most frequent words to use (default: all of a file, 30,000 of "default")
+    unknown       what a token outside the vocabulary is treated as: "spelling" or "hash"
+    punctuation   "rewrite" like any word, "drop", or "keep" (then it is not covered)
+    joining       "natural" text or tokens separated by "spaces"
+    """
+
+    vectors: str | VectorTable = "default"
+    limit: int | None = None
+    unknown: str = "spelling"
+    punctuation: str = "rewrite"
+    joining: str = "natural"
+
+    level: ClassVar[str] = "word"
+    unit: ClassVar[str] = "token"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        one_of("unknown", self.unknown, RULES)
+        one_of("punctuation", self.punctuation, ("rewrite", "drop", "keep"))
+        one_of("joining", self.joining, ("natural", "spaces"))
+
+    # To write in a mechanism ----------------------------------------------------------------------------------
+
+    @abstractmethod
+    def draw(self, ids: Ids, source: Source) -> Ids:
+        """The only private step: an output id for each input id, drawn independently."""
+
+    @abstractmethod
+    def promise(self) -> Guarantee:
+        """The guarantee of `draw` for one token, from the numbers `draw` uses."""
+
+    def laws(self, ids: Ids) -> Floats:
+        """Exact output probabilities, one row per input id, one column per vocabulary word."""
+        raise NoGuaranteeError(f"{self.name} has no closed form; its law can only be sampled")
+
+    # Public data ----------------------------------------------------------------------------------------------
+
+    @cached_property
+    def table(self) -> VectorTable:
+        return load_vectors(self.vectors, limit=self.limit)
+
+    @cached_property
+    def lexicon(self) -> Lexicon:
+        return Lexicon(self.table.words, rule=self.unknown)
+
+    def prepare(self) -> None:
+        assert len(self.lexicon) > 0
+
+    @property
+    def vocabulary(self) -> Sequence[str]:
+        return self.table.words
+
+    # Law of one word ------------------------------------------------------------------------------------------
+
+    def distribution(self, word: str) -> Floats:
+        """Exact probability of each vocabulary word as output for this input token (any string)."""
+        (token,) = split(word) or [""]
+        law: Floats = self.laws(np.array([self.lexicon.id(token)], dtype=np.int64))[0]
+        return law
+
+    # The pipeline ---------------------------------------------------------------------------------------------
+
+    def rewrite_texts(self, texts: Sequence[str], source: Source) -> Rewritten:
+        self.prepare()
+        documents = [self._tokens(text) for text in texts]
+        lengths = [len(tokens) for tokens in documents]
+        ids, kept = self._encode(documents, texts)
+        drawn = self.draw(ids, source)
+        return Rewritten(self._decode(drawn, kept, lengths), lengths)
+
+    def _tokens(self, text: str) -> list[str]:
+        tokens = split(text)
+        if self.punctuation == "drop":
+            return [token for token in tokens if not is_punctuation(token)]
+        return tokens
+
+    def _encode(self, documents: Sequence[list[str]], texts: Sequence[str]) -> tuple[Ids, dict[int, str]]:
+        """All tokens as one array of ids, and the punctuation marks that stay, by position."""
+        lookup = self.lexicon.ids
+        ids = np.fromiter(
+            (i for tokens in documents for i in lookup(tokens)),
+            dtype=np.int64,
+            count=sum(map(len, documents)),
+        )
+        kept: dict[int, str] = {}
+        if self.punctuation == "keep":
+            everything = (token for tokens in documents for token in tokens)
+            kept = {i: token for i, token in enumerate(everything) if token in KEPT_PUNCTUATION}
+        return ids, kept
+
+    def _decode(self, ids: Ids, kept: dict[int, str], lengths: Sequence[int]) -> list[str]:
+        words = self.vocabulary
+        tokens = [words[i] for i in ids.tolist()]
+        for position, mark in kept.items():
+            tokens[position] = mark
+        texts = []
+        start = 0
+        for length in lengths:
+            texts.append(join(tokens[start : start + length], self.joining))
+            start += length
+        return texts
+
+    # The guarantee --------------------------------------------------------------------------------------------
+
+    def guarantee(self, *, secure: bool = True) -> Guarantee:
+        promised = self.promise()
+        return promised if secure else promised.voided(TEST_SEED_REASON)
+
+    def _promise(self, notion: Notion, epsilon: float, **more: Any) -> Guarantee:
+        """A guarantee with everything that is the same for all word mechanisms filled in."""
+        not_covered = ["how many tokens a text has, and which output belongs to which position"]
+        if self.punctuation == "keep":
+            not_covered.append("punctuation marks, which are copied")
+        defaults: dict[str, Any] = {
+            "unit": Unit.TOKEN,
+            "adjacency": Adjacency.ANY_TWO,
+            "mechanism": f"{self.title} ({self.name}; {self.paper})",
+            "parameters": self._shown_parameters(),
+            "not_covered": (*not_covered, *more.pop("not_covered", ())),
+            "assumptions": (
+                "the vectors and their vocabulary are public and were chosen without looking at the text",
+                f"tokens outside the vocabulary are treated as a vocabulary word by the public '{self.unknown}' rule",
+                "noise is keyed by the operating system",
+                *more.pop("assumptions", ()),
+            ),
+            "provenance": (
+                Provenance(
+                    f"word vectors ({len(self.table):,} words, {self.table.dimension} dimensions)",
+                    self.table.source,
+                ),
+                *more.pop("provenance", ()),
+            ),
+        }
+        return Guarantee(notion=notion, epsilon=epsilon, **{**defaults, **more})
+
+    def _shown_parameters(self) -> dict[str, Any]:
+        hidden = {"epsilon", "seed", "vectors", "limit", "sensitive_share"}  # told elsewhere on the card
+        given = ((item.name, getattr(self, item.name)) for item in fields(self) if item.name not in hidden)
+        return {"vectors": self.table.name, **{name: value for name, value in given if value is not None}}
+
+    def _euclidean(self) -> Metric:
+        return Metric(
+            f"Euclidean distance of {self.table.name} vectors",
+            diameter=diameter(self.table),
+            typical=median_distance(self.table),
+        )
+
+
+def one_of(name: str, value: str, choices: Sequence[str]) -> None:
+    if value not in choices:
+        raise BadParameterError(f"{name} must be one of {', '.join(choices)}, not '{value}'")
+
+
+def between(name: str, value: float, low: float, high: float) -> None:
+    """low <= value <= high, refusing NaN."""
+    if not low <= value <= high:
+        raise BadParameterError(f"{name} must lie between {low:g} and {high:g}, not {value:g}")

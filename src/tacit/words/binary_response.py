@@ -1,0 +1,98 @@
+"""Binary randomized response on word codes (BRR; Carvalho et al. 2021a).
+
+Each word has a public code of m bits: the signs of m fixed random projections of its centered vector. Each bit is
+flipped with probability 1 / (1 + e^epsilon), independently; the output is the word whose code is nearest to the noisy
+code (the earlier word where two are equally near).
+
+Guarantee: epsilon-metric differential privacy in the Hamming distance of the codes. Each bit in which two codes differ
+contributes a ratio of at most e^epsilon, equal bits contribute none; the decoding sees the noisy code only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.errors import BadParameterError, NoGuaranteeError
+from tacit.guarantee import Guarantee, Metric, Notion
+from tacit.noise.response import flip_bits, response_matrix
+from tacit.noise.source import Source, public_generator
+from tacit.vectors.geometry import diameter, median_distance
+from tacit.vectors.search import Neighbors
+from tacit.words.base import Floats, Ids, WordMechanism
+
+BLOCK_TOKENS = 8192
+ENUMERABLE_BITS = 16
+
+
+@dataclass(kw_only=True, eq=False)
+class BinaryResponse(WordMechanism):
+    """Randomized response on each bit of a word's binary code, then the word with the nearest code.
+
+    epsilon   the budget of one bit of the code
+    bits      the length of the code; more bits tell words apart better and cost more
+    """
+
+    bits: int = 64
+
+    name: ClassVar[str] = "brr"
+    title: ClassVar[str] = "Binary randomized response"
+    paper: ClassVar[str] = "Carvalho et al. 2021a"
+    notion: ClassVar[str] = Notion.METRIC.value
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 1 <= self.bits <= 4096:
+            raise BadParameterError(f"bits must lie between 1 and 4096, not {self.bits}")
+
+    @cached_property
+    def codes(self) -> NDArray[np.bool_]:
+        vectors = np.asarray(self.table.vectors, dtype=np.float64)
+        directions = public_generator(seed=self.bits).standard_normal((self.table.dimension, self.bits))
+        return np.asarray((vectors - vectors.mean(axis=0)) @ directions > 0)
+
+    @cached_property
+    def search(self) -> Neighbors:
+        return Neighbors(self.codes.astype(np.float32))
+
+    def prepare(self) -> None:
+        super().prepare()
+        assert self.search is not None
+
+    def draw(self, ids: Ids, source: Source) -> Ids:
+        drawn = np.empty(len(ids), dtype=np.int64)
+        for start in range(0, len(ids), BLOCK_TOKENS):
+            here = slice(start, start + BLOCK_TOKENS)
+            noisy = flip_bits(self.codes[ids[here]], self.epsilon, source)
+            drawn[here] = self.search.nearest(noisy.astype(np.float32))
+        return drawn
+
+    def laws(self, ids: Ids) -> Floats:
+        """All 2^bits noisy codes, each decoded and weighted: only for short codes."""
+        if self.bits > ENUMERABLE_BITS:
+            raise NoGuaranteeError(
+                f"the law of brr is enumerated for at most {ENUMERABLE_BITS} bits, not {self.bits}; it can be sampled"
+            )
+        every = (np.arange(2**self.bits)[:, None] >> np.arange(self.bits)) & 1
+        decoded = self.search.nearest(every.astype(np.float32))
+        flips = (every[None] != self.codes[ids][:, None]).sum(axis=2)
+        keep, flip = response_matrix(self.epsilon)[0]
+        chances = flip**flips * keep ** (self.bits - flips)
+        result = np.zeros((len(ids), len(self.table)))
+        for row in range(len(ids)):
+            result[row] = np.bincount(decoded, weights=chances[row], minlength=len(self.table))
+        return result
+
+    def promise(self) -> Guarantee:
+        points = self.codes.astype(np.float32)
+        metric = Metric(
+            f"Hamming distance of {self.bits}-bit codes of {self.table.name} vectors",
+            # Between 0/1 codes, the squared Euclidean distance counts the bits that differ.
+            diameter=float(round(diameter(points) ** 2)),
+            typical=float(round(median_distance(points) ** 2)),
+        )
+        return self._promise(Notion.METRIC, self.epsilon, metric=metric)

@@ -1,0 +1,161 @@
+"""CusText (Chen et al. 2023): each word is replaced by a word of its own small output set.
+
+The public vocabulary is cut once into sets of K words: the most frequent word that has no set yet takes its K - 1
+nearest free words. Within its set, a word y is drawn for x with probability proportional to exp(epsilon * u(x, y) / 2),
+where u(x, y) = 1 - d(x, y) / max_z d(x, z) lies in [0, 1].
+
+Guarantee: pure epsilon differential privacy between any two words *of the same set*, because both weight and
+normalizer change by at most exp(epsilon / 2). Words of different sets are told apart with certainty: the set is not
+covered, and the card says so. The sets partition the vocabulary, so every input of a set has the same outputs.
+(Published code learns the sets from the private text and passes unknown words through; both void the guarantee.)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+
+from tacit.errors import BadParameterError
+from tacit.guarantee import Adjacency, Guarantee, Notion
+from tacit.noise.choice import draw_rows, integer_weights, probabilities, rounding_slack
+from tacit.noise.source import Source
+from tacit.vectors import VectorTable, cache
+from tacit.words.base import Floats, Ids, WordMechanism
+
+BLOCK_CELLS = 4_000_000
+
+
+@dataclass(kw_only=True, eq=False)
+class CusText(WordMechanism):
+    """Replace each word by one of its K most similar words; protects the word within its set of K, not the set.
+
+    set_size   how many words share an output set (K)
+    """
+
+    set_size: int = 20
+
+    name: ClassVar[str] = "custext"
+    title: ClassVar[str] = "CusText"
+    paper: ClassVar[str] = "Chen et al. 2023"
+    notion: ClassVar[str] = Notion.PURE.value
+    block_characters: ClassVar[int] = 4_000_000
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.set_size < 2:
+            raise BadParameterError(f"set_size must be at least 2, not {self.set_size}: one word alone cannot hide")
+
+    @cached_property
+    def sets(self) -> Ids:
+        """(sets, K) vocabulary ids; the last set may be smaller and is filled up with -1."""
+        return partition(self.table, self.set_size)
+
+    @cached_property
+    def set_of(self) -> Ids:
+        owner = np.empty(len(self.table), dtype=np.int64)
+        filled = self.sets >= 0
+        owner[self.sets[filled]] = np.nonzero(filled)[0]
+        return owner
+
+    def prepare(self) -> None:
+        super().prepare()
+        assert len(self.set_of) == len(self.table)
+
+    def draw(self, ids: Ids, source: Source) -> Ids:
+        order = np.argsort(ids, kind="stable")
+        types, counts = np.unique(ids, return_counts=True)
+        drawn = np.empty(len(ids), dtype=np.int64)
+        block = self._block()
+        start = 0
+        for first in range(0, len(types), block):
+            here, repeats = types[first : first + block], counts[first : first + block]
+            columns = draw_rows(self._weights(here), repeats, source)
+            rows = np.repeat(self.set_of[here], repeats)
+            drawn[order[start : start + len(columns)]] = self.sets[rows, columns]
+            start += len(columns)
+        return drawn
+
+    def laws(self, ids: Ids) -> Floats:
+        result = np.zeros((len(ids), len(self.table)))
+        for first in range(0, len(ids), self._block()):
+            here = ids[first : first + self._block()]
+            members = self.sets[self.set_of[here]]
+            rows, columns = np.nonzero(members >= 0)
+            result[first + rows, members[rows, columns]] = probabilities(self._weights(here))[rows, columns]
+        return result
+
+    def _weights(self, ids: Ids) -> Ids:
+        members = self.sets[self.set_of[ids]]
+        vectors = self.table.vectors
+        difference = vectors[members].astype(np.float64)
+        difference -= vectors[ids][:, None, :]
+        distances = np.sqrt(np.einsum("ijk,ijk->ij", difference, difference))
+        distances[members < 0] = 0.0
+        farthest = distances.max(axis=1, keepdims=True)
+        farthest[farthest == 0.0] = 1.0
+        distances *= self.epsilon / 2.0 / farthest
+        weights = integer_weights(distances)
+        weights[members < 0] = 0
+        return weights
+
+    def _block(self) -> int:
+        return max(1, BLOCK_CELLS // (self.set_size * self.table.dimension))
+
+    def promise(self) -> Guarantee:
+        return self._promise(
+            Notion.PURE,
+            self.epsilon,
+            adjacency=Adjacency.SAME_SET,
+            slack=rounding_slack(self.set_size),
+            not_covered=(f"the set of {self.set_size} similar words that a word belongs to",),
+        )
+
+
+def partition(table: VectorTable, size: int) -> Ids:
+    """Sets of `size` words: the first free word of the vocabulary with its nearest free words, until none is left."""
+    key = cache.key_of("custext", table.fingerprint, size)
+    kept = cache.cache_folder() / "sets" / key / "sets.npy"
+    if kept.is_file():
+        found: Ids = np.load(kept)
+        return found
+    sets = _partition(table, min(size, len(table)))
+
+    def write(folder: Path) -> None:
+        np.save(folder / "sets.npy", sets)
+
+    cache.keep_folder("sets", key, write)
+    return sets
+
+
+def _partition(table: VectorTable, size: int) -> Ids:
+    free = np.arange(len(table), dtype=np.int64)
+    vectors = np.array(table.vectors, dtype=np.float32)
+    half_norms = 0.5 * np.einsum("ij,ij->i", vectors, vectors)
+    taken = np.zeros(len(free), dtype=bool)
+    sets = []
+    first = 0
+    while True:
+        while first < len(free) and taken[first]:
+            first += 1
+        if first == len(free):
+            break
+        # |x - y|^2 / 2 up to a constant; words that are taken are out of reach.
+        closeness = vectors @ vectors[first] - half_norms
+        closeness[taken] = -np.inf
+        closeness[first] = np.inf
+        count = min(size, int((~taken).sum()))
+        nearest = np.argpartition(-closeness, count - 1)[:count]
+        nearest = nearest[np.lexsort((nearest, -closeness[nearest]))]
+        taken[nearest] = True
+        members = np.full(size, -1, dtype=np.int64)
+        members[:count] = free[nearest]
+        sets.append(members)
+        if taken.mean() > 0.5:
+            left = ~taken
+            free, vectors, half_norms = free[left], vectors[left], half_norms[left]
+            taken, first = np.zeros(len(free), dtype=bool), 0
+    return np.stack(sets)

@@ -1,0 +1,85 @@
+"""The exponential family: an output is drawn with probability proportional to exp(-exponent(x, y)).
+
+Tokens are grouped by word, so a word is worked out once however often it stands in the text; words are taken in blocks,
+so that no |V| x |V| array is ever held. The draw compares integers (see `tacit.noise.choice`), which makes its law
+exactly computable: `laws` returns the probabilities that `draw` really uses.
+
+Proof obligation. If |exponent(x, y) - exponent(x', y)| <= (epsilon / 2) d(x, x') for all y, then each weight changes by
+at most exp(epsilon d / 2) and so does their sum: the probabilities change by at most exp(epsilon d). Distances are
+computed with an error of at most eta (`distance_error_bound`), which enters each of the four terms once:
+2 epsilon eta, beside the rounding of the integer weights, is the slack on the card.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+
+from tacit.noise.choice import draw_rows, integer_weights, probabilities, rounding_slack
+from tacit.noise.source import Source
+from tacit.vectors.geometry import DistanceRows
+from tacit.words.base import Floats, Ids, WordMechanism
+
+BLOCK_CELLS = 4_000_000
+
+
+@dataclass(kw_only=True, eq=False)
+class ExponentialWords(WordMechanism):
+    """Base of the mechanisms whose exponent comes from the distances of a word to all possible outputs."""
+
+    block_characters: ClassVar[int] = 4_000_000
+
+    @property
+    def outputs(self) -> Ids:
+        """The vocabulary ids that can come out."""
+        return np.arange(len(self.table), dtype=np.int64)
+
+    @cached_property
+    def distances(self) -> DistanceRows:
+        return DistanceRows(self.table, columns=self.outputs)
+
+    @abstractmethod
+    def exponents(self, distances: Floats, ids: Ids) -> None:
+        """Turn distances (len(ids), outputs) into exponents of at least 0, in place."""
+
+    def prepare(self) -> None:
+        super().prepare()
+        assert self.distances is not None
+
+    def draw(self, ids: Ids, source: Source) -> Ids:
+        order = np.argsort(ids, kind="stable")
+        types, counts = np.unique(ids, return_counts=True)
+        drawn = np.empty(len(ids), dtype=np.int64)
+        buffer = self._buffer(len(types))
+        start = 0
+        for first in range(0, len(types), len(buffer)):
+            block = slice(first, first + len(buffer))
+            chosen = draw_rows(self._weights(types[block], buffer), counts[block], source)
+            drawn[order[start : start + len(chosen)]] = chosen
+            start += len(chosen)
+        return self.outputs[drawn]
+
+    def laws(self, ids: Ids) -> Floats:
+        result = np.zeros((len(ids), len(self.table)))
+        buffer = self._buffer(len(ids))
+        for first in range(0, len(ids), len(buffer)):
+            block = slice(first, first + len(buffer))
+            result[block, self.outputs] = probabilities(self._weights(ids[block], buffer))
+        return result
+
+    def _weights(self, ids: Ids, buffer: Floats) -> Ids:
+        # An id beyond the vocabulary is a word that a detector marked (see two_classes).
+        distances = self.distances.rows(ids % len(self.table), buffer[: len(ids)])
+        self.exponents(distances, ids)
+        return integer_weights(distances)
+
+    def _buffer(self, rows: int) -> Floats:
+        width = len(self.outputs)
+        return np.empty((max(1, min(rows, BLOCK_CELLS // width)), width))
+
+    def _slack(self, epsilon: float) -> float:
+        return rounding_slack(len(self.outputs)) + 2.0 * epsilon * self.distances.error_bound

@@ -1,0 +1,136 @@
+"""Noise on the vector, then a word near the noisy vector.
+
+    word x --> phi(x) + noise --> mapping --> word
+
+Only the noise is private; the mapping sees the noisy vector and public data, never the input word, so it is
+post-processing and costs nothing. (Published code that excludes the input word from the candidates is not.)
+
+Mappings:
+    nearest           the nearest vocabulary word
+    first-or-second   one of the two nearest n1, n2 (distances d1, d2), P(n1) = (1 - t) d2 / (t d1 + (1 - t) d2);
+                      with more `neighbors`, one of k with probability proportional to exp(-t d_i)
+    none              the noisy vectors themselves (`release_vectors`)
+
+Noise is drawn in single precision. Only a word leaves, so the fine structure of floating-point numbers is not visible;
+what stays idealized is said in docs/floating-point.md and on the card.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.errors import BadParameterError
+from tacit.guarantee import Guarantee
+from tacit.noise.multivariate import multivariate_laplace
+from tacit.noise.source import Source, new_source
+from tacit.vectors.search import Neighbors
+from tacit.words.base import Ids, WordMechanism, between, one_of
+
+BLOCK_TOKENS = 8192
+GRID_BITS = 20
+IDEALIZED = (
+    "the sampled noise follows its continuous density (single-precision samplers; only words are released, see the "
+    "page on floating point)"
+)
+
+
+@dataclass(kw_only=True, eq=False)
+class NoisyWords(WordMechanism):
+    """Parameters of the mapping from a noisy vector to a word.
+
+    mapping       "nearest" or "first-or-second"
+    t             with first-or-second: 0 always takes the first, 1 always the second
+    neighbors     with first-or-second: how many nearest words to choose among
+    approximate   search with an approximate index (faster for very large vocabularies; free of privacy cost)
+    """
+
+    mapping: str = "nearest"
+    t: float = 0.75
+    neighbors: int = 2
+    approximate: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        one_of("mapping", self.mapping, ("nearest", "first-or-second"))
+        between("t", self.t, 0.0, 1.0)
+        if self.neighbors < 2:
+            raise BadParameterError(f"neighbors must be at least 2, not {self.neighbors}")
+
+    @property
+    @abstractmethod
+    def space(self) -> NDArray[np.float32]:
+        """The vocabulary in the space where the noise is the same in all directions."""
+
+    @property
+    @abstractmethod
+    def noise_epsilon(self) -> float:
+        """epsilon of the noise density exp(-epsilon |z|) in that space."""
+
+    @cached_property
+    def search(self) -> Neighbors:
+        return Neighbors(self.space, approximate=self.approximate)
+
+    def prepare(self) -> None:
+        super().prepare()
+        assert self.search is not None
+
+    def draw(self, ids: Ids, source: Source) -> Ids:
+        drawn = np.empty(len(ids), dtype=np.int64)
+        for start in range(0, len(ids), BLOCK_TOKENS):
+            here = slice(start, start + BLOCK_TOKENS)
+            drawn[here] = self._map(self._noisy(ids[here], source), source)
+        return drawn
+
+    def release_vectors(self, texts: Sequence[str]) -> tuple[list[NDArray[np.float64]], Guarantee]:
+        """No mapping: the noisy vectors of each text, (tokens, dimensions), and the guarantee they carry.
+
+        Released numbers lie on a public grid (multiples of a power of two far below the noise), so that their low
+        bits say nothing about the word.
+        """
+        source = new_source(self.seed)
+        self.prepare()
+        documents = [self._tokens(text) for text in texts]
+        ids, _ = self._encode(documents, texts)
+        noise = multivariate_laplace(len(ids), self.space.shape[1], self.noise_epsilon, source, dtype=np.float64)
+        grid = 2.0 ** (np.floor(np.log2(1.0 / self.noise_epsilon)) - GRID_BITS)
+        noisy = np.rint((self.space[ids] + noise) / grid) * grid
+        ends = np.cumsum([len(tokens) for tokens in documents])
+        return np.split(noisy, ends[:-1]), self.guarantee(secure=source.secure)
+
+    def _noisy(self, ids: Ids, source: Source) -> NDArray[np.float32]:
+        noise: NDArray[np.float32] = multivariate_laplace(len(ids), self.space.shape[1], self.noise_epsilon, source)
+        noise += self.space[ids]
+        return noise
+
+    def _map(self, noisy: NDArray[np.float32], source: Source) -> Ids:
+        if self.mapping == "nearest":
+            return self.search.nearest(noisy)
+        k = min(self.neighbors, len(self.table))
+        nearest, distances = self.search.nearest_k(noisy, k)
+        chances = first_or_second(distances, self.t) if k == 2 else softened(distances, self.t)
+        thresholds = np.cumsum(chances, axis=1)
+        uniform = source.generator.random((len(noisy), 1)) * thresholds[:, -1:]
+        pick = np.minimum((uniform >= thresholds).sum(axis=1), k - 1)
+        chosen: Ids = nearest[np.arange(len(noisy)), pick]
+        return chosen
+
+
+def first_or_second(distances: NDArray[np.float64], t: float) -> NDArray[np.float64]:
+    """Chances (n, 2) of the first and the second neighbor (Xu et al. 2021)."""
+    first = (1.0 - t) * distances[:, 1]
+    second = t * distances[:, 0]
+    # Both distances zero: two words with the same vector, chosen by t alone.
+    tied = distances[:, 1] == 0.0
+    first[tied], second[tied] = 1.0 - t, t
+    return np.stack([first, second], axis=1)
+
+
+def softened(distances: NDArray[np.float64], t: float) -> NDArray[np.float64]:
+    """Weights exp(-t d_i) of k neighbors, the nearest scaled to 1."""
+    return np.exp(-t * (distances - distances[:, :1]))

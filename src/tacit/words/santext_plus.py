@@ -1,0 +1,89 @@
+"""SanText+ (Yue et al., Findings of ACL 2021): common words may stay, sensitive ones hide among each other.
+
+V_S, the sensitive words, is the share w of the vocabulary that is least frequent in public text; V_N is the rest.
+
+    x in V_S:  y in V_S with probability proportional to exp(-epsilon/2 * d(x, y))
+    x in V_N:  x itself with probability 1 - p; otherwise as above
+
+Guarantee: utility-optimized metric differential privacy. (i) For outputs y in V_S and any two inputs the log-ratio is
+at most epsilon * d(x, x') + ln(1/p): the weights as for SanText, and the factor p for x in V_N. (ii) An output in V_N
+comes from exactly one input, itself: it is not protected at all. With w = 1 this is SanText.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+
+from tacit.errors import BadParameterError
+from tacit.guarantee import Guarantee, Notion
+from tacit.noise.source import Source
+from tacit.words.base import Floats, Ids
+from tacit.words.two_classes import TwoClassWords
+
+
+@dataclass(kw_only=True, eq=False)
+class SanTextPlus(TwoClassWords):
+    """Like SanText, but a common word is only rewritten with probability p, which keeps texts readable.
+
+    p   the probability that a common word is rewritten too; the card's epsilon_0 is ln(1/p)
+    """
+
+    p: float = 0.3
+
+    name: ClassVar[str] = "santext+"
+    title: ClassVar[str] = "SanText+"
+    paper: ClassVar[str] = "Yue et al. 2021"
+    notion: ClassVar[str] = Notion.UTILITY_OPTIMIZED_METRIC.value
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0.0 < self.p <= 1.0:
+            raise BadParameterError(f"p is a probability above 0 and at most 1, not {self.p}: the paper uses 0.3")
+
+    @cached_property
+    def outputs(self) -> Ids:
+        return self.sensitive_ids
+
+    def exponents(self, distances: Floats, ids: Ids) -> None:
+        distances *= self.epsilon / 2.0
+
+    def draw(self, ids: Ids, source: Source) -> Ids:
+        stays = ~self.is_sensitive(ids)
+        stays[stays] = source.generator.random(int(stays.sum())) >= self.p
+        words = ids % len(self.table)
+        drawn = words.copy()
+        drawn[~stays] = super().draw(words[~stays], source)
+        return drawn
+
+    def laws(self, ids: Ids) -> Floats:
+        words = ids % len(self.table)
+        result = super().laws(words)
+        common = np.flatnonzero(~self.is_sensitive(ids))
+        result[common] *= self.p
+        result[common, words[common]] += 1.0 - self.p
+        return result
+
+    def promise(self) -> Guarantee:
+        facts = self._class_facts()
+        slack = self._slack(self.epsilon)
+        if self.sensitive.all():
+            facts.pop("sensitive_share")
+            return self._promise(Notion.METRIC, self.epsilon, metric=self._euclidean(), slack=slack, **facts)
+        facts["not_covered"] = (
+            *facts.get("not_covered", ()),
+            "common words: each stays with probability "
+            f"{1 - self.p:.0%}, and a common word in the output is the original",
+        )
+        return self._promise(
+            Notion.UTILITY_OPTIMIZED_METRIC,
+            self.epsilon,
+            offset=math.log(1.0 / self.p),
+            metric=self._euclidean(),
+            slack=slack,
+            **facts,
+        )

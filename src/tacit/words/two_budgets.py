@@ -1,0 +1,73 @@
+"""Two budgets: sensitive words get a small epsilon, common words a larger one (after Tang et al. 2020).
+
+    Pr[M(x) = y]  proportional to  exp(-epsilon(x)/2 * d(x, y)),   epsilon(x) = epsilon or common_epsilon
+
+Tang et al. add noise of two sizes, which lets an observer tell the classes apart without any bound: far from a
+word, the ratio of the two densities is unlimited. Over a finite vocabulary it has a bound, so that is used here.
+
+Guarantee. With e = epsilon <= c = common_epsilon and D the largest distance:
+  within one class, the log-ratio is at most that class's epsilon times d(x, x');
+  across classes, it is at most e * d(x, x') + (c - e)/2 * D. For the weights:
+      c/2 d(x', y) - e/2 d(x, y) = e/2 (d(x', y) - d(x, y)) + (c - e)/2 d(x', y)  <=  e/2 d(x, x') + (c - e)/2 D
+  in one direction and e/2 d(x, x') in the other; the normalizers are sums of the same terms and add e/2 d(x, x') to the
+  first and e/2 d(x, x') + (c - e)/2 D to the second.
+So the mechanism is c-metric private with offset (c - e)/2 * D, and a sensitive word is protected against every other
+word by e * d plus that offset.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from tacit.errors import BadParameterError
+from tacit.guarantee import Guarantee, Notion, check_epsilon
+from tacit.words.base import Floats, Ids
+from tacit.words.two_classes import TwoClassWords
+
+
+@dataclass(kw_only=True, eq=False)
+class TwoBudgets(TwoClassWords):
+    """SanText with a smaller epsilon for sensitive words than for common ones; every word can become every word.
+
+    epsilon          the budget of a sensitive word
+    common_epsilon   the budget of a common word, at least epsilon (default: twice epsilon)
+    """
+
+    common_epsilon: float | None = None
+
+    name: ClassVar[str] = "two-budgets"
+    title: ClassVar[str] = "Two budgets"
+    paper: ClassVar[str] = "after Tang et al. 2020"
+    notion: ClassVar[str] = Notion.METRIC.value
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.common_epsilon is not None and check_epsilon(self.common_epsilon) < self.epsilon:
+            raise BadParameterError(
+                f"common_epsilon {self.common_epsilon:g} is below epsilon {self.epsilon:g}: "
+                "common words cannot have a smaller budget than sensitive ones"
+            )
+
+    @property
+    def larger_epsilon(self) -> float:
+        return 2.0 * self.epsilon if self.common_epsilon is None else self.common_epsilon
+
+    def exponents(self, distances: Floats, ids: Ids) -> None:
+        distances *= np.where(self.is_sensitive(ids), self.epsilon, self.larger_epsilon)[:, None] / 2.0
+
+    def promise(self) -> Guarantee:
+        metric = self._euclidean()
+        assert metric.diameter is not None
+        facts = self._class_facts()
+        facts["assumptions"] = (f"a sensitive word against any other: {self.epsilon:g} x distance + the same constant",)
+        return self._promise(
+            Notion.METRIC,
+            self.larger_epsilon,
+            offset=(self.larger_epsilon - self.epsilon) / 2.0 * metric.diameter,
+            metric=metric,
+            slack=self._slack(self.larger_epsilon),
+            **facts,
+        )

@@ -1,0 +1,42 @@
+"""Fixtures that all rooms share: small vocabularies, the real vectors, the data sets."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tacit.errors import MissingExtraError
+from tacit.vectors import VectorTable, load_vectors
+
+ROOT = Path(__file__).parent.parent
+
+
+def small_table(words: int = 40, dimension: int = 2, seed: int = 0, scale: float = 1.0) -> VectorTable:
+    rng = np.random.default_rng(seed)
+    vectors = (scale * rng.standard_normal((words, dimension))).astype(np.float32)
+    return VectorTable([f"w{i}" for i in range(words)], vectors, name="small", source="drawn for a test")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _private_cache(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Tests neither read nor fill the user's cache."""
+    os.environ["TACIT_CACHE"] = str(tmp_path_factory.mktemp("cache"))
+
+
+@pytest.fixture(scope="session")
+def default_table() -> VectorTable:
+    try:
+        return load_vectors("default")
+    except MissingExtraError as error:
+        pytest.skip(str(error))
+
+
+@pytest.fixture(scope="session")
+def data_folder() -> Path:
+    folder = Path(os.environ.get("TACIT_DATA", ROOT.parent / "shared" / "data"))
+    if not folder.is_dir():
+        pytest.skip(f"the data sets are not at {folder}; set TACIT_DATA to their folder")
+    return folder

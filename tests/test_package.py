@@ -1,0 +1,58 @@
+"""The package as a whole: light to import, every mechanism found, built from strings, and documented."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+import tacit
+from tacit.catalog import build, find, mechanism_classes, mechanism_names
+from tacit.errors import BadParameterError
+from tests.conftest import small_table
+
+
+def loaded_by(code: str) -> set[str]:
+    script = f"{code}\nimport sys; print('\\n'.join(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    return {name.partition(".")[0] for name in done.stdout.split()}
+
+
+def test_import_is_light():
+    assert not loaded_by("import tacit") & {"numpy", "scipy", "torch", "pandas", "pyarrow", "rich", "typer", "sklearn"}
+
+
+def test_the_word_level_needs_no_deep_learning_or_tables():
+    modules = loaded_by("import tacit; tacit.SanText(epsilon=1.0)")
+    assert not modules & {"torch", "transformers", "pandas", "pyarrow", "sklearn", "faiss", "wordfreq"}
+
+
+def test_mechanisms_are_found_by_name_and_as_attributes():
+    assert {"santext", "santext+", "laplace", "mahalanobis", "vickrey", "truncated-gumbel", "tem", "custext", "brr",
+            "two-budgets", "random"} <= set(mechanism_names())  # fmt: skip
+    assert tacit.SanText is find("santext")
+    assert "TEM" in dir(tacit)
+    with pytest.raises(AttributeError):
+        _ = tacit.NoSuchThing
+
+
+def test_every_mechanism_says_what_it_is():
+    for cls in mechanism_classes():
+        for text in (cls.title, cls.paper, cls.notion, cls.level, cls.unit, cls.__doc__):
+            assert text
+        assert cls.__doc__ != cls.__base__.__doc__
+        assert "uarantee" in sys.modules[cls.__module__].__doc__ or cls.name == "random", cls.__module__
+
+
+def test_build_converts_what_a_command_line_gives():
+    mechanism = build("laplace", {"epsilon": "2", "vectors": small_table(), "calibrated": "no", "neighbors": "3"})
+    assert mechanism.get_params() | {"vectors": None} == {
+        "epsilon": 2.0, "seed": None, "vectors": None, "limit": None, "unknown": "spelling", "punctuation": "rewrite",
+        "joining": "natural", "mapping": "nearest", "t": 0.75, "neighbors": 3, "approximate": False,
+        "bounding": "none", "calibrated": False,
+    }  # fmt: skip
+    assert build("santext", {"epsilon": 1, "limit": "none", "vectors": small_table()}).limit is None
+    assert build("santext+", {"epsilon": 1, "sensitive-share": "0.5", "vectors": small_table()}).sensitive_share == 0.5
+    with pytest.raises(BadParameterError, match="yes or no"):
+        build("laplace", {"epsilon": "2", "calibrated": "perhaps"})

@@ -1,0 +1,189 @@
+"""What reaches the output: nothing of the original beside the mechanism, in every container, seeded or not."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+
+import tacit
+from tacit.catalog import mechanism_names
+from tacit.errors import BadInputError, BadParameterError
+from tacit.noise.source import Source
+from tacit.vectors import VectorTable
+from tests.conftest import small_table
+
+WORDS = ["the", "good", "bad", "film", "nurse", "doctor", ".", ",", "n't", "do", "was", "river", "lake", "1987"]
+
+
+@pytest.fixture(scope="module")
+def table() -> VectorTable:
+    vectors = np.random.default_rng(0).standard_normal((len(WORDS), 4)).astype(np.float32)
+    return VectorTable(WORDS, vectors, name="tiny", source="test")
+
+
+def every_mechanism(table, **options):
+    for name in mechanism_names():
+        more = {"mode": "real-part"} if name == "truncated-gumbel" else {}
+        more |= {"sensitive_share": 0.6} if name in ("santext+", "two-budgets") else {}
+        yield tacit.build(name, {"epsilon": 2.0, "vectors": table, **more, **options})
+
+
+@settings(max_examples=60, deadline=None)
+@given(texts=st.lists(st.text(max_size=40), max_size=4))
+def test_only_vocabulary_words_come_out_whatever_goes_in(texts):
+    for mechanism in every_mechanism(small_table(12, 3), joining="spaces"):
+        release = mechanism.rewrite(texts)
+        assert len(release.texts) == len(texts)
+        for text, units in zip(release.texts, release.units, strict=True):
+            tokens = text.split(" ") if text else []
+            assert set(tokens) <= set(mechanism.vocabulary)
+            assert len(tokens) == units
+
+
+def test_unknown_words_case_and_layout_never_come_through(table):
+    secret = "  Mx. Zyx-Quolth\tSAW\n\n the   Nurse, 5,550,199 times "
+    for mechanism in every_mechanism(table):
+        for _ in range(20):
+            (text,) = mechanism.rewrite(secret).texts
+            assert text == text.lower().strip()
+            assert "\n" not in text
+            assert "\t" not in text
+            for piece in ("zyx", "quolth", "saw", "times", "550", "mx"):
+                assert piece not in text
+
+
+def test_punctuation_rules(table):
+    text = "the film, was good."
+    for rule, count in (("rewrite", 6), ("drop", 4)):
+        release = tacit.SanText(epsilon=1, vectors=table, punctuation=rule).rewrite(text)
+        assert release.units == [count]
+    kept = tacit.SanText(epsilon=1, vectors=table, punctuation="keep", joining="spaces")
+    tokens = kept.rewrite(text).texts[0].split(" ")
+    assert (tokens[2], tokens[5]) == (",", ".")
+    assert any("punctuation" in item for item in kept.guarantee().not_covered)
+    # Marks outside the public list are rewritten even then.
+    assert "☂" not in kept.rewrite("the ☂ film").texts[0]
+
+
+def test_a_test_seed_repeats_and_voids_the_guarantee(table):
+    texts = ["the nurse was good", "the doctor was bad"] * 20
+    for mechanism in every_mechanism(table, seed=7):
+        first, second = mechanism.rewrite(texts), mechanism.rewrite(texts)
+        assert first.texts == second.texts
+        assert not first.guarantee.is_private
+        assert "test seed" in first.guarantee.void
+        fresh = clone(mechanism).set_params(seed=None)
+        assert fresh.rewrite(texts).guarantee.void != first.guarantee.void
+
+
+def test_two_releases_draw_different_noise(table):
+    texts = ["the nurse was good . the doctor was bad"] * 50
+    for mechanism in every_mechanism(table):
+        if mechanism.name != "brr":  # 64 bits at epsilon 2 decode to the same word nearly always
+            assert mechanism.rewrite(texts).texts != mechanism.rewrite(texts).texts, mechanism.name
+
+
+def test_empty_texts_stay_empty(table):
+    for mechanism in every_mechanism(table):
+        assert mechanism.rewrite(["", "  \n "]).texts == ["", ""]
+        assert mechanism.rewrite([]).texts == []
+
+
+def test_containers_keep_their_kind(table):
+    mechanism = tacit.SanText(epsilon=3, vectors=table)
+    texts = ["the film", "was good"]
+    series = pd.Series(texts, index=[4, 2], name="review")
+    out = mechanism.transform(series)
+    assert isinstance(out, pd.Series)
+    assert list(out.index) == [4, 2]
+    assert out.name == "review"
+    assert isinstance(mechanism.transform(np.array(texts)), np.ndarray)
+    assert isinstance(mechanism.transform(pa.array(texts)), pa.Array)
+    assert mechanism.transform(pa.array(texts, type=pa.large_string())).type == pa.large_string()
+    assert isinstance(mechanism.transform(pa.chunked_array([texts, texts])), pa.ChunkedArray)
+    assert isinstance(mechanism.transform(texts), list)
+    assert isinstance(mechanism.transform("the film"), str)
+
+
+def test_it_works_in_a_pipeline_and_learns_nothing_from_the_text(table):
+    mechanism = tacit.SanText(epsilon=1e4, vectors=table)
+    model = make_pipeline(mechanism, CountVectorizer(), LogisticRegression())
+    texts = ["good film", "bad film", "good river", "bad lake"] * 5
+    labels = [1, 0, 1, 0] * 5
+    assert model.fit(texts, labels).score(texts, labels) == 1.0
+    law = mechanism.distribution("good")
+    mechanism.fit(["entirely other text"] * 100)
+    np.testing.assert_array_equal(mechanism.distribution("good"), law)
+
+
+def test_parameters_follow_scikit_learn(table):
+    mechanism = tacit.SanTextPlus(epsilon=2, vectors=table, p=0.4)
+    copy = clone(mechanism)
+    assert copy is not mechanism
+    assert copy.get_params() == mechanism.get_params()
+    assert copy.set_params(p=0.9).p == 0.9
+    with pytest.raises(BadParameterError, match="no parameter 'q'"):
+        copy.set_params(q=1)
+    with pytest.raises(BadParameterError):
+        copy.set_params(epsilon=-1)
+
+
+def test_changing_a_parameter_is_never_answered_with_an_old_law(table):
+    mechanism = tacit.SanText(epsilon=1.0, vectors=table)
+    before = mechanism.distribution("good").max()
+    mechanism.set_params(epsilon=50.0)
+    assert mechanism.distribution("good").max() > before
+    assert mechanism.guarantee().epsilon == 50.0
+    mechanism.vectors = small_table(9, 2)
+    assert mechanism.distribution("good").shape == (9,)
+
+
+@pytest.mark.parametrize("bad", [[1, 2], [None], [b"bytes"], [["nested"]]])
+def test_items_that_are_not_texts_are_named(bad, table):
+    with pytest.raises(BadInputError, match="item 0 is a"):
+        tacit.SanText(epsilon=1, vectors=table).rewrite(bad)
+
+
+def test_tables_are_refused_with_advice(table):
+    with pytest.raises(BadInputError, match="select the column"):
+        tacit.SanText(epsilon=1, vectors=table).rewrite(pd.DataFrame({"text": ["a"]}))
+
+
+def test_a_detector_marks_tokens_as_sensitive(table):
+    common = {
+        "epsilon": 2.0,
+        "vectors": table,
+        "sensitive_list": None,
+        "sensitive_share": 0.5,
+        "p": 1e-9,
+        "joining": "spaces",
+    }
+    plain = tacit.SanTextPlus(**common)
+    marking = tacit.SanTextPlus(**common, detector="patterns")
+    word = next(w for w, s in zip(WORDS, plain.sensitive, strict=True) if not s and w.isalpha())
+    text = f"dr {word}"
+    assert plain.rewrite(text).texts[0].split(" ")[1] == word, "a common word stays"
+    for _ in range(30):
+        assert marking.rewrite(text).texts[0].split(" ")[1] != word, "the word after a title never does"
+    assert any("detector" in item for item in marking.guarantee().not_covered)
+    dropping = tacit.SanTextPlus(**common, detector="patterns", punctuation="drop")
+    assert dropping.rewrite(f"the , dr {word} .").units == [3]
+
+
+def test_draws_of_one_call_do_not_repeat(table):
+    """The same word 2,000 times: the draws of the two halves agree as often as chance, not more (rate 1e-9)."""
+    for mechanism in every_mechanism(small_table(40, 3)):
+        drawn = mechanism.draw(np.zeros(4000, dtype=np.int64), Source.from_os())
+        share = np.bincount(drawn, minlength=40) / 4000
+        chance = (share**2).sum()
+        if chance < 0.9:
+            agreement = (drawn[:2000] == drawn[2000:]).mean()
+            assert abs(agreement - chance) < 6.2 * np.sqrt(chance / 2000), mechanism.name
