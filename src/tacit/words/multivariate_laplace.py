@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +31,7 @@ class MultivariateLaplace(NoisyWords):
     """Noise in all directions of the vector space, then the nearest word.
 
     bounding     map applied to the vectors first: none, unit, adapted-unit, minus-one-to-one, observed-range, clip, jl
+                 (its own options behind a colon: jl:dimension=25)
     calibrated   scale the noise so that epsilon is the guarantee whatever the bounding map
     """
 
@@ -51,8 +52,18 @@ class MultivariateLaplace(NoisyWords):
         return self.bounding_map.sensitivity()
 
     @cached_property
+    def _bounded(self) -> NDArray[np.floating[Any]]:
+        return self.bounding_map.transform(self.table.vectors)
+
+    @cached_property
     def space(self) -> NDArray[np.float32]:
-        return np.asarray(self.bounding_map.transform(self.table.vectors), dtype=np.float32)
+        return np.asarray(self._bounded, dtype=np.float32)
+
+    @cached_property
+    def _rounding(self) -> float:
+        """How far single precision moves a vector at most: two words may be that much farther apart than proven."""
+        moved = np.subtract(self._bounded, self.space, dtype=np.float64)
+        return float(np.sqrt(np.einsum("ij,ij->i", moved, moved).max()))
 
     @property
     def noise_epsilon(self) -> float:
@@ -64,6 +75,7 @@ class MultivariateLaplace(NoisyWords):
             Notion.METRIC,
             self.noise_epsilon * s.value,
             delta=s.delta,
+            slack=2.0 * self.noise_epsilon * self._rounding,
             metric=self._euclidean(),
             parameters={**self._shown_parameters(), "sensitivity": f"{s.value:.6g} ({s.kind}: {s.how})"},
             assumptions=(IDEALIZED,),
