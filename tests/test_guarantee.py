@@ -191,7 +191,13 @@ def test_private_origin_must_be_paid_for():
     ],
 )  # fmt: skip
 def test_impossible_guarantees_cannot_be_made(broken):
-    values = {"notion": Notion.PURE, "epsilon": 1.0, "unit": Unit.TOKEN, "adjacency": Adjacency.ANY_TWO, "mechanism": "x"}
+    values = {
+        "notion": Notion.PURE,
+        "epsilon": 1.0,
+        "unit": Unit.TOKEN,
+        "adjacency": Adjacency.ANY_TWO,
+        "mechanism": "x",
+    }
     with pytest.raises(BadParameterError):
         Guarantee(**{**values, **broken})
 

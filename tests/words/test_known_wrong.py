@@ -99,7 +99,7 @@ def test_a_stream_shared_by_forked_workers_is_rejected():
     assert (one, two) == ("refused", "refused")
 
 
-# The noise mechanisms have no closed form in general: a statistical test in two dimensions ------------------------------
+# The noise mechanisms have no closed form in general: a statistical test in two dimensions ----------------------------
 
 
 def lower_bounds(counts_a, counts_b, draws, confidence):
@@ -145,10 +145,7 @@ def test_noise_mechanisms_are_not_refuted(name, options, epsilon, line_table):
         )
     mechanism = build(name, {"epsilon": epsilon, "vectors": line_table, **options})
     guarantee = mechanism.guarantee()
-    if name == "mahalanobis":
-        distance = float(np.linalg.norm(mechanism.space[0] - mechanism.space[1]))
-    else:
-        distance = 1.0
+    distance = float(np.linalg.norm(mechanism.space[0] - mechanism.space[1])) if name == "mahalanobis" else 1.0
     assert not refuted(mechanism, guarantee.exponent(distance))
 
 

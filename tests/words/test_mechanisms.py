@@ -106,7 +106,7 @@ def test_noise_vanishes_at_large_epsilon_and_rules_at_small():
         assert (lost == np.arange(5000) % 50).mean() < 0.1
 
 
-# Truncated Gumbel: the numbers of the specification ---------------------------------------------------------------------
+# Truncated Gumbel: the numbers of the specification -------------------------------------------------------------------
 
 WORDS = 34_573
 

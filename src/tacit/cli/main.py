@@ -1,0 +1,122 @@
+"""The command `tacit`. A command's module is imported only when that command is called, so help is instant."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+from difflib import get_close_matches
+from typing import Any, Final, NoReturn
+
+import typer
+from typer.core import TyperGroup
+
+from tacit.errors import TacitError
+from tacit.version import __version__
+
+COMMANDS: Final[dict[str, tuple[str, str]]] = {
+    "rewrite": ("tacit.cli.rewrite", "Rewrite the texts of a file under differential privacy."),
+    "mechanisms": ("tacit.cli.mechanisms", "List the mechanisms, or explain one."),
+    "calibrate": ("tacit.cli.calibrate", "Turn epsilon, delta and sensitivity into noise, and back."),
+}
+"""Name: module with a typer `app`, and one line of help. A new command is a new line here."""
+
+
+class LazyGroup(TyperGroup):
+    """Lists the commands from the table above, and imports one when it is needed."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        if cmd_name not in COMMANDS:
+            close = get_close_matches(cmd_name, COMMANDS, n=1)
+            hint = f"; did you mean '{close[0]}'?" if close else ""
+            ctx.fail(f"there is no command '{cmd_name}'{hint} The commands are: {', '.join(COMMANDS)}")
+        module, _ = COMMANDS[cmd_name]
+        command = typer.main.get_command(importlib.import_module(module).app)
+        command.name = cmd_name
+        return command
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+
+
+app = typer.Typer(
+    cls=LazyGroup,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    help="Work with text you are not allowed to show: rewrite it under differential privacy.",
+    epilog="'tacit COMMAND --help' explains a command.",
+)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"tacit {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _tacit(
+    version: bool = typer.Option(
+        False, "--version", callback=_show_version, is_eager=True, help="Show the version and exit."
+    ),
+) -> None:
+    return
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Run a command and exit: 0 done, 2 an error the user can fix, 130 stopped with Ctrl-C, 1 anything else."""
+    sys.exit(run(arguments))
+
+
+def run(arguments: Sequence[str] | None = None) -> int:
+    """Run a command and return its exit code."""
+    try:
+        typer.main.get_command(app)(args=arguments, prog_name="tacit")
+    except SystemExit as done:
+        return done.code if isinstance(done.code, int) else int(done.code is not None)
+    except TacitError as error:
+        return _complain(error)
+    except KeyboardInterrupt:
+        print("stopped", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        # The reader of our output has gone; nothing is wrong, and nothing can be said to it any more.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except Exception as error:
+        return _unexpected(error)
+    return 0
+
+
+def _complain(error: TacitError) -> int:
+    stopped = error.exit_code in (0, 130)
+    print(f"{'' if stopped else 'error: '}{error}", file=sys.stderr)
+    for note in getattr(error, "__notes__", ()):
+        print(note, file=sys.stderr)
+    return error.exit_code
+
+
+def _unexpected(error: Exception) -> int:
+    """A mistake of ours. Its message could quote private text, so only its kind and place are shown."""
+    from traceback import extract_tb
+
+    if os.environ.get("TACIT_DEBUG"):
+        raise error
+    place = extract_tb(error.__traceback__)[-1]
+    file = place.filename.replace("\\", "/").rpartition("/")[2]
+    print(
+        f"error: unexpected {type(error).__name__} in {file}, line {place.lineno}. Please report this; "
+        "TACIT_DEBUG=1 shows all of it, which can include private text",
+        file=sys.stderr,
+    )
+    return 1
+
+
+if __name__ == "__main__":
+    main()

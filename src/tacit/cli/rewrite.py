@@ -1,0 +1,330 @@
+"""`tacit rewrite`: a file in, a rewritten file and its privacy card out."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any, Final
+
+import typer
+from typer.core import TyperCommand
+
+from tacit.card import Card, ReleaseFacts, plain_sentence
+from tacit.catalog import DEFAULT_MECHANISM, build
+from tacit.cli import terminal
+from tacit.engines.local import (
+    AlreadyCompleteError,
+    RewriteJob,
+    check_output,
+    choose_output_format,
+    rewrite_file,
+)
+from tacit.errors import BadInputError, BadParameterError
+from tacit.guarantee import Guarantee, check_epsilon
+from tacit.text.files import STANDARD_STREAM, Selection, choose_columns, format_of, open_table, write_whole
+
+CARD_KINDS: Final = ("json", "md", "html")
+DIFF_DOCUMENTS: Final = 10
+FILES, PRIVACY, RUN = "Files and columns", "Privacy", "Running"
+
+
+class RewriteCommand(TyperCommand):
+    """Lets `--diff` stand alone or with a number."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, with_diff_number(args))
+
+
+def with_diff_number(arguments: Sequence[str]) -> list[str]:
+    """`--diff` without a number means the default one."""
+    result: list[str] = []
+    for position, argument in enumerate(arguments):
+        result.append(argument)
+        following = arguments[position + 1] if position + 1 < len(arguments) else ""
+        if argument == "--diff" and not following.isdigit():
+            result.append(str(DIFF_DOCUMENTS))
+    return result
+
+
+app = typer.Typer(pretty_exceptions_enable=False, add_completion=False)
+
+
+@app.command(cls=RewriteCommand)
+def rewrite(
+    input: str = typer.Argument(..., metavar="INPUT", help="The file to rewrite, or - for standard input."),
+    output: str = typer.Option(
+        STANDARD_STREAM, "-o", "--output", help="The file to write; by default standard output.", rich_help_panel=FILES
+    ),
+    column: list[str] = typer.Option(
+        [],
+        "-c",
+        "--column",
+        help="A column of texts to rewrite; may be repeated. By default the only column, or 'text'.",
+        rich_help_panel=FILES,
+    ),
+    keep: list[str] = typer.Option(
+        [],
+        "-k",
+        "--keep",
+        help="A column to copy as it is, without any protection; may be repeated. All others are dropped.",
+        rich_help_panel=FILES,
+    ),
+    format: str | None = typer.Option(
+        None,
+        help="Format of the input (txt, csv, tsv, tsv-raw, jsonl, parquet, or with .gz), if its name does not tell.",
+        rich_help_panel=FILES,
+    ),
+    mechanism: str = typer.Option(
+        DEFAULT_MECHANISM, "-m", "--mechanism", help="See 'tacit mechanisms'.", rich_help_panel=PRIVACY
+    ),
+    epsilon: float | None = typer.Option(
+        None,
+        "-e",
+        "--epsilon",
+        help="The privacy budget of one token; smaller is more private.",
+        rich_help_panel=PRIVACY,
+    ),
+    vectors: str | None = typer.Option(
+        None, help="Public word vectors: a known name or a file.", rich_help_panel=PRIVACY
+    ),
+    option: list[str] = typer.Option(
+        [],
+        metavar="NAME=VALUE",
+        help="Another option of the mechanism; may be repeated. 'tacit mechanisms NAME' lists them.",
+        rich_help_panel=PRIVACY,
+    ),
+    seed: int | None = typer.Option(
+        None, help="Repeatable noise for tests. The output then has NO guarantee.", rich_help_panel=PRIVACY
+    ),
+    card: str = typer.Option(
+        "json,md", help="Kinds of privacy cards beside the output: json, md, html.", rich_help_panel=PRIVACY
+    ),
+    card_file: Path | None = typer.Option(
+        None, help="Write the card to this file (.json, .md or .html) as well.", rich_help_panel=PRIVACY
+    ),
+    workers: int = typer.Option(1, "-w", "--workers", help="Processes to use.", rich_help_panel=RUN),
+    resume: bool = typer.Option(False, "--resume", help="Go on with a run that was stopped.", rich_help_panel=RUN),
+    force: bool = typer.Option(
+        False, "--force", help="Overwrite the output, and throw away an unfinished run.", rich_help_panel=RUN
+    ),
+    dry_run: bool = typer.Option(
+        False, "--dry-run", help="Show the privacy card without reading any text.", rich_help_panel=RUN
+    ),
+    diff: int = typer.Option(
+        0,
+        metavar="[N]",
+        help="Afterwards show the first N texts (10 if no N is given), original and rewritten. Shows PRIVATE text.",
+        rich_help_panel=RUN,
+        show_default=False,
+    ),
+    quiet: bool = typer.Option(False, "-q", "--quiet", help="No progress bar and no summary.", rich_help_panel=RUN),
+) -> None:
+    """Rewrite the texts of a file under differential privacy.
+
+    Writes the rewritten file and, beside it, a privacy card that says what was promised.
+
+    Columns that are not named are dropped.
+
+    Example: tacit rewrite reviews.csv --column text --keep stars --epsilon 2 -o private.csv
+    """
+    kinds = card_kinds(card)
+    if card_file is not None:
+        card_kind(card_file)
+    options = mechanism_options(epsilon, vectors, option)
+    job = RewriteJob(
+        mechanism=build(mechanism, options),
+        input=input,
+        output=output,
+        columns=tuple(column),
+        keep=tuple(keep),
+        input_format=format,
+        workers=workers,
+        resume=resume,
+        force=force,
+        seed=seed,
+        command=shown_command(mechanism, options, column, keep, seed),
+    )
+    if dry_run:
+        show_plan(job)
+        return
+    if diff and output == STANDARD_STREAM and not terminal.is_terminal_output():
+        raise BadInputError("--diff shows private text, so it needs a file (-o) or a terminal as output, not a pipe")
+    try:
+        check_output(job)
+    except AlreadyCompleteError as done:
+        typer.echo(str(done), err=True)
+        return
+    run(job, kinds, card_file, diff, quiet)
+
+
+def run(job: RewriteJob, kinds: Sequence[str], card_file: Path | None, diff: int, quiet: bool) -> None:
+    """Do the job, write the cards just before the output gets its name, and say what happened."""
+    started = time.monotonic()
+    console = terminal.error_console()
+    promised = job.mechanism.guarantee(secure=job.seed is None)
+    preview = Preview(diff)
+    card_places: list[str] = []
+
+    def write_cards(facts: ReleaseFacts) -> None:
+        card = Card(for_file(promised, facts.kept_columns), facts)
+        paths = [card_file] if card_file else []
+        if job.output != STANDARD_STREAM:
+            paths += [Path(f"{job.output}.card.{kind}") for kind in kinds]
+        for path in paths:
+            write_whole(path, rendered(card, card_kind(path)))
+        card_places.extend(str(path) for path in paths)
+        if not paths:
+            typer.echo(card.to_markdown(), err=True)
+
+    with terminal.ProgressBar(shown=not quiet) as bar:
+        facts = rewrite_file(job, progress=bar.update, on_block=preview.add, before_release=write_cards)
+    seconds = time.monotonic() - started
+    if diff:
+        terminal.show_diff(console, preview.pairs(job, facts))
+    if not quiet:
+        console.print(summary(facts, seconds, card_places), markup=False)
+        console.print(plain_sentence(promised), markup=False)
+
+
+def show_plan(job: RewriteJob) -> None:
+    """The card and the fate of each column, from the header alone."""
+    input_format = format_of(job.input, job.input_format)
+    with open_table(job.input, input_format) as table:
+        selection = choose_columns(table.columns, job.columns, job.keep)
+    choose_output_format(job, input_format)
+    promised = for_file(job.mechanism.guarantee(secure=job.seed is None), selection.kept)
+    console = terminal.output_console()
+    Card(promised).print_to(console)
+    for line in column_lines(selection):
+        console.print(line, markup=False)
+
+
+def column_lines(selection: Selection) -> list[str]:
+    lines = [f"Columns rewritten: {', '.join(selection.texts)}"]
+    if selection.kept:
+        lines.append(f"Columns copied as they are, NOT covered: {', '.join(selection.kept)}")
+    if selection.dropped:
+        lines.append(f"Columns dropped: {', '.join(selection.dropped)}")
+    return lines
+
+
+# The card ---------------------------------------------------------------------------------------------------
+
+
+def for_file(promised: Guarantee, kept: Sequence[str]) -> Guarantee:
+    """The guarantee of the mechanism, with what a file shows beside the rewritten texts."""
+    copied = [f"the column '{name}', which is copied as it is" for name in kept]
+    return promised.also_not_covered("how many rows there are, their order, and which texts are empty", *copied)
+
+
+def card_kinds(names: str) -> list[str]:
+    kinds = [name.strip().lower() for name in names.split(",") if name.strip()]
+    wrong = [kind for kind in kinds if kind not in CARD_KINDS]
+    if wrong or not kinds:
+        raise BadParameterError(
+            f"--card takes a list of {', '.join(CARD_KINDS)}, such as --card json,md: a release always has a card"
+        )
+    return list(dict.fromkeys(kinds))
+
+
+def card_kind(path: Path) -> str:
+    kind = path.suffix.lower().removeprefix(".")
+    if kind not in CARD_KINDS:
+        raise BadParameterError(f"the name of a card ends in .json, .md or .html, and '{path.name}' does not")
+    return kind
+
+
+def rendered(card: Card, kind: str) -> str:
+    if kind == "json":
+        return card.to_json()
+    return card.to_html() if kind == "html" else card.to_markdown()
+
+
+def summary(facts: ReleaseFacts, seconds: float, cards: Sequence[str]) -> str:
+    where = f"; card: {', '.join(cards)}" if cards else ""
+    took = terminal.readable_seconds(seconds)
+    return f"{facts.rows:,} rows, {facts.units:,} tokens in {took} -> {facts.output}{where}"
+
+
+# The mechanism ----------------------------------------------------------------------------------------------
+
+
+def mechanism_options(epsilon: float | None, vectors: str | None, pairs: Sequence[str]) -> dict[str, Any]:
+    """All options of the mechanism in one mapping."""
+    options: dict[str, Any] = {}
+    if epsilon is not None:
+        options["epsilon"] = check_epsilon(epsilon)
+    if vectors is not None:
+        options["vectors"] = vectors
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals or not name.strip():
+            raise BadParameterError(f"write an option as --option name=value, not '{pair}'")
+        name = name.strip().replace("-", "_")
+        if name == "seed":
+            raise BadParameterError("give a test seed with --seed, so that the card says that there is no guarantee")
+        if name in options:
+            raise BadParameterError(f"the option '{name}' is given twice: give it once")
+        options[name] = value.strip()
+    return options
+
+
+def shown_command(
+    mechanism: str, options: Mapping[str, Any], columns: Sequence[str], keep: Sequence[str], seed: int | None
+) -> str:
+    """The command for the card: what was promised depends on it, so it is public; names of folders are not."""
+    words = ["tacit rewrite"]
+    words += [f"--column {_quoted(name)}" for name in columns]
+    words += [f"--keep {_quoted(name)}" for name in keep]
+    words.append(f"--mechanism {mechanism}")
+    for name, value in options.items():
+        shown = _quoted(_without_folder(f"{value:g}" if isinstance(value, float) else str(value)))
+        words.append(f"--{name} {shown}" if name in ("epsilon", "vectors") else f"--option {name}={shown}")
+    if seed is not None:
+        words.append(f"--seed {seed}")
+    return " ".join(words)
+
+
+def _without_folder(value: str) -> str:
+    return value.replace("\\", "/").rpartition("/")[2]
+
+
+def _quoted(word: str) -> str:
+    import shlex
+
+    return shlex.quote(word)
+
+
+# The view of both texts -------------------------------------------------------------------------------------
+
+
+class Preview:
+    """Keeps the first texts of a run, as they were and as they were released: never a second draw."""
+
+    def __init__(self, limit: int) -> None:
+        if limit < 0:
+            raise BadParameterError(f"--diff takes a number of texts, not {limit}")
+        self._limit = limit
+        self._originals: list[str] = []
+        self._released: list[str] = []
+
+    def add(self, originals: list[str], released: list[str] | None) -> None:
+        self._originals += originals[: self._limit - len(self._originals)]
+        if released is not None:
+            self._released += released[: self._limit - len(self._released)]
+
+    def pairs(self, job: RewriteJob, facts: ReleaseFacts) -> list[tuple[str, str]]:
+        released = self._released
+        if job.output != STANDARD_STREAM:  # a resumed run has not seen what the earlier one released
+            released = first_texts(job, facts, self._limit)
+        return list(zip(self._originals, released, strict=False))
+
+
+def first_texts(job: RewriteJob, facts: ReleaseFacts, limit: int) -> list[str]:
+    """The first released texts, read back from the output."""
+    written = choose_output_format(job, format_of(job.input, job.input_format))
+    with open_table(job.output, written, facts.columns) as table:
+        texts = (str(value) for _, values in table.rows() for value in values)
+        return list(islice(texts, limit))

@@ -1,0 +1,135 @@
+"""What people see while a command works: a progress bar, and original and rewritten words side by side."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterable, Sequence
+from itertools import zip_longest
+from types import TracebackType
+from typing import Self
+
+from rich.console import Console
+from rich.progress import BarColumn, TextColumn
+from rich.progress import Progress as Bar
+from rich.table import Table
+from rich.text import Text
+
+from tacit.engines.local import Progress
+from tacit.text.tokens import split
+
+
+def error_console() -> Console:
+    """Everything but results goes to standard error, so that output can be piped."""
+    return Console(stderr=True, highlight=False, soft_wrap=True)
+
+
+def output_console() -> Console:
+    return Console(highlight=False)
+
+
+class ProgressBar:
+    """Bytes done, rates and time left on a terminal; silent anywhere else."""
+
+    def __init__(self, *, shown: bool) -> None:
+        self._console = error_console()
+        self._shown = shown and self._console.is_terminal
+        self._started: tuple[float, Progress] | None = None
+        self._bar = Bar(
+            BarColumn(bar_width=None),
+            TextColumn("{task.fields[status]}"),
+            console=self._console,
+            transient=True,
+            expand=True,
+        )
+
+    def __enter__(self) -> Self:
+        if self._shown:
+            self._bar.start()
+            self._task = self._bar.add_task("", total=None, status="preparing")
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._shown:
+            self._bar.stop()
+
+    def update(self, now: Progress) -> None:
+        if not self._shown:
+            return
+        if self._started is None:  # where a resumed run goes on does not count as its speed
+            self._started = time.monotonic(), now
+        started, first = self._started
+        self._bar.update(
+            self._task,
+            completed=now.bytes_done,
+            total=now.bytes_total,
+            status=status_line(first, now, time.monotonic() - started),
+        )
+
+
+def status_line(first: Progress, now: Progress, seconds: float) -> str:
+    """Progress in words, with rates since the run began."""
+    total = f" of {readable_bytes(now.bytes_total)}" if now.bytes_total else ""
+    parts = [f"{readable_bytes(now.bytes_done)}{total}", f"{now.rows:,} rows"]
+    if seconds > 0 and now.rows > first.rows:
+        parts.append(f"{(now.rows - first.rows) / seconds:,.0f} rows/s")
+        parts.append(f"{(now.units - first.units) / seconds:,.0f} tokens/s")
+        done = now.bytes_done - first.bytes_done
+        if now.bytes_total and done > 0:
+            left = seconds * (now.bytes_total - now.bytes_done) / done
+            parts.append(f"{readable_seconds(left)} left")
+    return ", ".join(parts)
+
+
+def readable_bytes(count: int) -> str:
+    size = float(count)
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if size < 1000:
+            return f"{size:.0f} {unit}" if unit == "bytes" or size >= 100 else f"{size:.1f} {unit}"
+        size /= 1000
+    return f"{size:.1f} TB"
+
+
+def readable_seconds(seconds: float) -> str:
+    if seconds < 60:
+        return f"{seconds:.0f} s" if seconds >= 10 else f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes // 60} h {minutes % 60:02} min" if minutes >= 60 else f"{minutes} min {rest:02} s"
+
+
+# Side by side -----------------------------------------------------------------------------------------------
+
+
+def show_diff(console: Console, pairs: Iterable[tuple[str, str]]) -> None:
+    """Original and released words beside each other, changed ones in color."""
+    table = Table(show_lines=True, expand=True)
+    table.add_column("", justify="right", style="dim")
+    table.add_column("original (PRIVATE)", ratio=1)
+    table.add_column("rewritten", ratio=1)
+    for number, (original, released) in enumerate(pairs, start=1):
+        left, right = side_by_side(split(original), split(released))
+        table.add_row(str(number), left, right)
+    console.print(Text("This view shows private text: do not save or share it.", style="bold red"))
+    console.print(table)
+
+
+def side_by_side(before: Sequence[str], after: Sequence[str]) -> tuple[Text, Text]:
+    """The two word sequences, aligned position by position."""
+    left, right = Text(), Text()
+    for old, new in zip_longest(before, after, fillvalue=""):
+        same = old == new
+        for text, word, style in ((left, old, "red"), (right, new, "bold green")):
+            text.append(_printable(word), style="dim" if same else style)
+            text.append(" ")
+    return left, right
+
+
+def _printable(word: str) -> str:
+    """A text must not be able to send commands to the terminal."""
+    return "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in word)
+
+
+def is_terminal_output() -> bool:
+    return sys.stdout.isatty()

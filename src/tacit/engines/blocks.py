@@ -1,0 +1,149 @@
+"""A file cut into blocks of work, and the noise that belongs to each block.
+
+The cuts depend on the input alone, never on the number of workers or on time, and a block's noise is a function of
+the job's key, the block's number and its texts. So a block that is repeated, after a crash, a killed worker or a
+resumed run, comes out exactly as before: no row is ever released with two different draws.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from tacit.errors import BadParameterError, TacitError
+from tacit.mechanism import Mechanism, Rewritten
+from tacit.noise.source import StreamKey
+from tacit.text.files import ArrowCell, Selection, Table, text_value
+
+BLOCK_ROWS: Final = 200_000
+BLOCK_KEPT_CHARACTERS: Final = 16_000_000
+"""Copied columns may be much larger than the texts; this keeps a block in memory bounded all the same."""
+
+
+@dataclass
+class Block:
+    """Consecutive rows: their texts row by row, the values to copy beside them, and a hash of the texts."""
+
+    index: int
+    first_row: int
+    texts: list[str] = field(default_factory=list)
+    kept: list[list[Any]] = field(default_factory=list)
+    bytes_read: int = 0
+    content: bytes = b""
+
+    @property
+    def rows(self) -> int:
+        return len(self.kept)
+
+    def span(self) -> str:
+        return f"rows {self.first_row:,} to {self.first_row + self.rows - 1:,}"
+
+
+def cut_blocks(table: Table, selection: Selection, characters: int, job_fingerprint: bytes) -> Iterator[Block]:
+    """Rows in blocks of about `characters` characters of text."""
+    for block in _cut(table, selection, characters):
+        block.bytes_read = table.bytes_read()
+        block.content = content_digest(block.texts, job_fingerprint)
+        yield block
+
+
+def _cut(table: Table, selection: Selection, characters: int) -> Iterator[Block]:
+    table.select((*selection.texts, *selection.kept))
+    width = len(selection.texts)
+    named = list(enumerate(selection.texts))
+    block, size, copied = Block(index=0, first_row=1), 0, 0
+    for row, values in table.rows():
+        for position, column in named:
+            text = values[position]
+            if type(text) is not str:
+                text = text_value(text, row, column)
+            block.texts.append(text)
+            size += len(text)
+        kept = values[width:]
+        block.kept.append(kept)
+        for value in kept:
+            copied += len(value) if type(value) is str else _weight(value)
+        if size >= characters or row - block.first_row >= BLOCK_ROWS - 1 or copied >= BLOCK_KEPT_CHARACTERS:
+            yield block
+            block, size, copied = Block(index=block.index + 1, first_row=row + 1), 0, 0
+    if block.rows:
+        yield block
+
+
+def _weight(value: Any) -> int:
+    return 8 if value is None or isinstance(value, ArrowCell | int | float) else len(str(value))
+
+
+def output_rows(block: Block, texts: Sequence[str], selection: Selection) -> list[list[Any]]:
+    """The rows to write: rewritten texts and copied values, in the order of the input's columns."""
+    width = len(selection.texts)
+    source = {name: position for position, name in enumerate((*selection.texts, *selection.kept))}
+    order = [source[name] for name in selection.written]
+    rows = []
+    for number, kept in enumerate(block.kept):
+        values = [*texts[number * width : (number + 1) * width], *kept]
+        rows.append([values[position] for position in order])
+    return rows
+
+
+# Noise ------------------------------------------------------------------------------------------------------------
+
+
+def fingerprint(mechanism: Mechanism, columns: Sequence[str]) -> bytes:
+    """What, beside the texts, decides the noise: the same seed with another epsilon draws independently."""
+    return _canonical(
+        {"mechanism": mechanism.name, "parameters": plain_parameters(mechanism), "columns": list(columns)}
+    )
+
+
+def plain_parameters(mechanism: Mechanism) -> dict[str, Any]:
+    """The parameters in a form that can be written down and compared."""
+    parameters = mechanism.get_params()
+    try:
+        return dict(json.loads(json.dumps(parameters)))
+    except TypeError:
+        raise BadParameterError(
+            f"a job on files needs parameters that can be written down, and {mechanism.name} was given "
+            "an object: give numbers, texts or lists, such as the path of a vector file"
+        ) from None
+
+
+def content_digest(texts: Sequence[str], job_fingerprint: bytes) -> bytes:
+    """A hash of everything private in a block; texts are length-prefixed so that no two blocks run together."""
+    parts = [job_fingerprint, *(text.encode("utf-8") for text in texts)]
+    digest = hashlib.blake2b(digest_size=32, person=b"tacit-block")
+    digest.update(b"".join(len(part).to_bytes(8, "little") for part in parts))
+    digest.update(b"".join(parts))
+    return digest.digest()
+
+
+def rewrite_block(mechanism: Mechanism, key: StreamKey, index: int, content: bytes, texts: list[str]) -> Rewritten:
+    """The private step. An unexpected error is reported by its place only: its message could quote the text."""
+    try:
+        result = mechanism.rewrite_texts(texts, key.stream(index, content))
+    except (TacitError, MemoryError):
+        raise
+    except Exception as error:
+        raise TacitError(f"{mechanism.name} failed on a block: {place_of(error)}. Please report this") from None
+    if len(result.texts) != len(texts) or len(result.units) != len(texts):
+        raise TacitError(f"{mechanism.name} returned {len(result.texts)} texts for {len(texts)}. Please report this")
+    return result
+
+
+def place_of(error: BaseException) -> str:
+    """Kind and place of an error, without its message."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    if trace is None:
+        return type(error).__name__
+    code = trace.tb_frame.f_code
+    file = code.co_filename.replace("\\", "/").rpartition("/")[2]
+    return f"{type(error).__name__} in {file}, line {trace.tb_lineno} ({code.co_name})"
+
+
+def _canonical(value: Any) -> bytes:
+    return json.dumps(value, sort_keys=True, separators=(",", ":")).encode("utf-8")

@@ -1,0 +1,41 @@
+"""Tables of text as streams: one row at a time in, one block at a time out, memory independent of the file's size.
+
+Formats: `txt` (a line is a document), `csv`, `tsv`, `tsv-raw` (tabs without any quoting), `jsonl` and `parquet`; all
+but parquet also gzipped (`.gz`). `-` is standard input.
+"""
+
+from tacit.text.files.encoders import Encoder, encoder_for
+from tacit.text.files.formats import (
+    STANDARD_STREAM,
+    FileFormat,
+    Selection,
+    choose_columns,
+    format_named,
+    format_of,
+    suffix_format,
+    text_value,
+)
+from tacit.text.files.partial import OutputError, PartialOutput, partial_path, storage_error, write_at, write_whole
+from tacit.text.files.tables import ArrowCell, Table, open_table
+
+__all__ = [
+    "STANDARD_STREAM",
+    "ArrowCell",
+    "Encoder",
+    "FileFormat",
+    "OutputError",
+    "PartialOutput",
+    "Selection",
+    "Table",
+    "choose_columns",
+    "encoder_for",
+    "format_named",
+    "format_of",
+    "open_table",
+    "partial_path",
+    "storage_error",
+    "suffix_format",
+    "text_value",
+    "write_at",
+    "write_whole",
+]

@@ -1,0 +1,196 @@
+"""Writing: rows as self-contained blocks of bytes, so that a file can be cut back to any block's end and continued."""
+
+from __future__ import annotations
+
+import base64
+import csv
+import datetime
+import gzip
+import io
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from tacit.errors import BadInputError, require
+from tacit.text.files.formats import MISSING, FileFormat
+from tacit.text.files.partial import sync
+from tacit.text.files.tables import ArrowCell, ParquetTable, Table, arrow_library, dialect, is_text_type
+
+
+class Encoder(ABC):
+    """Rows to bytes. `head` and every block stand for themselves, so the file can be cut after any of them."""
+
+    def __init__(self, format: FileFormat, columns: Sequence[str]) -> None:
+        self.format = format
+        self.columns = tuple(columns)
+
+    def head(self) -> bytes:
+        return self._packed(self._head())
+
+    def block(self, rows: Sequence[Sequence[Any]]) -> bytes:
+        return self._packed(self._block(rows))
+
+    def finish(self, partial: Path) -> Path:
+        """Turn the finished partial file into the final one, not yet under its name."""
+        return partial
+
+    def _packed(self, data: bytes) -> bytes:
+        return gzip.compress(data, 6, mtime=0) if self.format.gzip and data else data
+
+    def _head(self) -> bytes:
+        return b""
+
+    @abstractmethod
+    def _block(self, rows: Sequence[Sequence[Any]]) -> bytes: ...
+
+
+def encoder_for(
+    format: FileFormat, columns: Sequence[str], source: Table | None = None, texts: Sequence[str] = ()
+) -> Encoder:
+    """The encoder of a format; a parquet source passes on the types of its columns."""
+    if format.kind == "txt":
+        return TextEncoder(format, columns)
+    if format.kind == "jsonl":
+        return JsonEncoder(format, columns)
+    if format.kind == "parquet":
+        return ParquetEncoder(format, columns, _column_types(columns, source, texts))
+    return SeparatedEncoder(format, columns)
+
+
+class TextEncoder(Encoder):
+    def __init__(self, format: FileFormat, columns: Sequence[str]) -> None:
+        super().__init__(format, columns)
+        if len(columns) != 1:
+            raise BadInputError(
+                f"a txt file holds one column, not {len(columns)}: choose a csv, jsonl or parquet output"
+            )
+
+    def _block(self, rows: Sequence[Sequence[Any]]) -> bytes:
+        return "".join(one_line(plain_text(row[0])) + "\n" for row in rows).encode("utf-8")
+
+
+class SeparatedEncoder(Encoder):
+    def _head(self) -> bytes:
+        return self._block([self.columns])
+
+    def _block(self, rows: Sequence[Sequence[Any]]) -> bytes:
+        if self.format.kind == "tsv-raw":
+            lines = ("\t".join(one_line(plain_text(value)).replace("\t", " ") for value in row) for row in rows)
+            return "".join(line + "\n" for line in lines).encode("utf-8")
+        buffer = io.StringIO()
+        writer = csv.writer(buffer, lineterminator="\n", **dialect(self.format.kind))
+        writer.writerows([plain_text(value) for value in row] for row in rows)
+        return buffer.getvalue().encode("utf-8")
+
+
+class JsonEncoder(Encoder):
+    def _block(self, rows: Sequence[Sequence[Any]]) -> bytes:
+        lines = (
+            json.dumps(
+                {
+                    name: value.as_py() if isinstance(value, ArrowCell) else value
+                    for name, value in zip(self.columns, row, strict=True)
+                    if value is not MISSING
+                },
+                ensure_ascii=False,
+                default=_json_value,
+            )
+            for row in rows
+        )
+        return "".join(line + "\n" for line in lines).encode("utf-8")
+
+
+class ParquetEncoder(Encoder):
+    """Each block is a whole Arrow stream; parquet itself cannot be continued, so it is made at the end."""
+
+    def __init__(self, format: FileFormat, columns: Sequence[str], types: Mapping[str, Any]) -> None:
+        super().__init__(format, columns)
+        arrow = arrow_library()
+        self._schema = arrow.schema([arrow.field(name, types[name]) for name in columns])
+
+    def _head(self) -> bytes:
+        return self._stream(self._schema.empty_table())
+
+    def _block(self, rows: Sequence[Sequence[Any]]) -> bytes:
+        arrow = arrow_library()
+        columns = [
+            arrow_column([row[position] for row in rows], field.type) for position, field in enumerate(self._schema)
+        ]
+        return self._stream(arrow.table(columns, schema=self._schema).unify_dictionaries())
+
+    def _stream(self, table: Any) -> bytes:
+        sink = io.BytesIO()
+        with arrow_library().ipc.new_stream(sink, self._schema) as stream:
+            stream.write_table(table)
+        return sink.getvalue()
+
+    def finish(self, partial: Path) -> Path:
+        arrow = arrow_library()
+        parquet = require("pyarrow.parquet", extra="parquet", purpose="writing parquet")
+        final = partial.with_name(partial.name + ".parquet")
+        with arrow.OSFile(str(partial)) as file, parquet.ParquetWriter(str(final), self._schema) as writer:
+            while file.tell() < file.size():
+                block = arrow.ipc.open_stream(file).read_all()
+                if block.num_rows:
+                    writer.write_table(block)
+        sync(final)
+        return final
+
+
+def arrow_column(values: Sequence[Any], kind: Any) -> Any:
+    """A column of plain strings, or of cells copied from where they lie."""
+    arrow = arrow_library()
+    if not any(isinstance(value, ArrowCell) for value in values):
+        texts = [None if value is None or value is MISSING else plain_text(value) for value in values]
+        return arrow.chunked_array([arrow.array(texts, kind)])
+    pieces, start = [], 0
+    for end in range(1, len(values) + 1):
+        first = values[start]
+        if end == len(values) or not values[end].follows(first, end - start):
+            pieces.append(first.array.slice(first.position, end - start))
+            start = end
+    return arrow.chunked_array(pieces, kind)
+
+
+def _column_types(columns: Sequence[str], source: Table | None, texts: Sequence[str]) -> dict[str, Any]:
+    arrow = arrow_library()
+    known = {field.name: field.type for field in source.schema} if isinstance(source, ParquetTable) else {}
+
+    def decided(name: str) -> Any:
+        kind = known.get(name, arrow.string())
+        dictionary_of_texts = arrow.types.is_dictionary(kind) and is_text_type(kind)
+        if name in texts or dictionary_of_texts:
+            return kind if arrow.types.is_large_string(kind) else arrow.string()
+        return kind
+
+    return {name: decided(name) for name in columns}
+
+
+def plain_text(value: Any) -> str:
+    """A value as it stands in a file that has only strings."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, ArrowCell):
+        return plain_text(value.as_py())
+    if value is None or value is MISSING:
+        return ""
+    if isinstance(value, datetime.date | datetime.time | bytes):
+        return str(_json_value(value))
+    return json.dumps(value, ensure_ascii=False, default=_json_value)
+
+
+def one_line(text: str) -> str:
+    """A text that cannot be mistaken for two lines."""
+    if "\n" not in text and "\r" not in text:
+        return text
+    return text.replace("\r\n", " ").replace("\n", " ").replace("\r", " ")
+
+
+def _json_value(value: Any) -> Any:
+    if isinstance(value, datetime.date | datetime.time):
+        return value.isoformat()
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode("ascii")
+    return str(value)

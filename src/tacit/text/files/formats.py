@@ -1,0 +1,176 @@
+"""Which formats there are, and which columns of a table are rewritten, copied or dropped."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, Final
+
+from tacit.errors import BadInputError
+
+STANDARD_STREAM: Final = "-"
+KINDS: Final = ("txt", "csv", "tsv", "tsv-raw", "jsonl", "parquet")
+TEXT_COLUMN: Final = "text"
+
+_SUFFIXES: Final = {
+    ".txt": "txt",
+    ".text": "txt",
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".tab": "tsv",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+}
+
+
+class _Missing:
+    """A key that one row of a jsonl file does not have."""
+
+    def __repr__(self) -> str:
+        return "MISSING"
+
+
+MISSING: Final = _Missing()
+
+
+# Formats ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class FileFormat:
+    kind: str
+    gzip: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.kind}.gz" if self.gzip else self.kind
+
+
+def format_named(name: str) -> FileFormat:
+    """The format called `name`, such as `csv` or `csv.gz`."""
+    kind = name.lower().removeprefix(".")
+    zipped = kind.endswith(".gz")
+    kind = kind.removesuffix(".gz")
+    if kind not in KINDS:
+        close = get_close_matches(kind, KINDS, n=1)
+        hint = f" (did you mean {close[0]}?)" if close else ""
+        raise BadInputError(f"there is no format '{name}'{hint}: use one of {', '.join(KINDS)}, or with .gz")
+    if zipped and kind == "parquet":
+        raise BadInputError("parquet compresses by itself: use the format parquet without .gz")
+    return FileFormat(kind, zipped)
+
+
+def format_of(path: str, name: str | None = None) -> FileFormat:
+    """The format of a file: the one that was named, otherwise the one its suffix says."""
+    if name is not None:
+        return format_named(name)
+    if path == STANDARD_STREAM:
+        raise BadInputError("standard input has no suffix that tells its format: add --format, such as --format csv")
+    found = suffix_format(path)
+    if found is None:
+        raise BadInputError(
+            f"the name '{Path(path).name}' does not tell its format: add --format with one of {', '.join(KINDS)}"
+        )
+    if found.gzip and found.kind == "parquet":
+        raise BadInputError("parquet compresses by itself: gunzip the file first, or name it .parquet")
+    return found
+
+
+def suffix_format(path: str) -> FileFormat | None:
+    """What the suffix of a path says, if anything."""
+    name = Path(path).name.lower()
+    zipped = name.endswith(".gz")
+    kind = _SUFFIXES.get(Path(name.removesuffix(".gz")).suffix)
+    return None if kind is None else FileFormat(kind, zipped)
+
+
+# Columns ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Which columns are rewritten, which are copied as they are, and which do not reach the output."""
+
+    texts: tuple[str, ...]
+    kept: tuple[str, ...]
+    dropped: tuple[str, ...]
+    written: tuple[str, ...]
+
+
+def choose_columns(columns: Sequence[str], texts: Sequence[str], kept: Sequence[str]) -> Selection:
+    """Decide the fate of every column from the header alone.
+
+    Without a choice, the text is the only column, or the one that is called `text`; anything else would be a guess
+    about which column is private.
+    """
+    if not texts:
+        if len(columns) == 1:
+            texts = columns
+        elif TEXT_COLUMN in columns:
+            texts = (TEXT_COLUMN,)
+        else:
+            raise BadInputError(
+                f"say which column holds the text, with --column NAME: this file has {_listed(columns)}"
+            )
+    for name in (*texts, *kept):
+        check_column(name, columns)
+    both = [name for name in texts if name in kept]
+    if both:
+        raise BadInputError(
+            f"the column '{both[0]}' cannot be rewritten and kept as it is: name it in --column or in --keep, not both"
+        )
+    chosen = {*texts, *kept}
+    return Selection(
+        texts=tuple(name for name in columns if name in set(texts)),
+        kept=tuple(name for name in columns if name in set(kept)),
+        dropped=tuple(name for name in columns if name not in chosen),
+        written=tuple(name for name in columns if name in chosen),
+    )
+
+
+def check_column(name: str, columns: Sequence[str]) -> None:
+    """A column must exist exactly once; otherwise say which ones there are."""
+    count = list(columns).count(name)
+    if count == 1:
+        return
+    if count > 1:
+        raise BadInputError(
+            f"{count} columns are called '{name}', so it is not clear which one is meant: rename all but one"
+        )
+    close = get_close_matches(name, columns, n=3, cutoff=0.5) or [
+        column for column in columns if column.strip().lower() == name.strip().lower()
+    ]
+    hint = f" (did you mean {' or '.join(repr(column) for column in close)}?)" if close else ""
+    separator = next((mark for mark in (";", "\t", "|") if len(columns) == 1 and mark in columns[0]), None)
+    if separator is not None:
+        hint = f" (the header holds {separator!r}: if that separates the columns, convert the file to csv or tsv)"
+    raise BadInputError(f"there is no column '{name}'{hint}: this file has {_listed(columns)}")
+
+
+def text_value(value: Any, row: int, column: str) -> str:
+    """The text in a cell. Null counts as an empty text, and stays empty in the output."""
+    if isinstance(value, str):
+        return value
+    if value is None:
+        return ""
+    if value is MISSING:
+        raise BadInputError(f"row {row} has no '{column}': give it a text, or null for an empty one")
+    found = json_kind(value)
+    raise BadInputError(f"row {row}, column '{column}' holds {found}, not a text: turn it into a string first")
+
+
+def json_kind(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true or false"
+    if isinstance(value, int | float):
+        return "a number"
+    return "a list" if isinstance(value, list) else "an object" if isinstance(value, dict) else "another type"
+
+
+def _listed(columns: Sequence[str], limit: int = 20) -> str:
+    shown = ", ".join(repr(name) for name in columns[:limit])
+    more = f" and {len(columns) - limit} more" if len(columns) > limit else ""
+    return f"{'the column' if len(columns) == 1 else 'the columns'} {shown}{more}"

@@ -1,0 +1,124 @@
+"""The file that grows: blocks go to `OUTPUT.partial`, and only a finished file gets its name."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import io
+import os
+from pathlib import Path
+
+from tacit.errors import TacitError
+
+
+class OutputError(TacitError):
+    """The output could not be written."""
+
+
+class PartialOutput:
+    """`OUTPUT.partial`: grows by whole blocks, can be cut back to the end of any block, gets its name at the end."""
+
+    def __init__(self, output: Path) -> None:
+        self.output = output
+        self.path = partial_path(output)
+        self._file: io.FileIO | None = None
+        self.offset = 0
+
+    def create(self) -> None:
+        """A new empty file; fails if there is one, so that two runs never write into each other."""
+        try:
+            self._file = io.FileIO(self.path, "x")
+        except FileExistsError:
+            raise OutputError(
+                f"'{self.path}' is there already: add --resume to go on with it, or --force to start over"
+            ) from None
+        except OSError as error:
+            raise storage_error(error, self.path) from error
+        self.offset = 0
+
+    def reopen(self, offset: int) -> None:
+        """Go on after the block that ends at `offset`; whatever follows it was not finished."""
+        try:
+            self.path.touch()
+            self._file = io.FileIO(self.path, "r+")
+            self._file.truncate(offset)
+        except OSError as error:
+            raise storage_error(error, self.path) from error
+        self.offset = offset
+
+    def append(self, data: bytes) -> int:
+        """Add a block and wait until it is stored; returns the new end. After an error the old end still holds."""
+        assert self._file is not None
+        try:
+            write_at(self._file, self.offset, data)
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                self._file.truncate(self.offset)
+            raise storage_error(error, self.path) from error
+        self.offset += len(data)
+        return self.offset
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def release(self, ready: Path) -> None:
+        """Give the finished file its name, all at once."""
+        self.close()
+        try:
+            ready.replace(self.output)
+            if ready != self.path:
+                self.path.unlink()
+            sync(self.output.parent)
+        except OSError as error:
+            raise storage_error(error, self.output) from error
+
+    def discard(self) -> None:
+        self.close()
+        for path in (self.path, self.path.with_name(self.path.name + ".parquet")):
+            path.unlink(missing_ok=True)
+
+
+def partial_path(output: Path) -> Path:
+    return output.with_name(output.name + ".partial")
+
+
+def write_at(file: io.FileIO, offset: int, data: bytes) -> None:
+    """Write all of the data at a place, down to the disk."""
+    file.seek(offset)
+    remaining = memoryview(data)
+    while remaining:
+        remaining = remaining[file.write(remaining) :]
+    os.fsync(file.fileno())
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a small file all at once: it is there completely or not at all."""
+    draft = path.with_name(path.name + ".draft")
+    try:
+        draft.write_text(text, encoding="utf-8")
+        sync(draft)
+        draft.replace(path)
+    except OSError as error:
+        draft.unlink(missing_ok=True)
+        raise storage_error(error, path) from error
+
+
+def storage_error(error: OSError, path: Path | str) -> OutputError:
+    """A sentence for a disk that refuses."""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return OutputError(f"the disk is full: '{path}' could not grow. Free some space")
+    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+        return OutputError(f"'{path}' may not be written: choose another place with -o")
+    if error.errno == errno.ENOENT:
+        return OutputError(f"the folder '{Path(path).parent}' does not exist: make it first")
+    return OutputError(f"'{path}' could not be written ({os.strerror(error.errno or 0)}): check the disk")
+
+
+def sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

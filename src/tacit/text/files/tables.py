@@ -1,0 +1,452 @@
+"""Reading: one row at a time, memory independent of the file's size.
+
+Reading refuses rather than guesses: an open quote, a row with missing fields or a broken byte stops with the row's
+number, because a row that is silently merged or dropped is text that nobody knows was lost. No error ever quotes a
+cell.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import itertools
+import json
+import os
+import sys
+import zlib
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, BinaryIO, Final, NamedTuple, Self
+
+from tacit.errors import BadInputError, TacitError, require
+from tacit.text.files.formats import (
+    MISSING,
+    STANDARD_STREAM,
+    TEXT_COLUMN,
+    FileFormat,
+    check_column,
+    format_of,
+    json_kind,
+)
+
+RECORD_LIMIT: Final = 16_000_000
+"""The longest line, or row of a csv file, in characters. It also bounds what an open quote can swallow."""
+
+_BOM: Final = b"\xef\xbb\xbf"
+
+
+# Bytes in ---------------------------------------------------------------------------------------------------------
+
+
+class InputBytes:
+    """The bytes of a file or of standard input, unzipped, and how far the file itself has been read."""
+
+    def __init__(self, path: str, zipped: bool) -> None:
+        self.name = "standard input" if path == STANDARD_STREAM else Path(path).name
+        self.size_bytes: int | None = None
+        if path == STANDARD_STREAM:
+            self._raw: BinaryIO = sys.stdin.buffer
+            self._counted = False
+        else:
+            self._raw = _open_file(path)
+            self.size_bytes = os.fstat(self._raw.fileno()).st_size
+            self._counted = True
+        self.stream: BinaryIO = self._raw
+        if zipped:
+            self.stream = io.BufferedReader(gzip.GzipFile(fileobj=self._raw, mode="rb"))
+        self._unzipped = 0
+
+    def readline(self, limit: int) -> bytes:
+        try:
+            line = self.stream.readline(limit)
+        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+            raise BadInputError(
+                f"{self.name} is not a complete gzip file (it breaks after {self._unzipped:,} unzipped bytes): "
+                "copy it again, or use the format without .gz"
+            ) from error
+        self._unzipped += len(line)
+        return line
+
+    def bytes_read(self) -> int:
+        """How much of the file has been taken in, for a progress bar; for standard input, unzipped bytes."""
+        return self._raw.tell() if self._counted else self._unzipped
+
+    def close(self) -> None:
+        if self._counted:
+            self.stream.close()
+            self._raw.close()
+
+
+def _open_file(path: str) -> BinaryIO:
+    try:
+        return Path(path).open("rb")
+    except FileNotFoundError:
+        raise BadInputError(f"there is no file '{path}': check the path") from None
+    except IsADirectoryError:
+        raise BadInputError(f"'{path}' is a folder: give one file in it") from None
+    except PermissionError:
+        raise BadInputError(f"'{path}' may not be read: ask its owner for permission") from None
+
+
+class Lines:
+    """Decoded lines with their numbers. Only a newline ends a line; other separators of Unicode are part of texts."""
+
+    def __init__(self, source: InputBytes) -> None:
+        self._source = source
+        self.number = 0
+        self._offset = 0
+
+    def __iter__(self) -> Iterator[str]:
+        return self
+
+    def __next__(self) -> str:
+        line = self._source.readline(RECORD_LIMIT + 1)
+        if not line:
+            raise StopIteration
+        self.number += 1
+        if len(line) > RECORD_LIMIT:
+            raise BadInputError(
+                f"line {self.number} is longer than {RECORD_LIMIT:,} bytes: split the text into several lines"
+            )
+        start, self._offset = self._offset, self._offset + len(line)
+        if self.number == 1:
+            _check_beginning(line, self._source.name)
+            if line.startswith(_BOM):
+                line, start = line[len(_BOM) :], len(_BOM)
+                if not line:
+                    raise StopIteration
+        try:
+            return line.decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise BadInputError(
+                f"line {self.number} is not valid UTF-8 (byte {start + error.start:,}): "
+                "convert the file first, for example with iconv -f latin1 -t utf-8"
+            ) from None
+
+
+def _check_beginning(line: bytes, name: str) -> None:
+    """Files that are something else altogether deserve better than a broken byte in line 1."""
+    if line.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise BadInputError(f"{name} is UTF-16: convert it first, for example with iconv -f utf-16 -t utf-8")
+    if line.startswith(b"\x1f\x8b"):
+        raise BadInputError(f"{name} is compressed with gzip: name it .gz, or add .gz to --format")
+    if line.startswith(b"PAR1"):
+        raise BadInputError(f"{name} is a parquet file: name it .parquet, or use --format parquet")
+
+
+# Tables -----------------------------------------------------------------------------------------------------------
+
+
+class Table(ABC):
+    """Rows of one file. `columns` is known at once, rows come lazily and once."""
+
+    columns: tuple[str, ...]
+    size_bytes: int | None
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.selected: tuple[str, ...] = ()
+
+    def select(self, columns: Sequence[str]) -> None:
+        """Choose the columns that `rows` yields, and their order."""
+        for column in columns:
+            check_column(column, self.columns)
+        self.selected = tuple(columns)
+
+    @abstractmethod
+    def rows(self) -> Iterator[tuple[int, list[Any]]]:
+        """(row number from 1, values of the selected columns)."""
+
+    @abstractmethod
+    def bytes_read(self) -> int: ...
+
+    @abstractmethod
+    def close(self) -> None: ...
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _positions(self) -> list[int]:
+        return [self.columns.index(column) for column in self.selected]
+
+    def _empty(self) -> BadInputError:
+        return BadInputError(f"{self.name} is empty: there is nothing to rewrite")
+
+
+def open_table(path: str | Path, format: str | FileFormat | None = None, columns: Sequence[str] | None = None) -> Table:
+    """Open a file for reading; by default all its columns are selected."""
+    path = str(path)
+    wanted = format if isinstance(format, FileFormat) else format_of(path, format)
+    table = _table(path, wanted)
+    try:
+        table.select(_selectable(table.columns) if columns is None else columns)
+    except TacitError:
+        table.close()
+        raise
+    return table
+
+
+def _selectable(columns: Sequence[str]) -> list[str]:
+    return [name for name in columns if list(columns).count(name) == 1]
+
+
+def _table(path: str, format: FileFormat) -> Table:
+    if format.kind == "parquet":
+        return ParquetTable(path)
+    source = InputBytes(path, format.gzip)
+    try:
+        if format.kind == "txt":
+            return TextTable(source)
+        if format.kind == "jsonl":
+            return JsonTable(source)
+        return SeparatedTable(source, format.kind)
+    except BaseException:
+        source.close()
+        raise
+
+
+class _LineTable(Table):
+    def __init__(self, source: InputBytes) -> None:
+        super().__init__(source.name)
+        self._source = source
+        self._lines = Lines(source)
+        self.size_bytes = source.size_bytes
+
+    def bytes_read(self) -> int:
+        return self._source.bytes_read()
+
+    def close(self) -> None:
+        self._source.close()
+
+
+class TextTable(_LineTable):
+    """A line is a document."""
+
+    columns = (TEXT_COLUMN,)
+
+    def __init__(self, source: InputBytes) -> None:
+        super().__init__(source)
+        first = next(self._lines, None)
+        if first is None:
+            raise self._empty()
+        self._first = first
+
+    def rows(self) -> Iterator[tuple[int, list[Any]]]:
+        for row, line in enumerate(itertools.chain([self._first], self._lines), start=1):
+            yield row, [line.removesuffix("\n").removesuffix("\r")]
+
+
+class SeparatedTable(_LineTable):
+    """csv and tsv with a header, read strictly: a quote that is opened must be closed, and every row is complete."""
+
+    def __init__(self, source: InputBytes, kind: str) -> None:
+        super().__init__(source)
+        self._separator = "comma" if kind == "csv" else "tab"
+        csv.field_size_limit(max(csv.field_size_limit(), 2 * RECORD_LIMIT))
+        self._reader = csv.reader(self._record_lines(), strict=True, **dialect(kind))
+        self._record_start = 1
+        self._row = 0
+        header = self._record()
+        if header is None:
+            raise self._empty()
+        if not any(name.strip() for name in header):
+            raise BadInputError(f"{self.name} begins with an empty line instead of the names of its columns")
+        self.columns = tuple(header)
+
+    def rows(self) -> Iterator[tuple[int, list[Any]]]:
+        positions, width = self._positions(), len(self.columns)
+        while True:
+            self._row += 1
+            fields = self._record()
+            if fields is None:
+                return
+            if not fields:
+                if width > 1:  # a blank line; in a file of one column it is an empty text
+                    self._row -= 1
+                    continue
+                fields = [""]
+            if len(fields) != width:
+                raise BadInputError(
+                    f"{self._place()} has {len(fields)} fields where the header has {width}: correct the row, or put "
+                    f'texts that hold a {self._separator} in "quotes"'
+                )
+            yield self._row, [fields[position] for position in positions]
+
+    def _record(self) -> list[str] | None:
+        self._record_start, self._record_size = self._lines.number + 1, 0
+        try:
+            return next(self._reader, None)
+        except csv.Error as error:
+            if "new-line" in str(error):
+                problem = "holds a carriage return outside quotes: convert the line ends to \\n"
+            elif "unexpected end" in str(error):
+                problem = 'opens a quote (") that is never closed: close it, or write a quote inside a text twice ("")'
+            else:
+                problem = (
+                    'has a quote (") that is opened or closed in the wrong place: put the text in quotes and write '
+                    'a quote inside it twice ("")'
+                )
+            hint = "" if self._separator == "comma" else ", or use --format tsv-raw if the file has no quoting at all"
+            raise BadInputError(f"{self._place()} {problem}{hint}") from None
+
+    def _record_lines(self) -> Iterator[str]:
+        for line in self._lines:
+            self._record_size += len(line)
+            if self._record_size > RECORD_LIMIT:
+                raise BadInputError(
+                    f'{self._place()} opens a quote (") that is still open after {RECORD_LIMIT:,} characters: close it'
+                )
+            yield line
+
+    def _place(self) -> str:
+        return f"row {self._row} (line {self._record_start})" if self._row else "the header"
+
+
+def dialect(kind: str) -> dict[str, Any]:
+    """How the csv module reads and writes a kind of separated file."""
+    if kind == "csv":
+        return {"delimiter": ","}
+    if kind == "tsv":
+        return {"delimiter": "\t"}
+    return {"delimiter": "\t", "quoting": csv.QUOTE_NONE, "quotechar": None}
+
+
+class JsonTable(_LineTable):
+    """One JSON object per line. The columns are the keys of the first object."""
+
+    def __init__(self, source: InputBytes) -> None:
+        super().__init__(source)
+        self._row = 0
+        first = self._object()
+        if first is None:
+            raise self._empty()
+        self._first = first
+        self.columns = tuple(first)
+
+    def rows(self) -> Iterator[tuple[int, list[Any]]]:
+        item: dict[str, Any] | None = self._first
+        while item is not None:
+            yield self._row, [item.get(column, MISSING) for column in self.selected]
+            item = self._object()
+
+    def _object(self) -> dict[str, Any] | None:
+        for line in self._lines:
+            if not line.strip():
+                continue
+            self._row += 1
+            place = f"row {self._row} (line {self._lines.number})"
+            try:
+                item = json.loads(line)
+            except (ValueError, RecursionError):
+                raise BadInputError(f"{place} is not valid JSON: each line must hold one object {{...}}") from None
+            if not isinstance(item, dict):
+                raise BadInputError(f"{place} holds {json_kind(item)}, not an object {{...}} with named texts")
+            if "\\u" in line and not _is_unicode(item):
+                raise BadInputError(f"{place} holds half of a surrogate pair (\\ud800 to \\udfff): correct the escape")
+            return item
+        return None
+
+
+def _is_unicode(item: object) -> bool:
+    try:
+        json.dumps(item, ensure_ascii=False).encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+class ArrowCell(NamedTuple):
+    """A value of a parquet file where it lies, so that copying it cannot change its type or precision."""
+
+    array: Any
+    position: int
+
+    def as_py(self) -> Any:
+        return self.array[self.position].as_py()
+
+    def follows(self, first: ArrowCell, distance: int) -> bool:
+        return self.array is first.array and self.position == first.position + distance
+
+
+class ParquetTable(Table):
+    """Texts come as strings, every other value as an `ArrowCell`."""
+
+    batch_rows = 4_096
+
+    def __init__(self, path: str) -> None:
+        super().__init__(Path(path).name)
+        if path == STANDARD_STREAM:
+            raise BadInputError(
+                "parquet cannot be read from standard input, since its index is at its end: give a file"
+            )
+        arrow = arrow_library()
+        parquet = require("pyarrow.parquet", extra="parquet", purpose="reading parquet")
+        raw = _open_file(path)
+        self.size_bytes = os.fstat(raw.fileno()).st_size
+        try:
+            if not self.size_bytes:
+                raise self._empty()
+            self._file = parquet.ParquetFile(raw, pre_buffer=False)
+        except arrow.ArrowInvalid:
+            raw.close()
+            raise BadInputError(f"{self.name} is not a complete parquet file: copy it again") from None
+        except BaseException:
+            raw.close()
+            raise
+        self._raw = raw
+        self.schema = self._file.schema_arrow
+        self.columns = tuple(self.schema.names)
+        self._rows_read = 0
+
+    def rows(self) -> Iterator[tuple[int, list[Any]]]:
+        arrow = arrow_library()
+        texts = [is_text_type(self.schema.field(name).type) for name in self.selected]
+        batches = self._file.iter_batches(batch_size=self.batch_rows, columns=list(self.selected))
+        row = 0
+        while True:
+            try:
+                batch = next(batches, None)
+                if batch is None:
+                    return
+                columns = [
+                    array.to_pylist() if text else [ArrowCell(array, position) for position in range(len(array))]
+                    for array, text in zip((batch.column(name) for name in self.selected), texts, strict=True)
+                ]
+            except UnicodeDecodeError:
+                raise BadInputError(
+                    f"a text between row {row + 1} and row {row + self.batch_rows} is not valid UTF-8: "
+                    "write the file again from clean strings"
+                ) from None
+            except (arrow.ArrowInvalid, OSError):
+                raise BadInputError(f"{self.name} cannot be decoded after row {row}: copy it again") from None
+            for values in zip(*columns, strict=True):
+                row += 1
+                self._rows_read = row
+                yield row, list(values)
+
+    def bytes_read(self) -> int:
+        total = self._file.metadata.num_rows
+        return int((self.size_bytes or 0) * self._rows_read / total) if total else 0
+
+    def close(self) -> None:
+        self._file.close()
+        self._raw.close()
+
+
+def is_text_type(kind: Any) -> bool:
+    types = arrow_library().types
+    if types.is_dictionary(kind):
+        return is_text_type(kind.value_type)
+    return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
+
+
+def arrow_library() -> Any:
+    return require("pyarrow", extra="parquet", purpose="parquet")

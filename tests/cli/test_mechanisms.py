@@ -1,0 +1,44 @@
+"""`tacit mechanisms`: the list, one mechanism, and JSON for programs."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tacit.catalog import DEFAULT_MECHANISM, mechanism_names
+from tacit.cli.main import run
+
+
+def test_the_list_names_all(capfd: pytest.CaptureFixture[str]) -> None:
+    assert run(["mechanisms"]) == 0
+    out = capfd.readouterr().out
+    assert "notion" in out
+    for name in mechanism_names():
+        assert any(line.split()[:1] == [name] for line in out.splitlines())
+    assert "(the default)" in " ".join(out.split())
+
+
+@pytest.mark.parametrize("name", mechanism_names())
+def test_each_can_be_explained(name: str, capfd: pytest.CaptureFixture[str]) -> None:
+    assert run(["mechanisms", name]) == 0
+    out = capfd.readouterr().out
+    assert f"({name})" in out
+    assert "epsilon" in out
+    assert "seed" not in [line.split()[0] for line in out.splitlines() if line.split()]
+
+
+def test_json(capfd: pytest.CaptureFixture[str]) -> None:
+    assert run(["mechanisms", "--json"]) == 0
+    listed = json.loads(capfd.readouterr().out)
+    assert [item["name"] for item in listed] == mechanism_names()
+    assert all({"notion", "unit", "paper", "summary", "parameters"} <= set(item) for item in listed)
+    assert run(["mechanisms", DEFAULT_MECHANISM, "--json"]) == 0
+    one = json.loads(capfd.readouterr().out)
+    assert one in listed
+    assert {"name": "epsilon", "type": "float", "default": None, "required": True} in one["parameters"]
+
+
+def test_unknown_name(capfd: pytest.CaptureFixture[str]) -> None:
+    assert run(["mechanisms", "santex"]) == 2
+    assert "did you mean 'santext'" in capfd.readouterr().err
