@@ -15,8 +15,9 @@ from typing import Any
 from tacit.errors import BadParameterError
 from tacit.mechanism import Mechanism
 
-ROOMS = ("tacit.words",)
-DEFAULT_MECHANISM = "santext"
+ROOMS = ("tacit.words", "tacit.documents")
+DEFAULT_OF_LEVEL = {"word": "santext", "document": "codebook"}
+DEFAULT_MECHANISM = DEFAULT_OF_LEVEL["word"]
 
 
 @cache

@@ -15,7 +15,7 @@ from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Self
 
 from tacit.errors import BadInputError, BadParameterError
-from tacit.guarantee import Guarantee, check_epsilon
+from tacit.guarantee import Guarantee, Unit, check_epsilon
 from tacit.noise.source import Source, new_source
 
 TEST_SEED_REASON = "it was drawn with a test seed, and whoever knows the seed can undo the noise"
@@ -42,6 +42,8 @@ class Release:
 
     def for_documents(self) -> Guarantee:
         """The guarantee of the longest text in this release, as a whole document."""
+        if self.guarantee.unit is Unit.DOCUMENT:
+            return self.guarantee
         return self.guarantee.for_document(max([1, *self.units]))
 
 

@@ -12,17 +12,19 @@ import typer
 from typer.core import TyperCommand
 
 from tacit.card import Card, ReleaseFacts, plain_sentence
-from tacit.catalog import DEFAULT_MECHANISM, build
+from tacit.catalog import DEFAULT_MECHANISM, DEFAULT_OF_LEVEL, build, find
 from tacit.cli import terminal
 from tacit.engines.local import (
     AlreadyCompleteError,
     RewriteJob,
     check_output,
+    check_users,
     choose_output_format,
     rewrite_file,
 )
+from tacit.engines.users import UserRule
 from tacit.errors import BadInputError, BadParameterError
-from tacit.guarantee import Guarantee, check_epsilon
+from tacit.guarantee import Guarantee, Unit, check_epsilon
 from tacit.text.files import STANDARD_STREAM, Selection, choose_columns, format_of, open_table, write_whole
 
 CARD_KINDS: Final = ("json", "md", "html")
@@ -76,14 +78,23 @@ def rewrite(
         help="Format of the input (txt, csv, tsv, tsv-raw, jsonl, parquet, or with .gz), if its name does not tell.",
         rich_help_panel=FILES,
     ),
-    mechanism: str = typer.Option(
-        DEFAULT_MECHANISM, "-m", "--mechanism", help="See 'tacit mechanisms'.", rich_help_panel=PRIVACY
+    mechanism: str | None = typer.Option(
+        None,
+        "-m",
+        "--mechanism",
+        help=f"See 'tacit mechanisms'. By default {DEFAULT_MECHANISM}, or what --level asks for.",
+        rich_help_panel=PRIVACY,
+    ),
+    level: str | None = typer.Option(
+        None,
+        help="What one secret is: 'word' (every word on its own) or 'document' (a whole text).",
+        rich_help_panel=PRIVACY,
     ),
     epsilon: float | None = typer.Option(
         None,
         "-e",
         "--epsilon",
-        help="The privacy budget of one token; smaller is more private.",
+        help="The privacy budget of one token, document or user; smaller is more private.",
         rich_help_panel=PRIVACY,
     ),
     vectors: str | None = typer.Option(
@@ -94,6 +105,19 @@ def rewrite(
         metavar="NAME=VALUE",
         help="Another option of the mechanism; may be repeated. 'tacit mechanisms NAME' lists them.",
         rich_help_panel=PRIVACY,
+    ),
+    user_column: str | None = typer.Option(
+        None,
+        help="The column that says who wrote a row: --epsilon is then the budget of a person (document level).",
+        rich_help_panel=PRIVACY,
+    ),
+    user_mode: str = typer.Option(
+        "divide",
+        help="'divide' the budget over a user's rows, or 'concatenate' them into one text (rows sorted by user).",
+        rich_help_panel=PRIVACY,
+    ),
+    documents_per_user: int = typer.Option(
+        1, help="With 'divide': how many rows of a user are used; further ones are left out.", rich_help_panel=PRIVACY
     ),
     seed: int | None = typer.Option(
         None, help="Repeatable noise for tests. The output then has NO guarantee.", rich_help_panel=PRIVACY
@@ -132,7 +156,12 @@ def rewrite(
     kinds = card_kinds(card)
     if card_file is not None:
         card_kind(card_file)
+    mechanism = chosen_mechanism(mechanism, level)
+    users = None if user_column is None else UserRule(user_column, user_mode, documents_per_user)
     options = mechanism_options(epsilon, vectors, option)
+    command = shown_command(mechanism, options, column, keep, seed, users)
+    if users is not None and "epsilon" in options:
+        options["epsilon"] = users.epsilon_of_document(options["epsilon"])
     job = RewriteJob(
         mechanism=build(mechanism, options),
         input=input,
@@ -144,7 +173,8 @@ def rewrite(
         resume=resume,
         force=force,
         seed=seed,
-        command=shown_command(mechanism, options, column, keep, seed),
+        command=command,
+        users=users,
     )
     if dry_run:
         show_plan(job)
@@ -163,7 +193,7 @@ def run(job: RewriteJob, kinds: Sequence[str], card_file: Path | None, diff: int
     """Do the job, write the cards just before the output gets its name, and say what happened."""
     started = time.monotonic()
     console = terminal.error_console()
-    promised = job.mechanism.guarantee(secure=job.seed is None)
+    promised = job.promise()
     preview = Preview(diff)
     card_places: list[str] = []
 
@@ -185,6 +215,12 @@ def run(job: RewriteJob, kinds: Sequence[str], card_file: Path | None, diff: int
         terminal.show_diff(console, preview.pairs(job, facts))
     if not quiet:
         console.print(summary(facts, seconds, card_places), markup=False)
+        if job.users is not None and job.users.left_out:
+            console.print(
+                f"{job.users.left_out:,} rows were left out: their users have more than "
+                f"{job.users.documents:,} (for your eyes; not on the card)",
+                markup=False,
+            )
         console.print(plain_sentence(promised), markup=False)
 
 
@@ -193,8 +229,9 @@ def show_plan(job: RewriteJob) -> None:
     input_format = format_of(job.input, job.input_format)
     with open_table(job.input, input_format) as table:
         selection = choose_columns(table.columns, job.columns, job.keep)
+        check_users(job.users, table, selection)
     choose_output_format(job, input_format)
-    promised = for_file(job.mechanism.guarantee(secure=job.seed is None), selection.kept)
+    promised = for_file(job.promise(), selection.kept)
     console = terminal.output_console()
     Card(promised).print_to(console)
     for line in column_lines(selection):
@@ -216,7 +253,10 @@ def column_lines(selection: Selection) -> list[str]:
 def for_file(promised: Guarantee, kept: Sequence[str]) -> Guarantee:
     """The guarantee of the mechanism, with what a file shows beside the rewritten texts."""
     copied = [f"the column '{name}', which is copied as it is" for name in kept]
-    return promised.also_not_covered("how many rows there are, their order, and which texts are empty", *copied)
+    rows = "how many rows there are, and their order"
+    if promised.unit is Unit.TOKEN:
+        rows = "how many rows there are, their order, and which texts are empty"
+    return promised.also_not_covered(rows, *copied)
 
 
 def card_kinds(names: str) -> list[str]:
@@ -271,8 +311,24 @@ def mechanism_options(epsilon: float | None, vectors: str | None, pairs: Sequenc
     return options
 
 
+def chosen_mechanism(name: str | None, level: str | None) -> str:
+    """The mechanism asked for, or the default of a level."""
+    if level is not None and level not in DEFAULT_OF_LEVEL:
+        raise BadParameterError(f"--level must be one of {', '.join(DEFAULT_OF_LEVEL)}, not '{level}'")
+    if name is None:
+        return DEFAULT_OF_LEVEL[level or "word"]
+    if level is not None and find(name).level != level:
+        raise BadParameterError(f"{name} works at the {find(name).level} level: leave out --level {level}")
+    return name
+
+
 def shown_command(
-    mechanism: str, options: Mapping[str, Any], columns: Sequence[str], keep: Sequence[str], seed: int | None
+    mechanism: str,
+    options: Mapping[str, Any],
+    columns: Sequence[str],
+    keep: Sequence[str],
+    seed: int | None,
+    users: UserRule | None = None,
 ) -> str:
     """The command for the card: what was promised depends on it, so it is public; names of folders are not."""
     words = ["tacit rewrite"]
@@ -282,6 +338,9 @@ def shown_command(
     for name, value in options.items():
         shown = _quoted(_without_folder(f"{value:g}" if isinstance(value, float) else str(value)))
         words.append(f"--{name} {shown}" if name in ("epsilon", "vectors") else f"--option {name}={shown}")
+    if users is not None:
+        words += [f"--user-column {_quoted(users.column)}", f"--user-mode {users.mode}"]
+        words += [f"--documents-per-user {users.documents}"] if users.mode == "divide" else []
     if seed is not None:
         words.append(f"--seed {seed}")
     return " ".join(words)

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from tacit.engines.users import UserRule
 from tacit.errors import BadParameterError, TacitError
 from tacit.mechanism import Mechanism, Rewritten
 from tacit.noise.source import StreamKey
@@ -42,20 +43,22 @@ class Block:
         return f"rows {self.first_row:,} to {self.first_row + self.rows - 1:,}"
 
 
-def cut_blocks(table: Table, selection: Selection, characters: int, job_fingerprint: bytes) -> Iterator[Block]:
+def cut_blocks(
+    table: Table, selection: Selection, characters: int, job_fingerprint: bytes, users: UserRule | None = None
+) -> Iterator[Block]:
     """Rows in blocks of about `characters` characters of text."""
-    for block in _cut(table, selection, characters):
+    for block in _cut(table, selection, characters, users):
         block.bytes_read = table.bytes_read()
         block.content = content_digest(block.texts, job_fingerprint)
         yield block
 
 
-def _cut(table: Table, selection: Selection, characters: int) -> Iterator[Block]:
-    table.select((*selection.texts, *selection.kept))
+def _cut(table: Table, selection: Selection, characters: int, users: UserRule | None) -> Iterator[Block]:
     width = len(selection.texts)
+    rows = _rows(table, selection, users)
     named = list(enumerate(selection.texts))
     block, size, copied = Block(index=0, first_row=1), 0, 0
-    for row, values in table.rows():
+    for row, values in rows:
         for position, column in named:
             text = values[position]
             if type(text) is not str:
@@ -71,6 +74,15 @@ def _cut(table: Table, selection: Selection, characters: int) -> Iterator[Block]
             block, size, copied = Block(index=block.index + 1, first_row=row + 1), 0, 0
     if block.rows:
         yield block
+
+
+def _rows(table: Table, selection: Selection, users: UserRule | None) -> Iterator[tuple[int, list[Any]]]:
+    columns = (*selection.texts, *selection.kept)
+    if users is None:
+        table.select(columns)
+        return table.rows()
+    table.select((*columns, users.column))
+    return users.rows(table.rows(), len(columns), len(selection.texts))
 
 
 def _weight(value: Any) -> int:

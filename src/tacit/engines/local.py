@@ -19,8 +19,10 @@ from typing import Any
 from tacit.card import ReleaseFacts
 from tacit.engines.blocks import Block, cut_blocks, fingerprint, output_rows, plain_parameters
 from tacit.engines.resume import Finished, Header, ResumeFile, differences, resume_path
+from tacit.engines.users import UserRule
 from tacit.engines.workers import Assignment, Results, rewrite_here, rewrite_with_workers
 from tacit.errors import BadInputError, BadParameterError, TacitError
+from tacit.guarantee import Guarantee
 from tacit.mechanism import Mechanism, Rewritten
 from tacit.noise.source import StreamKey
 from tacit.text.files import (
@@ -31,6 +33,7 @@ from tacit.text.files import (
     PartialOutput,
     Selection,
     Table,
+    check_column,
     choose_columns,
     encoder_for,
     format_of,
@@ -69,6 +72,12 @@ class RewriteJob:
     force: bool = False
     seed: int | None = None
     command: str = ""
+    users: UserRule | None = None
+
+    def promise(self) -> Guarantee:
+        """What this job promises: per unit of the mechanism, or per user."""
+        promised = self.mechanism.guarantee(secure=self.seed is None)
+        return promised if self.users is None else self.users.promise(promised)
 
 
 @dataclass(frozen=True)
@@ -102,9 +111,11 @@ def rewrite_file(
     if job.workers < 1:
         raise BadParameterError(f"--workers must be at least 1, not {job.workers}")
     check_output(job)
+    delta = job.promise().delta
     input_format = format_of(job.input, job.input_format)
     with open_table(job.input, input_format) as table:
         selection = choose_columns(table.columns, job.columns, job.keep)
+        check_users(job.users, table, selection)
         output_format = choose_output_format(job, input_format)
         encoder = encoder_for(output_format, selection.written, table, selection.texts)
         configuration = describe(job, selection, input_format, output_format)
@@ -114,13 +125,35 @@ def rewrite_file(
         with contextlib.closing(output):
             key = output.start(job, configuration)
             with _told_what_remains(output):
-                _run(job, table, selection, key, output, progress, on_block)
+                _run(job, table, selection, key, output, delta, progress, on_block)
                 facts = _facts(job, selection, output.totals)
                 if facts.rows == 0:
                     output.discard()
                     raise BadInputError(f"{table.name} has no rows: there is nothing to rewrite")
                 output.finish(lambda: before_release(facts) if before_release else None)
     return facts
+
+
+def check_users(users: UserRule | None, table: Table, selection: Selection) -> None:
+    """A user column must be there, and cannot be rewritten or kept beside texts that were put together."""
+    if users is None:
+        return
+    check_column(users.column, table.columns)
+    if users.column in selection.texts:
+        raise BadInputError(f"'{users.column}' cannot be rewritten and say who wrote a row: choose another column")
+    if users.mode == "concatenate" and selection.kept:
+        raise BadInputError(
+            "--keep does not go with --user-mode concatenate: the rows of a user become one, and have no one value"
+        )
+
+
+def check_delta(delta: float, rows: int) -> None:
+    """delta is the chance of failing one document: at 1/n or above, somebody in the file may be unprotected."""
+    if delta * rows >= 1.0:
+        raise BadParameterError(
+            f"delta {delta:g} is too large for a file of {rows:,} rows or more: choose it well below 1/rows, "
+            f"for example --option delta={0.1 / rows:.0e}"
+        )
 
 
 def check_output(job: RewriteJob) -> None:
@@ -196,6 +229,7 @@ def describe(
         "input format": str(input_format),
         "output format": str(output_format),
         "seed": job.seed,
+        "users": None if job.users is None else job.users.describe(),
     }
 
 
@@ -226,11 +260,12 @@ def _run(
     selection: Selection,
     key: StreamKey,
     output: Output,
+    delta: float,
     progress: OnProgress | None,
     on_block: OnBlock | None,
 ) -> None:
     identity = fingerprint(job.mechanism, selection.texts)
-    blocks = cut_blocks(table, selection, job.mechanism.block_characters, identity)
+    blocks = cut_blocks(table, selection, job.mechanism.block_characters, identity, job.users)
     for finished, block in zip(output.finished, _first(blocks, len(output.finished)), strict=True):
         _check_same(finished, block)
         if on_block and block:
@@ -239,6 +274,7 @@ def _run(
         progress(Progress(table.bytes_read(), table.size_bytes, output.totals.rows, output.totals.units))
     with contextlib.closing(_rewritten(job, key, blocks)) as results:
         for block, result in results:
+            check_delta(delta, output.totals.rows + block.rows)
             data = output.encoder.block(output_rows(block, result.texts, selection))
             output.append(data, summarize(block, result, len(selection.texts)))
             if on_block:

@@ -1,0 +1,80 @@
+"""What all document-level mechanisms share: any two documents are neighbors, and one draw covers a whole document.
+
+    text --public function--> bounded summary --draw--> noisy summary --public function--> text
+
+Only the draw is private, and it is made once per document. What comes after it sees neither the text nor anything
+derived from it, not even its length: an empty text and a novel are rewritten by the same steps, in the same shapes.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar
+
+from tacit.errors import BadParameterError
+from tacit.guarantee import Adjacency, Guarantee, Notion, Unit
+from tacit.mechanism import TEST_SEED_REASON, Mechanism, Rewritten
+from tacit.noise.source import Source
+
+
+@dataclass(kw_only=True, eq=False)
+class DocumentMechanism(Mechanism):
+    """Parameters of all document mechanisms.
+
+    epsilon      the budget of one document
+    batch_size   how many texts are worked on together; no influence on the law of the output
+    """
+
+    batch_size: int = 32
+
+    level: ClassVar[str] = "document"
+    unit: ClassVar[str] = "document"
+    block_characters: ClassVar[int] = 200_000
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.batch_size < 1:
+            raise BadParameterError(f"batch_size must be at least 1, not {self.batch_size}")
+
+    # To write in a mechanism --------------------------------------------------------------------------------
+
+    @abstractmethod
+    def rewrite_batch(self, texts: Sequence[str], source: Source) -> list[str]:
+        """A released text for each text, each with fresh noise."""
+
+    @abstractmethod
+    def promise(self) -> Guarantee:
+        """The guarantee of one document, from the numbers that `rewrite_batch` uses."""
+
+    # The pipeline -------------------------------------------------------------------------------------------
+
+    def rewrite_texts(self, texts: Sequence[str], source: Source) -> Rewritten:
+        self.prepare()
+        released: list[str] = []
+        for start in range(0, len(texts), self.batch_size):
+            released += self.rewrite_batch(texts[start : start + self.batch_size], source)
+        return Rewritten(released, [1] * len(released))
+
+    # The guarantee ------------------------------------------------------------------------------------------
+
+    def guarantee(self, *, secure: bool = True) -> Guarantee:
+        promised = self.promise()
+        return promised if secure else promised.voided(TEST_SEED_REASON)
+
+    def _promise(self, notion: Notion, epsilon: float, **more: Any) -> Guarantee:
+        """A guarantee with everything that is the same for all document mechanisms filled in."""
+        defaults: dict[str, Any] = {
+            "unit": Unit.DOCUMENT,
+            "adjacency": Adjacency.ANY_TWO,
+            "mechanism": f"{self.title} ({self.name}; {self.paper})",
+            "parameters": self._shown_parameters(),
+            "assumptions": ("noise is keyed by the operating system", *more.pop("assumptions", ())),
+        }
+        return Guarantee(notion=notion, epsilon=epsilon, **{**defaults, **more})
+
+    def _shown_parameters(self) -> dict[str, Any]:
+        hidden = {"epsilon", "seed", "batch_size"}
+        given = ((item.name, getattr(self, item.name)) for item in fields(self) if item.name not in hidden)
+        return {name: value for name, value in given if value is not None}

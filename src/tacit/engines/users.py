@@ -1,0 +1,107 @@
+"""Several documents of one person: the promise is made to people, so what they wrote counts together.
+
+    divide        each document gets an equal share of the user's budget; documents beyond a public maximum per user
+                  are left out, because a user with more of them would get more than the budget
+    concatenate   all documents of a user become one document, which is rewritten once with the whole budget; the
+                  rows of a user must stand together
+
+Which rows belong together is read from a column of the input. How many rows a user has (up to the maximum), and that
+rows belong to the same user if that column is kept, stays visible.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from tacit.errors import BadInputError, BadParameterError, NoGuaranteeError
+from tacit.guarantee import Guarantee, Unit
+from tacit.text.files import text_value
+
+MODES = ("divide", "concatenate")
+Rows = Iterator[tuple[int, list[Any]]]
+
+
+@dataclass
+class UserRule:
+    """How the rows of one user are treated. `left_out` counts rows beyond the maximum; it is for the owner's eyes."""
+
+    column: str
+    mode: str = "divide"
+    documents: int = 1
+    left_out: int = field(default=0, compare=False)
+
+    separator: ClassVar[str] = "\n"
+
+    def __post_init__(self) -> None:
+        if self.mode not in MODES:
+            raise BadParameterError(f"--user-mode must be one of {', '.join(MODES)}, not '{self.mode}'")
+        if self.documents < 1:
+            raise BadParameterError(f"--documents-per-user must be at least 1, not {self.documents}")
+
+    def epsilon_of_document(self, epsilon: float) -> float:
+        """The budget of one document when a user may spend `epsilon`."""
+        return epsilon / self.documents if self.mode == "divide" else epsilon
+
+    def promise(self, document: Guarantee) -> Guarantee:
+        """From the guarantee of one document to that of a user."""
+        if document.unit is not Unit.DOCUMENT:
+            raise NoGuaranteeError(
+                "--user-column needs a mechanism that protects whole documents, such as 'codebook': at the word level "
+                "the exponents of all words of a user add up, and no budget per user can be kept"
+            )
+        if self.mode == "concatenate":
+            return document.for_user(1)
+        return document.for_user(self.documents).also_not_covered(
+            f"how many of at most {self.documents:,} rows a user has"
+        )
+
+    def describe(self) -> dict[str, Any]:
+        return {"column": self.column, "mode": self.mode, "documents": self.documents}
+
+    def rows(self, rows: Rows, position: int, texts: int) -> Rows:
+        """The rows to rewrite, without the user at `position`; the first `texts` values are the texts."""
+        self.left_out = 0
+        chosen = self._at_most(rows, position) if self.mode == "divide" else self._together(rows, position, texts)
+        for row, values in chosen:
+            yield row, values[:position] + values[position + 1 :]
+
+    def _at_most(self, rows: Rows, position: int) -> Rows:
+        seen: dict[bytes, int] = {}
+        for row, values in rows:
+            user = self._key(values[position], row)
+            count = seen.get(user, 0)
+            if count >= self.documents:
+                self.left_out += 1
+                continue
+            seen[user] = count + 1
+            yield row, values
+
+    def _together(self, rows: Rows, position: int, texts: int) -> Rows:
+        seen: set[bytes] = set()
+        user, last, collected, parts = None, 0, [], [[] for _ in range(texts)]  # type: ignore[var-annotated]
+        for row, values in rows:
+            key = self._key(values[position], row)
+            if key != user:
+                if user is not None:
+                    yield last, [*map(self.separator.join, parts), *collected[texts:]]
+                if key in seen:
+                    raise BadInputError(
+                        f"row {row} belongs to a user whose rows ended earlier: sort the file by '{self.column}' first, "
+                        "or use --user-mode divide"
+                    )
+                seen.add(key)
+                user, collected, parts = key, values, [[] for _ in range(texts)]
+            for part, value in zip(parts, values, strict=False):
+                part.append(text_value(value, row, self.column))
+            last = row
+        if user is not None:
+            yield last, [*map(self.separator.join, parts), *collected[texts:]]
+
+    def _key(self, value: Any, row: int) -> bytes:
+        """16 bytes per user, so that millions of them fit in memory."""
+        if value is None or value == "":
+            raise BadInputError(f"row {row} has no value in '{self.column}': every row must belong to a user")
+        return hashlib.blake2b(str(value).encode("utf-8", "surrogatepass"), digest_size=16).digest()

@@ -1,0 +1,129 @@
+"""Group privacy: the rows of one user share one budget."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import pytest
+
+from tacit.documents.base import DocumentMechanism
+from tacit.engines.local import RewriteJob, check_delta, rewrite_file
+from tacit.engines.users import UserRule
+from tacit.errors import BadInputError, BadParameterError, NoGuaranteeError
+from tacit.guarantee import Guarantee, Notion, Unit
+from tacit.noise.source import Source
+from tests.engines.fakes import NoiseShown
+
+
+@dataclass(kw_only=True, eq=False)
+class Counted(DocumentMechanism):
+    """Releases how many characters a document has: no mechanism at all, but it shows what reached it."""
+
+    delta: float = 0.0
+
+    name: ClassVar[str] = "counted"
+    title: ClassVar[str] = "Counted"
+    paper: ClassVar[str] = "none"
+    notion: ClassVar[str] = "pure"
+    block_characters: ClassVar[int] = 20
+
+    def prepare(self) -> None:
+        return
+
+    def rewrite_batch(self, texts: Sequence[str], source: Source) -> list[str]:
+        return [str(len(text)) for text in texts]
+
+    def promise(self) -> Guarantee:
+        return self._promise(Notion.APPROXIMATE if self.delta else Notion.PURE, self.epsilon, delta=self.delta)
+
+
+@pytest.fixture
+def table(tmp_path):
+    path = tmp_path / "in.csv"
+    path.write_text("who,text,stars\na,one,1\na,three,2\nb,seven,3\na,nine9,4\nc,,5\n")
+    return path
+
+
+def job(path, users, **more):
+    defaults = {"mechanism": Counted(epsilon=1.0), "columns": ("text",), "output": str(path.with_name("out.csv"))}
+    return RewriteJob(input=str(path), users=users, **{**defaults, **more})
+
+
+def written(path):
+    with path.with_name("out.csv").open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_divide_keeps_the_first_rows_of_each_user(table):
+    rule = UserRule("who", "divide", 2)
+    facts = rewrite_file(job(table, rule, keep=("stars",)))
+    assert [row["stars"] for row in written(table)] == ["1", "2", "3", "5"]
+    assert rule.left_out == 1
+    assert facts.rows == 4
+    assert facts.dropped_columns == ("who",)
+
+
+def test_the_user_column_can_be_kept(table):
+    rewrite_file(job(table, UserRule("who", "divide", 1), keep=("who",)))
+    assert [row["who"] for row in written(table)] == ["a", "b", "c"]
+
+
+def test_concatenate_makes_one_document_of_each_user(table):
+    table.write_text("who,text\na,one\na,three\nb,seven\nc,\n")
+    rewrite_file(job(table, UserRule("who", "concatenate")))
+    assert [row["text"] for row in written(table)] == [str(len("one\nthree")), "5", "0"]
+
+
+def test_concatenate_refuses_rows_that_are_not_together(table):
+    with pytest.raises(
+        BadInputError, match=r"row 4 belongs to a user whose rows ended earlier: sort the file by 'who'"
+    ):
+        rewrite_file(job(table, UserRule("who", "concatenate")))
+    assert not table.with_name("out.csv").exists()
+    with pytest.raises(BadInputError, match="--keep does not go with"):
+        rewrite_file(job(table, UserRule("who", "concatenate"), keep=("stars",), force=True))
+
+
+def test_the_promise_is_made_to_the_user():
+    document = Counted(epsilon=0.5).guarantee()
+    divided = UserRule("who", "divide", 4).promise(document)
+    assert divided.unit is Unit.USER
+    assert divided.epsilon == 2.0
+    assert any("at most 4 rows" in item for item in divided.not_covered)
+    assert UserRule("who", "concatenate").promise(document).epsilon == 0.5
+    assert UserRule("who", "divide", 4).epsilon_of_document(2.0) == 0.5
+    assert UserRule("who", "concatenate").epsilon_of_document(2.0) == 2.0
+
+
+def test_the_word_level_has_no_budget_per_user(table):
+    with pytest.raises(NoGuaranteeError, match="whole documents"):
+        rewrite_file(job(table, UserRule("who"), mechanism=NoiseShown()))
+
+
+def test_bad_rules_and_columns(table):
+    with pytest.raises(BadParameterError, match="divide, concatenate"):
+        UserRule("who", "merge")
+    with pytest.raises(BadParameterError, match="at least 1"):
+        UserRule("who", "divide", 0)
+    with pytest.raises(BadInputError, match="did you mean"):
+        rewrite_file(job(table, UserRule("whoo")))
+    with pytest.raises(BadInputError, match="cannot be rewritten and say who"):
+        rewrite_file(job(table, UserRule("text")))
+    table.write_text("who,text\n,one\n")
+    with pytest.raises(BadInputError, match="row 1 has no value in 'who'"):
+        rewrite_file(job(table, UserRule("who")))
+
+
+def test_a_delta_that_is_too_large_for_the_file_is_refused(table):
+    with pytest.raises(BadParameterError, match="choose it well below 1/rows"):
+        rewrite_file(job(table, None, mechanism=Counted(epsilon=1.0, delta=0.25)))
+    assert not table.with_name("out.csv").exists()
+    check_delta(1e-6, 1000)
+
+
+def test_document_rows_hide_which_texts_are_empty(table):
+    rewrite_file(job(table, None))
+    assert [row["text"] for row in written(table)][-1] == "0", "an empty text reaches the mechanism like any other"
