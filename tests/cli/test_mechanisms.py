@@ -36,7 +36,18 @@ def test_json(capfd: pytest.CaptureFixture[str]) -> None:
     assert run(["mechanisms", DEFAULT_MECHANISM, "--json"]) == 0
     one = json.loads(capfd.readouterr().out)
     assert one in listed
-    assert {"name": "epsilon", "type": "float", "default": None, "required": True} in one["parameters"]
+    epsilon = {
+        "name": "epsilon",
+        "type": "float",
+        "default": None,
+        "required": True,
+        "meaning": "the budget of one token",
+    }
+    assert epsilon in one["parameters"]
+    unexplained = [
+        (item["name"], each["name"]) for item in listed for each in item["parameters"] if not each["meaning"]
+    ]
+    assert not unexplained, "every parameter has a line in the docstring of its class"
 
 
 def test_unknown_name(capfd: pytest.CaptureFixture[str]) -> None:

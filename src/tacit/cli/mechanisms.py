@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import re
 from dataclasses import MISSING, Field, fields
 from typing import Any
 
@@ -37,6 +38,7 @@ def mechanisms(
 
 def described(mechanism: type[Mechanism]) -> dict[str, Any]:
     """All facts about a mechanism, as plain values."""
+    meanings = parameter_meanings(mechanism)
     return {
         "name": mechanism.name,
         "title": mechanism.title,
@@ -47,7 +49,13 @@ def described(mechanism: type[Mechanism]) -> dict[str, Any]:
         "summary": summary(mechanism),
         "description": description(mechanism),
         "parameters": [
-            {"name": item.name, "type": _type_name(item), "default": default, "required": required}
+            {
+                "name": item.name,
+                "type": _type_name(item),
+                "default": default,
+                "required": required,
+                "meaning": meanings.get(item.name, ""),
+            }
             for item in fields(mechanism)
             if item.init and item.name != "seed"
             for default, required in [_default(item)]
@@ -63,8 +71,37 @@ def summary(mechanism: type[Mechanism]) -> str:
 def description(mechanism: type[Mechanism]) -> str:
     """The module's docstring, which holds formula, guarantee and proof, then the one of the class."""
     module = inspect.getmodule(mechanism)
-    parts = [inspect.getdoc(module) if module else "", inspect.getdoc(mechanism)]
+    parts = [inspect.getdoc(module) if module else "", _without_parameters(inspect.getdoc(mechanism) or "")]
     return "\n\n".join(part.strip() for part in parts if part)
+
+
+_PARAMETER = re.compile(r"^(\w+)  +(\S.*)$")
+
+
+def parameter_meanings(mechanism: type[Mechanism]) -> dict[str, str]:
+    """What each parameter is for: the lines `name   meaning` of the docstrings, the most special class first."""
+    known = {item.name for item in fields(mechanism)}
+    meanings: dict[str, str] = {}
+    for cls in mechanism.__mro__:
+        current = None
+        for line in inspect.cleandoc(cls.__dict__.get("__doc__") or "").splitlines():
+            found = _PARAMETER.match(line)
+            if found and found[1] in known:
+                current = found[1] if found[1] not in meanings else None
+                if current:
+                    meanings[current] = found[2]
+            elif current and line.startswith("  "):
+                meanings[current] += " " + line.strip()
+            else:
+                current = None
+    return meanings
+
+
+def _without_parameters(text: str) -> str:
+    """The docstring up to its list of parameters, which is shown as a table."""
+    lines = text.splitlines()
+    first = next((number for number, line in enumerate(lines) if _PARAMETER.match(line)), len(lines))
+    return "\n".join(lines[:first])
 
 
 def show_all(everything: list[type[Mechanism]]) -> None:
@@ -103,10 +140,10 @@ def show_one(mechanism: type[Mechanism]) -> None:
     console.print(facts["description"], markup=False, soft_wrap=True)
     console.print()
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in ("parameter", "type", "default"):
+    for heading in ("parameter", "default", "meaning"):
         table.add_column(heading)
     for item in facts["parameters"]:
-        table.add_row(item["name"], item["type"], "(required)" if item["required"] else str(item["default"]))
+        table.add_row(item["name"], "(required)" if item["required"] else str(item["default"]), item["meaning"])
     console.print(table)
     example = f"\ntacit rewrite INPUT --mechanism {facts['name']} --epsilon 2 --option NAME=VALUE -o OUTPUT"
     console.print(example, style="dim", soft_wrap=True)
