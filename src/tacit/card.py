@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tacit.errors import BadInputError, NoGuaranteeError
-from tacit.guarantee import Guarantee, Notion, Unit
+from tacit.guarantee import Adjacency, Guarantee, Notion, Unit
 from tacit.version import __version__
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class ReleaseFacts:
     longest_row: int
     columns: tuple[str, ...] = ()
     kept_columns: tuple[str, ...] = ()
-    dropped_columns: tuple[str, ...] = ()
+    dropped_columns: int = 0
     output: str = ""
     command: str = ""
     created: str = ""
@@ -87,7 +87,7 @@ class Card:
             release = data.get("release")
             facts = None
             if release is not None:
-                for name in ("columns", "kept_columns", "dropped_columns"):
+                for name in ("columns", "kept_columns"):
                     release[name] = tuple(release[name])
                 facts = ReleaseFacts(**release)
             return cls(Guarantee.from_dict(data["guarantee"]), facts, version=data["tacit_version"])
@@ -195,6 +195,8 @@ def plain_sentence(g: Guarantee) -> str:
         return f"This release carries no privacy guarantee: {g.void}."
     if g.notion in (Notion.PURE, Notion.APPROXIMATE):
         tail = f", except with probability {g.delta:g}" if g.delta else ""
+        if g.adjacency in (Adjacency.SAME_SET, Adjacency.EQUAL_LENGTH_SAME_SETS):
+            tail += ". Which set a word belongs to is not hidden at all"
         return (
             f"Whatever one {thing} was, seeing the output multiplies the odds between any two possibilities "
             f"({g.adjacency.value}) by at most {odds(g.exponent())}{tail}."
@@ -208,8 +210,9 @@ def plain_sentence(g: Guarantee) -> str:
     constant = f" + {g.offset:.3g}" if g.offset else ""
     bound = f"e^({g.epsilon:g} x distance{constant})"
     shown = f": {', '.join(examples)}" if examples else ""
+    shown += f", except with probability {g.delta:g}" if g.delta else ""
     if g.notion is Notion.UTILITY_OPTIMIZED_METRIC:
-        share = f" (the rarest {g.sensitive_share:.0%} of the vocabulary)" if g.sensitive_share is not None else ""
+        share = f" ({g.sensitive_share:.1%} of the vocabulary)" if g.sensitive_share is not None else ""
         return (
             f"A sensitive word{share} is hidden among the others: an output from the sensitive part multiplies the "
             f"odds between any two words by at most {bound}{shown}. A common word may stay as it is, and whoever sees "
@@ -246,14 +249,7 @@ def totals(g: Guarantee, facts: ReleaseFacts | None) -> Iterator[tuple[str, floa
     """The exponent for one unit and for whole texts: what a per-token epsilon hides."""
     if not g.is_private:
         return
-    note = "protected outputs only" if g.notion is Notion.UTILITY_OPTIMIZED_METRIC else ""
-    if g.metric is None:
-        yield f"one {g.unit.value}", g.exponent(), note
-    else:
-        if g.metric.typical is not None:
-            yield f"one {g.unit.value}, typical distance", g.exponent(g.metric.typical), note
-        if g.metric.diameter is not None:
-            yield f"one {g.unit.value}, largest distance", g.exponent(), note
+    yield from _exponents(f"one {g.unit.value}", g, "distance")
     if g.unit is not Unit.TOKEN:
         return
     lengths: dict[int, str] = {20: "a text of 20 tokens", 200: "a text of 200 tokens"}
@@ -264,13 +260,21 @@ def totals(g: Guarantee, facts: ReleaseFacts | None) -> Iterator[tuple[str, floa
             whole = g.for_document(length)
         except NoGuaranteeError:
             continue
-        if whole.metric is None:
-            yield what, whole.exponent(), note
-        else:
-            if whole.metric.typical is not None:
-                yield f"{what}, typical distances", whole.exponent(whole.metric.typical), note
-            if whole.metric.diameter is not None:
-                yield f"{what}, largest distances", whole.exponent(), note
+        yield from _exponents(what, whole, "distances")
+
+
+def _exponents(what: str, g: Guarantee, distance: str) -> Iterator[tuple[str, float, str]]:
+    notes = ["protected outputs only"] if g.notion is Notion.UTILITY_OPTIMIZED_METRIC else []
+    notes += ["within its set only"] if g.adjacency in (Adjacency.SAME_SET, Adjacency.EQUAL_LENGTH_SAME_SETS) else []
+    notes += [f"except with probability {g.delta:.3g}"] if g.delta else []
+    note = ", ".join(notes)
+    if g.metric is None:
+        yield what, g.exponent(), note
+        return
+    if g.metric.typical is not None:
+        yield f"{what}, typical {distance}", g.exponent(g.metric.typical), note
+    if g.metric.diameter is not None:
+        yield f"{what}, largest {distance}", g.exponent(), note
 
 
 def _rows(g: Guarantee) -> Iterator[tuple[str, str]]:
@@ -287,9 +291,11 @@ def _rows(g: Guarantee) -> Iterator[tuple[str, str]]:
     if g.metric is not None:
         typical = f", typical {g.metric.typical:.4g}" if g.metric.typical is not None else ""
         largest = f", largest {g.metric.diameter:.4g}" if g.metric.diameter is not None else ""
-        yield "distance", f"{g.metric.name}{typical}{largest}"
+        yield "distance", f"{g.metric.label}{typical}{largest}"
+    if g.domain is not None:
+        yield "refers to", g.domain
     if g.sensitive_share is not None:
-        yield "sensitive share", f"{g.sensitive_share:.1%} of the vocabulary"
+        yield "sensitive", f"{g.sensitive_share:.1%} of the vocabulary"
     yield "model", f"{g.model.value}"
     yield "unit", g.unit.value
     yield "indistinguishable", g.adjacency.value
@@ -304,13 +310,11 @@ def _release_rows(facts: ReleaseFacts | None) -> Iterator[tuple[str, str]]:
     yield "rows", f"{facts.rows:,}"
     yield "texts", f"{facts.documents:,}"
     yield "units released", f"{facts.units:,} (longest text {facts.longest_document:,})"
-    for label, columns in (
-        ("columns rewritten", facts.columns),
-        ("columns copied", facts.kept_columns),
-        ("columns dropped", facts.dropped_columns),
-    ):
+    for label, columns in (("columns rewritten", facts.columns), ("columns copied", facts.kept_columns)):
         if columns:
             yield label, ", ".join(columns)
+    if facts.dropped_columns:
+        yield "columns dropped", str(facts.dropped_columns)
     yield "command", facts.command
     yield "created", facts.created
 
@@ -410,6 +414,7 @@ def json_schema() -> dict[str, Any]:
                     "unit",
                     "adjacency",
                     "metric",
+                    "domain",
                     "sensitive_share",
                     "mechanism",
                     "parameters",
@@ -431,13 +436,16 @@ def json_schema() -> dict[str, Any]:
                     "adjacency": {"enum": [a.value for a in Adjacency]},
                     "metric": {
                         "type": ["object", "null"],
-                        "required": ["name", "diameter", "typical"],
+                        "required": ["name", "diameter", "typical", "fingerprint", "summed"],
                         "properties": {
                             "name": {"type": "string"},
                             "diameter": number_or_null,
                             "typical": number_or_null,
+                            "fingerprint": {"type": ["string", "null"]},
+                            "summed": {"type": "integer", "minimum": 1},
                         },
                     },
+                    "domain": {"type": ["string", "null"]},
                     "sensitive_share": {"type": ["number", "null"], "minimum": 0, "maximum": 1},
                     "mechanism": {"type": "string"},
                     "parameters": {"type": "object"},
@@ -484,7 +492,7 @@ def json_schema() -> dict[str, Any]:
                     "units": {"type": "integer", "minimum": 0},
                     "columns": strings,
                     "kept_columns": strings,
-                    "dropped_columns": strings,
+                    "dropped_columns": {"type": "integer", "minimum": 0},
                 },
             },
         },

@@ -26,11 +26,13 @@ def _load() -> dict[str, type[Mechanism]]:
         package = importlib.import_module(room)
         for module in pkgutil.iter_modules(package.__path__):
             importlib.import_module(f"{room}.{module.name}")
-    return dict(sorted(Mechanism.registry.items()))
+    found = {name: cls for name, cls in Mechanism.registry.items() if cls.__module__.startswith(ROOMS)}
+    return dict(sorted(found.items()))
 
 
-def mechanism_names() -> list[str]:
-    return list(_load())
+def mechanism_names(level: str | None = None) -> list[str]:
+    """The names of all mechanisms, or of those of one level ("word", "document")."""
+    return [name for name, found in _load().items() if level in (None, found.level)]
 
 
 def mechanism_classes() -> list[type[Mechanism]]:
@@ -63,7 +65,8 @@ def build(name: str, options: Mapping[str, Any]) -> Mechanism:
         if field_name not in known:
             close = difflib.get_close_matches(field_name, known, n=1)
             hint = f"; did you mean '{close[0]}'?" if close else ""
-            raise BadParameterError(f"{name} has no option '{key}'{hint} Its options are: {', '.join(sorted(known))}")
+            offered = ", ".join(sorted(known.keys() - {"seed"}))
+            raise BadParameterError(f"{name} has no option '{key}'{hint} Its options are: {offered}")
         values[field_name] = _converted(key, value, hints[field_name])
     missing = [
         item.name

@@ -28,6 +28,18 @@ class MissingExtraError(TacitError, ImportError):
     """An optional library is not installed."""
 
 
+def place_of(error: BaseException) -> str:
+    """Kind and place of an unexpected error, without its message, which could quote private text."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    if trace is None:
+        return type(error).__name__
+    code = trace.tb_frame.f_code
+    file = code.co_filename.replace("\\", "/").rpartition("/")[2]
+    return f"{type(error).__name__} in {file}, line {trace.tb_lineno} ({code.co_name})"
+
+
 def require(module: str, *, extra: str, purpose: str) -> ModuleType:
     """Import an optional library, or say in one sentence how to get it."""
     try:

@@ -14,6 +14,9 @@ where the exponent is
 
 `slack` is what finite arithmetic can add at most; it is proven by the sampler, not guessed.
 
+`domain` names the public sets a promise refers to (the output sets of CusText, the sensitive words of SanText+), with a
+hash of them: promises about different sets do not add up.
+
 Guarantees compose and convert only where a proof exists, and refuse otherwise. Two guarantees of different notions,
 units, adjacencies or metrics are never comparable, whatever their epsilons say.
 """
@@ -64,6 +67,7 @@ class Adjacency(Enum):
 
     ANY_TWO = "any two inputs"
     SAME_SET = "any two words of the same public output set"
+    SAME_MARKS = "any two words, as long as the detector marks the other words of the text alike"
     EQUAL_LENGTH = "any two texts with the same number of tokens"
     EQUAL_LENGTH_SAME_SETS = "any two texts whose words lie in the same public output sets, position by position"
     ADD_REMOVE = "data sets that differ by adding or removing one unit"
@@ -73,6 +77,7 @@ class Adjacency(Enum):
 _TEXT_ADJACENCY = {
     Adjacency.ANY_TWO: Adjacency.EQUAL_LENGTH,
     Adjacency.SAME_SET: Adjacency.EQUAL_LENGTH_SAME_SETS,
+    Adjacency.SAME_MARKS: Adjacency.EQUAL_LENGTH,
 }
 
 
@@ -81,20 +86,26 @@ class Metric:
     """The distance a metric guarantee is stated in, with the numbers that make its epsilon readable.
 
     `diameter` is a proven upper bound on the distance of any two inputs, `typical` the median distance of two
-    random words of the public vocabulary.
+    random words of the public vocabulary, `fingerprint` a hash of the vectors behind it: distances of different
+    vectors are never the same metric. `summed` counts over how many words the distance is summed.
     """
 
     name: str
     diameter: float | None = None
     typical: float | None = None
+    fingerprint: str | None = None
+    summed: int = 1
+
+    @property
+    def label(self) -> str:
+        return self.name if self.summed == 1 else f"{self.name}, summed over {self.summed:,} words"
 
     def times(self, count: int) -> Metric:
-        if count == 1:
-            return self
-        return Metric(
-            name=f"sum over {count:,} positions of the {self.name}",
+        return replace(
+            self,
             diameter=None if self.diameter is None else self.diameter * count,
             typical=None if self.typical is None else self.typical * count,
+            summed=self.summed * count,
         )
 
 
@@ -119,6 +130,7 @@ class Guarantee:
     unit: Unit
     adjacency: Adjacency
     metric: Metric | None = None
+    domain: str | None = None
     sensitive_share: float | None = None
     mechanism: str
     parameters: Mapping[str, Any] = field(default_factory=dict)
@@ -176,6 +188,7 @@ class Guarantee:
             delta=_probability(math.fsum(g.delta for g in everything)),
             offset=math.fsum(g.offset for g in everything),
             slack=math.fsum(g.slack for g in everything),
+            parameters=_all_parameters(everything),
             mechanism=_joined(everything),
             not_covered=_union(g.not_covered for g in everything),
             assumptions=_union(g.assumptions for g in everything),
@@ -197,9 +210,15 @@ class Guarantee:
             delta=max(g.delta for g in everything),
             offset=max(g.offset for g in everything),
             slack=max(g.slack for g in everything),
+            parameters=_all_parameters(everything),
             mechanism=_joined(everything),
             not_covered=_union(g.not_covered for g in everything),
-            assumptions=_union([*(g.assumptions for g in everything), ("each unit is in exactly one of the parts",)]),
+            assumptions=_union(
+                [
+                    *(g.assumptions for g in everything),
+                    ("each unit is in exactly one of the parts, whatever its value",),
+                ]
+            ),
             provenance=_union(g.provenance for g in everything),
             history=(*self.history, f"parallel composition of {len(everything)} releases"),
         )
@@ -213,6 +232,10 @@ class Guarantee:
         tokens = _count(tokens, "tokens")
         if self.unit is not Unit.TOKEN:
             raise NoGuaranteeError(f"only a guarantee per token adds up over a text; this one is per {self.unit.value}")
+        if self.model is not Model.LOCAL:
+            raise NoGuaranteeError(
+                "tokens add up over a text only in the local model, where each one is rewritten alone"
+            )
         if self.adjacency not in _TEXT_ADJACENCY:
             raise NoGuaranteeError(f"no proven conversion to documents from adjacency '{self.adjacency.value}'")
         return replace(
@@ -264,7 +287,7 @@ class Guarantee:
             metric=None,
             history=(
                 *self.history,
-                f"over the largest distance {self.metric.diameter:.6g} of the {self.metric.name}",
+                f"over the largest distance {self.metric.diameter:.6g} of the {self.metric.label}",
             ),
         )
 
@@ -322,7 +345,7 @@ class Guarantee:
                 f"cannot {verb} {self.notion.label} with {other.notion.label}: their epsilons measure different "
                 "things. Convert with over_diameter() first where that is proven"
             )
-        for name in ("model", "unit", "adjacency", "metric", "sensitive_share"):
+        for name in ("model", "unit", "adjacency", "metric", "domain", "sensitive_share"):
             mine, theirs = getattr(self, name), getattr(other, name)
             if mine != theirs:
                 raise NoGuaranteeError(
@@ -352,7 +375,7 @@ class Guarantee:
         return replace(
             self,
             epsilon=self.epsilon * size,
-            delta=group_delta(self.epsilon, self.delta, size),
+            delta=group_delta(self.epsilon + self.slack, self.delta, size),
             slack=self.slack * size,
         )
 
@@ -389,11 +412,10 @@ def group_delta(epsilon: float, delta: float, size: int) -> float:
     """delta of a group: delta * (1 + e^eps + ... + e^{(size-1) eps}) (Vadhan 2017, lemma 2.2)."""
     if delta == 0.0:
         return 0.0
-    terms = [i * epsilon for i in range(size)]
-    top = terms[-1]
-    if top > 700:
+    if epsilon * size > 700:
         return 1.0
-    return _probability(delta * math.fsum(math.exp(t) for t in terms))
+    factor = float(size) if epsilon == 0.0 else math.expm1(epsilon * size) / math.expm1(epsilon)
+    return _probability(delta * factor)
 
 
 def check_epsilon(epsilon: Any, *, largest: float = 1e6) -> float:
@@ -435,6 +457,12 @@ def _sum_notion(everything: tuple[Guarantee, ...]) -> Notion:
     if Notion.APPROXIMATE in notions:
         return Notion.APPROXIMATE
     return everything[0].notion
+
+
+def _all_parameters(everything: tuple[Guarantee, ...]) -> Mapping[str, Any]:
+    if all(g.parameters == everything[0].parameters for g in everything):
+        return everything[0].parameters
+    return {f"release {number}": dict(g.parameters) for number, g in enumerate(everything, 1)}
 
 
 def _joined(everything: tuple[Guarantee, ...]) -> str:

@@ -74,12 +74,23 @@ class Mechanism(ABC):
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Changing a parameter forgets everything that was worked out from the old one, and checks the new one."""
-        object.__setattr__(self, name, value)
-        parameters = {item.name for item in fields(self)}
-        if name in parameters and parameters <= self.__dict__.keys():
-            for derived in self.__dict__.keys() - parameters:
-                del self.__dict__[derived]
-            self.__post_init__()
+        if name in (known := self.get_params()) and self._is_complete():
+            self._change({**known, name: value})
+        else:
+            object.__setattr__(self, name, value)
+
+    def _is_complete(self) -> bool:
+        return all(item.name in self.__dict__ for item in fields(self))
+
+    def _change(self, parameters: dict[str, Any]) -> None:
+        """All or nothing: parameters that are refused leave the mechanism as it was."""
+        type(self)(**parameters)
+        self.__dict__.clear()
+        self.__dict__.update(parameters)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Parameters only: what was worked out can hold words of the texts that were rewritten."""
+        return self.get_params()
 
     # To write in a mechanism ----------------------------------------------------------------------------------
 
@@ -88,8 +99,8 @@ class Mechanism(ABC):
         """Load the public data. Called before the first text; calling it again does nothing."""
 
     @abstractmethod
-    def guarantee(self, *, secure: bool = True) -> Guarantee:
-        """What one unit is promised. A run that is not secure (test seed) gets no promise."""
+    def guarantee(self, *, secure: bool | None = None) -> Guarantee:
+        """What one unit is promised. A run with a test seed is not secure and gets no promise."""
 
     @abstractmethod
     def rewrite_texts(self, texts: Sequence[str], source: Source) -> Rewritten:
@@ -99,7 +110,7 @@ class Mechanism(ABC):
 
     def rewrite(self, texts: str | Iterable[str]) -> Release:
         """Rewrite texts; every call draws new noise, so rewriting the same text twice spends the budget twice."""
-        items = _as_texts([texts] if isinstance(texts, str) else texts)
+        items = as_texts(texts)
         source = new_source(self.seed)
         self.prepare()
         result = self.rewrite_texts(items, source)
@@ -118,15 +129,14 @@ class Mechanism(ABC):
         return self.fit(X, y).transform(X)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        return {item.name: getattr(self, item.name) for item in fields(self) if item.init}
+        return {item.name: self.__dict__[item.name] for item in fields(self) if item.name in self.__dict__}
 
     def set_params(self, **values: Any) -> Self:
         known = self.get_params()
         for name in values:
             if name not in known:
                 raise BadParameterError(f"{self.name} has no parameter '{name}': it has {', '.join(sorted(known))}")
-        for name, value in values.items():
-            setattr(self, name, value)
+        self._change({**known, **values})
         return self
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -144,7 +154,10 @@ class Mechanism(ABC):
         )
 
 
-def _as_texts(texts: Any) -> list[str]:
+def as_texts(texts: Any) -> list[str]:
+    """One text or any column of texts as a list."""
+    if isinstance(texts, str):
+        return [texts]
     if hasattr(texts, "to_pylist"):
         texts = texts.to_pylist()
     elif hasattr(texts, "ndim") and texts.ndim != 1:
@@ -172,7 +185,8 @@ def _like(container: Any, texts: list[str]) -> Any:
 
 def _pandas(pandas: Any, container: Any, texts: list[str]) -> Any:
     if isinstance(container, pandas.Series):
-        return pandas.Series(texts, index=container.index, name=container.name, dtype=container.dtype)
+        kind = None if isinstance(container.dtype, pandas.CategoricalDtype) else container.dtype
+        return pandas.Series(texts, index=container.index, name=container.name, dtype=kind)
     return None
 
 

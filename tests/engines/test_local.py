@@ -143,7 +143,7 @@ def test_facts_and_columns(job: RewriteJob, tmp_path: Path) -> None:
     facts = rewrite_file(replace(job, command="tacit rewrite"))
     assert (facts.rows, facts.documents, facts.units) == (120, 120, 120 * 7)
     assert (facts.longest_document, facts.longest_row) == (7, 7)
-    assert (facts.columns, facts.kept_columns, facts.dropped_columns) == (("text",), ("stars",), ("id",))
+    assert (facts.columns, facts.kept_columns, facts.dropped_columns) == (("text",), ("stars",), 1)
     assert (facts.output, facts.command) == ("out.csv", "tacit rewrite")
     with open_table(job.output) as table:
         assert table.columns == ("text", "stars")
@@ -628,3 +628,15 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
         assert process.returncode == 0, complaint
         peaks.append(int(output))
     assert peaks[1] - peaks[0] < 8_000, peaks
+
+
+def test_a_run_that_fails_before_its_first_row_leaves_nothing_behind(tmp_path: Path) -> None:
+    source, output = tmp_path / "in.csv", tmp_path / "out.csv"
+    source.write_text('text\n"open quote\n')
+    job = RewriteJob(NoiseShown(), str(source), str(output))
+    for _ in range(2):
+        with pytest.raises(BadInputError):
+            rewrite_file(job)
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["in.csv"]
+    source.write_text("text\nfixed\n")
+    assert rewrite_file(job).rows == 1

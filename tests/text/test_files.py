@@ -424,3 +424,14 @@ def test_small_files_are_written_whole(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["a.md"]
     with pytest.raises(OutputError):
         write_whole(tmp_path / "none" / "a.md", "card")
+
+
+@pytest.mark.parametrize(
+    "line", ["i met Dr Smith secretly in Paris", "a" * 60, "Never again!", "one two three four five"]
+)
+def test_a_text_in_the_first_line_is_not_taken_for_a_column_name(line: str) -> None:
+    with pytest.raises(BadInputError, match="does not look like column names") as caught:
+        choose_columns((line,), (), ())
+    assert line not in str(caught.value)
+    assert choose_columns((line,), (line,), ()).texts == (line,)
+    assert choose_columns(("review text",), (), ()).texts == ("review text",)

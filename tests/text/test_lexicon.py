@@ -51,7 +51,7 @@ def test_unknown_strings_can_be_confined_to_some_words(token):
 def test_the_hash_rule_spreads():
     """10,000 made-up strings over 9 words: each gets between 8 % and 14 % (a chance of about 1e-20 to fail)."""
     lexicon = Lexicon(WORDS, rule="hash")
-    counts = np.bincount(lexicon.ids(f"q{i}z" for i in range(10_000)), minlength=9)
+    counts = np.bincount(lexicon.ids([f"q{i}z" for i in range(10_000)]), minlength=9)
     assert counts.min() > 800
     assert counts.max() < 1400
 

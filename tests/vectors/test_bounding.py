@@ -209,7 +209,8 @@ def test_johnson_lindenstrauss() -> None:
     assert spectral.value == pytest.approx(np.linalg.norm(f.matrix, 2) * inner)
 
     claim = JohnsonLindenstrauss(bound="probabilistic").fit(public).sensitivity()
-    assert (claim.kind, claim.delta) == ("probabilistic", 1e-6)
+    assert claim.kind == "probabilistic"
+    assert 0 < claim.delta < 1e-6, "a union bound over all pairs, below what the dimension was chosen for"
     assert claim.value == pytest.approx(1.9 * inner)
     assert ratios(f, public).max() <= claim.value
 

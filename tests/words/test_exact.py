@@ -88,7 +88,7 @@ def test_santext_plus_is_utility_optimized(epsilon, p, tmp_path):
     sensitive = mechanism.sensitive
     assert sensitive.sum() == 14
     guarantee = mechanism.guarantee()
-    assert guarantee.notion is Notion.UTILITY_OPTIMIZED_METRIC
+    assert guarantee.notion is (Notion.UTILITY_OPTIMIZED_METRIC if p < 1 else Notion.METRIC)
     assert guarantee.offset == pytest.approx(math.log(1 / p))
     bound = promised_bound(mechanism, euclidean(table.vectors))
     assert worst_excess(law, bound, sensitive) <= ARITHMETIC
@@ -118,6 +118,7 @@ def test_santext_plus_with_every_word_sensitive_is_santext():
 def test_custext_is_pure_within_each_set_and_the_sets_partition_the_vocabulary(epsilon, size):
     table = small_table(40, 5)
     mechanism = build("custext", {"epsilon": epsilon, "vectors": table, "set_size": size})
+    assert (mechanism.sets >= 0).sum(axis=1).min() >= min(size, 40), "no set is smaller than asked for"
     members = mechanism.sets[mechanism.sets >= 0]
     assert sorted(members.tolist()) == list(range(40))
     law = mechanism.laws(ALL)
@@ -156,6 +157,40 @@ def in_domain(table: VectorTable, factor: float, mode: str):
     smallest = np.sort(euclidean(table.vectors)[np.triu_indices(len(table), 1)])[0]
     epsilon = factor * (3 + 2 * (1 + math.log(len(table)))) / smallest
     return build("truncated-gumbel", {"epsilon": epsilon, "vectors": table, "mode": mode})
+
+
+def marks_all_after_w0(texts):
+    """A detector that reads its surroundings: everything is marked in a text that begins with w0."""
+    return [[text.startswith("w0 ")] * len(text.split()) for text in texts]
+
+
+@pytest.mark.parametrize("name", ["santext+", "two-budgets"])
+def test_a_detector_that_reads_the_context_breaks_the_promise_per_word_but_not_per_text(name, tmp_path):
+    """Two texts that differ in their first word only: the laws of all others change with their marks."""
+    table = small_table(40, 3)
+    options = with_list({"sensitive_list": "LIST", "sensitive_share": 0.0}, tmp_path)
+    mechanism = build(name, {"epsilon": 1.0, "vectors": table, "detector": "patterns", **options})
+    mechanism.__dict__["_detect"] = marks_all_after_w0
+    texts = ["w0" + 30 * " w1", "w3" + 30 * " w1"]
+    (left, _), (right, _) = (mechanism._encode([text.split()], [text]) for text in texts)
+    outputs = mechanism.sensitive if name == "santext+" else slice(None)
+    ratios = np.log(mechanism.laws(left)[:, outputs]) - np.log(mechanism.laws(right)[:, outputs])
+    loss = np.abs(ratios).max(axis=1).sum()  # positions are independent
+    guarantee = mechanism.guarantee()
+    distance = float(np.linalg.norm(table.vectors[0] - table.vectors[3]))
+    assert guarantee.adjacency is Adjacency.SAME_MARKS, "the card does not promise what the context can break"
+    assert loss > guarantee.exponent(distance), "one word changed, and the loss exceeds the bound for one word"
+    whole = guarantee.for_document(31)
+    assert whole.adjacency is Adjacency.EQUAL_LENGTH
+    assert loss <= whole.exponent(distance), "the bound for the whole text counts every position"
+
+
+def test_the_law_of_a_word_does_not_depend_on_the_words_beside_it():
+    table = small_table(200, 64, scale=1000.0)
+    mechanism = build("santext", {"epsilon": 0.01, "vectors": table})
+    together = mechanism.laws(np.arange(200))
+    for word in (0, 7, 199):
+        np.testing.assert_array_equal(mechanism.laws(np.array([word]))[0], together[word])
 
 
 # Shape of the laws ----------------------------------------------------------------------------------------------------

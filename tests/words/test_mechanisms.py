@@ -209,3 +209,19 @@ def test_distribution_of_any_string_has_the_same_outputs():
 def test_bad_parameters_say_what_to_do(name, options, says):
     with pytest.raises(BadParameterError, match=says):
         build(name, {**options, "vectors": small_table()}).guarantee()
+
+
+def test_one_word_cannot_hide_and_one_token_is_asked_for():
+    alone = VectorTable(["word"], np.ones((1, 2), dtype=np.float32), name="alone", source="test")
+    for name in tacit.mechanism_names("word"):
+        with pytest.raises(BadParameterError, match="others to hide among"):
+            build(name, {"epsilon": 2.0, "vectors": alone}).rewrite("word")
+    with pytest.raises(BadParameterError, match="give one token, not 2"):
+        build("santext", {"epsilon": 1, "vectors": small_table()}).distribution("don't")
+
+
+def test_binary_response_decodes_ties_to_the_earlier_word():
+    mechanism = build("brr", {"epsilon": 1.0, "vectors": small_table(40, 8), "bits": 5})
+    every = ((np.arange(32)[:, None] >> np.arange(5)) & 1).astype(bool)
+    hamming = (every[:, None] != mechanism.codes[None]).sum(axis=2)
+    np.testing.assert_array_equal(mechanism.decode(every), hamming.argmin(axis=1))

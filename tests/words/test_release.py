@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -15,7 +17,7 @@ from sklearn.pipeline import make_pipeline
 
 import tacit
 from tacit.catalog import mechanism_names
-from tacit.errors import BadInputError, BadParameterError
+from tacit.errors import BadInputError, BadParameterError, NoGuaranteeError
 from tacit.noise.source import Source
 from tacit.vectors import VectorTable
 from tests.conftest import small_table
@@ -30,7 +32,7 @@ def table() -> VectorTable:
 
 
 def every_mechanism(table, **options):
-    for name in mechanism_names():
+    for name in mechanism_names("word"):
         more = {"mode": "real-part"} if name == "truncated-gumbel" else {}
         more |= {"sensitive_share": 0.6} if name in ("santext+", "two-budgets") else {}
         yield tacit.build(name, {"epsilon": 2.0, "vectors": table, **more, **options})
@@ -111,6 +113,8 @@ def test_containers_keep_their_kind(table):
     assert isinstance(mechanism.transform(pa.chunked_array([texts, texts])), pa.ChunkedArray)
     assert isinstance(mechanism.transform(texts), list)
     assert isinstance(mechanism.transform("the film"), str)
+    labels = mechanism.transform(pd.Series(texts, dtype="category"))
+    assert labels.notna().all()
 
 
 def test_it_works_in_a_pipeline_and_learns_nothing_from_the_text(table):
@@ -187,3 +191,78 @@ def test_draws_of_one_call_do_not_repeat(table):
         if chance < 0.9:
             agreement = (drawn[:2000] == drawn[2000:]).mean()
             assert abs(agreement - chance) < 6.2 * np.sqrt(chance / 2000), mechanism.name
+
+
+def test_a_saved_mechanism_holds_no_word_of_the_texts(table):
+    for mechanism in every_mechanism(table):
+        mechanism.rewrite("my neighbor Zbigniewska-Okonkwo has code qx77zk19")
+        saved = pickle.dumps(mechanism)
+        assert b"zbigniewska" not in saved.lower()
+        assert b"qx77" not in saved.lower()
+        assert pickle.loads(saved).get_params().keys() == mechanism.get_params().keys()
+
+
+def test_a_seeded_mechanism_never_hands_out_a_guarantee(table):
+    for mechanism in every_mechanism(table, seed=7):
+        assert not mechanism.guarantee().is_private
+
+
+def test_a_refused_parameter_leaves_the_mechanism_as_it_was(table):
+    mechanism = tacit.CusText(epsilon=2.0, vectors=table, set_size=5)
+    for change in ({"set_size": 1}, {"epsilon": 1e9}):
+        with pytest.raises(BadParameterError):
+            mechanism.set_params(**change)
+        with pytest.raises(BadParameterError):
+            setattr(mechanism, *next(iter(change.items())))
+    assert (mechanism.epsilon, mechanism.set_size) == (2.0, 5)
+    both = tacit.TwoBudgets(epsilon=2.0, common_epsilon=4.0, vectors=table)
+    assert both.set_params(epsilon=10.0, common_epsilon=20.0).common_epsilon == 20.0
+
+
+def test_promises_about_different_sets_do_not_add_up(table, tmp_path):
+    def listed(*words):
+        path = tmp_path / f"{words[0]}.txt"
+        path.write_text("\n".join(words))
+        return tacit.SanTextPlus(epsilon=1, vectors=table, sensitive_share=0.0, sensitive_list=str(path)).guarantee()
+
+    pairs = [
+        (tacit.CusText(epsilon=1, vectors=table, set_size=k).guarantee() for k in (3, 5)),
+        (listed("river", "lake"), listed("nurse", "doctor")),
+        (tacit.SanText(epsilon=1, vectors=points).guarantee() for points in (table, small_table(14, 4))),
+    ]
+    for left, right in pairs:
+        with pytest.raises(NoGuaranteeError, match="different"):
+            left.then(right)
+    twice = tacit.CusText(epsilon=1, vectors=table, set_size=3)
+    assert twice.guarantee().then(twice.guarantee()).epsilon == 2
+
+
+def test_the_card_names_no_folder(table, tmp_path):
+    path = tmp_path / "secret-project" / "words.txt"
+    path.parent.mkdir()
+    path.write_text("river\nlake")
+    mechanism = tacit.SanTextPlus(
+        epsilon=1, vectors=table, sensitive_list=str(path), sensitive_share=0.0, detector="patterns"
+    )
+    assert "secret-project" not in tacit.Card(mechanism.guarantee()).to_json()
+
+
+def test_numeric_slack_is_on_the_card():
+    """Each part of the arithmetic that the proof counts: distances of the exponential family, rounded spaces."""
+    small, large = small_table(20, 4), small_table(20, 4, scale=1e6)
+    for name in ("santext", "tem", "santext+", "two-budgets"):
+        options = {"sensitive_share": 1.0} if name in ("santext+", "two-budgets") else {}
+        a, b = (tacit.build(name, {"epsilon": 2, "vectors": points, **options}) for points in (small, large))
+        assert a.guarantee().slack < 1e-4
+        assert b.guarantee().slack == pytest.approx(2 * b.guarantee().epsilon * b.distances.error_bound, rel=0.1)
+    for options in ({"name": "mahalanobis"}, {"name": "laplace", "bounding": "unit"}):
+        mechanism = tacit.build(options.pop("name"), {"epsilon": 2, "vectors": large, **options})
+        assert mechanism.guarantee().slack == pytest.approx(2 * mechanism.noise_epsilon * mechanism.rounding)
+        assert mechanism.rounding > 0
+    assert tacit.build("laplace", {"epsilon": 2, "vectors": large}).guarantee().slack == 0
+
+
+def test_capitals_in_the_vocabulary_are_found():
+    table = VectorTable(["Paris", "apple", "Apple"], np.eye(3, dtype=np.float32), name="cased", source="test")
+    lexicon = tacit.SanText(epsilon=1, vectors=table).lexicon
+    assert lexicon.ids(["paris", "apple"]) == [0, 1]

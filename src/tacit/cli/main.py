@@ -12,7 +12,7 @@ from typing import Any, Final, NoReturn
 import typer
 from typer.core import TyperGroup
 
-from tacit.errors import TacitError
+from tacit.errors import TacitError, place_of
 from tacit.version import __version__
 
 COMMANDS: Final[dict[str, tuple[str, str]]] = {
@@ -104,14 +104,10 @@ def _complain(error: TacitError) -> int:
 
 def _unexpected(error: Exception) -> int:
     """A mistake of ours. Its message could quote private text, so only its kind and place are shown."""
-    from traceback import extract_tb
-
     if os.environ.get("TACIT_DEBUG"):
         raise error
-    place = extract_tb(error.__traceback__)[-1]
-    file = place.filename.replace("\\", "/").rpartition("/")[2]
     print(
-        f"error: unexpected {type(error).__name__} in {file}, line {place.lineno}. Please report this; "
+        f"error: unexpected {place_of(error)}. Please report this; "
         "TACIT_DEBUG=1 shows all of it, which can include private text",
         file=sys.stderr,
     )

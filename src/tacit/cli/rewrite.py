@@ -285,7 +285,9 @@ def rendered(card: Card, kind: str) -> str:
 def summary(facts: ReleaseFacts, seconds: float, cards: Sequence[str]) -> str:
     where = f"; card: {', '.join(cards)}" if cards else ""
     took = terminal.readable_seconds(seconds)
-    return f"{facts.rows:,} rows, {facts.units:,} tokens in {took} -> {facts.output}{where}"
+    rows = f"{facts.rows:,} row{'' if facts.rows == 1 else 's'}"
+    units = "" if facts.units == facts.documents else f", {facts.units:,} tokens"
+    return f"{rows}{units} in {took} -> {facts.output}{where}"
 
 
 # The mechanism ----------------------------------------------------------------------------------------------

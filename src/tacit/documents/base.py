@@ -59,9 +59,10 @@ class DocumentMechanism(Mechanism):
 
     # The guarantee ------------------------------------------------------------------------------------------
 
-    def guarantee(self, *, secure: bool = True) -> Guarantee:
+    def guarantee(self, *, secure: bool | None = None) -> Guarantee:
         promised = self.promise()
-        return promised if secure else promised.voided(TEST_SEED_REASON)
+        is_secure = self.seed is None if secure is None else secure
+        return promised if is_secure else promised.voided(TEST_SEED_REASON)
 
     def _promise(self, notion: Notion, epsilon: float, **more: Any) -> Guarantee:
         """A guarantee with everything that is the same for all document mechanisms filled in."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from tacit.engines.users import UserRule
-from tacit.errors import BadParameterError, TacitError
+from tacit.errors import BadParameterError, TacitError, place_of
 from tacit.mechanism import Mechanism, Rewritten
 from tacit.noise.source import StreamKey
 from tacit.text.files import ArrowCell, Selection, Table, text_value
@@ -143,18 +143,6 @@ def rewrite_block(mechanism: Mechanism, key: StreamKey, index: int, content: byt
     if len(result.texts) != len(texts) or len(result.units) != len(texts):
         raise TacitError(f"{mechanism.name} returned {len(result.texts)} texts for {len(texts)}. Please report this")
     return result
-
-
-def place_of(error: BaseException) -> str:
-    """Kind and place of an error, without its message."""
-    trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    if trace is None:
-        return type(error).__name__
-    code = trace.tb_frame.f_code
-    file = code.co_filename.replace("\\", "/").rpartition("/")[2]
-    return f"{type(error).__name__} in {file}, line {trace.tb_lineno} ({code.co_name})"
 
 
 def _canonical(value: Any) -> bytes:

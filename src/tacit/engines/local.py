@@ -119,13 +119,16 @@ def rewrite_file(
         output_format = choose_output_format(job, input_format)
         encoder = encoder_for(output_format, selection.written, table, selection.texts)
         configuration = describe(job, selection, input_format, output_format)
+        if job.workers == 1:
+            job.mechanism.prepare()  # whatever is missing is said before anything is written
         output: Output = (
             StandardOutput(encoder) if job.output == STANDARD_STREAM else FileOutput(Path(job.output), encoder)
         )
         with contextlib.closing(output):
             key = output.start(job, configuration)
             with _told_what_remains(output):
-                _run(job, table, selection, key, output, delta, progress, on_block)
+                with _nothing_left_behind(output):
+                    _run(job, table, selection, key, output, delta, progress, on_block)
                 facts = _facts(job, selection, output.totals)
                 if facts.rows == 0:
                     output.discard()
@@ -338,7 +341,7 @@ def _facts(job: RewriteJob, selection: Selection, totals: Totals) -> ReleaseFact
         longest_row=totals.longest_row,
         columns=selection.texts,
         kept_columns=selection.kept,
-        dropped_columns=selection.dropped,
+        dropped_columns=len(selection.dropped),
         output="standard output" if job.output == STANDARD_STREAM else Path(job.output).name,
         command=job.command,
         created=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -357,6 +360,17 @@ def _told_what_remains(output: Output) -> Iterator[None]:
     except TacitError as error:
         if output.totals.rows:
             error.add_note(output.remains())
+        raise
+
+
+@contextlib.contextmanager
+def _nothing_left_behind(output: Output) -> Iterator[None]:
+    """A run that failed before its first row has nothing to resume, and must not stand in the way of the next."""
+    try:
+        yield
+    except BaseException:
+        if output.totals.rows == 0:
+            output.discard()
         raise
 
 
@@ -468,8 +482,14 @@ class FileOutput(Output):
 
     def append(self, data: bytes, block: Finished) -> None:
         block = replace(block, offset=self._partial.append(data))
-        self._state.append(block)
-        self.totals = self.totals.plus(block)
+        before = self.totals
+        # Counted before it is stored: an interrupt in between must not make a finished block look like none.
+        self.totals = before.plus(block)
+        try:
+            self._state.append(block)
+        except OutputError:
+            self.totals = before
+            raise
 
     def finish(self, before_release: Callable[[], None]) -> None:
         try:
@@ -481,6 +501,8 @@ class FileOutput(Output):
         self._state.delete()
 
     def remains(self) -> str:
+        if self.totals.rows == 0:
+            return "nothing was written; run the same command again"
         return (
             f"{self.totals.rows:,} rows are in {self._partial.path.name}; run the same command with --resume to go on"
         )

@@ -89,8 +89,8 @@ class UserRule:
                     yield last, [*map(self.separator.join, parts), *collected[texts:]]
                 if key in seen:
                     raise BadInputError(
-                        f"row {row} belongs to a user whose rows ended earlier: sort the file by '{self.column}' first, "
-                        "or use --user-mode divide"
+                        f"row {row} belongs to a user whose rows ended earlier: sort the file by '{self.column}' "
+                        "first, or use --user-mode divide"
                     )
                 seen.add(key)
                 user, collected, parts = key, values, [[] for _ in range(texts)]

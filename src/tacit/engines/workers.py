@@ -21,8 +21,8 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import Any, Final
 
-from tacit.engines.blocks import Block, place_of, rewrite_block
-from tacit.errors import TacitError
+from tacit.engines.blocks import Block, rewrite_block
+from tacit.errors import TacitError, place_of
 from tacit.mechanism import Mechanism, Rewritten
 from tacit.noise.source import StreamKey
 

@@ -124,6 +124,29 @@ def integer_weights(exponents: Floats, out: Integers | None = None) -> Integers:
     return weights
 
 
+def integer_weights_of_squares(squares: Floats, cap: float = math.inf) -> Integers:
+    """`integer_weights` of min(sqrt(squares), cap), for squares of shape (rows, outcomes) that rounding may have left
+    slightly below zero.
+
+    One sweep while the cells are in the processor's cache, instead of several over the whole block: this is where the
+    exponential mechanisms spend their time. `squares` must be finite; they are used up and hold the result.
+    """
+    rows, outcomes = squares.shape
+    top = weight_bits(outcomes) * math.log(2.0)
+    floor = max(SMALLEST_WEIGHT_BITS * math.log(2.0), top - cap)
+    weights: Integers = squares.view(np.int64)
+    step = max(1, CHUNK_CELLS // outcomes)
+    for start in range(0, rows, step):
+        chunk = squares[start : start + step]
+        np.maximum(chunk, 0.0, out=chunk)
+        np.sqrt(chunk, out=chunk)
+        np.subtract(top, chunk, out=chunk)
+        np.maximum(chunk, floor, out=chunk)
+        np.exp(chunk, out=chunk)
+        np.copyto(weights[start : start + step], chunk, casting="unsafe")
+    return weights
+
+
 def draw_rows(weights: Integers, counts: ArrayLike, source: Source) -> Integers:
     """Draw counts[i] outcomes, independent and with probability weights / sum, for each row i; rows in order.
 

@@ -14,7 +14,7 @@ Rules:
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +39,9 @@ class Lexicon:
         self.words = words
         self.rule = rule
         self._ids = {word: i for i, word in enumerate(words)}
+        # Tokens are lower case; a vocabulary with capitals is found all the same.
+        for i, word in enumerate(words):
+            self._ids.setdefault(word.lower(), i)
         if unknown_ids is None:
             self._allowed = self._ids
             self._targets: Sequence[int] = range(len(words))
@@ -55,9 +58,11 @@ class Lexicon:
     def __len__(self) -> int:
         return len(self.words)
 
-    def ids(self, tokens: Iterable[str]) -> list[int]:
-        known = self._ids.get
-        return [i if (i := known(token)) is not None else self.unknown(token) for token in tokens]
+    def ids(self, tokens: Sequence[str]) -> list[int]:
+        found = list(map(self._ids.get, tokens))
+        if None in found:
+            return [self.unknown(token) if i is None else i for i, token in zip(found, tokens, strict=True)]
+        return found  # type: ignore[return-value]
 
     def id(self, token: str) -> int:
         found = self._ids.get(token)

@@ -327,11 +327,13 @@ class JohnsonLindenstrauss(Bounding):
             return vocabulary_sensitivity(self.transform, public)
         inner = self._normalization.sensitivity()
         if self.bound == "probabilistic":
+            delta = projection_delta(len(public), self.matrix.shape[1], self.beta)
             return Sensitivity(
                 (1 + self.beta) * inner.value,
                 "probabilistic",
-                self.delta,
-                f"1 + beta = {1 + self.beta:g} over the drawn matrix, times {inner.value:.6g} ({inner.how})",
+                delta,
+                f"1 + beta = {1 + self.beta:g} for all pairs of words with probability 1 - {delta:.2g} over the drawn "
+                f"matrix, times {inner.value:.6g} ({inner.how})",
             )
         norm = float(np.linalg.norm(self.matrix, 2))
         return Sensitivity(
@@ -339,6 +341,17 @@ class JohnsonLindenstrauss(Bounding):
             "proven",
             how=f"spectral norm {norm:.6g} of the drawn matrix, times {inner.value:.6g} ({inner.how})",
         )
+
+
+def projection_delta(points: int, dimension: int, beta: float) -> float:
+    """The chance that a random projection stretches some pair of `points` by more than 1 + beta.
+
+    For a fixed direction u, m |A^T u|^2 is chi-square with m degrees of freedom; a union bound over all pairs gives
+    points (points - 1) / 2 * P[chi-square_m > m (1 + beta)^2].
+    """
+    from scipy.stats import chi2
+
+    return min(1.0, points * (points - 1) / 2.0 * float(chi2.sf(dimension * (1 + beta) ** 2, dimension)))
 
 
 def projection_dimension(points: int, beta: float, delta: float) -> int:

@@ -74,17 +74,35 @@ class DistanceRows:
         Give the same `out` (C-contiguous float64, at least as many rows) for every block, so that the loop
         allocates nothing of this size; the part that was filled is returned.
         """
+        filled = self.squares(ids, out)
+        for row in filled:
+            np.maximum(row, 0.0, out=row)
+            np.sqrt(row, out=row)
+        return filled
+
+    def squares(self, ids: NDArray[np.integer[Any]], out: Rows64 | None = None, scale: float | Rows64 = 1.0) -> Rows64:
+        """As `rows`, but (scale * distance)^2, which rounding may leave slightly below 0. One scale, or one per row.
+
+        Always finite: vectors are single-precision numbers that were checked, and their squares fit easily. The
+        error of the root is at most scale * `error_bound`: rounding the scaled side adds 3 u to its sizes.
+        """
         ids = np.asarray(ids, dtype=np.int64)
+        if len(ids) == 1:
+            # One row alone would go through another routine, which rounds differently: the law of a word must not
+            # depend on how many other words stand beside it.
+            pair = self.squares(np.repeat(ids, 2), scale=scale)
+            filled = pair[:1] if out is None else out[:1]
+            filled[:] = pair[:1]
+            return filled
         d = self.centered.shape[1]
         left = np.empty((len(ids), d + 2))
         np.multiply(self.centered[ids], -2.0, out=left[:, :d])
         left[:, d] = self.squared_norms[ids]
         left[:, d + 1] = 1.0
+        # Scaling the short left side costs nothing; scaling the result would be one more pass over it.
+        left *= np.broadcast_to(np.square(scale), (len(ids),))[:, None]
         filled = np.empty((len(ids), self.width)) if out is None else out[: len(ids)]
         np.matmul(left, self._right, out=filled)
-        for row in filled:
-            np.maximum(row, 0.0, out=row)
-            np.sqrt(row, out=row)
         if self._column_of is None:
             filled[np.arange(len(ids)), ids] = 0.0
         else:
@@ -115,10 +133,11 @@ def distance_error_bound(vectors: Vectors) -> float:
     1. The squared norms carry a relative error of at most gamma_d; the dot product of d + 2 terms, in
        whatever order the library adds them, an error of at most gamma_(d+2) times the sum of the terms'
        sizes, and that sum is at most 2|x||y| + |x|^2 + |y|^2 <= (2R)^2. Together |e| <= (gamma_(d+2) +
-       gamma_d / 2) (2R)^2 up to second order, hence |e| <= (1.5 d + 3) u (2R)^2 for d up to 10^7.
+       gamma_d / 2) (2R)^2 up to second order, hence |e| <= (1.5 d + 3) u (2R)^2 for d up to 10^7;
+       scaling one side of the product beforehand (`squares`) adds another 3 u (2R)^2.
     2. |sqrt(a + e) - sqrt(a)| <= sqrt(|e|), and setting a negative value to 0 only moves it closer to a >= 0.
     3. Rounding in the centering moves each vector by at most u R, and the square root rounds by at most 2 u
-       R: 4 u R in all, far below the step from 3 to 8 in sqrt((1.5 d + 8) u) 2R.
+       R: 4 u R in all, far below the step from 6 to 8 in sqrt((1.5 d + 8) u) 2R.
 
     For GloVe (d = 300, R = 10) that is 4.5e-6: what an exponent eps * d / 2 must be widened by is nothing
     anyone can measure, but it is a number and it goes into the guarantee.

@@ -9,10 +9,12 @@ strings: two tokens are as far apart as the vocabulary words they are treated as
 
 from __future__ import annotations
 
+import hashlib
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
+from itertools import chain
 from typing import Any, ClassVar
 
 import numpy as np
@@ -29,6 +31,9 @@ from tacit.vectors.geometry import diameter, median_distance
 
 Ids = NDArray[np.int64]
 Floats = NDArray[np.float64]
+
+BLOCK_CELLS = 4_000_000
+"""How many distances or coordinates are worked on at a time: 32 MB of double precision."""
 
 KEPT_PUNCTUATION = frozenset(".,;:!?\"'()-") | {"...", "--"}
 
@@ -51,6 +56,7 @@ class WordMechanism(Mechanism):
     punctuation: str = "rewrite"
     joining: str = "natural"
 
+    told_elsewhere: ClassVar[frozenset[str]] = frozenset()
     level: ClassVar[str] = "word"
     unit: ClassVar[str] = "token"
 
@@ -78,14 +84,22 @@ class WordMechanism(Mechanism):
 
     @cached_property
     def table(self) -> VectorTable:
-        return load_vectors(self.vectors, limit=self.limit)
+        table = load_vectors(self.vectors, limit=self.limit)
+        if len(table) < 2:
+            raise BadParameterError(f"{table.name} has one word only: a word needs others to hide among")
+        return table
 
     @cached_property
     def lexicon(self) -> Lexicon:
         return Lexicon(self.table.words, rule=self.unknown)
 
     def prepare(self) -> None:
-        assert len(self.lexicon) > 0
+        self._load("lexicon")
+
+    def _load(self, *properties: str) -> None:
+        """Work out what is cached now, rather than in the middle of the first text."""
+        for name in properties:
+            getattr(self, name)
 
     @property
     def vocabulary(self) -> Sequence[str]:
@@ -95,8 +109,10 @@ class WordMechanism(Mechanism):
 
     def distribution(self, word: str) -> Floats:
         """Exact probability of each vocabulary word as output for this input token (any string)."""
-        (token,) = split(word) or [""]
-        law: Floats = self.laws(np.array([self.lexicon.id(token)], dtype=np.int64))[0]
+        tokens = split(word)
+        if len(tokens) != 1:
+            raise BadParameterError(f"give one token, not {len(tokens)}: the tokens are {tokens}")
+        law: Floats = self.laws(np.array([self.lexicon.id(tokens[0])], dtype=np.int64))[0]
         return law
 
     # The pipeline ---------------------------------------------------------------------------------------------
@@ -118,11 +134,7 @@ class WordMechanism(Mechanism):
     def _encode(self, documents: Sequence[list[str]], texts: Sequence[str]) -> tuple[Ids, dict[int, str]]:
         """All tokens as one array of ids, and the punctuation marks that stay, by position."""
         lookup = self.lexicon.ids
-        ids = np.fromiter(
-            (i for tokens in documents for i in lookup(tokens)),
-            dtype=np.int64,
-            count=sum(map(len, documents)),
-        )
+        ids = np.fromiter(chain.from_iterable(map(lookup, documents)), np.int64, sum(map(len, documents)))
         kept: dict[int, str] = {}
         if self.punctuation == "keep":
             everything = (token for tokens in documents for token in tokens)
@@ -143,9 +155,10 @@ class WordMechanism(Mechanism):
 
     # The guarantee --------------------------------------------------------------------------------------------
 
-    def guarantee(self, *, secure: bool = True) -> Guarantee:
+    def guarantee(self, *, secure: bool | None = None) -> Guarantee:
         promised = self.promise()
-        return promised if secure else promised.voided(TEST_SEED_REASON)
+        is_secure = self.seed is None if secure is None else secure
+        return promised if is_secure else promised.voided(TEST_SEED_REASON)
 
     def _promise(self, notion: Notion, epsilon: float, **more: Any) -> Guarantee:
         """A guarantee with everything that is the same for all word mechanisms filled in."""
@@ -175,16 +188,34 @@ class WordMechanism(Mechanism):
         return Guarantee(notion=notion, epsilon=epsilon, **{**defaults, **more})
 
     def _shown_parameters(self) -> dict[str, Any]:
-        hidden = {"epsilon", "seed", "vectors", "limit", "sensitive_share"}  # told elsewhere on the card
+        hidden = {"epsilon", "seed", "vectors", "limit", *self.told_elsewhere}
         given = ((item.name, getattr(self, item.name)) for item in fields(self) if item.name not in hidden)
         return {"vectors": self.table.name, **{name: value for name, value in given if value is not None}}
 
     def _euclidean(self) -> Metric:
-        return Metric(
-            f"Euclidean distance of {self.table.name} vectors",
-            diameter=diameter(self.table),
-            typical=median_distance(self.table),
-        )
+        return self._metric(f"Euclidean distance of {self.table.name} vectors", self.table)
+
+    def _metric(self, name: str, points: VectorTable | NDArray[Any]) -> Metric:
+        """A Euclidean distance; the largest one is rounded up by more than its arithmetic can be off."""
+        return Metric(name, diameter(points) * (1.0 + 1e-12), median_distance(points), self.table.fingerprint)
+
+
+def by_word(ids: Ids, block: int) -> Iterator[tuple[Ids, Ids, Ids]]:
+    """Tokens grouped by word, `block` words at a time: the words, how often each occurs, and the positions of all their
+    tokens in the same order."""
+    order = np.argsort(ids, kind="stable")
+    words, counts = np.unique(ids, return_counts=True)
+    start = 0
+    for first in range(0, len(words), block):
+        here, repeats = words[first : first + block], counts[first : first + block]
+        stop = start + int(repeats.sum())
+        yield here, repeats, order[start:stop]
+        start = stop
+
+
+def digest_of(values: NDArray[Any]) -> str:
+    """A short hash of public sets, so that promises about different ones cannot be mixed up."""
+    return hashlib.blake2b(np.ascontiguousarray(values).tobytes(), digest_size=6).hexdigest()
 
 
 def one_of(name: str, value: str, choices: Sequence[str]) -> None:

@@ -22,8 +22,7 @@ from tacit.guarantee import Guarantee, Metric, Notion
 from tacit.noise.response import flip_bits, response_matrix
 from tacit.noise.source import Source, public_generator
 from tacit.vectors.geometry import diameter, median_distance
-from tacit.vectors.search import Neighbors
-from tacit.words.base import Floats, Ids, WordMechanism
+from tacit.words.base import BLOCK_CELLS, Floats, Ids, WordMechanism
 
 BLOCK_TOKENS = 8192
 ENUMERABLE_BITS = 16
@@ -56,19 +55,32 @@ class BinaryResponse(WordMechanism):
         return np.asarray((vectors - vectors.mean(axis=0)) @ directions > 0)
 
     @cached_property
-    def search(self) -> Neighbors:
-        return Neighbors(self.codes.astype(np.float32))
+    def _columns(self) -> NDArray[np.float32]:
+        """(bits + 1, words): the codes as columns, minus half their weight below. A noisy code q with a 1 appended has
+        the product q.y - |y|/2 with them, largest where the fewest bits differ; exact, being small half integers."""
+        columns = np.empty((self.bits + 1, len(self.table)), dtype=np.float32)
+        columns[:-1] = self.codes.T
+        columns[-1] = -0.5 * self.codes.sum(axis=1)
+        return columns
+
+    def decode(self, noisy: NDArray[np.bool_]) -> Ids:
+        """The word with the nearest code, the earlier one of two that are equally near."""
+        rows = max(1, BLOCK_CELLS // len(self.table))
+        queries = np.ones((len(noisy), self.bits + 1), dtype=np.float32)
+        queries[:, :-1] = noisy
+        found = [(queries[i : i + rows] @ self._columns).argmax(axis=1) for i in range(0, len(queries), rows)]
+        return np.concatenate(found) if found else np.empty(0, dtype=np.int64)
 
     def prepare(self) -> None:
         super().prepare()
-        assert self.search is not None
+        self._load("_columns")
 
     def draw(self, ids: Ids, source: Source) -> Ids:
         drawn = np.empty(len(ids), dtype=np.int64)
         for start in range(0, len(ids), BLOCK_TOKENS):
             here = slice(start, start + BLOCK_TOKENS)
             noisy = flip_bits(self.codes[ids[here]], self.epsilon, source)
-            drawn[here] = self.search.nearest(noisy.astype(np.float32))
+            drawn[here] = self.decode(noisy)
         return drawn
 
     def laws(self, ids: Ids) -> Floats:
@@ -77,8 +89,8 @@ class BinaryResponse(WordMechanism):
             raise NoGuaranteeError(
                 f"the law of brr is enumerated for at most {ENUMERABLE_BITS} bits, not {self.bits}; it can be sampled"
             )
-        every = (np.arange(2**self.bits)[:, None] >> np.arange(self.bits)) & 1
-        decoded = self.search.nearest(every.astype(np.float32))
+        every = ((np.arange(2**self.bits)[:, None] >> np.arange(self.bits)) & 1).astype(bool)
+        decoded = self.decode(every)
         flips = (every[None] != self.codes[ids][:, None]).sum(axis=2)
         keep, flip = response_matrix(self.epsilon)[0]
         chances = flip**flips * keep ** (self.bits - flips)
@@ -94,5 +106,6 @@ class BinaryResponse(WordMechanism):
             # Between 0/1 codes, the squared Euclidean distance counts the bits that differ.
             diameter=float(round(diameter(points) ** 2)),
             typical=float(round(median_distance(points) ** 2)),
+            fingerprint=self.table.fingerprint,
         )
         return self._promise(Notion.METRIC, self.epsilon, metric=metric)

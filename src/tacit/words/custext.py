@@ -1,8 +1,8 @@
 """CusText (Chen et al. 2023): each word is replaced by a word of its own small output set.
 
-The public vocabulary is cut once into sets of K words: the most frequent word that has no set yet takes its K - 1
-nearest free words. Within its set, a word y is drawn for x with probability proportional to exp(epsilon * u(x, y) / 2),
-where u(x, y) = 1 - d(x, y) / max_z d(x, z) lies in [0, 1].
+The public vocabulary is cut once into sets of K words (or a few more, where K does not divide its size): the most
+frequent word that has no set yet takes its nearest free words. Within its set, a word y is drawn for x with probability
+proportional to exp(epsilon * u(x, y) / 2), where u(x, y) = 1 - d(x, y) / max_z d(x, z) lies in [0, 1].
 
 Guarantee: pure epsilon differential privacy between any two words *of the same set*, because both weight and
 normalizer change by at most exp(epsilon / 2). Words of different sets are told apart with certainty: the set is not
@@ -24,16 +24,14 @@ from tacit.guarantee import Adjacency, Guarantee, Notion
 from tacit.noise.choice import draw_rows, integer_weights, probabilities, rounding_slack
 from tacit.noise.source import Source
 from tacit.vectors import VectorTable, cache
-from tacit.words.base import Floats, Ids, WordMechanism
-
-BLOCK_CELLS = 4_000_000
+from tacit.words.base import BLOCK_CELLS, Floats, Ids, WordMechanism, by_word, digest_of
 
 
 @dataclass(kw_only=True, eq=False)
 class CusText(WordMechanism):
-    """Replace each word by one of its K most similar words; protects the word within its set of K, not the set.
+    """Replace each word by a word of its own set of K similar words; protects the word within its set, not the set.
 
-    set_size   how many words share an output set (K)
+    set_size   how many words at least share an output set (K)
     """
 
     set_size: int = 20
@@ -51,7 +49,7 @@ class CusText(WordMechanism):
 
     @cached_property
     def sets(self) -> Ids:
-        """(sets, K) vocabulary ids; the last set may be smaller and is filled up with -1."""
+        """One row of vocabulary ids per set; a set that is smaller than the largest one is filled up with -1."""
         return partition(self.table, self.set_size)
 
     @cached_property
@@ -63,20 +61,13 @@ class CusText(WordMechanism):
 
     def prepare(self) -> None:
         super().prepare()
-        assert len(self.set_of) == len(self.table)
+        self._load("set_of")
 
     def draw(self, ids: Ids, source: Source) -> Ids:
-        order = np.argsort(ids, kind="stable")
-        types, counts = np.unique(ids, return_counts=True)
         drawn = np.empty(len(ids), dtype=np.int64)
-        block = self._block()
-        start = 0
-        for first in range(0, len(types), block):
-            here, repeats = types[first : first + block], counts[first : first + block]
-            columns = draw_rows(self._weights(here), repeats, source)
-            rows = np.repeat(self.set_of[here], repeats)
-            drawn[order[start : start + len(columns)]] = self.sets[rows, columns]
-            start += len(columns)
+        for words, counts, positions in by_word(ids, self._block()):
+            columns = draw_rows(self._weights(words), counts, source)
+            drawn[positions] = self.sets[np.repeat(self.set_of[words], counts), columns]
         return drawn
 
     def laws(self, ids: Ids) -> Floats:
@@ -110,19 +101,26 @@ class CusText(WordMechanism):
             Notion.PURE,
             self.epsilon,
             adjacency=Adjacency.SAME_SET,
-            slack=rounding_slack(self.set_size),
-            not_covered=(f"the set of {self.set_size} similar words that a word belongs to",),
+            domain=f"{len(self.sets):,} output sets ({digest_of(self.sets)})",
+            slack=rounding_slack(self.sets.shape[1]),
+            not_covered=(
+                f"the set of similar words (here {int((self.sets >= 0).sum(axis=1).min()):,} or more) that a word "
+                "belongs to: it is revealed with certainty",
+            ),
         )
 
 
 def partition(table: VectorTable, size: int) -> Ids:
-    """Sets of `size` words: the first free word of the vocabulary with its nearest free words, until none is left."""
-    key = cache.key_of("custext", table.fingerprint, size)
+    """Sets of at least `size` words: the first free word of the vocabulary with its nearest free words, until none is
+    left. The words that `size` does not divide are spread over the first sets, so that no set is smaller."""
+    key = cache.key_of("custext", 2, table.fingerprint, size)
     kept = cache.cache_folder() / "sets" / key / "sets.npy"
     if kept.is_file():
         found: Ids = np.load(kept)
         return found
-    sets = _partition(table, min(size, len(table)))
+    count = max(1, len(table) // size)
+    sizes = [len(table) // count + (number < len(table) % count) for number in range(count)]
+    sets = _partition(table, sizes)
 
     def write(folder: Path) -> None:
         np.save(folder / "sets.npy", sets)
@@ -131,30 +129,27 @@ def partition(table: VectorTable, size: int) -> Ids:
     return sets
 
 
-def _partition(table: VectorTable, size: int) -> Ids:
+def _partition(table: VectorTable, sizes: list[int]) -> Ids:
     free = np.arange(len(table), dtype=np.int64)
     vectors = np.array(table.vectors, dtype=np.float32)
     half_norms = 0.5 * np.einsum("ij,ij->i", vectors, vectors)
     taken = np.zeros(len(free), dtype=bool)
     sets = []
     first = 0
-    while True:
-        while first < len(free) and taken[first]:
+    for count in sizes:
+        while taken[first]:
             first += 1
-        if first == len(free):
-            break
         # |x - y|^2 / 2 up to a constant; words that are taken are out of reach.
         closeness = vectors @ vectors[first] - half_norms
         closeness[taken] = -np.inf
         closeness[first] = np.inf
-        count = min(size, int((~taken).sum()))
         nearest = np.argpartition(-closeness, count - 1)[:count]
         nearest = nearest[np.lexsort((nearest, -closeness[nearest]))]
         taken[nearest] = True
-        members = np.full(size, -1, dtype=np.int64)
+        members = np.full(sizes[0], -1, dtype=np.int64)
         members[:count] = free[nearest]
         sets.append(members)
-        if taken.mean() > 0.5:
+        if taken.mean() > 0.5 and not taken.all():
             left = ~taken
             free, vectors, half_norms = free[left], vectors[left], half_norms[left]
             taken, first = np.zeros(len(free), dtype=bool), 0

@@ -1,30 +1,29 @@
-"""The exponential family: an output is drawn with probability proportional to exp(-exponent(x, y)).
+"""The exponential family: an output y is drawn with probability proportional to exp(-min(scale(x) d(x, y), cap)).
 
 Tokens are grouped by word, so a word is worked out once however often it stands in the text; words are taken in blocks,
 so that no |V| x |V| array is ever held. The draw compares integers (see `tacit.noise.choice`), which makes its law
 exactly computable: `laws` returns the probabilities that `draw` really uses.
 
-Proof obligation. If |exponent(x, y) - exponent(x', y)| <= (epsilon / 2) d(x, x') for all y, then each weight changes by
-at most exp(epsilon d / 2) and so does their sum: the probabilities change by at most exp(epsilon d). Distances are
-computed with an error of at most eta (`distance_error_bound`), which enters each of the four terms once:
-2 epsilon eta, beside the rounding of the integer weights, is the slack on the card.
+Proof obligation. With scale = epsilon / 2 the exponent changes by at most (epsilon / 2) d(x, x') from x to x', for
+every y (triangle inequality; a minimum with a constant changes nothing). So each weight changes by at most
+exp(epsilon d / 2) and so does their sum: the probabilities change by at most exp(epsilon d). Distances are computed
+with an error of at most eta (`distance_error_bound`), which enters each of the four terms once: 2 epsilon eta, beside
+the rounding of the integer weights, is the slack on the card.
 """
 
 from __future__ import annotations
 
-from abc import abstractmethod
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
 
-from tacit.noise.choice import draw_rows, integer_weights, probabilities, rounding_slack
+from tacit.noise.choice import draw_rows, integer_weights_of_squares, probabilities, rounding_slack
 from tacit.noise.source import Source
 from tacit.vectors.geometry import DistanceRows
-from tacit.words.base import Floats, Ids, WordMechanism
-
-BLOCK_CELLS = 4_000_000
+from tacit.words.base import BLOCK_CELLS, Floats, Ids, WordMechanism, by_word
 
 
 @dataclass(kw_only=True, eq=False)
@@ -42,25 +41,24 @@ class ExponentialWords(WordMechanism):
     def distances(self) -> DistanceRows:
         return DistanceRows(self.table, columns=self.outputs)
 
-    @abstractmethod
-    def exponents(self, distances: Floats, ids: Ids) -> None:
-        """Turn distances (len(ids), outputs) into exponents of at least 0, in place."""
+    def scales(self, ids: Ids) -> float | Floats:
+        """What a distance is multiplied by: one number, or one per input."""
+        return self.epsilon / 2.0
+
+    @property
+    def cap(self) -> float:
+        """The largest exponent; the same for all inputs."""
+        return math.inf
 
     def prepare(self) -> None:
         super().prepare()
-        assert self.distances is not None
+        self._load("distances")
 
     def draw(self, ids: Ids, source: Source) -> Ids:
-        order = np.argsort(ids, kind="stable")
-        types, counts = np.unique(ids, return_counts=True)
         drawn = np.empty(len(ids), dtype=np.int64)
-        buffer = self._buffer(len(types))
-        start = 0
-        for first in range(0, len(types), len(buffer)):
-            block = slice(first, first + len(buffer))
-            chosen = draw_rows(self._weights(types[block], buffer), counts[block], source)
-            drawn[order[start : start + len(chosen)]] = chosen
-            start += len(chosen)
+        buffer = self._buffer(len(ids))
+        for words, counts, positions in by_word(ids, len(buffer)):
+            drawn[positions] = draw_rows(self._weights(words, buffer), counts, source)
         return self.outputs[drawn]
 
     def laws(self, ids: Ids) -> Floats:
@@ -73,9 +71,8 @@ class ExponentialWords(WordMechanism):
 
     def _weights(self, ids: Ids, buffer: Floats) -> Ids:
         # An id beyond the vocabulary is a word that a detector marked (see two_classes).
-        distances = self.distances.rows(ids % len(self.table), buffer[: len(ids)])
-        self.exponents(distances, ids)
-        return integer_weights(distances)
+        squares = self.distances.squares(ids % len(self.table), buffer[: len(ids)], self.scales(ids))
+        return integer_weights_of_squares(squares, self.cap)
 
     def _buffer(self, rows: int) -> Floats:
         width = len(self.outputs)

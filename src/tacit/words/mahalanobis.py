@@ -17,8 +17,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.guarantee import Guarantee, Metric, Notion
-from tacit.vectors.geometry import diameter, median_distance
+from tacit.guarantee import Guarantee, Notion
 from tacit.words.base import between
 from tacit.words.noisy import IDEALIZED, NoisyWords
 
@@ -42,22 +41,23 @@ class Mahalanobis(NoisyWords):
         between("lam", self.lam, 0.0, 1.0)
 
     @cached_property
-    def space(self) -> NDArray[np.float32]:
+    def exact_space(self) -> NDArray[np.float64]:
         vectors = np.asarray(self.table.vectors, dtype=np.float64)
-        whitened = vectors @ inverse_root(vectors, self.lam)
-        return whitened.astype(np.float32)
+        return np.asarray(vectors @ inverse_root(vectors, self.lam))
 
     @property
     def noise_epsilon(self) -> float:
         return self.epsilon
 
     def promise(self) -> Guarantee:
-        metric = Metric(
-            f"regularized Mahalanobis distance (lam {self.lam:g}) of {self.table.name} vectors",
-            diameter=diameter(self.space),
-            typical=median_distance(self.space),
+        name = f"regularized Mahalanobis distance (lam {self.lam:g}) of {self.table.name} vectors"
+        return self._promise(
+            Notion.METRIC,
+            self.epsilon,
+            slack=self._slack(),
+            metric=self._metric(name, self.exact_space),
+            assumptions=(IDEALIZED,),
         )
-        return self._promise(Notion.METRIC, self.epsilon, metric=metric, assumptions=(IDEALIZED,))
 
 
 def inverse_root(vectors: NDArray[np.float64], lam: float) -> NDArray[np.float64]:

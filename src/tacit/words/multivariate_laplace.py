@@ -52,18 +52,8 @@ class MultivariateLaplace(NoisyWords):
         return self.bounding_map.sensitivity()
 
     @cached_property
-    def _bounded(self) -> NDArray[np.floating[Any]]:
+    def exact_space(self) -> NDArray[np.floating[Any]]:
         return self.bounding_map.transform(self.table.vectors)
-
-    @cached_property
-    def space(self) -> NDArray[np.float32]:
-        return np.asarray(self._bounded, dtype=np.float32)
-
-    @cached_property
-    def _rounding(self) -> float:
-        """How far single precision moves a vector at most: two words may be that much farther apart than proven."""
-        moved = np.subtract(self._bounded, self.space, dtype=np.float64)
-        return float(np.sqrt(np.einsum("ij,ij->i", moved, moved).max()))
 
     @property
     def noise_epsilon(self) -> float:
@@ -75,7 +65,7 @@ class MultivariateLaplace(NoisyWords):
             Notion.METRIC,
             self.noise_epsilon * s.value,
             delta=s.delta,
-            slack=2.0 * self.noise_epsilon * self._rounding,
+            slack=self._slack(),
             metric=self._euclidean(),
             parameters={**self._shown_parameters(), "sensitivity": f"{s.value:.6g} ({s.kind}: {s.how})"},
             assumptions=(IDEALIZED,),

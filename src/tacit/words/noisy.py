@@ -18,15 +18,17 @@ what stays idealized is said in docs/floating-point.md and on the card.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tacit.errors import BadParameterError
 from tacit.guarantee import Guarantee
+from tacit.mechanism import as_texts
 from tacit.noise.multivariate import multivariate_laplace
 from tacit.noise.source import Source, new_source
 from tacit.vectors.search import Neighbors
@@ -38,6 +40,9 @@ IDEALIZED = (
     "the sampled noise follows its continuous density (single-precision samplers; only words are released, see the "
     "page on floating point)"
 )
+
+
+IDEALIZED_VECTORS = "the sampled noise follows its continuous density (double precision, released on a public grid)"
 
 
 @dataclass(kw_only=True, eq=False)
@@ -64,8 +69,26 @@ class NoisyWords(WordMechanism):
 
     @property
     @abstractmethod
-    def space(self) -> NDArray[np.float32]:
+    def exact_space(self) -> NDArray[np.floating[Any]]:
         """The vocabulary in the space where the noise is the same in all directions."""
+
+    @cached_property
+    def space(self) -> NDArray[np.float32]:
+        """The same in single precision, which is what the noise is added to."""
+        return np.asarray(self.exact_space, dtype=np.float32)
+
+    @cached_property
+    def rounding(self) -> float:
+        """How far single precision moves a vector at most: two words may be twice that farther apart."""
+        moved = np.subtract(self.exact_space, self.space, dtype=np.float64)
+        return float(np.sqrt(np.einsum("ij,ij->i", moved, moved).max()))
+
+    def _slack(self) -> float:
+        return 2.0 * self.noise_epsilon * self.rounding
+
+    @property
+    def told_elsewhere(self) -> frozenset[str]:  # type: ignore[override]
+        return frozenset() if self.mapping == "first-or-second" else frozenset({"t", "neighbors"})
 
     @property
     @abstractmethod
@@ -78,7 +101,7 @@ class NoisyWords(WordMechanism):
 
     def prepare(self) -> None:
         super().prepare()
-        assert self.search is not None
+        self._load("search")
 
     def draw(self, ids: Ids, source: Source) -> Ids:
         drawn = np.empty(len(ids), dtype=np.int64)
@@ -87,7 +110,7 @@ class NoisyWords(WordMechanism):
             drawn[here] = self._map(self._noisy(ids[here], source), source)
         return drawn
 
-    def release_vectors(self, texts: Sequence[str]) -> tuple[list[NDArray[np.float64]], Guarantee]:
+    def release_vectors(self, texts: str | Iterable[str]) -> tuple[list[NDArray[np.float64]], Guarantee]:
         """No mapping: the noisy vectors of each text, (tokens, dimensions), and the guarantee they carry.
 
         Released numbers lie on a public grid (multiples of a power of two far below the noise), so that their low
@@ -95,13 +118,17 @@ class NoisyWords(WordMechanism):
         """
         source = new_source(self.seed)
         self.prepare()
-        documents = [self._tokens(text) for text in texts]
-        ids, _ = self._encode(documents, texts)
+        items = as_texts(texts)
+        documents = [self._tokens(text) for text in items]
+        ids, _ = self._encode(documents, items)
         noise = multivariate_laplace(len(ids), self.space.shape[1], self.noise_epsilon, source, dtype=np.float64)
         grid = 2.0 ** (np.floor(np.log2(1.0 / self.noise_epsilon)) - GRID_BITS)
         noisy = np.rint((self.space[ids] + noise) / grid) * grid
         ends = np.cumsum([len(tokens) for tokens in documents])
-        return np.split(noisy, ends[:-1]), self.guarantee(secure=source.secure)
+        vectors = np.split(noisy, ends[:-1]) if documents else []
+        guarantee = self.guarantee(secure=source.secure)
+        kept = tuple(item for item in guarantee.assumptions if item != IDEALIZED)
+        return vectors, replace(guarantee, assumptions=(*kept, IDEALIZED_VECTORS))
 
     def _noisy(self, ids: Ids, source: Source) -> NDArray[np.float32]:
         noise: NDArray[np.float32] = multivariate_laplace(len(ids), self.space.shape[1], self.noise_epsilon, source)

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from tacit.guarantee import Guarantee, Notion
-from tacit.words.base import Floats, Ids
 from tacit.words.exponential import ExponentialWords
 
 
@@ -28,9 +27,6 @@ class SanText(ExponentialWords):
     title: ClassVar[str] = "SanText"
     paper: ClassVar[str] = "Yue et al. 2021"
     notion: ClassVar[str] = Notion.METRIC.value
-
-    def exponents(self, distances: Floats, ids: Ids) -> None:
-        distances *= self.epsilon / 2.0
 
     def promise(self) -> Guarantee:
         return self._promise(Notion.METRIC, self.epsilon, metric=self._euclidean(), slack=self._slack(self.epsilon))

@@ -7,7 +7,8 @@ V_S, the sensitive words, is the share w of the vocabulary that is least frequen
 
 Guarantee: utility-optimized metric differential privacy. (i) For outputs y in V_S and any two inputs the log-ratio is
 at most epsilon * d(x, x') + ln(1/p): the weights as for SanText, and the factor p for x in V_N. (ii) An output in V_N
-comes from exactly one input, itself: it is not protected at all. With w = 1 this is SanText.
+comes from exactly one input, itself: it is not protected at all. With w = 1, or p = 1, no word stays and the guarantee
+is that of SanText.
 """
 
 from __future__ import annotations
@@ -49,9 +50,6 @@ class SanTextPlus(TwoClassWords):
     def outputs(self) -> Ids:
         return self.sensitive_ids
 
-    def exponents(self, distances: Floats, ids: Ids) -> None:
-        distances *= self.epsilon / 2.0
-
     def draw(self, ids: Ids, source: Source) -> Ids:
         stays = ~self.is_sensitive(ids)
         stays[stays] = source.generator.random(int(stays.sum())) >= self.p
@@ -71,7 +69,8 @@ class SanTextPlus(TwoClassWords):
     def promise(self) -> Guarantee:
         facts = self._class_facts()
         slack = self._slack(self.epsilon)
-        if self.sensitive.all():
+        if self.sensitive.all() or self.p == 1.0:
+            # No word can stay: this is SanText with outputs from the sensitive set.
             facts.pop("sensitive_share")
             return self._promise(Notion.METRIC, self.epsilon, metric=self._euclidean(), slack=slack, **facts)
         facts["not_covered"] = (

@@ -20,11 +20,8 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-
 from tacit.errors import BadParameterError
 from tacit.guarantee import Guarantee, Notion
-from tacit.words.base import Floats, Ids
 from tacit.words.exponential import ExponentialWords
 
 
@@ -51,9 +48,9 @@ class TEM(ExponentialWords):
     def gamma(self) -> float:
         return max(0.0, 2.0 / self.epsilon * math.log((1.0 - self.beta) * (len(self.table) - 1) / self.beta))
 
-    def exponents(self, distances: Floats, ids: Ids) -> None:
-        np.minimum(distances, self.gamma, out=distances)
-        distances *= self.epsilon / 2.0
+    @property
+    def cap(self) -> float:
+        return self.epsilon / 2.0 * self.gamma
 
     def promise(self) -> Guarantee:
         return self._promise(Notion.METRIC, self.epsilon, metric=self._euclidean(), slack=self._slack(self.epsilon))

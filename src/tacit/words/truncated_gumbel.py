@@ -107,7 +107,7 @@ class TruncatedGumbel(WordMechanism):
 
     def prepare(self) -> None:
         super().prepare()
-        assert self.scale > 0
+        self._load("scale", "anchor")
 
     # The draw -------------------------------------------------------------------------------------------------
 

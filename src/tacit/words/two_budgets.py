@@ -55,19 +55,21 @@ class TwoBudgets(TwoClassWords):
     def larger_epsilon(self) -> float:
         return 2.0 * self.epsilon if self.common_epsilon is None else self.common_epsilon
 
-    def exponents(self, distances: Floats, ids: Ids) -> None:
-        distances *= np.where(self.is_sensitive(ids), self.epsilon, self.larger_epsilon)[:, None] / 2.0
+    def scales(self, ids: Ids) -> Floats:
+        return np.where(self.is_sensitive(ids), self.epsilon, self.larger_epsilon) / 2.0
 
     def promise(self) -> Guarantee:
         metric = self._euclidean()
         assert metric.diameter is not None
         facts = self._class_facts()
-        facts["assumptions"] = (f"a sensitive word against any other: {self.epsilon:g} x distance + the same constant",)
+        offset = (self.larger_epsilon - self.epsilon) / 2.0 * metric.diameter
+        stronger = f"{self.epsilon:g} x distance + {offset:.4g}"
         return self._promise(
             Notion.METRIC,
             self.larger_epsilon,
-            offset=(self.larger_epsilon - self.epsilon) / 2.0 * metric.diameter,
+            offset=offset,
             metric=metric,
+            parameters={**self._shown_parameters(), "exponent of a sensitive word against any other": stronger},
             slack=self._slack(self.larger_epsilon),
             **facts,
         )

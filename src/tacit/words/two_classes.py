@@ -1,8 +1,10 @@
 """Two classes of words: sensitive ones, and common ones that may be treated more gently.
 
 The classes come from public data (frequencies, a list the user gives). A detector may mark further tokens of the
-private text as sensitive; such a token is the input (word, marked), written here as id + |V|, so that the law of each
-input is still a fixed function of that input.
+private text as sensitive; such a token is the input (word, marked), written here as id + |V|, and the law of each such
+input is fixed. But a detector reads the whole text, so changing one word can change the marks of others: the promise
+for one word then holds between texts whose other words are marked alike, and the promise for a whole text, where every
+position may change, holds as it is.
 """
 
 from __future__ import annotations
@@ -10,17 +12,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tacit.errors import BadParameterError
-from tacit.guarantee import Provenance
+from tacit.guarantee import Adjacency, Provenance
 from tacit.text.lexicon import Lexicon
 from tacit.text.sensitive import detector, listed_words, rarest_words
 from tacit.text.tokens import is_punctuation, split
-from tacit.words.base import Ids, between
+from tacit.words.base import Ids, between, digest_of
 from tacit.words.exponential import ExponentialWords
 
 
@@ -93,16 +95,26 @@ class TwoClassWords(ExponentialWords):
             for flags, text in zip(marks, texts, strict=True)
         ]
 
+    told_elsewhere: ClassVar[frozenset[str]] = frozenset({"sensitive_share", "sensitive_list", "detector"})
+
     def _class_facts(self) -> dict[str, Any]:
-        facts: dict[str, Any] = {"sensitive_share": float(self.sensitive.mean())}
+        facts: dict[str, Any] = {
+            "sensitive_share": float(self.sensitive.mean()),
+            "domain": f"{len(self.sensitive_ids):,} sensitive words ({digest_of(self.sensitive_ids)})",
+        }
         sources = []
         if self.sensitive_share:
-            sources.append(Provenance("sensitive words", "word frequencies of the wordfreq library"))
+            sources.append(
+                Provenance(f"rarest {self.sensitive_share:.0%} of the words", "frequencies of the wordfreq library")
+            )
         if self.sensitive_list is not None:
-            sources.append(Provenance("further sensitive words", "a list given by the user, assumed public"))
+            sources.append(Provenance("sensitive words of a list", "given by the user, assumed to be public"))
         if self.detector != "none":
+            kind = self.detector.partition(":")[0]
+            facts["adjacency"] = Adjacency.SAME_MARKS
             facts["not_covered"] = (
-                f"which tokens the '{self.detector}' detector marked; a sensitive token it misses counts as common",
+                f"which words the '{kind}' detector marks: it reads the whole text, so one word can change how others "
+                "are treated; a sensitive word that it misses counts as common",
             )
         facts["provenance"] = tuple(sources)
         return facts

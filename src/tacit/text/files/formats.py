@@ -108,6 +108,11 @@ def choose_columns(columns: Sequence[str], texts: Sequence[str], kept: Sequence[
     """
     if not texts:
         if len(columns) == 1:
+            if not looks_like_a_name(columns[0]):
+                raise BadInputError(
+                    "the first line does not look like column names, and would be published as they are: add a header "
+                    "line, use --format txt for one text per line, or name the column with --column if it is one"
+                )
             texts = columns
         elif TEXT_COLUMN in columns:
             texts = (TEXT_COLUMN,)
@@ -129,6 +134,12 @@ def choose_columns(columns: Sequence[str], texts: Sequence[str], kept: Sequence[
         dropped=tuple(name for name in columns if name not in chosen),
         written=tuple(name for name in columns if name in chosen),
     )
+
+
+def looks_like_a_name(column: str) -> bool:
+    """Whether the first line of a file can be a header: a headerless file has a text there, which must not be
+    taken for a name and published."""
+    return 0 < len(column) <= 40 and column.count(" ") <= 3 and not column.rstrip().endswith((".", "!", "?"))
 
 
 def check_column(name: str, columns: Sequence[str]) -> None:
