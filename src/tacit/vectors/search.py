@@ -116,6 +116,32 @@ class Neighbors:
             distances_out[start : start + len(rows)] = distances[:, :k]
         return ids_out, distances_out
 
+    def nearest_two(self, queries: NDArray[Any]) -> tuple[Ids, NDArray[np.float64]]:
+        """Rows (n, 2) of the two nearest words, nearest first, and their distances to single precision.
+
+        As `nearest_k` with k = 2, but the distances come from the scores, |q - y|^2 = |q|^2 - 2 score: good enough to
+        choose between the two.
+        """
+        queries = self._checked(queries)
+        tiles, block = self._product_tiles()
+        if self.approximate or len(tiles) > 1:
+            return self.nearest_k(queries, 2)
+        self._checked_k(2)
+        ids = np.empty((len(queries), 2), dtype=np.int64)
+        distances = np.empty((len(queries), 2), dtype=np.float64)
+        scores = np.empty(block * tiles[0].shape[1], dtype=np.float32)
+        augmented = np.empty((block, self.vectors.shape[1] + 1), dtype=np.float32)
+        for start in range(0, len(queries), block):
+            left = self._augment(queries[start : start + block], augmented)
+            product = _product(left, tiles[0], scores)
+            rows, here = np.arange(len(left)), slice(start, start + len(left))
+            own = np.einsum("ij,ij->i", left, left) - 1.0  # without the constant 1 that carries the bias
+            for place in range(2):
+                ids[here, place] = product.argmax(axis=1)
+                distances[here, place] = own - 2.0 * product[rows, ids[here, place]]
+                product[rows, ids[here, place]] = -np.inf
+        return ids, np.sqrt(np.maximum(distances, 0.0))
+
     def nearest_words_of(self, ids: NDArray[np.integer[Any]], k: int) -> tuple[Ids, NDArray[np.float64]]:
         """The k nearest words of each of these words, itself first, then by distance, equal distances by row.
 

@@ -139,7 +139,7 @@ class NoisyWords(WordMechanism):
         if self.mapping == "nearest":
             return self.search.nearest(noisy)
         k = min(self.neighbors, len(self.table))
-        nearest, distances = self.search.nearest_k(noisy, k)
+        nearest, distances = self.search.nearest_two(noisy) if k == 2 else self.search.nearest_k(noisy, k)
         chances = first_or_second(distances, self.t) if k == 2 else softened(distances, self.t)
         thresholds = np.cumsum(chances, axis=1)
         uniform = source.generator.random((len(noisy), 1)) * thresholds[:, -1:]
