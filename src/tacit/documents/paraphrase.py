@@ -1,0 +1,424 @@
+"""Private paraphrasing (Mattern et al., Findings of NAACL 2022; DP-Prompt, Utpala et al., Findings of EMNLP 2023): a
+public language model reads the document and writes another one, and each token it writes is a private draw.
+
+Let p_y be the probability of token y that the model computes from the prompt, the document x and the tokens released
+so far, q_y the one it computes with an *empty* document instead, and V the number of tokens that may come out. One
+token is drawn from the whole vocabulary by the exponential mechanism,
+
+    base = "uniform"   Pr[y]  proportional to  exp( a * clip(ln p_y, low, high) / width ),       width = high - low
+    base = "model"     Pr[y]  proportional to  clip(p_y, q_y e^-d, q_y e^u)
+
+"uniform" is the published mechanism, with temperature width / a. In "model", q is a public base measure (McSherry &
+Talwar, FOCS 2007, define the mechanism with one): the text stays fluent at every epsilon and the document only tilts
+it. It is a relative of the optimal private samplers with public data (Park et al., NeurIPS 2024; Ghoukasian et al.,
+NeurIPS 2025).
+
+Guarantee: pure epsilon for any two documents, also of different length, with epsilon = tokens * epsilon_token.
+
+Proof, one token. Fix the tokens released so far; x and x' are any two documents. Textbook: the clipped score of each
+token lies in the same interval for both, so its weight changes by at most e^a, the sum of the weights too, and the
+loss is at most 2a, or 2(u + d) in the second form. Both bounds waste budget, because probabilities add up to one:
+
+    "uniform". Divide all weights by e^(a low / width): a weight is f(p) = 1 up to p = e^low, and e^a from p = e^high
+    on. Let S be the maximum over p of (f(p) - 1) / p. Then f(p) <= 1 + S p, so the sum of the weights is at most V + S
+    for every document, and a token has probability at most e^a / (e^a + V - 1) and at least 1 / (V + S):
+
+        loss(a) = a + ln(V + S) - ln(V - 1 + e^a),         S = (e^a - 1) e^-high  if a >= width        (`interval_loss`)
+
+    which is a + |high| at most when a >= width: half of 2a, as high is near 0. Only e^-high tokens can be that likely.
+
+    "model". A weight lies between q_y e^-d and q_y e^u. The sum of the weights is at least e^-d. Let s be the public
+    probability of the tokens that are clipped from below: their weights add up to s e^-d, the others to at most 1 and
+    at most (1 - s) e^u; the worst s is 1 - e^-u, so the sum is at most 1 + e^-d (1 - e^-u):
+
+        loss(d, u) = 2d + u + ln(1 + e^-d - e^-(d + u))                                                  (`tilt_loss`)
+
+    d says how far the document may push a token down, u how far it may lift one. d = max(0, epsilon_token / 4 - 1) is
+    a fixed rule that did well on public text; u takes the rest of the budget.
+
+The draw caps exponents at a public constant c (`tacit.noise.choice`), about 18 for 50,000 tokens. In "uniform", f
+becomes at most e^min(c, ...), and S is taken of that. In "model", the cap adds at most V e^-c times the largest
+weight to their sum, so ln(1 + V e^-c) is added to the loss; the textbook bounds hold as they are. Since all exponents
+then lie within c, no token loses more than c + ln(1 + (V - 1) e^c) - ln(e^c + V - 1), about 29, whatever epsilon asks
+for: the card counts no more than that.
+
+Nothing else depends on the document: scores are normalized and clipped *as computed*, so the bound does not rest on
+the accuracy of the model's arithmetic; no top-k or top-p filter (a token that one document excludes and another does
+not has infinite loss); the number of steps charged is the public constant `tokens`; shapes are constant.
+
+Proof, the document. The next token depends on the document and on what is already released: adaptive sequential
+composition adds up the losses of the `tokens` steps. Cutting the output after the end token or a stop string is
+post-processing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Any, ClassVar
+
+import numpy as np
+
+from tacit.documents.base import DocumentMechanism
+from tacit.documents.language_models import (
+    SMOLLM2,
+    CausalModel,
+    Floats,
+    Frame,
+    Generator,
+    Ids,
+    LogitInterval,
+    Running,
+    Seq2SeqModel,
+    calibrate_logits,
+    load_generator,
+)
+from tacit.errors import BadParameterError
+from tacit.guarantee import Guarantee, Notion, Provenance
+from tacit.noise.choice import Integers, draw_rows, exponent_cap, integer_weights, probabilities, rounding_slack
+from tacit.noise.source import Source
+
+EXAMPLES_PROMPT = """\
+Sentence: The bus was late again this morning.
+In other words: This morning the bus did not come on time again.
+
+Sentence: She bought fresh bread and two apples at the market.
+In other words: At the market she got two apples and some fresh bread.
+
+Sentence: Many visitors liked the small museum near the river.
+In other words: The little museum by the river was popular with its guests.
+
+Sentence: {text}
+In other words:"""
+
+KNOWN_INTERVALS = {
+    (SMOLLM2, EXAMPLES_PROMPT): LogitInterval(
+        -10.3, -0.4, "calibrate_logits on the public sentences of Tacit, rounded"
+    ),
+}
+"""Intervals of models that everybody has, for the built-in prompt, so that they need not be calibrated again."""
+
+LARGEST_SPREAD = 1e6
+"""Where more makes no difference any more."""
+
+
+# The law of one token -----------------------------------------------------------------------------------------------
+
+
+def largest_loss(spread: float, outcomes: int) -> float:
+    """The exact largest loss of *any* choice among `outcomes` whose exponents lie within `spread` of each other."""
+    rest = math.log(outcomes - 1)
+    return spread + _log_sum(0.0, rest + spread) - _log_sum(spread, rest)
+
+
+def interval_loss(spread: float, interval: LogitInterval, outcomes: int) -> float:
+    """The largest loss of base "uniform" between any two documents (see the module for the proof)."""
+    cap = exponent_cap(outcomes)
+    slope = spread / interval.width
+    # Where (f(p) - 1) / p is largest: at the upper end, at the cap, or where the curve bends.
+    best = min(cap, spread, -math.log1p(-slope) if slope < 1.0 else math.inf)
+    log_s = _log_expm1(best) - interval.low - best / slope
+    reached = min(cap, spread)
+    log_v = math.log(outcomes)
+    refined = reached + _log_sum(log_v, log_s) - _log_sum(reached, math.log(outcomes - 1))
+    return min(refined, largest_loss(reached, outcomes))
+
+
+def tilt_loss(down: float, up: float, outcomes: int) -> float:
+    """The largest loss of base "model" between any two documents (see the module for the proof)."""
+    capped = math.log1p(outcomes * math.exp(-exponent_cap(outcomes)))
+    refined = 2.0 * down + up + math.log1p(-math.exp(-down) * math.expm1(-up)) + capped
+    return min(refined, 2.0 * (down + up), largest_loss(exponent_cap(outcomes), outcomes))
+
+
+def token_loss(epsilon: float, outcomes: int) -> float:
+    """What one token can lose at most when it is given `epsilon`: the cap of the sampler bounds it, too."""
+    return min(epsilon, largest_loss(exponent_cap(outcomes), outcomes))
+
+
+@lru_cache(maxsize=64)
+def spread_for(epsilon: float, interval: LogitInterval, outcomes: int) -> float:
+    """The spread of exponents of base "uniform" that costs epsilon: never below epsilon / 2, the textbook's."""
+    return _largest(lambda spread: interval_loss(spread, interval, outcomes) <= epsilon, epsilon / 2.0, LARGEST_SPREAD)
+
+
+@lru_cache(maxsize=64)
+def tilt_for(epsilon: float, outcomes: int) -> tuple[float, float]:
+    """How far the document may push a token down and up, in logarithms, at a cost of epsilon."""
+    down = max(0.0, epsilon / 4.0 - 1.0)
+    most = largest_loss(exponent_cap(outcomes), outcomes)
+    if epsilon >= most:  # everything costs the same from here on
+        return LARGEST_SPREAD, LARGEST_SPREAD
+    up = _largest(lambda up: tilt_loss(down, up, outcomes) <= epsilon, max(0.0, epsilon / 2.0 - down), epsilon)
+    return down, up
+
+
+def uniform_weights(scores: Floats, interval: LogitInterval, epsilon: float, ended: Any = None) -> Integers:
+    """Integer weights for log-probabilities (rows, tokens): the exponential mechanism on clipped scores.
+
+    With `ended`, one truth value per row, there is one outcome more, "nothing": it gets the highest score in a row
+    that has ended, and all tokens the lowest, otherwise the lowest. The sum of the weights keeps its bound, V + 1 +
+    S, in both cases, because S >= e^a - 1.
+    """
+    exponents = normalized(scores, 1.0)
+    np.clip(exponents, interval.low, interval.high, out=exponents)
+    if ended is not None:
+        exponents[ended] = interval.low
+        nothing = np.where(ended, interval.high, interval.low)[:, None]
+        exponents = np.concatenate([exponents, nothing], axis=1)
+    np.subtract(exponents.max(axis=1, keepdims=True), exponents, out=exponents)
+    exponents *= spread_for(epsilon, interval, exponents.shape[1]) / interval.width
+    return integer_weights(exponents)
+
+
+def tilted_weights(scores: Floats, reference: Floats, temperature: float, epsilon: float) -> Integers:
+    """Integer weights for log-probabilities (rows, tokens) under the public ones in `reference`, both sharpened by a
+    public temperature."""
+    down, up = tilt_for(epsilon, scores.shape[1])
+    exponents = normalized(reference, temperature)
+    tilt = normalized(scores, temperature)
+    tilt -= exponents
+    np.clip(tilt, -down, up, out=tilt)
+    exponents += tilt
+    np.subtract(exponents.max(axis=1, keepdims=True), exponents, out=exponents)
+    return integer_weights(exponents)
+
+
+def step_slack(outcomes: int) -> float:
+    """What arithmetic can add to the loss of a token: rounded weights, and probabilities that add up to 1 +- 1e-12."""
+    return rounding_slack(outcomes) + 1e-9
+
+
+def normalized(scores: Floats, temperature: float) -> Floats:
+    result = scores / temperature
+    result -= result.max(axis=1, keepdims=True)
+    result -= np.log(np.exp(result).sum(axis=1, keepdims=True))
+    return result
+
+
+def _largest(holds: Callable[[float], bool], low: float, high: float) -> float:
+    """A number as large as possible for which something holds, given that it holds for `low`."""
+    if holds(high):
+        return high
+    for _ in range(100):
+        middle = (low + high) / 2.0
+        low, high = (middle, high) if holds(middle) else (low, middle)
+    return low
+
+
+def _log_sum(a: float, b: float) -> float:
+    return float(np.logaddexp(a, b))
+
+
+def _log_expm1(x: float) -> float:
+    return x + math.log(-math.expm1(-x)) if x > 0.0 else -math.inf
+
+
+# The mechanism ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(kw_only=True, eq=False)
+class Paraphrase(DocumentMechanism):
+    """A public language model writes the document anew; each token is drawn privately.
+
+    The output reads like text at every epsilon. How much of the document is in it depends on the budget of one token,
+    epsilon / tokens: little below 5, a hint around 10, nearly what the model would write without privacy from 15.
+
+    model          "smollm2", the folder of a causal or sequence-to-sequence model, or its name on the model hub
+    tokens         how many tokens are drawn and paid for; the output is never longer
+    input_tokens   how many model tokens of a document are read; the rest is cut off
+    prompt         what the model is told, with {text} where the document goes; public
+    chat           put the prompt through the chat template of the model
+    base           "model": tilt what the model writes without the document; "uniform": the published mechanism;
+                   "auto": "model" up to a budget of about 13 a token, "uniform" above, where it strays less
+    temperature    of the model itself, with base "model"; public
+    interval       to which log-probabilities are clipped with base "uniform", LOW:HIGH; default: calibrated on
+                   public sentences that come with Tacit
+    stop           the output is cut here (and at the end token)
+    """
+
+    model: str | CausalModel | Seq2SeqModel = SMOLLM2
+    tokens: int = 24
+    input_tokens: int = 64
+    prompt: str = EXAMPLES_PROMPT
+    chat: bool = False
+    base: str = "auto"
+    temperature: float = 0.7
+    interval: str | LogitInterval | None = None
+    stop: str = "\n"
+
+    name: ClassVar[str] = "paraphrase"
+    title: ClassVar[str] = "Private paraphrase"
+    paper: ClassVar[str] = "Mattern et al. 2022; Utpala et al. 2023"
+    notion: ClassVar[str] = Notion.PURE.value
+    block_characters: ClassVar[int] = 20_000
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        whole("tokens", self.tokens)
+        whole("input_tokens", self.input_tokens)
+        if self.base not in ("auto", "model", "uniform"):
+            raise BadParameterError(f"base must be 'auto', 'model' or 'uniform', not '{self.base}'")
+        if not 0.01 <= self.temperature <= 100.0:
+            raise BadParameterError(f"temperature must lie between 0.01 and 100, not at {self.temperature:g}")
+        if isinstance(self.interval, str):
+            LogitInterval.parse(self.interval)
+
+    # Public data --------------------------------------------------------------------------------------------
+
+    @cached_property
+    def language_model(self) -> Generator:
+        return load_generator(self.model)
+
+    @cached_property
+    def frame(self) -> Frame:
+        frame = self.language_model.frame(self.prompt, chat=self.chat)
+        self.language_model.check_lengths(frame, self.input_tokens, self.tokens)
+        return frame
+
+    @cached_property
+    def clipping(self) -> LogitInterval:
+        """The interval of base "uniform"."""
+        if isinstance(self.interval, LogitInterval):
+            return self.interval
+        if self.interval is not None:
+            return LogitInterval.parse(self.interval)
+        known = KNOWN_INTERVALS.get((self.language_model.name, self.prompt)) if not self.chat else None
+        return known or calibrate_logits(self.language_model, prompt=self.prompt)
+
+    @cached_property
+    def stops(self) -> Any:
+        """Which tokens of the support end an output."""
+        model = self.language_model
+        texts = model.texts_of_tokens() if self.stop else [""] * len(model.support)
+        return np.array([bool(self.stop) and self.stop in text for text in texts]) | (model.support == model.end)
+
+    def prepare(self) -> None:
+        assert self.frame is not None
+        assert self.tilted or self.clipping is not None
+
+    @cached_property
+    def tilted(self) -> bool:
+        """Whether the base measure is the model's prediction without the document.
+
+        A step goes astray when it draws what the document does not suggest: with probability of about e^-d under base
+        "model" and V e^(|high| - epsilon_token) under base "uniform". "auto" takes the smaller one; it looks at public
+        numbers only.
+        """
+        if self.base != "auto":
+            return self.base == "model"
+        crossing = (math.log(len(self.language_model.support)) - 0.6) * 4.0 / 3.0
+        return self.epsilon_token < crossing
+
+    @property
+    def epsilon_token(self) -> float:
+        return self.epsilon / self.tokens
+
+    # The private step ---------------------------------------------------------------------------------------
+
+    def weights(self, scores: Floats, reference: Floats | None) -> Integers:
+        """The law of the next token of each row, as integers."""
+        if reference is None:
+            return uniform_weights(scores, self.clipping, self.epsilon_token)
+        return tilted_weights(scores, reference, self.temperature, self.epsilon_token)
+
+    def law(self, text: str, released: Sequence[int] = ()) -> Floats:
+        """Exact probabilities of the next token after these released tokens, one for each token of the support."""
+        self.prepare()
+        steps = np.asarray(released, dtype=np.int64)
+        model, frame = self.language_model, self.frame
+        scores = self._after(model.begin([text], frame, self.input_tokens), steps)
+        reference = None
+        if self.tilted:
+            reference = self._after(model.begin_blank(1, frame, self.input_tokens), steps)
+        law: Floats = probabilities(self.weights(scores, reference))[0]
+        return law
+
+    def _after(self, begun: tuple[Running, Floats], released: Ids) -> Floats:
+        running, scores = begun
+        for token in released:
+            scores = self.language_model.extend(running, np.array([token]))
+        return scores
+
+    def rewrite_batch(self, texts: Sequence[str], source: Source) -> list[str]:
+        model, rows = self.language_model, len(texts)
+        running, scores = model.begin(texts, self.frame, self.input_tokens)
+        # The public side is computed apart, from released tokens only: nothing of a document can get into it.
+        public, reference = None, None
+        if self.tilted:
+            public, reference = model.begin_blank(rows, self.frame, self.input_tokens)
+        once = np.ones(rows, dtype=np.int64)
+        released: list[list[int]] = [[] for _ in texts]
+        open_rows = np.ones(rows, dtype=bool)
+        for step in range(self.tokens):
+            drawn = draw_rows(self.weights(scores, reference), once, source)
+            for row in np.flatnonzero(open_rows):
+                released[row].append(int(model.support[drawn[row]]))
+            open_rows &= ~self.stops[drawn]
+            if not open_rows.any() or step == self.tokens - 1:
+                break
+            written = model.support[drawn]
+            scores = model.extend(running, written)
+            if public is not None:
+                reference = model.extend(public, written)
+        return [self._finished(ids) for ids in released]
+
+    def _finished(self, ids: list[int]) -> str:
+        text = self.language_model.text([token for token in ids if token != self.language_model.end])
+        return (text.split(self.stop, 1)[0] if self.stop else text).strip()
+
+    # The guarantee ------------------------------------------------------------------------------------------
+
+    def promise(self) -> Guarantee:
+        self.prepare()
+        model = self.language_model
+        outcomes = len(model.support)
+        provenance = [Provenance("language model and tokenizer", model.source)]
+        if not self.tilted:
+            provenance.append(self.clipping.provenance())
+        return self._promise(
+            Notion.PURE,
+            self.tokens * token_loss(self.epsilon_token, outcomes),
+            slack=self.tokens * step_slack(outcomes),
+            parameters=self._card_parameters(outcomes),
+            not_covered=("people whose text was used to train the language model",),
+            assumptions=(
+                "the language model, its tokenizer and the prompt are public, chosen without looking at the text",
+                f"only the first {self.input_tokens:,} tokens of a text are read",
+                "the texts of one batch are computed apart from each other, in constant shapes",
+                *(
+                    ("the prediction without the document is a function of released tokens only",)
+                    if self.tilted
+                    else ()
+                ),
+            ),
+            provenance=tuple(provenance),
+        )
+
+    def _card_parameters(self, outcomes: int) -> dict[str, Any]:
+        shown: dict[str, Any] = {
+            "model": self.language_model.name,
+            "epsilon per token": f"{token_loss(self.epsilon_token, outcomes):.6g}",
+            "tokens": self.tokens,
+            "vocabulary": outcomes,
+            "input_tokens": self.input_tokens,
+            "base": "model" if self.tilted else "uniform",
+        }
+        if self.tilted:
+            down, up = tilt_for(self.epsilon_token, outcomes)
+            shown["temperature"] = f"{self.temperature:g}"
+            shown["tilt"] = f"e^-{down:.4g} to e^{up:.4g}"
+        else:
+            slope = spread_for(self.epsilon_token, self.clipping, outcomes) / self.clipping.width
+            shown["interval"] = f"{self.clipping}, width {self.clipping.width:.4g}"
+            shown["temperature"] = f"{1.0 / slope:.4g} (from epsilon)"
+        if self.prompt != EXAMPLES_PROMPT:
+            shown["prompt"] = self.prompt
+        return shown
+
+
+def whole(name: str, value: int) -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise BadParameterError(f"{name} must be a whole number of at least 1, not {value}")
