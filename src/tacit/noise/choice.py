@@ -133,15 +133,14 @@ def integer_weights_of_squares(squares: Floats, cap: float = math.inf) -> Intege
     """
     rows, outcomes = squares.shape
     top = weight_bits(outcomes) * math.log(2.0)
-    floor = max(SMALLEST_WEIGHT_BITS * math.log(2.0), top - cap)
+    largest = min(cap, exponent_cap(outcomes)) ** 2
     weights: Integers = squares.view(np.int64)
     step = max(1, CHUNK_CELLS // outcomes)
     for start in range(0, rows, step):
         chunk = squares[start : start + step]
-        np.maximum(chunk, 0.0, out=chunk)
+        np.clip(chunk, 0.0, largest, out=chunk)
         np.sqrt(chunk, out=chunk)
         np.subtract(top, chunk, out=chunk)
-        np.maximum(chunk, floor, out=chunk)
         np.exp(chunk, out=chunk)
         np.copyto(weights[start : start + step], chunk, casting="unsafe")
     return weights

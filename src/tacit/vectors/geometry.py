@@ -47,20 +47,20 @@ class DistanceRows:
     # columns made it slower, 66 ms and more in all.
 
     def __init__(self, vectors: Vectors, *, columns: NDArray[np.integer[Any]] | None = None) -> None:
-        self.centered, self._center = centered(matrix_of(vectors))
-        self.squared_norms = np.einsum("ij,ij->i", self.centered, self.centered)
-        self.error_bound = _error_bound(self.centered.shape[1], float(self.squared_norms.max()))
+        self._vectors = matrix_of(vectors)
+        rows, self._center = centered(self._vectors)
+        self.squared_norms = np.einsum("ij,ij->i", rows, rows)
+        d = rows.shape[1]
+        self.error_bound = _error_bound(d, float(self.squared_norms.max()))
         self.columns = None if columns is None else np.asarray(columns, dtype=np.int64)
-        targets = self.centered if self.columns is None else self.centered[self.columns]
-        norms = self.squared_norms if self.columns is None else self.squared_norms[self.columns]
-        d = self.centered.shape[1]
-        self._right = np.empty((d + 2, len(targets)))
-        self._right[:d] = targets.T
+        targets = slice(None) if self.columns is None else self.columns
+        self._right = np.empty((d + 2, len(self.squared_norms[targets])))
+        self._right[:d] = rows[targets].T
         self._right[d] = 1.0
-        self._right[d + 1] = norms
+        self._right[d + 1] = self.squared_norms[targets]
         self._column_of: Ids | None = None
         if self.columns is not None:
-            self._column_of = np.full(len(self.centered), -1, dtype=np.int64)
+            self._column_of = np.full(len(rows), -1, dtype=np.int64)
             self._column_of[self.columns] = np.arange(len(self.columns))
 
     @property
@@ -94,9 +94,11 @@ class DistanceRows:
             filled = pair[:1] if out is None else out[:1]
             filled[:] = pair[:1]
             return filled
-        d = self.centered.shape[1]
+        d = self._vectors.shape[1]
         left = np.empty((len(ids), d + 2))
-        np.multiply(self.centered[ids], -2.0, out=left[:, :d])
+        # The same subtraction as when the right side was made: the centered rows themselves are not kept.
+        np.subtract(self._vectors[ids], self._center, out=left[:, :d])
+        left[:, :d] *= -2.0
         left[:, d] = self.squared_norms[ids]
         left[:, d + 1] = 1.0
         # Scaling the short left side costs nothing; scaling the result would be one more pass over it.

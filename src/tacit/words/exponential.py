@@ -39,7 +39,8 @@ class ExponentialWords(WordMechanism):
 
     @cached_property
     def distances(self) -> DistanceRows:
-        return DistanceRows(self.table, columns=self.outputs)
+        everything = len(self.outputs) == len(self.table)
+        return DistanceRows(self.table, columns=None if everything else self.outputs)
 
     def scales(self, ids: Ids) -> float | Floats:
         """What a distance is multiplied by: one number, or one per input."""
