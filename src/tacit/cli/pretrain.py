@@ -1,0 +1,340 @@
+"""`tacit pretrain`: train rewriting models on public text."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from tacit.errors import BadInputError, BadParameterError, require
+
+app = typer.Typer(
+    help="Train the models behind document-level rewriting, on public text only.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+)
+
+
+class Kind(StrEnum):
+    bart = "bart"
+    adept = "adept"
+    narrow = "narrow"
+
+
+class NoiseKind(StrEnum):
+    gaussian = "gaussian"
+    laplace = "laplace"
+
+
+class BoundKind(StrEnum):
+    l1 = "l1"
+    l2 = "l2"
+    value = "value"
+
+
+Text = Annotated[Path, typer.Argument(help="Public text, one per line, UTF-8.")]
+Output = Annotated[Path, typer.Option("-o", "--output", help="Folder for the model, its checkpoints and its log.")]
+Public = Annotated[
+    str | None,
+    typer.Option("--public", metavar="NAME", help="Declare the text public, by the name and license it is known by."),
+]
+Steps = Annotated[int, typer.Option(help="Batches to learn from.")]
+Batch = Annotated[int, typer.Option("--batch-size", help="Texts of a batch.")]
+Rate = Annotated[float, typer.Option("--learning-rate", help="The largest learning rate.")]
+Every = Annotated[int, typer.Option("--evaluate-every", help="Steps between two checkpoints.")]
+Patience = Annotated[int, typer.Option(help="Checkpoints without improvement before training stops.")]
+HeldOut = Annotated[int, typer.Option("--held-out", help="Texts kept out of training, to measure on.")]
+Seed = Annotated[int, typer.Option(help="Seed of the (public) randomness.")]
+Resume = Annotated[bool, typer.Option("--resume", help="Go on with a training that was stopped.")]
+Half = Annotated[bool, typer.Option("--half", help="Save the weights in 16 bits.")]
+Delta = Annotated[float, typer.Option(help="delta of the Gaussian noise.")]
+
+
+@app.command()
+def autoencoder(
+    text: Text,
+    output: Output,
+    public: Public = None,
+    kind: Annotated[Kind, typer.Option(help="bart, adept (LSTM), or narrow (trained with clipping and noise).")] = (
+        Kind.bart
+    ),
+    length: Annotated[int, typer.Option(help="Largest number of pieces of a text.")] = 20,
+    vocabulary: Annotated[int, typer.Option(help="Number of word pieces.")] = 8000,
+    lowercase: Annotated[bool, typer.Option("--lowercase", help="A vocabulary without capitals.")] = False,
+    width: Annotated[int, typer.Option(help="Width of the model (hidden size of an ADePT).")] = 192,
+    layers: Annotated[int, typer.Option(help="Layers of encoder and of decoder.")] = 2,
+    heads: Annotated[int, typer.Option(help="Attention heads.")] = 4,
+    feed_forward: Annotated[int, typer.Option(help="Width of the feed-forward layers.")] = 384,
+    embedding: Annotated[int, typer.Option(help="ADePT: width of the word pieces.")] = 128,
+    latent_positions: Annotated[int, typer.Option(help="narrow: positions of the latent.")] = 8,
+    latent_width: Annotated[int, typer.Option(help="narrow: numbers of a position.")] = 16,
+    clip: Annotated[float | None, typer.Option(help="Train with clipping to this C.")] = None,
+    bound: Annotated[BoundKind | None, typer.Option(help="What is clipped; value for bart, else l2.")] = None,
+    epsilon: Annotated[
+        list[float] | None, typer.Option(help="narrow: budgets to train for, from the start; may be repeated.")
+    ] = None,
+    delta: Delta = 1e-5,
+    noise: Annotated[NoiseKind, typer.Option(help="Noise to train with.")] = NoiseKind.gaussian,
+    plain_share: Annotated[float, typer.Option(help="Share of texts shown in lower case without punctuation.")] = 0.0,
+    steps: Steps = 20_000,
+    batch_size: Batch = 64,
+    learning_rate: Rate = 1e-3,
+    evaluate_every: Every = 500,
+    patience: Patience = 6,
+    held_out: HeldOut = 2_000,
+    seed: Seed = 0,
+    half: Half = False,
+    resume: Resume = False,
+) -> None:
+    """Train an autoencoder from scratch, with its own vocabulary.
+
+    Example: tacit pretrain autoencoder tatoeba.txt --public "Tatoeba English, CC BY 2.0 FR" -o bart
+    """
+    corpus = _public(text, public)
+    if _is_complete(output, resume):
+        return
+    torch = require("torch", extra="documents", purpose="training a model")
+    from tacit.documents.autoencoders.base import Record
+    from tacit.documents.autoencoders.vocabulary import train_vocabulary
+    from tacit.documents.bounds import bound_from_dict
+    from tacit.documents.pretraining.loop import Plan, train
+
+    plan = Plan(
+        steps=steps,
+        batch_size=batch_size,
+        learning_rate=learning_rate,
+        evaluate_every=evaluate_every,
+        patience=patience,
+        held_out=held_out,
+        plain_share=plain_share,
+        epsilons=tuple(epsilon or ()),
+        seed=seed,
+    )
+    if kind is Kind.narrow and not plan.epsilons:
+        raise BadParameterError("a narrow model is trained for the noise it will meet: give --epsilon, for example 250")
+    if clip is None and (plan.epsilons or kind is not Kind.bart):
+        clip = 1.0
+    chosen = bound or (BoundKind.value if kind is Kind.bart else BoundKind.l2)
+    limit = None if clip is None else bound_from_dict({"kind": chosen.value, "C": clip})
+    record = Record(
+        kind=kind.value,
+        positions={Kind.bart: length, Kind.adept: 2, Kind.narrow: latent_positions}[kind],
+        corpora=[corpus.name],
+        bound=None if limit is None else limit.to_dict(),
+        trained_for=_trained_for(plan.epsilons, noise, delta),
+        commands=[_command()],
+    )
+    with _progress("training") as show:
+        torch.manual_seed(seed)
+        tokenizer = train_vocabulary(corpus.split(held_out)[0], vocabulary, lowercase=lowercase)
+        shape = {"width": width, "layers": layers, "heads": heads, "feed_forward": feed_forward}
+        model = _new_model(kind, tokenizer, record, shape, length, embedding, latent_width)
+        facts = train(
+            model, corpus, plan, output, bound=limit, noise=_noise(noise, delta) if plan.epsilons else None,
+            resume=resume, progress=show,
+        )  # fmt: skip
+    _finish(model, corpus, output, facts, held_out, half=half, lowercase=lowercase)
+
+
+def _new_model(
+    kind: Kind, tokenizer: Any, record: Any, shape: dict[str, int], length: int, embedding: int, latent_width: int
+) -> Any:
+    from tacit.documents.autoencoders.bart import BartAutoencoder
+    from tacit.documents.autoencoders.lstm import LstmAutoencoder
+    from tacit.documents.autoencoders.narrow import NarrowAutoencoder
+
+    if kind is Kind.adept:
+        return LstmAutoencoder.create(tokenizer, record, length=length, embedding=embedding, hidden=shape["width"])
+    if kind is Kind.narrow:
+        return NarrowAutoencoder.create_narrow(tokenizer, record, length=length, latent_width=latent_width, **shape)
+    return BartAutoencoder.create(tokenizer, record, **shape)
+
+
+@app.command()
+def prune(
+    model: Annotated[str, typer.Argument(help="A BART: built-in name, folder, or hub name.")],
+    text: Text,
+    output: Output,
+    public: Public = None,
+    clip: Annotated[
+        float | None, typer.Option(help="C while training; by default the model's own, else one sigma of its values.")
+    ] = None,
+    stages: Annotated[int, typer.Option(help="Times to prune and train.")] = 6,
+    quantile: Annotated[float, typer.Option(help="Share of what is left that a stage prunes.")] = 0.25,
+    steps: Annotated[int, typer.Option(help="Batches after each stage.")] = 500,
+    batch_size: Batch = 32,
+    learning_rate: Rate = 1e-4,
+    held_out: HeldOut = 1_000,
+    seed: Seed = 0,
+    half: Half = False,
+    resume: Resume = False,
+) -> None:
+    """Prune encoder neurons and retrain (DP-BART-PR).
+
+    Example: tacit pretrain prune bart-20 tatoeba.txt --public "Tatoeba English" -o bart-pruned
+    """
+    corpus = _public(text, public)
+    if _is_complete(output, resume):
+        return
+    require("torch", extra="documents", purpose="training a model")
+    from tacit.documents.autoencoders.bart import BartAutoencoder
+    from tacit.documents.dp_bart import estimate_clip
+    from tacit.documents.pretraining.prune import prune as prune_model
+
+    found = BartAutoencoder.from_pretrained(model)
+    C = clip or (found.record.bound or {}).get("C") or 2 * estimate_clip(found, corpus).C
+    with _progress("pruning") as show:
+        limit = prune_model(
+            found, corpus, output, C=float(C), stages=stages, quantile=quantile, steps=steps, batch_size=batch_size,
+            learning_rate=learning_rate, held_out=held_out, seed=seed, resume=resume, progress=show,
+        )  # fmt: skip
+    _remember(found, corpus)
+    _finish(found, corpus, output, {"stages": stages, "kept": len(limit.kept or ())}, held_out, half=half)
+
+
+@app.command()
+def noise(
+    model: Annotated[str, typer.Argument(help="A pruned BART (folder), or any other autoencoder.")],
+    text: Text,
+    output: Output,
+    epsilon: Annotated[list[float], typer.Option(help="The budget to train for; several make one model for all.")],
+    public: Public = None,
+    delta: Delta = 1e-5,
+    noise: Annotated[NoiseKind, typer.Option(help="Noise to train with.")] = NoiseKind.gaussian,
+    clip: Annotated[float | None, typer.Option(help="C; by default the model's own.")] = None,
+    steps: Steps = 20_000,
+    batch_size: Batch = 32,
+    learning_rate: Rate = 3e-4,
+    evaluate_every: Every = 500,
+    patience: Patience = 6,
+    held_out: HeldOut = 2_000,
+    plain_share: Annotated[float, typer.Option(help="Share of texts in lower case without punctuation.")] = 0.0,
+    seed: Seed = 0,
+    half: Half = False,
+    resume: Resume = False,
+) -> None:
+    """Train on with clipping and the noise of an epsilon (DP-BART-PR+): one model for each epsilon.
+
+    Example: tacit pretrain noise bart-pruned tatoeba.txt --public "Tatoeba English" --epsilon 500 -o bart-500
+    """
+    corpus = _public(text, public)
+    if _is_complete(output, resume):
+        return
+    require("torch", extra="documents", purpose="training a model")
+    from dataclasses import replace
+
+    from tacit.documents.autoencoders.base import load_autoencoder
+    from tacit.documents.bounds import bound_from_dict
+    from tacit.documents.pretraining.loop import Plan, train
+
+    found = load_autoencoder(model)
+    data = dict(found.record.bound or {"kind": "value" if found.kind == "bart" else "l2"})
+    if clip is not None:
+        data["C"] = clip
+    if "C" not in data:
+        raise BadParameterError("this model was not trained with clipping: give its C with --clip, for example 0.1")
+    limit = bound_from_dict(data)
+    plan = Plan(
+        steps=steps, batch_size=batch_size, learning_rate=learning_rate, evaluate_every=evaluate_every,
+        patience=patience, held_out=held_out, plain_share=plain_share, epsilons=tuple(epsilon), seed=seed,
+    )  # fmt: skip
+    found.record = replace(found.record, bound=limit.to_dict(), trained_for=_trained_for(plan.epsilons, noise, delta))
+    with _progress("training") as show:
+        facts = train(
+            found, corpus, plan, output, bound=limit, noise=_noise(noise, delta), resume=resume, progress=show
+        )
+    _remember(found, corpus)
+    _finish(found, corpus, output, facts, held_out, half=half)
+
+
+# Parts ------------------------------------------------------------------------------------------------------------
+
+
+def _public(path: Path, name: str | None) -> Any:
+    from tacit.documents.pretraining.corpus import read_public
+
+    return read_public(path, name)
+
+
+def _noise(kind: NoiseKind, delta: float) -> Any:
+    from tacit.documents.bounds import AnalyticGaussian, Laplace
+
+    return AnalyticGaussian(delta) if kind is NoiseKind.gaussian else Laplace()
+
+
+def _trained_for(epsilons: tuple[float, ...], noise: NoiseKind, delta: float) -> dict[str, Any] | None:
+    if not epsilons:
+        return None
+    return {"noise": noise.value, "delta": delta if noise is NoiseKind.gaussian else 0.0, "epsilons": list(epsilons)}
+
+
+def _remember(model: Any, corpus: Any) -> None:
+    model.record.commands = [*model.record.commands, _command()]
+    model.record.corpora = list(dict.fromkeys([*model.record.corpora, corpus.name]))
+
+
+def _command() -> str:
+    """This command, without the folders it was run in."""
+    import sys
+
+    words = [Path(word).name if "/" in word and Path(word).exists() else word for word in sys.argv[1:]]
+    start = next((place for place, word in enumerate(words) if word in ("autoencoder", "prune", "noise")), 0)
+    return "tacit pretrain " + " ".join(shlex.quote(word) for word in words[start:] if word != "--resume")
+
+
+def _is_complete(output: Path, resume: bool) -> bool:
+    """Whether there is nothing left to do. What somebody has trained is never overwritten."""
+    if (output / "tacit.json").exists() and not (output / "checkpoint.pt").exists():
+        if resume:
+            typer.echo(f"'{output}' is already complete: there is nothing to resume", err=True)
+            return True
+        raise BadInputError(f"'{output}' holds a model: choose another folder with -o, or delete it first")
+    started = (output / "checkpoint.pt").exists() or any(output.glob("stage-*"))
+    if started and not resume:
+        raise BadInputError(f"an unfinished training is in '{output}': add --resume to go on, or delete the folder")
+    return False
+
+
+def _finish(
+    model: Any, corpus: Any, output: Path, facts: dict[str, Any], held_out: int, *, half: bool, lowercase: bool = False
+) -> None:
+    """Measure, save, and only then drop the checkpoint."""
+    from tacit.documents.autoencoders.base import load_autoencoder
+    from tacit.documents.pretraining.loop import CHECKPOINT, reconstruction_bleu
+
+    model.save_pretrained(output, half=half)
+    saved = load_autoencoder(output)  # measured as it will be used, in 16 bits if so saved
+    texts = corpus.split(held_out)[1][:500]
+    bleu = reconstruction_bleu(saved, texts, bound=saved.record.trained_bound(), lowercase=lowercase)
+    saved.record.results = {**facts, "held_out_bleu_without_noise": round(bleu, 2), "bleu_lowercase": lowercase}
+    saved.record.write(output)
+    (output / CHECKPOINT).unlink(missing_ok=True)
+    typer.echo(f"model in {output}: BLEU {bleu:.1f} on {len(texts):,} held-out texts without noise", err=True)
+
+
+@contextmanager
+def _progress(what: str) -> Iterator[Any]:
+    """A bar on a terminal, nothing elsewhere: the log has it all."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    from tacit.cli.terminal import error_console
+
+    console = error_console()
+    if not console.is_terminal:
+        yield None
+        return
+    columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[status]}"))
+    with Progress(*columns, TimeRemainingColumn(), console=console, transient=True) as bar:
+        task = bar.add_task(what, total=None, status="")
+
+        def show(step: Any) -> None:
+            held = "" if step.held_out_loss is None else f", held out {step.held_out_loss:.3f}"
+            bar.update(task, completed=step.done, total=step.total, status=f"loss {step.loss:.3f}{held}")
+
+        yield show

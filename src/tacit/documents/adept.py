@@ -1,0 +1,117 @@
+"""ADePT (Krishna, Gupta & Dupuy, EACL 2021), repaired: an LSTM autoencoder whose clipped state gets noise.
+
+    z = [hidden; cell] of the encoder, n numbers;   z = clip(z);   y = decode(z + noise)
+
+As published, z is clipped in the l2 norm, z * min(1, C / ||z||_2), and Laplace noise of scale 2 C / epsilon is added.
+That is not epsilon-DP: the Laplace mechanism needs the l1 sensitivity, which is 2 C sqrt(n) (Habernal, "When
+differential privacy meets NLP: the devil is in the detail", EMNLP 2021). The pair z = +-(C / sqrt(n)) (1, ..., 1)
+attains the loss sqrt(n) * epsilon: 32 epsilon at n = 1,024. Repairs (Igamberdiev 2023, chapters 5 and 6):
+
+    norm="l1"   l1 clip, Laplace with 2 C                              epsilon
+    norm="l2"   l2 clip, Laplace with 2 C sqrt(n)                      epsilon
+                l2 clip, analytic Gaussian with 2 C                    (epsilon, delta), the default
+
+Guarantee: that of `LatentMechanism`, for one whole document, with the sensitivity that the clip derives.
+
+The second leak of the published system, pre-training on the private text itself, is closed by the record of the model:
+it names the public text, and training refuses any other.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, NoReturn
+
+from numpy.typing import NDArray
+
+from tacit.documents.autoencoders.base import Autoencoder
+from tacit.documents.bounds import Bound, ClipL1, ClipL2, Floats
+from tacit.documents.latent import LatentMechanism
+from tacit.errors import BadInputError, BadParameterError, NoGuaranteeError
+from tacit.guarantee import Guarantee
+from tacit.mechanism import Release, Rewritten
+from tacit.noise.laplace import add_laplace
+from tacit.noise.source import Source
+
+
+@dataclass(kw_only=True, eq=False)
+class Adept(LatentMechanism):
+    """ADePT with a correct sensitivity: an LSTM autoencoder with a clipped, noisy state.
+
+    norm   "l2" or "l1": how the state is clipped
+    clip   C; by default the one of the checkpoint (for l1, C * sqrt(2 n / pi): the l1 norm that a state of l2 norm C
+           has on average)
+    """
+
+    model: str = "adept-20"
+    norm: str = "l2"
+    clip: float | None = None
+
+    name: ClassVar[str] = "adept"
+    title: ClassVar[str] = "ADePT, repaired"
+    paper: ClassVar[str] = "Krishna et al. 2021; Habernal 2021; Igamberdiev 2023"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.norm not in ("l1", "l2"):
+            raise BadParameterError(f"norm is l1 or l2, not '{self.norm}'")
+
+    def choose_bound(self, autoencoder: Autoencoder) -> Bound:
+        if autoencoder.kind != "adept":
+            raise BadInputError(
+                f"ADePT needs an LSTM model, and this one is of the kind '{autoencoder.kind}': use 'adept-20', or "
+                "train one with 'tacit pretrain autoencoder --kind adept'"
+            )
+        C = self.clip
+        if C is None:
+            trained = autoencoder.record.trained_bound()
+            if trained is None:
+                raise BadParameterError("this model was not trained with clipping: give its C with the option clip")
+            C = trained.C
+            if self.norm == "l1" and trained.kind == "l2":
+                C *= math.sqrt(2 * autoencoder.positions * autoencoder.width / math.pi)
+        return ClipL1(C) if self.norm == "l1" else ClipL2(C)
+
+
+BROKEN_REASON = (
+    "the published ADePT clips in the l2 norm but adds Laplace noise for an l1 sensitivity of 2 C, which really is "
+    "2 C sqrt(n): two texts can be told apart with a loss of sqrt(n) * epsilon (Habernal 2021)"
+)
+
+
+@dataclass(kw_only=True, eq=False)
+class PublishedAdept(Adept):
+    """The published, broken form: a fixture for audits, which must find its mistake. It cannot release anything."""
+
+    norm: str = "l2"
+    noise: str = "laplace"
+
+    title: ClassVar[str] = "ADePT as published (broken)"
+    paper: ClassVar[str] = "Krishna et al. 2021"
+
+    def noisy_latents(self, latents: NDArray[Any], source: Source) -> Floats:
+        """Latents as published: l2 clip, Laplace scale 2 C / epsilon. For audits on public or made-up latents."""
+        bounded = self.bound.apply(latents)
+        return add_laplace(bounded, epsilon=self.epsilon, l1_sensitivity=2 * self.bound.C, source=source)
+
+    def promise(self) -> Guarantee:
+        return super().promise().voided(BROKEN_REASON)
+
+    def _shown_parameters(self) -> dict[str, Any]:
+        return {"bound": "l2", "C": self.bound.C, "noise": "laplace", "noise scale": 2 * self.bound.C / self.epsilon}
+
+    def rewrite(self, texts: str | Iterable[str]) -> Release:
+        self._refuse()
+
+    def rewrite_texts(self, texts: Sequence[str], source: Source) -> Rewritten:
+        self._refuse()
+
+    def _refuse(self) -> NoReturn:
+        raise NoGuaranteeError(f"{BROKEN_REASON}. Nothing is released with it: use the mechanism 'adept'")
+
+
+def published_adept(epsilon: float, *, model: str = "adept-20", clip: float | None = None) -> PublishedAdept:
+    """The published ADePT, for audits: its guarantee is void, and it refuses to rewrite."""
+    return PublishedAdept(epsilon=epsilon, model=model, clip=clip)

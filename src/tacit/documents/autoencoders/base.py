@@ -1,0 +1,261 @@
+"""What every autoencoder is: a latent of constant shape for every text, and a decoder that sees nothing else.
+
+Length safety. A latent always has the shape (positions, width), for an empty text and for a novel. The encoder may use
+the length of its own input (a Hugging Face BART sees the mask of its padding, our own models are trained without any
+mask): whatever it computes is bounded and made noisy afterwards. The decoder gets the noisy latent with an all-ones
+mask and a fixed largest length; no id, mask or length of the input ever reaches it.
+
+The rule for texts: white space is collapsed, the first 100 characters per position are read, the first pieces that fit
+are kept. A text without pieces is the latent of the end mark alone.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.documents.bounds import Bound, bound_from_dict
+from tacit.errors import BadInputError, require
+from tacit.guarantee import Provenance
+
+Latents = NDArray[np.float32]
+Ids = NDArray[np.int64]
+
+RECORD_FILE = "tacit.json"
+FORMAT = 1
+CHARACTERS_PER_POSITION = 100
+
+KINDS = {
+    "bart": ("tacit.documents.autoencoders.bart", "BartAutoencoder"),
+    "narrow": ("tacit.documents.autoencoders.narrow", "NarrowAutoencoder"),
+    "adept": ("tacit.documents.autoencoders.lstm", "LstmAutoencoder"),
+}
+"""Kind: module and class. The module needs torch, so it is imported on first use."""
+
+
+@dataclass(kw_only=True)
+class Record:
+    """What a model was trained on and for; the file `tacit.json` of a checkpoint.
+
+    positions      latent positions, and the largest number of pieces of a text
+    corpora        names of the public corpora that the weights, the vocabulary, C and the kept columns come from
+    bound          the bound it was trained with: kind, C, kept columns
+    trained_for    the noise it was trained with: noise, delta, and the epsilons; None if there was none
+    pruning        pruned columns after each stage, if the model was pruned
+    encoder_mask   whether the encoder ignores the padding of its own input
+    commands       how to make it again
+    results        what was measured on held-out public text
+    """
+
+    kind: str
+    positions: int
+    corpora: list[str] = field(default_factory=list)
+    bound: dict[str, Any] | None = None
+    trained_for: dict[str, Any] | None = None
+    pruning: dict[str, Any] | None = None
+    encoder_mask: bool = False
+    commands: list[str] = field(default_factory=list)
+    results: dict[str, Any] = field(default_factory=dict)
+    private: str | None = None
+
+    def trained_bound(self) -> Bound | None:
+        return None if self.bound is None else bound_from_dict(self.bound)
+
+    def epsilons(self) -> list[float]:
+        """The epsilons the model was trained for, from small to large."""
+        return sorted(float(epsilon) for epsilon in (self.trained_for or {}).get("epsilons", ()))
+
+    def provenance(self, name: str) -> tuple[Provenance, ...]:
+        source = "; ".join(self.corpora) or "unknown text"
+        if self.private is not None:
+            return (Provenance(f"weights of {name}", source, public=False, paid_by=self.private or None),)
+        return (Provenance(f"weights, vocabulary, C and kept columns of {name}", source),)
+
+    def write(self, folder: Path) -> None:
+        data = {"format": FORMAT, **asdict(self)}
+        (folder / RECORD_FILE).write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
+
+    @classmethod
+    def read(cls, folder: Path) -> Record:
+        path = folder / RECORD_FILE
+        try:
+            data = json.loads(path.read_text(encoding="utf-8"))
+            if data.pop("format") != FORMAT:
+                raise BadInputError(f"{path} was written by another version of Tacit: train the model again")
+            record = cls(**data)
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            raise BadInputError(f"{path} is damaged: copy the whole checkpoint again, or train it again") from error
+        if record.kind not in KINDS:
+            raise BadInputError(f"{path} names no kind of autoencoder that exists: it may be {', '.join(KINDS)}")
+        return record
+
+
+class Autoencoder(ABC):
+    """Text to latent and back. `encode` and `decode` speak numpy; `latents` and `loss` are for training in torch."""
+
+    kind: ClassVar[str]
+    record: Record
+
+    @property
+    def positions(self) -> int:
+        """Positions of the latent, the same for every text."""
+        return self.record.positions
+
+    @property
+    @abstractmethod
+    def width(self) -> int:
+        """Dimensions of one position of the latent."""
+
+    @property
+    @abstractmethod
+    def length(self) -> int:
+        """The largest number of pieces of a text, end mark included."""
+
+    @property
+    @abstractmethod
+    def module(self) -> Any:
+        """The torch module with all weights."""
+
+    @abstractmethod
+    def ids(self, texts: Sequence[str]) -> Ids:
+        """Piece ids of constant shape (texts, length): pieces, end mark, padding."""
+
+    @abstractmethod
+    def latents(self, ids: Any) -> Any:
+        """Tensor of latents (texts, positions, width) from a tensor of ids, with gradients."""
+
+    @abstractmethod
+    def states(self, latents: Any, ids: Any) -> Any:
+        """Tensor of decoder states (texts, length, ...) given the latents and the right pieces before."""
+
+    @abstractmethod
+    def scores(self, states: Any) -> Any:
+        """Next-piece scores of decoder states."""
+
+    @property
+    @abstractmethod
+    def padding_id(self) -> int: ...
+
+    @abstractmethod
+    def generate(self, latents: Any, beams: int) -> list[str]:
+        """Texts from a tensor of latents: nothing else is looked at."""
+
+    @abstractmethod
+    def save_weights(self, folder: Path) -> None: ...
+
+    @classmethod
+    @abstractmethod
+    def load_weights(cls, folder: str, record: Record) -> Self: ...
+
+    # For users ------------------------------------------------------------------------------------------------
+
+    def encode(self, texts: Sequence[str]) -> Latents:
+        """Latents of shape (texts, positions, width)."""
+        torch = _torch()
+        if not texts:
+            return np.zeros((0, self.positions, self.width), dtype=np.float32)
+        self.module.eval()
+        with torch.inference_mode():
+            found = self.latents(torch.from_numpy(self.ids(texts)))
+        return np.asarray(found.float().numpy(), dtype=np.float32)
+
+    def decode(self, latents: NDArray[Any], *, beams: int = 1) -> list[str]:
+        """Texts from latents alone, whose values may be anything finite."""
+        torch = _torch()
+        if len(latents) == 0:
+            return []
+        limits = np.finfo(np.float32)
+        values = np.clip(np.asarray(latents, dtype=np.float64), limits.min / 1e6, limits.max / 1e6)
+        self.module.eval()
+        with torch.inference_mode():
+            return self.generate(torch.from_numpy(values.astype(np.float32)), beams)
+
+    def loss(self, latents: Any, ids: Any) -> Any:
+        """Mean cross-entropy of the pieces of texts, given their latents; padding does not count."""
+        longest = int((ids != self.padding_id).sum(dim=1).max())
+        ids = ids[:, :longest]
+        counted = ids != self.padding_id
+        scores = self.scores(self.states(latents, ids)[counted])
+        return _torch().nn.functional.cross_entropy(scores, ids[counted])
+
+    def save_pretrained(self, folder: str | Path, *, half: bool = False) -> None:
+        """Weights (in 16 bits if `half`), vocabulary and record in one folder."""
+        target = Path(folder)
+        target.mkdir(parents=True, exist_ok=True)
+        kept = {name: value.clone() for name, value in self.module.state_dict().items()} if half else {}
+        try:
+            if half:
+                self.module.half()
+            self.save_weights(target)
+        finally:
+            if half:
+                self.module.float().load_state_dict(kept)
+        self.record.write(target)
+
+    @classmethod
+    def from_pretrained(cls, name: str | Path) -> Self:
+        """A model by built-in name, folder, or (BART) hub name."""
+        found = load_autoencoder(name)
+        if not isinstance(found, cls):
+            raise BadInputError(
+                f"'{_shown(name)}' is a model of the kind '{found.kind}', and one of the kind '{cls.kind}' is needed: "
+                f"choose another model, or train one with 'tacit pretrain autoencoder --kind {cls.kind}'"
+            )
+        return found
+
+
+def readable(text: str, length: int) -> str:
+    """The part of a text that is read: white space collapsed, 100 characters per position."""
+    return " ".join(text[: CHARACTERS_PER_POSITION * length].split())
+
+
+def load_autoencoder(name: str | Path) -> Autoencoder:
+    """A model by built-in name (`bart-20`), by folder, or a BART of the Hugging Face hub by name."""
+    _torch()
+    folder = built_in_folder(str(name))
+    source = str(folder) if folder is not None else str(name)
+    path = Path(source)
+    if path.is_dir() and (path / RECORD_FILE).exists():
+        record = Record.read(path)
+    elif path.is_dir() and not (path / "config.json").exists():
+        raise BadInputError(
+            f"the folder '{path.name}' holds no model: it needs {RECORD_FILE} (made by 'tacit pretrain') or the "
+            "config.json of a Hugging Face BART"
+        )
+    else:
+        record = Record(kind="bart", positions=20, encoder_mask=True, corpora=[f"what {path.name} was published with"])
+    module, class_name = KINDS[record.kind]
+    kind: type[Autoencoder] = getattr(importlib.import_module(module), class_name)
+    return kind.load_weights(source, record)
+
+
+def built_in_folder(name: str) -> Path | None:
+    """The folder of a model that comes with Tacit."""
+    if "/" in name or "\\" in name or name in ("", ".", ".."):
+        return None
+    folder = ASSETS / name
+    return folder if (folder / RECORD_FILE).is_file() else None
+
+
+def built_in_models() -> list[str]:
+    """Names of the models that come with Tacit."""
+    return sorted(path.parent.name for path in ASSETS.glob(f"*/{RECORD_FILE}"))
+
+
+ASSETS = Path(__file__).parent.parent / "assets"
+
+
+def _shown(name: str | Path) -> str:
+    return Path(str(name)).name
+
+
+def _torch() -> Any:
+    return require("torch", extra="documents", purpose="a document-level model")

@@ -1,0 +1,134 @@
+"""The LSTM encoder-decoder of ADePT (Krishna, Gupta & Dupuy, EACL 2021): one layer, one direction, on both sides.
+
+The latent is the last hidden and cell state of the encoder, two rows of `hidden` numbers, and the first state of the
+decoder. The encoder reads the padding first and the text last, so that every text takes the same number of steps and
+no mask is needed. Decoding is greedy.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import torch
+
+from tacit.documents.autoencoders import vocabulary
+from tacit.documents.autoencoders.bart import as_text, load_tokenizer, padded, save_tokenizer
+from tacit.documents.autoencoders.base import Autoencoder, Ids, Record
+from tacit.documents.autoencoders.weights import load_tensors, save_tensors
+from tacit.errors import BadInputError
+
+WEIGHTS_FILE = "model.safetensors"
+CONFIG_FILE = "lstm.json"
+
+
+class LstmNetwork(torch.nn.Module):
+    """Embedding, encoder, decoder; the output layer shares the embedding."""
+
+    def __init__(self, pieces: int, embedding: int, hidden: int) -> None:
+        super().__init__()
+        self.embedding = torch.nn.Embedding(pieces, embedding)
+        torch.nn.init.normal_(self.embedding.weight, std=embedding**-0.5)
+        self.encoder = torch.nn.LSTM(embedding, hidden, batch_first=True)
+        self.decoder = torch.nn.LSTM(embedding, hidden, batch_first=True)
+        self.output = torch.nn.Linear(hidden, embedding)
+
+    def scores(self, hidden: Any) -> Any:
+        return torch.nn.functional.linear(self.output(hidden), self.embedding.weight)
+
+
+class LstmAutoencoder(Autoencoder):
+    """The ADePT network with its vocabulary. Latent: (2, hidden)."""
+
+    kind: ClassVar[str] = "adept"
+
+    def __init__(self, network: LstmNetwork, tokenizer: Any, record: Record, length: int) -> None:
+        if record.positions != 2:
+            raise BadInputError(
+                f"the latent of an ADePT has 2 positions (hidden and cell state), not {record.positions}"
+            )
+        self.network = network
+        self.tokenizer = tokenizer
+        self.record = record
+        self._length = length
+
+    @property
+    def width(self) -> int:
+        return int(self.network.encoder.hidden_size)
+
+    @property
+    def length(self) -> int:
+        return self._length
+
+    @property
+    def module(self) -> Any:
+        return self.network
+
+    @property
+    def padding_id(self) -> int:
+        return int(self.tokenizer.token_to_id(vocabulary.PADDING))
+
+    def ids(self, texts: Sequence[str]) -> Ids:
+        return padded(self.tokenizer, texts, self.length, self.padding_id)
+
+    def latents(self, ids: Any) -> Any:
+        # Padding to the front: the last step reads the end mark, whatever the length.
+        order = torch.argsort((ids != self.padding_id).long(), dim=1, stable=True)
+        _, (hidden, cell) = self.network.encoder(self.network.embedding(ids.gather(1, order)))
+        return torch.stack([hidden[0], cell[0]], dim=1)
+
+    def states(self, latents: Any, ids: Any) -> Any:
+        start = torch.full_like(ids[:, :1], self.tokenizer.token_to_id(vocabulary.START))
+        before = torch.cat([start, ids[:, :-1]], dim=1)
+        hidden, _ = self.network.decoder(self.network.embedding(before), _state(latents))
+        return hidden
+
+    def scores(self, states: Any) -> Any:
+        return self.network.scores(states)
+
+    def generate(self, latents: Any, beams: int) -> list[str]:
+        end = self.tokenizer.token_to_id(vocabulary.END)
+        state = _state(latents)
+        piece = torch.full((len(latents), 1), self.tokenizer.token_to_id(vocabulary.START))
+        written: list[Any] = []
+        for _ in range(self.length):
+            hidden, state = self.network.decoder(self.network.embedding(piece), state)
+            piece = self.network.scores(hidden).argmax(dim=-1)
+            written.append(piece)
+        rows = torch.cat(written, dim=1).tolist()
+        return [as_text(self.tokenizer, row[: row.index(end)] if end in row else row) for row in rows]
+
+    # Checkpoints ----------------------------------------------------------------------------------------------
+
+    def save_weights(self, folder: Path) -> None:
+        save_tensors(self.network, folder / WEIGHTS_FILE)
+        shape = {
+            "pieces": self.network.embedding.num_embeddings,
+            "embedding": self.network.embedding.embedding_dim,
+            "hidden": self.width,
+            "length": self.length,
+        }
+        (folder / CONFIG_FILE).write_text(json.dumps(shape) + "\n", encoding="utf-8")
+        save_tokenizer(self.tokenizer, folder)
+
+    @classmethod
+    def load_weights(cls, folder: str, record: Record) -> Self:
+        path = Path(folder)
+        try:
+            shape = json.loads((path / CONFIG_FILE).read_text(encoding="utf-8"))
+            network = LstmNetwork(shape["pieces"], shape["embedding"], shape["hidden"])
+            network.load_state_dict({name: value.float() for name, value in load_tensors(path / WEIGHTS_FILE).items()})
+        except (OSError, ValueError, KeyError, TypeError, RuntimeError) as error:
+            raise BadInputError(f"the ADePT in '{path.name}' is incomplete: copy the whole folder again") from error
+        return cls(network.eval(), load_tokenizer(folder), record, int(shape["length"]))
+
+    @classmethod
+    def create(cls, tokenizer: Any, record: Record, *, length: int, embedding: int = 128, hidden: int = 256) -> Self:
+        """A new model with random weights, to be trained on public text."""
+        return cls(LstmNetwork(tokenizer.get_vocab_size(), embedding, hidden), tokenizer, record, length)
+
+
+def _state(latents: Any) -> tuple[Any, Any]:
+    return latents[:, 0].unsqueeze(0).contiguous(), latents[:, 1].unsqueeze(0).contiguous()

@@ -1,0 +1,351 @@
+"""The private codebook: a document becomes a public sentence, drawn near its meaning.
+
+Public, fixed before any private text is seen: a sentence encoder f, and k public sentences with vectors v_1 .. v_k,
+each the center of a cell (see `codebook_build`).
+
+    near(x)  =  the s cells with the largest  [f(x)] . v_c                      exactly s of them, whatever x is
+    c        ~  Pr[c | x] = t / Z  if c in near(x),  else  w / Z,    Z = s t + (k - s) w
+    out      =  the sentence at the center of cell c, or another one of the cell, drawn without x
+
+Guarantee: epsilon-differential privacy, delta = 0, for one whole document against any other document.
+
+Proof. x enters the release only through c. For all documents x, x' and all cells c, Pr[c | x] and Pr[c | x'] are each
+t / Z or w / Z with the *same* Z, because near(x) and near(x') both have exactly s elements. So their ratio is at most
+t / w, and t, w are integers with t <= w e^epsilon. The sentence is drawn from c alone (post-processing). Length, order,
+style and names of x are covered, because nothing else leaves. The draw compares one uniform integer below Z with exact
+integer thresholds, so this law is the law, without slack, and w >= 1 keeps every cell possible.
+
+s = 1 is k-ary randomized response (Kairouz, Bonawitz & Ramage, ICML 2016) on the nearest cell. For s > 1 it is subset
+selection (Ye & Barg, ISIT 2017) turned around, and the discrete form of PrivUnit (Bhowmick et al. 2018) on the
+sentences that people write instead of on a sphere. Two weights are enough: the extremal local mechanisms are two-valued
+(Kairouz, Oh & Viswanath, NIPS 2014), and for the expected similarity, which is linear in the law, more steps can only
+lose.
+
+near(x) must be a function of the document alone. Encoders compute in batches, and the last bits of a vector depend on
+the shape of the batch, that is on other documents. So f(x) is first rounded to multiples of 1/64 (which turns it by
+some 5 degrees, far less than a release differs from its document); a document with a coordinate so near to
+the middle between two multiples that the batch could decide (`BATCH_ERROR`) is encoded again alone; and all that
+follows is exact arithmetic on small integers.
+
+Several symbols (`symbols` = m > 1) release m sentences, each with epsilon / m: the first is drawn near f(x), each
+following one near what the sentences released so far leave over, f(x) - its projection on them. Sequential composition
+(adaptive: a later draw may look at earlier releases) gives epsilon in all.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.documents.base import DocumentMechanism
+from tacit.documents.codebook_build import PROBE, Choice, Level, PublicCodebook, load_codebook, remainder
+from tacit.documents.encoder import BATCH_ERROR, Encoder, SentenceEncoder, Vectors
+from tacit.errors import BadInputError, BadParameterError
+from tacit.guarantee import Guarantee, Notion, Provenance
+from tacit.mechanism import Rewritten
+from tacit.noise.parameters import positive
+from tacit.noise.response import respond
+from tacit.noise.source import Source
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+SUM_BITS: Final = 62
+GRID: Final = 64
+DECODERS: Final = ("center", "random", "language-model")
+EXAMPLES: Final = 8
+MOST_SYMBOLS: Final = 64
+ROWS: Final = 1 << 22
+"""Similarities worked on at a time: 16 MB."""
+
+
+# The law ----------------------------------------------------------------------------------------------------
+
+
+def staircase_shares(epsilon: float, k: int, s: int = 1) -> tuple[int, int]:
+    """(t, w): how many integers each near cell and each other cell own; t / w <= e**epsilon, and their total
+    s t + (k - s) w stays below 2**62."""
+    positive(epsilon, "epsilon")
+    if not 2 <= k <= 1 << 30:
+        raise BadParameterError(f"a codebook has between 2 and 2**30 cells, not {k}")
+    if not 1 <= s < k:
+        raise BadParameterError(f"s must lie between 1 and {k - 1}, not {s}: the other cells hide the near ones")
+    total = 1 << SUM_BITS
+    largest = (total - k) // s
+    ratio = math.exp(min(epsilon, 60.0))
+    far = max(1, min(math.floor(total * (1 - 2.0**-40) / (s * ratio + (k - s))), total // k))
+    # The factor covers the rounding errors of the exponential and of the product.
+    near = min(math.floor(far * ratio * (1 - 2.0**-48)), largest)
+    return max(far, near), far
+
+
+def staircase_law(near: Any, k: int, epsilon: float) -> Floats:
+    """The exact probabilities of all k cells when these are the near ones, rounded to float64."""
+    cells = np.asarray(near, dtype=np.int64)
+    t, w = staircase_shares(epsilon, k, len(cells))
+    total = len(cells) * t + (k - len(cells)) * w
+    law = np.full(k, w / total)
+    law[cells] = t / total
+    return law
+
+
+def nearest_cells(similarities: Vectors, s: int) -> Integers:
+    """All cells of each row, the s with the largest similarity in the first s places (in no special order)."""
+    order = np.argpartition(-similarities, [s - 1, s], axis=1)
+    return np.asarray(order, dtype=np.int64)
+
+
+def draw_cells(order: Integers, s: int, epsilon: float, source: Source) -> Integers:
+    """One cell for each row of `order` (see `nearest_cells`), by the staircase."""
+    rows, k = order.shape
+    t, w = staircase_shares(epsilon, k, s)
+    ticket = source.generator.integers(0, s * t + (k - s) * w, size=rows)
+    place = np.where(ticket < s * t, ticket // t, s + (ticket - s * t) // w)
+    return np.asarray(order[np.arange(rows), place])
+
+
+def randomize_labels(labels: Sequence[Any], categories: Sequence[Any], epsilon: float, source: Source) -> list[Any]:
+    """k-ary randomized response on the label of each document, with an epsilon of its own.
+
+    A label copied beside a rewritten text is not protected. Randomized like this, text and label together have
+    epsilon(text) + epsilon(label), by sequential composition. `categories` are all labels that exist, from public
+    knowledge: reading them off the private labels would tell that a rare one occurs.
+    """
+    index = {category: place for place, category in enumerate(categories)}
+    if len(index) != len(categories) or len(index) < 2:
+        raise BadParameterError("categories must be at least two different labels: list all labels that exist, once")
+    try:
+        numbers = np.array([index[label] for label in labels], dtype=np.int64)
+    except (KeyError, TypeError):
+        raise BadInputError(
+            "a label is not among the categories (it is not shown here, because it is private): list all labels that "
+            "exist, spelled as in the data"
+        ) from None
+    return [categories[answer] for answer in respond(numbers, len(index), epsilon, source).tolist()]
+
+
+# The mechanism ----------------------------------------------------------------------------------------------
+
+
+@dataclass(kw_only=True, eq=False)
+class Codebook(DocumentMechanism):
+    """A document becomes a public sentence, drawn near its meaning; any two documents are neighbors.
+
+    epsilon is the budget of the whole document. At epsilon 1 to 5 a single release says little, but many of them
+    together train good classifiers; from 8 on most releases resemble their document. Build a codebook from public text
+    of your kind with 'tacit codebook build' if you can.
+
+    codebook         a folder made by 'tacit codebook build', or "default" (everyday English sentences)
+    k                how many cells (one of the codebook's sizes); by default the best on public text at this epsilon
+    s                how many cells near the text share the high weight; by default the best on public text
+    symbols          how many sentences are released for a document, with a share of the budget each; by default as many
+                     as are best on public text: one up to epsilon 20 or so, then more
+    decode           release the sentence at the "center" of the cell, a "random" one of the cell, or what a
+                     "language-model" writes when it is shown them
+    language_model   folder or hub name of a causal language model, or "smollm2", for decode "language-model"
+    encoder          where the codebook's encoder is found, if not under the name the codebook knows
+    """
+
+    codebook: str = "default"
+    k: int | None = None
+    s: int | None = None
+    symbols: int | None = None
+    decode: str = "center"
+    language_model: str | None = None
+    encoder: str | None = None
+    batch_size: int = 64
+
+    name: ClassVar[str] = "codebook"
+    title: ClassVar[str] = "Private codebook"
+    paper: ClassVar[str] = "Tacit"
+    notion: ClassVar[str] = Notion.PURE.value
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.decode not in DECODERS:
+            raise BadParameterError(f"decode is one of {', '.join(DECODERS)}, not '{self.decode}'")
+        if self.decode == "language-model" and not self.language_model:
+            raise BadParameterError(
+                "decode 'language-model' needs a language model: give language_model a folder, a hub name, or 'smollm2'"
+            )
+        if self.symbols is not None and not 1 <= self.symbols <= MOST_SYMBOLS:
+            raise BadParameterError(f"symbols must lie between 1 and {MOST_SYMBOLS}, not {self.symbols}")
+
+    # Public parts ---------------------------------------------------------------------------------------------
+
+    @cached_property
+    def public(self) -> PublicCodebook:
+        return load_codebook(self.codebook)
+
+    @cached_property
+    def choice(self) -> Choice:
+        """k and s, as given or as chosen on public text."""
+        return self.public.choose(self.symbol_epsilon, k=self.k, s=self.s, random=self.decode == "random")
+
+    @cached_property
+    def count(self) -> int:
+        """How many sentences a document becomes, as given or as chosen on public text."""
+        return self.public.choose_symbols(self.epsilon) if self.symbols is None else self.symbols
+
+    @cached_property
+    def symbol_epsilon(self) -> float:
+        """The budget of one symbol. Rounded down where it must be, so that all of them never exceed epsilon."""
+        each = self.epsilon / self.count
+        return each if Fraction(each) * self.count <= Fraction(self.epsilon) else math.nextafter(each, 0.0)
+
+    @cached_property
+    def partition(self) -> Level:
+        return self.public.level(self.choice.k)
+
+    @cached_property
+    def sentence_encoder(self) -> Encoder:
+        return SentenceEncoder(self.encoder or self.public.encoder, batch_size=self.batch_size)
+
+    @cached_property
+    def _decoder(self) -> Any:
+        from tacit.documents.codebook_language import LanguageDecoder
+
+        return LanguageDecoder(str(self.language_model))
+
+    def prepare(self) -> None:
+        if "_prepared" in self.__dict__:
+            return
+        _ = self.choice
+        self._check_encoder(self.sentence_encoder)
+        if self.decode == "language-model":
+            self._decoder.prepare()
+        self._prepared = True
+
+    def _check_encoder(self, encoder: Encoder) -> None:
+        probe = encoder.encode([PROBE])[0]
+        if probe.shape != self.public.probe.shape or float(probe @ self.public.probe) < 0.99:
+            raise BadInputError(
+                f"the encoder '{encoder.name}' is not the one this codebook was built with ('{self.public.encoder}'): "
+                "use that one, or build the codebook again with yours"
+            )
+
+    # The private step -----------------------------------------------------------------------------------------
+
+    def rewrite_texts(self, texts: Sequence[str], source: Source) -> Rewritten:
+        # All texts at once, so that the encoder can sort them by length.
+        self.prepare()
+        return Rewritten(self.rewrite_batch(texts, source), [1] * len(texts))
+
+    def rewrite_batch(self, texts: Sequence[str], source: Source) -> list[str]:
+        cells = self.draw(texts, source)
+        return self.decoded(cells, source)
+
+    def draw(self, texts: Sequence[str], source: Source) -> Integers:
+        """The released cells (texts, symbols): all that a release tells about the texts."""
+        if not len(texts):
+            return np.empty((0, self.count), dtype=np.int64)
+        vectors = self.sentence_encoder.encode(texts)
+        released = np.empty((len(texts), self.count), dtype=np.int64)
+        step = max(1, ROWS // self.partition.k)
+        for start in range(0, len(texts), step):
+            rows = slice(start, start + step)
+            integers = self._rounded(vectors[rows], texts[rows])
+            for symbol in range(self.count):
+                order = self._near(integers, released[rows, :symbol])
+                released[rows, symbol] = draw_cells(order, self.choice.s, self.symbol_epsilon, source)
+        return released
+
+    def _rounded(self, vectors: Vectors, texts: Sequence[str]) -> Vectors:
+        """[f(x)] in units of 1/64, as a function of each text alone."""
+        scaled = vectors.astype(np.float64) * GRID
+        integers = np.rint(scaled)
+        doubtful = (np.abs(np.abs(scaled - integers) - 0.5) <= GRID * BATCH_ERROR).any(axis=1)
+        for row in np.flatnonzero(doubtful).tolist():
+            integers[row] = np.rint(self.sentence_encoder.encode_alone(texts[row]).astype(np.float64) * GRID)
+        return integers.astype(np.float32)
+
+    def _near(self, integers: Vectors, released: Integers) -> Integers:
+        """near(x) in the first s places of each row, for rounded vectors and the cells released before."""
+        if released.shape[1]:
+            pairs = zip(integers, self.partition.centers[released], strict=True)
+            integers = np.rint(np.stack([remainder(row, centers) for row, centers in pairs]))
+        return nearest_cells(self.partition.products(integers), self.choice.s)
+
+    # Post-processing ------------------------------------------------------------------------------------------
+
+    def decoded(self, cells: Integers, source: Source) -> list[str]:
+        """Text for released cells (texts, symbols). Sees nothing else."""
+        if self.decode == "language-model":
+            examples = [self._examples(row) for row in cells.tolist()]
+            return list(self._decoder.continued(examples, self.batch_size, source))
+        chosen = self.partition.chosen[cells]
+        if self.decode == "random":
+            chosen = self.partition.pick(cells, source.generator.integers(0, self.partition.counts[cells]))
+        return [" ".join(self.public.sentences[place] for place in row) for row in chosen.tolist()]
+
+    def _examples(self, cells: Sequence[int]) -> list[str]:
+        """Sentences of the released cells and, where they have few, of the cells around them."""
+        centers = self.partition.centers
+        around = np.argsort(-(centers @ centers[list(cells)].mean(axis=0)), kind="stable")[: EXAMPLES * 4]
+        order = [*cells, *(cell for cell in around.tolist() if cell not in cells)]
+        share = max(1, EXAMPLES // len(cells))
+        found = [int(place) for cell in order for place in self.partition.members(cell)[:share]]
+        return [self.public.sentences[place] for place in found[:EXAMPLES]]
+
+    # What is promised -----------------------------------------------------------------------------------------
+
+    def law(self, text: str) -> Floats:
+        """The exact probabilities of the first released cell for this text."""
+        self.prepare()
+        integers = self._rounded(self.sentence_encoder.encode([text]), [text])
+        order = self._near(integers, np.empty((1, 0), dtype=np.int64))
+        return staircase_law(order[0, : self.choice.s], self.partition.k, self.symbol_epsilon)
+
+    def matrix(self) -> Floats:
+        """The exact k x k matrix of the first released cell for documents that lie on the centers."""
+        integers = np.rint(self.partition.centers * GRID)
+        order = self._near(integers, np.empty((len(integers), 0), dtype=np.int64))
+        return np.stack([staircase_law(row[: self.choice.s], self.partition.k, self.symbol_epsilon) for row in order])
+
+    def promise(self) -> Guarantee:
+        choice = self.choice
+        t, w = staircase_shares(self.symbol_epsilon, choice.k, choice.s)
+        public = self.public
+        parts = [
+            Provenance(
+                "codebook",
+                f"{public.provenance.source}{f' ({public.license})' if public.license else ''}; "
+                f"{len(public.sentences):,} sentences, digest {public.digest[:16]}",
+            ),
+            Provenance("sentence encoder", public.encoder),
+        ]
+        if self.k is None or self.s is None or self.symbols is None:
+            way = "chosen for this epsilon by expected similarity on held-out public sentences"
+            parts.append(Provenance("k, s and symbols", way))
+        if self.decode == "language-model":
+            parts.append(Provenance("language model", _last_part(str(self.language_model))))
+        return self._promise(
+            Notion.PURE,
+            self.epsilon,
+            parameters={
+                **self._shown_parameters(),
+                "codebook": _last_part(self.codebook),
+                "k": choice.k,
+                "s": choice.s,
+                "symbols": self.count,
+                "near": f"{choice.s * t / (choice.s * t + (choice.k - choice.s) * w):.1%} of the releases",
+            },
+            not_covered=("labels and other columns left beside the text",),
+            assumptions=(
+                "the codebook, the encoder and the decoder were made from public data only",
+                "one released text for each document; a document that is rewritten again spends its budget again",
+            ),
+            provenance=tuple(parts),
+        )
+
+
+def _last_part(name: str) -> str:
+    return Path(name).name or name

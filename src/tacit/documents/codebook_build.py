@@ -1,0 +1,591 @@
+"""Public codebooks: public sentences, and how many of them to use at which epsilon.
+
+A codebook is made once, from public text only, before any private text is seen:
+
+    sentences   public texts, what a release is made of, with their vectors f(y)
+    sizes       for several k: k of these sentences that cover all of them well (the sentence nearest to each k-means
+                center); each is the center v_c = f(y_c) of a cell, and every sentence belongs to the cell whose center
+                is nearest to it
+    nearness    N_k(s), measured on public sentences that were held out of everything else: the mean over x of the
+                sum of  f(x) . f(out of cell c)  over the s cells c nearest to f(x)
+
+The nearest-s staircase (see `codebook`) gives weight e^epsilon to the s cells nearest to f(x) and weight 1 to the
+others, so the similarity of a public text with what would be released for it has a closed form,
+
+    E[cos(f(x), f(out))] = ( (e^epsilon - 1) N_k(s) + N_k(k) ) / ( (e^epsilon - 1) s + k )
+
+without looking at any private text. What counts is its gain over chance, N_k(k) / k, the similarity with a sentence
+drawn without x. `choose` returns, for any epsilon, the largest k that comes within 20 % of the best gain, and with it
+the best s; where that is small, the largest up to 64 that comes within 4 %: among nearly equal choices more variety in
+the released texts makes better training data, above all where the private texts are all of one narrow kind. (These
+margins were set on public tasks: CLINC150 and banking77 rewritten with Tatoeba sentences, banking77 with CLINC150
+queries.) A small epsilon wants a large share s / k, a large epsilon a large k.
+
+Beyond epsilon = ln k + 4 or so, the sentence nearest to x is released nearly always, and more budget buys nothing. Then
+several sentences with a share of the budget each come nearer to x (see `codebook`); from which epsilon on, `repeats`
+tells: similarities simulated on held-out public sentences.
+
+Real sentences as centers are better than means of sentences: a mean has lost what its sentences do not share, and with
+it up to a third of the expected similarity (measured on Tatoeba and CLINC150).
+
+Vectors are kept as 8-bit integers with a factor for each sentence, in memory as on disk. That makes a codebook small,
+and the products with other small integers exact (see `codebook` for why that matters).
+
+Everything in a codebook has public provenance; `build_codebook` refuses anything else.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import json
+import math
+import shutil
+import tempfile
+import zipfile
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.documents.encoder import Encoder, Progress, SentenceEncoder, Vectors
+from tacit.errors import BadInputError, BadParameterError, require
+from tacit.guarantee import Provenance, check_epsilon
+from tacit.noise.source import public_generator
+
+Ids = NDArray[np.int32]
+Floats = NDArray[np.float64]
+Codes = NDArray[np.int8]
+
+FORMAT_VERSION = 1
+SIZES = (16, 64, 256, 1024, 4096, 16384)
+FEWEST_SENTENCES = 4
+HELD_OUT = 2000
+POINTS_PER_CENTER = 64
+ROUNDS = 12
+LARGEST_DIRECT = 512
+K_MARGIN, S_MARGIN, REPEAT_MARGIN = 0.20, 0.04, 0.02
+VARIETY = 64
+REPEAT_EPSILONS = (10.0, 15.0, 20.0, 25.0, 30.0, 40.0, 50.0, 60.0)
+MOST_REPEATS = 4
+SIMULATED = 128
+CELLS_AT_A_TIME = 1 << 22
+PROBE = "A short text that every encoder turns into the same vector again."
+SETTINGS, NUMBERS, SENTENCES = "codebook.json", "cells.npz", "sentences.txt.gz"
+BUILD_AGAIN = "build it again with 'tacit codebook build'"
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Which cells to use at an epsilon, and the similarity to expect on public text."""
+
+    k: int
+    s: int
+    similarity: float
+
+
+@dataclass(frozen=True, eq=False)
+class Level:
+    """One size of the codebook.
+
+    codes      (sentences, dimension) int8, shared by all sizes; the vector of a sentence is its code times its factor
+    factors    (sentences,) float32
+    chosen     (k,) the sentences that are centers
+    steps      the values of s that were measured
+    nearness   (2, steps): N_k(s) when the center itself is released, and when a random sentence of its cell is
+    """
+
+    codes: Codes
+    factors: Vectors
+    chosen: Ids
+    steps: NDArray[np.int64]
+    nearness: Floats
+
+    @property
+    def k(self) -> int:
+        return len(self.chosen)
+
+    def chance(self, *, random: bool = False) -> float:
+        """Similarity of held-out public text with a sentence drawn without it."""
+        return float(self.nearness[int(random), -1] / self.k)
+
+    def gains(self, epsilon: float, *, random: bool = False) -> Floats:
+        """Similarity above chance for each measured s but the last, s = k, which has none."""
+        result: Floats = self.similarities(epsilon, random=random)[:-1] - self.chance(random=random)
+        return result
+
+    @cached_property
+    def vectors(self) -> Vectors:
+        """(sentences, dimension)"""
+        return unpacked(self.codes, self.factors)
+
+    @cached_property
+    def centers(self) -> Vectors:
+        """(k, dimension)"""
+        return self.vectors[self.chosen]
+
+    @cached_property
+    def _center_codes(self) -> Vectors:
+        return self.codes[self.chosen].T.astype(np.float32)
+
+    def products(self, integers: Vectors) -> Vectors:
+        """(rows, k): scalar products of the centers with rows of small integers (as float32), the same to the last bit
+        whatever other rows there are. All partial sums are integers below 2**24 (by Cauchy and Schwarz, for rounded
+        unit vectors of up to 100,000 dimensions), so float32 adds them exactly in any order; the factor of a center
+        then rounds each product once."""
+        result: Vectors = (integers @ self._center_codes) * self.factors[self.chosen]
+        return result
+
+    @cached_property
+    def _order(self) -> tuple[Ids, NDArray[np.int64]]:
+        """Sentences sorted by cell and closeness to its center, and where each cell starts."""
+        cells, closeness = nearest(self.vectors, self.centers)
+        # A center belongs to its own cell, and comes first in it.
+        cells[self.chosen], closeness[self.chosen] = np.arange(self.k), np.inf
+        order = np.lexsort((-closeness, cells)).astype(np.int32)
+        return order, np.searchsorted(cells[order], np.arange(self.k + 1))
+
+    def members(self, cell: int) -> Ids:
+        """The sentences of a cell: its center, then the others, nearest first."""
+        order, starts = self._order
+        return order[starts[cell] : starts[cell + 1]]
+
+    @cached_property
+    def counts(self) -> NDArray[np.int64]:
+        return np.diff(self._order[1])
+
+    def pick(self, cells: NDArray[np.int64], places: NDArray[np.int64]) -> Ids:
+        """The sentence at a place (0 is the center) in each cell."""
+        order, starts = self._order
+        return np.asarray(order[starts[cells] + places], dtype=np.int32)
+
+    def similarities(self, epsilon: float, *, random: bool = False) -> Floats:
+        """E[cos(f(x), f(out))] on held-out public text for each measured s."""
+        near = self.nearness[int(random)]
+        gain = math.expm1(min(epsilon, 700.0))
+        # Divided by the gain, so that a large epsilon does not overflow.
+        result: Floats = (near + near[-1] / gain) / (self.steps + self.k / gain)
+        return result
+
+    def similarity(self, epsilon: float, s: int, *, random: bool = False) -> float:
+        """The same for one s, interpolated between measured ones."""
+        near = self.nearness[int(random)]
+        gain = math.expm1(min(epsilon, 700.0))
+        return float((np.interp(s, self.steps, near) + near[-1] / gain) / (s + self.k / gain))
+
+
+@dataclass(frozen=True, eq=False)
+class PublicCodebook:
+    """Sentences and their cells, with where they come from."""
+
+    sentences: list[str]
+    codes: Codes
+    factors: Vectors
+    levels: dict[int, Level]
+    encoder: str
+    probe: Vectors
+    provenance: Provenance
+    license: str = ""
+    held_out: int = 0
+    repeats: Floats = field(default_factory=lambda: np.zeros((1, len(REPEAT_EPSILONS))))
+    digest: str = field(default="")
+
+    def __post_init__(self) -> None:
+        _check_public(self.provenance)
+        object.__setattr__(self, "digest", self._digest())
+
+    @property
+    def sizes(self) -> list[int]:
+        return sorted(self.levels)
+
+    @property
+    def dimension(self) -> int:
+        return int(self.probe.shape[0])
+
+    def level(self, k: int) -> Level:
+        if k not in self.levels:
+            raise BadParameterError(
+                f"this codebook has no size k = {k}: it has {', '.join(str(size) for size in self.sizes)}; leave k out "
+                "to have it chosen"
+            )
+        return self.levels[k]
+
+    def choose(self, epsilon: float, *, k: int | None = None, s: int | None = None, random: bool = False) -> Choice:
+        """The (k, s) with the largest expected similarity at this epsilon, on public text only; or the best one with
+        the k or the s that is given. `random`: a random sentence of the cell is released instead of its center."""
+        check_epsilon(epsilon)
+        sizes = [size for size in (self.sizes if k is None else [k]) if s is None or 1 <= s < self.level(size).k]
+        if not sizes:
+            largest = self.sizes[-1] if k is None else k
+            raise BadParameterError(f"s must lie between 1 and {largest - 1}, not {s}: the rest of the cells hide it")
+        gains = {size: self.level(size).gains(epsilon, random=random) for size in sizes}
+        best = max(float(values.max()) for values in gains.values())
+        size = max(size for size in sizes if gains[size].max() >= (1 - K_MARGIN) * best)
+        level = self.level(size)
+        if s is None:
+            best_s = int(level.steps[gains[size].argmax()])
+            nearly = level.steps[:-1][gains[size] >= (1 - S_MARGIN) * gains[size].max()]
+            s = max(best_s, int(nearly[nearly <= VARIETY].max(initial=0)))
+        return Choice(size, s, level.similarity(epsilon, s, random=random))
+
+    def choose_symbols(self, epsilon: float) -> int:
+        """How many sentences to release at this epsilon: more only where they are clearly nearer to public text."""
+        best = 1
+        for count in range(2, len(self.repeats) + 1):
+            now, more = (float(np.interp(epsilon, REPEAT_EPSILONS, self.repeats[m - 1])) for m in (best, count))
+            if epsilon >= REPEAT_EPSILONS[0] and more > now + REPEAT_MARGIN:
+                best = count
+        return best
+
+    # Files ----------------------------------------------------------------------------------------------------
+
+    def save(self, folder: str | Path) -> None:
+        """Write the codebook as a folder, whole or not at all."""
+        target = Path(folder)
+        if target.exists():
+            raise BadInputError(f"'{target}' exists already: choose another folder, or remove it first")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        draft = Path(tempfile.mkdtemp(prefix=".draft-", dir=target.parent))
+        try:
+            self._write(draft)
+            draft.chmod(0o755)
+            draft.rename(target)
+        finally:
+            shutil.rmtree(draft, ignore_errors=True)
+
+    def _write(self, folder: Path) -> None:
+        arrays: dict[str, NDArray[Any]] = {
+            "probe": self.probe,
+            "repeats": self.repeats,
+            "codes": self.codes,
+            "factors": self.factors,
+        }
+        for k, level in self.levels.items():
+            arrays |= {f"chosen_{k}": level.chosen, f"steps_{k}": level.steps, f"nearness_{k}": level.nearness}
+        with (folder / NUMBERS).open("wb") as file:
+            np.savez_compressed(file, allow_pickle=False, **arrays)
+        with gzip.GzipFile(folder / SENTENCES, "wb", mtime=0) as zipped:
+            zipped.write("".join(f"{sentence}\n" for sentence in self.sentences).encode())
+        settings = {
+            "format": "tacit-codebook",
+            "version": FORMAT_VERSION,
+            "digest": self.digest,
+            "encoder": self.encoder,
+            "dimension": self.dimension,
+            "sizes": self.sizes,
+            "sentences": len(self.sentences),
+            "held_out": self.held_out,
+            "name": self.provenance.name,
+            "source": self.provenance.source,
+            "public": self.provenance.public,
+            "paid_by": self.provenance.paid_by,
+            "license": self.license,
+        }
+        text = json.dumps(settings, indent=2, ensure_ascii=False) + "\n"
+        (folder / SETTINGS).write_text(text, encoding="utf-8")
+
+    def _digest(self) -> str:
+        """Names everything a release depends on."""
+        content = hashlib.blake2b(digest_size=16, person=b"tacit-codebook")
+        content.update(json.dumps([FORMAT_VERSION, self.encoder, self.sizes, self.sentences]).encode())
+        numbers: list[NDArray[Any]] = [self.codes, self.factors, self.repeats]
+        for k in self.sizes:
+            numbers += [self.levels[k].chosen, self.levels[k].steps, self.levels[k].nearness]
+        for array in numbers:
+            content.update(np.ascontiguousarray(array).tobytes())
+        content.update(self.probe.tobytes())
+        return content.hexdigest()
+
+
+def packed(vectors: Vectors) -> tuple[Codes, Vectors]:
+    """Codes and factors of vectors, each with the whole range of 8 bits."""
+    factors = (np.maximum(np.abs(vectors).max(axis=1), 1e-30) / 127.0).astype(np.float32)
+    return np.clip(np.rint(vectors / factors[:, None]), -127, 127).astype(np.int8), factors
+
+
+def unpacked(codes: Codes, factors: Vectors) -> Vectors:
+    result: Vectors = codes.astype(np.float32) * factors[:, None]
+    return result
+
+
+# Loading ----------------------------------------------------------------------------------------------------
+
+
+def default_folder() -> Path:
+    """The codebook that comes with the package."""
+    return Path(__file__).parent / "assets" / "codebook"
+
+
+def load_codebook(spec: str | Path = "default") -> PublicCodebook:
+    """A codebook from its folder, or the one that comes with the package ("default")."""
+    folder = default_folder() if str(spec) == "default" else Path(spec).expanduser()
+    if not folder.is_dir():
+        raise BadInputError(
+            f"there is no codebook folder '{spec}': build one with 'tacit codebook build PUBLIC_TEXT --public -o "
+            "FOLDER', or use 'default'"
+        )
+    settings = _settings(folder, spec)
+    if settings.get("version") != FORMAT_VERSION:
+        raise BadInputError(
+            f"the codebook '{spec}' has format {settings.get('version')}, and this version of tacit reads format "
+            f"{FORMAT_VERSION}: {BUILD_AGAIN}"
+        )
+    try:
+        found = _read(folder, settings)
+    except (OSError, EOFError, KeyError, TypeError, ValueError, IndexError, zipfile.BadZipFile, gzip.BadGzipFile):
+        raise _damaged(spec, "a file is missing or cannot be read") from None
+    if found.digest != settings.get("digest"):
+        raise _damaged(spec, "its content does not match its digest")
+    return found
+
+
+def _settings(folder: Path, spec: str | Path) -> dict[str, Any]:
+    try:
+        settings = json.loads((folder / SETTINGS).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise BadInputError(
+            f"'{spec}' is not a codebook: it has no {SETTINGS}; give a folder made by 'tacit codebook build'"
+        ) from None
+    except (OSError, ValueError):
+        raise _damaged(spec, f"{SETTINGS} cannot be read") from None
+    if not isinstance(settings, dict) or settings.get("format") != "tacit-codebook":
+        raise BadInputError(f"'{spec}' is not a codebook: give a folder made by 'tacit codebook build'")
+    return settings
+
+
+def _read(folder: Path, settings: dict[str, Any]) -> PublicCodebook:
+    with gzip.open(folder / SENTENCES, "rb") as zipped:
+        sentences = zipped.read().decode("utf-8").split("\n")[:-1]
+    with np.load(io.BytesIO((folder / NUMBERS).read_bytes()), allow_pickle=False) as arrays:
+        codes, factors = arrays["codes"], arrays["factors"]
+        levels = {}
+        for k in settings["sizes"]:
+            level = Level(codes, factors, arrays[f"chosen_{k}"], arrays[f"steps_{k}"], arrays[f"nearness_{k}"])
+            if level.k != k or level.chosen.min() < 0 or level.nearness.shape != (2, len(level.steps)):
+                raise ValueError("the parts do not fit together")
+            levels[int(k)] = level
+        probe, repeats = arrays["probe"], arrays["repeats"]
+    if not len(codes) == len(factors) == len(sentences) or codes.dtype != np.int8 or not levels:
+        raise ValueError("the parts do not fit together")
+    provenance = Provenance(
+        str(settings["name"]), str(settings["source"]), bool(settings["public"]), settings.get("paid_by")
+    )
+    return PublicCodebook(
+        sentences,
+        codes,
+        factors,
+        levels,
+        str(settings["encoder"]),
+        probe,
+        provenance,
+        str(settings.get("license", "")),
+        int(settings.get("held_out", 0)),
+        repeats,
+    )
+
+
+def _damaged(spec: str | Path, what: str) -> BadInputError:
+    return BadInputError(f"the codebook '{spec}' is damaged ({what}): copy it again, or {BUILD_AGAIN}")
+
+
+# Building ---------------------------------------------------------------------------------------------------
+
+
+def build_codebook(
+    public_texts: Iterable[str],
+    provenance: Provenance,
+    encoder: Encoder | None = None,
+    *,
+    license: str = "",
+    sizes: Sequence[int] = SIZES,
+    held_out: int = HELD_OUT,
+    seed: int = 0,
+    vectors: Vectors | None = None,
+    progress: Progress | None = None,
+) -> PublicCodebook:
+    """A codebook from public texts.
+
+    provenance   where the texts come from; private text is refused, because a release repeats these texts as they are
+    sizes        numbers of cells. Of more texts than the largest size, those are kept that cover all of them best
+    held_out     how many texts to set aside (at most a tenth) for measuring what to expect
+    seed         of the public random choices: the same texts, encoder and seed give the same codebook
+    vectors      the encoder's vectors of these texts, if they have been computed already
+    progress     called with (texts encoded, texts)
+    """
+    _check_public(provenance)
+    texts = [" ".join(text.split()) for text in public_texts]
+    if vectors is not None and len(vectors) != len(texts):
+        raise BadParameterError(f"there are {len(texts)} texts but {len(vectors)} vectors: give one for each text")
+    first = {text: place for place, text in reversed(list(enumerate(texts))) if text}
+    kept = np.sort(np.array(list(first.values()), dtype=np.int64))
+    if len(kept) < FEWEST_SENTENCES:
+        raise BadInputError(
+            f"a codebook needs at least {FEWEST_SENTENCES} different public texts, better some ten thousand; "
+            f"there are {len(kept)}"
+        )
+    encoder = SentenceEncoder() if encoder is None else encoder
+    texts = [texts[place] for place in kept]
+    everything = encoder.encode(texts, progress) if vectors is None else np.asarray(vectors, dtype=np.float32)[kept]
+
+    aside = min(held_out, len(texts) // 10)
+    order = public_generator(seed).permutation(len(texts))
+    # Few texts: the similarity is then measured on the texts themselves, and is too good.
+    measured = everything[order[:aside]] if aside else everything
+    used = np.sort(order[aside:])
+
+    wanted = sorted({min(int(size), len(used)) for size in sizes})
+    if not wanted or wanted[0] < 2:
+        raise BadParameterError("a size of a codebook is a number of cells of at least 2, for example 256 and 4096")
+    used = used[covering(everything[used], wanted[-1], seed)]
+    codes, factors = packed(everything[used])
+    kept_vectors = unpacked(codes, factors)
+    levels = {}
+    for size in wanted:
+        level = _level(codes, factors, covering(kept_vectors, size, seed), measured)
+        levels[level.k] = level
+    made = PublicCodebook(
+        sentences=[texts[place] for place in used],
+        codes=codes,
+        factors=factors,
+        levels=levels,
+        encoder=encoder.name,
+        probe=encoder.encode([PROBE])[0],
+        provenance=provenance,
+        license=license,
+        held_out=aside,
+    )
+    return replace(made, repeats=_simulated_repeats(made, measured[:SIMULATED], seed))
+
+
+def remainder(vector: Vectors, released: Vectors) -> Vectors:
+    """What the directions of released sentences (rows) do not explain of a vector."""
+    basis, _ = np.linalg.qr(released.T.astype(np.float64))
+    exact = vector.astype(np.float64)
+    return np.asarray(exact - basis @ (basis.T @ exact), dtype=np.float32)
+
+
+def _simulated_repeats(made: PublicCodebook, measured: Vectors, seed: int) -> Floats:
+    """(symbols, REPEAT_EPSILONS): similarity of public text with the mean of the sentences released for it."""
+    generator = public_generator(seed)
+    result = np.zeros((MOST_REPEATS, len(REPEAT_EPSILONS)))
+    for symbols in range(1, MOST_REPEATS + 1):
+        for place, epsilon in enumerate(REPEAT_EPSILONS):
+            choice = made.choose(epsilon / symbols)
+            centers = made.level(choice.k).centers
+            gain = math.expm1(epsilon / symbols) * choice.s
+            rest, released = measured, np.empty((len(measured), 0), dtype=np.int64)
+            for _ in range(symbols):
+                near = np.argpartition(-(rest @ centers.T), choice.s - 1, axis=1)[:, : choice.s]
+                hit = generator.random(len(measured)) < gain / (gain + choice.k)
+                drawn = near[np.arange(len(near)), generator.integers(0, choice.s, len(near))]
+                cells = np.where(hit, drawn, generator.integers(0, choice.k, len(near)))
+                released = np.column_stack([released, cells])
+                rest = np.stack([remainder(x, centers[row]) for x, row in zip(measured, released, strict=True)])
+            total = centers[released].sum(axis=1)
+            total /= np.maximum(np.linalg.norm(total, axis=1, keepdims=True), 1e-12)
+            result[symbols - 1, place] = np.einsum("id,id->i", total, measured).mean()
+    return result
+
+
+def _check_public(provenance: Provenance) -> None:
+    if not provenance.public:
+        raise BadInputError(
+            "a codebook is made of public text only, and this text is marked private: every release would repeat its "
+            "sentences as they are. Build it from public text of the same kind instead"
+        )
+
+
+def covering(vectors: Vectors, k: int, seed: int = 0) -> Ids:
+    """k vectors that cover all of them: the nearest to each k-means center. Fewer, where two centers share one."""
+    if k >= len(vectors):
+        return np.arange(len(vectors), dtype=np.int32)
+    centers = _centers(vectors, k, seed)
+    cells, closeness = nearest(vectors, centers)
+    order = np.lexsort((-closeness, cells))
+    firsts = np.unique(cells[order], return_index=True)[1]
+    return np.sort(order[firsts]).astype(np.int32)
+
+
+def nearest(vectors: Vectors, centers: Vectors) -> tuple[Ids, Floats]:
+    """The nearest center of each vector, and how similar it is."""
+    cells = np.empty(len(vectors), dtype=np.int32)
+    closeness = np.empty(len(vectors))
+    for rows in _parts(len(vectors), len(centers)):
+        similar = vectors[rows] @ centers.T
+        cells[rows] = similar.argmax(axis=1)
+        closeness[rows] = similar.max(axis=1)
+    return cells, closeness
+
+
+def _centers(vectors: Vectors, k: int, seed: int) -> Vectors:
+    """k-means; for many centers in two steps (groups, then centers in each group), which costs a small part."""
+    if k <= LARGEST_DIRECT:
+        return _kmeans(vectors, k, seed)
+    groups = _kmeans(vectors, math.isqrt(k), seed)
+    group_of, _ = nearest(vectors, groups)
+    counts = np.bincount(group_of, minlength=len(groups))
+    shares = counts * (k / len(vectors))
+    parts = np.minimum(np.maximum(np.floor(shares), 1), counts).astype(np.int64)
+    for group in np.argsort(np.floor(shares) - shares, kind="stable")[: max(0, k - int(parts.sum()))]:
+        parts[group] = min(parts[group] + 1, counts[group])
+    found = []
+    for group, part in enumerate(parts.tolist()):
+        members = vectors[group_of == group]
+        if part:
+            found.append(members if part == len(members) else _kmeans(members, part, seed))
+    return np.concatenate(found)
+
+
+def _kmeans(vectors: Vectors, k: int, seed: int) -> Vectors:
+    try:
+        faiss: Any = require("faiss", extra="search", purpose="fast clustering")
+    except ImportError:
+        cluster: Any = require("sklearn.cluster", extra="search", purpose="clustering")
+        means = cluster.MiniBatchKMeans(k, random_state=seed, batch_size=4096, n_init=1, max_iter=20)
+        centers = means.fit(vectors).cluster_centers_.astype(np.float32)
+        return np.asarray(centers / np.maximum(np.linalg.norm(centers, axis=1, keepdims=True), 1e-12))
+    kmeans = faiss.Kmeans(
+        vectors.shape[1],
+        k,
+        niter=ROUNDS,
+        seed=seed,
+        spherical=True,
+        min_points_per_centroid=1,
+        max_points_per_centroid=POINTS_PER_CENTER,
+    )
+    kmeans.train(np.ascontiguousarray(vectors))
+    return np.asarray(kmeans.centroids, dtype=np.float32)
+
+
+def _parts(rows: int, columns: int) -> list[slice]:
+    step = max(1, CELLS_AT_A_TIME // max(1, columns))
+    return [slice(start, start + step) for start in range(0, rows, step)]
+
+
+def _level(codes: Codes, factors: Vectors, chosen: Ids, measured: Vectors) -> Level:
+    steps = _steps(len(chosen))
+    level = Level(codes, factors, chosen, steps, np.zeros((2, len(steps))))
+    cells = np.empty(len(codes), dtype=np.int64)
+    cells[level._order[0]] = np.repeat(np.arange(level.k), level.counts)
+    means = np.zeros(level.centers.shape)
+    np.add.at(means, cells, level.vectors)
+    means /= level.counts[:, None]
+    for rows in _parts(len(measured), level.k):
+        similar = measured[rows] @ level.centers.T
+        order = np.argsort(-similar, axis=1, kind="stable")
+        for kind, values in enumerate((similar, measured[rows] @ means.T.astype(np.float32))):
+            sums = np.take_along_axis(values, order, axis=1).cumsum(axis=1, dtype=np.float64)
+            level.nearness[kind] += sums[:, steps - 1].sum(axis=0) / len(measured)
+    return level
+
+
+def _steps(k: int) -> NDArray[np.int64]:
+    """1 to k, four measured values for each doubling."""
+    powers = np.rint(2.0 ** (np.arange(4 * int(k).bit_length() + 1) / 4)).astype(np.int64)
+    result: NDArray[np.int64] = np.unique(np.append(powers[powers < k], k))
+    return result

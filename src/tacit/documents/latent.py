@@ -1,0 +1,180 @@
+"""One latent mechanism, assembled from typed parts: autoencoder x bound x noise.
+
+    text --encode--> latent (positions, width) --bound--> bounded latent --noise--> noisy latent --decode--> text
+
+Guarantee of one document, any two documents being neighbors: epsilon (Laplace) or (epsilon, delta) (analytic Gaussian).
+Proof: the bounded latents of any two documents differ by at most the sensitivity that the bound derives for the norm of
+the noise (`tacit.documents.bounds`); the noise mechanism does the rest; decoding is post-processing. What has to hold
+for that, and does:
+
+1. Constant shape. Every latent has the same number of released numbers n, and the decoder an all-ones mask and a fixed
+   largest length. Two texts with the same latent have the same output law, whatever their lengths (pitfall P10).
+2. No second look. Decoding is given the noisy latents and nothing else.
+3. Public parts. Weights, vocabulary, C and kept columns come from public text; the checkpoint says which (pitfall P3).
+4. Exact bounds. They hold for the doubles that meet the noise; noise lives on a public grid (`tacit.noise`).
+
+Texts of a batch are encoded together and decoded together. Rows do not mix in an encoder, and in decoding they would
+mix noisy latents only.
+"""
+
+from __future__ import annotations
+
+import warnings
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Any, ClassVar
+
+from numpy.typing import NDArray
+
+from tacit.documents.autoencoders.base import RECORD_FILE, Autoencoder, built_in_folder, load_autoencoder
+from tacit.documents.base import DocumentMechanism
+from tacit.documents.bounds import AnalyticGaussian, Bound, Floats, Laplace, LatentNoise, release
+from tacit.errors import BadParameterError
+from tacit.guarantee import Guarantee, Notion
+from tacit.mechanism import Rewritten
+from tacit.noise.source import Source
+
+NOISES = ("gaussian", "laplace", "none")
+NO_NOISE_REASON = "no noise was added (noise=none), so the output is a function of the private text"
+
+
+@dataclass(kw_only=True, eq=False)
+class LatentMechanism(DocumentMechanism):
+    """Parameters of all latent mechanisms.
+
+    epsilon   the budget of one document; without effect if noise is "none"
+    model     a built-in model, a folder, or (BART) a name of the Hugging Face hub
+    noise     "gaussian" (needs delta), "laplace" (delta 0), or "none" for experiments, which voids the guarantee
+    delta     of the Gaussian noise, well below one over the number of documents
+    beams     width of the beam search (1 is greedy); no influence on privacy
+    """
+
+    model: str = ""
+    noise: str = "gaussian"
+    delta: float = 1e-6
+    beams: int = 4
+
+    notion: ClassVar[str] = Notion.APPROXIMATE.value
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.noise not in NOISES:
+            raise BadParameterError(f"noise is one of {', '.join(NOISES)}, not '{self.noise}'")
+        if self.beams < 1:
+            raise BadParameterError(f"beams must be at least 1, not {self.beams}")
+        if self.noise == "gaussian":
+            AnalyticGaussian(self.delta)
+
+    # To write in a mechanism --------------------------------------------------------------------------------
+
+    @abstractmethod
+    def choose_bound(self, autoencoder: Autoencoder) -> Bound:
+        """The bound, from the checkpoint and the parameters."""
+
+    # The parts ----------------------------------------------------------------------------------------------
+
+    @cached_property
+    def autoencoder(self) -> Autoencoder:
+        return self.load()
+
+    @cached_property
+    def bound(self) -> Bound:
+        return self.choose_bound(self.autoencoder)
+
+    @property
+    def latent_noise(self) -> LatentNoise | None:
+        if self.noise == "none":
+            return None
+        return Laplace() if self.noise == "laplace" else AnalyticGaussian(self.delta)
+
+    @property
+    def released_numbers(self) -> int:
+        """n: how many numbers of one document get noise."""
+        return self.bound.count(self.autoencoder.positions, self.autoencoder.width)
+
+    def load(self) -> Autoencoder:
+        return cached_autoencoder(self.model)
+
+    def prepare(self) -> None:
+        if "prepared" not in self.__dict__:
+            _ = self.released_numbers
+            self._warn_about_epsilon()
+            self.__dict__["prepared"] = True
+
+    # The private step ---------------------------------------------------------------------------------------
+
+    def rewrite_texts(self, texts: Sequence[str], source: Source) -> Rewritten:
+        if self.noise == "gaussian" and self.delta * len(texts) >= 1:
+            raise BadParameterError(
+                f"delta {self.delta:g} is not below 1 / {len(texts):,} documents, so it would allow to publish one of "
+                f"them: give a delta such as {0.1 / len(texts) ** 1.5:.0e}, or use the noise laplace"
+            )
+        return super().rewrite_texts(texts, source)
+
+    def rewrite_batch(self, texts: Sequence[str], source: Source) -> list[str]:
+        noisy = self.noisy_latents(self.autoencoder.encode(texts), source)
+        return self.autoencoder.decode(noisy, beams=self.beams)
+
+    def noisy_latents(self, latents: NDArray[Any], source: Source) -> Floats:
+        """Bounded and noisy latents: all that the decoder sees."""
+        return release(latents, self.bound, self.latent_noise, self.epsilon, source)
+
+    # The guarantee ------------------------------------------------------------------------------------------
+
+    def promise(self) -> Guarantee:
+        pure = self.noise == "laplace"
+        promised = self._promise(
+            Notion.PURE if pure else Notion.APPROXIMATE,
+            self.epsilon,
+            delta=0.0 if pure else self.delta,
+            provenance=self.autoencoder.record.provenance(Path(self.model).name),
+            assumptions=(
+                *(() if pure else ("the normal sampler is exact within 8 standard deviations",)),
+                "the model and everything in its record come from public text",
+            ),
+        )
+        return promised.voided(NO_NOISE_REASON) if self.noise == "none" else promised
+
+    def _shown_parameters(self) -> dict[str, Any]:
+        shown = {**super()._shown_parameters(), "model": Path(self.model).name}
+        bound, noise, n = self.bound, self.latent_noise, self.released_numbers
+        shown |= {"bound": bound.kind, "C": bound.C, "positions": self.autoencoder.positions, "released numbers": n}
+        if noise is not None:
+            pure = isinstance(noise, Laplace)
+            shown["l1 sensitivity" if pure else "l2 sensitivity"] = (
+                bound.l1_sensitivity(n) if pure else bound.l2_sensitivity(n)
+            )
+            shown["noise scale"] = noise.scale(bound, n, self.epsilon)
+        if self.noise != "gaussian":
+            shown.pop("delta", None)
+        return shown
+
+    def _warn_about_epsilon(self) -> None:
+        """A model that was trained with noise knows that noise only."""
+        trained = self.autoencoder.record.epsilons()
+        if not trained or self.noise == "none":
+            return
+        if not 0.99 * trained[0] <= self.epsilon <= 1.01 * trained[-1]:
+            span = f"{trained[0]:g}" if len(trained) == 1 else f"{trained[0]:g} to {trained[-1]:g}"
+            warnings.warn(
+                f"this model was trained for epsilon {span}, not {self.epsilon:g}: the guarantee holds, but the texts "
+                "will be worse than those of a model trained for it ('tacit pretrain noise')",
+                stacklevel=2,
+            )
+
+
+def cached_autoencoder(name: str) -> Autoencoder:
+    """A loaded model, shared by mechanisms that differ in other parameters."""
+    if not name:
+        raise BadParameterError("give a model: a built-in name, a folder, or a hub name")
+    folder = built_in_folder(name) or Path(name)
+    stamps = [path.stat().st_mtime_ns for path in (folder / RECORD_FILE, folder / "config.json") if path.exists()]
+    return _cached(name, str(folder.resolve()), tuple(stamps))
+
+
+@lru_cache(maxsize=4)
+def _cached(name: str, folder: str, stamps: tuple[int, ...]) -> Autoencoder:
+    return load_autoencoder(name)

@@ -1,0 +1,377 @@
+"""Training on public text, with the clipping and the noise that the released latents will have.
+
+    z = encode(x);  z = bound(z);  z = z + noise(epsilon);  minimize the cross-entropy of x given z
+
+Noise in training protects nothing: the text is public. It teaches the decoder what noisy latents look like
+(DP-BART-PR+, Igamberdiev 2023, section 6.3.5). Its scale comes from the same typed pair as at release. An epsilon that
+is too small from the start teaches the decoder to ignore the latent, so the noise grows: epsilon falls geometrically
+from `first_epsilon` to its target over the first part of the steps. With several epsilons each step takes one of them,
+and one model serves them all: how noisy a latent is can be seen from its norm.
+
+Every step derives its randomness from the seed and its own number. So a run that was stopped goes on from its last
+checkpoint exactly as if it had not been. Only the number of steps may be changed then, to end a run sooner or later:
+its schedules follow the new number from there on, and the results say so.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from tacit.documents.autoencoders.base import Autoencoder, Ids
+from tacit.documents.bounds import Bound, ClipL1, ClipL2, ClipValue, LatentNoise
+from tacit.documents.pretraining.corpus import PublicText, declared
+from tacit.errors import BadInputError, BadParameterError, require
+
+CHECKPOINT = "checkpoint.pt"
+LOG = "training.jsonl"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """How to train.
+
+    steps            batches to learn from
+    batch_size       texts of a batch
+    learning_rate    largest rate: it rises over the first 5 % of the steps and falls to a hundredth on a cosine
+    evaluate_every   steps between two looks at the held-out texts, each followed by a checkpoint
+    patience         looks without improvement before training stops early
+    held_out         texts kept out of training, to measure on
+    plain_share      share of the texts shown in lower case without punctuation, for input of that style
+    epsilons         budgets to train for; none trains without noise
+    first_epsilon    where the noise schedule starts
+    ramp             share of the steps after which the noise has reached its target
+    seed             of the public randomness: order, initial weights, training noise
+    """
+
+    steps: int = 10_000
+    batch_size: int = 64
+    learning_rate: float = 1e-3
+    evaluate_every: int = 500
+    patience: int = 6
+    held_out: int = 2_000
+    plain_share: float = 0.0
+    epsilons: tuple[float, ...] = ()
+    first_epsilon: float = 5_000.0
+    ramp: float = 0.4
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("steps", "batch_size", "evaluate_every", "patience", "held_out"):
+            if getattr(self, name) < 1:
+                raise BadParameterError(f"{name.replace('_', ' ')} must be at least 1, not {getattr(self, name)}")
+        if not 0 < self.learning_rate < 1:
+            raise BadParameterError(f"the learning rate must lie between 0 and 1, not {self.learning_rate}")
+        if not 0 <= self.plain_share <= 1:
+            raise BadParameterError(f"the plain share lies between 0 and 1, not {self.plain_share}")
+
+    def rate(self, step: int) -> float:
+        warm = max(1, self.steps // 20)
+        if step < warm:
+            return self.learning_rate * (step + 1) / warm
+        part = (step - warm) / max(1, self.steps - warm)
+        return self.learning_rate * (0.01 + 0.99 * (1 + math.cos(math.pi * min(1.0, part))) / 2)
+
+    def epsilon(self, step: int, target: float) -> float:
+        """The epsilon of a step on the way from `first_epsilon` to the target."""
+        part = min(1.0, step / max(1.0, self.ramp * self.steps))
+        if target >= self.first_epsilon:
+            return target
+        return math.exp((1 - part) * math.log(self.first_epsilon) + part * math.log(target))
+
+
+@dataclass(frozen=True)
+class Step:
+    """What a progress bar shows."""
+
+    done: int
+    total: int
+    loss: float
+    held_out_loss: float | None
+
+
+OnStep = Callable[[Step], None]
+
+
+@dataclass
+class _State:
+    step: int = 0
+    best_loss: float = math.inf
+    waited: int = 0
+    seconds: float = 0.0
+    best: dict[str, Any] = field(default_factory=dict)
+    schedules: list[list[int]] = field(default_factory=list)
+
+
+def train(
+    autoencoder: Autoencoder,
+    corpus: PublicText,
+    plan: Plan,
+    folder: Path,
+    *,
+    bound: Bound | None = None,
+    noise: LatentNoise | None = None,
+    resume: bool = False,
+    progress: OnStep | None = None,
+) -> dict[str, Any]:
+    """Train in place; checkpoints and logs go to `folder`. Returns steps, losses and minutes."""
+    corpus = declared(corpus)
+    if plan.epsilons and (noise is None or bound is None):
+        raise BadParameterError("training for an epsilon needs a bound and a noise: give the clipping constant")
+    folder.mkdir(parents=True, exist_ok=True)
+    training, held_out = corpus.split(plan.held_out)
+    data = _Data(autoencoder, training, plan)
+    measured = torch.from_numpy(autoencoder.ids(held_out))
+    optimizer = torch.optim.AdamW(autoencoder.module.parameters(), lr=plan.learning_rate, weight_decay=0.01)
+    state = _start(autoencoder, optimizer, plan, corpus, folder, resume)
+    started = time.monotonic() - state.seconds
+    running: list[float] = []
+    latest: float | None = None
+    with (folder / LOG).open("a", encoding="utf-8") as log, torch.random.fork_rng(devices=[]):
+        while state.step < plan.steps and state.waited < plan.patience:
+            torch.manual_seed(_seed(plan.seed, state.step))
+            running.append(_step(autoencoder, optimizer, data, plan, state.step, bound, noise))
+            state.step += 1
+            if state.step % plan.evaluate_every == 0 or state.step == plan.steps:
+                latest = held_out_loss(autoencoder, measured, plan, bound, noise)
+                state.seconds = time.monotonic() - started
+                _judge(autoencoder, state, latest, settled=state.step >= plan.ramp * plan.steps or not plan.epsilons)
+                line = {
+                    "step": state.step,
+                    "loss": round(float(np.mean(running)), 5),
+                    "held_out_loss": round(latest, 5),
+                    "learning_rate": plan.rate(state.step - 1),
+                    "seconds": round(state.seconds, 1),
+                }
+                running.clear()
+                log.write(json.dumps(line) + "\n")
+                log.flush()
+                _save(autoencoder, optimizer, plan, corpus, state, folder)
+            if progress:
+                progress(Step(state.step, plan.steps, running[-1] if running else latest or 0.0, latest))
+    if state.best:
+        autoencoder.module.load_state_dict(state.best)
+    autoencoder.module.eval()
+    return {
+        "steps": state.step,
+        "stopped_early": state.step < plan.steps,
+        "held_out_loss": round(state.best_loss, 4),
+        "minutes": round(state.seconds / 60, 1),
+        "training_texts": len(training),
+        "held_out_texts": len(held_out),
+        **({"steps_planned": state.schedules} if len(state.schedules) > 1 else {}),
+    }
+
+
+def _step(
+    autoencoder: Autoencoder,
+    optimizer: Any,
+    data: _Data,
+    plan: Plan,
+    step: int,
+    bound: Bound | None,
+    noise: LatentNoise | None,
+) -> float:
+    autoencoder.module.train()
+    ids = torch.from_numpy(data.batch(step))
+    latents = autoencoder.latents(ids)
+    target = _target(plan, step)
+    epsilon = None if target is None else plan.epsilon(step, target)
+    loss = autoencoder.loss(noisy(latents, bound, noise, epsilon), ids)
+    if not torch.isfinite(loss):
+        raise BadInputError("training diverged: start again with a smaller learning rate (--learning-rate)")
+    optimizer.zero_grad(set_to_none=True)
+    loss.backward()
+    torch.nn.utils.clip_grad_norm_(autoencoder.module.parameters(), 1.0)
+    for group in optimizer.param_groups:
+        group["lr"] = plan.rate(step)
+    optimizer.step()
+    return float(loss.detach())
+
+
+def _target(plan: Plan, step: int) -> float | None:
+    return plan.epsilons[step % len(plan.epsilons)] if plan.epsilons else None
+
+
+def held_out_loss(
+    autoencoder: Autoencoder, ids: Any, plan: Plan, bound: Bound | None, noise: LatentNoise | None
+) -> float:
+    """Mean loss on texts that training does not see, with the noise of the target, and always the same noise."""
+    autoencoder.module.eval()
+    torch.manual_seed(_seed(plan.seed, -1))
+    losses: list[float] = []
+    with torch.inference_mode():
+        for number, start in enumerate(range(0, len(ids), 256)):
+            part = ids[start : start + 256]
+            latents = noisy(autoencoder.latents(part), bound, noise, _target(plan, number))
+            losses += [float(autoencoder.loss(latents, part))] * len(part)
+    return float(np.mean(losses))
+
+
+def noisy(latents: Any, bound: Bound | None, noise: LatentNoise | None, epsilon: float | None) -> Any:
+    """The tensor counterpart of `bounds.release`, with gradients; for public text only."""
+    if bound is None:
+        return latents
+    latents = clipped(latents, bound)
+    if noise is None or epsilon is None:
+        return latents
+    columns = bound.columns(latents.shape[2])
+    scale = noise.scale(bound, latents.shape[1] * len(columns), epsilon)
+    shape = (*latents.shape[:2], len(columns))
+    drawn = torch.randn(shape) if noise.kind == "gaussian" else torch.distributions.Laplace(0.0, 1.0).sample(shape)
+    if len(columns) == latents.shape[2]:
+        return latents + drawn * scale
+    added = torch.zeros_like(latents)
+    added[:, :, torch.from_numpy(columns)] = drawn * scale
+    return latents + added
+
+
+def clipped(latents: Any, bound: Bound) -> Any:
+    """The bound in torch. Release uses `Bound.apply`, which is exact."""
+    if isinstance(bound, ClipValue):
+        mask = torch.zeros(latents.shape[2])
+        mask[torch.from_numpy(bound.columns(latents.shape[2]))] = 1.0
+        return latents.clamp(-bound.C, bound.C) * mask
+    if not isinstance(bound, ClipL1 | ClipL2):
+        raise BadParameterError(f"training knows no bound '{bound.kind}': use l1, l2 or value")
+    flat = latents.flatten(1)
+    norm = torch.linalg.vector_norm(flat, ord=1 if isinstance(bound, ClipL1) else 2, dim=1, keepdim=True)
+    return (flat * (bound.C / norm.clamp(min=bound.C))).reshape(latents.shape)
+
+
+class _Data:
+    """Batches by number, of texts of similar length; every epoch has an order that depends on the seed only."""
+
+    def __init__(self, autoencoder: Autoencoder, texts: Sequence[str], plan: Plan) -> None:
+        self._plan = plan
+        self._ids = autoencoder.ids(texts)
+        self._plain = autoencoder.ids([plain(text) for text in texts]) if plan.plain_share else self._ids
+        self._lengths = (self._ids != autoencoder.padding_id).sum(axis=1)
+        self._epoch = -1
+        self._batches: list[NDArray[np.int64]] = []
+
+    def batch(self, step: int) -> Ids:
+        size = min(self._plan.batch_size, len(self._ids))
+        per_epoch = max(1, len(self._ids) // size)
+        epoch, number = divmod(step, per_epoch)
+        if epoch != self._epoch:
+            self._epoch, self._batches = epoch, self._shuffled(epoch, size)
+        chosen = self._batches[number]
+        generator = np.random.Generator(np.random.PCG64([self._plan.seed, step, 1]))
+        as_plain = generator.random(len(chosen)) < self._plan.plain_share
+        return np.where(as_plain[:, np.newaxis], self._plain[chosen], self._ids[chosen])
+
+    def _shuffled(self, epoch: int, size: int) -> list[NDArray[np.int64]]:
+        generator = np.random.Generator(np.random.PCG64([self._plan.seed, epoch]))
+        order = generator.permutation(len(self._ids))
+        pool = 32 * size
+        pools = (order[start : start + pool] for start in range(0, len(order), pool))
+        order = np.concatenate([part[np.argsort(self._lengths[part], kind="stable")] for part in pools])
+        batches = [order[start : start + size] for start in range(0, len(order) - size + 1, size)]
+        return [batches[number] for number in generator.permutation(len(batches))]
+
+
+def plain(text: str) -> str:
+    """Lower case, no punctuation but apostrophes: the style of voice assistants and chats."""
+    kept = "".join(character if character.isalnum() or character in " '" else " " for character in text.lower())
+    return " ".join(kept.split())
+
+
+def _judge(autoencoder: Autoencoder, state: _State, loss: float, *, settled: bool) -> None:
+    """Keep the best weights. While the noise still grows, losses of different steps do not compare."""
+    if loss < state.best_loss or not settled:
+        state.best_loss, state.waited = loss, 0
+        state.best = {name: value.clone() for name, value in autoencoder.module.state_dict().items()}
+    else:
+        state.waited += 1
+
+
+# Checkpoints ------------------------------------------------------------------------------------------------------
+
+
+def _identity(plan: Plan, corpus: PublicText) -> dict[str, Any]:
+    values = {name: value for name, value in asdict(plan).items() if name != "steps"}
+    return {**values, "epsilons": list(plan.epsilons), "corpus": corpus.name, "texts": len(corpus.texts)}
+
+
+def _start(
+    autoencoder: Autoencoder, optimizer: Any, plan: Plan, corpus: PublicText, folder: Path, resume: bool
+) -> _State:
+    path = folder / CHECKPOINT
+    if not resume:
+        path.unlink(missing_ok=True)
+        (folder / LOG).unlink(missing_ok=True)
+    if not resume or not path.exists():
+        return _State(schedules=[[0, plan.steps]])
+    try:
+        saved = torch.load(path, weights_only=True)
+        identity = saved["identity"]
+    except Exception as error:  # pickle, zip and key errors have no common class
+        raise BadInputError(f"{path} is damaged: start over without --resume") from error
+    if changed := sorted(key for key, value in _identity(plan, corpus).items() if identity.get(key) != value):
+        raise BadInputError(
+            f"this is not the training that was stopped ({', '.join(changed)} changed): give the same options to go "
+            "on, or start over without --resume"
+        )
+    autoencoder.module.load_state_dict(saved["module"])
+    optimizer.load_state_dict(saved["optimizer"])
+    schedules = saved.get("schedules") or [[0, identity.get("steps", plan.steps)]]
+    if schedules[-1][1] != plan.steps:
+        schedules = [*schedules, [saved["step"], plan.steps]]
+    return _State(saved["step"], saved["best_loss"], saved["waited"], saved["seconds"], saved["best"], schedules)
+
+
+def _save(
+    autoencoder: Autoencoder, optimizer: Any, plan: Plan, corpus: PublicText, state: _State, folder: Path
+) -> None:
+    path = folder / CHECKPOINT
+    partial = path.with_suffix(".partial")
+    torch.save(
+        {
+            "identity": _identity(plan, corpus),
+            "module": autoencoder.module.state_dict(),
+            "optimizer": optimizer.state_dict(),
+            "step": state.step,
+            "best_loss": state.best_loss,
+            "waited": state.waited,
+            "seconds": state.seconds,
+            "best": state.best,
+            "schedules": state.schedules,
+        },
+        partial,
+    )
+    partial.replace(path)
+
+
+def _seed(seed: int, step: int) -> int:
+    return (seed * 1_000_003 + step + 1) % (1 << 62)
+
+
+# Measuring --------------------------------------------------------------------------------------------------------
+
+
+def reconstruction_bleu(
+    autoencoder: Autoencoder,
+    texts: Sequence[str],
+    *,
+    bound: Bound | None = None,
+    beams: int = 1,
+    lowercase: bool = False,
+    batch_size: int = 128,
+) -> float:
+    """Corpus BLEU (sacrebleu, 0 to 100) of texts encoded, bounded and decoded without noise."""
+    sacrebleu = require("sacrebleu", extra="documents", purpose="measuring BLEU")
+    found: list[str] = []
+    for start in range(0, len(texts), batch_size):
+        latents = autoencoder.encode(texts[start : start + batch_size])
+        found += autoencoder.decode(latents if bound is None else bound.apply(latents), beams=beams)
+    return float(sacrebleu.corpus_bleu(found, [list(texts)], lowercase=lowercase).score)

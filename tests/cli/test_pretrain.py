@@ -1,0 +1,114 @@
+"""`tacit pretrain`, end to end with tiny models."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+pytest.importorskip("torch")
+pytest.importorskip("transformers")
+
+from tacit.cli.pretrain import app
+from tacit.documents.autoencoders import load_autoencoder
+from tacit.errors import BadParameterError, TacitError
+from tests.documents.test_latent_models import PUBLIC_TEXTS
+
+TINY = [
+    "--length",
+    "6",
+    "--vocabulary",
+    "300",
+    "--width",
+    "16",
+    "--layers",
+    "1",
+    "--heads",
+    "2",
+    "--feed-forward",
+    "16",
+    "--steps",
+    "4",
+    "--batch-size",
+    "8",
+    "--evaluate-every",
+    "2",
+    "--held-out",
+    "10",
+]
+
+
+def run(*arguments: str) -> str:
+    result = CliRunner().invoke(app, list(arguments), catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+@pytest.fixture
+def text(tmp_path: Path) -> str:
+    path = tmp_path / "public.txt"
+    path.write_text("\n".join(PUBLIC_TEXTS))
+    return str(path)
+
+
+def test_from_text_to_pr_plus(text, tmp_path):
+    bart, pruned, noisy = (str(tmp_path / name) for name in ("bart", "pruned", "noisy"))
+    public = ["--public", "made-up sentences"]
+    assert "BLEU" in run("autoencoder", text, "-o", bart, *public, "--clip", "1", "--half", *TINY)
+    record = json.loads((Path(bart) / "tacit.json").read_text())
+    assert record["corpora"] == ["made-up sentences"]
+    assert record["results"]["steps"] == 4
+    assert record["trained_for"] is None
+    assert not (Path(bart) / "checkpoint.pt").exists()
+    run("prune", bart, text, "-o", pruned, *public, "--stages", "3", "--steps", "2", "--batch-size", "8")
+    assert load_autoencoder(pruned).record.pruning["pruned"] == [4, 7, 9]
+    run("noise", pruned, text, "-o", noisy, *public, "--epsilon", "500", "--steps", "4", "--batch-size", "8")
+    made = load_autoencoder(noisy).record
+    assert made.epsilons() == [500.0]
+    assert len(made.bound["kept"]) == 9
+    assert made.corpora == ["made-up sentences"]
+    assert len(made.commands) == 3
+
+
+def test_what_was_trained_is_not_overwritten(text, tmp_path):
+    command = ["autoencoder", text, "-o", str(tmp_path / "m"), "--public", "x", "--kind", "adept", *TINY]
+    run(*command)
+    before = (tmp_path / "m" / "model.safetensors").read_bytes()
+    assert "already complete" in run(*command, "--resume")
+    with pytest.raises(TacitError, match="holds a model"):
+        run(*command)
+    assert (tmp_path / "m" / "model.safetensors").read_bytes() == before
+    (tmp_path / "n").mkdir()
+    (tmp_path / "n" / "checkpoint.pt").touch()
+    with pytest.raises(TacitError, match="unfinished training"):
+        run("autoencoder", text, "-o", str(tmp_path / "n"), "--public", "x", *TINY)
+
+
+def test_other_kinds(text, tmp_path):
+    public = ["--public", "made-up sentences"]
+    run("autoencoder", text, "-o", str(tmp_path / "a"), *public, "--kind", "adept", "--embedding", "8", *TINY)
+    made = load_autoencoder(tmp_path / "a")
+    assert (made.kind, made.positions, made.width) == ("adept", 2, 16)
+    narrow = ["--kind", "narrow", "--latent-positions", "2", "--latent-width", "3", "--lowercase"]
+    with pytest.raises(BadParameterError, match="give --epsilon"):
+        run("autoencoder", text, "-o", str(tmp_path / "n"), *public, *narrow, *TINY)
+    run("autoencoder", text, "-o", str(tmp_path / "n"), *public, *narrow, "--epsilon", "250", *TINY)
+    made = load_autoencoder(tmp_path / "n")
+    assert (made.kind, made.positions, made.width) == ("narrow", 2, 3)
+    assert made.record.trained_for == {"noise": "gaussian", "delta": 1e-5, "epsilons": [250.0]}
+
+
+@pytest.mark.parametrize("command", ["autoencoder", "prune", "noise"])
+def test_text_that_is_not_declared_public_is_refused(command, text, tmp_path):
+    model = [] if command == "autoencoder" else ["bart-20"]
+    more = ["--epsilon", "1"] if command == "noise" else []
+    with pytest.raises(TacitError, match=r"not declared public.*DP-SGD"):
+        run(command, *model, text, "-o", str(tmp_path / "m"), *more)
+    assert not (tmp_path / "m").exists()
+
+
+def test_help_names_the_three_commands():
+    output = run("--help")
+    assert all(name in output for name in ("autoencoder", "prune", "noise"))

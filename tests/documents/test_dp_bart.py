@@ -1,0 +1,121 @@
+"""DP-BART: variants, the choice of C, and pruning by the published rule."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("transformers")
+
+from tacit.documents.bounds import ClipValue  # noqa: E402
+from tacit.documents.dp_bart import DPBart, estimate_clip  # noqa: E402
+from tacit.documents.pretraining import PublicText  # noqa: E402
+from tacit.documents.pretraining.corpus import NotPublicError  # noqa: E402
+from tacit.documents.pretraining.prune import key_importance, next_kept, prune  # noqa: E402
+from tacit.errors import BadInputError, BadParameterError  # noqa: E402
+from tests.documents.test_latent_models import PUBLIC_TEXTS, save_tiny, tiny  # noqa: E402
+
+CORPUS = PublicText(texts=PUBLIC_TEXTS, name="sentences made for a test")
+
+
+def test_golden_pruning_of_bart_base():
+    rng = np.random.default_rng(0)
+    kept = tuple(range(768))
+    pruned = []
+    for _ in range(6):
+        kept = next_kept(rng.random(768), kept)
+        pruned.append(768 - len(kept))
+    assert pruned == [192, 336, 444, 525, 586, 632]
+
+
+def test_the_least_important_neurons_go():
+    importance = np.array([5.0, 1.0, 4.0, 0.1, 3.0, 2.0, 9.0, 8.0])
+    assert next_kept(importance, range(8)) == (0, 2, 4, 5, 6, 7)
+    assert next_kept(importance, (0, 2, 4, 5, 6, 7), 0.5) == (0, 6, 7)
+    with pytest.raises(BadParameterError, match="quantile"):
+        next_kept(importance, range(8), 1.0)
+
+
+def test_importance_reads_the_columns_of_the_first_cross_attention():
+    model = tiny("bart")
+    weight = model.model.get_decoder().layers[0].encoder_attn.k_proj.weight
+    with torch.no_grad():
+        weight[:, 3] = 0.0
+    importance = key_importance(model)
+    assert importance.shape == (16,)
+    assert importance.argmin() == 3
+    # Column 3 is encoder neuron 3: the first layer's keys do not change with it.
+    latents = torch.randn(1, 6, 16)
+    changed = latents.clone()
+    changed[:, :, 3] += 5.0
+    keys = model.model.get_decoder().layers[0].encoder_attn.k_proj
+    assert torch.allclose(keys(latents), keys(changed), atol=1e-6)
+    with pytest.raises(BadInputError, match="defined for a BART"):
+        key_importance(tiny("adept"))
+
+
+def test_pruning_trains_keeps_the_stage_before_and_resumes(tmp_path):
+    options = {"C": 1.0, "stages": 3, "steps": 2, "batch_size": 8, "held_out": 10}
+    model = tiny("bart")
+    bound = prune(model, CORPUS, tmp_path / "a", **options)
+    assert model.record.pruning["pruned"] == [4, 7, 9]
+    assert bound.kept is not None
+    assert len(bound.kept) == 16 - 7  # weights of stage 3, columns of stage 2
+    assert model.record.trained_bound() == bound
+    # A run that finished one stage goes on from there.
+    stopped = tiny("bart")
+    prune(stopped, CORPUS, tmp_path / "b", **{**options, "stages": 2})
+    again = tiny("bart")
+    assert prune(again, CORPUS, tmp_path / "b", **options, resume=True) == bound
+    for name, value in again.module.state_dict().items():
+        assert torch.equal(value, model.module.state_dict()[name]), name
+    with pytest.raises(BadParameterError, match="2 stages"):
+        prune(tiny("bart"), CORPUS, tmp_path / "c", **{**options, "stages": 1})
+
+
+def test_variants(tmp_path):
+    whole = save_tiny("bart", tmp_path / "clv")
+    bound = ClipValue(1.0, kept=(0, 1, 2)).to_dict()
+    pruned = save_tiny("bart", tmp_path / "pr", bound=bound)
+    trained = {"noise": "gaussian", "delta": 1e-6, "epsilons": [500.0]}
+    noisy = save_tiny("bart", tmp_path / "pr+", bound=bound, trained_for=trained)
+    sizes = {
+        (whole, None): 6 * 16,
+        (pruned, None): 6 * 3,
+        (pruned, "clv"): 6 * 16,
+        (noisy, None): 6 * 3,
+        (noisy, "pr"): 6 * 3,
+    }
+    for (model, variant), size in sizes.items():
+        mechanism = DPBart(epsilon=500, model=model, variant=variant)
+        assert mechanism.released_numbers == size
+        assert mechanism.guarantee().parameters["l2 sensitivity"] == pytest.approx(2 * size**0.5)
+    DPBart(epsilon=500, model=noisy, beams=1).rewrite("cat")
+    with pytest.warns(UserWarning, match="trained for epsilon 500, not 250"):
+        DPBart(epsilon=250, model=noisy, beams=1).rewrite("cat")
+    with pytest.raises(BadInputError, match="tacit pretrain prune"):
+        DPBart(epsilon=1, model=whole, variant="pr").prepare()
+    with pytest.raises(BadInputError, match="tacit pretrain noise"):
+        DPBart(epsilon=1, model=pruned, variant="pr+").prepare()
+    with pytest.raises(BadParameterError, match="variant is one of"):
+        DPBart(epsilon=1, model=whole, variant="prx")
+    assert DPBart(epsilon=1, model=whole, clip=0.25).bound.C == 0.25
+
+
+def test_choosing_c_on_public_text():
+    model = tiny("bart")
+    found = estimate_clip(model, CORPUS)
+    values = model.encode(PUBLIC_TEXTS).astype(np.float64)
+    assert found.sigma == pytest.approx(values.std(), rel=1e-6)
+    assert found.mean == pytest.approx(values.mean(), abs=1e-6)
+    assert found.sigma / 2 == found.C
+    with pytest.raises(NotPublicError, match="DP-SGD"):
+        estimate_clip(model, PUBLIC_TEXTS)
+
+
+def test_length_of_a_trained_model_is_its_own(tmp_path):
+    folder = save_tiny("bart", tmp_path / "m")
+    assert DPBart(epsilon=1, model=folder, length=6).released_numbers == 96
+    with pytest.raises(BadParameterError, match="trained for length 6"):
+        DPBart(epsilon=1, model=folder, length=5).prepare()

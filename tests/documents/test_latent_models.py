@@ -1,0 +1,162 @@
+"""Tiny models with random weights, made here: what the tests of the latent mechanisms share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("transformers")
+
+from tacit.documents.autoencoders.bart import BartAutoencoder  # noqa: E402
+from tacit.documents.autoencoders.base import Autoencoder, Record, built_in_models, load_autoencoder  # noqa: E402
+from tacit.documents.autoencoders.lstm import LstmAutoencoder  # noqa: E402
+from tacit.documents.autoencoders.narrow import NarrowAutoencoder, capacity_bits  # noqa: E402
+from tacit.documents.autoencoders.vocabulary import train_vocabulary  # noqa: E402
+from tacit.documents.bounds import ClipL2, ClipValue  # noqa: E402
+from tacit.errors import BadInputError  # noqa: E402
+
+PUBLIC_TEXTS = [f"the {color} {animal} sees {count} birds" for color in ("red", "blue", "green", "old", "new")
+                for animal in ("cat", "dog", "cow", "fox") for count in ("no", "two", "three", "many")]  # fmt: skip
+
+
+def tiny(kind: str, **record: object) -> Autoencoder:
+    torch.manual_seed(0)
+    tokenizer = train_vocabulary(PUBLIC_TEXTS, 320)
+    bound = (ClipValue(1.0) if kind == "bart" else ClipL2(1.0)).to_dict()
+    values = {"corpora": ["sentences made for a test"], "bound": bound, "commands": ["test"], **record}
+    shape = {"width": 16, "layers": 1, "heads": 2, "feed_forward": 16}
+    if kind == "bart":
+        return BartAutoencoder.create(tokenizer, Record(kind="bart", positions=6, **values), **shape)
+    if kind == "narrow":
+        described = Record(kind="narrow", positions=2, **values)
+        return NarrowAutoencoder.create_narrow(tokenizer, described, length=6, latent_width=4, **shape)
+    described = Record(kind="adept", positions=2, **values)
+    return LstmAutoencoder.create(tokenizer, described, length=6, embedding=8, hidden=16)
+
+
+def save_tiny(kind: str, folder: Path, **record: object) -> str:
+    tiny(kind, **record).save_pretrained(folder)
+    return str(folder)
+
+
+@pytest.mark.parametrize("kind", ["bart", "narrow", "adept"])
+def test_latents_have_one_shape_and_models_survive_saving(kind, tmp_path):
+    model = tiny(kind)
+    texts = ["", "cat", "the red cat sees two birds", "word " * 100_000, "\x00\ud800 \N{SNOWMAN}".replace("\ud800", "")]
+    latents = model.encode(texts)
+    assert latents.shape == (5, model.positions, model.width)
+    assert latents.dtype == np.float32
+    assert np.isfinite(latents).all()
+    np.testing.assert_allclose(model.encode(texts[2:3])[0], latents[2], atol=1e-5)
+    assert all(isinstance(text, str) for text in model.decode(latents, beams=2))
+    assert model.decode(latents[:0]) == []
+    for half, tolerance in ((False, 1e-6), (True, 1e-2)):
+        model.save_pretrained(tmp_path / str(half), half=half)
+        again = load_autoencoder(tmp_path / str(half))
+        assert again.record == model.record
+        np.testing.assert_allclose(again.encode(texts), latents, atol=tolerance)
+    assert type(model).from_pretrained(tmp_path / "True").kind == kind
+    np.testing.assert_allclose(model.encode(texts), latents, atol=1e-6)  # saving in 16 bits left the model as it was
+
+
+@pytest.mark.parametrize("kind", ["bart", "narrow", "adept"])
+def test_batched_decoding_is_decoding_one_by_one(kind):
+    model = tiny(kind)
+    latents = np.random.default_rng(0).standard_normal((7, model.positions, model.width))
+    assert model.decode(latents, beams=3) == [model.decode(one[np.newaxis], beams=3)[0] for one in latents]
+
+
+def test_a_wrong_kind_is_refused(tmp_path):
+    folder = save_tiny("adept", tmp_path / "m")
+    with pytest.raises(BadInputError, match="of the kind 'adept', and one of the kind 'bart' is needed"):
+        BartAutoencoder.from_pretrained(folder)
+
+
+@pytest.mark.parametrize("kind", ["bart", "narrow", "adept"])
+def test_incomplete_checkpoints(kind, tmp_path):
+    folder = Path(save_tiny(kind, tmp_path / "m"))
+    (folder / "model.safetensors").rename(folder / "kept")
+    with pytest.raises(BadInputError, match="copy the whole folder again"):
+        load_autoencoder(folder)
+    (folder / "model.safetensors").write_bytes(b"no weights")
+    with pytest.raises(BadInputError, match="copy the whole folder again"):
+        load_autoencoder(folder)
+    (folder / "kept").replace(folder / "model.safetensors")
+    (folder / "tokenizer.json").unlink()
+    with pytest.raises(BadInputError, match="missing or damaged"):
+        load_autoencoder(folder)
+    (folder / "tacit.json").write_text("{")
+    with pytest.raises(BadInputError, match="damaged"):
+        load_autoencoder(folder)
+    (folder / "tacit.json").write_text('{"format": 99}')
+    with pytest.raises(BadInputError, match="another version"):
+        load_autoencoder(folder)
+    with pytest.raises(BadInputError, match="holds no model"):
+        load_autoencoder(tmp_path)
+
+
+def test_missing_tensors_are_not_filled_with_random_numbers(tmp_path):
+    from safetensors.torch import load_file, save_file
+
+    folder = Path(save_tiny("bart", tmp_path / "m"))
+    tensors = load_file(folder / "model.safetensors")
+    tensors.pop(next(name for name in tensors if "k_proj" in name))
+    save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
+    with pytest.raises(BadInputError, match="lacks 1 of the weights"):
+        load_autoencoder(folder)
+
+
+def test_another_architecture(tmp_path):
+    from transformers import T5Config
+
+    T5Config().save_pretrained(tmp_path)
+    with pytest.raises(BadInputError, match="a model of the type t5: DP-BART needs a BART"):
+        load_autoencoder(tmp_path)
+
+
+def test_a_hub_name_without_network(monkeypatch):
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    with pytest.raises(BadInputError, match="Give the folder of a BART"):
+        load_autoencoder("nobody/no-such-bart")
+
+
+def test_a_plain_hugging_face_folder_is_enough(tmp_path):
+    """A BART that Tacit has not trained: the encoder sees the mask of its own input, the latent has its shape."""
+    from transformers import PreTrainedTokenizerFast
+
+    tokenizer = train_vocabulary(PUBLIC_TEXTS, 320)
+    shape = {"width": 16, "layers": 1, "heads": 2, "feed_forward": 16}
+    for name, positions in (("long", 32), ("short", 7)):
+        model = BartAutoencoder.create(tokenizer, Record(kind="bart", positions=6), positions=positions, **shape)
+        model.model.save_pretrained(tmp_path / name)
+        PreTrainedTokenizerFast(
+            tokenizer_object=tokenizer, pad_token="<pad>", bos_token="<s>", eos_token="</s>", unk_token="<unk>"
+        ).save_pretrained(tmp_path / name)
+    found = load_autoencoder(tmp_path / "long")
+    assert found.record.encoder_mask
+    assert found.encode(["cat", "the red cat"]).shape == (2, 20, 16)
+    assert len(found.decode(found.encode(["cat"]), beams=2)) == 1
+    with pytest.raises(BadInputError, match="reads 2 to 7 pieces, not 20"):
+        load_autoencoder(tmp_path / "short")
+
+
+def test_capacity():
+    assert capacity_bits(250, 1e-5, 10**6) == pytest.approx(62, abs=1)
+    assert capacity_bits(500, 1e-5, 128) == pytest.approx(84, abs=2)
+    assert capacity_bits(10, 1e-5, 128) < 1
+
+
+@pytest.mark.parametrize("name", built_in_models() or ["none"])
+def test_built_in_models_say_where_they_come_from(name):
+    if name == "none":
+        pytest.skip("no built-in models in this copy")
+    model = load_autoencoder(name)
+    assert any("CC BY" in corpus for corpus in model.record.corpora)
+    assert model.record.commands[0].startswith("tacit pretrain")
+    assert model.record.trained_bound() is not None
+    if model.kind == "bart":
+        assert model.record.results["held_out_bleu_without_noise"] >= 95
+    assert "/" not in "".join(model.record.commands).replace("tatoeba.org", "")
