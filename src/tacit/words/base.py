@@ -203,8 +203,12 @@ class WordMechanism(Mechanism):
 def by_word(ids: Ids, block: int) -> Iterator[tuple[Ids, Ids, Ids]]:
     """Tokens grouped by word, `block` words at a time: the words, how often each occurs, and the positions of all their
     tokens in the same order."""
-    order = np.argsort(ids, kind="stable")
-    words, counts = np.unique(ids, return_counts=True)
+    # Small integers are sorted by counting, which is ten times faster.
+    largest = int(ids.max(initial=0))
+    order = np.argsort(ids.astype(np.uint16) if largest < 2**16 else ids, kind="stable")
+    occurrences = np.bincount(ids, minlength=1)
+    words = np.flatnonzero(occurrences)
+    counts = occurrences[words]
     start = 0
     for first in range(0, len(words), block):
         here, repeats = words[first : first + block], counts[first : first + block]

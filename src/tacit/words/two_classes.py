@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any, ClassVar
 
 import numpy as np
@@ -22,6 +23,7 @@ from tacit.guarantee import Adjacency, Provenance
 from tacit.text.lexicon import Lexicon
 from tacit.text.sensitive import detector, listed_words, rarest_words
 from tacit.text.tokens import is_punctuation, split
+from tacit.vectors import VectorTable, cache
 from tacit.words.base import Ids, between, digest_of
 from tacit.words.exponential import ExponentialWords
 
@@ -50,7 +52,7 @@ class TwoClassWords(ExponentialWords):
         words = self.table.words
         mask = np.zeros(len(words), dtype=bool)
         if self.sensitive_share:
-            mask |= rarest_words(words, self.sensitive_share)
+            mask |= remembered_rarest_words(self.table, self.sensitive_share)
         if self.sensitive_list is not None:
             mask |= listed_words(words, self.sensitive_list)
         if mask.sum() < 2:
@@ -118,3 +120,21 @@ class TwoClassWords(ExponentialWords):
             )
         facts["provenance"] = tuple(sources)
         return facts
+
+
+def remembered_rarest_words(table: VectorTable, share: float) -> NDArray[np.bool_]:
+    """`rarest_words`, kept in the cache folder: 30,000 look-ups take longer than rewriting a small file."""
+    name = cache.key_of("rarest", 1, table.fingerprint, share, _version_of("wordfreq"))
+    kept = cache.kept_text("rarest", name)
+    if kept is not None and len(kept) == len(table):
+        return np.array([mark == "1" for mark in kept])
+    mask = rarest_words(table.words, share)
+    cache.keep_text("rarest", name, "".join("1" if sensitive else "0" for sensitive in mask))
+    return mask
+
+
+def _version_of(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
