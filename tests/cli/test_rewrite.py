@@ -360,12 +360,19 @@ def test_unexpected_errors_quote_nothing(tacit: Any, tmp_path: Path, monkeypatch
     assert SECRET not in err
 
 
+def listen() -> None:
+    """A shell starts background jobs deaf to Ctrl-C; the program under test must hear it."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 def test_ctrl_c_and_resume(vectors: str, tmp_path: Path) -> None:
     """The real command, the real signal: exit code 130, the partial output stays, and --resume finishes it."""
     source, output = save(tmp_path / "in.txt", [TEXTS[0]] * 40_000), tmp_path / "out.txt"
     command = [sys.executable, "-m", "tacit.cli.main", "rewrite", str(source), "-o", str(output)]
     command += ["-e", "2", "--vectors", vectors, "--workers", "2", "--mechanism", "laplace"]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment(), start_new_session=True)
+    process = subprocess.Popen(
+        command, stderr=subprocess.PIPE, text=True, env=environment(), start_new_session=True, preexec_fn=listen
+    )
     for _ in range(12_000):
         if resume_path(output).exists() and resume_path(output).read_bytes().count(b"\n") > 1:
             break

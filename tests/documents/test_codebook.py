@@ -276,7 +276,7 @@ def test_a_text_on_a_border_is_encoded_alone(folder: Path):
     made._rounded(vector, ["the cat"])
     assert words.alone == 0
     border = vector.copy()
-    border[0, 3] = (np.floor(border[0, 3] * 64) + 0.5) / 64
+    border[0, 3] = (np.floor(border[0, 3] * made.grid) + 0.5) / made.grid
     found = [made._rounded(border + np.float32(shift * BATCH_ERROR), ["the cat"]) for shift in (-0.9, 0.0, 0.9)]
     assert words.alone == 3
     np.testing.assert_array_equal(found[0], found[1])

@@ -573,6 +573,8 @@ def start(tmp_path: Path, *arguments: str) -> subprocess.Popen[str]:
         text=True,
         env={**os.environ, "PYTHONPATH": path, "OPENBLAS_NUM_THREADS": "1"},
         start_new_session=True,
+        # A shell starts background jobs deaf to Ctrl-C; the program under test must hear it.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
 
 

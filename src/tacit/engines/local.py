@@ -8,6 +8,7 @@ run that was never stopped.
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
@@ -426,6 +427,8 @@ class StandardOutput(Output):
         except BrokenPipeError:
             raise
         except OSError as error:
+            # What is still buffered cannot be written either, and would be tried again at the very end.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise storage_error(error, "standard output") from error
 
 
