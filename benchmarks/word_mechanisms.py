@@ -105,6 +105,7 @@ def measure_mechanism(name: str, vectors: str, tokens: int | None, repeat: int, 
     peak, done, compared = 0, 0, 0
     for round_ in range(repeat):
         ids_seen.clear()
+        mechanism.__dict__.pop("_known_chunks", None)  # each turn begins like the first
         for number, block in enumerate(blocks):
             source = Source.from_os()
             with watch.lap("rewriting"):

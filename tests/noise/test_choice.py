@@ -23,6 +23,7 @@ from tacit.noise import (
     rounding_slack,
     weight_bits,
 )
+from tacit.noise.choice import MANY_DRAWS
 
 
 @given(st.integers(1, 2**41 - 1))
@@ -167,6 +168,19 @@ def test_draws_follow_the_law():
         observed = np.bincount(part, minlength=5)
         assert observed.sum() == counts[row]
         assert chisquare(observed, law[row] * counts[row]).pvalue > 5e-7
+
+
+@pytest.mark.parametrize("outcomes", [1, 5, 127, 1023, 1024, 1025, 1151, 4000])
+def test_a_draw_is_the_first_outcome_whose_running_sum_exceeds_the_uniform_integer(outcomes):
+    """Groups of cells only save additions: many and few draws of a row, a short last group, weights up to the limit."""
+    generator = np.random.default_rng(outcomes)
+    weights = integer_weights(generator.exponential(4.0, (40, outcomes)) * generator.integers(0, 2, (40, outcomes)))
+    counts = generator.integers(0, 2 * MANY_DRAWS, 40)
+    running = np.cumsum(weights, axis=1)
+    uniform = Source.from_test_seed(5).generator.integers(0, np.repeat(running[:, -1], counts))
+    rows = np.repeat(np.arange(40), counts)
+    expected = (running[rows] <= uniform[:, None]).sum(axis=1).tolist()
+    assert draw_rows(weights, counts, Source.from_test_seed(5)).tolist() == expected
 
 
 def test_rows_come_in_order_and_may_be_empty():

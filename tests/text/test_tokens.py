@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tacit.text.tokens import is_punctuation, join, normalize, split
+from tacit.text.tokens import chunks, is_punctuation, join, normalize, split
 
 TRICKY = [
     "do", "n't", "'s", "can", "u.s.", "3", "3.5", ".", ",", "(", ")", "...", "x-ray", "a@b.co", "http://x.y", "$", "it",
@@ -24,6 +24,7 @@ TRICKY = [
 def test_splitting_loses_nothing_and_joining_is_its_inverse(text):
     tokens = split(text)
     assert "".join(tokens) == "".join(normalize(text).split())
+    assert [token for chunk in chunks(text) for token in split(chunk)] == tokens
     assert split(join(tokens)) == tokens
     assert split(join(tokens, "spaces")) == tokens
 

@@ -172,7 +172,7 @@ def test_a_detector_that_reads_the_context_breaks_the_promise_per_word_but_not_p
     mechanism = build(name, {"epsilon": 1.0, "vectors": table, "detector": "patterns", **options})
     mechanism.__dict__["_detect"] = marks_all_after_w0
     texts = ["w0" + 30 * " w1", "w3" + 30 * " w1"]
-    (left, _), (right, _) = (mechanism._encode([text.split()], [text]) for text in texts)
+    (left, _), (right, _) = (mechanism._encode([text]) for text in texts)
     outputs = mechanism.sensitive if name == "santext+" else slice(None)
     ratios = np.log(mechanism.laws(left)[:, outputs]) - np.log(mechanism.laws(right)[:, outputs])
     loss = np.abs(ratios).max(axis=1).sum()  # positions are independent

@@ -46,6 +46,10 @@ SMALLEST_WEIGHT_BITS = 20
 CHUNK_CELLS = 1 << 16
 """Cells worked on at a time: half a megabyte, so that the passes over them stay in the processor's cache."""
 
+GROUP_CELLS = 128
+MANY_DRAWS = 32
+"""From so many draws of one row on, the running sum of all its cells is worth while."""
+
 NEGATIVE_TOLERANCE = 1e-9
 """How far below zero an exponent may fall by rounding: the sum of the weights still fits."""
 
@@ -149,7 +153,7 @@ def integer_weights_of_squares(squares: Floats, cap: float = math.inf) -> Intege
 def draw_rows(weights: Integers, counts: ArrayLike, source: Source) -> Integers:
     """Draw counts[i] outcomes, independent and with probability weights / sum, for each row i; rows in order.
 
-    `weights` (rows, outcomes) is used up: it holds the running sums afterwards. A uniform integer u in
+    `weights` (rows, outcomes) is used up: some rows hold their running sums afterwards. A uniform integer u in
     [0, sum of the row) selects the first outcome whose running sum exceeds u; numpy's bounded integers are
     free of modulo bias, so the law is exact.
     """
@@ -160,17 +164,47 @@ def draw_rows(weights: Integers, counts: ArrayLike, source: Source) -> Integers:
         return np.empty(0, dtype=np.int64)
     if repeats.min() < 0:
         raise BadParameterError("a number of draws cannot be negative: give counts of zero or more")
-    np.cumsum(weights, axis=1, out=weights)
-    totals = weights[:, -1]
+    grouped = weights.shape[1] >= 8 * GROUP_CELLS
+    if grouped:
+        # Running sums of groups of cells are enough to find the group; only there are the cells themselves added up.
+        sums = np.add.reduceat(weights, np.arange(0, weights.shape[1], GROUP_CELLS), axis=1)
+        np.cumsum(sums, axis=1, out=sums)
+    else:
+        sums = np.cumsum(weights, axis=1, out=weights)
+    totals = sums[:, -1]
     if totals.min() <= 0:
         raise BadParameterError("the weights of a row add up to nothing: make them with integer_weights")
-    drawn: Integers = source.generator.integers(0, np.repeat(totals, repeats))
+    uniform: Integers = source.generator.integers(0, np.repeat(totals, repeats))
+    drawn = np.empty_like(uniform)
     stop = 0
-    for row, count in zip(weights, repeats.tolist(), strict=True):
-        if count:
-            start, stop = stop, stop + count
-            drawn[start:stop] = row.searchsorted(drawn[start:stop], side="right")
+    for row, count in enumerate(repeats.tolist()):
+        start, stop = stop, stop + count
+        if grouped and count >= MANY_DRAWS:
+            np.cumsum(weights[row], out=weights[row])
+            drawn[start:stop] = weights[row].searchsorted(uniform[start:stop], side="right")
+        elif count:
+            drawn[start:stop] = sums[row].searchsorted(uniform[start:stop], side="right")
+    if grouped:
+        row_of = np.repeat(np.arange(len(weights)), repeats)
+        unfinished = np.flatnonzero(repeats[row_of] < MANY_DRAWS)  # these have a group so far
+        drawn[unfinished] = _in_groups(weights, sums, row_of[unfinished], drawn[unfinished], uniform[unfinished])
     return drawn
+
+
+def _in_groups(weights: Integers, sums: Integers, rows: Integers, groups: Integers, uniform: Integers) -> Integers:
+    """The first outcome of each group whose running sum exceeds the uniform integer."""
+    last = weights.shape[1] - 1
+    found = np.empty(len(rows), dtype=np.int64)
+    for start in range(0, len(rows), CHUNK_CELLS // GROUP_CELLS):
+        here = slice(start, start + CHUNK_CELLS // GROUP_CELLS)
+        row, group = rows[here], groups[here]
+        rest = uniform[here] - np.where(group > 0, sums[row, group - 1], 0)
+        cells = group[:, None] * GROUP_CELLS + np.arange(GROUP_CELLS)
+        # Beyond the end of a short last group the last cell repeats: the uniform integer is exceeded before that, and
+        # 127 more cells of at most 2**62 / 1024 do not overflow.
+        running = np.cumsum(weights[row[:, None], np.minimum(cells, last)], axis=1)
+        found[here] = group * GROUP_CELLS + (running <= rest[:, None]).sum(axis=1)
+    return found
 
 
 def probabilities(weights: Integers) -> Floats:

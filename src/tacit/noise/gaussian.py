@@ -25,8 +25,6 @@ from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import brentq
-from scipy.special import erfcx, log_ndtr
 
 from tacit.errors import BadParameterError
 from tacit.noise.grid import finite_values, multiples, on_grid, step_below
@@ -56,6 +54,8 @@ def gaussian_log_delta(epsilon: float, sigma: float, l2_sensitivity: float) -> f
     a = l2_sensitivity / (2 * sigma)
     b = epsilon * sigma / l2_sensitivity
     gap = b - a
+    from scipy.special import erfcx, log_ndtr
+
     second = float(erfcx((b + a) / math.sqrt(2)))
     if gap > -5:
         difference = float(erfcx(gap / math.sqrt(2))) - second
@@ -114,6 +114,8 @@ def _falling_root(function: Callable[[float], float], *, low: float, high: float
         high += step
         if high > 300:
             raise BadParameterError("double precision ends here: give a less extreme epsilon or delta")
+    from scipy.optimize import brentq
+
     return float(brentq(function, low, high, xtol=1e-14, rtol=1e-14, maxiter=500))
 
 

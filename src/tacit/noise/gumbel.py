@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import gammaln, logsumexp
 
 from tacit.errors import BadParameterError
 from tacit.noise.parameters import positive
@@ -88,6 +87,8 @@ def truncated_poisson_pmf(rate: float, upper: int) -> Floats:
     if upper < 1:
         raise BadParameterError(f"no count lies between 1 and {upper}: give an upper end of at least 1")
     k = np.arange(1, upper + 1, dtype=np.float64)
+    from scipy.special import gammaln, logsumexp
+
     logs = k * np.log(rate) - gammaln(k + 1)
     return np.asarray(np.exp(logs - logsumexp(logs)))
 
@@ -98,6 +99,8 @@ def truncated_poisson(rate: float, upper: int, size: Size, source: Source) -> ND
     pmf = truncated_poisson_pmf(rate, upper)
     generator = source.generator
     mode = min(max(int(rate), 1), upper)
+    from scipy.special import gammaln
+
     log_unconditioned = mode * np.log(rate) - rate - gammaln(mode + 1)
     if np.exp(log_unconditioned) / pmf[mode - 1] < 0.1:
         drawn = np.searchsorted(np.cumsum(pmf[:-1]), generator.random(size), side="right") + 1

@@ -52,6 +52,12 @@ def split(text: str) -> list[str]:
     return _TOKEN.findall(normalize(text))
 
 
+def chunks(text: str) -> list[str]:
+    """The text cut at white space. No token reaches over white space, and the rule treats it like the end of a text, so
+    the tokens of the chunks, one chunk after the other, are the tokens of the text."""
+    return normalize(text).split()
+
+
 def join(tokens: Sequence[str], style: str = "natural") -> str:
     """Text from tokens: "spaces" puts one space between any two, "natural" attaches punctuation and clitics.
 

@@ -343,8 +343,8 @@ class _Excess:
 
 
 def _block_rows(width: int) -> int:
-    """Rows of a block that reaches over the whole vocabulary: 512, fewer where it would pass 256 MB."""
-    return max(1, min(_BLOCK, (1 << 25) // width))
+    """Rows of a block that reaches over the whole vocabulary: 512, fewer where it would pass 64 MB."""
+    return max(1, min(_BLOCK, (1 << 23) // width))
 
 
 class _SquaredDistances:
@@ -354,13 +354,16 @@ class _SquaredDistances:
         n, d = rows.shape
         norms = np.einsum("ij,ij->i", rows, rows)
         self.error = _error_bound(d, float(norms.max())) ** 2
-        self._left = np.empty((n, d + 2))
-        self._left[:, :d], self._left[:, d], self._left[:, d + 1] = -2.0 * rows, norms, 1.0
+        self._rows, self._norms = rows, norms
         self._right = np.empty((d + 2, n))
         self._right[:d], self._right[d], self._right[d + 1] = rows.T, 1.0, norms
 
     def block(self, rows: slice, columns: slice) -> Rows64:
-        return np.asarray(self._left[rows] @ self._right[:, columns])
+        here = self._rows[rows]
+        d = here.shape[1]
+        left = np.empty((len(here), d + 2))
+        left[:, :d], left[:, d], left[:, d + 1] = -2.0 * here, self._norms[rows], 1.0
+        return np.asarray(left @ self._right[:, columns])
 
 
 def _forget_lower_triangle(block: Rows64, value: float) -> None:

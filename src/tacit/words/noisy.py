@@ -119,13 +119,11 @@ class NoisyWords(WordMechanism):
         source = new_source(self.seed)
         self.prepare()
         items = as_texts(texts)
-        documents = [self._tokens(text) for text in items]
-        ids, _ = self._encode(documents, items)
+        ids, lengths = self._encode(items)
         noise = multivariate_laplace(len(ids), self.space.shape[1], self.noise_epsilon, source, dtype=np.float64)
         grid = 2.0 ** (np.floor(np.log2(1.0 / self.noise_epsilon)) - GRID_BITS)
         noisy = np.rint((self.space[ids] + noise) / grid) * grid
-        ends = np.cumsum([len(tokens) for tokens in documents])
-        vectors = np.split(noisy, ends[:-1]) if documents else []
+        vectors = np.split(noisy, np.cumsum(lengths)[:-1]) if items else []
         guarantee = self.guarantee(secure=source.secure)
         kept = tuple(item for item in guarantee.assumptions if item != IDEALIZED)
         return vectors, replace(guarantee, assumptions=(*kept, IDEALIZED_VECTORS))

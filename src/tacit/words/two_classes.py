@@ -80,12 +80,12 @@ class TwoClassWords(ExponentialWords):
         """Whether each input is treated as sensitive: by its word, or because it was marked."""
         return np.asarray(self.sensitive[ids % len(self.table)] | (ids >= len(self.table)))
 
-    def _encode(self, documents: Sequence[list[str]], texts: Sequence[str]) -> tuple[Ids, dict[int, str]]:
-        ids, kept = super()._encode(documents, texts)
+    def _encode(self, texts: Sequence[str]) -> tuple[Ids, list[int]]:
+        ids, lengths = super()._encode(texts)
         if self._detect is not None:
             marked = np.array([flag for flags in self._marks(texts) for flag in flags], dtype=bool)
             ids = ids + len(self.table) * marked
-        return ids, kept
+        return ids, lengths
 
     def _marks(self, texts: Sequence[str]) -> list[list[bool]]:
         assert self._detect is not None
@@ -124,7 +124,7 @@ class TwoClassWords(ExponentialWords):
 
 def remembered_rarest_words(table: VectorTable, share: float) -> NDArray[np.bool_]:
     """`rarest_words`, kept in the cache folder: 30,000 look-ups take longer than rewriting a small file."""
-    name = cache.key_of("rarest", 1, table.fingerprint, share, _version_of("wordfreq"))
+    name = cache.key_of("rarest", 2, table.fingerprint, share, _version_of("wordfreq"))
     kept = cache.kept_text("rarest", name)
     if kept is not None and len(kept) == len(table):
         return np.array([mark == "1" for mark in kept])
