@@ -31,6 +31,8 @@ from tacit.vectors.table import FloatRows, Ids
 _SCORE_BLOCK = 1 << 24
 _MOST_QUERIES = 1024
 _TILE_WORDS = 32_768
+_PARTS = 16
+_NEVER = -1e30  # a score below that of any word
 
 
 class Neighbors:
@@ -134,12 +136,10 @@ class Neighbors:
         for start in range(0, len(queries), block):
             left = self._augment(queries[start : start + block], augmented)
             product = _product(left, tiles[0], scores)
-            rows, here = np.arange(len(left)), slice(start, start + len(left))
+            here = slice(start, start + len(left))
             own = np.einsum("ij,ij->i", left, left) - 1.0  # without the constant 1 that carries the bias
-            for place in range(2):
-                ids[here, place] = product.argmax(axis=1)
-                distances[here, place] = own - 2.0 * product[rows, ids[here, place]]
-                product[rows, ids[here, place]] = -np.inf
+            ids[here], scores_of_two = two_largest(product)
+            distances[here] = own[:, None] - 2.0 * scores_of_two
         return ids, np.sqrt(np.maximum(distances, 0.0))
 
     def nearest_words_of(self, ids: NDArray[np.integer[Any]], k: int) -> tuple[Ids, NDArray[np.float64]]:
@@ -188,7 +188,8 @@ class Neighbors:
             count = -(-len(self) // _TILE_WORDS)
             size = -(-len(self) // count)
             self._tiles = [
-                biased_columns(self.vectors[start : start + size], self._center) for start in range(0, len(self), size)
+                biased_columns(self.vectors[start : start + size], self._center, pad=count == 1)
+                for start in range(0, len(self), size)
             ]
         widest = max(tile.shape[1] for tile in self._tiles)
         return self._tiles, max(1, min(_MOST_QUERIES, _SCORE_BLOCK // widest))
@@ -221,12 +222,16 @@ class Neighbors:
         return found, distances
 
 
-def biased_columns(vectors: FloatRows, center: FloatRows) -> FloatRows:
-    """(d + 1, n): the centered vectors as columns, and -|y|^2 / 2 under each."""
-    columns = np.empty((vectors.shape[1] + 1, len(vectors)), dtype=np.float32)
+def biased_columns(vectors: FloatRows, center: FloatRows, *, pad: bool = False) -> FloatRows:
+    """(d + 1, n): the centered vectors as columns, and -|y|^2 / 2 under each. With `pad`, columns that no query prefers
+    make n a multiple of `_PARTS`."""
+    n = len(vectors)
+    width = -(-n // _PARTS) * _PARTS if pad else n
+    columns = np.zeros((vectors.shape[1] + 1, width), dtype=np.float32)
     centered = vectors - center
-    columns[:-1] = centered.T
-    columns[-1] = -0.5 * np.einsum("ij,ij->i", centered, centered, dtype=np.float64)
+    columns[:-1, :n] = centered.T
+    columns[-1, :n] = -0.5 * np.einsum("ij,ij->i", centered, centered, dtype=np.float64)
+    columns[-1, n:] = _NEVER
     return columns
 
 
@@ -248,6 +253,29 @@ def top_scores(scores: FloatRows, k: int) -> Ids:
     if k == scores.shape[1]:
         return np.broadcast_to(np.arange(k, dtype=np.int64), scores.shape)
     return np.argpartition(scores, scores.shape[1] - k, axis=1)[:, -k:]
+
+
+def two_largest(scores: FloatRows) -> tuple[Ids, FloatRows]:
+    """Columns (n, 2) of the two largest scores of each row, and the scores; the width is a multiple of `_PARTS`.
+
+    The largest of each part is found in one pass; only the part of the winner is looked through again.
+    """
+    rows = np.arange(len(scores))
+    parts = scores.reshape(len(scores), _PARTS, -1)
+    size = parts.shape[2]
+    best = parts.reshape(-1, size).argmax(axis=1).reshape(-1, _PARTS)
+    values = np.take_along_axis(parts, best[:, :, None], axis=2)[:, :, 0]
+    first = values.argmax(axis=1)
+    columns = np.empty((len(scores), 2), dtype=np.int64)
+    found = np.empty((len(scores), 2), dtype=np.float32)
+    columns[:, 0], found[:, 0] = first * size + best[rows, first], values[rows, first]
+    rest = parts[rows, first]
+    rest[rows, best[rows, first]] = -np.inf
+    best[rows, first] = rest.argmax(axis=1)
+    values[rows, first] = rest.max(axis=1)
+    second = values.argmax(axis=1)
+    columns[:, 1], found[:, 1] = second * size + best[rows, second], values[rows, second]
+    return columns, found
 
 
 def at_least_kth(distances: NDArray[np.float64], k: int) -> float:

@@ -1,0 +1,260 @@
+"""The parts of a report. A check returns a `Section`; a command puts sections into a `Report` and shows it.
+
+Whatever is measured is kept as numbers (`Finding.numbers`, `Table.rows`), so that JSON, terminal and page say the same.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tacit.errors import BadInputError
+from tacit.version import __version__
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+REPORT_VERSION = 1
+REFUTED_EXIT_CODE = 3
+
+
+class Light(StrEnum):
+    """What a finding means for somebody who has to decide."""
+
+    GREEN = "green"
+    AMBER = "amber"
+    RED = "red"
+    NONE = "none"  # a number to know, without a verdict
+
+    @property
+    def word(self) -> str:
+        return {"green": "good", "amber": "look", "red": "bad", "none": "note"}[self.value]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One result in one sentence, with the threshold that gave it its light.
+
+    name       what was looked at, in a few words
+    sentence   what was found
+    why        which threshold the light comes from, and why that one
+    refuted    a privacy claim was shown to be false
+    numbers    the same for machines
+    """
+
+    name: str
+    light: Light
+    sentence: str
+    why: str = ""
+    refuted: bool = False
+    numbers: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.refuted and self.light is not Light.RED:
+            raise ValueError("a refuted claim is red")
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of text and numbers. `private` marks rows that quote the original text."""
+
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[Any]]
+    note: str = ""
+    private: bool = False
+
+    def __post_init__(self) -> None:
+        for row in self.rows:
+            if len(row) != len(self.columns):
+                raise ValueError(f"a row of '{self.title}' has {len(row)} cells for {len(self.columns)} columns")
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A drawing as SVG; `description` says in words what it shows."""
+
+    title: str
+    svg: str
+    description: str
+
+
+@dataclass(frozen=True)
+class Section:
+    title: str
+    text: str = ""
+    findings: Sequence[Finding] = ()
+    tables: Sequence[Table] = ()
+    figures: Sequence[Figure] = ()
+
+
+@dataclass
+class Report:
+    """What a command found. `facts` are the circumstances: files, mechanism, sizes, seed."""
+
+    title: str
+    sections: list[Section] = field(default_factory=list)
+    facts: dict[str, Any] = field(default_factory=dict)
+    version: str = __version__
+
+    @property
+    def findings(self) -> list[Finding]:
+        return [finding for section in self.sections for finding in section.findings]
+
+    @property
+    def light(self) -> Light:
+        """The worst light of all findings."""
+        lights = {finding.light for finding in self.findings}
+        for light in (Light.RED, Light.AMBER, Light.GREEN):
+            if light in lights:
+                return light
+        return Light.NONE
+
+    @property
+    def refuted(self) -> bool:
+        return any(finding.refuted for finding in self.findings)
+
+    @property
+    def exit_code(self) -> int:
+        """0, or 3 when a privacy claim was refuted, so that a pipeline can stop there."""
+        return REFUTED_EXIT_CODE if self.refuted else 0
+
+    @property
+    def private(self) -> bool:
+        """Whether a part quotes the original text."""
+        return any(table.private for section in self.sections for table in section.tables)
+
+    # For machines ---------------------------------------------------------------------------------------------
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "report_version": REPORT_VERSION,
+            "tacit_version": self.version,
+            "title": self.title,
+            "light": self.light.value,
+            "refuted": self.refuted,
+            "private": self.private,
+            "facts": plain(self.facts),
+            "sections": [
+                {
+                    "title": section.title,
+                    "text": section.text,
+                    "findings": [
+                        {
+                            "name": f.name,
+                            "light": f.light.value,
+                            "refuted": f.refuted,
+                            "sentence": f.sentence,
+                            "why": f.why,
+                            "numbers": plain(f.numbers),
+                        }
+                        for f in section.findings
+                    ],
+                    "tables": [
+                        {
+                            "title": t.title,
+                            "columns": list(t.columns),
+                            "rows": plain(t.rows),
+                            "note": t.note,
+                            "private": t.private,
+                        }
+                        for t in section.tables
+                    ],
+                    "figures": [{"title": f.title, "description": f.description} for f in section.figures],
+                }
+                for section in self.sections
+            ],
+        }
+
+    def to_json(self) -> str:
+        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+    # For people -----------------------------------------------------------------------------------------------
+
+    def to_html(self) -> str:
+        from tacit.report.page import page
+
+        return page(self)
+
+    def save(self, path: str | Path, *, force: bool = False) -> None:
+        """Write the report, as a page or as JSON by its ending; an existing file needs `force`."""
+        target = Path(path)
+        text = self.to_json() if target.suffix == ".json" else self.to_html()
+        refuse_existing(target, force=force)
+        draft = target.with_name(f".{target.name}.draft")
+        try:
+            draft.write_text(text, encoding="utf-8")
+            draft.replace(target)
+        except OSError as error:
+            draft.unlink(missing_ok=True)
+            raise BadInputError(f"cannot write the report {target}: {error.strerror}") from error
+
+    def show(self, console: Console) -> None:
+        from rich.markup import escape
+        from rich.table import Table as RichTable
+
+        colors = {Light.GREEN: "green", Light.AMBER: "yellow", Light.RED: "red", Light.NONE: "cyan"}
+        for section in self.sections:
+            console.print(f"\n[bold]{escape(section.title)}[/bold]")
+            if section.text:
+                console.print(escape(section.text))
+            for f in section.findings:
+                console.print(
+                    f"[{colors[f.light]}]● {f.light.word}[/] [bold]{escape(f.name)}[/bold]: {escape(f.sentence)}"
+                )
+            for t in section.tables:
+                grid = RichTable(title=escape(t.title), title_justify="left", caption=escape(t.note) or None)
+                grid.caption_justify = "left"
+                for column in t.columns:
+                    grid.add_column(escape(column))
+                for row in t.rows:
+                    grid.add_row(*(escape(cell_text(cell)) for cell in row))
+                console.print(grid)
+        if self.private:
+            console.print("\n[yellow]This view quotes the original text: it is private.[/yellow]")
+
+
+def refuse_existing(path: Path, *, force: bool) -> None:
+    """Say so before hours of work, not after."""
+    if path.is_dir():
+        raise BadInputError(f"{path} is a folder: give a file name for the report")
+    if path.exists() and not force:
+        raise BadInputError(f"{path} exists: give another name, or --force to replace it")
+    if not path.parent.is_dir():
+        raise BadInputError(f"the folder {path.parent} does not exist: create it first")
+
+
+def cell_text(value: Any) -> str:
+    """A cell for people: floats with three digits that matter."""
+    if isinstance(value, bool) or value is None:
+        return {True: "yes", False: "no", None: "–"}[value]
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, float) or hasattr(value, "dtype"):
+        number = float(value)
+        if math.isnan(number):
+            return "–"
+        if math.isinf(number):
+            return "∞" if number > 0 else "−∞"
+        return f"{number:,.0f}" if abs(number) >= 1000 else f"{number:.3g}"
+    return str(value)
+
+
+def plain(value: Any) -> Any:
+    """Only what JSON can hold: arrays as lists, infinity and NaN as text."""
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if hasattr(value, "tolist"):
+        return plain(value.tolist())
+    if isinstance(value, str | bool | int) or value is None:
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)
+    if isinstance(value, Sequence | Iterator | set | frozenset):
+        return [plain(item) for item in value]
+    return str(value)

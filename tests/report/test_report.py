@@ -1,0 +1,78 @@
+"""Reports: the same findings for machines, terminal and page, nothing unescaped, nothing overwritten."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from tacit.errors import BadInputError
+from tacit.report import Figure, Finding, Light, Report, Section, Table
+
+EVIL = "<script>alert('[red]x[/red]')</script>"
+
+
+@pytest.fixture
+def report() -> Report:
+    findings = (
+        Finding("Exact check", Light.RED, f"refuted by {EVIL}", "the bound is a theorem", refuted=True,
+                numbers={"loss": math.inf, "pairs": np.int64(3)}),
+        Finding("Utility", Light.GREEN, "still useful"),
+    )  # fmt: skip
+    table = Table("Worst", ["word", "times", "share"], [[EVIL, 1200, 0.25], ["b", None, math.nan]], private=True)
+    section = Section("Checks", "What was done.", findings, (table,), (Figure("Plot", "<svg></svg>", "a plot"),))
+    return Report("Audit", [section], {"rows": 2})
+
+
+def test_the_worst_light_and_a_refuted_claim_decide(report):
+    assert report.light is Light.RED
+    assert report.refuted
+    assert report.exit_code == 3
+    assert Report("empty").light is Light.NONE
+    assert Report("empty").exit_code == 0
+    with pytest.raises(ValueError, match="red"):
+        Finding("x", Light.GREEN, "y", refuted=True)
+
+
+def test_json_holds_every_number_and_no_number_json_cannot_hold(report):
+    data = json.loads(report.to_json())
+    assert data["sections"][0]["findings"][0]["numbers"] == {"loss": "inf", "pairs": 3}
+    assert data["sections"][0]["tables"][0]["rows"][1] == ["b", None, "nan"]
+    assert data["private"] is True
+
+
+def test_the_page_stands_alone_and_shows_text_as_text(report):
+    page = report.to_html()
+    assert "<script" not in page
+    assert "http://" not in page
+    assert "https://" not in page
+    assert "quotes the original text" in page
+    assert "1,200" in page
+    assert "0.25" in page
+    assert page.count("the bound is a theorem") == 1
+
+
+def test_the_terminal_shows_text_as_text(report):
+    out = io.StringIO()
+    report.show(Console(file=out, width=200))
+    assert EVIL in out.getvalue()
+    assert "it is private" in out.getvalue()
+
+
+def test_saving_replaces_only_when_told_to(report, tmp_path):
+    page = tmp_path / "report.html"
+    report.save(page)
+    with pytest.raises(BadInputError, match="exists"):
+        report.save(page)
+    report.save(page, force=True)
+    report.save(tmp_path / "report.json")
+    assert json.loads((tmp_path / "report.json").read_text())["title"] == "Audit"
+    with pytest.raises(BadInputError, match="does not exist"):
+        report.save(tmp_path / "no" / "report.html")
+    with pytest.raises(BadInputError, match="folder"):
+        report.save(tmp_path)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["report.html", "report.json"]
