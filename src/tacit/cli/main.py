@@ -19,6 +19,9 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "rewrite": ("tacit.cli.rewrite", "Rewrite the texts of a file under differential privacy."),
     "codebook": ("tacit.cli.codebook", "Build a private codebook from public text, or look into one."),
     "pretrain": ("tacit.cli.pretrain", "Train rewriting models on public text."),
+    "train": ("tacit.cli.train", "Train a model under differential privacy."),
+    "evaluate": ("tacit.cli.evaluate", "Measure what released texts are still good for."),
+    "audit": ("tacit.cli.audit", "Check a privacy claim, or attack a released file or a trained model."),
     "mechanisms": ("tacit.cli.mechanisms", "List the mechanisms, or explain one."),
     "calibrate": ("tacit.cli.calibrate", "Turn epsilon, delta and sensitivity into noise, and back."),
 }

@@ -1,0 +1,168 @@
+"""What is claimed about two inputs.
+
+    Pr[M(x) in E]  <=  exp(epsilon * d(x, x') + offset + slack) * Pr[M(x') in E] + delta        for every event E
+
+d is 1 everywhere for plain differential privacy. A claim may be limited to inputs of the same public set (CusText), or
+to protected outputs; then every other output may come from one input only (utility-optimized privacy, SanText+).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.errors import BadInputError, BadParameterError
+from tacit.guarantee import Adjacency, Guarantee, Notion
+from tacit.vectors.geometry import closest_pairs
+
+Floats = NDArray[np.float64]
+Ids = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+
+
+class Distance(Protocol):
+    """A distance between inputs, by their numbers."""
+
+    @property
+    def name(self) -> str:
+        """As it reads on the card."""
+
+    def between(self, left: Ids, right: Ids) -> Floats:
+        """The distance of each pair, shape (pairs,)."""
+
+    def closest(self, count: int) -> Ids:
+        """The closest pairs, shape (count, 2)."""
+
+
+@dataclass(frozen=True, eq=False)
+class VectorDistance:
+    """Euclidean distance of points, from their differences in double precision; its square for 0/1 codes, which
+    counts the bits that differ."""
+
+    points: NDArray[Any]
+    name: str = "Euclidean distance"
+    squared: bool = False
+
+    def between(self, left: Ids, right: Ids) -> Floats:
+        result = np.empty(len(left))
+        step = max(1, 1_000_000 // self.points.shape[1])
+        for start in range(0, len(left), step):
+            here = slice(start, start + step)
+            difference = self.points[left[here]].astype(np.float64) - self.points[right[here]]
+            result[here] = np.einsum("ij,ij->i", difference, difference)
+        return result if self.squared else np.sqrt(result)
+
+    def closest(self, count: int) -> Ids:
+        return closest_pairs(self.points, count)[0]
+
+
+@dataclass(frozen=True, eq=False)
+class TableDistance:
+    """Distances given as a square table."""
+
+    values: Floats
+    name: str = "the given distance"
+
+    def __post_init__(self) -> None:
+        table = self.values
+        if table.ndim != 2 or table.shape[0] != table.shape[1]:
+            raise BadInputError("a table of distances has one row and one column for each input, in the same order")
+        if not (np.isfinite(table).all() and (table >= 0).all()):
+            raise BadInputError("a distance is negative or not a finite number: correct the table of distances")
+
+    def between(self, left: Ids, right: Ids) -> Floats:
+        return np.asarray(self.values[left, right])
+
+    def closest(self, count: int) -> Ids:
+        i, j = np.triu_indices(len(self.values), 1)
+        order = np.argsort(self.values[i, j], kind="stable")[:count]
+        return np.stack([i[order], j[order]], axis=1).astype(np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class Claim:
+    """The bound on each pair of inputs. `sets` gives the set of each input, `protected` marks the covered outputs."""
+
+    epsilon: float
+    delta: float = 0.0
+    offset: float = 0.0
+    slack: float = 0.0
+    distance: Distance | None = None
+    sets: Ids | None = None
+    protected: Mask | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("epsilon", "offset", "slack"):
+            value = getattr(self, name)
+            if math.isnan(value) or value < 0:
+                raise BadParameterError(f"the claimed {name} must be a number of at least 0, not {value}")
+        if not 0 <= self.delta < 1:
+            raise BadParameterError(f"the claimed delta must be at least 0 and below 1, not {self.delta}")
+
+    @property
+    def is_metric(self) -> bool:
+        return self.distance is not None
+
+    def bounds(self, left: Ids, right: Ids) -> Floats:
+        """The largest loss that is allowed for each pair; infinite where nothing is claimed."""
+        if self.distance is None:
+            result = np.full(len(left), self.epsilon + self.slack)
+        else:
+            result = self.epsilon * self.distance.between(left, right) + self.offset + self.slack
+        if self.sets is not None:
+            result[self.sets[left] != self.sets[right]] = math.inf
+        return result
+
+    def at(self, distances: Floats) -> Floats:
+        """The largest loss that is allowed at these distances."""
+        return self.epsilon * distances + self.offset + self.slack
+
+    def __str__(self) -> str:
+        if self.distance is None:
+            text = f"epsilon {self.epsilon:g}"
+        else:
+            text = f"epsilon {self.epsilon:g} times the {self.distance.name}"
+        if self.offset:
+            text += f", plus {self.offset:.4g}"
+        if self.delta:
+            text += f", delta {self.delta:g}"
+        if self.sets is not None:
+            text += ", between inputs of the same set"
+        if self.protected is not None:
+            text += ", for protected outputs"
+        return text
+
+
+def claim_of(mechanism: Any, guarantee: Guarantee | None = None) -> Claim:
+    """The claim on the card of a word mechanism, with the distance, the sets and the outputs that it speaks of."""
+    promised = mechanism.guarantee(secure=True) if guarantee is None else guarantee
+    if promised.notion is Notion.NONE:
+        raise BadParameterError(f"{mechanism.name} promises nothing with these options ({promised.void})")
+    protected = None
+    if promised.notion is Notion.UTILITY_OPTIMIZED_METRIC:
+        protected = np.zeros(len(mechanism.table), dtype=bool)
+        protected[mechanism.outputs] = True
+    return Claim(
+        promised.epsilon,
+        delta=promised.delta,
+        offset=promised.offset,
+        slack=promised.slack,
+        distance=None if promised.metric is None else distance_of(mechanism, promised.metric.name),
+        sets=mechanism.set_of if promised.adjacency is Adjacency.SAME_SET else None,
+        protected=protected,
+    )
+
+
+def distance_of(mechanism: Any, name: str) -> Distance:
+    """The distance that a metric guarantee names."""
+    if name.startswith("Euclidean"):
+        return VectorDistance(mechanism.table.vectors, name)
+    if name.startswith("Hamming"):
+        return VectorDistance(mechanism.codes.astype(np.float32), name, squared=True)
+    if name.startswith("regularized Mahalanobis"):
+        return VectorDistance(mechanism.exact_space, name)
+    raise BadParameterError(f"the audit does not know the '{name}': give the distances in a table")

@@ -1,0 +1,343 @@
+"""Which checks fit one of our mechanisms, and what they find.
+
+    exponential family    exact, all pairs of the vocabulary (`radial`)
+    other exact laws      exact, all pairs within each set (CusText), or the closest pairs
+    noise family          samples of the released words, and of the noisy vectors behind them; closest and random pairs
+    codebook              exact, the law of the first released cell for public sentences, or for all cells
+    latent mechanisms     samples of the noisy latents of the two inputs that are farthest apart; the size of the noise
+
+Every word mechanism is also given made-up words (`secrets`). Only public words, sentences and latents are used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.audit.claims.claim import Claim, VectorDistance, claim_of
+from tacit.audit.claims.exact import TOLERANCE, ExactResult, Progress, check_all, check_pairs, exact_section
+from tacit.audit.claims.laws import MatrixLaw, MechanismLaw, matrix_law
+from tacit.audit.claims.noise import NoiseResult, noise_check, noise_section, opposite_latents
+from tacit.audit.claims.radial import check_vocabulary, has_radial_form
+from tacit.audit.claims.sampling import CONFIDENCE, SampledResult, ceiling, sampled_check, sampled_section
+from tacit.audit.claims.scores import Along, MeanDirection, NearerTo, OutputRatio, Samples
+from tacit.audit.claims.secrets import SecretsResult, secrets_check, secrets_section
+from tacit.errors import BadInputError, BadParameterError, NoGuaranteeError
+from tacit.guarantee import Notion
+from tacit.mechanism import Mechanism
+from tacit.noise.source import Source, new_source, public_generator
+from tacit.report import Finding, Light, Section
+from tacit.text.tokens import split
+
+Ids = NDArray[np.int64]
+
+SAMPLES = 20_000
+SAMPLED_PAIRS = 5
+FEW_SAMPLES = 800
+LATENT_SAMPLES = 4_000
+LATENT_NUMBERS = 20_000_000
+SENTENCES = 40
+MOST_CELLS = 4_096
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How thorough an audit is.
+
+    words        "all", a number of words (a public random choice), a file with words, "closest:K"; None: what fits
+    samples      how many samples of each input; None: only where there is no exact law
+    """
+
+    words: str | None = None
+    samples: int | None = None
+    confidence: float = CONFIDENCE
+    tolerance: float = TOLERANCE
+    seed: int | None = None
+    progress: Callable[[str], Progress] | None = None
+
+    def bar(self, what: str) -> Progress | None:
+        return None if self.progress is None else self.progress(what)
+
+
+def audit_mechanism(mechanism: Mechanism, settings: Settings | None = None) -> list[Section]:
+    """All checks that fit this mechanism, as sections of a report."""
+    settings = settings or Settings()
+    mechanism.prepare()
+    promised = mechanism.guarantee(secure=True)
+    if promised.notion is Notion.NONE:
+        sentence = f"Nothing is promised with these options, so there is no claim to check: {promised.void}."
+        return [Section("Claim", findings=[Finding("Claim", Light.AMBER, sentence)])]
+    return audit_words(mechanism, settings) if mechanism.level == "word" else audit_documents(mechanism, settings)
+
+
+# Words ----------------------------------------------------------------------------------------------------------------
+
+
+def audit_words(mechanism: Any, settings: Settings) -> list[Section]:
+    claim = claim_of(mechanism)
+    sections = []
+    exact = has_law(mechanism)
+    if exact:
+        sections.append(exact_section(exact_words(mechanism, claim, settings)))
+    if not exact or settings.samples is not None:
+        text = "Words were drawn as for a release."
+        sections.append(sampled_section(sampled_words(mechanism, claim, settings), text=text))
+        if hasattr(mechanism, "release_vectors"):
+            found = sampled_vectors(mechanism, claim, settings)
+            text = "The noisy vectors say at least as much as the words that are chosen from them."
+            sections.append(sampled_section(found, title="Statistical lower bound, noisy vectors", text=text))
+    sections.append(secrets_section(secret_words(mechanism, settings)))
+    return sections
+
+
+def has_law(mechanism: Any) -> bool:
+    """Whether the exact law of a word can be computed."""
+    try:
+        mechanism.laws(np.zeros(1, dtype=np.int64))
+    except NoGuaranteeError:
+        return False
+    return True
+
+
+def exact_words(mechanism: Any, claim: Claim, settings: Settings) -> ExactResult:
+    law, bar = MechanismLaw(mechanism), settings.bar("exact law")
+    words = settings.words or _words_that_fit(mechanism, claim)
+    if words == "all":
+        if has_radial_form(mechanism):
+            return check_vocabulary(mechanism, claim, tolerance=settings.tolerance, progress=bar)
+        return check_all(law, claim, tolerance=settings.tolerance, progress=bar)
+    chosen = chosen_words(mechanism, claim, words)
+    if chosen.ndim == 2:
+        scope = f"the {len(chosen):,} closest pairs of {len(mechanism.table):,} words, all outputs"
+        return check_pairs(law, claim, chosen, scope=scope, tolerance=settings.tolerance, progress=bar)
+    return check_all(law, claim, chosen, tolerance=settings.tolerance, progress=bar)
+
+
+def _words_that_fit(mechanism: Any, claim: Claim) -> str:
+    """Everything where that takes about a minute; else the closest pairs, where a metric claim allows least."""
+    if has_radial_form(mechanism) or claim.sets is not None or mechanism.name == "random":
+        return "all"
+    return "closest:100"
+
+
+def chosen_words(mechanism: Any, claim: Claim, words: str) -> Ids:
+    """Numbers of words (n,), or pairs of them (n, 2), from what the user wrote."""
+    kind, colon, number = words.partition(":")
+    if kind == "closest" and colon:
+        distance = claim.distance or VectorDistance(mechanism.table.vectors)
+        return distance.closest(_count(number, "closest:", least=1))
+    if words.isdigit():
+        count = min(_count(words, "", least=2), len(mechanism.table))
+        chosen = public_generator(0).choice(len(mechanism.table), size=count, replace=False)
+        return np.sort(chosen).astype(np.int64)
+    tokens = listed(words)
+    ids = np.array([mechanism.lexicon.id(token) for token in tokens], dtype=np.int64)
+    if len(np.unique(ids)) < 2:
+        raise BadInputError(f"the words of {words} are treated as one vocabulary word: give different words")
+    return ids
+
+
+def listed(path: str) -> list[str]:
+    """The words of a file, one per line."""
+    place = Path(path)
+    if not place.is_file():
+        raise BadInputError(f"--words takes all, a number, closest:K or a file of words, and there is no file '{path}'")
+    try:
+        lines = place.read_text(encoding="utf-8-sig").splitlines()
+    except (OSError, UnicodeDecodeError):
+        raise BadInputError(
+            f"{path} cannot be read as UTF-8 text: save the words as plain text, one per line"
+        ) from None
+    words = list(dict.fromkeys(line.strip() for line in lines if line.strip()))
+    if len(words) < 2:
+        raise BadInputError(f"{path} holds fewer than two different words: a privacy claim compares two")
+    return words
+
+
+def _count(text: str, where: str, *, least: int) -> int:
+    if not text.isdigit() or int(text) < least:
+        raise BadParameterError(f"--words {where}{text}: give a whole number of at least {least}, such as 500")
+    return int(text)
+
+
+def sampled_pairs(mechanism: Any, claim: Claim) -> Ids:
+    """The closest pairs, where a metric claim allows least, and as many random ones, of words with different laws."""
+    distance = claim.distance or VectorDistance(mechanism.table.vectors)
+    close = distance.closest(min(50 * SAMPLED_PAIRS, len(mechanism.table)))
+    generator = public_generator(1)
+    left = generator.integers(0, len(mechanism.table), size=50 * SAMPLED_PAIRS)
+    right = (left + generator.integers(1, len(mechanism.table), size=len(left))) % len(mechanism.table)
+    chosen = [_claimed(claim, pairs)[:SAMPLED_PAIRS] for pairs in (close, np.stack([left, right], axis=1))]
+    pairs = np.unique(np.sort(np.concatenate(chosen), axis=1), axis=0)
+    if not len(pairs):
+        raise BadInputError("no pair of words was found about which anything is claimed: give words that share a set")
+    return np.asarray(pairs)
+
+
+def _claimed(claim: Claim, pairs: Ids) -> Ids:
+    bounds = claim.bounds(pairs[:, 0], pairs[:, 1])
+    return np.asarray(pairs[np.isfinite(bounds)])
+
+
+def sampled_words(mechanism: Any, claim: Claim, settings: Settings) -> SampledResult:
+    source = new_source(settings.seed)
+    points = mechanism.table.vectors
+
+    def sample(word: int, count: int) -> Samples:
+        drawn: Samples = mechanism.draw(np.full(count, word, dtype=np.int64), source)
+        return drawn
+
+    return sampled_check(
+        sample,
+        claim,
+        sampled_pairs(mechanism, claim),
+        [OutputRatio(), Along(points)],
+        samples=settings.samples or SAMPLES,
+        confidence=settings.confidence,
+        names=mechanism.vocabulary,
+        progress=settings.bar("sampling words"),
+    )
+
+
+def sampled_vectors(mechanism: Any, claim: Claim, settings: Settings) -> SampledResult:
+    """Noisy vectors, scored by their likelihood ratio."""
+    words = mechanism.vocabulary
+
+    def sample(word: int, count: int) -> Samples:
+        vectors, _ = mechanism.release_vectors(" ".join([words[word]] * count))
+        drawn: Samples = vectors[0]
+        return drawn
+
+    pairs = sampled_pairs(mechanism, claim)
+    single = np.array([split(words[i]) == [words[i]] for i in pairs.ravel().tolist()]).reshape(pairs.shape).all(axis=1)
+    if not single.any():
+        raise BadInputError("no word of the pairs is one token of text: give vectors of ordinary words")
+    return sampled_check(
+        sample,
+        claim,
+        pairs[single],
+        [NearerTo(2, mechanism.space)],
+        samples=settings.samples or SAMPLES,
+        confidence=settings.confidence,
+        names=words,
+        progress=settings.bar("sampling vectors"),
+    )
+
+
+def secret_words(mechanism: Any, settings: Settings) -> SecretsResult:
+    promised = mechanism.guarantee(secure=True)
+    source = new_source(settings.seed)
+    return secrets_check(
+        lambda texts: mechanism.rewrite_texts(texts, source).texts,
+        promised.exponent(),
+        delta=promised.delta,
+        sets=len(mechanism.sets) if hasattr(mechanism, "sets") else 1,
+        confidence=settings.confidence,
+        seed=settings.seed,
+    )
+
+
+# Documents ------------------------------------------------------------------------------------------------------------
+
+
+def audit_documents(mechanism: Any, settings: Settings) -> list[Section]:
+    if hasattr(mechanism, "symbol_epsilon"):
+        return [exact_section(exact_codebook(mechanism, settings))]
+    if hasattr(mechanism, "noisy_latents"):
+        promised = mechanism.guarantee(secure=True)
+        claim = Claim(promised.epsilon, delta=promised.delta, slack=promised.slack)
+        return audit_latents(mechanism, claim, settings)
+    raise BadParameterError(
+        f"{mechanism.name} draws token by token from a language model, and this audit has no check for that: attack "
+        "its releases with 'tacit audit text'"
+    )
+
+
+def exact_codebook(mechanism: Any, settings: Settings) -> ExactResult:
+    """The law of the first released cell, for texts of a file, for all centers, or for public sentences."""
+    claim = Claim(mechanism.symbol_epsilon)
+    k = mechanism.partition.k
+    outputs = [mechanism.public.sentences[place] for place in mechanism.partition.chosen.tolist()]
+    if settings.words is None and k <= MOST_CELLS:
+        return check_all(matrix_law(mechanism.matrix(), outputs, outputs), claim, tolerance=settings.tolerance)
+    if settings.words is None or settings.words.isdigit():
+        count = SENTENCES if settings.words is None else int(settings.words)
+        sentences = mechanism.public.sentences
+        chosen = public_generator(0).choice(len(sentences), size=min(count, len(sentences)), replace=False)
+        texts = [str(sentences[i]) for i in chosen.tolist()]
+    else:
+        texts = listed(settings.words)
+    rows = []
+    bar = settings.bar("exact law")
+    for number, text in enumerate(texts):
+        rows.append(mechanism.law(text))
+        if bar is not None:
+            bar(number + 1, len(texts))
+    law = MatrixLaw(np.stack(rows), texts, outputs)
+    return check_all(law, claim, tolerance=settings.tolerance)
+
+
+def audit_latents(mechanism: Any, claim: Claim, settings: Settings | None = None) -> list[Section]:
+    """The two inputs that are farthest apart, by counting and by the size of the noise. The claim is separate, so that
+    a mechanism whose own card is void can be held against what a paper claims for it."""
+    settings = settings or Settings()
+    counted, measured = check_latents(mechanism, claim, settings)
+    text = "The two latents that the bound leaves farthest apart were released again and again."
+    return [sampled_section(counted, text=text), noise_section(measured)]
+
+
+def check_latents(mechanism: Any, claim: Claim, settings: Settings) -> tuple[SampledResult, NoiseResult]:
+    positions, width = mechanism.autoencoder.positions, mechanism.autoencoder.width
+    family = {"gaussian": "normal", "laplace": "laplace"}.get(mechanism.noise_kind)
+    if family is None:
+        raise BadParameterError("there is no noise to audit (noise=none): choose gaussian or laplace")
+    columns = mechanism.bound.columns(width)
+    pair = mechanism.bound.apply(opposite_latents(mechanism.bound, positions, width))
+    n = positions * len(columns)
+    samples = min(settings.samples or LATENT_SAMPLES, max(40, LATENT_NUMBERS // n))
+    if claim.epsilon + claim.slack >= ceiling(samples, claim.delta, 1.0 - settings.confidence):
+        samples = min(samples, FEW_SAMPLES)  # counting has no power here, the size of the noise has
+    source = new_source(settings.seed)
+    flat = pair[:, :, columns].reshape(2, n)
+    residuals: list[NDArray[np.float64]] = []
+
+    def sample(which: int, count: int) -> Samples:
+        drawn = np.concatenate(
+            [_released(mechanism, pair[which], part, source, columns) for part in _parts(count, max(1, 500_000 // n))]
+        )
+        residuals.append((drawn[: max(1, 200_000 // n)] - flat[which]).ravel())
+        return drawn
+
+    counted = sampled_check(
+        sample,
+        claim,
+        np.array([[0, 1]]),
+        [MeanDirection(), NearerTo(1, flat)],
+        samples=samples,
+        confidence=settings.confidence,
+        names=["one corner", "the opposite corner"],
+        progress=settings.bar("sampling latents"),
+    )
+    measured = noise_check(
+        np.concatenate(residuals),
+        flat[0] - flat[1],
+        family,
+        claim.epsilon + claim.slack,
+        delta=claim.delta,
+        confidence=settings.confidence,
+    )
+    return counted, measured
+
+
+def _released(mechanism: Any, latent: Samples, count: int, source: Source, columns: Ids) -> Samples:
+    noisy = mechanism.noisy_latents(np.broadcast_to(latent, (count, *latent.shape)), source)
+    return np.asarray(noisy[:, :, columns].reshape(count, -1))
+
+
+def _parts(count: int, size: int) -> Sequence[int]:
+    return [size] * (count // size) + ([count % size] if count % size else [])

@@ -1,0 +1,10 @@
+"""What does a trained model give away about the texts it was trained on?
+
+scores         per-example losses of language models, classifiers, autoencoders and functions
+membership     was this text in the training data? loss, calibrated losses, shadow models (LiRA)
+one_run        a lower bound on epsilon from a single training run
+canaries       made-up secrets put into the training data, and how well the model knows them (exposure)
+extraction     what the model writes by itself, and whether it stands in the training data
+memorization   whether a rewriting model repeats its pre-training text
+overlap        longest common runs and near-duplicates of token sequences
+"""

@@ -1,0 +1,372 @@
+"""One-run auditing: a lower bound on epsilon from a single training run.
+
+Steinke, Nasr & Jagielski, "Privacy auditing with one (1) training run" (NeurIPS 2023). Each of m canaries is put into
+the training data or left out by its own fair coin. After training an auditor, who may use everything that was released
+and may abstain, guesses r of the coins. If training is (epsilon, delta)-DP, then for every v (Theorem 5.2)
+
+    Pr[at least v correct]  <=  beta + 2 m delta alpha,        q = e**epsilon / (1 + e**epsilon),
+    beta = Pr[W >= v],   alpha = max over i >= 1 of Pr[v > W >= v - i] / i,   W ~ Binomial(r, q).
+
+Where the right side is below 1 - confidence, this (epsilon, delta) is refuted with that confidence; the lower bound is
+where that ends. Proven for any mechanism and any guesses. What has to hold: the coins are fair, independent of each
+other and of everything else, and the guesses see the coins through the release only.
+
+What one coin changes must match the neighbors of the claim. `changes` counts the records in which the two training
+sets differ: k for a canary that is inserted k times; the claim is then widened by group privacy,
+(k epsilon, delta (e**(k epsilon) - 1) / (e**epsilon - 1)).
+
+Random split instead of coins. Members and non-members are often a random split of one pool, of fixed sizes. Draw
+K ~ Binomial(m, 1/2), then K members and m - K non-members at random: seen alone, these m records have independent fair
+coins, and flipping one moves another record of the pool the other way, because the size is fixed. So one coin replaces
+one record: `changes` is 1 for a claim about replacing one record and 2 for one about adding or removing one.
+(`fair_subset` does this.)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import binom
+
+from tacit.errors import BadInputError, BadParameterError, require
+from tacit.guarantee import Adjacency
+from tacit.noise.source import Source, public_generator
+from tacit.report import Finding, Light, Section, Table
+
+Floats = NDArray[np.float64]
+
+SMALLEST_GUESSES = 8
+"""Guessing fewer coins than this cannot reach 95 % confidence after the correction for several rules."""
+
+LARGEST_EPSILON = 60.0
+TENSOR_CELLS = 200_000_000
+
+
+# The theorem ------------------------------------------------------------------------------------------------------
+
+
+def p_value(canaries: int, guesses: int, correct: int, epsilon: float, delta: float = 0.0) -> float:
+    """Largest probability of so many correct guesses if training is (epsilon, delta)-DP (Theorem 5.2)."""
+    if not 0 <= correct <= guesses <= canaries:
+        raise BadParameterError("an audit has at most as many correct guesses as guesses, and guesses as canaries")
+    if epsilon < 0 or not 0 <= delta <= 1:
+        raise BadParameterError(f"a claim has epsilon >= 0 and delta from 0 to 1, not {epsilon:g} and {delta:g}")
+    q = 1.0 / (1.0 + math.exp(-epsilon))
+    beta = float(binom.sf(correct - 1, guesses, q))
+    if delta == 0 or correct == 0:
+        return min(1.0, beta)
+    below = binom.pmf(np.arange(correct - 1, -1, -1), guesses, q)  # Pr[W = v - 1], Pr[W = v - 2], ...
+    alpha = float(np.max(np.cumsum(below) / np.arange(1, correct + 1)))
+    return min(1.0, beta + 2 * canaries * delta * alpha)
+
+
+def widened(epsilon: float, delta: float, changes: int) -> tuple[float, float]:
+    """Group privacy: what (epsilon, delta)-DP for one record promises for `changes` records."""
+    if changes < 1:
+        raise BadParameterError(f"at least one record changes with a coin, not {changes}")
+    if changes == 1 or delta == 0 or epsilon == 0:
+        return changes * epsilon, min(1.0, changes * delta)
+    with np.errstate(over="ignore"):
+        factor = float(np.expm1(changes * epsilon) / np.expm1(epsilon))
+    return changes * epsilon, min(1.0, factor * delta)
+
+
+def epsilon_lower_bound(
+    canaries: int, guesses: int, correct: int, delta: float = 0.0, confidence: float = 0.95, changes: int = 1
+) -> float:
+    """The largest epsilon so that it and every smaller one is refuted with this confidence; 0 if none is."""
+    level = 1.0 - check_confidence(confidence)
+
+    def refuted(epsilon: float) -> bool:
+        return p_value(canaries, guesses, correct, *widened(epsilon, delta, changes)) < level
+
+    low, high = 0.0, 0.0
+    while refuted(high):
+        low, high = high, high + 0.25 / changes
+        if high > LARGEST_EPSILON:
+            return low
+    if high == 0.0:
+        return 0.0
+    for _ in range(40):
+        middle = (low + high) / 2
+        low, high = (middle, high) if refuted(middle) else (low, middle)
+    return low
+
+
+def check_confidence(confidence: float) -> float:
+    if not 0.5 <= confidence < 1:
+        raise BadParameterError(f"a confidence lies between 0.5 and 1, such as 0.95, not {confidence:g}")
+    return confidence
+
+
+# From scores to a bound -------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Observations:
+    """Scores of canaries after training, higher the more a canary looks included; all that an audit needs."""
+
+    included: Floats
+    excluded: Floats
+
+    def __post_init__(self) -> None:
+        for name in ("included", "excluded"):
+            values = np.asarray(getattr(self, name), dtype=np.float64)
+            if values.ndim != 1 or np.isnan(values).any():
+                raise BadInputError(f"the scores of {name} canaries are one number each, and none may be missing")
+            object.__setattr__(self, name, values)
+        if not len(self.included) or not len(self.excluded):
+            raise BadInputError("an audit needs canaries that were included and canaries that were left out")
+
+    @property
+    def canaries(self) -> int:
+        return len(self.included) + len(self.excluded)
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Guess "in" for the highest scores, "out" for the lowest, and abstain between."""
+
+    guessed_in: int
+    guessed_out: int
+
+
+@dataclass(frozen=True)
+class OneRunAudit:
+    """What one run showed.
+
+    epsilon      lower bound for one record at `delta`, with `confidence` over all rules tried together
+    correct      of `guesses` guesses, by the best rule
+    changes      records that one coin changes
+    """
+
+    canaries: int
+    rule: Rule
+    guesses: int
+    correct: int
+    rules_tried: int
+    delta: float
+    changes: int
+    confidence: float
+    epsilon: float
+
+    @property
+    def accuracy(self) -> float:
+        return self.correct / self.guesses if self.guesses else math.nan
+
+    def claim_p_value(self, epsilon: float) -> float:
+        """How likely the claim makes what was seen, corrected for the number of rules tried."""
+        single = p_value(self.canaries, self.guesses, self.correct, *widened(epsilon, self.delta, self.changes))
+        return min(1.0, self.rules_tried * single)
+
+    def refutes(self, epsilon: float) -> bool:
+        """Whether (epsilon, delta) is refuted: the lower bound lies above it."""
+        return self.epsilon > epsilon and self.claim_p_value(epsilon) < 1 - self.confidence
+
+
+def standard_rules(canaries: int) -> tuple[Rule, ...]:
+    """Rules fixed before looking: all coins, nearly all, half of them, a quarter ..., on both sides and on the included
+    side alone."""
+    sides = [canaries // 2]
+    while 2 * (sides[-1] // 2) >= SMALLEST_GUESSES:
+        sides.append(sides[-1] // 2)
+    # Fair coins miss an even split by more than this once in 700 runs: beyond it, guesses have to be wrong.
+    even = int(canaries / 2 - 1.6 * math.sqrt(canaries))
+    if 2 * even >= SMALLEST_GUESSES:
+        sides.insert(1, even)
+    return tuple(rule for side in sides for rule in (Rule(side, side), Rule(side, 0)))
+
+
+def correct_guesses(observations: Observations, rule: Rule, seed: int = 0) -> int:
+    """How many guesses of a rule are right. Equal scores are put in an order that does not know the coins."""
+    scores = np.concatenate([observations.included, observations.excluded])
+    coins = np.concatenate([np.ones(len(observations.included)), np.zeros(len(observations.excluded))])
+    shuffled = public_generator(seed).permutation(len(scores))
+    order = shuffled[np.argsort(-scores[shuffled], kind="stable")]
+    right = coins[order]
+    found = right[: rule.guessed_in].sum()
+    if rule.guessed_out:
+        found += (1 - right[-rule.guessed_out :]).sum()
+    return int(found)
+
+
+def audit_observations(
+    observations: Observations,
+    *,
+    delta: float = 0.0,
+    confidence: float = 0.95,
+    changes: int = 1,
+    rules: Sequence[Rule] | None = None,
+    seed: int = 0,
+) -> OneRunAudit:
+    """The best lower bound over a fixed set of rules, each tried with its share of the error (Bonferroni)."""
+    check_confidence(confidence)
+    m = observations.canaries
+    tried = standard_rules(m) if rules is None else tuple(rules)
+    if not tried or any(rule.guessed_in + rule.guessed_out > m for rule in tried):
+        raise BadParameterError(f"a rule guesses at most all {m} canaries, and at least one rule is needed")
+    each = 1 - (1 - confidence) / len(tried)
+    best: OneRunAudit | None = None
+    for rule in tried:
+        guesses, correct = rule.guessed_in + rule.guessed_out, correct_guesses(observations, rule, seed)
+        bound = epsilon_lower_bound(m, guesses, correct, delta, each, changes)
+        if best is None or bound > best.epsilon:
+            best = OneRunAudit(m, rule, guesses, correct, len(tried), delta, changes, confidence, bound)
+    assert best is not None
+    return best
+
+
+def fair_subset(members: int, non_members: int, seed: int = 0) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Places of members and of non-members whose coins are fair and independent, out of a random split of fixed sizes.
+
+    Their number depends on the two sizes only.
+    """
+    generator = public_generator(seed)
+    smaller = min(members, non_members)
+    m = _surely_found(smaller)
+    k = int(generator.binomial(m, 0.5))
+    if k > smaller or m - k > smaller:  # once in a billion draws
+        k = m // 2
+    chosen_in = generator.permutation(members)[:k]
+    chosen_out = generator.permutation(non_members)[: m - k]
+    return np.sort(chosen_in), np.sort(chosen_out)
+
+
+@cache
+def _surely_found(smaller: int) -> int:
+    """The largest m, in steps of a hundredth, so that Binomial(m, 1/2) fits both sides but once in a billion draws: a
+    draw that does not fit would have to be repeated, which bends the coins."""
+    m = 2 * smaller
+    while m > 0 and 2 * binom.sf(smaller, m, 0.5) > 1e-9:
+        m -= max(1, m // 100)
+    return m
+
+
+def changed_records(adjacency: Adjacency, *, coins: bool, repeats: int = 1) -> int:
+    """How many neighbor steps one coin takes, for a claim with this adjacency.
+
+    coins    each record was included by its own coin; otherwise the split has fixed sizes
+    """
+    if adjacency is Adjacency.REPLACE_ONE and coins:
+        raise BadParameterError(
+            "a claim about replacing one record says nothing about adding one: audit it as a random split of fixed size"
+        )
+    if adjacency not in (Adjacency.ADD_REMOVE, Adjacency.REPLACE_ONE):
+        raise BadParameterError(f"a trained model cannot be audited for the neighbors '{adjacency.value}'")
+    return repeats * (1 if coins or adjacency is Adjacency.REPLACE_ONE else 2)
+
+
+# DP-SGD with gradient canaries ------------------------------------------------------------------------------------
+
+
+def observe_steps(
+    step: Callable[[Any], Any],
+    *,
+    dimension: int,
+    canaries: int,
+    steps: int,
+    source: Source,
+    norm: float = 1.0,
+    tensors: bool = True,
+) -> Observations:
+    """Run a DP-SGD step with gradient canaries among its records, and score each canary.
+
+    step        takes the gradients of the canaries that are records of this run, shape (included, dimension), treats
+                them like all other per-example gradients (sampling, clipping), and returns the sum it releases, noise
+                included, of length `dimension`: a torch tensor or an array
+    canaries    m; canary j is `norm` times its own coordinate (Nasr et al., "Tight auditing of differentially private
+                machine learning", USENIX Security 2023), so canaries do not disturb each other
+    norm        at least the clipping norm, so that clipping leaves all of it that it can
+    tensors     hand the gradients over as a torch tensor; otherwise as an array
+
+    The score of a canary is what its coordinate of all released sums adds up to.
+    """
+    if not 2 <= canaries <= dimension:
+        raise BadParameterError(f"each canary needs a coordinate: from 2 to {dimension:,} canaries, not {canaries:,}")
+    if canaries * dimension > TENSOR_CELLS:
+        raise BadParameterError("these canaries do not fit into memory: audit fewer, or a part of the parameters")
+    if steps < 1:
+        raise BadParameterError(f"an audit needs at least one step, not {steps}")
+    generator = source.generator
+    places = generator.permutation(dimension)[:canaries]
+    coins = generator.random(canaries) < 0.5
+    gradients = np.zeros((int(coins.sum()), dimension), dtype=np.float32)
+    gradients[np.arange(len(gradients)), places[coins]] = norm
+    given: Any = gradients
+    if tensors:
+        given = require("torch", extra="documents", purpose="auditing a training step").from_numpy(gradients)
+    total = np.zeros(dimension)
+    for _ in range(steps):
+        released = step(given)
+        if hasattr(released, "detach"):
+            released = released.detach().cpu().numpy()
+        values = np.asarray(released, dtype=np.float64)
+        if values.shape != (dimension,) or not np.isfinite(values).all():
+            raise BadInputError(f"the step must return {dimension:,} finite numbers: the sum that it releases")
+        total += values
+    scores = total[places]
+    if not coins.any() or coins.all():
+        raise BadInputError("all coins fell on the same side: audit with more canaries")
+    return Observations(scores[coins], scores[~coins])
+
+
+# For a report -----------------------------------------------------------------------------------------------------
+
+
+def one_run_section(
+    audit: OneRunAudit, claim: float | None = None, *, title: str = "Lower bound on epsilon", proven: bool = True,
+    condition: str = "",
+) -> Section:  # fmt: skip
+    """The bound beside the claimed epsilon. `proven` says whether the coins are known to be fair and independent;
+    otherwise `condition` says what would have to hold, and no claim is refuted."""
+    neighbors = "" if audit.changes == 1 else f"; one coin changes {audit.changes} records, which is accounted for"
+    seen = (
+        f"{audit.correct:,} of {audit.guesses:,} guesses about {audit.canaries:,} records were right"
+        f" ({audit.accuracy:.1%})"
+    )
+    bound = f"epsilon is at least {audit.epsilon:.3g} at delta {audit.delta:g}, with confidence {audit.confidence:g}"
+    refuted = proven and claim is not None and audit.refutes(claim)
+    numbers = {
+        "epsilon_lower_bound": audit.epsilon, "delta": audit.delta, "confidence": audit.confidence,
+        "canaries": audit.canaries, "guesses": audit.guesses, "correct": audit.correct, "changes": audit.changes,
+        "claimed_epsilon": claim, "proven": proven,
+    }  # fmt: skip
+    why = (
+        "Theorem 5.2 of Steinke, Nasr & Jagielski 2023, corrected for "
+        f"{audit.rules_tried} rules of guessing{neighbors}. Red: the bound is above the claimed epsilon. Green: it is "
+        "not, which does not prove the claim."
+    )
+    if not proven:
+        light = Light.AMBER if audit.epsilon > (claim or 0.0) else Light.NONE
+        sentence = f"{seen}. If {condition}, then {bound}; as this is not known, no claim is refuted by it."
+    elif refuted:
+        light = Light.RED
+        sentence = f"{seen}, so {bound}. The claimed epsilon {claim:g} is refuted."
+    elif claim is not None:
+        light = Light.GREEN
+        sentence = f"{seen}, so {bound}. The claimed epsilon {claim:g} is not refuted by {audit.canaries:,} records."
+    else:
+        light = Light.AMBER if audit.epsilon > 0 else Light.NONE
+        sentence = f"{seen}, so {bound}. No epsilon was claimed."
+    finding = Finding(title, light, sentence, why, refuted=refuted, numbers=numbers)
+    table = Table(
+        "What was guessed",
+        ("records", "guessed in", "guessed out", "correct", "epsilon at least", "claimed"),
+        [
+            (
+                audit.canaries,
+                audit.rule.guessed_in,
+                audit.rule.guessed_out,
+                audit.correct,
+                audit.epsilon,
+                claim,
+            )
+        ],
+    )
+    return Section(title, findings=(finding,), tables=(table,))

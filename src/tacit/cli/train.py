@@ -1,0 +1,295 @@
+"""`tacit train`: models under differential privacy; `tacit train check` proves that a model can be trained so."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from tacit.errors import BadInputError, BadParameterError
+
+app = typer.Typer(
+    help="Train a model so that no single record can be recognized in it; name the task first: tacit train classify …",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+)
+
+Data = Annotated[str, typer.Argument(metavar="DATA", help="The private records: csv, tsv, jsonl, parquet (also .gz).")]
+Model = Annotated[str, typer.Option("--model", help="'minilm', a folder, or a name on the model hub.")]
+Strategy = Annotated[
+    str, typer.Option(help="What is trained: full, no-embeddings, last-2 (any number), head, bias, lora, ia3.")
+]
+Output = Annotated[Path, typer.Option("-o", "--output", help="The folder for the model and its privacy card.")]
+Epsilon = Annotated[float, typer.Option(help="The privacy budget of one record.")]
+Delta = Annotated[str, typer.Option(help="Chance of failure; 'auto' takes one well below 1 / records.")]
+Epochs = Annotated[float, typer.Option(help="Passes over the data, on average.")]
+BatchSize = Annotated[int, typer.Option("--batch", help="Records per step, on average; large batches need less noise.")]
+Rate = Annotated[float | None, typer.Option("--learning-rate", help="By default 1e-3 (lora, head: 5e-3; full: 5e-4).")]
+Length = Annotated[int, typer.Option(help="Word pieces of a record that count.")]
+Clipping = Annotated[str, typer.Option(help="automatic, flat, per-layer or quantile.")]
+Bound = Annotated[float, typer.Option("--bound", help="Longest gradient of one record.")]
+Replace = Annotated[
+    bool, typer.Option("--replace-one", help="Neighbors differ by replacing a record (twice the sensitivity).")
+]
+Trials = Annotated[
+    int, typer.Option(help="How many runs on these records you compare before keeping one: their budgets add up.")
+]
+Engine = Annotated[str, typer.Option(help="Gradient engine: auto, taps, vmap, loop, opacus.")]
+Physical = Annotated[int, typer.Option(help="Records worked on at a time; no influence on the result.")]
+Optimizer = Annotated[str, typer.Option(help="adamw, adam or sgd.")]
+Schedule = Annotated[str, typer.Option(help="Learning rate over time: linear, cosine, constant.")]
+Resume = Annotated[bool, typer.Option("--resume", help="Go on with an unfinished run in the output folder.")]
+Seed = Annotated[int | None, typer.Option(help="Test seed: repeatable, and without any guarantee.")]
+Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="No progress bar and no card.")]
+TextColumn = Annotated[str, typer.Option("--text-column", help="The column of texts.")]
+LabelColumn = Annotated[str, typer.Option("--label-column", help="The column of labels.")]
+PairColumn = Annotated[str | None, typer.Option("--pair-column", help="The column of second texts, for pairs.")]
+
+DEFAULT_RATES = {"lora": 5e-3, "ia3": 5e-3, "head": 5e-3, "bias": 2e-3, "full": 5e-4, "no-embeddings": 5e-4}
+
+
+@app.command()
+def classify(
+    data: Data,
+    output: Output,
+    epsilon: Epsilon,
+    text_column: TextColumn = "text",
+    label_column: LabelColumn = "label",
+    pair_column: PairColumn = None,
+    model: Model = "minilm",
+    strategy: Strategy = "lora",
+    delta: Delta = "auto",
+    epochs: Epochs = 5.0,
+    batch: BatchSize = 512,
+    learning_rate: Rate = None,
+    length: Length = 64,
+    clipping: Clipping = "automatic",
+    bound: Bound = 1.0,
+    replace_one: Replace = False,
+    trials: Trials = 1,
+    engine: Engine = "auto",
+    physical: Physical = 32,
+    optimizer: Optimizer = "adamw",
+    schedule: Schedule = "linear",
+    resume: Resume = False,
+    seed: Seed = None,
+    quiet: Quiet = False,
+) -> None:
+    """One label for each text, or pair of texts.
+
+    Example: tacit train classify reviews.csv --label-column stars --epsilon 3 -o model
+    """
+    roles = {"text": text_column, "label": label_column, **({"pair": pair_column} if pair_column else {})}
+    _train("classify", locals(), roles)
+
+
+@app.command()
+def regress(
+    data: Data,
+    output: Output,
+    epsilon: Epsilon,
+    text_column: TextColumn = "text",
+    label_column: LabelColumn = "label",
+    pair_column: PairColumn = None,
+    model: Model = "minilm",
+    strategy: Strategy = "lora",
+    delta: Delta = "auto",
+    epochs: Epochs = 5.0,
+    batch: BatchSize = 512,
+    learning_rate: Rate = None,
+    length: Length = 64,
+    clipping: Clipping = "automatic",
+    bound: Bound = 1.0,
+    replace_one: Replace = False,
+    trials: Trials = 1,
+    engine: Engine = "auto",
+    physical: Physical = 32,
+    optimizer: Optimizer = "adamw",
+    schedule: Schedule = "linear",
+    resume: Resume = False,
+    seed: Seed = None,
+    quiet: Quiet = False,
+) -> None:
+    """A number for each text, or pair of texts."""
+    roles = {"text": text_column, "label": label_column, **({"pair": pair_column} if pair_column else {})}
+    _train("regress", locals(), roles)
+
+
+@app.command()
+def tag(
+    data: Data,
+    output: Output,
+    epsilon: Epsilon,
+    text_column: TextColumn = "tokens",
+    tags_column: Annotated[str, typer.Option(help="The column of tags, one per word.")] = "tags",
+    model: Model = "minilm",
+    strategy: Strategy = "lora",
+    delta: Delta = "auto",
+    epochs: Epochs = 5.0,
+    batch: BatchSize = 256,
+    learning_rate: Rate = None,
+    length: Length = 64,
+    clipping: Clipping = "automatic",
+    bound: Bound = 1.0,
+    replace_one: Replace = False,
+    trials: Trials = 1,
+    engine: Engine = "auto",
+    physical: Physical = 32,
+    optimizer: Optimizer = "adamw",
+    schedule: Schedule = "linear",
+    resume: Resume = False,
+    seed: Seed = None,
+    quiet: Quiet = False,
+) -> None:
+    """A tag for each word; words and tags are separated by spaces."""
+    _train("tag", locals(), {"text": text_column, "tags": tags_column})
+
+
+@app.command()
+def write(
+    data: Data,
+    output: Output,
+    epsilon: Epsilon,
+    model: Annotated[str, typer.Option("--model", help="A causal language model: a folder or a hub name.")],
+    text_column: TextColumn = "text",
+    strategy: Strategy = "lora",
+    delta: Delta = "auto",
+    epochs: Epochs = 3.0,
+    batch: BatchSize = 256,
+    learning_rate: Rate = None,
+    length: Length = 64,
+    clipping: Clipping = "automatic",
+    bound: Bound = 1.0,
+    replace_one: Replace = False,
+    trials: Trials = 1,
+    engine: Engine = "auto",
+    physical: Physical = 16,
+    optimizer: Optimizer = "adamw",
+    schedule: Schedule = "linear",
+    resume: Resume = False,
+    seed: Seed = None,
+    quiet: Quiet = False,
+) -> None:
+    """A causal language model of the texts."""
+    _train("write", locals(), {"text": text_column})
+
+
+@app.command()
+def check(
+    model: Annotated[str, typer.Argument(metavar="MODEL", help="'minilm', a folder, or a name on the model hub.")],
+    task: Annotated[str, typer.Option(help="What it would be trained for: classify, tag, answer, write, fill …")] = (
+        "classify"
+    ),
+    strategy: Strategy = "full",
+    engine: Engine = "auto",
+) -> None:
+    """Compare the clipped gradients of a model with those of one example at a time, without noise.
+
+    Exit code 0 and the largest deviation, or 2 and the weight whose gradient cannot be bounded. No data is needed.
+    """
+    from tacit.cli.terminal import output_console
+    from tacit.training.gradients import choose
+    from tacit.training.models import load_model
+    from tacit.training.strategies import apply_strategy
+    from tacit.training.tasks import task_named
+
+    wanted = task_named(task)(labels=["a", "b", "c"])
+    network, tokenizer = load_model(wanted, model)
+    network = apply_strategy(network, strategy)
+    _, result = choose(network, wanted.loss, wanted.probes(tokenizer), engine)
+    console = output_console()
+    console.print(
+        f"engine {result.engine}: norms within {result.norm_deviation:.1e}, clipped sums within "
+        f"{result.sum_deviation:.1e} of one example at a time ({result.parameters} weights, {result.examples} examples)"
+    )
+    for name, reason in result.refused.items():
+        console.print(f"not {name}: {reason}")
+
+
+def _train(task_name: str, given: dict[str, Any], roles: dict[str, str]) -> None:
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    from tacit.card import Card
+    from tacit.cli.terminal import error_console, output_console
+    from tacit.guarantee import Adjacency
+    from tacit.text.files.whole import read_columns
+    from tacit.training.models import load_model
+    from tacit.training.plan import Plan
+    from tacit.training.run import Settings, TrainingRun
+    from tacit.training.strategies import apply_strategy
+    from tacit.training.tasks import task_named
+
+    console = error_console()
+    columns = read_columns(given["data"], list(dict.fromkeys(roles.values())))
+    cells = {role: columns[column] for role, column in roles.items()}
+    rows = [dict(zip(cells, values, strict=True)) for values in zip(*cells.values(), strict=True)]
+    task = task_named(task_name)(length=given["length"])
+    task.learn(rows)
+    if given["batch"] > len(rows):
+        raise BadInputError(
+            f"there are {len(rows):,} rows, fewer than a batch of {given['batch']:,}: give a smaller --batch"
+        )
+    plan = Plan.calibrated(
+        epsilon=given["epsilon"],
+        records=len(rows),
+        batch=given["batch"],
+        epochs=given["epochs"],
+        delta=_delta(given["delta"]),
+        adjacency=Adjacency.REPLACE_ONE if given["replace_one"] else Adjacency.ADD_REMOVE,
+    )
+    strategy = given["strategy"]
+    settings = Settings(
+        optimizer=given["optimizer"],
+        learning_rate=given["learning_rate"] or DEFAULT_RATES.get(strategy, 1e-3),
+        schedule=given["schedule"],
+        clipping=given["clipping"],
+        bound=given["bound"],
+        engine=given["engine"],
+        physical=given["physical"],
+        strategy=strategy,
+        model=given["model"],
+    )
+    # New heads start the same in a resumed run; weights before training are public.
+    import torch
+
+    torch.manual_seed(given["seed"] or 0)
+    model, tokenizer = load_model(task, given["model"])
+    model = apply_strategy(model, strategy)
+    run = TrainingRun(
+        task, model, tokenizer, rows, plan, settings, given["output"], given["seed"], given["trials"], console.print
+    )
+    run.check_folder(resume=given["resume"])
+    shown = not given["quiet"] and console.is_terminal
+    bar = Progress(
+        BarColumn(), TextColumn("{task.description}"), TimeRemainingColumn(), console=console, disable=not shown
+    )
+    if not given["quiet"]:
+        console.print(
+            f"{len(rows):,} records, {plan.steps:,} steps of about {plan.batch:,}, noise {plan.multiplier:.3f} x the "
+            f"bound, delta {plan.delta:g}"
+        )
+    with bar:
+        line = bar.add_task("", total=plan.steps)
+        guarantee = run.run(
+            lambda p: bar.update(
+                line,
+                completed=p.step,
+                description=f"step {p.step:,} of {p.steps:,}, loss {p.facts.loss:.3f}, "
+                f"clipped {p.facts.shortened:.0%}, epsilon {p.epsilon:.2f}",
+            ),
+            resume=given["resume"],
+        )
+    if not given["quiet"]:
+        console.print(f"gradients by '{run.checked.engine}', exact to {run.checked.norm_deviation:.0e}")
+        Card(guarantee).print_to(output_console())
+
+
+def _delta(given: str) -> float | None:
+    if given == "auto":
+        return None
+    try:
+        return float(given)
+    except ValueError:
+        raise BadParameterError(f"delta is a number or 'auto', not '{given}'") from None

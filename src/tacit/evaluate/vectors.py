@@ -1,0 +1,100 @@
+"""Vectors of texts and of their word pieces, computed once: similarity and probes ask for the same ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.documents.encoder import Encoder, SentenceEncoder
+
+Vectors = NDArray[np.float32]
+Progress = Callable[[int, int], None]
+
+BATCH = 64
+
+
+class TextVectors:
+    """Unit vectors of texts under one encoder, remembered.
+
+    encoder   "minilm", a folder, a name on the model hub, or anything with `encode`
+    """
+
+    def __init__(self, encoder: str | Path | Encoder = "minilm") -> None:
+        self.encoder: Encoder = SentenceEncoder(encoder) if isinstance(encoder, str | Path) else encoder
+        self._known: dict[str, Vectors] = {}
+
+    @property
+    def name(self) -> str:
+        return self.encoder.name
+
+    def __call__(self, texts: Sequence[str], progress: Progress | None = None) -> Vectors:
+        """(texts, dimension), each row of length 1."""
+        new = list(dict.fromkeys(text for text in texts if text not in self._known))
+        if new:
+            self._known.update(zip(new, self.encoder.encode(new, progress), strict=True))
+        if not len(texts):
+            return np.empty((0, self.encoder.dimension), dtype=np.float32)
+        return np.stack([self._known[text] for text in texts])
+
+
+def token_states(
+    encoder: SentenceEncoder, pieces: Sequence[Sequence[int]], progress: Progress | None = None
+) -> list[Vectors]:
+    """The last hidden states of lists of word pieces, special pieces around them included and cut off again.
+
+    Each result has one row per piece. Lists longer than the model can read are cut; an empty list has no rows.
+    """
+    import torch
+
+    tokenizer, model = encoder.tokenizer, encoder.model
+    longest = min(encoder.pieces, int(getattr(model.config, "max_position_embeddings", encoder.pieces))) - 2
+    before, after = special_pieces(tokenizer)
+    rows = [[*before, *ids[:longest], *after] for ids in pieces]
+    order = sorted(range(len(rows)), key=lambda i: len(rows[i]))
+    found: list[Vectors] = [np.empty((0, int(model.config.hidden_size)), dtype=np.float32)] * len(rows)
+    for start in range(0, len(order), BATCH):
+        batch = order[start : start + BATCH]
+        ids, mask = padded([rows[i] for i in batch], tokenizer.pad_token_id or 0)
+        with torch.inference_mode():
+            states = model(input_ids=ids, attention_mask=mask).last_hidden_state.float().numpy()
+        for place, i in enumerate(batch):
+            end = len(rows[i]) - len(after)
+            found[i] = np.array(states[place, len(before) : end], dtype=np.float32)
+        if progress is not None:
+            progress(start + len(batch), len(order))
+    return found
+
+
+def special_pieces(tokenizer: Any) -> tuple[list[int], list[int]]:
+    """What a model expects before and after each text."""
+    sample = tokenizer("a", return_special_tokens_mask=True)
+    ids, mask = list(sample["input_ids"]), list(sample["special_tokens_mask"])
+    inside = [i for i, special in enumerate(mask) if not special] or [len(ids)]
+    return ids[: inside[0]], ids[inside[-1] + 1 :]
+
+
+def plain_pieces(tokenizer: Any, texts: Sequence[str], limit: int) -> list[list[int]]:
+    """The word pieces of texts, without special ones."""
+    if not len(texts):
+        return []
+    found: list[list[int]] = tokenizer(
+        list(texts), add_special_tokens=False, truncation=True, max_length=limit, verbose=False
+    )["input_ids"]
+    return found
+
+
+def padded(rows: Sequence[Sequence[int]], padding: int) -> tuple[Any, Any]:
+    """Ids and mask as tensors, one row per list."""
+    import torch
+
+    longest = max((len(row) for row in rows), default=0)
+    ids = torch.full((len(rows), max(longest, 1)), padding, dtype=torch.long)
+    mask = torch.zeros_like(ids)
+    for place, row in enumerate(rows):
+        ids[place, : len(row)] = torch.tensor(row, dtype=torch.long)
+        mask[place, : len(row)] = 1
+    return ids, mask

@@ -1,0 +1,1 @@
+"""Train models under differential privacy."""

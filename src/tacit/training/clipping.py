@@ -1,0 +1,177 @@
+"""Clipping: a factor for each example such that no example adds more than a known amount to the sum.
+
+With factors f_b and gradients g_b the released sum is sum_b f_b g_b. Proof obligation of every style: |f_b g_b| <=
+`bound` for every example, whatever its gradient. Then adding or removing an example moves the sum by at most `bound`,
+replacing one by at most twice as much.
+
+    flat        f = min(1, C / |g|)                              (Abadi et al. 2016)
+    per-layer   the same for each parameter with C / sqrt(K): the K squared bounds add up to C^2
+    automatic   f = C / (|g| + gamma): no threshold to tune       (Bu et al. 2023)
+    quantile    flat, with C moved towards a quantile of the norms (Andrew et al. 2021); the share of examples below C
+                is released with noise of its own, see `QuantileClipping`
+
+Norms are computed in single precision; each factor is lowered by `MARGIN`, far more than their error, so that rounding
+cannot break the bound.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from tacit.errors import BadParameterError, TacitError
+from tacit.noise.source import Source
+
+MARGIN = 1e-4
+
+
+class NotFiniteError(TacitError):
+    """A loss or a gradient is not a number."""
+
+
+@dataclass(frozen=True)
+class Clipped:
+    """Factors per parameter and example, and the share of the examples that were shortened."""
+
+    factors: dict[str, Tensor]
+    shortened: int
+    norms: Tensor
+
+
+class Clipping(Protocol):
+    @property
+    def bound(self) -> float: ...
+
+    def clip(self, squared_norms: Mapping[str, Tensor]) -> Clipped: ...
+
+
+@dataclass
+class FlatClipping:
+    bound: float = 1.0
+
+    def __post_init__(self) -> None:
+        _positive(self.bound)
+
+    def clip(self, squared_norms: Mapping[str, Tensor]) -> Clipped:
+        norms = total_norms(squared_norms)
+        factors = (self.bound / norms).clamp(max=1.0) * (1.0 - MARGIN)
+        return Clipped(dict.fromkeys(squared_norms, factors), int((norms > self.bound).sum()), norms)
+
+
+@dataclass
+class LayerClipping:
+    """Each parameter on its own: cheap norms stay where they are, and no layer can use up the bound of another."""
+
+    bound: float = 1.0
+    layers: int = 1
+
+    def __post_init__(self) -> None:
+        _positive(self.bound)
+        if self.layers < 1:
+            raise BadParameterError("per-layer clipping needs the number of trainable parameters")
+
+    def clip(self, squared_norms: Mapping[str, Tensor]) -> Clipped:
+        if len(squared_norms) > self.layers:
+            raise BadParameterError(
+                f"{len(squared_norms)} parameters have a gradient, but the bound is for {self.layers}"
+            )
+        each = self.bound / math.sqrt(self.layers)
+        norms = total_norms(squared_norms)
+        factors = {}
+        shortened = torch.zeros_like(norms, dtype=torch.bool)
+        for name, squared in squared_norms.items():
+            own = squared.sqrt()
+            shortened |= own > each
+            factors[name] = (each / own.clamp_min(1e-30)).clamp(max=1.0) * (1.0 - MARGIN)
+        return Clipped(factors, int(shortened.sum()), norms)
+
+
+@dataclass
+class AutomaticClipping:
+    bound: float = 1.0
+    gamma: float = 0.01
+
+    def __post_init__(self) -> None:
+        _positive(self.bound)
+        _positive(self.gamma)
+
+    def clip(self, squared_norms: Mapping[str, Tensor]) -> Clipped:
+        norms = total_norms(squared_norms)
+        factors = self.bound / (norms + self.gamma) * (1.0 - MARGIN)
+        return Clipped(dict.fromkeys(squared_norms, factors), len(norms), norms)
+
+
+@dataclass
+class QuantileClipping:
+    """Flat clipping whose bound follows a quantile of the norms.
+
+    After each step the share b of examples with |g| <= C is estimated with noise and C becomes
+    C exp(-rate (b - quantile)). The count is sum over the batch of (1[|g| <= C] - 1/2), which one example moves by 1/2,
+    plus N(0, count_noise^2). With `count_noise` = s and the multiplier z of the whole step, gradients get the
+    multiplier (z^-2 - (2s)^-2)^(-1/2) (Andrew et al. 2021, theorem 1): both releases together are one Gaussian
+    mechanism with multiplier z, for adding or removing an example, and likewise for replacing one.
+    """
+
+    bound: float = 1.0
+    quantile: float = 0.5
+    rate: float = 0.2
+    count_noise: float = 10.0
+
+    def __post_init__(self) -> None:
+        _positive(self.bound)
+        _positive(self.count_noise)
+        if not 0.0 < self.quantile < 1.0:
+            raise BadParameterError(f"the quantile must lie between 0 and 1, not {self.quantile}")
+
+    def gradient_multiplier(self, multiplier: float) -> float:
+        rest = multiplier**-2 - (2.0 * self.count_noise) ** -2
+        if rest <= 0.0:
+            raise BadParameterError(
+                f"counting with noise {self.count_noise:g} uses up the whole noise multiplier {multiplier:.3g}: raise "
+                "count_noise"
+            )
+        return float(rest**-0.5)
+
+    def clip(self, squared_norms: Mapping[str, Tensor]) -> Clipped:
+        return FlatClipping(self.bound).clip(squared_norms)
+
+    def update(self, below: int, examples: int, expected: float, source: Source) -> None:
+        """Move the bound after a step in which `below` of `examples` gradients were not longer than it."""
+        count = below - examples / 2.0 + self.count_noise * float(source.generator.standard_normal())
+        share = count / expected + 0.5
+        self.bound = min(max(self.bound * math.exp(-self.rate * (share - self.quantile)), 1e-6), 1e6)
+
+
+def make_clipping(
+    style: str, bound: float, parameters: int
+) -> FlatClipping | LayerClipping | AutomaticClipping | QuantileClipping:
+    """Clipping by name."""
+    if style == "flat":
+        return FlatClipping(bound)
+    if style == "per-layer":
+        return LayerClipping(bound, parameters)
+    if style == "automatic":
+        return AutomaticClipping(bound)
+    if style == "quantile":
+        return QuantileClipping(bound)
+    raise BadParameterError(f"there is no clipping style '{style}': choose flat, per-layer, automatic or quantile")
+
+
+def total_norms(squared_norms: Mapping[str, Tensor]) -> Tensor:
+    norms = torch.stack(list(squared_norms.values())).sum(0).sqrt()
+    if not bool(torch.isfinite(norms).all()):
+        raise NotFiniteError(
+            "the loss of an example is not a finite number: lower the learning rate, check the labels, or train in "
+            "single precision"
+        )
+    return norms.clamp_min(1e-30)
+
+
+def _positive(value: float) -> None:
+    if not 0.0 < value < math.inf:
+        raise BadParameterError(f"a clipping bound must be a positive number, not {value}")

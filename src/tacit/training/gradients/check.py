@@ -1,0 +1,144 @@
+"""Is every example's gradient what it would be alone? Compared with the loop on batches that are not private.
+
+The sensitivity of a step rests on two facts: the gradient of an example depends on no other example, and its norm is
+what clipping takes it for. Both are compared here, number by number, for every trainable parameter; dropout is switched
+off, since two runs would draw it differently. Running an engine without this check is not possible (`choose`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import torch
+from torch import nn
+
+from tacit.errors import BadParameterError, MissingExtraError
+from tacit.training.gradients.examples import Batch, Loss, PerExample, UnsupportedModelError, size_of
+from tacit.training.gradients.loop import Loop
+from tacit.training.gradients.opacus import Opacus
+from tacit.training.gradients.taps import Taps
+from tacit.training.gradients.vmap import Vmap
+
+TOLERANCE = 1e-5
+"""How far a norm may be off, relative to the largest norm of the batch: far above the rounding of single precision, far
+below anything a wrong formula gives (12 % for a forgotten cross term)."""
+
+
+class Engine(Protocol):
+    name: str
+    parameters: dict[str, nn.Parameter]
+
+    def learn(self, *batches: Batch) -> None: ...
+
+    def run(self, batch: Batch) -> PerExample: ...
+
+
+ENGINES: dict[str, Any] = {"taps": Taps, "vmap": Vmap, "loop": Loop, "opacus": Opacus}
+AUTOMATIC = ("taps", "vmap", "loop")
+
+
+@dataclass(frozen=True)
+class Checked:
+    """The largest deviations from the loop: of an example's norm, and of a clipped sum; `worst` is the parameter."""
+
+    engine: str
+    norm_deviation: float
+    sum_deviation: float
+    worst: str
+    examples: int
+    parameters: int
+    refused: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def passed(self) -> bool:
+        return max(self.norm_deviation, self.sum_deviation) <= TOLERANCE
+
+
+def check(engine: Engine, model: nn.Module, loss: Loss, batches: Sequence[Batch]) -> Checked:
+    """Compare an engine with the loop, noise-free."""
+    norm_deviation = sum_deviation = 0.0
+    worst = ""
+    with _without_dropout(model):
+        for batch in batches:
+            size = size_of(batch)
+            ours, alone = engine.run(batch), Loop(model, loss).run(batch)
+            totals = torch.stack(list(alone.squared_norms.values())).sum(0).sqrt()
+            scale = max(float(totals.max()), 1e-12)
+            # Different factors, so that examples that are mixed up are noticed.
+            factors = torch.linspace(0.25, 1.0, size)
+            ours_norms, alone_norms = ours.squared_norms, alone.squared_norms
+            shared = dict.fromkeys(engine.parameters, factors)
+            ours_sums, alone_sums = ours.weighted_sums(shared), alone.weighted_sums(shared)
+            for name, parameter in engine.parameters.items():
+                zero = torch.zeros(size)
+                off = (ours_norms.get(name, zero).sqrt() - alone_norms.get(name, zero).sqrt()).abs().max()
+                nothing = torch.zeros_like(parameter)
+                moved = (ours_sums.get(name, nothing) - alone_sums.get(name, nothing)).norm() / (scale * size)
+                if max(float(off) / scale, float(moved)) > max(norm_deviation, sum_deviation):
+                    worst = name
+                norm_deviation = _larger(norm_deviation, float(off) / scale)
+                sum_deviation = _larger(sum_deviation, float(moved))
+    return Checked(
+        engine.name, norm_deviation, sum_deviation, worst, sum(map(size_of, batches)), len(engine.parameters)
+    )
+
+
+def choose(model: nn.Module, loss: Loss, batches: Sequence[Batch], engine: str = "auto") -> tuple[Engine, Checked]:
+    """The first engine that agrees with the loop on these batches (of at least two sizes above 1), ready to run."""
+    if engine != "auto" and engine not in ENGINES:
+        raise BadParameterError(f"there is no gradient engine '{engine}': choose auto, {', '.join(ENGINES)}")
+    _refuse_mixing(model)
+    refused: dict[str, str] = {}
+    for name in AUTOMATIC if engine == "auto" else (engine,):
+        try:
+            candidate: Engine = ENGINES[name](model, loss)
+            with _without_dropout(model):
+                candidate.learn(*batches)
+            candidate.learn(*batches)
+            result = check(candidate, model, loss, batches)
+        except MissingExtraError:
+            raise
+        except UnsupportedModelError as error:
+            refused[name] = str(error)
+            continue
+        except (RuntimeError, NotImplementedError) as error:
+            refused[name] = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
+            continue
+        if result.passed:
+            return candidate, Checked(**{**result.__dict__, "refused": refused})
+        refused[name] = (
+            f"'{result.worst}' is off by {max(result.norm_deviation, result.sum_deviation):.1e} from one example at a "
+            "time"
+        )
+    raise UnsupportedModelError(
+        "the gradient of one example cannot be bounded for this model: "
+        + "; ".join(f"{name}: {reason}" for name, reason in refused.items())
+    )
+
+
+def _refuse_mixing(model: nn.Module) -> None:
+    for name, module in model.named_modules():
+        if isinstance(module, nn.modules.batchnorm._BatchNorm):
+            raise UnsupportedModelError(
+                f"'{name}' is a batch normalization, which mixes the examples of a batch: replace it by a group or "
+                "layer normalization"
+            )
+
+
+@contextmanager
+def _without_dropout(model: nn.Module) -> Iterator[None]:
+    training = [module for module in model.modules() if module.training]
+    model.eval()
+    try:
+        yield
+    finally:
+        for module in training:
+            module.training = True
+
+
+def _larger(a: float, b: float) -> float:
+    """NaN counts as infinitely far off."""
+    return float("inf") if b != b else max(a, b)

@@ -1,0 +1,183 @@
+"""What an engine knows about each example of a batch: its loss, the squared norm of its gradient for each parameter,
+and enough to add the gradients up with a factor for each example."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from tacit.errors import BadParameterError
+
+Batch = Mapping[str, Tensor]
+"""Tensors whose first axis is the examples."""
+
+Loss = Callable[[nn.Module, Batch], Tensor]
+"""The losses (B,) of the examples of a batch; the loss of one example may depend on nothing else in the batch."""
+
+
+class UnsupportedModelError(BadParameterError):
+    """The norm of an example's gradient cannot be proven for this model."""
+
+
+def size_of(batch: Batch) -> int:
+    return int(next(iter(batch.values())).shape[0])
+
+
+def part_of(batch: Batch, here: slice) -> dict[str, Tensor]:
+    return {name: values[here] for name, values in batch.items()}
+
+
+def trainable(model: nn.Module) -> dict[str, nn.Parameter]:
+    found = {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
+    if not found:
+        raise BadParameterError("the model has no trainable parameter: choose another strategy")
+    return found
+
+
+# Uses ---------------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Outer:
+    """One use of a matrix: per example, sum over t of r_t c_t^T. Columns are dense, (B, T, width); rows are dense too,
+    or the ids (B, T) of one-hot rows."""
+
+    rows: Tensor
+    columns: Tensor
+
+    @property
+    def one_hot(self) -> bool:
+        return not self.rows.is_floating_point()
+
+
+@dataclass
+class Record:
+    """All uses of one parameter in one batch: outer products, or the gradients (B, *shape) themselves where small."""
+
+    outer: list[Outer] = field(default_factory=list)
+    direct: Tensor | None = None
+
+    def add(self, gradient: Tensor) -> None:
+        self.direct = gradient if self.direct is None else self.direct + gradient
+
+
+# Norms and sums -------------------------------------------------------------------------------------------------------
+
+
+def squared_norm(record: Record, grams: dict[Any, Tensor]) -> Tensor:
+    total: Tensor | None = None
+    if record.direct is not None:
+        total = record.direct.flatten(1).square().sum(1)
+    uses = _merged(record.outer)
+    for i, first in enumerate(uses):
+        for second in uses[i:]:
+            part = _inner(first, second, grams) * (1.0 if second is first else 2.0)
+            total = part if total is None else total + part
+    assert total is not None
+    return total.clamp_min(0.0)
+
+
+def _merged(uses: list[Outer]) -> list[Outer]:
+    """Uses of the same kind (the steps of a recurrent layer) as one use with more positions."""
+    if len(uses) <= 2:
+        return uses
+    merged = []
+    for one_hot in (False, True):
+        same = [use for use in uses if use.one_hot == one_hot]
+        if len(same) > 1:
+            rows, columns = (torch.cat([getattr(use, side) for use in same], 1) for side in ("rows", "columns"))
+            merged.append(Outer(rows, columns))
+        else:
+            merged += same
+    return merged
+
+
+def _inner(first: Outer, second: Outer, grams: dict[Any, Tensor]) -> Tensor:
+    """Per example, the inner product of the gradients of two uses of one parameter."""
+    if first.one_hot and not second.one_hot:
+        first, second = second, first
+    if first is second and not first.one_hot:
+        t, r, c = first.rows.shape[1], first.rows.shape[2], first.columns.shape[2]
+        if t * (r + c) > r * c:
+            gradient = torch.bmm(first.rows.transpose(1, 2), first.columns)
+            return gradient.flatten(1).square().sum(1)
+    columns = _gram(first.columns, second.columns, grams)
+    if not first.one_hot and not second.one_hot:
+        rows = _gram(first.rows, second.rows, grams)
+        return _dot(rows, columns)
+    if first.one_hot:
+        same = first.rows[:, :, None] == second.rows[:, None, :]
+        return (columns * same).flatten(1).sum(1)
+    # r_t of a linear use at the token of t': a gather.
+    rows = first.rows.gather(2, second.rows[:, None, :].expand(-1, first.rows.shape[1], -1))
+    return _dot(rows, columns)
+
+
+def _gram(left: Tensor, right: Tensor, grams: dict[Any, Tensor]) -> Tensor:
+    """(B, T, T'); remembered, since the queries, keys and values of a layer read the same input."""
+    key = tuple((x.data_ptr(), tuple(x.shape), x.stride()) for x in (left, right))
+    if key not in grams:
+        grams[key] = torch.bmm(left, right.transpose(1, 2))
+    return grams[key]
+
+
+def _dot(left: Tensor, right: Tensor) -> Tensor:
+    result: Tensor = torch.linalg.vecdot(left.flatten(1), right.flatten(1))
+    return result
+
+
+def _weighted_sum(record: Record, factors: Tensor, shape: torch.Size) -> Tensor:
+    """Sum over the examples of factor times gradient."""
+    total: Tensor | None = None
+    if record.direct is not None:
+        total = torch.tensordot(factors, record.direct, dims=1)
+    for use in record.outer:
+        if use.one_hot:
+            if total is None:
+                total = use.columns.new_zeros(shape)
+            scaled = use.columns * factors[:, None, None]
+            total.index_add_(0, use.rows.flatten(), scaled.flatten(0, 1))
+            continue
+        rows, columns = use.rows, use.columns
+        if rows.shape[2] < columns.shape[2]:
+            rows = rows * factors[:, None, None]
+        else:
+            columns = columns * factors[:, None, None]
+        flat_rows, flat_columns = rows.flatten(0, 1).T, columns.flatten(0, 1)
+        total = flat_rows @ flat_columns if total is None else torch.addmm(total, flat_rows, flat_columns)
+    assert total is not None
+    return total.reshape(shape)
+
+
+# The result -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class PerExample:
+    """What one batch gave: losses (B,), squared norms (B,) per parameter, and the sums that factors turn them into.
+    Parameters that the loss does not depend on are missing."""
+
+    losses: Tensor
+    squared_norms: dict[str, Tensor]
+    _records: dict[str, Record]
+    _shapes: dict[str, torch.Size]
+
+    @torch.no_grad()
+    def weighted_sums(self, factors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """Sum over the examples of factor times gradient, for each parameter; can be asked once."""
+        sums = {}
+        for name in list(self._records):
+            sums[name] = _weighted_sum(self._records.pop(name), factors[name], self._shapes[name])
+        return sums
+
+    @classmethod
+    @torch.no_grad()
+    def of_gradients(cls, losses: Tensor, gradients: Mapping[str, Tensor]) -> PerExample:
+        """From the gradients (B, *shape) themselves."""
+        norms = {name: g.flatten(1).square().sum(1) for name, g in gradients.items()}
+        records = {name: Record(direct=g) for name, g in gradients.items()}
+        return cls(losses.detach(), norms, records, {name: g.shape[1:] for name, g in gradients.items()})

@@ -1,0 +1,158 @@
+"""The plan of a private training run: sampling, noise and accounting that cannot disagree.
+
+Each step takes every record independently with probability q = batch / records (Poisson sampling), clips its gradient
+to C, adds N(0, (sigma C)^2) to the sum, and divides by the *planned* batch size, a public number: the size of the batch
+that was drawn is private. The plan is fixed before the first step, from public numbers only, and the sampler, the noise
+and the card read it from the same place.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.account.delta import check_delta
+from tacit.account.sgd import sgd_epsilon, sgd_noise_multiplier
+from tacit.errors import BadParameterError
+from tacit.guarantee import Adjacency, Guarantee, Model, Notion, Provenance, Unit
+from tacit.noise.source import StreamKey
+
+NOT_COVERED = (
+    "how many records there are, and the names of the columns and labels",
+    "what the pre-trained weights knew before",
+)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """records and batch: sizes (public); steps; multiplier: sigma; delta; adjacency; unit: what one record is."""
+
+    records: int
+    batch: int
+    steps: int
+    multiplier: float
+    delta: float
+    adjacency: Adjacency = Adjacency.ADD_REMOVE
+    unit: Unit = Unit.RECORD
+
+    def __post_init__(self) -> None:
+        if self.records < 1:
+            raise BadParameterError("there is no record to train on")
+        if not 1 <= self.batch <= self.records:
+            raise BadParameterError(
+                f"a batch of {self.batch:,} does not fit {self.records:,} records: give a batch size between 1 and "
+                f"{self.records:,}"
+            )
+        if self.steps < 1:
+            raise BadParameterError(f"a run has at least 1 step, not {self.steps}")
+        if not self.multiplier > 0:
+            raise BadParameterError(f"the noise multiplier must be positive, not {self.multiplier}")
+        check_delta(self.delta, self.records)
+
+    @classmethod
+    def calibrated(
+        cls,
+        *,
+        epsilon: float,
+        records: int,
+        batch: int,
+        epochs: float,
+        delta: float | None = None,
+        adjacency: Adjacency = Adjacency.ADD_REMOVE,
+        unit: Unit = Unit.RECORD,
+    ) -> Plan:
+        """The plan with the least noise that stays within epsilon. Without a delta, 1 / records^1.1 or less."""
+        chosen = automatic_delta(records) if delta is None else delta
+        draft = cls(records, batch, max(1, math.ceil(epochs * records / batch)), 1.0, chosen, adjacency, unit)
+        multiplier = sgd_noise_multiplier(
+            epsilon=epsilon, sampling_rate=draft.rate, steps=draft.steps, delta=chosen, adjacency=adjacency
+        )
+        if multiplier > MOST_NOISE:
+            raise BadParameterError(
+                f"epsilon {epsilon:g} needs noise of {multiplier:.3g} times the clipping bound, in which nothing can "
+                "be learned: raise epsilon, train for fewer epochs, or gather more records"
+            )
+        return replace(draft, multiplier=multiplier)
+
+    @property
+    def rate(self) -> float:
+        return self.batch / self.records
+
+    def epsilon(self, steps: int | None = None) -> float:
+        """Epsilon after so many steps (all of them unless given)."""
+        done = self.steps if steps is None else steps
+        return _epsilon(self.rate, self.multiplier, done, self.delta, self.adjacency) if done else 0.0
+
+    def epsilon_at_most(self, steps: int) -> float:
+        """A bound on epsilon after so many steps, for progress bars: computed at 20 points of the run, coarsely, since
+        exact accounting takes a second each time; between them the next one counts."""
+        part = max(1, math.ceil(self.steps / 20))
+        point = min(self.steps, math.ceil(steps / part) * part)
+        return _epsilon(self.rate, self.multiplier, point, self.delta, self.adjacency, coarse=True) if point else 0.0
+
+    def sample(self, step: int, key: StreamKey) -> NDArray[np.int64]:
+        """The records of this step; the same ones whenever the step is repeated with this key."""
+        uniform = key.stream(step, b"records").generator.random(self.records)
+        return np.flatnonzero(uniform < self.rate)
+
+    def guarantee(
+        self, *, steps: int, secure: bool, what: str, parameters: dict[str, Any], trials: int = 1
+    ) -> Guarantee:
+        """What the weights after so many steps promise to each record. `trials` runs on the same records, of which one
+        was picked by looking at all of them, add up."""
+        promised = Guarantee(
+            notion=Notion.APPROXIMATE,
+            epsilon=self.epsilon(steps) * trials,
+            delta=self.delta * trials,
+            model=Model.CENTRAL,
+            unit=self.unit,
+            adjacency=self.adjacency,
+            mechanism=what,
+            parameters={
+                "noise multiplier": round(self.multiplier, 4),
+                "sampling rate": f"{self.rate:.4g} (Poisson)",
+                "steps": steps,
+                **parameters,
+            },
+            not_covered=NOT_COVERED,
+            assumptions=(
+                "the number of records is public",
+                "the noise is Gaussian in the real numbers; single precision approximates it",
+                "noise is keyed by the operating system, and the key is not shown",
+            ),
+            history=() if trials == 1 else (f"{trials} runs on the same records, added up",),
+        )
+        return promised if secure else promised.voided("it was trained with a test seed, which undoes the noise")
+
+
+MOST_NOISE = 1_000.0
+
+
+def automatic_delta(records: int) -> float:
+    """Below 1 / records: records^-1.1, rounded down to one digit."""
+    value = float(max(records, 2)) ** -1.1
+    digit = 10.0 ** math.floor(math.log10(value))
+    return float(math.floor(value / digit) * digit)
+
+
+@lru_cache(maxsize=4096)
+def _epsilon(
+    rate: float, multiplier: float, steps: int, delta: float, adjacency: Adjacency, coarse: bool = False
+) -> float:
+    return sgd_epsilon(
+        sampling_rate=rate,
+        noise_multiplier=multiplier,
+        steps=steps,
+        delta=delta,
+        adjacency=adjacency,
+        coarse=coarse,
+    )
+
+
+def pretrained(name: str) -> Provenance:
+    return Provenance("pre-trained weights", f"{name}, assumed to be trained on public text")

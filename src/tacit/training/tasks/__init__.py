@@ -1,0 +1,27 @@
+"""What can be learned: one file per kind of task, all with a loss per example."""
+
+from __future__ import annotations
+
+from tacit.errors import BadParameterError
+from tacit.training.tasks.answering import Answering
+from tacit.training.tasks.base import Encoded, Row, Task
+from tacit.training.tasks.classification import Classification, Regression
+from tacit.training.tasks.language import CausalLanguage, MaskedLanguage, SequenceToSequence
+from tacit.training.tasks.tagging import Tagging
+
+TASKS: dict[str, type[Task]] = {
+    task.name: task
+    for task in (Classification, Regression, Tagging, Answering, CausalLanguage, MaskedLanguage, SequenceToSequence)
+}
+
+
+def task_named(name: str) -> type[Task]:
+    if name not in TASKS:
+        raise BadParameterError(f"there is no task '{name}': choose one of {', '.join(TASKS)}")
+    return TASKS[name]
+
+
+__all__ = [
+    "TASKS", "Answering", "CausalLanguage", "Classification", "Encoded", "MaskedLanguage", "Regression", "Row",
+    "SequenceToSequence", "Tagging", "Task", "task_named",
+]  # fmt: skip

@@ -1,0 +1,147 @@
+"""What a task is: how a row becomes numbers, what the loss of *one example* is, and how predictions are read off.
+
+The loss of an example is an average over its own tokens, never over the tokens of the batch: otherwise a long example
+would change the share of every other one, and no clipping bound would hold.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from tacit.errors import BadInputError
+from tacit.noise.source import public_generator
+from tacit.training.gradients import Batch
+
+Row = Mapping[str, str]
+"""The cells of one record, by role: text, pair, label, tags, question, context, answer, source, target."""
+
+Encoded = dict[str, Any]
+"""The numbers of one record: lists of ids, or single numbers."""
+
+IGNORED = -100
+
+
+@dataclass
+class Task(ABC):
+    """length: the most word pieces of a record that count; labels: learned from the training rows unless given."""
+
+    length: int = 128
+    labels: list[str] = field(default_factory=list)
+
+    name: ClassVar[str]
+    help: ClassVar[str]
+    roles: ClassVar[tuple[str, ...]]
+    model_class: ClassVar[str]
+    target: ClassVar[str] = ""
+
+    # To write in a task ---------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def encode(self, row: Row, tokenizer: Any, *, train: bool) -> Encoded:
+        """The numbers of a record; with `train`, also those of its target."""
+
+    @abstractmethod
+    def loss(self, model: nn.Module, batch: Batch) -> Tensor:
+        """One loss per example, (B,)."""
+
+    @abstractmethod
+    def predict(self, model: nn.Module, batch: Batch, tokenizer: Any, rows: Sequence[Row]) -> list[str]:
+        """A prediction per record, written like the target column."""
+
+    def learn(self, rows: Sequence[Row]) -> None:
+        """What the task has to know of the training rows before the model is built: the names of the labels."""
+        self.check_rows(rows)
+
+    def model_options(self) -> dict[str, Any]:
+        return {}
+
+    # Shared ---------------------------------------------------------------------------------------------------
+
+    def collate(self, examples: Sequence[Encoded], tokenizer: Any) -> Batch:
+        """Examples as tensors, lists padded to the longest."""
+        batch: dict[str, Tensor] = {}
+        for name in examples[0]:
+            values = [example[name] for example in examples]
+            if not isinstance(values[0], list):
+                kind = torch.float32 if isinstance(values[0], float) else torch.long
+                batch[name] = torch.tensor(values, dtype=kind)
+                continue
+            longest = max(1, *(len(value) for value in values))
+            padding = self.padding(name, tokenizer)
+            batch[name] = torch.tensor([[*value, *[padding] * (longest - len(value))] for value in values])
+        return batch
+
+    def padding(self, name: str, tokenizer: Any) -> int:
+        if name == "input_ids":
+            return int(tokenizer.pad_token_id or 0)
+        return IGNORED if name in ("labels", "targets") else 0
+
+    def probes(self, tokenizer: Any) -> list[Batch]:
+        """Made-up batches of 3 and 5 records for checking a model: nothing of the private data is needed for that."""
+        generator = public_generator(7)
+        return [self.collate([self.probe(generator, tokenizer) for _ in range(size)], tokenizer) for size in (3, 5)]
+
+    @abstractmethod
+    def probe(self, generator: np.random.Generator, tokenizer: Any) -> Encoded:
+        """A made-up record."""
+
+    def settings(self) -> dict[str, Any]:
+        """What has to be saved with a model to use it again."""
+        return {"task": self.name, "length": self.length, "labels": list(self.labels)}
+
+    def check_rows(self, rows: Sequence[Row]) -> None:
+        if not rows:
+            raise BadInputError("there are no rows to train on")
+
+
+def model_inputs(batch: Batch) -> dict[str, Tensor]:
+    """What every encoder is called with."""
+    names = ("input_ids", "attention_mask", "token_type_ids")
+    return {name: batch[name] for name in names if name in batch}
+
+
+def encode_text(tokenizer: Any, length: int, text: str, pair: str | None = None) -> Encoded:
+    found = (
+        tokenizer(text, pair, truncation=True, max_length=length)
+        if pair is not None
+        else tokenizer(text, truncation=True, max_length=length)
+    )
+    encoded: Encoded = {"input_ids": list(found["input_ids"]), "attention_mask": list(found["attention_mask"])}
+    if "token_type_ids" in found:
+        encoded["token_type_ids"] = list(found["token_type_ids"])
+    if not encoded["input_ids"]:
+        # An empty text is a record like any other.
+        encoded = {name: [0 if name != "attention_mask" else 1] for name in encoded}
+    return encoded
+
+
+def random_ids(generator: np.random.Generator, tokenizer: Any, longest: int) -> list[int]:
+    size = int(generator.integers(2, max(3, longest)))
+    return [int(i) for i in generator.integers(0, len(tokenizer), size)]
+
+
+def random_inputs(generator: np.random.Generator, tokenizer: Any, longest: int) -> Encoded:
+    ids = random_ids(generator, tokenizer, min(longest, 17))
+    encoded: Encoded = {"input_ids": ids, "attention_mask": [1] * len(ids)}
+    if "token_type_ids" in getattr(tokenizer, "model_input_names", ()):
+        encoded["token_type_ids"] = [0] * len(ids)
+    return encoded
+
+
+def mean_over_tokens(losses: Tensor, counted: Tensor) -> Tensor:
+    """(B, T) to (B,): the mean over the counted tokens of each example, 0 where there are none."""
+    weights = counted.to(losses.dtype)
+    return (losses * weights).sum(1) / weights.sum(1).clamp_min(1.0)
+
+
+def cross_entropy_per_token(logits: Tensor, targets: Tensor) -> Tensor:
+    """(B, T, classes) and (B, T) to (B,): mean over the tokens that have a target."""
+    losses = nn.functional.cross_entropy(logits.transpose(1, 2), targets, ignore_index=IGNORED, reduction="none")
+    return mean_over_tokens(losses, targets != IGNORED)

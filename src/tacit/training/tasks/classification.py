@@ -1,0 +1,116 @@
+"""One label for a text or a pair of texts (sentiment, intent, inference)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from tacit.errors import BadInputError
+from tacit.training.gradients import Batch
+from tacit.training.tasks.base import Encoded, Row, Task, encode_text, model_inputs, random_inputs
+
+
+@dataclass
+class Classification(Task):
+    name: ClassVar[str] = "classify"
+    help: ClassVar[str] = "one label for each text, or pair of texts"
+    roles: ClassVar[tuple[str, ...]] = ("text", "pair", "label")
+    model_class: ClassVar[str] = "AutoModelForSequenceClassification"
+    target: ClassVar[str] = "label"
+
+    def learn(self, rows: Sequence[Row]) -> None:
+        self.check_rows(rows)
+        found = sorted({row["label"] for row in rows})
+        if not self.labels:
+            self.labels = found
+        unknown = [label for label in found if label not in set(self.labels)]
+        if unknown:
+            raise BadInputError(f"the training rows have labels that are not in the given list: {len(unknown)} of them")
+        if len(self.labels) < 2:
+            raise BadInputError("all training rows have the same label: there is nothing to learn")
+
+    def model_options(self) -> dict[str, Any]:
+        return {
+            "num_labels": len(self.labels),
+            "id2label": dict(enumerate(self.labels)),
+            "label2id": {label: i for i, label in enumerate(self.labels)},
+        }
+
+    def encode(self, row: Row, tokenizer: Any, *, train: bool) -> Encoded:
+        encoded = encode_text(tokenizer, self.length, row["text"], row.get("pair"))
+        if train:
+            encoded["label"] = self.labels.index(row["label"])
+        return encoded
+
+    def loss(self, model: nn.Module, batch: Batch) -> Tensor:
+        logits = model(**model_inputs(batch)).logits
+        return nn.functional.cross_entropy(logits, batch["label"], reduction="none")
+
+    @torch.no_grad()
+    def predict(self, model: nn.Module, batch: Batch, tokenizer: Any, rows: Sequence[Row]) -> list[str]:
+        return [self.labels[i] for i in model(**model_inputs(batch)).logits.argmax(-1).tolist()]
+
+    def probe(self, generator: np.random.Generator, tokenizer: Any) -> Encoded:
+        return {
+            **random_inputs(generator, tokenizer, self.length),
+            "label": int(generator.integers(len(self.labels))),
+        }
+
+
+@dataclass
+class Regression(Task):
+    """A number for a text or a pair of texts (similarity, rating)."""
+
+    mean: float = 0.0
+    scale: float = 1.0
+
+    name: ClassVar[str] = "regress"
+    help: ClassVar[str] = "a number for each text, or pair of texts"
+    roles: ClassVar[tuple[str, ...]] = ("text", "pair", "label")
+    model_class: ClassVar[str] = "AutoModelForSequenceClassification"
+    target: ClassVar[str] = "label"
+
+    def learn(self, rows: Sequence[Row]) -> None:
+        self.check_rows(rows)
+        for number, row in enumerate(rows, 1):
+            _number(row["label"], number)
+
+    def model_options(self) -> dict[str, Any]:
+        return {"num_labels": 1, "problem_type": "regression"}
+
+    def settings(self) -> dict[str, Any]:
+        return {**super().settings(), "mean": self.mean, "scale": self.scale}
+
+    def encode(self, row: Row, tokenizer: Any, *, train: bool) -> Encoded:
+        encoded = encode_text(tokenizer, self.length, row["text"], row.get("pair"))
+        if train:
+            encoded["label"] = (_number(row["label"], None) - self.mean) / self.scale
+        return encoded
+
+    def loss(self, model: nn.Module, batch: Batch) -> Tensor:
+        guesses: Tensor = model(**model_inputs(batch)).logits[:, 0]
+        return (guesses - batch["label"]).square()
+
+    @torch.no_grad()
+    def predict(self, model: nn.Module, batch: Batch, tokenizer: Any, rows: Sequence[Row]) -> list[str]:
+        values = model(**model_inputs(batch)).logits[:, 0] * self.scale + self.mean
+        return [f"{value:.6g}" for value in values.tolist()]
+
+    def probe(self, generator: np.random.Generator, tokenizer: Any) -> Encoded:
+        return {**random_inputs(generator, tokenizer, self.length), "label": float(generator.normal())}
+
+
+def _number(cell: str, row: int | None) -> float:
+    try:
+        value = float(cell)
+    except ValueError:
+        value = float("nan")
+    if value - value != 0.0:
+        where = "" if row is None else f" in row {row}"
+        raise BadInputError(f"the label{where} is not a finite number: regression needs numbers in the label column")
+    return value

@@ -1,0 +1,89 @@
+"""A tag for each word (named entities, parts of speech). Words and tags are separated by spaces."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from tacit.errors import BadInputError
+from tacit.training.gradients import Batch
+from tacit.training.tasks.base import (
+    IGNORED,
+    Encoded,
+    Row,
+    Task,
+    cross_entropy_per_token,
+    model_inputs,
+    random_inputs,
+)
+
+
+@dataclass
+class Tagging(Task):
+    name: ClassVar[str] = "tag"
+    help: ClassVar[str] = "a tag for each word; words and tags separated by spaces"
+    roles: ClassVar[tuple[str, ...]] = ("text", "tags")
+    model_class: ClassVar[str] = "AutoModelForTokenClassification"
+    target: ClassVar[str] = "tags"
+
+    def learn(self, rows: Sequence[Row]) -> None:
+        self.check_rows(rows)
+        for number, row in enumerate(rows, 1):
+            words, tags = len(row["text"].split()), len(row["tags"].split())
+            if words != tags:
+                raise BadInputError(f"row {number} has {words} words and {tags} tags: each word needs one tag")
+        found = sorted({tag for row in rows for tag in row["tags"].split()})
+        self.labels = self.labels or found
+        if len(self.labels) < 2:
+            raise BadInputError("all words have the same tag: there is nothing to learn")
+
+    def model_options(self) -> dict[str, Any]:
+        return {
+            "num_labels": len(self.labels),
+            "id2label": dict(enumerate(self.labels)),
+            "label2id": {label: i for i, label in enumerate(self.labels)},
+        }
+
+    def encode(self, row: Row, tokenizer: Any, *, train: bool) -> Encoded:
+        words = row["text"].split() or [""]
+        found = tokenizer(words, is_split_into_words=True, truncation=True, max_length=self.length)
+        encoded: Encoded = {"input_ids": list(found["input_ids"]), "attention_mask": list(found["attention_mask"])}
+        places = found.word_ids()
+        # The first piece of a word stands for it.
+        firsts = [place is not None and place not in places[:i] for i, place in enumerate(places)]
+        encoded["first"] = [int(first) for first in firsts]
+        if train:
+            tags = row["tags"].split()
+            ids = {label: i for i, label in enumerate(self.labels)}
+            encoded["labels"] = [
+                ids.get(tags[place], IGNORED) if first and place is not None and place < len(tags) else IGNORED
+                for place, first in zip(places, firsts, strict=True)
+            ]
+        return encoded
+
+    def loss(self, model: nn.Module, batch: Batch) -> Tensor:
+        return cross_entropy_per_token(model(**model_inputs(batch)).logits, batch["labels"])
+
+    @torch.no_grad()
+    def predict(self, model: nn.Module, batch: Batch, tokenizer: Any, rows: Sequence[Row]) -> list[str]:
+        best = model(**model_inputs(batch)).logits.argmax(-1)
+        lines = []
+        fallback = "O" if "O" in self.labels else self.labels[0]
+        for tags, first, row in zip(best.tolist(), batch["first"].tolist(), rows, strict=True):
+            found = [self.labels[tag] for tag, counts in zip(tags, first, strict=True) if counts]
+            # Words beyond the length that is read get the outside tag.
+            words = len(row["text"].split())
+            lines.append(" ".join((found + [fallback] * words)[:words]))
+        return lines
+
+    def probe(self, generator: np.random.Generator, tokenizer: Any) -> Encoded:
+        encoded = random_inputs(generator, tokenizer, self.length)
+        encoded.pop("token_type_ids", None)
+        size = len(encoded["input_ids"])
+        labels = [int(i) for i in generator.integers(len(self.labels), size=size)]
+        return {**encoded, "first": [1] * size, "labels": labels}

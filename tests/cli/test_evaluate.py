@@ -1,0 +1,231 @@
+"""`tacit evaluate`, end to end on small files."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from tacit.card import Card, ReleaseFacts
+from tacit.cli.evaluate import app
+from tacit.cli.main import run as tacit
+from tacit.errors import BadInputError, BadParameterError, TacitError
+from tacit.guarantee import Adjacency, Guarantee, Notion, Unit
+
+WORDS = {"food": ["soup", "bread", "rice", "cake"], "weather": ["rain", "snow", "wind", "sun"]}
+FAST = ("--learner", "tfidf", "--metrics", "kept-words,length")
+
+
+def rows(count: int = 60) -> list[dict[str, str]]:
+    made = []
+    for i in range(count):
+        label = "food" if i % 2 else "weather"
+        words = WORDS[label]
+        made.append({"id": str(i), "text": f"today the {words[i % 4]} and the {words[(i + 1) % 4]}", "label": label})
+    return made
+
+
+def write(path: Path, made: list[dict[str, str]]) -> Path:
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, list(made[0]))
+        writer.writeheader()
+        writer.writerows(made)
+    return path
+
+
+def card(path: Path, epsilon: float = 5.0, unit: Unit = Unit.DOCUMENT) -> None:
+    promised = Guarantee(
+        notion=Notion.PURE, epsilon=epsilon, unit=unit, adjacency=Adjacency.ANY_TWO, mechanism="made-up"
+    )
+    facts = ReleaseFacts(rows=60, documents=60, units=60, longest_document=7, longest_row=7)
+    Path(f"{path}.card.json").write_text(Card(promised, facts).to_json(), encoding="utf-8")
+
+
+def run(*arguments: object) -> str:
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments], catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def report(*arguments: object) -> dict:
+    return json.loads(run(*arguments, "--json", *FAST))
+
+
+def findings(found: dict) -> dict[str, dict]:
+    return {finding["name"]: finding for section in found["sections"] for finding in section["findings"]}
+
+
+@pytest.fixture
+def original(tmp_path: Path) -> Path:
+    return write(tmp_path / "original.csv", rows())
+
+
+@pytest.fixture
+def private(tmp_path: Path) -> Path:
+    """Other words of the same kind, and no label column."""
+    changed = [
+        {"id": row["id"], "text": row["text"].replace("today", "often").replace("soup", "cake")} for row in rows()
+    ]
+    return write(tmp_path / "private.csv", changed)
+
+
+@pytest.fixture
+def useless(tmp_path: Path) -> Path:
+    return write(tmp_path / "useless.csv", [row | {"text": "the same for all"} for row in rows()])
+
+
+def test_similarity_alone(original, private):
+    found = report(original, private)
+    (section,) = found["sections"]
+    table = section["tables"][0]
+    kept = dict(zip(table["columns"], table["rows"][0], strict=True))
+    assert kept["measure"] == "words kept in place"
+    assert kept["floor"] < kept["value"] < kept["ceiling"] == 1.0
+    assert found["facts"]["promise of private.csv"] == "no privacy card beside it"
+
+
+def test_labels_come_from_the_original_file_where_the_release_has_none(original, private):
+    found = findings(report(original, private, "--label-column", "label"))["Usefulness of private.csv"]
+    assert found["light"] == "green"
+    assert found["numbers"]["kept"] > 0.9
+
+
+def test_a_release_that_says_nothing_is_red(original, useless):
+    found = findings(report(original, useless, "--label-column", "label"))
+    assert found["Usefulness of useless.csv"]["light"] == "red"
+    assert found["One output for all, useless.csv"]["light"] == "red"
+    assert "Majority voting, trained on useless.csv" in found
+
+
+def test_several_files_give_a_trade_off(original, private, useless, tmp_path):
+    card(private, 8.0)
+    card(useless, 0.1)
+    page, data = tmp_path / "report.html", tmp_path / "report.json"
+    shown = run(original, private, useless, "-l", "label", "--html", page, "--json-file", data, *FAST)
+    assert "Usefulness of private.csv" in shown
+    section = json.loads(data.read_text(encoding="utf-8"))["sections"][-1]
+    assert section["title"] == "Privacy against utility"
+    promises = [row[1] for row in section["tables"][0]["rows"]]
+    assert promises == ["pure, epsilon per document = 8", "pure, epsilon per document = 0.1"]
+    assert [row[-1] for row in section["tables"][0]["rows"]] == [True, True]
+    html = page.read_text(encoding="utf-8")
+    assert "<svg" in html
+    assert "It is as private as the data" in html
+    without = report(original, private, useless)["sections"][-1]  # no task: similarity on the axis
+    assert without["title"] == "Privacy against utility"
+
+
+def test_promises_about_tokens_and_documents_are_drawn_apart_or_converted(original, private, useless):
+    card(private, 8.0, Unit.TOKEN)
+    card(useless, 0.1)
+    figures = report(original, private, useless, "-l", "label")["sections"][-1]["figures"]
+    assert len(figures) == 3
+    assert "converted: summed over texts of 7 tokens" in figures[-1]["description"]
+
+
+def test_a_test_file_and_its_rewritten_twin(original, private, tmp_path):
+    test = write(tmp_path / "test.csv", rows(20))
+    twin = write(tmp_path / "twin.csv", [{"text": row["text"].upper()} for row in rows(20)])
+    found = report(original, private, "-l", "label", "--test", test, "--private-test", twin)
+    scores = found["sections"][-1]["tables"][0]["rows"]
+    assert [row[1] for row in scores[2:]] == ["original test texts", "original test texts", "rewritten test texts"]
+
+
+def test_pairs_similarity_and_tags(tmp_path):
+    base = rows()
+    pairs = [{"a": row["text"], "b": base[(i * i) % 60]["text"]} for i, row in enumerate(base)]
+    for task, labels in (
+        ("pairs", [str(row["a"][10:13] == row["b"][10:13]) for row in pairs]),
+        ("similarity", [str(len(set(row["a"].split()) & set(row["b"].split()))) for row in pairs]),
+    ):
+        made = [row | {"y": label} for row, label in zip(pairs, labels, strict=True)]
+        paths = [write(tmp_path / f"{task}{i}.csv", made) for i in range(2)]
+        columns = ("--task", task, "-l", "y", "-c", "a", "-c", "b")
+        found = findings(report(*paths, *columns))[f"Usefulness of {task}1.csv"]
+        assert found["numbers"]["kept"] == pytest.approx(1.0)
+    tagged = [{"text": row["text"], "tags": "O O B-X O O B-X"} for row in base]
+    released = [row | {"text": row["text"].replace("today", "often")} for row in tagged]
+    released[7]["text"] = "too short"
+    paths = [write(tmp_path / "tags.csv", tagged), write(tmp_path / "tags-private.csv", released)]
+    found = findings(report(*paths, "--task", "tagging", "-l", "tags"))
+    assert found["Tags of tags-private.csv"]["sentence"].startswith("1 of 60 rows")
+    assert "row 8" in found["Tags of tags-private.csv"]["sentence"]
+    assert found["Usefulness of tags-private.csv"]["light"] == "green"
+    for row in released:
+        row["text"] = "too short"
+    with pytest.raises(BadInputError, match=r"row 1: 2 tokens, 6 tags"):
+        run(paths[0], write(paths[1], released), "--task", "tagging", "-l", "tags", *FAST)
+
+
+def test_changed_labels_are_counted(original, tmp_path):
+    changed = rows()
+    changed[3]["label"] = "weather"
+    released = write(tmp_path / "private.csv", changed)
+    assert findings(report(original, released, "-l", "label"))["Labels of private.csv"]["numbers"]["changed"] == 1
+
+
+def test_rows_that_do_not_align_are_named(original, tmp_path):
+    short = write(tmp_path / "short.csv", rows()[:-1])
+    with pytest.raises(BadInputError, match=r"row 60 of original\.csv has no partner"):
+        run(original, short, *FAST)
+    swapped = rows()
+    swapped[4], swapped[5] = swapped[5], swapped[4]
+    with pytest.raises(BadInputError, match="row 5 does not align: column 'id' differs"):
+        run(original, write(tmp_path / "swapped.csv", swapped), *FAST)
+
+
+def test_labels_that_do_not_work_are_named(original, private, tmp_path):
+    def labeled(name: str, change) -> Path:
+        return write(tmp_path / name, [row | {"label": change(row)} for row in rows()])
+
+    with pytest.raises(BadInputError, match="only the label 'x'"):
+        run(labeled("one.csv", lambda row: "x"), private, "-l", "label", *FAST)
+    with pytest.raises(BadInputError, match=r"row 1 of gap\.csv has no label"):
+        run(labeled("gap.csv", lambda row: row["label"] if row["id"] != "0" else ""), private, "-l", "label", *FAST)
+    with pytest.raises(BadInputError, match="no column 'stars'"):
+        run(original, private, "-l", "stars", *FAST)
+    other = labeled("test.csv", lambda row: row["label"] if row["id"] != "0" else "sport")
+    with pytest.raises(BadInputError, match="label 'sport' is in the test rows but not in the training rows"):
+        run(original, private, "-l", "label", "--test", other, *FAST)
+    both = ("-c", "text", "-c", "id", "--task", "similarity")
+    with pytest.raises(BadInputError, match="not a number"):
+        run(original, private, "-l", "label", *both, *FAST)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--task", "translation"), "no task 'translation'"),
+        (("--learner", "forest"), "no learner 'forest'"),
+        (("--metrics", "rouge"), "no metric 'rouge'"),
+        (("--seeds", "0"), "--seeds must be at least 1"),
+        (("--test", "x.csv"), "--label-column"),
+        (("-l", "label", "--private-test", "x.csv"), "needs --test"),
+        (("--json-file", "x.txt"), "ends in .json"),
+    ],
+)
+def test_options_that_make_no_sense(original, private, options, message):
+    with pytest.raises(BadParameterError, match=message):
+        run(original, private, *options)
+
+
+def test_nothing_is_overwritten_without_force(original, private, tmp_path):
+    page = tmp_path / "report.html"
+    page.write_text("mine", encoding="utf-8")
+    with pytest.raises(BadInputError, match="--force"):
+        run(original, private, "--html", page, *FAST)
+    assert page.read_text(encoding="utf-8") == "mine"
+    run(original, private, "--html", page, "--force", *FAST)
+    assert "<!doctype html>" in page.read_text(encoding="utf-8")
+
+
+def test_a_broken_card_and_a_missing_file_exit_with_2(original, private, tmp_path, capfd):
+    Path(f"{private}.card.json").write_text("{}", encoding="utf-8")
+    assert tacit(["evaluate", str(original), str(private), *FAST]) == 2
+    assert "card" in capfd.readouterr().err
+    assert tacit(["evaluate", str(original), str(tmp_path / "none.csv"), *FAST]) == 2
+    with pytest.raises(TacitError, match="given twice"):
+        run(original, original, original, *FAST)

@@ -1,0 +1,327 @@
+"""A whole run on a small model: the plan, the card, resuming, bad input."""
+
+from __future__ import annotations
+
+import json
+import math
+from functools import lru_cache
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+transformers = pytest.importorskip("transformers")
+
+from tacit.account import sgd as account  # noqa: E402
+from tacit.card import Card  # noqa: E402
+from tacit.errors import BadInputError, BadParameterError  # noqa: E402
+from tacit.guarantee import Adjacency, Notion, Unit  # noqa: E402
+from tacit.noise.source import Source, StreamKey  # noqa: E402
+from tacit.training.clipping import (  # noqa: E402
+    AutomaticClipping,
+    FlatClipping,
+    LayerClipping,
+    NotFiniteError,
+    QuantileClipping,
+)
+from tacit.training.gradients import choose  # noqa: E402
+from tacit.training.plan import Plan, automatic_delta  # noqa: E402
+from tacit.training.run import Settings, TrainingRun  # noqa: E402
+from tacit.training.step import PrivateStep, add_noise  # noqa: E402
+from tacit.training.strategies import apply_strategy  # noqa: E402
+from tacit.training.tasks import Classification  # noqa: E402
+from tests.training.zoo import batch, build  # noqa: E402
+
+GOOD, BAD = "good fine great happy", "bad poor awful sad"
+
+
+sgd_noise_multiplier = lru_cache(account.sgd_noise_multiplier)
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    from tokenizers import Tokenizer, models, pre_tokenizers
+
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *GOOD.split(), *BAD.split(), "the", "a", "film"]
+    made = Tokenizer(models.WordLevel({word: i for i, word in enumerate(words)}, unk_token="[UNK]"))
+    made.pre_tokenizer = pre_tokenizers.Whitespace()
+    return transformers.PreTrainedTokenizerFast(
+        tokenizer_object=made, pad_token="[PAD]", unk_token="[UNK]", mask_token="[MASK]", cls_token="[CLS]"
+    )
+
+
+def rows(count=1000, seed=0):
+    generator = np.random.default_rng(seed)
+    made = []
+    for i in range(count):
+        words = [*generator.choice((GOOD if i % 2 else BAD).split(), 2), *generator.choice(["the", "a", "film"], 3)]
+        made.append({"text": " ".join(generator.permutation(words)), "label": "pos" if i % 2 else "neg"})
+    return made
+
+
+def tiny(tokenizer, task):
+    torch.manual_seed(0)
+    config = transformers.BertConfig(
+        vocab_size=len(tokenizer), hidden_size=32, num_hidden_layers=1, num_attention_heads=2, intermediate_size=32,
+        max_position_embeddings=32, pad_token_id=0, **task.model_options(),
+    )  # fmt: skip
+    return transformers.BertForSequenceClassification(config)
+
+
+def make_run(tokenizer, folder, **changes):
+    task = Classification(length=16)
+    data = rows()
+    task.learn(data)
+    steps = changes.pop("steps", 80)
+    multiplier = sgd_noise_multiplier(epsilon=8.0, sampling_rate=0.2, steps=80, delta=4e-4)
+    plan = Plan(len(data), 200, steps, multiplier, 4e-4)
+    settings = Settings(learning_rate=1e-2, model="tiny", checkpoint_every=5, **changes.pop("settings", {}))
+    return TrainingRun(task, tiny(tokenizer, task), tokenizer, data, plan, settings, folder, **changes)
+
+
+def accuracy(run):
+    fresh = rows(100, seed=9)
+    encoded = [run.task.encode(row, run.tokenizer, train=False) for row in fresh]
+    run.model.eval()
+    found = run.task.predict(run.model, run.task.collate(encoded, run.tokenizer), run.tokenizer, fresh)
+    return np.mean([a == row["label"] for a, row in zip(found, fresh, strict=True)])
+
+
+def test_a_run_learns_and_its_folder_is_a_model_with_a_card(tokenizer, tmp_path):
+    run = make_run(tokenizer, tmp_path / "model")
+    seen = []
+    guarantee = run.run(seen.append)
+    assert accuracy(run) > 0.9
+    assert guarantee.notion is Notion.APPROXIMATE
+    assert guarantee.unit is Unit.RECORD
+    assert 7.9 < guarantee.epsilon <= 8.0
+    assert guarantee.delta < 1 / 1000
+    assert [p.step for p in seen] == list(range(1, run.plan.steps + 1))
+    assert all(a.epsilon <= b.epsilon for a, b in pairwise(seen))
+    loaded = transformers.AutoModelForSequenceClassification.from_pretrained(tmp_path / "model")
+    assert loaded.config.id2label == {0: "neg", 1: "pos"}
+    card = Card.from_json((tmp_path / "model" / "card.json").read_text())
+    assert card.guarantee.epsilon == guarantee.epsilon
+    assert not (tmp_path / "model" / "private" / "checkpoint.pt").exists(), "the key of the noise must be gone"
+
+
+def test_a_run_that_is_stopped_and_resumed_is_the_same_run(tokenizer, tmp_path):
+    whole = make_run(tokenizer, tmp_path / "whole", seed=1, steps=12)
+    whole.run()
+
+    class StoppedError(Exception):
+        pass
+
+    def stop_at_7(progress):
+        if progress.step == 7:
+            raise StoppedError
+
+    first = make_run(tokenizer, tmp_path / "parts", seed=1, steps=12)
+    with pytest.raises(StoppedError):
+        first.run(stop_at_7)
+    second = make_run(tokenizer, tmp_path / "parts", seed=1, steps=12)
+    guarantee = second.run(resume=True)
+    assert not guarantee.is_private, "a test seed gives no guarantee"
+    for a, b in zip(whole.model.parameters(), second.model.parameters(), strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-5, atol=1e-7)
+
+
+def test_another_command_cannot_go_on_with_a_run(tokenizer, tmp_path):
+    run = make_run(tokenizer, tmp_path / "m", seed=1, steps=12)
+    with pytest.raises(KeyboardInterrupt):
+        run.run(lambda p: (_ for _ in ()).throw(KeyboardInterrupt))
+    with pytest.raises(BadInputError, match="not empty"):
+        make_run(tokenizer, tmp_path / "m", seed=1, steps=12).run()
+    other = make_run(tokenizer, tmp_path / "m", seed=1, steps=12, settings={"bound": 2.0})
+    with pytest.raises(BadInputError, match="another settings"):
+        other.run(resume=True)
+    changed = make_run(tokenizer, tmp_path / "m", seed=1, steps=12)
+    changed.rows[3]["text"] = "a film"
+    with pytest.raises(BadInputError, match="another data"):
+        changed.run(resume=True)
+    with pytest.raises(BadInputError, match="no unfinished run"):
+        make_run(tokenizer, tmp_path / "n").run(resume=True)
+
+
+# The plan ------------------------------------------------------------------------------------------------------------
+
+
+def test_the_plan_spends_what_it_says_and_not_more():
+    plan = Plan.calibrated(epsilon=3.0, records=10_000, batch=100, epochs=10)
+    assert plan.steps == 1000
+    assert 2.97 < plan.epsilon() <= 3.0
+    assert plan.epsilon(500) < plan.epsilon()
+    assert plan.epsilon(0) == 0.0
+    replacing = Plan.calibrated(epsilon=3.0, records=10_000, batch=100, epochs=10, adjacency=Adjacency.REPLACE_ONE)
+    assert replacing.multiplier > plan.multiplier
+    three = plan.guarantee(steps=1000, secure=True, what="x", parameters={}, trials=3)
+    assert three.epsilon == pytest.approx(3 * plan.epsilon())
+    assert three.delta == pytest.approx(3 * plan.delta)
+
+
+def test_records_are_drawn_independently_at_the_rate_of_the_plan():
+    """Counts within 5 standard deviations; false-alarm rate below 1e-5 for all together."""
+    plan = Plan(records=1000, batch=50, steps=400, multiplier=1.0, delta=1e-4)
+    key = StreamKey.from_test_seed(4)
+    samples = [plan.sample(step, key) for step in range(400)]
+    sizes = np.array([len(s) for s in samples])
+    assert abs(sizes.mean() - 50) < 5 * math.sqrt(1000 * 0.05 * 0.95 / 400)
+    assert len(set(sizes.tolist())) > 10, "a Poisson sample has no fixed size"
+    times = np.bincount(np.concatenate(samples), minlength=1000)
+    assert np.abs(times - 20).max() < 6 * math.sqrt(400 * 0.05 * 0.95)
+    assert np.array_equal(plan.sample(7, key), samples[7]), "a repeated step draws the same records"
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"batch": 2000}, "does not fit"),
+        ({"records": 0}, "no record"),
+        ({"delta": 0.01}, "not below one over"),
+        ({"multiplier": 0.0}, "positive"),
+        ({"steps": 0}, "at least 1 step"),
+    ],
+)
+def test_impossible_plans_are_refused(changes, message):
+    good = {"records": 1000, "batch": 50, "steps": 10, "multiplier": 1.0, "delta": 1e-4}
+    with pytest.raises(BadParameterError, match=message):
+        Plan(**{**good, **changes})
+
+
+def test_an_epsilon_that_needs_endless_noise_is_refused():
+    with pytest.raises(BadParameterError, match="nothing can be learned"):
+        Plan.calibrated(epsilon=1e-4, records=1000, batch=1000, epochs=100)
+
+
+def test_automatic_delta_is_below_one_over_the_records():
+    for records in (2, 10, 999, 67_349, 10**7):
+        assert 0 < automatic_delta(records) < 1 / records
+
+
+# Clipping and noise --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "clipping", [FlatClipping(0.1), LayerClipping(0.1, 100), AutomaticClipping(0.1), QuantileClipping(0.1)]
+)
+def test_no_example_adds_more_than_the_bound(clipping):
+    model, loss = build("gpt2, tied")
+    engine, _ = choose(model, loss, [batch(3), batch(5, seed=3)])
+    for i in range(6):
+        one = {name: value[i : i + 1] for name, value in batch(6, seed=8).items()}
+        result = engine.run(one)
+        sums = result.weighted_sums(clipping.clip(result.squared_norms).factors)
+        total = math.sqrt(sum(float(value.double().square().sum()) for value in sums.values()))
+        assert 0 < total <= 0.1
+
+
+def test_a_loss_that_is_no_number_stops_the_run():
+    with pytest.raises(NotFiniteError, match="not a finite number"):
+        FlatClipping(1.0).clip({"w": torch.tensor([1.0, math.nan])})
+
+
+def test_the_quantile_bound_finds_the_median_and_pays_for_it():
+    clipping = QuantileClipping(bound=10.0, count_noise=1.0)
+    source = Source.from_test_seed(0)
+    norms = np.random.default_rng(0).lognormal(0.0, 0.5, 2000)
+    for _ in range(200):
+        clipping.update(int((norms <= clipping.bound).sum()), len(norms), len(norms), source)
+    assert clipping.bound == pytest.approx(1.0, rel=0.1)
+    z = QuantileClipping(count_noise=10.0).gradient_multiplier(1.0)
+    assert z**-2 + (2 * 10.0) ** -2 == pytest.approx(1.0)
+    with pytest.raises(BadParameterError, match="count_noise"):
+        QuantileClipping(count_noise=0.4).gradient_multiplier(1.0)
+
+
+def test_noise_has_the_promised_size():
+    """Variance of a million normals within 5 standard errors: false-alarm rate 6e-7."""
+    sums = {"w": torch.zeros(1000, 1000)}
+    add_noise(sums, 3.0, Source.from_test_seed(1))
+    assert float(sums["w"].var()) == pytest.approx(9.0, abs=5 * 9.0 * math.sqrt(2 / 1e6))
+
+
+def test_cutting_a_batch_into_parts_changes_nothing_and_an_empty_batch_is_noise():
+    model, loss = build("bert")
+    model.eval()
+    engine, _ = choose(model, loss, [batch(3), batch(5, seed=3)])
+    data = batch(40, seed=2)
+    gradients = []
+    for physical in (40, 7):
+        plan = Plan(records=40, batch=20, steps=1, multiplier=1e-6, delta=1e-3)
+        step = PrivateStep(
+            engine, plan, FlatClipping(1.0), lambda ids: {n: v[list(ids)] for n, v in data.items()}, physical
+        )
+        facts = step.run(0, StreamKey.from_test_seed(5))
+        gradients.append([p.grad.clone() for p in engine.parameters.values()])
+        assert facts.examples > 0
+    for a, b in zip(*gradients, strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-6)
+    rare = Plan(records=40, batch=1, steps=1, multiplier=1.0, delta=1e-3)
+    seed = next(s for s in range(100) if len(rare.sample(0, StreamKey.from_test_seed(s))) == 0)
+    PrivateStep(engine, rare, FlatClipping(1.0), lambda ids: pytest.fail("no record was drawn")).run(
+        0, StreamKey.from_test_seed(seed)
+    )
+    assert all(float(p.grad.abs().max()) > 0 for p in engine.parameters.values())
+
+
+def test_out_of_memory_halves_the_part_and_goes_on(monkeypatch):
+    model, loss = build("bert")
+    model.eval()
+    engine, _ = choose(model, loss, [batch(3), batch(5, seed=3)])
+    whole = engine.run
+
+    def limited(examples):
+        if len(examples["input_ids"]) > 5:
+            raise RuntimeError("not enough memory: you tried to allocate 8 GB")
+        return whole(examples)
+
+    monkeypatch.setattr(engine, "run", limited)
+    said = []
+    plan = Plan(records=40, batch=20, steps=1, multiplier=1.0, delta=1e-3)
+    data = batch(40, seed=2)
+    step = PrivateStep(
+        engine, plan, FlatClipping(1.0), lambda ids: {n: v[list(ids)] for n, v in data.items()}, 16, said.append
+    )
+    step.run(0, StreamKey.from_test_seed(5))
+    assert step.physical == 4
+    assert len(said) == 2
+
+
+# Strategies ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("strategy", ["full", "no-embeddings", "last-1", "head", "bias", "lora", "ia3"])
+def test_every_strategy_can_be_clipped_exactly(strategy):
+    if strategy in ("lora", "ia3"):
+        pytest.importorskip("peft")
+    model, loss = build("bert")
+    total = sum(p.numel() for p in model.parameters())
+    model = apply_strategy(model, strategy)
+    engine, result = choose(model, loss, [batch(3), batch(5, seed=3)])
+    # peft flattens the vectors of IA3 first, so their gradients are taken one example at a time.
+    assert engine.name == ("loop" if strategy == "ia3" else "taps"), result.refused
+    trained = sum(p.numel() for p in engine.parameters.values())
+    assert trained == total if strategy == "full" else trained < total
+    assert any("classifier" in name for name in engine.parameters), "the new head is always trained"
+
+
+def test_unknown_strategies_are_named():
+    model, _ = build("bert")
+    with pytest.raises(BadParameterError, match="choose full"):
+        apply_strategy(model, "half")
+    with pytest.raises(BadParameterError, match="2 layers"):
+        apply_strategy(model, "last-5")
+
+
+def test_one_class_and_unknown_labels_are_refused():
+    with pytest.raises(BadInputError, match="same label"):
+        Classification().learn([{"text": "a", "label": "x"}] * 3)
+    with pytest.raises(BadInputError, match="not in the given list"):
+        Classification(labels=["x", "y"]).learn([{"text": "a", "label": "z"}])
+    with pytest.raises(BadInputError, match="no rows"):
+        Classification().learn([])
+
+
+def test_settings_are_json(tokenizer):
+    assert json.loads(json.dumps(Classification(labels=["a", "b"]).settings()))["labels"] == ["a", "b"]
