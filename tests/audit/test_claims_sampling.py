@@ -12,10 +12,11 @@ import pytest
 from scipy.stats import binomtest
 
 from tacit import build
+from tacit.audit.binomial import at_least, at_most
 from tacit.audit.claims.claim import Claim, VectorDistance, claim_of
 from tacit.audit.claims.mechanisms import Settings, sampled_vectors, sampled_words, secret_words
 from tacit.audit.claims.noise import laplace_scale_at_most, noise_check, noise_section, normal_scale_at_most
-from tacit.audit.claims.sampling import at_least, at_most, ceiling, sampled_check, sampled_section
+from tacit.audit.claims.sampling import ceiling, sampled_check, sampled_section
 from tacit.audit.claims.scores import Agreement, MeanDirection, NearerTo, OutputRatio
 from tacit.audit.claims.secrets import secrets_check, secrets_section
 from tacit.documents.bounds import AnalyticGaussian, ClipL2, Laplace

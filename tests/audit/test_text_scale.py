@@ -7,15 +7,16 @@ import math
 import numpy as np
 import pytest
 
-from tacit.audit.text.scale import Success, clopper_pearson, finding, of_trials, row_bootstrap
+from tacit.audit.binomial import interval
+from tacit.audit.text.scale import Success, finding, of_trials, row_bootstrap
 from tacit.report import Light
 
 
 def test_clopper_pearson_known_answers():
-    low, high = clopper_pearson(4, 10)
+    low, high = interval(4, 10)
     assert (low, high) == pytest.approx((0.1216, 0.7376), abs=1e-4)
-    assert clopper_pearson(0, 10) == pytest.approx((0.0, 0.3085), abs=1e-4)
-    assert clopper_pearson(10, 10)[1] == 1.0
+    assert interval(0, 10) == pytest.approx((0.0, 0.3085), abs=1e-4)
+    assert interval(10, 10)[1] == 1.0
 
 
 @pytest.mark.parametrize(

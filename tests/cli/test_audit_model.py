@@ -33,7 +33,7 @@ app.command()(command)
 
 def run(*arguments: object) -> tuple[int, str]:
     result = CliRunner().invoke(app, [str(argument) for argument in arguments], catch_exceptions=False)
-    return result.exit_code, result.output
+    return result.exit_code, result.stdout or result.output
 
 
 def claimed(folder: Path, epsilon: float, **changes: object) -> Path:

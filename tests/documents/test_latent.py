@@ -9,9 +9,10 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
 from tacit.documents.adept import Adept, PublishedAdept, published_adept  # noqa: E402
+from tacit.documents.bounds import ClipL1  # noqa: E402
 from tacit.documents.dp_bart import DPBart  # noqa: E402
 from tacit.documents.latent import LatentMechanism  # noqa: E402
-from tacit.documents.latent_narrow import NarrowLatent  # noqa: E402
+from tacit.documents.latent_narrow import NarrowLatent, built_in_model  # noqa: E402
 from tacit.errors import BadInputError, BadParameterError, NoGuaranteeError  # noqa: E402
 from tacit.guarantee import Adjacency, Notion, Unit  # noqa: E402
 from tacit.noise.source import Source  # noqa: E402
@@ -121,7 +122,8 @@ def test_the_noise_is_that_of_the_card(folders):
     shown = mechanism.guarantee().parameters
     n = shown["released numbers"]
     assert n == 6 * 16
-    assert shown["l2 sensitivity"] == pytest.approx(2 * n**0.5)
+    assert shown["C"] == 0.5  # half of what the model was trained with
+    assert shown["l2 sensitivity"] == pytest.approx(2 * 0.5 * n**0.5)
     texts = ["cat"] * 600
     noisy = mechanism.noisy_latents(mechanism.autoencoder.encode(texts), Source.from_test_seed(0))
     clean = mechanism.bound.apply(mechanism.autoencoder.encode(texts))
@@ -150,6 +152,37 @@ def test_another_epsilon_than_trained_for_warns(tmp_path):
     NarrowLatent(epsilon=250, model=folder).rewrite("cat")
     with pytest.warns(UserWarning, match="trained for epsilon 100 to 500, not 10"):
         NarrowLatent(epsilon=10, model=folder).rewrite("cat")
+
+
+def test_narrow_takes_the_noise_its_model_was_trained_with(tmp_path):
+    laplace = {"noise": "laplace", "delta": 0.0, "epsilons": [10.0]}
+    on_simplex = save_tiny("narrow", tmp_path / "low", bound=ClipL1(1.0).to_dict(), trained_for=laplace)
+    promised = NarrowLatent(epsilon=10, model=on_simplex).rewrite(["cat", ""]).guarantee
+    assert (promised.notion, promised.delta, promised.epsilon) == (Notion.PURE, 0.0, 10.0)
+    assert promised.parameters["l1 sensitivity"] == 2.0
+    assert promised.parameters["noise"] == "laplace"
+    assert promised.parameters["model"] == "low"
+    other = NarrowLatent(epsilon=10, model=on_simplex, noise="gaussian").guarantee()
+    assert (other.notion, other.delta) == (Notion.APPROXIMATE, 1e-6)
+    gaussian = save_tiny("narrow", tmp_path / "high", trained_for={**laplace, "noise": "gaussian", "delta": 1e-6})
+    assert NarrowLatent(epsilon=10, model=gaussian).guarantee().notion is Notion.APPROXIMATE
+    with pytest.raises(BadParameterError, match="not below 1 / 100 documents"):
+        NarrowLatent(epsilon=10, model=gaussian, delta=0.01).rewrite(["cat"] * 100)
+
+
+def test_the_built_in_narrow_model_follows_from_epsilon():
+    names = [built_in_model(epsilon) for epsilon in (1, 10, 150, 150.1, 2500)]
+    assert names == ["narrow-20-low"] * 3 + ["narrow-20"] * 2
+    assert built_in_model(10, "gaussian") == built_in_model(10, "none") == "narrow-20"
+    for epsilon, name, notion in ((50, "narrow-20-low", Notion.PURE), (250, "narrow-20", Notion.APPROXIMATE)):
+        promised = NarrowLatent(epsilon=epsilon).guarantee()
+        assert promised.parameters["model"] == name
+        assert promised.notion is notion
+        assert name in promised.provenance[0].name
+    mechanism = NarrowLatent(epsilon=100)
+    assert mechanism.guarantee().parameters["model"] == "narrow-20-low"
+    mechanism.set_params(epsilon=500)
+    assert mechanism.guarantee().parameters["model"] == "narrow-20"
 
 
 def test_delta_above_one_over_n(folders):

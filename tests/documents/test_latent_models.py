@@ -15,7 +15,7 @@ from tacit.documents.autoencoders.base import Autoencoder, Record, built_in_mode
 from tacit.documents.autoencoders.lstm import LstmAutoencoder  # noqa: E402
 from tacit.documents.autoencoders.narrow import NarrowAutoencoder, capacity_bits  # noqa: E402
 from tacit.documents.autoencoders.vocabulary import train_vocabulary  # noqa: E402
-from tacit.documents.bounds import ClipL2, ClipValue  # noqa: E402
+from tacit.documents.bounds import ClipL1, ClipL2, ClipValue  # noqa: E402
 from tacit.errors import BadInputError  # noqa: E402
 
 PUBLIC_TEXTS = [f"the {color} {animal} sees {count} birds" for color in ("red", "blue", "green", "old", "new")
@@ -143,10 +143,54 @@ def test_a_plain_hugging_face_folder_is_enough(tmp_path):
         load_autoencoder(tmp_path / "short")
 
 
+LONG = (
+    "Tom bought a new car last week. He drives it to work every day. His wife would rather take the train, because she "
+    "likes to read a book on the way. They often talk about it at dinner."
+)
+
+
+def test_the_built_in_model_for_length_40_reads_twice_as_much():
+    """The stated rule for long texts: the first pieces that fit are read, the rest has no influence."""
+    short, longer = load_autoencoder("bart-20"), load_autoencoder("bart-40")
+    assert (short.length, longer.length) == (20, 40)
+    latents = longer.encode([LONG, LONG + " And so on, and so on.", ""])
+    assert latents.shape == (3, 40, longer.width)
+    np.testing.assert_allclose(latents[0], latents[1], atol=1e-5)
+    found = longer.decode(longer.record.trained_bound().apply(latents))
+    read = longer.tokenizer.decode(longer.ids([LONG])[0].tolist(), skip_special_tokens=True).strip()
+    assert LONG.startswith(read)
+    whole_sentences = LONG[: LONG.index(" They often")]
+    assert read.startswith(whole_sentences)
+    assert found[0] == found[1]
+    assert found[0].startswith(whole_sentences)
+    assert len(short.decode(short.encode([LONG]))[0]) < 0.7 * len(whole_sentences)
+
+
 def test_capacity():
     assert capacity_bits(250, 1e-5, 10**6) == pytest.approx(62, abs=1)
     assert capacity_bits(500, 1e-5, 128) == pytest.approx(84, abs=2)
     assert capacity_bits(10, 1e-5, 128) < 1
+
+
+def test_an_l1_bound_puts_the_narrow_latent_on_the_simplex():
+    model = tiny("narrow", bound=ClipL1(1.0).to_dict())
+    latents = model.encode(["", "cat", "word " * 1000])
+    assert latents.min() >= 0
+    np.testing.assert_allclose(latents.sum(axis=(1, 2)), 1.0, atol=1e-5)
+    np.testing.assert_allclose(ClipL1(1.0).apply(latents), latents, atol=1e-5)
+
+
+def test_a_lengthened_model_says_the_same_about_short_texts():
+    short = tiny("bart")
+    longer = short.lengthened(9)
+    assert (longer.positions, short.positions) == (9, 6)
+    ids = torch.from_numpy(short.ids(["the red cat"]))
+    np.testing.assert_allclose(
+        short.latents(ids).detach().numpy(), longer.latents(ids).detach().numpy(), atol=1e-6
+    )  # with the same six positions
+    assert longer.encode(["the red cat"]).shape == (1, 9, 16)
+    with pytest.raises(BadInputError, match="a larger one"):
+        longer.lengthened(6)
 
 
 @pytest.mark.parametrize("name", built_in_models() or ["none"])
@@ -157,6 +201,6 @@ def test_built_in_models_say_where_they_come_from(name):
     assert any("CC BY" in corpus for corpus in model.record.corpora)
     assert model.record.commands[0].startswith("tacit pretrain")
     assert model.record.trained_bound() is not None
-    if model.kind == "bart":
+    if model.kind != "narrow":
         assert model.record.results["held_out_bleu_without_noise"] >= 95
     assert "/" not in "".join(model.record.commands).replace("tatoeba.org", "")

@@ -12,15 +12,19 @@ pytest.importorskip("transformers")
 
 from tacit.documents.bounds import AnalyticGaussian, ClipL1, ClipL2, ClipValue, Laplace  # noqa: E402
 from tacit.documents.pretraining import PublicText  # noqa: E402
-from tacit.documents.pretraining.corpus import NotPublicError, declared, read_public  # noqa: E402
+from tacit.documents.pretraining.corpus import NotPublicError, declared, joined, read_public  # noqa: E402
 from tacit.documents.pretraining.loop import (  # noqa: E402
     CHECKPOINT,
     LOG,
     Plan,
     clipped,
+    content_weights,
+    mean_size,
+    mixed,
     noisy,
     plain,
     reconstruction_bleu,
+    texts_to_train_and_measure,
     train,
 )
 from tacit.errors import BadInputError, BadParameterError  # noqa: E402
@@ -142,7 +146,7 @@ def test_training_clips_like_the_release(bound):
 def test_training_noise_has_the_scale_of_the_release(noise):
     torch.manual_seed(0)
     bound = ClipValue(0.5, (1, 4))
-    found = noisy(torch.zeros(5000, 3, 6), bound, noise, 20.0).numpy()
+    found = noisy(torch.zeros(5000, 3, 6), bound, noise, noise.scale(bound, 6, 20.0)).numpy()
     assert not found[:, :, [0, 2, 3, 5]].any()
     scale = noise.scale(bound, 6, 20.0) * (2**0.5 if noise.kind == "laplace" else 1)
     assert found[:, :, [1, 4]].std() == pytest.approx(scale, rel=0.05)  # 30,000 draws, 5 standard errors
@@ -150,14 +154,106 @@ def test_training_noise_has_the_scale_of_the_release(noise):
 
 
 def test_schedules():
-    plan = Plan(steps=1000, epsilons=(10.0,), first_epsilon=1000.0, ramp=0.5, learning_rate=0.1)
-    assert plan.epsilon(0, 10.0) == pytest.approx(1000)
-    assert plan.epsilon(250, 10.0) == pytest.approx(100)
-    assert plan.epsilon(500, 10.0) == pytest.approx(10)
-    assert plan.epsilon(0, 5000.0) == 5000
+    plan = Plan(steps=1000, epsilons=(10.0,), ramp=0.5, learning_rate=0.1)
+    assert plan.scale(0, 0.01, 1.0) == pytest.approx(0.01)
+    assert plan.scale(250, 0.01, 1.0) == pytest.approx(0.1)
+    assert plan.scale(500, 0.01, 1.0) == pytest.approx(1.0)
+    assert plan.scale(999, 0.01, 1.0) == pytest.approx(1.0)
+    assert plan.scale(0, 2.0, 1.0) == 1.0  # never more noise than the target's
     assert plan.rate(0) < plan.rate(49)
-    assert plan.rate(50) == pytest.approx(0.1)
+    assert plan.rate(50) == plan.rate(500) == pytest.approx(0.1)  # no decay while the noise grows
     assert plan.rate(999) < 0.002
+    assert Plan(steps=1000, learning_rate=0.1).rate(500) < 0.06
+
+
+@pytest.mark.parametrize("known", [None, 4000.0])
+def test_noise_starts_gently_or_where_the_model_is(known, tmp_path, monkeypatch):
+    """The first step's noise: a tenth of C in a cube, or that of the epsilon the model was trained for."""
+    from tacit.documents.pretraining import loop
+
+    seen: list[float] = []
+    monkeypatch.setattr(loop, "noisy", lambda latents, bound, noise, scale: (seen.append(scale), latents)[1])
+    bound, noise = ClipValue(1.0, tuple(range(8))), AnalyticGaussian(1e-5)
+    plan = Plan(steps=10, epsilons=(100.0,), known_epsilon=known, ramp=0.5, **{**PLAN, "evaluate_every": 10})
+    train(tiny("bart"), CORPUS, plan, tmp_path, bound=bound, noise=noise)
+    target = noise.scale(bound, 6 * 8, 100.0)
+    assert seen[0] == pytest.approx(0.1 if known is None else noise.scale(bound, 6 * 8, known))
+    assert seen[:6] == sorted(seen[:6])
+    assert seen[5] == pytest.approx(target)
+    assert seen[-1] == pytest.approx(target)  # held-out texts are measured at the target
+
+
+def test_the_mean_size_is_attained():
+    n = 24
+    flat = np.full((1, 4, 6), 100.0)
+    for bound in (ClipL1(0.5), ClipL2(0.5), ClipValue(0.5)):
+        assert np.sqrt(np.square(bound.apply(flat)).mean()) == pytest.approx(mean_size(bound, n))
+
+
+def test_mixed_texts_keep_their_lengths():
+    ids = np.array([[5, 6, 7, 2, 0, 0], [8, 9, 2, 0, 0, 0], [10, 11, 12, 13, 2, 0]] * 50)
+    found = mixed(ids, {0, 2}, 1.0, np.random.default_rng(0))
+    assert ((found == 0) == (ids == 0)).all()
+    assert ((found == 2) == (ids == 2)).all()
+    changed = (found != ids).sum() / np.isin(ids, [0, 2], invert=True).sum()
+    assert 0.1 < changed < 0.3  # 1/4 of the pieces that have a counterpart
+    assert (mixed(ids, {0, 2}, 0.0, np.random.default_rng(0)) == ids).all()
+
+
+def test_rare_pieces_count_more():
+    weights = content_weights(np.array([[1, 1, 1, 2], [1, 1, 1, 3]]), 5, 0.125).numpy()
+    assert weights[1] == pytest.approx(0.125 / (0.125 + 0.75))
+    assert weights[2] == weights[3] == pytest.approx(0.5)
+    assert weights[4] == 1.0
+    model = tiny("narrow")
+    ids = torch.from_numpy(model.ids(PUBLIC_TEXTS[:4]))
+    only = torch.zeros(model.pieces)
+    only[int(ids[0, 0])] = 1.0
+    with torch.no_grad():
+        latents = model.latents(ids)
+        equal, first = (float(model.loss(latents, ids, weights)) for weights in (torch.ones(model.pieces), only))
+        assert equal == pytest.approx(float(model.loss(latents, ids)))
+        assert first == pytest.approx(float(model.loss(latents, ids[:, :1])), rel=1e-4)
+
+
+def test_joined_texts_fit_and_use_every_sentence_once():
+    texts = [f"w{number}" for number in range(30)]
+    found = joined(texts, lambda text: len(text.split()) <= 3)
+    assert " ".join(found).split() == texts
+    assert [len(text.split()) for text in found[:6]] == [1, 2, 3, 3, 3, 3]
+    long = joined(["a b c d", "e"], lambda text: len(text.split()) <= 3)
+    assert long == ["a b c d", "e"]  # a sentence that is too long alone stays one text
+    assert joined([], lambda text: True) == []
+    model = tiny("bart")
+    training, held_out = texts_to_train_and_measure(model, CORPUS, 10, join=True)
+    sentences = CORPUS.split(10)
+    assert all(any(sentence in text for text in held_out) for sentence in sentences[1])
+    assert not any(sentence in text for text in training for sentence in sentences[1])
+
+
+def test_going_on_with_a_longer_model(tmp_path, capsys):
+    from tacit.cli.main import run
+    from tacit.documents.autoencoders import load_autoencoder
+
+    text = tmp_path / "public.txt"
+    text.write_text("\n".join(PUBLIC_TEXTS))
+    tiny("bart").save_pretrained(tmp_path / "short")
+    tiny("adept").save_pretrained(tmp_path / "adept")
+    options = ["--public", "sentences", "--steps", "2", "--batch-size", "8", "--held-out", "10", "--join"]
+    command = ["pretrain", "autoencoder", str(text), "--length", "12", *options]
+    assert run([*command, "--from", str(tmp_path / "short"), "-o", str(tmp_path / "long")]) == 0
+    found = load_autoencoder(tmp_path / "long")
+    assert (found.positions, found.length) == (12, 12)
+    assert found.record.corpora == ["sentences made for a test", "sentences"]
+    assert {"held_out_bleu_without_noise", "held_out_bleu_joined"} <= found.record.results.keys()
+    assert found.record.trained_bound() == ClipValue(1.0)
+    assert found.encode(["word " * 100_000]).shape == (1, 12, 16)
+    assert run([*command, "--from", str(tmp_path / "adept"), "-o", str(tmp_path / "no")]) == 2
+    assert "only a BART can be made longer" in capsys.readouterr().err
+    noise = ["--epsilon", "10", "--from", str(tmp_path / "short"), "-o", str(tmp_path / "no")]
+    assert run([*command, *noise]) == 2
+    assert "tacit pretrain noise" in capsys.readouterr().err
+    assert not (tmp_path / "no").exists()
 
 
 def test_bad_plans(tmp_path):
@@ -168,6 +264,8 @@ def test_bad_plans(tmp_path):
         Plan(learning_rate=2.0)
     with pytest.raises(BadParameterError, match="plain share"):
         Plan(plain_share=2.0)
+    with pytest.raises(BadParameterError, match="content"):
+        Plan(content=0.0)
     with pytest.raises(BadParameterError, match="needs a bound and a noise"):
         train(tiny("adept"), CORPUS, Plan(epsilons=(1.0,)), tmp_path)
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tacit.cli.reports import Told, deliver, progress_bars
 from tacit.errors import BadInputError, BadParameterError, MissingExtraError
 
 if TYPE_CHECKING:
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from tacit.evaluate.vectors import TextVectors
     from tacit.report import Finding, Report, Section
 
-Told = Callable[[str, int, int], None]
 
 app = typer.Typer(pretty_exceptions_enable=False, add_completion=False)
 
@@ -114,12 +113,12 @@ def evaluate(
     wanted = DEFAULT_METRICS if metrics == "default" else check_metrics(metrics.split(","))
     work = _read(original, private, column or [], private_column or [], label_column, test, private_test or [], format,
                  private_format, task)  # fmt: skip
-    with _progress(shown=not quiet) as told:
+    with progress_bars(shown=not quiet) as told:
         report = _evaluated(
             work, wanted, strict=metrics != "default", learner=learner, encoder=encoder, language_model=language_model,
             seeds=seeds, sample=sample, told=told,
         )  # fmt: skip
-    _deliver(report, html, json_file, as_json=as_json, force=force)
+    deliver(report, html, json_file, as_json=as_json, force=force)
 
 
 # Reading ----------------------------------------------------------------------------------------------------------
@@ -382,45 +381,3 @@ def _with_findings(section: Section, more: Sequence[Finding]) -> Section:
     from dataclasses import replace
 
     return replace(section, findings=(*section.findings, *more))
-
-
-# Showing it -------------------------------------------------------------------------------------------------------
-
-
-def _deliver(report: Report, html: Path | None, json_file: Path | None, *, as_json: bool, force: bool) -> None:
-    from tacit.cli.terminal import output_console
-
-    for path in (html, json_file):
-        if path is not None:
-            report.save(path, force=force)
-    if as_json:
-        typer.echo(report.to_json(), nl=False)
-    elif html is None and json_file is None:
-        report.show(output_console())
-    else:
-        for finding in report.findings:
-            typer.echo(f"{finding.light.word}: {finding.name}: {finding.sentence}")
-
-
-@contextmanager
-def _progress(*, shown: bool) -> Iterator[Told | None]:
-    """A bar on a terminal that says what is being done; silent anywhere else."""
-    from rich.progress import Progress
-
-    from tacit.cli.terminal import error_console
-
-    console = error_console()
-    if not (shown and console.is_terminal):
-        yield None
-        return
-    with Progress(console=console, transient=True) as bar:
-        tasks: dict[str, Any] = {}
-
-        def told(what: str, done: int, total: int) -> None:
-            if what not in tasks:
-                for task in tasks.values():
-                    bar.update(task, visible=False)
-                tasks[what] = bar.add_task(what, total=total)
-            bar.update(tasks[what], completed=done, total=total, visible=True)
-
-        yield told

@@ -50,6 +50,11 @@ Rate = Annotated[float, typer.Option("--learning-rate", help="The largest learni
 Every = Annotated[int, typer.Option("--evaluate-every", help="Steps between two checkpoints.")]
 Patience = Annotated[int, typer.Option(help="Checkpoints without improvement before training stops.")]
 HeldOut = Annotated[int, typer.Option("--held-out", help="Texts kept out of training, to measure on.")]
+Join = Annotated[bool, typer.Option("--join", help="Join neighboring texts to longer ones, up to the length.")]
+Content = Annotated[
+    float | None,
+    typer.Option(help="Let rare pieces count more, for budgets of a few bits: content / (content + frequency)."),
+]
 Seed = Annotated[int, typer.Option(help="Seed of the (public) randomness.")]
 Resume = Annotated[bool, typer.Option("--resume", help="Go on with a training that was stopped.")]
 Half = Annotated[bool, typer.Option("--half", help="Save the weights in 16 bits.")]
@@ -61,6 +66,14 @@ def autoencoder(
     text: Text,
     output: Output,
     public: Public = None,
+    start: Annotated[
+        str | None,
+        typer.Option(
+            "--from",
+            metavar="MODEL",
+            help="Go on from this model, whose kind, vocabulary, shape and clipping are kept; --length may be larger.",
+        ),
+    ] = None,
     kind: Annotated[Kind, typer.Option(help="bart, adept (LSTM), or narrow (trained with clipping and noise).")] = (
         Kind.bart
     ),
@@ -82,6 +95,10 @@ def autoencoder(
     delta: Delta = 1e-5,
     noise: Annotated[NoiseKind, typer.Option(help="Noise to train with.")] = NoiseKind.gaussian,
     plain_share: Annotated[float, typer.Option(help="Share of texts shown in lower case without punctuation.")] = 0.0,
+    mixed_share: Annotated[
+        float, typer.Option(help="Share of texts with pieces of other texts, to learn copying instead of remembering.")
+    ] = 0.0,
+    join: Join = False,
     steps: Steps = 20_000,
     batch_size: Batch = 64,
     learning_rate: Rate = 1e-3,
@@ -92,7 +109,7 @@ def autoencoder(
     half: Half = False,
     resume: Resume = False,
 ) -> None:
-    """Train an autoencoder from scratch, with its own vocabulary.
+    """Train an autoencoder from scratch, with its own vocabulary, or go on from a model.
 
     Example: tacit pretrain autoencoder tatoeba.txt --public "Tatoeba English, CC BY 2.0 FR" -o bart
     """
@@ -113,9 +130,14 @@ def autoencoder(
         patience=patience,
         held_out=held_out,
         plain_share=plain_share,
+        mixed_share=mixed_share,
+        join=join,
         epsilons=tuple(epsilon or ()),
         seed=seed,
     )
+    if start is not None:
+        _go_on(start, corpus, plan, output, length, resume=resume, half=half)
+        return
     if kind is Kind.narrow and not plan.epsilons:
         raise BadParameterError("a narrow model is trained for the noise it will meet: give --epsilon, for example 250")
     if clip is None and (plan.epsilons or kind is not Kind.bart):
@@ -139,7 +161,32 @@ def autoencoder(
             model, corpus, plan, output, bound=limit, noise=_noise(noise, delta) if plan.epsilons else None,
             resume=resume, progress=show,
         )  # fmt: skip
-    _finish(model, corpus, output, facts, held_out, half=half, lowercase=lowercase)
+    _finish(model, corpus, output, facts, plan, half=half, lowercase=lowercase)
+
+
+def _go_on(start: str, corpus: Any, plan: Any, output: Path, length: int, *, resume: bool, half: bool) -> None:
+    """Train a model on without noise, on texts of its own length or longer ones."""
+    from tacit.documents.autoencoders.bart import BartAutoencoder
+    from tacit.documents.autoencoders.base import load_autoencoder
+    from tacit.documents.pretraining.loop import train
+
+    if plan.epsilons:
+        raise BadParameterError("a model that exists is trained for an epsilon with 'tacit pretrain noise'")
+    model = load_autoencoder(start)
+    if model.record.trained_for is not None:
+        raise BadParameterError("this model was trained with noise, which it would forget: use 'tacit pretrain noise'")
+    if length > model.length:
+        if model.kind != "bart":
+            raise BadParameterError(f"only a BART can be made longer: leave out --length, or give {model.length}")
+        assert isinstance(model, BartAutoencoder)
+        torch = require("torch", extra="documents", purpose="training a model")
+        torch.manual_seed(plan.seed)
+        model = model.lengthened(length)
+    with _progress("training") as show:
+        facts = train(model, corpus, plan, output, bound=model.record.trained_bound(), resume=resume, progress=show)
+    _remember(model, corpus)
+    lowercase = bool(model.record.results.get("bleu_lowercase", False))
+    _finish(model, corpus, output, facts, plan, half=half, lowercase=lowercase)
 
 
 def _new_model(
@@ -185,6 +232,7 @@ def prune(
     require("torch", extra="documents", purpose="training a model")
     from tacit.documents.autoencoders.bart import BartAutoencoder
     from tacit.documents.dp_bart import estimate_clip
+    from tacit.documents.pretraining.loop import Plan
     from tacit.documents.pretraining.prune import prune as prune_model
 
     found = BartAutoencoder.from_pretrained(model)
@@ -195,7 +243,8 @@ def prune(
             learning_rate=learning_rate, held_out=held_out, seed=seed, resume=resume, progress=show,
         )  # fmt: skip
     _remember(found, corpus)
-    _finish(found, corpus, output, {"stages": stages, "kept": len(limit.kept or ())}, held_out, half=half)
+    facts = {"stages": stages, "kept": len(limit.kept or ())}
+    _finish(found, corpus, output, facts, Plan(held_out=held_out), half=half)
 
 
 @app.command()
@@ -208,6 +257,8 @@ def noise(
     delta: Delta = 1e-5,
     noise: Annotated[NoiseKind, typer.Option(help="Noise to train with.")] = NoiseKind.gaussian,
     clip: Annotated[float | None, typer.Option(help="C; by default the model's own.")] = None,
+    bound: Annotated[BoundKind | None, typer.Option(help="What is clipped; by default what the model knows.")] = None,
+    content: Content = None,
     steps: Steps = 20_000,
     batch_size: Batch = 32,
     learning_rate: Rate = 3e-4,
@@ -235,6 +286,9 @@ def noise(
 
     found = load_autoencoder(model)
     data = dict(found.record.bound or {"kind": "value" if found.kind == "bart" else "l2"})
+    other = bound is not None and bound.value != data["kind"]
+    if bound is not None and other:
+        data = {"kind": bound.value, "C": data.get("C", 1.0)}
     if clip is not None:
         data["C"] = clip
     if "C" not in data:
@@ -243,6 +297,7 @@ def noise(
     plan = Plan(
         steps=steps, batch_size=batch_size, learning_rate=learning_rate, evaluate_every=evaluate_every,
         patience=patience, held_out=held_out, plain_share=plain_share, epsilons=tuple(epsilon), seed=seed,
+        known_epsilon=None if other else min(found.record.epsilons(), default=None), content=content,
     )  # fmt: skip
     found.record = replace(found.record, bound=limit.to_dict(), trained_for=_trained_for(plan.epsilons, noise, delta))
     with _progress("training") as show:
@@ -250,7 +305,8 @@ def noise(
             found, corpus, plan, output, bound=limit, noise=_noise(noise, delta), resume=resume, progress=show
         )
     _remember(found, corpus)
-    _finish(found, corpus, output, facts, held_out, half=half)
+    lowercase = bool(found.record.results.get("bleu_lowercase", False))
+    _finish(found, corpus, output, facts, plan, half=half, lowercase=lowercase)
 
 
 # Parts ------------------------------------------------------------------------------------------------------------
@@ -302,20 +358,20 @@ def _is_complete(output: Path, resume: bool) -> bool:
 
 
 def _finish(
-    model: Any, corpus: Any, output: Path, facts: dict[str, Any], held_out: int, *, half: bool, lowercase: bool = False
+    model: Any, corpus: Any, output: Path, facts: dict[str, Any], plan: Any, *, half: bool, lowercase: bool = False
 ) -> None:
     """Measure, save, and only then drop the checkpoint."""
     from tacit.documents.autoencoders.base import load_autoencoder
-    from tacit.documents.pretraining.loop import CHECKPOINT, reconstruction_bleu
+    from tacit.documents.pretraining.loop import CHECKPOINT, held_out_bleu
 
     model.save_pretrained(output, half=half)
     saved = load_autoencoder(output)  # measured as it will be used, in 16 bits if so saved
-    texts = corpus.split(held_out)[1][:500]
-    bleu = reconstruction_bleu(saved, texts, bound=saved.record.trained_bound(), lowercase=lowercase)
-    saved.record.results = {**facts, "held_out_bleu_without_noise": round(bleu, 2), "bleu_lowercase": lowercase}
+    measured = held_out_bleu(saved, corpus, plan.held_out, join=plan.join, lowercase=lowercase)
+    saved.record.results = {**facts, **measured, "bleu_lowercase": lowercase}
     saved.record.write(output)
     (output / CHECKPOINT).unlink(missing_ok=True)
-    typer.echo(f"model in {output}: BLEU {bleu:.1f} on {len(texts):,} held-out texts without noise", err=True)
+    bleu = measured["held_out_bleu_without_noise"]
+    typer.echo(f"model in {output}: BLEU {bleu:.1f} on held-out texts without noise", err=True)
 
 
 @contextmanager

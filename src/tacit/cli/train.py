@@ -214,7 +214,7 @@ def _train(task_name: str, given: dict[str, Any], roles: dict[str, str]) -> None
     from tacit.card import Card
     from tacit.cli.terminal import error_console, output_console
     from tacit.guarantee import Adjacency
-    from tacit.text.files.whole import read_columns
+    from tacit.text.files import read_columns
     from tacit.training.models import load_model
     from tacit.training.plan import Plan
     from tacit.training.run import Settings, TrainingRun

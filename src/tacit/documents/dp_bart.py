@@ -13,7 +13,9 @@ On bart-base (20 x 768, C = 0.1) the l2 sensitivities are 24.787 (clv) and 12.06
 
 Guarantee: that of `LatentMechanism`, for one whole document, with the sensitivity that the clamp derives.
 
-C is chosen on public text: half the standard deviation of the encoder's values (`estimate_clip`). Other code for
+C is chosen on public text: half the standard deviation of the encoder's values (`estimate_clip`), and half the C of
+training, which was one standard deviation (0.2 and 0.1 on bart-base). Clamped harder, more values are at their bounds,
+where the signal is as large as the noise allows. Other code for
 DP-BART draws one noise vector for all positions, clips to an interval that is wider than its sensitivity assumes, or
 uses the classical Gaussian rule above epsilon 1; the parts used here allow none of these.
 """
@@ -42,8 +44,10 @@ PUBLISHED_C = 0.1
 class DPBart(LatentMechanism):
     """DP-BART with any Hugging Face BART.
 
+    model     bart-20 (texts of up to 20 word pieces), bart-40, a folder, or a name of the hub
     variant   "clv", "pr" (a pruned model) or "pr+" (pruned and trained for this epsilon); default: what the model is
-    clip      C; by default the one of the checkpoint, else 0.1 as in the thesis
+    clip      C; by default half the one of the checkpoint as in the thesis (for pr+, which knows its noise, the same
+              one), and 0.1 for a model of the hub
     length    positions of a hub model (default 20); a model of 'tacit pretrain' has its own
     """
 
@@ -68,7 +72,10 @@ class DPBart(LatentMechanism):
         if found.kind != "bart":
             return found  # refused with its bound
         if found.record.commands and found.positions != self.length:
-            raise BadParameterError(f"this model was trained for length {found.positions}: leave out the length")
+            raise BadParameterError(
+                f"this model was trained for length {found.positions}: leave out the length, or choose a model of that "
+                "length (bart-20 and bart-40 come with Tacit)"
+            )
         record = replace(found.record, positions=self.length)
         return type(found)(found.model, found.tokenizer, record)  # type: ignore[attr-defined, call-arg]
 
@@ -87,8 +94,8 @@ class DPBart(LatentMechanism):
             raise BadInputError(f"variant {variant} needs a pruned model: make one with 'tacit pretrain prune'")
         if variant == "pr+" and not record.epsilons():
             raise BadInputError("variant pr+ needs a model trained with noise: make one with 'tacit pretrain noise'")
-        C = self.clip if self.clip is not None else (PUBLISHED_C if trained is None else trained.C)
-        return ClipValue(C, None if variant == "clv" else kept)
+        C = PUBLISHED_C if trained is None else trained.C if variant == "pr+" else trained.C / 2
+        return ClipValue(C if self.clip is None else self.clip, None if variant == "clv" else kept)
 
 
 @dataclass(frozen=True)

@@ -76,6 +76,16 @@ class SentenceEncoder:
     def dimension(self) -> int:
         return int(self._model()[1].config.hidden_size)
 
+    @property
+    def tokenizer(self) -> Any:
+        """What cuts a text into word pieces, for whoever needs more than one vector per text."""
+        return self._model()[0]
+
+    @property
+    def model(self) -> Any:
+        """The network itself, shared by all encoders of this name: copy it before training it."""
+        return self._model()[1]
+
     def encode(self, texts: Sequence[str], progress: Progress | None = None) -> Vectors:
         """Unit vectors (texts, dimension), float32, in the order of the texts."""
         tokenizer, model = self._model()

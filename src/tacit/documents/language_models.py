@@ -649,6 +649,11 @@ def load_masked(model: str | Path | MaskedModel) -> MaskedModel:
     return found
 
 
+def load_language_model(model: str | Path | LanguageModel) -> LanguageModel:
+    """A causal, sequence-to-sequence or masked model, whichever it is."""
+    return model if isinstance(model, LanguageModel) else _load(model)
+
+
 def _load(model: str | Path) -> LanguageModel:
     if not isinstance(model, str | Path):
         raise BadParameterError(f"a language model is a name, a folder or a loaded model, not a {type(model).__name__}")

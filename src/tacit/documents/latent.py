@@ -58,14 +58,15 @@ class LatentMechanism(DocumentMechanism):
     beams: int = 4
 
     notion: ClassVar[str] = Notion.APPROXIMATE.value
+    noises: ClassVar[tuple[str, ...]] = NOISES
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.noise not in NOISES:
-            raise BadParameterError(f"noise is one of {', '.join(NOISES)}, not '{self.noise}'")
+        if self.noise not in self.noises:
+            raise BadParameterError(f"noise is one of {', '.join(self.noises)}, not '{self.noise}'")
         if self.beams < 1:
             raise BadParameterError(f"beams must be at least 1, not {self.beams}")
-        if self.noise == "gaussian":
+        if self.noise not in ("laplace", "none"):
             AnalyticGaussian(self.delta)
 
     # To write in a mechanism --------------------------------------------------------------------------------
@@ -85,10 +86,20 @@ class LatentMechanism(DocumentMechanism):
         return self.choose_bound(self.autoencoder)
 
     @property
+    def model_name(self) -> str:
+        """The model that is used."""
+        return self.model
+
+    @property
+    def noise_kind(self) -> str:
+        """The noise that is used: gaussian, laplace or none."""
+        return self.noise
+
+    @property
     def latent_noise(self) -> LatentNoise | None:
-        if self.noise == "none":
+        if self.noise_kind == "none":
             return None
-        return Laplace() if self.noise == "laplace" else AnalyticGaussian(self.delta)
+        return Laplace() if self.noise_kind == "laplace" else AnalyticGaussian(self.delta)
 
     @property
     def released_numbers(self) -> int:
@@ -96,7 +107,7 @@ class LatentMechanism(DocumentMechanism):
         return self.bound.count(self.autoencoder.positions, self.autoencoder.width)
 
     def load(self) -> Autoencoder:
-        return cached_autoencoder(self.model)
+        return cached_autoencoder(self.model_name)
 
     def prepare(self) -> None:
         if "prepared" not in self.__dict__:
@@ -107,7 +118,7 @@ class LatentMechanism(DocumentMechanism):
     # The private step ---------------------------------------------------------------------------------------
 
     def rewrite_texts(self, texts: Sequence[str], source: Source) -> Rewritten:
-        if self.noise == "gaussian" and self.delta * len(texts) >= 1:
+        if self.noise_kind == "gaussian" and self.delta * len(texts) >= 1:
             raise BadParameterError(
                 f"delta {self.delta:g} is not below 1 / {len(texts):,} documents, so it would allow to publish one of "
                 f"them: give a delta such as {0.1 / len(texts) ** 1.5:.0e}, or use the noise laplace"
@@ -125,21 +136,21 @@ class LatentMechanism(DocumentMechanism):
     # The guarantee ------------------------------------------------------------------------------------------
 
     def promise(self) -> Guarantee:
-        pure = self.noise == "laplace"
+        pure = self.noise_kind == "laplace"
         promised = self._promise(
             Notion.PURE if pure else Notion.APPROXIMATE,
             self.epsilon,
             delta=0.0 if pure else self.delta,
-            provenance=self.autoencoder.record.provenance(Path(self.model).name),
+            provenance=self.autoencoder.record.provenance(Path(self.model_name).name),
             assumptions=(
                 *(() if pure else ("the normal sampler is exact within 8 standard deviations",)),
                 "the model and everything in its record come from public text",
             ),
         )
-        return promised.voided(NO_NOISE_REASON) if self.noise == "none" else promised
+        return promised.voided(NO_NOISE_REASON) if self.noise_kind == "none" else promised
 
     def _shown_parameters(self) -> dict[str, Any]:
-        shown = {**super()._shown_parameters(), "model": Path(self.model).name}
+        shown = {**super()._shown_parameters(), "model": Path(self.model_name).name, "noise": self.noise_kind}
         bound, noise, n = self.bound, self.latent_noise, self.released_numbers
         shown |= {"bound": bound.kind, "C": bound.C, "positions": self.autoencoder.positions, "released numbers": n}
         if noise is not None:
@@ -148,14 +159,14 @@ class LatentMechanism(DocumentMechanism):
                 bound.l1_sensitivity(n) if pure else bound.l2_sensitivity(n)
             )
             shown["noise scale"] = noise.scale(bound, n, self.epsilon)
-        if self.noise != "gaussian":
+        if self.noise_kind != "gaussian":
             shown.pop("delta", None)
         return shown
 
     def _warn_about_epsilon(self) -> None:
         """A model that was trained with noise knows that noise only."""
         trained = self.autoencoder.record.epsilons()
-        if not trained or self.noise == "none":
+        if not trained or self.noise_kind == "none":
             return
         if not 0.99 * trained[0] <= self.epsilon <= 1.01 * trained[-1]:
             span = f"{trained[0]:g}" if len(trained) == 1 else f"{trained[0]:g} to {trained[-1]:g}"

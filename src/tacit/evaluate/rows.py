@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from tacit.card import Card
 from tacit.errors import BadInputError
 from tacit.evaluate.downstream import Labeled
 from tacit.evaluate.learners import Task
-from tacit.text.files import ArrowCell, check_column, choose_columns, format_of, open_table, text_value
+from tacit.text.files import cell_string, check_column, choose_columns, format_of, open_table, text_value
 from tacit.text.tokens import split
 
 UNALIGNED_LIMIT = 0.5
@@ -54,17 +53,11 @@ def read_rows(
         found: list[list[str]] = [[] for _ in wanted]
         for row, values in table.rows():
             for place, value in enumerate(values):
-                text = text_value(value, row, wanted[place]) if place < len(names) else _plain(value)
+                text = text_value(value, row, wanted[place]) if place < len(names) else cell_string(value)
                 found[place].append(text)
     labels = found[len(names)] if has_label else None
     rest = dict(zip(others, found[len(names) + has_label :], strict=True))
     return Rows(Path(path).name, tuple(found[: len(names)]), labels, rest)
-
-
-def _plain(value: Any) -> str:
-    if isinstance(value, ArrowCell):
-        value = value.as_py()
-    return value if isinstance(value, str) else "" if value is None else str(value)
 
 
 def align(original: Rows, released: Rows) -> Rows:

@@ -42,7 +42,7 @@ dd { margin:0; overflow-wrap:anywhere }
 _MEANING = {
     Light.GREEN: "no problem found at the thresholds named below; that is not a proof of safety",
     Light.AMBER: "read it before deciding",
-    Light.RED: "do not share before this is solved",
+    Light.RED: "a problem at the thresholds named below",
     Light.NONE: "a number without a verdict",
 }
 

@@ -25,6 +25,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.audit.binomial import at_least, at_most
 from tacit.audit.claims.claim import Claim
 from tacit.audit.claims.exact import Progress
 from tacit.audit.claims.scores import Samples, Score
@@ -38,23 +39,6 @@ Sampler = Callable[[int, int], Samples]
 
 CONFIDENCE = 0.999
 THRESHOLDS = 512
-
-
-def at_least(successes: Floats | int, trials: int, alpha: float) -> Floats:
-    """Clopper-Pearson: the probability is at least this, wrong with probability at most alpha."""
-    from scipy.special import betaincinv
-
-    k = np.asarray(successes, dtype=np.float64)
-    return np.where(k > 0, betaincinv(np.maximum(k, 1.0), trials - np.maximum(k, 1.0) + 1.0, alpha), 0.0)
-
-
-def at_most(successes: Floats | int, trials: int, alpha: float) -> Floats:
-    """Clopper-Pearson: the probability is at most this, wrong with probability at most alpha."""
-    from scipy.special import betaincinv
-
-    k = np.asarray(successes, dtype=np.float64)
-    inside = np.minimum(k, trials - 1.0)
-    return np.where(k < trials, betaincinv(inside + 1.0, trials - inside, 1.0 - alpha), 1.0)
 
 
 def epsilon_at_least(k: Floats | int, other: Floats | int, trials: int, delta: float, alpha: float) -> Floats:

@@ -16,7 +16,8 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from tacit.audit.claims.sampling import CONFIDENCE, at_least
+from tacit.audit.binomial import at_least
+from tacit.audit.claims.sampling import CONFIDENCE
 from tacit.errors import BadInputError, BadParameterError
 from tacit.noise.source import new_source
 from tacit.report import Finding, Light, Section

@@ -32,9 +32,9 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import beta as beta_law
 from scipy.stats import kstest, skewnorm
 
+from tacit.audit.binomial import at_most
 from tacit.audit.models.one_run import Observations, check_confidence
 from tacit.errors import BadInputError, BadParameterError
 from tacit.noise.source import Source
@@ -265,7 +265,7 @@ def exposures(
             law, fit = _fitted(others)
             bits = np.clip(-skewnorm.logcdf(own, *law) / math.log(2), 0.0, largest)
             below = np.searchsorted(others, own, side="right")
-            upper = beta_law.isf(1 - confidence, below + 1, np.maximum(len(others) - below, 1e-9))
+            upper = at_most(below, len(others), 1 - confidence)
             proven = np.maximum(0.0, -np.log2(np.where(below == len(others), 1.0, upper)))
         rows = tuple(
             Exposure(canary, float(loss), float(bit), float(least))

@@ -34,9 +34,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
-from scipy.stats import beta as beta_law
 from scipy.stats import norm, rankdata
 
+from tacit.audit.binomial import interval
 from tacit.audit.models.one_run import check_confidence
 from tacit.audit.models.scores import TextLosses
 from tacit.errors import BadInputError, BadParameterError
@@ -138,9 +138,7 @@ def clopper_pearson(found: int, of: int, confidence: float = 0.95) -> Rate:
     if not 0 <= found <= of or of < 1:
         raise BadParameterError(f"a share counts from 0 to all of at least one, not {found} of {of}")
     tail = (1 - check_confidence(confidence)) / 2
-    low = 0.0 if found == 0 else float(beta_law.ppf(tail, found, of - found + 1))
-    high = 1.0 if found == of else float(beta_law.isf(tail, found + 1, of - found))
-    return Rate(found, of, low, high)
+    return Rate(found, of, *interval(found, of, 2 * tail))
 
 
 def auc(members: Floats, non_members: Floats) -> float:

@@ -286,6 +286,6 @@ def overview(report: Report) -> Figure | None:
     for line in (0.0, 1.0):
         area.axvline(line, color="#5b6875", linewidth=0.8)
     area.set_xlim(min(-0.05, *values), max(1.05, *values))
-    area.set_xlabel("share of the gain over blind guessing that is left")
+    area.set_xlabel("share of the attack that is left")
     area.invert_yaxis()
     return figure(canvas, "What is left of each attack", "Bars with 95 % intervals; 0 is blind, 1 is without privacy.")

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.audit.binomial import interval
 from tacit.noise.source import public_generator
 from tacit.report import Finding, Light
 
@@ -117,22 +118,13 @@ def of_trials(
     if count == 0:
         return Success(math.nan, 0.0, 1.0, floor, ceiling, 0)
     doubt = (1.0 - CONFIDENCE) / looks
-    exact = clopper_pearson(float(hits.sum()), count, doubt)
+    exact = interval(float(hits.sum()), count, doubt)
     low, high = exact if rows is None else _wider(exact, row_bootstrap(hits, rows, doubt))
     return Success(float(hits.mean()), low, high, floor, ceiling, count)
 
 
 def _wider(one: tuple[float, float], other: tuple[float, float]) -> tuple[float, float]:
     return min(one[0], other[0]), max(one[1], other[1])
-
-
-def clopper_pearson(hits: float, count: int, doubt: float = 1.0 - CONFIDENCE) -> tuple[float, float]:
-    """The exact interval of a rate, with `doubt` / 2 on either side."""
-    from scipy.stats import beta
-
-    low = float(beta.ppf(doubt / 2, hits, count - hits + 1)) if hits > 0 else 0.0
-    high = float(beta.ppf(1 - doubt / 2, hits + 1, count - hits)) if hits < count else 1.0
-    return low, high
 
 
 def row_bootstrap(hits: Numbers, rows: NDArray[Any], doubt: float = 1.0 - CONFIDENCE) -> tuple[float, float]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tacit.cli.reports import deliver, progress_bars, step_of
 from tacit.errors import BadInputError, BadParameterError
 
 if TYPE_CHECKING:
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 PUBLISHED_ADEPT = "published-adept"
 SAMPLED_PAIRS = 10
 REWRITER_SAMPLES = 1_000
-Update = Callable[[int, int], None]
 
 
 def mechanism(
@@ -97,17 +96,15 @@ def mechanism(
 
     report = Report(f"Audit of {name or Path(str(matrix or callable).rpartition(':')[0] or str(matrix)).name}")
     report.facts = {"epsilon": epsilon, "confidence": confidence, "words": words, "samples": samples}
-    with _progress(shown=not quiet) as bar:
-        settings = Settings(words, samples, confidence, tolerance, seed, bar)
+    with progress_bars(shown=not quiet) as told:
+        settings = Settings(words, samples, confidence, tolerance, seed, step_of(told))
         if name is not None:
             report.sections += _named(name, epsilon, vectors, option or [], settings, deniability, html is not None)
         elif matrix is not None:
             report.sections.append(_matrix(matrix, epsilon, delta, metric, vectors, settings))
         else:
             report.sections += _function(str(callable), epsilon, delta, metric, vectors, settings)
-    _deliver(report, html, json_file, as_json=as_json, force=force)
-    if report.exit_code:
-        raise typer.Exit(report.exit_code)
+    deliver(report, html, json_file, as_json=as_json, force=force)
 
 
 # Our mechanisms -------------------------------------------------------------------------------------------------------
@@ -291,38 +288,3 @@ def _sampled(sample: Callable[[int, int], Any], words: list[str], claim: Claim, 
         progress=settings.bar("sampling"),
     )
     return sampled_section(found)
-
-
-# Output ---------------------------------------------------------------------------------------------------------------
-
-
-def _deliver(report: Any, html: Path | None, json_file: Path | None, *, as_json: bool, force: bool) -> None:
-    from tacit.cli.terminal import output_console
-
-    for path in (html, json_file):
-        if path is not None:
-            report.save(path, force=force)
-    if as_json:
-        typer.echo(report.to_json(), nl=False)
-    else:
-        report.show(output_console())
-
-
-@contextmanager
-def _progress(*, shown: bool) -> Iterator[Callable[[str], Update] | None]:
-    """A bar for each step on a terminal; silent anywhere else."""
-    from rich.progress import Progress
-
-    from tacit.cli.terminal import error_console
-
-    console = error_console()
-    if not (shown and console.is_terminal):
-        yield None
-        return
-    with Progress(console=console, transient=True) as bar:
-
-        def step(what: str) -> Update:
-            task = bar.add_task(what, total=None)
-            return lambda done, total: bar.update(task, completed=done, total=total)
-
-        yield step

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tacit.cli.reports import Update, deliver, progress_bars, step_of
 from tacit.errors import BadInputError, BadParameterError, require
 
 if TYPE_CHECKING:
@@ -55,9 +55,6 @@ class Texts:
 
     texts: list[str]
     labels: list[str] | None
-
-
-Update = Callable[[int, int], None]
 
 
 def model(
@@ -152,7 +149,8 @@ def model(
             f"{scorer.name} is a {scorer.kind}, which does not write texts by itself: leave out --extract, or give a "
             "causal language model"
         )
-    with _progress(shown=not quiet) as bar:
+    with progress_bars(shown=not quiet) as told:
+        bar = step_of(told)
         if pair is not None:
             report.sections += _membership(
                 scorer, other, *pair, split, claim, confidence, seed, report, bar, drawn=html is not None
@@ -163,9 +161,7 @@ def model(
             report.sections.append(_extraction(scorer, pair, extract, prompt or [""], seed, bar))
         if pair is not None and scorer.kind == "autoencoder":
             report.sections.append(_memorization(scorer, pair, bar))
-    _deliver(report, html, json_file, as_json=as_json, force=force)
-    if report.exit_code:
-        raise typer.Exit(report.exit_code)
+    deliver(report, html, json_file, as_json=as_json, force=force)
 
 
 # What was asked for -----------------------------------------------------------------------------------------------
@@ -474,42 +470,3 @@ def _memorization(scorer: Any, pair: tuple[Texts, Texts], bar: Callable[[str], U
         unseen_texts=unseen,
         outputs=answers,
     )
-
-
-# Showing it -------------------------------------------------------------------------------------------------------
-
-
-def _deliver(report: Report, html: Path | None, json_file: Path | None, *, as_json: bool, force: bool) -> None:
-    from tacit.cli.terminal import output_console
-
-    if html is not None:
-        report.save(html, force=force)
-    if json_file is not None:
-        report.save(json_file, force=force)
-    if as_json:
-        typer.echo(report.to_json(), nl=False)
-    elif html is None and json_file is None:
-        report.show(output_console())
-    else:
-        for finding in report.findings:
-            typer.echo(f"{finding.light.word}: {finding.name}: {finding.sentence}")
-
-
-@contextmanager
-def _progress(*, shown: bool) -> Iterator[Callable[[str], Update]]:
-    """One bar per step on a terminal; silent anywhere else."""
-    from rich.progress import Progress
-
-    from tacit.cli.terminal import error_console
-
-    console = error_console()
-    if not (shown and console.is_terminal):
-        yield lambda name: lambda done, total: None
-        return
-    with Progress(console=console, transient=True) as bar:
-
-        def step(name: str) -> Update:
-            task = bar.add_task(name, total=None)
-            return lambda done, total: bar.update(task, completed=done, total=total)
-
-        yield step

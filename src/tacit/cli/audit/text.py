@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tacit.cli.reports import deliver, progress_bars
 from tacit.errors import BadInputError, BadParameterError
 
 if TYPE_CHECKING:
     from tacit.audit.text.release import MadeBy
-    from tacit.report import Report
 
 
 def text(
@@ -128,12 +126,10 @@ def text(
         seed=seed,
         figures=html is not None,
     )
-    with _progress(shown=not quiet) as update:
+    with progress_bars(shown=not quiet) as update:
         report = audit_text(pairs, made, settings, progress=update, why_no_mechanism=why)
     report.facts = {"original": Path(original).name, "private": Path(private).name, **report.facts}
-    _deliver(report, html, json_file, as_json=as_json, force=force)
-    if report.exit_code:
-        raise typer.Exit(report.exit_code)
+    deliver(report, html, json_file, as_json=as_json, force=force)
 
 
 def _made_by(
@@ -147,15 +143,11 @@ def _made_by(
 ) -> tuple[MadeBy | None, str]:
     """The mechanism of the release; where only the card tells and its files are missing, why not."""
     from tacit.audit.text.release import made_by
+    from tacit.cli.rewrite import mechanism_options
 
     if "inversion" not in wanted:
         return None, ""
-    options: dict[str, str] = {}
-    for pair in pairs:
-        name, equals, value = pair.partition("=")
-        if not equals or not name.strip():
-            raise BadParameterError(f"write an option as --option name=value, not '{pair}'")
-        options[name.strip()] = value.strip()
+    options = mechanism_options(None, None, pairs)
     try:
         return made_by(private, mechanism, epsilon, options), ""
     except BadInputError as error:
@@ -171,44 +163,3 @@ def _texts(path: str) -> list[str]:
         names = choose_columns(table.columns, (), ()).texts
         table.select(names)
         return [text_value(value, row, names[0]) for row, values in table.rows() for value in values]
-
-
-def _deliver(report: Report, html: Path | None, json_file: Path | None, *, as_json: bool, force: bool) -> None:
-    """Write what was asked for; without any file, show the report."""
-    from tacit.cli.terminal import output_console
-
-    for path in (html, json_file):
-        if path is not None:
-            report.save(path, force=force)
-            typer.echo(
-                f"report: {path}{' (quotes the original text: keep it private)' if report.private else ''}", err=True
-            )
-    if as_json:
-        typer.echo(report.to_json(), nl=False)
-    elif html is None and json_file is None:
-        report.show(output_console())
-    else:
-        for finding in report.findings:
-            typer.echo(f"{finding.light.word}: {finding.name}: {finding.sentence}")
-
-
-@contextmanager
-def _progress(*, shown: bool) -> Iterator[Callable[[str, int, int], None] | None]:
-    """One bar per attack on a terminal; silent anywhere else."""
-    from rich.progress import Progress, TaskID
-
-    from tacit.cli.terminal import error_console
-
-    console = error_console()
-    if not (shown and console.is_terminal):
-        yield None
-        return
-    with Progress(console=console, transient=True) as bar:
-        tasks: dict[str, TaskID] = {}
-
-        def update(name: str, done: int, total: int) -> None:
-            if name not in tasks:
-                tasks[name] = bar.add_task(name, total=total)
-            bar.update(tasks[name], completed=done, total=total)
-
-        yield update

@@ -7,8 +7,10 @@ noisy latents, with an all-ones mask and a fixed largest length.
 from __future__ import annotations
 
 import contextlib
+import copy
 import logging
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -50,6 +52,10 @@ class BartAutoencoder(Autoencoder):
     @property
     def padding_id(self) -> int:
         return int(self.model.config.pad_token_id)
+
+    @property
+    def pieces(self) -> int:
+        return int(self.model.config.vocab_size)
 
     def ids(self, texts: Sequence[str]) -> Ids:
         return padded(self.tokenizer, texts, self.length, self.padding_id)
@@ -137,6 +143,24 @@ class BartAutoencoder(Autoencoder):
             init_std=width**-0.5 / 2,
         )
         return cls(transformers.BartForConditionalGeneration(config), tokenizer, record)
+
+    def lengthened(self, positions: int) -> Self:
+        """The same weights for longer texts: the position vectors that are missing are new, all others are kept."""
+        if positions < self.positions:
+            raise BadInputError(f"this model reads {self.positions} pieces: give that length or a larger one")
+        transformers = require("transformers", extra="documents", purpose=PURPOSE)
+        config = copy.deepcopy(self.model.config)
+        config.max_position_embeddings = max(int(config.max_position_embeddings), positions + 1)
+        longer = transformers.BartForConditionalGeneration(config)
+        state = self.model.state_dict()
+        for name, fresh in longer.state_dict().items():
+            if name.endswith("embed_positions.weight"):
+                known = state[name]
+                fresh = fresh / fresh.std() * known.std()
+                fresh[: len(known)] = known
+                state[name] = fresh
+        longer.load_state_dict(state)
+        return type(self)(longer, self.tokenizer, replace(self.record, positions=positions))
 
 
 # Pieces -----------------------------------------------------------------------------------------------------------

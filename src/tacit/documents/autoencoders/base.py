@@ -144,6 +144,11 @@ class Autoencoder(ABC):
     @abstractmethod
     def padding_id(self) -> int: ...
 
+    @property
+    @abstractmethod
+    def pieces(self) -> int:
+        """Size of the vocabulary."""
+
     @abstractmethod
     def generate(self, latents: Any, beams: int) -> list[str]:
         """Texts from a tensor of latents: nothing else is looked at."""
@@ -178,13 +183,16 @@ class Autoencoder(ABC):
         with torch.inference_mode():
             return self.generate(torch.from_numpy(values.astype(np.float32)), beams)
 
-    def loss(self, latents: Any, ids: Any) -> Any:
-        """Mean cross-entropy of the pieces of texts, given their latents; padding does not count."""
+    def loss(self, latents: Any, ids: Any, weights: Any = None) -> Any:
+        """Mean cross-entropy of the pieces of texts, given their latents; padding does not count.
+
+        weights   of each piece of the vocabulary in that mean; all count the same by default
+        """
         longest = int((ids != self.padding_id).sum(dim=1).max())
         ids = ids[:, :longest]
         counted = ids != self.padding_id
         scores = self.scores(self.states(latents, ids)[counted])
-        return _torch().nn.functional.cross_entropy(scores, ids[counted])
+        return _torch().nn.functional.cross_entropy(scores, ids[counted], weight=weights)
 
     def save_pretrained(self, folder: str | Path, *, half: bool = False) -> None:
         """Weights (in 16 bits if `half`), vocabulary and record in one folder."""

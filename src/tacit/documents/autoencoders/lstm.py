@@ -70,6 +70,10 @@ class LstmAutoencoder(Autoencoder):
     def padding_id(self) -> int:
         return int(self.tokenizer.token_to_id(vocabulary.PADDING))
 
+    @property
+    def pieces(self) -> int:
+        return int(self.network.embedding.num_embeddings)
+
     def ids(self, texts: Sequence[str]) -> Ids:
         return padded(self.tokenizer, texts, self.length, self.padding_id)
 

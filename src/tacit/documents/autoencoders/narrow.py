@@ -1,6 +1,7 @@
 """A BART with a narrow latent: few positions, few dimensions, trained from scratch with clipping and noise.
 
     read   pieces + k learned queries -> encoder -> last k outputs -> linear map to d dimensions: latent (k, d)
+           with an l1 bound: its softmax over all k d numbers, a point of the simplex
     write  noisy latent * sqrt(k d) / C -> linear map back to the model's width -> decoder
 
 DP-BART prunes a model that was trained without noise; a model of our own can be trained for the noise from the start
@@ -69,15 +70,26 @@ class NarrowAutoencoder(BartAutoencoder):
     def module(self) -> Any:
         return self._module
 
+    @property
+    def on_simplex(self) -> bool:
+        """Whether the latent is a point of the simplex, which an l1 bound leaves as it is."""
+        return (self.record.bound or {}).get("kind") == "l1"
+
     def latents(self, ids: Any) -> Any:
         embedded = self.model.get_encoder().embed_tokens(ids)
         queries = self.neck.queries.expand(len(ids), -1, -1)
         read = self.model.get_encoder()(inputs_embeds=torch.cat([embedded, queries], dim=1)).last_hidden_state
-        return self.neck.down(read[:, -self.positions :])
+        found = self.neck.down(read[:, -self.positions :])
+        if not self.on_simplex:
+            return found
+        return torch.softmax(found.flatten(1), dim=1).reshape(found.shape) * self._C
+
+    @property
+    def _C(self) -> float:  # noqa: N802
+        return float((self.record.bound or {"C": 1.0})["C"])
 
     def memory(self, latents: Any) -> Any:
-        C = float((self.record.bound or {"C": 1.0})["C"])
-        scaled = latents * (math.sqrt(self.positions * self.width) / C)
+        scaled = latents * (math.sqrt(self.positions * self.width) / self._C)
         return self.neck.norm(self.neck.up(scaled) + self.neck.places)
 
     def save_weights(self, folder: Path) -> None:

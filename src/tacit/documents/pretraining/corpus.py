@@ -8,7 +8,7 @@ asks for `PublicText`, which somebody has to declare by name; the other way is D
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,8 @@ REFUSAL = (
     "Declare public text by its name (--public NAME, or PublicText(texts, name=...)); for private text the other way "
     "is training with DP-SGD, which spends budget"
 )
+
+JOINED_AT_MOST = 6
 
 
 class NotPublicError(BadInputError):
@@ -45,6 +47,22 @@ class PublicText:
         if len(texts) < 2 * held_out:
             held_out = max(1, len(texts) // 10)
         return texts[held_out:] or texts, texts[:held_out]
+
+
+def joined(texts: Sequence[str], fits: Callable[[str], bool], most: int = JOINED_AT_MOST) -> list[str]:
+    """Longer texts from short ones, each used once: 1, 2, ..., `most`, 1, 2, ... neighbors, as far as they fit.
+
+    Joining comes after `split`, so that a text for measuring holds no sentence of a text for training.
+    """
+    found: list[str] = []
+    parts: list[str] = []
+    wanted = 1
+    for text in texts:
+        if parts and (len(parts) == wanted or not fits(" ".join([*parts, text]))):
+            found.append(" ".join(parts))
+            parts, wanted = [], wanted % most + 1
+        parts.append(text)
+    return [*found, " ".join(parts)] if parts else found
 
 
 def declared(corpus: Any) -> PublicText:

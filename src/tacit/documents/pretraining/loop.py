@@ -3,10 +3,12 @@
     z = encode(x);  z = bound(z);  z = z + noise(epsilon);  minimize the cross-entropy of x given z
 
 Noise in training protects nothing: the text is public. It teaches the decoder what noisy latents look like
-(DP-BART-PR+, Igamberdiev 2023, section 6.3.5). Its scale comes from the same typed pair as at release. An epsilon that
-is too small from the start teaches the decoder to ignore the latent, so the noise grows: epsilon falls geometrically
-from `first_epsilon` to its target over the first part of the steps. With several epsilons each step takes one of them,
-and one model serves them all: how noisy a latent is can be seen from its norm.
+(DP-BART-PR+, Igamberdiev 2023, section 6.3.5). Its scale comes from the same typed pair as at release. Too much noise
+from the start teaches the decoder to ignore the latent. So the noise grows over the first part of the steps,
+geometrically, while the learning rate stays at its largest: from the smallest noise the model knows, or from a tenth of
+the largest mean size a bounded number can have (`mean_size`). An epsilon would be no measure for that start: at epsilon
+5,000 the noise is 2 % of C in an l2 ball, and 63 % of C in a cube of 920 numbers. With several epsilons each step takes
+one of them, and one model serves them all: how noisy a latent is can be seen from its norm.
 
 Every step derives its randomness from the seed and its own number. So a run that was stopped goes on from its last
 checkpoint exactly as if it had not been. Only the number of steps may be changed then, to end a run sooner or later:
@@ -29,7 +31,7 @@ from numpy.typing import NDArray
 
 from tacit.documents.autoencoders.base import Autoencoder, Ids
 from tacit.documents.bounds import Bound, ClipL1, ClipL2, ClipValue, LatentNoise
-from tacit.documents.pretraining.corpus import PublicText, declared
+from tacit.documents.pretraining.corpus import PublicText, declared, joined
 from tacit.errors import BadInputError, BadParameterError, require
 
 CHECKPOINT = "checkpoint.pt"
@@ -42,13 +44,20 @@ class Plan:
 
     steps            batches to learn from
     batch_size       texts of a batch
-    learning_rate    largest rate: it rises over the first 5 % of the steps and falls to a hundredth on a cosine
+    learning_rate    largest rate: it rises over the first 5 % of the steps, stays there while the noise grows, and
+                     falls to a hundredth on a cosine
     evaluate_every   steps between two looks at the held-out texts, each followed by a checkpoint
     patience         looks without improvement before training stops early
     held_out         texts kept out of training, to measure on
     plain_share      share of the texts shown in lower case without punctuation, for input of that style
+    mixed_share      share of the texts in which some pieces are taken from another text: what has never been read
+                     together is copied as well, and a model learns to copy rather than to remember
+    join             whether neighbors are joined to texts of up to the model's length
+    content          if given, a piece of frequency p counts content / (content + p) in the loss (Arora, Liang & Ma,
+                     ICLR 2017), so that a latent of few bits says what a text is about rather than how it is built
     epsilons         budgets to train for; none trains without noise
-    first_epsilon    where the noise schedule starts
+    first_noise      where the noise schedule starts, as a share of the mean size of a bounded number
+    known_epsilon    the smallest epsilon the model was trained for before: the schedule starts there instead
     ramp             share of the steps after which the noise has reached its target
     seed             of the public randomness: order, initial weights, training noise
     """
@@ -60,8 +69,12 @@ class Plan:
     patience: int = 6
     held_out: int = 2_000
     plain_share: float = 0.0
+    mixed_share: float = 0.0
+    join: bool = False
+    content: float | None = None
     epsilons: tuple[float, ...] = ()
-    first_epsilon: float = 5_000.0
+    first_noise: float = 0.1
+    known_epsilon: float | None = None
     ramp: float = 0.4
     seed: int = 0
 
@@ -71,22 +84,25 @@ class Plan:
                 raise BadParameterError(f"{name.replace('_', ' ')} must be at least 1, not {getattr(self, name)}")
         if not 0 < self.learning_rate < 1:
             raise BadParameterError(f"the learning rate must lie between 0 and 1, not {self.learning_rate}")
-        if not 0 <= self.plain_share <= 1:
-            raise BadParameterError(f"the plain share lies between 0 and 1, not {self.plain_share}")
+        for name in ("plain_share", "mixed_share"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise BadParameterError(f"the {name.replace('_', ' ')} lies between 0 and 1, not {getattr(self, name)}")
+
+        if self.content is not None and not self.content > 0:
+            raise BadParameterError(f"content must be above 0, for example 0.001, not {self.content}")
 
     def rate(self, step: int) -> float:
         warm = max(1, self.steps // 20)
         if step < warm:
             return self.learning_rate * (step + 1) / warm
-        part = (step - warm) / max(1, self.steps - warm)
+        full = max(warm, round(self.ramp * self.steps)) if self.epsilons else warm
+        part = max(0, step - full) / max(1, self.steps - full)
         return self.learning_rate * (0.01 + 0.99 * (1 + math.cos(math.pi * min(1.0, part))) / 2)
 
-    def epsilon(self, step: int, target: float) -> float:
-        """The epsilon of a step on the way from `first_epsilon` to the target."""
+    def scale(self, step: int, first: float, target: float) -> float:
+        """The noise scale of a step on the way from the first one to the target."""
         part = min(1.0, step / max(1.0, self.ramp * self.steps))
-        if target >= self.first_epsilon:
-            return target
-        return math.exp((1 - part) * math.log(self.first_epsilon) + part * math.log(target))
+        return target if first >= target else first ** (1 - part) * target**part
 
 
 @dataclass(frozen=True)
@@ -128,7 +144,7 @@ def train(
     if plan.epsilons and (noise is None or bound is None):
         raise BadParameterError("training for an epsilon needs a bound and a noise: give the clipping constant")
     folder.mkdir(parents=True, exist_ok=True)
-    training, held_out = corpus.split(plan.held_out)
+    training, held_out = texts_to_train_and_measure(autoencoder, corpus, plan.held_out, join=plan.join)
     data = _Data(autoencoder, training, plan)
     measured = torch.from_numpy(autoencoder.ids(held_out))
     optimizer = torch.optim.AdamW(autoencoder.module.parameters(), lr=plan.learning_rate, weight_decay=0.01)
@@ -142,7 +158,7 @@ def train(
             running.append(_step(autoencoder, optimizer, data, plan, state.step, bound, noise))
             state.step += 1
             if state.step % plan.evaluate_every == 0 or state.step == plan.steps:
-                latest = held_out_loss(autoencoder, measured, plan, bound, noise)
+                latest = held_out_loss(autoencoder, measured, plan, bound, noise, data.weights)
                 state.seconds = time.monotonic() - started
                 _judge(autoencoder, state, latest, settled=state.step >= plan.ramp * plan.steps or not plan.epsilons)
                 line = {
@@ -184,9 +200,13 @@ def _step(
     autoencoder.module.train()
     ids = torch.from_numpy(data.batch(step))
     latents = autoencoder.latents(ids)
-    target = _target(plan, step)
-    epsilon = None if target is None else plan.epsilon(step, target)
-    loss = autoencoder.loss(noisy(latents, bound, noise, epsilon), ids)
+    scale = None
+    if bound is not None and noise is not None and plan.epsilons:
+        n = bound.count(*latents.shape[1:])
+        known = plan.known_epsilon
+        first = plan.first_noise * mean_size(bound, n) if known is None else noise.scale(bound, n, known)
+        scale = plan.scale(step, first, noise.scale(bound, n, _target(plan, step)))
+    loss = autoencoder.loss(noisy(latents, bound, noise, scale), ids, data.weights)
     if not torch.isfinite(loss):
         raise BadInputError("training diverged: start again with a smaller learning rate (--learning-rate)")
     optimizer.zero_grad(set_to_none=True)
@@ -198,12 +218,22 @@ def _step(
     return float(loss.detach())
 
 
-def _target(plan: Plan, step: int) -> float | None:
-    return plan.epsilons[step % len(plan.epsilons)] if plan.epsilons else None
+def _target(plan: Plan, step: int) -> float:
+    return plan.epsilons[step % len(plan.epsilons)]
+
+
+def mean_size(bound: Bound, n: int) -> float:
+    """The largest root mean square of n bounded numbers: C in a cube, C / sqrt(n) and C / n spread over a ball."""
+    return bound.C / {"value": 1.0, "l2": math.sqrt(n), "l1": float(n)}[bound.kind]
 
 
 def held_out_loss(
-    autoencoder: Autoencoder, ids: Any, plan: Plan, bound: Bound | None, noise: LatentNoise | None
+    autoencoder: Autoencoder,
+    ids: Any,
+    plan: Plan,
+    bound: Bound | None,
+    noise: LatentNoise | None,
+    weights: Any = None,
 ) -> float:
     """Mean loss on texts that training does not see, with the noise of the target, and always the same noise."""
     autoencoder.module.eval()
@@ -212,20 +242,23 @@ def held_out_loss(
     with torch.inference_mode():
         for number, start in enumerate(range(0, len(ids), 256)):
             part = ids[start : start + 256]
-            latents = noisy(autoencoder.latents(part), bound, noise, _target(plan, number))
-            losses += [float(autoencoder.loss(latents, part))] * len(part)
+            latents = autoencoder.latents(part)
+            scale = None
+            if bound is not None and noise is not None and plan.epsilons:
+                scale = noise.scale(bound, bound.count(*latents.shape[1:]), _target(plan, number))
+            latents = noisy(latents, bound, noise, scale)
+            losses += [float(autoencoder.loss(latents, part, weights))] * len(part)
     return float(np.mean(losses))
 
 
-def noisy(latents: Any, bound: Bound | None, noise: LatentNoise | None, epsilon: float | None) -> Any:
+def noisy(latents: Any, bound: Bound | None, noise: LatentNoise | None, scale: float | None) -> Any:
     """The tensor counterpart of `bounds.release`, with gradients; for public text only."""
     if bound is None:
         return latents
     latents = clipped(latents, bound)
-    if noise is None or epsilon is None:
+    if noise is None or scale is None:
         return latents
     columns = bound.columns(latents.shape[2])
-    scale = noise.scale(bound, latents.shape[1] * len(columns), epsilon)
     shape = (*latents.shape[:2], len(columns))
     drawn = torch.randn(shape) if noise.kind == "gaussian" else torch.distributions.Laplace(0.0, 1.0).sample(shape)
     if len(columns) == latents.shape[2]:
@@ -248,6 +281,20 @@ def clipped(latents: Any, bound: Bound) -> Any:
     return (flat * (bound.C / norm.clamp(min=bound.C))).reshape(latents.shape)
 
 
+def texts_to_train_and_measure(
+    autoencoder: Autoencoder, corpus: PublicText, held_out: int, *, join: bool = False
+) -> tuple[list[str], list[str]]:
+    """Training and held-out texts, which have no sentence in common."""
+    parts = corpus.split(held_out)
+    if not join:
+        return parts
+
+    def fits(text: str) -> bool:
+        return bool(autoencoder.ids([text])[0, -1] == autoencoder.padding_id)
+
+    return joined(parts[0], fits), joined(parts[1], fits)
+
+
 class _Data:
     """Batches by number, of texts of similar length; every epoch has an order that depends on the seed only."""
 
@@ -256,6 +303,8 @@ class _Data:
         self._ids = autoencoder.ids(texts)
         self._plain = autoencoder.ids([plain(text) for text in texts]) if plan.plain_share else self._ids
         self._lengths = (self._ids != autoencoder.padding_id).sum(axis=1)
+        self._marks = {autoencoder.padding_id, *autoencoder.ids([""])[0].tolist()}
+        self.weights = None if plan.content is None else content_weights(self._ids, autoencoder.pieces, plan.content)
         self._epoch = -1
         self._batches: list[NDArray[np.int64]] = []
 
@@ -268,7 +317,8 @@ class _Data:
         chosen = self._batches[number]
         generator = np.random.Generator(np.random.PCG64([self._plan.seed, step, 1]))
         as_plain = generator.random(len(chosen)) < self._plan.plain_share
-        return np.where(as_plain[:, np.newaxis], self._plain[chosen], self._ids[chosen])
+        ids = np.where(as_plain[:, np.newaxis], self._plain[chosen], self._ids[chosen])
+        return mixed(ids, self._marks, self._plan.mixed_share, generator) if self._plan.mixed_share else ids
 
     def _shuffled(self, epoch: int, size: int) -> list[NDArray[np.int64]]:
         generator = np.random.Generator(np.random.PCG64([self._plan.seed, epoch]))
@@ -278,6 +328,21 @@ class _Data:
         order = np.concatenate([part[np.argsort(self._lengths[part], kind="stable")] for part in pools])
         batches = [order[start : start + size] for start in range(0, len(order) - size + 1, size)]
         return [batches[number] for number in generator.permutation(len(batches))]
+
+
+def content_weights(ids: Ids, pieces: int, content: float) -> Any:
+    """content / (content + p) for each piece of the vocabulary, p its share in the texts; rare pieces count most."""
+    counts = np.bincount(ids.ravel(), minlength=pieces).astype(np.float64)
+    weights = content / (content + counts / max(1.0, counts.sum()))
+    return torch.from_numpy(weights.astype(np.float32))
+
+
+def mixed(ids: Ids, marks: set[int], share: float, generator: np.random.Generator) -> Ids:
+    """In a share of the texts, each piece becomes that of another text at the same place with probability 1/4."""
+    other = np.roll(ids, 1, axis=0)
+    words = ~np.isin(ids, list(marks)) & ~np.isin(other, list(marks))
+    chosen = (generator.random(len(ids)) < share)[:, np.newaxis] & (generator.random(ids.shape) < 0.25)
+    return np.where(words & chosen, other, ids)
 
 
 def plain(text: str) -> str:
@@ -375,3 +440,17 @@ def reconstruction_bleu(
         latents = autoencoder.encode(texts[start : start + batch_size])
         found += autoencoder.decode(latents if bound is None else bound.apply(latents), beams=beams)
     return float(sacrebleu.corpus_bleu(found, [list(texts)], lowercase=lowercase).score)
+
+
+def held_out_bleu(
+    autoencoder: Autoencoder, corpus: PublicText, held_out: int, *, join: bool = False, lowercase: bool = False
+) -> dict[str, float]:
+    """BLEU on up to 500 held-out texts, and on joined ones if the model was trained with those."""
+    bound = autoencoder.record.trained_bound()
+    measured = {"held_out_bleu_without_noise": corpus.split(held_out)[1]}
+    if join:
+        measured["held_out_bleu_joined"] = texts_to_train_and_measure(autoencoder, corpus, held_out, join=True)[1]
+    return {
+        name: round(reconstruction_bleu(autoencoder, texts[:500], bound=bound, lowercase=lowercase), 2)
+        for name, texts in measured.items()
+    }

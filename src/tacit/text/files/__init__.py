@@ -18,6 +18,7 @@ from tacit.text.files.formats import (
 )
 from tacit.text.files.partial import OutputError, PartialOutput, partial_path, storage_error, write_at, write_whole
 from tacit.text.files.tables import ArrowCell, Table, open_table
+from tacit.text.files.whole import cell_string, read_columns
 
 __all__ = [
     "STANDARD_STREAM",
@@ -28,6 +29,7 @@ __all__ = [
     "PartialOutput",
     "Selection",
     "Table",
+    "cell_string",
     "check_column",
     "choose_columns",
     "encoder_for",
@@ -35,6 +37,7 @@ __all__ = [
     "format_of",
     "open_table",
     "partial_path",
+    "read_columns",
     "storage_error",
     "suffix_format",
     "text_value",
