@@ -4,6 +4,7 @@
     other exact laws      exact, all pairs within each set (CusText), or the closest pairs
     noise family          samples of the released words, and of the noisy vectors behind them; closest and random pairs
     codebook              exact, the law of the first released cell for public sentences, or for all cells
+    paraphrase, dp-mlm    exact, the law of a token for public sentences after the same released tokens
     latent mechanisms     samples of the noisy latents of the two inputs that are farthest apart; the size of the noise
 
 Every word mechanism is also given made-up words (`secrets`). Only public words, sentences and latents are used.
@@ -27,6 +28,7 @@ from tacit.audit.claims.radial import check_vocabulary, has_radial_form
 from tacit.audit.claims.sampling import CONFIDENCE, SampledResult, ceiling, sampled_check, sampled_section
 from tacit.audit.claims.scores import Along, MeanDirection, NearerTo, OutputRatio, Samples
 from tacit.audit.claims.secrets import SecretsResult, secrets_check, secrets_section
+from tacit.documents.language_models import PUBLIC_SENTENCES
 from tacit.errors import BadInputError, BadParameterError, NoGuaranteeError
 from tacit.guarantee import Notion
 from tacit.mechanism import Mechanism
@@ -42,6 +44,8 @@ FEW_SAMPLES = 800
 LATENT_SAMPLES = 4_000
 LATENT_NUMBERS = 20_000_000
 SENTENCES = 40
+TOKEN_TEXTS = 8
+TOKEN_TURNS = 2
 MOST_CELLS = 4_096
 
 
@@ -252,10 +256,7 @@ def audit_documents(mechanism: Any, settings: Settings) -> list[Section]:
         promised = mechanism.guarantee(secure=True)
         claim = Claim(promised.epsilon, delta=promised.delta, slack=promised.slack)
         return audit_latents(mechanism, claim, settings)
-    raise BadParameterError(
-        f"{mechanism.name} draws token by token from a language model, and this audit has no check for that: attack "
-        "its releases with 'tacit audit text'"
-    )
+    return [exact_section(result) for result in exact_tokens(mechanism, settings)]
 
 
 def exact_codebook(mechanism: Any, settings: Settings) -> ExactResult:
@@ -280,6 +281,37 @@ def exact_codebook(mechanism: Any, settings: Settings) -> ExactResult:
             bar(number + 1, len(texts))
     law = MatrixLaw(np.stack(rows), texts, outputs)
     return check_all(law, claim, tolerance=settings.tolerance)
+
+
+def exact_tokens(mechanism: Any, settings: Settings) -> list[ExactResult]:
+    """Mechanisms that draw token by token: the law of the next token, for different documents after the same released
+    tokens. The promise for a document is the sum over its tokens, so each of them must stay within its share."""
+    promised = mechanism.guarantee(secure=True)
+    claim = Claim(promised.epsilon / mechanism.tokens, slack=promised.slack / mechanism.tokens)
+    if settings.words is None or settings.words.isdigit():
+        count = TOKEN_TEXTS if settings.words is None else max(2, int(settings.words))
+        texts = [*PUBLIC_SENTENCES[: count - 1], ""]
+    else:
+        texts = listed(settings.words)
+    support = mechanism.language_model.support
+    bar = settings.bar("exact law of a token")
+    results = []
+    released: list[int] = []
+    for turn in range(TOKEN_TURNS):
+        rows = []
+        for number, text in enumerate(texts):
+            rows.append(mechanism.law(text, released))
+            if bar is not None:
+                bar(turn * len(texts) + number + 1, TOKEN_TURNS * len(texts))
+        outputs = [str(name) for name in support.tolist()]
+        outputs += ["nothing"] * (len(rows[0]) - len(outputs))
+        scope = f"{len(texts)} documents, the law of token {turn + 1} after the same released tokens, all outputs"
+        law = MatrixLaw(np.stack(rows), [text or "(an empty text)" for text in texts], outputs)
+        pairs = np.array([(i, j) for i in range(len(texts)) for j in range(i + 1, len(texts))])
+        results.append(check_pairs(law, claim, pairs, scope=scope, tolerance=settings.tolerance))
+        best = int(rows[0][: len(support)].argmax())
+        released.append(int(support[best]))
+    return results
 
 
 def audit_latents(mechanism: Any, claim: Claim, settings: Settings | None = None) -> list[Section]:
