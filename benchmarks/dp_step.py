@@ -88,6 +88,7 @@ def measure_step(name: str, mode: str, steps: int) -> Facts:
     trained = [p for p in model.parameters() if p.requires_grad]
     optimizer = torch.optim.AdamW(trained, lr=1e-4)
     deviation = 0.0
+    before = peak_memory()
     if mode != "plain":
         engine, checked = choose(model, loss, [part_of(batch, slice(0, 3)), part_of(batch, slice(3, 8))], mode)
         deviation = checked.norm_deviation
@@ -97,7 +98,6 @@ def measure_step(name: str, mode: str, steps: int) -> Facts:
             engine, plan, FlatClipping(1.0), lambda ids: part_of(batch, slice(ids[0], ids[-1] + 1)), 32
         )
         key = StreamKey.from_os()
-    before = peak_memory()
     best = float("inf")
     for step in range(steps):
         start = time.process_time()
@@ -126,6 +126,8 @@ def main() -> None:
         plain = run_part(__file__, "step", {"name": name, "mode": "plain", "steps": given.steps}, threads=1)
         modes = ["taps", *(["opacus"] if given.opacus else [])]
         for mode in modes:
+            if mode == "opacus" and name.startswith("t5"):
+                continue  # its table of relative positions has no batch axis, which Opacus cannot handle
             ours = run_part(__file__, "step", {"name": name, "mode": mode, "steps": given.steps}, threads=1)
             most, memory = TARGETS[name]
             ratio, grown = ours["cpu"] / plain["cpu"], ours["memory"] / max(plain["memory"], 1)

@@ -33,9 +33,13 @@ def rarest_words(words: Sequence[str], share: float, *, language: str = "en") ->
     if share == 1.0:
         return sensitive
     wordfreq = require("wordfreq", extra="default", purpose="choosing sensitive words by public frequency")
-    known = wordfreq.get_frequency_dict(language)
-    # Most words are in the list as they stand; the slow look-up knows how to put the others together.
-    look_up = lambda w: known.get(w) or wordfreq.word_frequency(w, language)  # noqa: E731
+    # Written as wordfreq itself asks for it: its memory of loaded lists tells the two spellings apart.
+    known = wordfreq.get_frequency_dict(language, "best")
+
+    def look_up(word: str) -> float:
+        # Most words are in the list as they stand; the slow look-up knows how to put the others together.
+        return float(known.get(word) or wordfreq.word_frequency(word, language))
+
     frequency = np.array([_frequency(word, look_up) for word in words])
     common = len(words) - round(share * len(words))
     order = np.argsort(-frequency, kind="stable")
@@ -44,6 +48,8 @@ def rarest_words(words: Sequence[str], share: float, *, language: str = "en") ->
 
 
 def _frequency(word: str, look_up: Callable[[str], float]) -> float:
+    if word.isalpha():
+        return look_up(word)
     if any(character.isdigit() for character in word):
         return 0.0
     if word in CLITICS or is_punctuation(word):
