@@ -31,12 +31,16 @@ def model_folder(name: str) -> str:
 def load_model(task: Task, name: str, *, tokenizer: str | None = None) -> tuple[nn.Module, Any]:
     """A model for the task, with a new head where it needs one, and its tokenizer."""
     transformers = require("transformers", extra="documents", purpose="loading a model")
+    # A head that is new is no news here, and bars for saving a file are not worth a line.
+    transformers.utils.logging.set_verbosity_error()
+    transformers.utils.logging.disable_progress_bar()
     folder = model_folder(name)
     auto = getattr(transformers, task.model_class)
     try:
         words = transformers.AutoTokenizer.from_pretrained(tokenizer or folder)
-        model = auto.from_pretrained(folder, **task.model_options())
-    except (OSError, ValueError, KeyError) as error:
+        # A head for other labels is replaced by a new one.
+        model = auto.from_pretrained(folder, ignore_mismatched_sizes=True, **task.model_options())
+    except (OSError, ValueError, KeyError, RuntimeError) as error:
         raise BadInputError(_why_not(name, folder, task, error)) from error
     if words.pad_token_id is None:
         words.pad_token = words.eos_token or words.unk_token

@@ -1,0 +1,76 @@
+"""`tacit train`: a model folder with its card, and clear sentences for what cannot be done."""
+
+from __future__ import annotations
+
+import csv
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+torch = pytest.importorskip("torch")
+transformers = pytest.importorskip("transformers")
+
+from tacit.cli.main import app, run  # noqa: E402
+from tests.training.test_run import rows, tiny, tokenizer  # noqa: E402, F401
+
+from tacit.training.tasks import Classification  # noqa: E402  # isort: skip
+
+
+@pytest.fixture
+def folder(tokenizer, tmp_path):  # noqa: F811
+    task = Classification(labels=["neg", "pos"])
+    tiny(tokenizer, task).save_pretrained(tmp_path / "tiny")
+    tokenizer.save_pretrained(tmp_path / "tiny")
+    with (tmp_path / "data.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, ["text", "label"])
+        writer.writeheader()
+        writer.writerows(rows(300))
+    return tmp_path
+
+
+def train(folder, *more):
+    arguments = ["train", "classify", folder / "data.csv", "--model", folder / "tiny", "--strategy", "full", *more]
+    return run([str(argument) for argument in arguments])
+
+
+def test_a_trained_folder_has_a_model_and_a_card(folder):
+    assert train(folder, "--epsilon", 8, "--batch", 100, "--epochs", 2, "-o", folder / "out", "-q") == 0
+    card = json.loads((folder / "out" / "card.json").read_text())
+    assert card["guarantee"]["unit"] == "record"
+    assert card["guarantee"]["epsilon"] <= 8
+    model = transformers.AutoModelForSequenceClassification.from_pretrained(folder / "out")
+    assert model.config.num_labels == 2
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (("--epsilon", 8, "--batch", 5000), "fewer than a batch"),
+        (("--epsilon", 8, "--batch", 100, "--delta", "0.5"), "not below one over"),
+        (("--epsilon", 8, "--batch", 100, "--delta", "small"), "number or 'auto'"),
+        (("--epsilon", 8, "--batch", 100, "--label-column", "star"), "star"),
+        (("--epsilon", 8, "--batch", 100, "--strategy", "most"), "no strategy"),
+        (("--epsilon", 8, "--batch", 100, "--clipping", "most"), "no clipping style"),
+        (("--epsilon", 8, "--batch", 100, "--resume"), "no unfinished run"),
+        (("--epsilon", 1e-6, "--batch", 100, "--epochs", 100), "nothing can be learned"),
+    ],
+)
+def test_what_cannot_be_done_is_said_and_nothing_is_written(folder, more, message, capsys):
+    assert train(folder, *more, "-o", folder / "out") == 2
+    assert message in capsys.readouterr().err
+    assert not (folder / "out" / "model.safetensors").exists()
+
+
+def test_check_prints_the_deviation_and_names_a_folder_without_a_tokenizer(folder, capsys):
+    assert run(["train", "check", str(folder / "tiny")]) == 0
+    assert "engine taps" in capsys.readouterr().out
+    (folder / "tiny" / "tokenizer.json").unlink()
+    (folder / "tiny" / "tokenizer_config.json").unlink()
+    assert run(["train", "check", str(folder / "tiny")]) == 2
+    assert "no tokenizer" in capsys.readouterr().err
+
+
+def test_help_names_the_tasks():
+    result = CliRunner().invoke(app, ["train", "--help"])
+    assert all(word in result.output for word in ("classify", "regress", "tag", "write", "check"))
