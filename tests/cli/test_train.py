@@ -43,6 +43,19 @@ def test_a_trained_folder_has_a_model_and_a_card(folder):
     assert model.config.num_labels == 2
 
 
+def test_what_was_trained_can_be_audited(folder, capsys):
+    with (folder / "others.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, ["text", "label"])
+        writer.writeheader()
+        writer.writerows(rows(300, seed=5))
+    assert train(folder, "--epsilon", 8, "--batch", 100, "--epochs", 1, "-o", folder / "out", "-q") == 0
+    files = ["--members", folder / "data.csv", "--non-members", folder / "others.csv", "--column", "text"]
+    arguments = ["audit", "model", folder / "out", *files, "--label-column", "label", "--json"]
+    assert run([str(argument) for argument in arguments]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert not report["refuted"]
+
+
 @pytest.mark.parametrize(
     ("more", "message"),
     [

@@ -31,7 +31,7 @@ from tacit.training.tasks import Row, Task
 
 PRIVATE_FOLDER = "private"
 STATE = "checkpoint.pt"
-SETTINGS = "tacit.json"
+SETTINGS = "task.json"
 CARD = "card.json"
 OPTIMIZERS = ("adam", "adamw", "sgd")
 SCHEDULES = ("constant", "linear", "cosine")
