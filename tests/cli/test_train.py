@@ -84,6 +84,24 @@ def test_check_prints_the_deviation_and_names_a_folder_without_a_tokenizer(folde
     assert "no tokenizer" in capsys.readouterr().err
 
 
+def test_a_masked_model_is_trained_by_the_same_command(folder):
+    config = transformers.BertConfig.from_pretrained(folder / "tiny")
+    transformers.BertForMaskedLM(config).save_pretrained(folder / "tiny")
+    options = ["--model", folder / "tiny", "--strategy", "full", "--epsilon", 8, "--batch", 100, "--epochs", 1, "-q"]
+    arguments = ["train", "fill", folder / "data.csv", *options, "-o", folder / "filled"]
+    assert run([str(argument) for argument in arguments]) == 0
+    assert (folder / "filled" / "card.json").exists()
+
+
+def test_each_task_asks_for_its_own_columns():
+    result = CliRunner().invoke(app, ["train", "answer", "--help"])
+    assert "--question-column" in result.output
+    assert "--label-column" not in result.output
+
+
 def test_help_names_the_tasks():
     result = CliRunner().invoke(app, ["train", "--help"])
-    assert all(word in result.output for word in ("classify", "regress", "tag", "write", "check"))
+    assert all(
+        word in result.output
+        for word in ("classify", "regress", "tag", "answer", "write", "fill", "translate", "check")
+    )

@@ -1,7 +1,6 @@
 """`tacit train`: models under differential privacy; `tacit train check` proves that a model can be trained so."""
 
-from __future__ import annotations
-
+import inspect
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -43,87 +42,14 @@ Schedule = Annotated[str, typer.Option(help="Learning rate over time: linear, co
 Resume = Annotated[bool, typer.Option("--resume", help="Go on with an unfinished run in the output folder.")]
 Seed = Annotated[int | None, typer.Option(help="Test seed: repeatable, and without any guarantee.")]
 Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="No progress bar and no card.")]
-TextColumn = Annotated[str, typer.Option("--text-column", help="The column of texts.")]
-LabelColumn = Annotated[str, typer.Option("--label-column", help="The column of labels.")]
-PairColumn = Annotated[str | None, typer.Option("--pair-column", help="The column of second texts, for pairs.")]
 
 DEFAULT_RATES = {"lora": 5e-3, "ia3": 5e-3, "head": 5e-3, "bias": 2e-3, "full": 5e-4, "no-embeddings": 5e-4}
 
 
-@app.command()
-def classify(
+def _train_command(
     data: Data,
     output: Output,
     epsilon: Epsilon,
-    text_column: TextColumn = "text",
-    label_column: LabelColumn = "label",
-    pair_column: PairColumn = None,
-    model: Model = "minilm",
-    strategy: Strategy = "lora",
-    delta: Delta = "auto",
-    epochs: Epochs = 5.0,
-    batch: BatchSize = 512,
-    learning_rate: Rate = None,
-    length: Length = 64,
-    clipping: Clipping = "automatic",
-    bound: Bound = 1.0,
-    replace_one: Replace = False,
-    trials: Trials = 1,
-    engine: Engine = "auto",
-    physical: Physical = 32,
-    optimizer: Optimizer = "adamw",
-    schedule: Schedule = "linear",
-    resume: Resume = False,
-    seed: Seed = None,
-    quiet: Quiet = False,
-) -> None:
-    """One label for each text, or pair of texts.
-
-    Example: tacit train classify reviews.csv --label-column stars --epsilon 3 -o model
-    """
-    roles = {"text": text_column, "label": label_column, **({"pair": pair_column} if pair_column else {})}
-    _train("classify", locals(), roles)
-
-
-@app.command()
-def regress(
-    data: Data,
-    output: Output,
-    epsilon: Epsilon,
-    text_column: TextColumn = "text",
-    label_column: LabelColumn = "label",
-    pair_column: PairColumn = None,
-    model: Model = "minilm",
-    strategy: Strategy = "lora",
-    delta: Delta = "auto",
-    epochs: Epochs = 5.0,
-    batch: BatchSize = 512,
-    learning_rate: Rate = None,
-    length: Length = 64,
-    clipping: Clipping = "automatic",
-    bound: Bound = 1.0,
-    replace_one: Replace = False,
-    trials: Trials = 1,
-    engine: Engine = "auto",
-    physical: Physical = 32,
-    optimizer: Optimizer = "adamw",
-    schedule: Schedule = "linear",
-    resume: Resume = False,
-    seed: Seed = None,
-    quiet: Quiet = False,
-) -> None:
-    """A number for each text, or pair of texts."""
-    roles = {"text": text_column, "label": label_column, **({"pair": pair_column} if pair_column else {})}
-    _train("regress", locals(), roles)
-
-
-@app.command()
-def tag(
-    data: Data,
-    output: Output,
-    epsilon: Epsilon,
-    text_column: TextColumn = "tokens",
-    tags_column: Annotated[str, typer.Option(help="The column of tags, one per word.")] = "tags",
     model: Model = "minilm",
     strategy: Strategy = "lora",
     delta: Delta = "auto",
@@ -143,37 +69,56 @@ def tag(
     seed: Seed = None,
     quiet: Quiet = False,
 ) -> None:
-    """A tag for each word; words and tags are separated by spaces."""
-    _train("tag", locals(), {"text": text_column, "tags": tags_column})
+    """The options that all tasks share; see `_command`."""
 
 
-@app.command()
-def write(
-    data: Data,
-    output: Output,
-    epsilon: Epsilon,
-    model: Annotated[str, typer.Option("--model", help="A causal language model: a folder or a hub name.")],
-    text_column: TextColumn = "text",
-    strategy: Strategy = "lora",
-    delta: Delta = "auto",
-    epochs: Epochs = 3.0,
-    batch: BatchSize = 256,
-    learning_rate: Rate = None,
-    length: Length = 64,
-    clipping: Clipping = "automatic",
-    bound: Bound = 1.0,
-    replace_one: Replace = False,
-    trials: Trials = 1,
-    engine: Engine = "auto",
-    physical: Physical = 16,
-    optimizer: Optimizer = "adamw",
-    schedule: Schedule = "linear",
-    resume: Resume = False,
-    seed: Seed = None,
-    quiet: Quiet = False,
-) -> None:
-    """A causal language model of the texts."""
-    _train("write", locals(), {"text": text_column})
+ROLES: dict[str, dict[str, str | None]] = {
+    "classify": {"text": "text", "label": "label", "pair": None},
+    "regress": {"text": "text", "label": "label", "pair": None},
+    "tag": {"text": "tokens", "tags": "tags"},
+    "answer": {"question": "question", "context": "context", "answer": "answer"},
+    "write": {"text": "text"},
+    "fill": {"text": "text"},
+    "translate": {"source": "source", "target": "target"},
+}
+"""The columns of each task and their usual names; None: only if named."""
+
+HELP = {
+    "classify": "One label for each text, or pair of texts: tacit train classify reviews.csv --epsilon 3 -o model",
+    "regress": "A number for each text, or pair of texts.",
+    "tag": "A tag for each word; words and tags are separated by spaces.",
+    "answer": "The part of a context that answers a question, word for word.",
+    "write": "A causal language model of the texts (give --model).",
+    "fill": "A masked language model of the texts (give --model).",
+    "translate": "A text for a text: translation, summaries (give --model).",
+}
+
+
+def _command(task: str) -> Any:
+    """The command of a task: the shared options, and one for each of its columns."""
+
+    def command(**given: Any) -> None:
+        roles = {role: given.pop(f"{role}_column") for role in ROLES[task]}
+        _train(task, given, {role: column for role, column in roles.items() if column})
+
+    shared = inspect.signature(_train_command, eval_str=True)
+    columns = [
+        inspect.Parameter(
+            f"{role}_column",
+            inspect.Parameter.KEYWORD_ONLY,
+            default=usual,
+            annotation=Annotated[str | None, typer.Option(help=f"The column of the {role}.")],
+        )
+        for role, usual in ROLES[task].items()
+    ]
+    options = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in shared.parameters.values()]
+    command.__signature__ = inspect.Signature([*options, *columns])  # type: ignore[attr-defined]
+    command.__annotations__ = {p.name: p.annotation for p in (*options, *columns)}
+    return command
+
+
+for _task, _help in HELP.items():
+    app.command(_task, help=_help)(_command(_task))
 
 
 @app.command()

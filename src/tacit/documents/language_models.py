@@ -24,6 +24,7 @@ import itertools
 import math
 import os
 import shutil
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -306,7 +307,7 @@ class LanguageModel:
         return self.torch.tensor(rows, dtype=self.torch.long)
 
 
-class _Generator(LanguageModel):
+class _Generator(LanguageModel, ABC):
     """A model that continues: begin with texts, then extend by one token at a time."""
 
     def __init__(self, model: Any, tokenizer: Any, *, name: str, source: str) -> None:
@@ -329,17 +330,17 @@ class _Generator(LanguageModel):
                 running.encoded.last_hidden_state = running.encoded.last_hidden_state.repeat(rows, 1, 1)
         return running, np.repeat(scores, rows, axis=0)
 
-    def begin(self, texts: Sequence[str], frame: Frame, input_tokens: int) -> tuple[Running, Floats]:
-        raise NotImplementedError
+    @abstractmethod
+    def begin(self, texts: Sequence[str], frame: Frame, input_tokens: int) -> tuple[Running, Floats]: ...
 
-    def extend(self, running: Running, tokens: Ids) -> Floats:
-        raise NotImplementedError
+    @abstractmethod
+    def extend(self, running: Running, tokens: Ids) -> Floats: ...
 
-    def frame(self, prompt: str, *, chat: bool = False) -> Frame:
-        raise NotImplementedError
+    @abstractmethod
+    def frame(self, prompt: str, *, chat: bool = False) -> Frame: ...
 
-    def check_lengths(self, frame: Frame, input_tokens: int, tokens: int) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def check_lengths(self, frame: Frame, input_tokens: int, tokens: int) -> None: ...
 
     def public_scores(self, texts: Sequence[str], prompt: str | None, steps: int) -> Iterator[Floats]:
         """Log-probabilities along the likeliest continuation of each public text."""

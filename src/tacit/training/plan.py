@@ -105,6 +105,7 @@ class Plan:
     ) -> Guarantee:
         """What the weights after so many steps promise to each record. `trials` runs on the same records, of which one
         was picked by looking at all of them, add up."""
+        check_delta(self.delta * trials, self.records)
         promised = Guarantee(
             notion=Notion.APPROXIMATE,
             epsilon=self.epsilon(steps) * trials,

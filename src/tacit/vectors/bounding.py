@@ -19,6 +19,7 @@ can stretch the distance of two close words.
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
@@ -53,7 +54,7 @@ def vocabulary_sensitivity(f: Callable[[NDArray[Any]], NDArray[Any]], table: Vec
     )
 
 
-class Bounding:
+class Bounding(ABC):
     """One bounding map: `fit` on public vectors, then `transform` anything of the same dimension."""
 
     name: ClassVar[str]
@@ -78,14 +79,14 @@ class Bounding:
             )
         return self._map(X)
 
-    def sensitivity(self) -> Sensitivity:
-        raise NotImplementedError
+    @abstractmethod
+    def sensitivity(self) -> Sensitivity: ...
 
-    def _learn(self, public: NDArray[Any]) -> None:
+    def _learn(self, public: NDArray[Any]) -> None:  # noqa: B027
         """Nothing to learn, unless a map says so."""
 
-    def _map(self, X: NDArray[Any]) -> NDArray[Any]:
-        raise NotImplementedError
+    @abstractmethod
+    def _map(self, X: NDArray[Any]) -> NDArray[Any]: ...
 
     def _fitted(self) -> NDArray[Any]:
         if self._public is None:

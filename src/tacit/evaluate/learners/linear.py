@@ -12,6 +12,7 @@ difference between the two is a difference between the texts. Both are determini
 from __future__ import annotations
 
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, Self
 
@@ -28,7 +29,7 @@ ITERATIONS = 300
 PURPOSE = "a linear probe"
 
 
-class _Linear:
+class _Linear(ABC):
     """Features, then one linear model."""
 
     name: str
@@ -65,8 +66,8 @@ class _Linear:
         tags = iter(found)
         return [[next(tags) for _ in tokens] for tokens in texts]
 
-    def _features(self, texts: Sequence[Any], *, learn: bool) -> Any:
-        raise NotImplementedError
+    @abstractmethod
+    def _features(self, texts: Sequence[Any], *, learn: bool) -> Any: ...
 
 
 class VectorProbe(_Linear):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
@@ -69,7 +70,7 @@ class Targets:
         return [row + [self.common] * (length - len(row)) for row, length in zip(tags, lengths, strict=True)]
 
 
-class NeuralLearner:
+class NeuralLearner(ABC):
     """A network that is trained from its seed. Subclasses say how a batch of texts becomes scores.
 
     least_steps   a small training set is read more often than `epochs`, until this many steps are done
@@ -96,16 +97,16 @@ class NeuralLearner:
         self.least_steps = least_steps
         self.progress = progress
 
-    def _build(self, outputs: int) -> Any:
-        raise NotImplementedError
+    @abstractmethod
+    def _build(self, outputs: int) -> Any: ...
 
+    @abstractmethod
     def _prepared(self, texts: Sequence[Any]) -> list[Any]:
         """Each text as whatever `_scores` takes a batch of."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _scores(self, batch: Sequence[Any]) -> Any:
         """(texts, outputs), or (texts, tokens, outputs) for tagging."""
-        raise NotImplementedError
 
     def fit(self, texts: Sequence[Any], labels: Sequence[Any], seed: int = 0) -> Self:
         import torch
