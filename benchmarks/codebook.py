@@ -16,14 +16,12 @@ runs. The last lines compare the time of rewriting with the time the encoder alo
 from __future__ import annotations
 
 import argparse
-import csv
-import gzip
 import hashlib
 import os
 import re
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +29,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
 
-from corpus import data_folder
+from corpus import data_rows
 from tacit.documents.codebook import Codebook
 from tacit.documents.codebook_build import PublicCodebook, build_codebook
 from tacit.documents.encoder import SentenceEncoder, Vectors
@@ -50,18 +48,9 @@ TARGETS = {
 # Data ---------------------------------------------------------------------------------------------------------
 
 
-def rows(name: str) -> Iterator[dict[str, str]]:
-    path = data_folder() / name
-    if not path.is_file():
-        raise SystemExit(f"{name} is not here: set TACIT_DATA to the folder of the data sets")
-    content = path.read_bytes()
-    text = (gzip.decompress(content) if path.suffix == ".gz" else content).decode("utf-8")
-    yield from csv.DictReader(text.split("\n"), delimiter="\t", quoting=csv.QUOTE_NONE)
-
-
 def labeled(text: str, label: str, *names: str, limit: int | None = None) -> Labeled:
     """Texts and labels of some files; a fixed random part of them, if limited."""
-    found = [(row[text], row[label]) for name in names for row in rows(name)]
+    found = [(row[text], row[label]) for name in names for row in data_rows(name)]
     if limit is not None and limit < len(found):
         found = [found[place] for place in public_generator(7).permutation(len(found))[:limit]]
     return [row[0] for row in found], [row[1] for row in found]
@@ -102,12 +91,12 @@ SETS: dict[str, tuple[Callable[[], Labeled], Callable[[], Labeled], str]] = {
 
 
 def clinc150() -> list[str]:
-    return [row["text"] for part in ("train", "val", "test") for row in rows(f"clinc150/{part}.tsv")]
+    return [row["text"] for part in ("train", "val", "test") for row in data_rows(f"clinc150/{part}.tsv")]
 
 
 def sentences_of(name: str, limit: int) -> list[str]:
     """Sentences of long public texts: cut after a full stop, 5 to 40 words."""
-    texts = (re.sub(r"<br ?/?>", " ", row["text"]) for row in rows(name))
+    texts = (re.sub(r"<br ?/?>", " ", row["text"]) for row in data_rows(name))
     cut = (part.strip() for text in texts for part in re.split(r"(?<=[.!?])\s+", text))
     found = list(dict.fromkeys(part for part in cut if 5 <= len(part.split()) <= 40))
     return [found[place] for place in public_generator(3).permutation(len(found))[:limit]]

@@ -15,10 +15,12 @@ spectrum that falls like its own. The cost of the mechanisms depends on the shap
 
 from __future__ import annotations
 
+import csv
 import gzip
 import os
 import tempfile
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -40,6 +42,16 @@ FROM_CORPUS = "the vocabulary is taken from the corpus, which only a benchmark m
 def data_folder() -> Path:
     chosen = os.environ.get("TACIT_DATA")
     return Path(chosen) if chosen else Path(__file__).resolve().parents[2] / "shared" / "data"
+
+
+def data_rows(name: str) -> Iterator[dict[str, str]]:
+    """The rows of a file of the data folder, by column."""
+    path = data_folder() / name
+    if not path.is_file():
+        raise SystemExit(f"{name} is not here: set TACIT_DATA to the folder of the data sets")
+    content = path.read_bytes()
+    text = (gzip.decompress(content) if path.suffix == ".gz" else content).decode("utf-8")
+    yield from csv.DictReader(text.split("\n"), delimiter="\t", quoting=csv.QUOTE_NONE)
 
 
 def sentences() -> list[str]:

@@ -95,7 +95,11 @@ def measure_step(name: str, mode: str, steps: int) -> Facts:
         # Every record in every step: the same batch as without privacy.
         plan = Plan(records=BATCH, batch=BATCH, steps=steps, multiplier=1.0, delta=1e-3)
         private = PrivateStep(
-            engine, plan, FlatClipping(1.0), lambda ids: part_of(batch, slice(ids[0], ids[-1] + 1)), 32
+            plan,
+            lambda ids: part_of(batch, slice(ids[0], ids[-1] + 1)),
+            32,
+            engine=engine,
+            clipping=FlatClipping(1.0),
         )
         key = StreamKey.from_os()
     best = float("inf")

@@ -24,6 +24,12 @@ class NoGuaranteeError(TacitError):
     """A conversion, composition or comparison for which no proof exists."""
 
 
+class StoppedError(TacitError):
+    """The user stopped the run."""
+
+    exit_code = 130
+
+
 class MissingExtraError(TacitError, ImportError):
     """An optional library is not installed."""
 

@@ -250,7 +250,12 @@ def test_cutting_a_batch_into_parts_changes_nothing_and_an_empty_batch_is_noise(
     for physical in (40, 7):
         plan = Plan(records=40, batch=20, steps=1, multiplier=1e-6, delta=1e-3)
         step = PrivateStep(
-            engine, plan, FlatClipping(1.0), lambda ids: {n: v[list(ids)] for n, v in data.items()}, physical
+            plan,
+            lambda ids: {n: v[list(ids)] for n, v in data.items()},
+            physical,
+            lengths=np.arange(40)[::-1] if physical == 7 else None,
+            engine=engine,
+            clipping=FlatClipping(1.0),
         )
         facts = step.run(0, StreamKey.from_test_seed(5))
         gradients.append([p.grad.clone() for p in engine.parameters.values()])
@@ -259,7 +264,7 @@ def test_cutting_a_batch_into_parts_changes_nothing_and_an_empty_batch_is_noise(
         torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-6)
     rare = Plan(records=40, batch=1, steps=1, multiplier=1.0, delta=1e-3)
     seed = next(s for s in range(100) if len(rare.sample(0, StreamKey.from_test_seed(s))) == 0)
-    PrivateStep(engine, rare, FlatClipping(1.0), lambda ids: pytest.fail("no record was drawn")).run(
+    PrivateStep(rare, lambda ids: pytest.fail("no record was drawn"), engine=engine, clipping=FlatClipping(1.0)).run(
         0, StreamKey.from_test_seed(seed)
     )
     assert all(float(p.grad.abs().max()) > 0 for p in engine.parameters.values())
@@ -281,7 +286,12 @@ def test_out_of_memory_halves_the_part_and_goes_on(monkeypatch):
     plan = Plan(records=40, batch=20, steps=1, multiplier=1.0, delta=1e-3)
     data = batch(40, seed=2)
     step = PrivateStep(
-        engine, plan, FlatClipping(1.0), lambda ids: {n: v[list(ids)] for n, v in data.items()}, 16, said.append
+        plan,
+        lambda ids: {n: v[list(ids)] for n, v in data.items()},
+        16,
+        said.append,
+        engine=engine,
+        clipping=FlatClipping(1.0),
     )
     step.run(0, StreamKey.from_test_seed(5))
     assert step.physical == 4

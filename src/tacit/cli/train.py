@@ -1,12 +1,13 @@
 """`tacit train`: models under differential privacy; `tacit train check` proves that a model can be trained so."""
 
 import inspect
+import math
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from tacit.errors import BadInputError, BadParameterError
+from tacit.errors import BadInputError, BadParameterError, StoppedError
 
 app = typer.Typer(
     help="Train a model so that no single record can be recognized in it; name the task first: tacit train classify …",
@@ -21,7 +22,33 @@ Strategy = Annotated[
     str, typer.Option(help="What is trained: full, no-embeddings, last-2 (any number), head, bias, lora, ia3.")
 ]
 Output = Annotated[Path, typer.Option("-o", "--output", help="The folder for the model and its privacy card.")]
-Epsilon = Annotated[float, typer.Option(help="The privacy budget of one record.")]
+Epsilon = Annotated[
+    float | None,
+    typer.Option(help="The privacy budget of one record; 'inf' trains without privacy, for comparison."),
+]
+Released = Annotated[
+    Path | None,
+    typer.Option(
+        "--released", help="The texts were released by 'tacit rewrite' with this card: no noise, and its promise."
+    ),
+]
+Public = Annotated[
+    str | None, typer.Option("--public", help="The texts are public; this is their name on the card. No noise.")
+]
+Test = Annotated[
+    str | None, typer.Option("--test", help="Rows to score the finished model on. They must not be private.")
+]
+Tokenizer = Annotated[
+    str | None, typer.Option("--tokenizer", help="Another tokenizer: a folder ('tacit vocabulary' makes private ones).")
+]
+Rank = Annotated[int, typer.Option(help="Rank of the lora matrices.")]
+Labels = Annotated[
+    str | None,
+    typer.Option(
+        help="All labels, with commas, if they are known: then DATA does not even show which ones occur."
+    ),
+]
+Curves = Annotated[bool, typer.Option("--tensorboard", help="Also log for TensorBoard (private/tensorboard).")]
 Delta = Annotated[str, typer.Option(help="Chance of failure; 'auto' takes one well below 1 / records.")]
 Epochs = Annotated[float, typer.Option(help="Passes over the data, on average.")]
 BatchSize = Annotated[int, typer.Option("--batch", help="Records per step, on average; large batches need less noise.")]
@@ -49,7 +76,7 @@ DEFAULT_RATES = {"lora": 5e-3, "ia3": 5e-3, "head": 5e-3, "bias": 2e-3, "full": 
 def _train_command(
     data: Data,
     output: Output,
-    epsilon: Epsilon,
+    epsilon: Epsilon = None,
     model: Model = "minilm",
     strategy: Strategy = "lora",
     delta: Delta = "auto",
@@ -65,6 +92,13 @@ def _train_command(
     physical: Physical = 32,
     optimizer: Optimizer = "adamw",
     schedule: Schedule = "linear",
+    tokenizer: Tokenizer = None,
+    rank: Rank = 8,
+    labels: Labels = None,
+    released: Released = None,
+    public: Public = None,
+    test: Test = None,
+    tensorboard: Curves = False,
     resume: Resume = False,
     seed: Seed = None,
     quiet: Quiet = False,
@@ -154,40 +188,30 @@ def check(
 
 
 def _train(task_name: str, given: dict[str, Any], roles: dict[str, str]) -> None:
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+    import torch
 
     from tacit.card import Card
     from tacit.cli.terminal import error_console, output_console
-    from tacit.guarantee import Adjacency
-    from tacit.text.files import read_columns
     from tacit.training.models import load_model
-    from tacit.training.plan import Plan
     from tacit.training.run import Settings, TrainingRun
     from tacit.training.strategies import apply_strategy
     from tacit.training.tasks import task_named
+    from tacit.training.team import Team
 
     console = error_console()
-    columns = read_columns(given["data"], list(dict.fromkeys(roles.values())))
-    cells = {role: columns[column] for role, column in roles.items()}
-    rows = [dict(zip(cells, values, strict=True)) for values in zip(*cells.values(), strict=True)]
-    task = task_named(task_name)(length=given["length"])
-    task.learn(rows)
-    if given["batch"] > len(rows):
-        raise BadInputError(
-            f"there are {len(rows):,} rows, fewer than a batch of {given['batch']:,}: give a smaller --batch"
-        )
-    plan = Plan.calibrated(
-        epsilon=given["epsilon"],
-        records=len(rows),
-        batch=given["batch"],
-        epochs=given["epochs"],
-        delta=_delta(given["delta"]),
-        adjacency=Adjacency.REPLACE_ONE if given["replace_one"] else Adjacency.ADD_REMOVE,
+    rows = _rows(given["data"], roles)
+    tested = _rows(given["test"], roles) if given["test"] else []
+    task = task_named(task_name)(
+        length=given["length"],
+        columns=roles,
+        labels=[x.strip() for x in (given["labels"] or "").split(",") if x.strip()],
     )
+    task.learn(rows)
+    plan = _plan(given, len(rows))
     strategy = given["strategy"]
     settings = Settings(
         optimizer=given["optimizer"],
-        learning_rate=given["learning_rate"] or DEFAULT_RATES.get(strategy, 1e-3),
+        learning_rate=given["learning_rate"] or _usual_rate(strategy, private=plan.private),
         schedule=given["schedule"],
         clipping=given["clipping"],
         bound=given["bound"],
@@ -195,40 +219,123 @@ def _train(task_name: str, given: dict[str, Any], roles: dict[str, str]) -> None
         physical=given["physical"],
         strategy=strategy,
         model=given["model"],
+        tensorboard=given["tensorboard"],
     )
     # New heads start the same in a resumed run; weights before training are public.
-    import torch
-
     torch.manual_seed(given["seed"] or 0)
-    model, tokenizer = load_model(task, given["model"])
-    model = apply_strategy(model, strategy)
+    model, tokenizer = load_model(task, given["model"], tokenizer=given["tokenizer"])
+    model = apply_strategy(model, strategy, rank=given["rank"])
+    team = Team.from_environment()
     run = TrainingRun(
-        task, model, tokenizer, rows, plan, settings, given["output"], given["seed"], given["trials"], console.print
-    )
-    run.check_folder(resume=given["resume"])
-    shown = not given["quiet"] and console.is_terminal
-    bar = Progress(
-        BarColumn(), TextColumn("{task.description}"), TimeRemainingColumn(), console=console, disable=not shown
-    )
-    if not given["quiet"]:
-        console.print(
-            f"{len(rows):,} records, {plan.steps:,} steps of about {plan.batch:,}, noise {plan.multiplier:.3f} x the "
-            f"bound, delta {plan.delta:g}"
+        task, model, tokenizer, rows, plan, settings, given["output"], given["seed"], given["trials"], console.print,
+        _origin(given), team,
+    )  # fmt: skip
+    if team.first:
+        run.check_folder(resume=given["resume"])
+    loud = team.first and not given["quiet"]
+    if loud:
+        noise = (
+            f", noise {plan.multiplier:.3f} x the bound, delta {plan.delta:g}" if plan.private else ", without noise"
         )
-    with bar:
-        line = bar.add_task("", total=plan.steps)
-        guarantee = run.run(
-            lambda p: bar.update(
-                line,
-                completed=p.step,
-                description=f"step {p.step:,} of {p.steps:,}, loss {p.facts.loss:.3f}, "
-                f"clipped {p.facts.shortened:.0%}, epsilon {p.epsilon:.2f}",
-            ),
-            resume=given["resume"],
-        )
-    if not given["quiet"]:
-        console.print(f"gradients by '{run.checked.engine}', exact to {run.checked.norm_deviation:.0e}")
+        console.print(f"{len(rows):,} records, {plan.steps:,} steps of about {plan.batch:,}{noise}")
+    try:
+        guarantee = _run_with_bar(run, given, shown=loud and console.is_terminal)
+    except KeyboardInterrupt:
+        raise StoppedError(
+            f"stopped: repeat the command with --resume to go on; {given['output']} holds the run"
+        ) from None
+    if loud:
+        if run.checked is not None:
+            console.print(f"gradients by '{run.checked.engine}', exact to {run.checked.norm_deviation:.0e}")
         Card(guarantee).print_to(output_console())
+    if tested and team.first:
+        _score(run, tested, given["test"])
+    team.leave()
+
+
+def _rows(data: str, roles: dict[str, str]) -> list[dict[str, str]]:
+    from tacit.text.files import read_columns
+
+    columns = read_columns(data, list(dict.fromkeys(roles.values())))
+    cells = {role: columns[column] for role, column in roles.items()}
+    return [dict(zip(cells, values, strict=True)) for values in zip(*cells.values(), strict=True)]
+
+
+def _plan(given: dict[str, Any], records: int) -> Any:
+    from tacit.guarantee import Adjacency
+    from tacit.training.plan import Plan
+
+    if given["batch"] > records:
+        raise BadInputError(
+            f"there are {records:,} rows, fewer than a batch of {given['batch']:,}: give a smaller --batch"
+        )
+    epsilon, free = given["epsilon"], given["released"] is not None or given["public"] is not None
+    if free and given["released"] is not None and given["public"] is not None:
+        raise BadParameterError("text is either public or released: give --public or --released, not both")
+    if free and epsilon is not None and epsilon != math.inf:
+        raise BadParameterError("public and released text needs no noise: leave --epsilon out, or the other option")
+    if epsilon is None and not free:
+        raise BadParameterError("say how much privacy a record gets: --epsilon 3, or --epsilon inf for none at all")
+    if free or epsilon == math.inf:
+        return Plan.without_privacy(records=records, batch=given["batch"], epochs=given["epochs"])
+    return Plan.calibrated(
+        epsilon=epsilon,
+        records=records,
+        batch=given["batch"],
+        epochs=given["epochs"],
+        delta=_delta(given["delta"]),
+        adjacency=Adjacency.REPLACE_ONE if given["replace_one"] else Adjacency.ADD_REMOVE,
+    )
+
+
+def _origin(given: dict[str, Any]) -> Any:
+    """What is known about weights, words and texts; see training/origin.py."""
+    from dataclasses import replace
+
+    from tacit.training.models import model_folder
+    from tacit.training.origin import released_text, starting_weights
+
+    found = starting_weights(model_folder(given["model"]))
+    if given["tokenizer"]:
+        found = replace(found, vocabulary=starting_weights(given["tokenizer"]).vocabulary)
+    card = given["released"]
+    return replace(found, public=given["public"], released=None if card is None else released_text(card))
+
+
+def _run_with_bar(run: Any, given: dict[str, Any], *, shown: bool) -> Any:
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    from tacit.cli.terminal import error_console
+
+    with Progress(
+        BarColumn(), TextColumn("{task.description}"), TimeRemainingColumn(), console=error_console(), disable=not shown
+    ) as bar:
+        line = bar.add_task("checking the gradients", total=run.plan.steps)
+
+        def show(now: Any) -> None:
+            private = f", clipped {now.facts.shortened:.0%}, epsilon {now.epsilon:.2f}" if run.plan.private else ""
+            said = f"step {now.step:,} of {now.steps:,}, loss {now.facts.loss:.3f}{private}"
+            bar.update(line, completed=now.step, description=said)
+
+        return run.run(show, resume=given["resume"])
+
+
+def _score(run: Any, rows: list[dict[str, str]], name: str) -> None:
+    from tacit.cli.reports import deliver
+    from tacit.evaluate.predictions import prediction_section
+    from tacit.report import Report
+    from tacit.training.prediction import predict_rows
+
+    task = run.task
+    found = predict_rows(task, run.model, run.tokenizer, rows)
+    truth = [row[task.target] for row in rows] if task.target else found
+    section = prediction_section(task.name, truth, found, known=task.labels, title=f"Scores on {name}")
+    deliver(Report("Scores", [section]), None, None, as_json=False, force=False)
+
+
+def _usual_rate(strategy: str, *, private: bool) -> float:
+    # Noise allows, and large batches need, larger steps than usual.
+    return DEFAULT_RATES.get(strategy, 1e-3) * (1.0 if private else 0.2)
 
 
 def _delta(given: str) -> float | None:

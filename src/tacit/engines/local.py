@@ -22,7 +22,7 @@ from tacit.engines.blocks import Block, cut_blocks, fingerprint, output_rows, pl
 from tacit.engines.resume import Finished, Header, ResumeFile, differences, resume_path
 from tacit.engines.users import UserRule
 from tacit.engines.workers import Assignment, Results, rewrite_here, rewrite_with_workers
-from tacit.errors import BadInputError, BadParameterError, TacitError
+from tacit.errors import BadInputError, BadParameterError, StoppedError, TacitError
 from tacit.guarantee import Guarantee
 from tacit.mechanism import Mechanism, Rewritten
 from tacit.noise.source import StreamKey
@@ -44,12 +44,6 @@ from tacit.text.files import (
     suffix_format,
 )
 from tacit.version import __version__
-
-
-class StoppedError(TacitError):
-    """The user stopped the run."""
-
-    exit_code = 130
 
 
 class AlreadyCompleteError(TacitError):

@@ -28,6 +28,10 @@ from tacit.errors import BadParameterError, TacitError
 from tacit.noise.source import Source
 
 MARGIN = 1e-4
+NOT_FINITE = (
+    "the loss of an example is not a finite number: lower the learning rate, check the labels, or train in single "
+    "precision"
+)
 
 
 class NotFiniteError(TacitError):
@@ -142,8 +146,12 @@ class QuantileClipping:
 
     def update(self, below: int, examples: int, expected: float, source: Source) -> None:
         """Move the bound after a step in which `below` of `examples` gradients were not longer than it."""
-        count = below - examples / 2.0 + self.count_noise * float(source.generator.standard_normal())
-        share = count / expected + 0.5
+        noise = float(source.generator.standard_normal())
+        self.move(below - examples / 2.0 + self.count_noise * noise, expected)
+
+    def move(self, noisy_count: float, expected: float) -> None:
+        """Move the bound after a count that already has its noise, N(0, count_noise^2) or a correlated one."""
+        share = noisy_count / expected + 0.5
         self.bound = min(max(self.bound * math.exp(-self.rate * (share - self.quantile)), 1e-6), 1e6)
 
 
@@ -165,10 +173,7 @@ def make_clipping(
 def total_norms(squared_norms: Mapping[str, Tensor]) -> Tensor:
     norms = torch.stack(list(squared_norms.values())).sum(0).sqrt()
     if not bool(torch.isfinite(norms).all()):
-        raise NotFiniteError(
-            "the loss of an example is not a finite number: lower the learning rate, check the labels, or train in "
-            "single precision"
-        )
+        raise NotFiniteError(NOT_FINITE)
     return norms.clamp_min(1e-30)
 
 

@@ -30,7 +30,10 @@ NOT_COVERED = (
 
 @dataclass(frozen=True)
 class Plan:
-    """records and batch: sizes (public); steps; multiplier: sigma; delta; adjacency; unit: what one record is."""
+    """records and batch: sizes (public); steps; multiplier: sigma; delta; adjacency; unit: what one record is.
+
+    Without `private` there is neither clipping nor noise, and no guarantee: for baselines and for public text.
+    """
 
     records: int
     batch: int
@@ -39,6 +42,7 @@ class Plan:
     delta: float
     adjacency: Adjacency = Adjacency.ADD_REMOVE
     unit: Unit = Unit.RECORD
+    private: bool = True
 
     def __post_init__(self) -> None:
         if self.records < 1:
@@ -50,6 +54,8 @@ class Plan:
             )
         if self.steps < 1:
             raise BadParameterError(f"a run has at least 1 step, not {self.steps}")
+        if not self.private:
+            return
         if not self.multiplier > 0:
             raise BadParameterError(f"the noise multiplier must be positive, not {self.multiplier}")
         check_delta(self.delta, self.records)
@@ -79,6 +85,11 @@ class Plan:
             )
         return replace(draft, multiplier=multiplier)
 
+    @classmethod
+    def without_privacy(cls, *, records: int, batch: int, epochs: float) -> Plan:
+        """Plain training, for baselines, for public text, and for text that a mechanism has released already."""
+        return cls(records, batch, max(1, math.ceil(epochs * records / max(1, batch))), 0.0, 0.0, private=False)
+
     @property
     def rate(self) -> float:
         return self.batch / self.records
@@ -86,11 +97,15 @@ class Plan:
     def epsilon(self, steps: int | None = None) -> float:
         """Epsilon after so many steps (all of them unless given)."""
         done = self.steps if steps is None else steps
+        if not self.private:
+            return math.inf
         return _epsilon(self.rate, self.multiplier, done, self.delta, self.adjacency) if done else 0.0
 
     def epsilon_at_most(self, steps: int) -> float:
         """A bound on epsilon after so many steps, for progress bars: computed at 20 points of the run, coarsely, since
         exact accounting takes a second each time; between them the next one counts."""
+        if not self.private:
+            return math.inf
         part = max(1, math.ceil(self.steps / 20))
         point = min(self.steps, math.ceil(steps / part) * part)
         return _epsilon(self.rate, self.multiplier, point, self.delta, self.adjacency, coarse=True) if point else 0.0
@@ -105,6 +120,17 @@ class Plan:
     ) -> Guarantee:
         """What the weights after so many steps promise to each record. `trials` runs on the same records, of which one
         was picked by looking at all of them, add up."""
+        if not self.private:
+            return Guarantee(
+                notion=Notion.NONE,
+                epsilon=math.inf,
+                model=Model.CENTRAL,
+                unit=self.unit,
+                adjacency=self.adjacency,
+                mechanism=what,
+                parameters={"steps": steps, **parameters},
+                void="it was trained without noise: the model may repeat what it has read",
+            )
         check_delta(self.delta * trials, self.records)
         promised = Guarantee(
             notion=Notion.APPROXIMATE,

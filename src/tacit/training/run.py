@@ -1,22 +1,25 @@
 """A private training run from the first step to the saved model, in steps that can be stopped and taken up again.
 
-The noise and the sample of a step are functions of the run's key and the number of the step. A run that is resumed from
-a checkpoint repeats the steps after it with the same samples and the same noise, so nothing is released twice with two
-different draws, and no budget is lost or counted twice. The key lies beside the checkpoint and is destroyed when the
-run is finished: whoever has it can subtract the noise.
+The noise, the sample and the dropout of a step are functions of the run's key and the number of the step. A run that is
+resumed from a checkpoint repeats the steps after it with the same samples and the same noise, so nothing is released
+twice with two different draws, and no budget is lost or counted twice. The key lies beside the checkpoint and is
+destroyed when the run is finished: whoever has it can subtract the noise.
+
+What a model promises depends on where its weights come from: see `starting_weights`.
 """
 
 from __future__ import annotations
 
-import csv
 import hashlib
 import json
 import math
+import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from tacit.card import Card
@@ -25,14 +28,19 @@ from tacit.guarantee import Guarantee
 from tacit.noise.source import StreamKey
 from tacit.training.clipping import QuantileClipping, make_clipping
 from tacit.training.gradients import Checked, choose
-from tacit.training.plan import Plan, pretrained
-from tacit.training.step import PrivateStep, StepFacts
+from tacit.training.log import Log
+from tacit.training.origin import Origin
+from tacit.training.plan import Plan
+from tacit.training.step import PlainStep, PrivateStep, StepFacts
 from tacit.training.tasks import Row, Task
+from tacit.training.team import Team
 
 PRIVATE_FOLDER = "private"
 STATE = "checkpoint.pt"
 SETTINGS = "task.json"
 CARD = "card.json"
+LONGEST_BETWEEN_CHECKPOINTS = 120.0
+"""Seconds of work that a stopped run has to repeat at most, about."""
 OPTIMIZERS = ("adam", "adamw", "sgd")
 SCHEDULES = ("constant", "linear", "cosine")
 
@@ -50,6 +58,7 @@ class Settings:
     engine: str = "auto"
     physical: int = 32
     checkpoint_every: int = 100
+    tensorboard: bool = False
     strategy: str = "full"
     model: str = ""
 
@@ -76,7 +85,11 @@ class Progress:
 
 @dataclass
 class TrainingRun:
-    """One run. `folder` receives the model and its card; checkpoint, key and log lie in its `private` folder."""
+    """One run. `folder` receives the model and its card; checkpoint, key and log lie in its `private` folder.
+
+    `origin` says what is known about the starting weights and the data; `trials` how many runs on the same records were
+    compared. In a `team` of processes each holds the same run.
+    """
 
     task: Task
     model: Any
@@ -88,44 +101,56 @@ class TrainingRun:
     seed: int | None = None
     trials: int = 1
     warn: Callable[[str], None] = field(default=lambda message: None)
+    origin: Origin = field(default_factory=Origin)
+    team: Team = field(default_factory=Team)
+    checked: Checked | None = None
 
     def run(self, progress: Callable[[Progress], None] | None = None, *, resume: bool = False) -> Guarantee:
         """Train to the end, save, and return what the saved model promises."""
-        self.check_folder(resume=resume)
-        engine, checked = choose(self.model, self.task.loss, self.task.probes(self.tokenizer), self.settings.engine)
-        self.checked: Checked = checked
-        clipping = make_clipping(self.settings.clipping, self.settings.bound, len(engine.parameters))
-        optimizer = self._optimizer(list(engine.parameters.values()))
+        if self.team.first:
+            self.check_folder(resume=resume)
+        # A promise that cannot be made is refused before the first step.
+        self.promise()
+        step = self._step()
+        parameters = {name: p for name, p in self.model.named_parameters() if p.requires_grad}
+        clipping = step.clipping if isinstance(step, PrivateStep) else None
+        optimizer = self._optimizer(list(parameters.values()))
         scheduler = self._scheduler(optimizer)
-        encoded = [self.task.encode(row, self.tokenizer, train=True) for row in self.rows]
-        step = PrivateStep(
-            engine,
-            self.plan,
-            clipping,
-            lambda records: self.task.collate([encoded[i] for i in records], self.tokenizer),
-            self.settings.physical,
-            self.warn,
-        )
-        state = self._load(resume)
+        state = self.team.from_first(self._load(resume) if self.team.first else None)
         key = StreamKey(state["key"], secure=self.seed is None)
-        first = 0
+        done = 0
+        self.team.same_weights(list(self.model.parameters()))
         if "optimizer" in state:
-            self._restore(state, engine.parameters, optimizer, scheduler, clipping)
-            first = int(state["step"])
-        else:
-            self._save_state(0, key, engine.parameters, optimizer, scheduler, clipping)
+            self._restore(state, parameters, optimizer, scheduler, clipping)
+            done = int(state["step"])
+
+        def save() -> None:
+            if self.team.first:
+                self._save_state(done, key, parameters, optimizer, scheduler, clipping)
+
+        if not done:
+            save()
+        log = Log(self.folder / PRIVATE_FOLDER, after=done, tensorboard=self.settings.tensorboard)
         self.model.train()
-        for number in range(first, self.plan.steps):
-            optimizer.zero_grad(set_to_none=True)
-            facts = step.run(number, key)
-            optimizer.step()
-            scheduler.step()
-            self._log(number + 1, facts)
-            if progress is not None:
-                progress(Progress(number + 1, self.plan.steps, self.plan.epsilon_at_most(number + 1), facts))
-            if (number + 1) % self.settings.checkpoint_every == 0 or number + 1 == self.plan.steps:
-                self._save_state(number + 1, key, engine.parameters, optimizer, scheduler, clipping)
-        return self._finish()
+        saved = time.monotonic()
+        try:
+            while done < self.plan.steps:
+                self._seed_torch(key, done)
+                facts = step.run(done, key)
+                optimizer.step()
+                scheduler.step()
+                done += 1
+                epsilon = self.plan.epsilon_at_most(done)
+                if self.team.first:
+                    log.write(done, epsilon, facts)
+                    if progress is not None:
+                        progress(Progress(done, self.plan.steps, epsilon, facts))
+                if done % self.settings.checkpoint_every == 0 or time.monotonic() - saved > LONGEST_BETWEEN_CHECKPOINTS:
+                    save()
+                    saved = time.monotonic()
+        finally:
+            log.close()
+        return self._finish() if self.team.first else self.promise()
 
     # Parts ----------------------------------------------------------------------------------------------------
 
@@ -136,6 +161,30 @@ class TrainingRun:
         if not resume and self.folder.exists() and any(self.folder.iterdir()):
             hint = "go on with --resume, or " if state.exists() else ""
             raise BadInputError(f"{self.folder} is not empty: {hint}give another folder")
+
+    def _step(self) -> PrivateStep | PlainStep:
+        encoded = [self.task.encode(row, self.tokenizer, train=True) for row in self.rows]
+        lengths = np.array([_length(example) for example in encoded])
+
+        def collate(records: Sequence[int]) -> Any:
+            return self.task.collate([encoded[i] for i in records], self.tokenizer)
+
+        shared: dict[str, Any] = {
+            "plan": self.plan, "collate": collate, "physical": self.settings.physical, "warn": self.warn,
+            "lengths": lengths, "team": self.team,
+        }  # fmt: skip
+        if not self.plan.private:
+            return PlainStep(model=self.model, loss=self.task.loss, **shared)
+        engine, self.checked = choose(
+            self.model, self.task.loss, self.task.probes(self.tokenizer), self.settings.engine
+        )
+        clipping = make_clipping(self.settings.clipping, self.settings.bound, len(engine.parameters))
+        return PrivateStep(engine=engine, clipping=clipping, **shared)
+
+    def _seed_torch(self, key: StreamKey, step: int) -> None:
+        """Dropout and masks of a step, so that a repeated step is the same; each process of a team has its own."""
+        drawn = int(key.stream(step, b"torch").generator.integers(2**62))
+        torch.manual_seed(drawn + self.team.rank)
 
     def _optimizer(self, parameters: list[Any]) -> Any:
         chosen, rate = self.settings.optimizer, self.settings.learning_rate
@@ -193,7 +242,6 @@ class TrainingRun:
                 parameters[name].copy_(value)
         optimizer.load_state_dict(state["optimizer"])
         scheduler.load_state_dict(state["scheduler"])
-        torch.set_rng_state(state["random"])
         if isinstance(clipping, QuantileClipping):
             clipping.bound = float(state["bound"])
 
@@ -210,35 +258,27 @@ class TrainingRun:
                 "parameters": {name: p.detach().clone() for name, p in parameters.items()},
                 "optimizer": optimizer.state_dict(),
                 "scheduler": scheduler.state_dict(),
-                "random": torch.get_rng_state(),
-                "bound": float(clipping.bound),
+                "bound": 0.0 if clipping is None else float(clipping.bound),
                 "fingerprint": json.dumps(self._fingerprint()),
             },
             draft,
         )
         draft.replace(private / STATE)
 
-    def _log(self, step: int, facts: StepFacts) -> None:
-        path = self.folder / PRIVATE_FOLDER / "log.csv"
-        new = not path.exists()
-        with path.open("a", newline="") as file:
-            writer = csv.writer(file)
-            if new:
-                writer.writerow(["step", "epsilon at most", "examples", "loss", "shortened", "bound"])
-            writer.writerow(
-                [step, self.plan.epsilon_at_most(step), facts.examples, facts.loss, facts.shortened, facts.bound]
-            )
-
     def promise(self) -> Guarantee:
         """What the finished model promises."""
-        made = self.plan.guarantee(
+        own = self.plan.guarantee(
             steps=self.plan.steps,
             secure=self.seed is None,
-            what=f"DP-{self.settings.optimizer.upper()} ({self.task.name}, strategy {self.settings.strategy})",
-            parameters={"clipping": self.settings.clipping, "bound": self.settings.bound, "model": self.settings.model},
+            what=f"DP-{self.settings.optimizer.upper()} ({self.task.name}, strategy {self.settings.strategy})"
+            if self.plan.private
+            else f"{self.settings.optimizer.upper()} ({self.task.name}, strategy {self.settings.strategy})",
+            parameters={"clipping": self.settings.clipping, "bound": self.settings.bound, "model": self.settings.model}
+            if self.plan.private
+            else {"model": self.settings.model},
             trials=self.trials,
         )
-        return replace(made, provenance=(*made.provenance, pretrained(self.settings.model or "a model")))
+        return self.origin.with_training(own, self.settings.model or "a model")
 
     def _finish(self) -> Guarantee:
         """Save the model as transformers does, with card and settings; destroy the key."""
@@ -251,7 +291,12 @@ class TrainingRun:
             torch.save(whole.state_dict(), self.folder / "model.pt")
         if hasattr(self.tokenizer, "save_pretrained"):
             self.tokenizer.save_pretrained(self.folder)
-        (self.folder / SETTINGS).write_text(json.dumps(self.task.settings(), indent=2) + "\n", encoding="utf-8")
+        settings = {**self.task.settings(), **self.origin.settings()}
+        (self.folder / SETTINGS).write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
         (self.folder / CARD).write_text(Card(guarantee).to_json(), encoding="utf-8")
         (self.folder / PRIVATE_FOLDER / STATE).unlink()
         return guarantee
+
+
+def _length(example: dict[str, Any]) -> int:
+    return len(example.get("input_ids", ())) + len(example.get("targets", ()))

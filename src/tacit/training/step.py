@@ -10,18 +10,26 @@ what an optimizer does with them is post-processing.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
 from tacit.errors import BadInputError
 from tacit.noise.source import Source, StreamKey
-from tacit.training.clipping import AutomaticClipping, FlatClipping, LayerClipping, QuantileClipping
-from tacit.training.gradients import Batch, Engine
+from tacit.training.clipping import (
+    NOT_FINITE,
+    AutomaticClipping,
+    FlatClipping,
+    LayerClipping,
+    NotFiniteError,
+    QuantileClipping,
+)
+from tacit.training.gradients import Batch, Engine, Loss
 from tacit.training.plan import Plan
+from tacit.training.team import Team
 
 Collate = Callable[[Sequence[int]], Batch]
 """The batch of these records."""
@@ -38,49 +46,35 @@ class StepFacts:
 
 
 @dataclass
-class PrivateStep:
-    """The step of one run. `physical` is how many examples are worked on at a time; it shrinks when memory runs out."""
+class Step:
+    """What private and plain steps share: going through the records of a step in parts that fit into memory.
 
-    engine: Engine
+    `physical` is how many examples are worked on at a time; it shrinks when memory runs out. `lengths`, if given, lets
+    records of similar length be worked on together, which saves padding. With a `team` of several processes each works
+    on its share of the records; the sums of all are added up.
+    """
+
     plan: Plan
-    clipping: FlatClipping | LayerClipping | AutomaticClipping | QuantileClipping
     collate: Collate
     physical: int = 32
     warn: Callable[[str], None] = lambda message: None
+    lengths: NDArray[np.int64] | None = None
+    team: Team = field(default_factory=Team)
 
-    def run(self, step: int, key: StreamKey) -> StepFacts:
-        """Leave the noisy gradient of this step on the parameters."""
-        records = self.plan.sample(step, key)
-        sums = {name: torch.zeros_like(p) for name, p in self.engine.parameters.items()}
-        losses, shortened = 0.0, 0
-        start = 0
-        while start < len(records):
-            here = records[start : start + self.physical]
+    def over_parts(self, records: NDArray[np.int64], add: Callable[[NDArray[np.int64]], tuple[float, int]]) -> Tensor:
+        """The summed loss and the number of shortened gradients of all records."""
+        mine = records if self.lengths is None else records[np.argsort(self.lengths[records], kind="stable")]
+        mine = self.team.share_of(mine)
+        losses, shortened, start = 0.0, 0, 0
+        while start < len(mine):
+            here = mine[start : start + self.physical]
             try:
-                loss, clipped = self._add(here, sums)
+                loss, clipped = add(here)
             except (RuntimeError, MemoryError) as error:
                 self._shrink(error)
                 continue
             losses, shortened, start = losses + loss, shortened + clipped, start + len(here)
-        bound = self.clipping.bound
-        multiplier = self.plan.multiplier
-        if isinstance(self.clipping, QuantileClipping):
-            multiplier = self.clipping.gradient_multiplier(multiplier)
-        add_noise(sums, multiplier * bound, key.stream(step, b"noise"))
-        for name, parameter in self.engine.parameters.items():
-            parameter.grad = sums[name].div_(self.plan.batch)
-        if isinstance(self.clipping, QuantileClipping):
-            source = key.stream(step, b"quantile")
-            self.clipping.update(len(records) - shortened, len(records), self.plan.batch, source)
-        seen = max(1, len(records))
-        return StepFacts(len(records), losses / seen, shortened / seen, bound)
-
-    def _add(self, records: NDArray[np.int64], sums: dict[str, Tensor]) -> tuple[float, int]:
-        result = self.engine.run(self.collate(records.tolist()))
-        clipped = self.clipping.clip(result.squared_norms)
-        for name, value in result.weighted_sums(clipped.factors).items():
-            sums[name] += value
-        return float(result.losses.sum()), clipped.shortened
+        return self.team.add_up(torch.tensor([losses, float(shortened)], dtype=torch.float64))
 
     def _shrink(self, error: Exception) -> None:
         """Out of memory: go on with half as many examples at a time. Sums are only touched by parts that succeeded."""
@@ -93,6 +87,69 @@ class PrivateStep:
             ) from error
         self.physical = max(1, self.physical // 2)
         self.warn(f"out of memory: going on with {self.physical} examples at a time")
+
+
+@dataclass
+class PlainStep(Step):
+    """A step without clipping and noise, for plans without privacy: the mean gradient of the drawn records."""
+
+    model: nn.Module = field(kw_only=True)
+    loss: Loss = field(kw_only=True)
+
+    def run(self, step: int, key: StreamKey) -> StepFacts:
+        records = self.plan.sample(step, key)
+        parameters = [p for p in self.model.parameters() if p.requires_grad]
+        sums = [torch.zeros_like(parameter) for parameter in parameters]
+
+        def add(here: NDArray[np.int64]) -> tuple[float, int]:
+            total = self.loss(self.model, self.collate(here.tolist())).sum()
+            if not bool(torch.isfinite(total)):
+                raise NotFiniteError(NOT_FINITE)
+            found = torch.autograd.grad(total / max(1, len(records)), parameters, allow_unused=True)
+            for value, more in zip(sums, found, strict=True):
+                if more is not None:
+                    value += more
+            return float(total.detach()), 0
+
+        losses, _ = self.over_parts(records, add).tolist()
+        for parameter, value in zip(parameters, sums, strict=True):
+            parameter.grad = self.team.add_up(value)
+        return StepFacts(len(records), losses / max(1, len(records)), 0.0, 0.0)
+
+
+@dataclass
+class PrivateStep(Step):
+    """The step of a private run."""
+
+    engine: Engine = field(kw_only=True)
+    clipping: FlatClipping | LayerClipping | AutomaticClipping | QuantileClipping = field(kw_only=True)
+
+    def run(self, step: int, key: StreamKey) -> StepFacts:
+        """Leave the noisy gradient of this step on the parameters."""
+        records = self.plan.sample(step, key)
+        sums = {name: torch.zeros_like(p) for name, p in self.engine.parameters.items()}
+        losses, shortened = self.over_parts(records, lambda here: self._add(here, sums)).tolist()
+        for value in sums.values():
+            self.team.add_up(value)
+        bound = self.clipping.bound
+        multiplier = self.plan.multiplier
+        if isinstance(self.clipping, QuantileClipping):
+            multiplier = self.clipping.gradient_multiplier(multiplier)
+        add_noise(sums, multiplier * bound, key.stream(step, b"noise"))
+        for name, parameter in self.engine.parameters.items():
+            parameter.grad = sums[name].div_(self.plan.batch)
+        if isinstance(self.clipping, QuantileClipping):
+            source = key.stream(step, b"quantile")
+            self.clipping.update(len(records) - int(shortened), len(records), self.plan.batch, source)
+        seen = max(1, len(records))
+        return StepFacts(len(records), losses / seen, shortened / seen, bound)
+
+    def _add(self, records: NDArray[np.int64], sums: dict[str, Tensor]) -> tuple[float, int]:
+        result = self.engine.run(self.collate(records.tolist()))
+        clipped = self.clipping.clip(result.squared_norms)
+        for name, value in result.weighted_sums(clipped.factors).items():
+            sums[name] += value
+        return float(result.losses.sum()), clipped.shortened
 
 
 def add_noise(sums: dict[str, Tensor], scale: float, source: Source) -> None:

@@ -18,7 +18,7 @@ from tacit.text.files.formats import (
 )
 from tacit.text.files.partial import OutputError, PartialOutput, partial_path, storage_error, write_at, write_whole
 from tacit.text.files.tables import ArrowCell, Table, open_table
-from tacit.text.files.whole import cell_string, read_columns
+from tacit.text.files.whole import cell_string, read_columns, write_columns
 
 __all__ = [
     "STANDARD_STREAM",
@@ -42,5 +42,6 @@ __all__ = [
     "suffix_format",
     "text_value",
     "write_at",
+    "write_columns",
     "write_whole",
 ]

@@ -1,36 +1,117 @@
-"""A file read whole, as columns of strings: for tasks that need all rows at once."""
+"""A file read whole, as columns of strings, and written whole: for tasks that need all rows at once.
+
+Besides files, these read what the library `datasets` holds: a folder saved with `save_to_disk`, or `hf:NAME:SPLIT` from
+the hub (`hf:nyu-mll/glue,sst2:train` for a configuration of it).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from tacit.errors import BadInputError
+from tacit.errors import BadInputError, require
+from tacit.text.files.encoders import encoder_for
 from tacit.text.files.formats import check_column, format_of
+from tacit.text.files.partial import storage_error, sync
 from tacit.text.files.tables import ArrowCell, open_table
+
+HUB = "hf:"
+USUAL_SPLIT = "train"
 
 
 def read_columns(
-    path: str | Path, columns: Sequence[str], *, optional: Sequence[str] = (), format: str | None = None
+    path: str | Path,
+    columns: Sequence[str],
+    *,
+    optional: Sequence[str] = (),
+    format: str | None = None,
+    rest: bool = False,
 ) -> dict[str, list[str]]:
-    """These columns of a file, cell by cell as strings; `optional` ones are left out if they are not there."""
-    with open_table(path, format_of(str(path), format)) as table:
-        for name in columns:
-            check_column(name, table.columns)
-        wanted = [*columns, *(name for name in optional if name in table.columns and name not in columns)]
-        table.select(wanted)
-        found: dict[str, list[str]] = {name: [] for name in wanted}
-        for _, values in table.rows():
-            for name, value in zip(wanted, values, strict=True):
-                found[name].append(cell_string(value))
-    if not found[wanted[0]]:
+    """These columns of a file, cell by cell as strings; `optional` ones are left out if they are not there. With `rest`
+    all columns of the file, in its order."""
+    if str(path).startswith(HUB) or Path(path).is_dir():
+        found = _from_datasets(str(path), columns, optional, rest)
+    else:
+        with open_table(path, format_of(str(path), format)) as table:
+            wanted = _wanted(table.columns, columns, optional, rest)
+            table.select(wanted)
+            found = {name: [] for name in wanted}
+            for _, values in table.rows():
+                for name, value in zip(wanted, values, strict=True):
+                    found[name].append(cell_string(value))
+    if not found or not next(iter(found.values())):
         raise BadInputError(f"{path} has no rows")
     return found
 
 
+def write_columns(path: Path, columns: dict[str, list[str]], *, force: bool = False, format: str | None = None) -> None:
+    """Write columns of strings to a file that is there completely or not at all."""
+    if path.exists() and not force:
+        raise BadInputError(f"{path} exists: give another name, or --force")
+    draft = path.with_name(path.name + ".draft")
+    encoder = encoder_for(format_of(str(path), format), tuple(columns))
+    try:
+        with draft.open("wb") as file:
+            file.write(encoder.head())
+            for block in _blocks(list(zip(*columns.values(), strict=True))):
+                file.write(encoder.block(block))
+        finished = encoder.finish(draft)
+        sync(finished)
+        finished.replace(path)
+    except OSError as error:
+        raise storage_error(error, path) from error
+    finally:
+        draft.unlink(missing_ok=True)
+
+
 def cell_string(value: Any) -> str:
-    """A cell as a string; a missing one is empty."""
+    """A cell as a string; a missing one is empty, a list is joined by spaces (words and their tags)."""
     if isinstance(value, ArrowCell):
         value = value.as_py()
+    if isinstance(value, list):
+        return " ".join(cell_string(item) for item in value)
     return value if isinstance(value, str) else "" if value is None else str(value)
+
+
+def _wanted(there: Sequence[str], columns: Sequence[str], optional: Sequence[str], rest: bool) -> list[str]:
+    for name in columns:
+        check_column(name, there)
+    if rest:
+        return list(there)
+    return [*dict.fromkeys(columns), *(name for name in optional if name in there and name not in columns)]
+
+
+def _blocks(rows: list[tuple[str, ...]], size: int = 10_000) -> Iterator[list[tuple[str, ...]]]:
+    for start in range(0, len(rows), size):
+        yield rows[start : start + size]
+
+
+def _from_datasets(path: str, columns: Sequence[str], optional: Sequence[str], rest: bool) -> dict[str, list[str]]:
+    datasets = require("datasets", extra="datasets", purpose="reading a folder or a hub name of the library 'datasets'")
+    try:
+        if path.startswith(HUB):
+            name, _, split = path.removeprefix(HUB).partition(":")
+            loaded = datasets.load_dataset(*name.split(",", 1), split=split or USUAL_SPLIT)
+        else:
+            loaded = datasets.load_from_disk(path)
+            if isinstance(loaded, datasets.DatasetDict):
+                folders = ", ".join(f"{path}/{part}" for part in loaded)
+                raise BadInputError(f"{path} holds several data sets: give one of its folders, {folders}")
+    except BadInputError:
+        raise
+    except Exception as error:
+        first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        raise BadInputError(f"the library 'datasets' cannot read {path}: {first}") from error
+    wanted = _wanted(loaded.column_names, columns, optional, rest)
+    return {name: [cell_string(_named(loaded.features[name], v)) for v in loaded[name]] for name in wanted}
+
+
+def _named(feature: Any, value: Any) -> Any:
+    """Classes by their names instead of their numbers."""
+    if isinstance(value, list):
+        inner = getattr(feature, "feature", None)
+        return [_named(inner, item) for item in value]
+    if hasattr(feature, "int2str") and isinstance(value, int) and value >= 0:
+        return feature.int2str(value)
+    return value

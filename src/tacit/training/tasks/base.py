@@ -30,10 +30,12 @@ IGNORED = -100
 
 @dataclass
 class Task(ABC):
-    """length: the most word pieces of a record that count; labels: learned from the training rows unless given."""
+    """length: the most word pieces of a record that count; labels: learned from the training rows unless given;
+    columns: what the columns of the training file were called, by role, so that a saved model finds them again."""
 
     length: int = 128
     labels: list[str] = field(default_factory=list)
+    columns: dict[str, str] = field(default_factory=dict)
 
     name: ClassVar[str]
     help: ClassVar[str]
@@ -94,7 +96,9 @@ class Task(ABC):
 
     def settings(self) -> dict[str, Any]:
         """What has to be saved with a model to use it again."""
-        return {"task": self.name, "length": self.length, "labels": list(self.labels)}
+        return {
+            "task": self.name, "length": self.length, "labels": list(self.labels), "columns": dict(self.columns),
+        }  # fmt: skip
 
     def check_rows(self, rows: Sequence[Row]) -> None:
         if not rows:

@@ -45,10 +45,8 @@ class CausalLanguage(Task):
         ids = [*before, *encode_text(tokenizer, self.length, row["text"])["input_ids"]][: self.length]
         if tokenizer.eos_token_id is not None and len(ids) < self.length:
             ids.append(int(tokenizer.eos_token_id))
-        encoded: Encoded = {"input_ids": ids, "attention_mask": [1] * len(ids)}
-        if train:
-            encoded["targets"] = [IGNORED] * len(before[: len(ids)]) + ids[len(before) :]
-        return encoded
+        targets = [IGNORED] * len(before[: len(ids)]) + ids[len(before) :]
+        return {"input_ids": ids, "attention_mask": [1] * len(ids), "targets": targets}
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
         logits = model(input_ids=batch["input_ids"], attention_mask=batch["attention_mask"], use_cache=False).logits
@@ -57,8 +55,7 @@ class CausalLanguage(Task):
     @torch.no_grad()
     def predict(self, model: nn.Module, batch: Batch, tokenizer: Any, rows: Sequence[Row]) -> list[str]:
         """The perplexity of each text: exp of its mean loss."""
-        with_targets = {**batch, "targets": batch["input_ids"].masked_fill(batch["attention_mask"] == 0, IGNORED)}
-        return [f"{value:.6g}" for value in self.loss(model, with_targets).exp().tolist()]
+        return [f"{value:.6g}" for value in self.loss(model, batch).exp().tolist()]
 
     def probe(self, generator: np.random.Generator, tokenizer: Any) -> Encoded:
         encoded = random_inputs(generator, tokenizer, self.length)

@@ -1,0 +1,68 @@
+"""Use a trained model: predictions for rows, written like the target column."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from tacit.errors import BadInputError
+from tacit.training.models import load_model
+from tacit.training.origin import SETTINGS
+from tacit.training.tasks import Row, Task, task_named
+
+
+def load_trained(folder: Path) -> tuple[Task, nn.Module, Any]:
+    """Task, model and tokenizer of a folder that `tacit train` has made."""
+    settings = read_settings(folder)
+    kind = task_named(str(settings["task"]))
+    known = {field.name for field in fields(kind)}
+    task = kind(**{name: value for name, value in settings.items() if name in known})
+    model, tokenizer = load_model(task, str(folder))
+    model.eval()
+    return task, model, tokenizer
+
+
+def read_settings(folder: Path) -> dict[str, Any]:
+    path = folder / SETTINGS
+    if not path.is_file():
+        unfinished = " (its run is not finished: go on with 'tacit train … --resume')" if folder.is_dir() else ""
+        raise BadInputError(f"{folder} is not a folder that 'tacit train' has made: it has no {SETTINGS}{unfinished}")
+    try:
+        settings = json.loads(path.read_text(encoding="utf-8"))
+        settings["task"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise BadInputError(f"{path} is damaged: train the model again, or repair it") from error
+    return dict(settings)
+
+
+def predict_rows(
+    task: Task,
+    model: nn.Module,
+    tokenizer: Any,
+    rows: Sequence[Row],
+    *,
+    batch: int = 64,
+    progress: Callable[[int], None] = lambda done: None,
+) -> list[str]:
+    """A prediction for each row, in order; rows of similar length are worked on together."""
+    model.eval()
+    encoded = [task.encode(row, tokenizer, train=False) for row in rows]
+    order = sorted(range(len(rows)), key=lambda i: len(encoded[i].get("input_ids", ())))
+    found = [""] * len(rows)
+    with torch.random.fork_rng(devices=[]):
+        # The same masks whenever a masked language model is asked.
+        torch.manual_seed(0)
+        for start in range(0, len(order), batch):
+            here = order[start : start + batch]
+            numbers = task.collate([encoded[i] for i in here], tokenizer)
+            predicted = task.predict(model, numbers, tokenizer, [rows[i] for i in here])
+            for i, prediction in zip(here, predicted, strict=True):
+                found[i] = prediction
+            progress(min(start + batch, len(order)))
+    return found

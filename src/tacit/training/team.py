@@ -1,0 +1,74 @@
+"""Several processes that train one model together (`torchrun --nproc-per-node 2 -m tacit train …`).
+
+Every process knows the key, draws the same records, works on its share of them, and adds the same noise to the same
+total. So the released numbers, the accounting and the card are those of one process; only the first one writes.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Team:
+    """This process is number `rank` of `size`."""
+
+    rank: int = 0
+    size: int = 1
+
+    @classmethod
+    def from_environment(cls) -> Team:
+        """What torchrun says in the environment; one process without it."""
+        size = int(os.environ.get("WORLD_SIZE", "1"))
+        if size == 1:
+            return cls()
+        from torch import distributed
+
+        if not distributed.is_initialized():
+            distributed.init_process_group("gloo")
+        return cls(distributed.get_rank(), distributed.get_world_size())
+
+    @property
+    def first(self) -> bool:
+        return self.rank == 0
+
+    def share_of(self, records: NDArray[np.int64]) -> NDArray[np.int64]:
+        return records[self.rank :: self.size]
+
+    def add_up(self, values: Tensor) -> Tensor:
+        """The sum over all processes, in place."""
+        if self.size > 1:
+            from torch import distributed
+
+            distributed.all_reduce(values)
+        return values
+
+    def from_first(self, thing: Any) -> Any:
+        """What the first process has; what the others have is ignored."""
+        if self.size == 1:
+            return thing
+        from torch import distributed
+
+        box = [thing]
+        distributed.broadcast_object_list(box, src=0)
+        return box[0]
+
+    def same_weights(self, parameters: list[Tensor]) -> None:
+        """Give every process the weights of the first."""
+        if self.size > 1:
+            from torch import distributed
+
+            for parameter in parameters:
+                distributed.broadcast(parameter.data, src=0)
+
+    def leave(self) -> None:
+        if self.size > 1:
+            from torch import distributed
+
+            distributed.destroy_process_group()

@@ -1,0 +1,112 @@
+"""`tacit predict` and what `tacit train` can start from."""
+
+from __future__ import annotations
+
+import csv
+import json
+
+import pytest
+
+torch = pytest.importorskip("torch")
+transformers = pytest.importorskip("transformers")
+
+from tacit.card import Card  # noqa: E402
+from tacit.cli.main import run  # noqa: E402
+from tacit.guarantee import Adjacency, Guarantee, Notion, Unit  # noqa: E402
+from tests.cli.test_train import folder, train  # noqa: E402, F401
+from tests.training.test_run import rows, tokenizer  # noqa: E402, F401
+
+
+def tacit(*arguments):
+    return run([str(argument) for argument in arguments])
+
+
+@pytest.fixture
+def trained(folder):  # noqa: F811
+    options = ("--batch", 30, "--epochs", 4, "--learning-rate", 0.01, "-q")
+    assert train(folder, "--epsilon", "inf", *options, "-o", folder / "model") == 0
+    return folder
+
+
+def write(path, made, names=("text", "label")):
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["id", *names])
+        writer.writerows([i, row["text"], row["label"]] for i, row in enumerate(made))
+
+
+def test_predictions_stand_beside_the_rows_and_are_scored(trained, capsys):
+    write(trained / "new.csv", rows(40, seed=8), ("review", "stars"))
+    columns = ("--column", "text=review", "--column", "label=stars")
+    out = trained / "out.csv"
+    assert tacit("predict", trained / "model", trained / "new.csv", "-o", out, *columns, "--score", "--json", "-q") == 0
+    report = json.loads(capsys.readouterr().out)
+    with out.open() as file:
+        found = list(csv.DictReader(file))
+    right = sum(row["prediction"] == row["stars"] for row in found) / 40
+    assert right > 0.9
+    assert list(found[0]) == ["id", "review", "stars", "prediction"]
+    scores = {f["name"]: f["numbers"] for f in report["sections"][0]["findings"]}
+    assert scores["accuracy"]["accuracy"] == pytest.approx(right)
+    assert tacit("predict", trained / "model", trained / "new.csv", "-o", out, *columns) == 2
+    assert "exists" in capsys.readouterr().err
+
+
+def test_what_predict_cannot_do_is_said(trained, capsys):
+    write(trained / "new.csv", rows(4))
+    for more, message in (
+        ((trained / "tiny", trained / "new.csv", "-o", "x.csv"), "no task.json"),
+        ((trained / "model", trained / "new.csv"), "say where"),
+        ((trained / "model", trained / "new.csv", "-o", "x.csv", "--column", "sound=a"), "ROLE=NAME"),
+        ((trained / "model", trained / "new.csv", "-o", "x.csv", "--column", "text=a"), "'a'"),
+    ):
+        assert tacit("predict", *more) == 2
+        assert message in capsys.readouterr().err
+
+
+def test_a_test_file_is_scored_after_training(folder, capsys):  # noqa: F811
+    write(folder / "test.csv", rows(40, seed=8))
+    options = ("--batch", 100, "--epochs", 1, "--test", folder / "test.csv", "-o", folder / "m", "-q")
+    assert train(folder, "--epsilon", 8, *options) == 0
+    assert "macro-F1" in capsys.readouterr().out
+
+
+def test_training_on_released_text_has_the_card_of_the_text(folder, capsys):  # noqa: F811
+    release = Guarantee(
+        notion=Notion.PURE, epsilon=3.0, unit=Unit.DOCUMENT, adjacency=Adjacency.ANY_TWO, mechanism="codebook"
+    )
+    (folder / "card.json").write_text(Card(release).to_json())
+    options = ("--batch", 100, "--epochs", 1, "-q", "--released", folder / "card.json")
+    assert train(folder, *options, "-o", folder / "m") == 0
+    card = Card.from_json((folder / "m" / "card.json").read_text()).guarantee
+    assert (card.epsilon, card.unit) == (3.0, Unit.DOCUMENT)
+    assert train(folder, *options, "--epsilon", 3, "-o", folder / "n") == 2
+    assert "needs no noise" in capsys.readouterr().err
+    assert train(folder, "--batch", 100, "-o", folder / "n") == 2
+    assert "--epsilon" in capsys.readouterr().err
+
+
+def test_private_training_that_starts_from_unprotected_weights_is_void(trained, tokenizer):  # noqa: F811
+    options = ["--strategy", "full", "--epsilon", 8, "--batch", 100, "--epochs", 1, "-q"]
+    data, model = trained / "data.csv", trained / "model"
+    assert tacit("train", "classify", data, "--model", model, *options, "-o", trained / "n") == 0
+    card = Card.from_json((trained / "n" / "card.json").read_text()).guarantee
+    assert not card.is_private
+    assert "started from weights" in card.void
+
+
+def test_a_folder_of_the_datasets_library_is_read(folder, capsys):  # noqa: F811
+    datasets = pytest.importorskip("datasets")
+    made = rows(200)
+    labels = datasets.ClassLabel(names=["neg", "pos"])
+    features = datasets.Features({"text": datasets.Value("string"), "label": labels})
+    data = datasets.Dataset.from_list(
+        [{"text": r["text"], "label": labels.str2int(r["label"])} for r in made], features=features
+    )
+    data.save_to_disk(folder / "saved")
+    options = ["--model", folder / "tiny", "--strategy", "full", "--epsilon", "inf", "--batch", 50, "--epochs", 1, "-q"]
+    assert tacit("train", "classify", folder / "saved", *options, "-o", folder / "m") == 0
+    assert json.loads((folder / "m" / "task.json").read_text())["labels"] == ["neg", "pos"]
+    datasets.DatasetDict({"train": data}).save_to_disk(folder / "both")
+    assert tacit("train", "classify", folder / "both", *options, "-o", folder / "n") == 2
+    assert "both/train" in capsys.readouterr().err

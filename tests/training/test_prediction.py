@@ -1,0 +1,62 @@
+"""A saved folder predicts what the model in memory predicts; logs and plain runs."""
+
+from __future__ import annotations
+
+import csv
+import json
+
+import pytest
+
+torch = pytest.importorskip("torch")
+transformers = pytest.importorskip("transformers")
+
+from tacit.errors import BadInputError  # noqa: E402
+from tacit.training.log import Log  # noqa: E402
+from tacit.training.plan import Plan  # noqa: E402
+from tacit.training.prediction import load_trained, predict_rows  # noqa: E402
+from tacit.training.step import StepFacts  # noqa: E402
+from tests.training.test_run import accuracy, make_run, rows, tokenizer  # noqa: E402, F401
+
+
+def test_a_plain_run_learns_and_its_folder_predicts_the_same(tokenizer, tmp_path):  # noqa: F811
+    run = make_run(tokenizer, tmp_path / "model")
+    run.plan = Plan.without_privacy(records=1000, batch=100, epochs=3)
+    run.task.columns = {"text": "review", "label": "stars"}
+    guarantee = run.run()
+    assert not guarantee.is_private
+    assert run.checked is None
+    assert accuracy(run) > 0.95
+    task, model, words = load_trained(tmp_path / "model")
+    assert task.columns == {"text": "review", "label": "stars"}
+    fresh = rows(50, seed=3)
+    told = []
+    found = predict_rows(task, model, words, fresh, batch=7, progress=told.append)
+    assert found == predict_rows(run.task, run.model, tokenizer, fresh, batch=50)
+    assert told[-1] == 50
+
+
+def test_folders_that_are_no_trained_model_are_named(tmp_path):
+    with pytest.raises(BadInputError, match=r"no task\.json"):
+        load_trained(tmp_path)
+    (tmp_path / "task.json").write_text(json.dumps({"length": 3}))
+    with pytest.raises(BadInputError, match="damaged"):
+        load_trained(tmp_path)
+
+
+def test_a_resumed_run_logs_each_step_once(tmp_path):
+    facts = StepFacts(10, 0.5, 0.1, 1.0)
+    first = Log(tmp_path)
+    for step in (1, 2, 3, 4):
+        first.write(step, 0.1 * step, facts)
+    again = Log(tmp_path, after=2)
+    again.write(3, 0.3, facts)
+    with (tmp_path / "log.csv").open() as file:
+        assert [row["step"] for row in csv.DictReader(file)] == ["1", "2", "3"]
+
+
+def test_curves_for_tensorboard(tmp_path):
+    pytest.importorskip("tensorboard")
+    log = Log(tmp_path, tensorboard=True)
+    log.write(1, 0.5, StepFacts(10, 0.5, 0.1, 1.0))
+    log.close()
+    assert list((tmp_path / "tensorboard").glob("events.*"))
