@@ -65,10 +65,14 @@ class Record:
         self.direct = gradient if self.direct is None else self.direct + gradient
 
 
+Grams = dict[Any, tuple[Tensor, Tensor, Tensor]]
+"""Products of two tensors of one batch, with the two tensors."""
+
+
 # Norms and sums -------------------------------------------------------------------------------------------------------
 
 
-def squared_norm(record: Record, grams: dict[Any, Tensor]) -> Tensor:
+def squared_norm(record: Record, grams: Grams) -> Tensor:
     total: Tensor | None = None
     if record.direct is not None:
         total = record.direct.flatten(1).square().sum(1)
@@ -96,7 +100,7 @@ def _merged(uses: list[Outer]) -> list[Outer]:
     return merged
 
 
-def _inner(first: Outer, second: Outer, grams: dict[Any, Tensor]) -> Tensor:
+def _inner(first: Outer, second: Outer, grams: Grams) -> Tensor:
     """Per example, the inner product of the gradients of two uses of one parameter."""
     if first.one_hot and not second.one_hot:
         first, second = second, first
@@ -117,12 +121,16 @@ def _inner(first: Outer, second: Outer, grams: dict[Any, Tensor]) -> Tensor:
     return _dot(rows, columns)
 
 
-def _gram(left: Tensor, right: Tensor, grams: dict[Any, Tensor]) -> Tensor:
-    """(B, T, T'); remembered, since the queries, keys and values of a layer read the same input."""
+def _gram(left: Tensor, right: Tensor, grams: Grams) -> Tensor:
+    """(B, T, T'); remembered, since the queries, keys and values of a layer read the same input.
+
+    A tensor is known by its place in memory, so it is kept as long as its products are: the place of a tensor that is
+    gone is given to the next one.
+    """
     key = tuple((x.data_ptr(), tuple(x.shape), x.stride()) for x in (left, right))
     if key not in grams:
-        grams[key] = torch.bmm(left, right.transpose(1, 2))
-    return grams[key]
+        grams[key] = torch.bmm(left, right.transpose(1, 2)), left, right
+    return grams[key][0]
 
 
 def _dot(left: Tensor, right: Tensor) -> Tensor:

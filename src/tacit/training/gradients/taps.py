@@ -43,6 +43,7 @@ from torch.overrides import TorchFunctionMode, resolve_name
 from tacit.errors import BadParameterError
 from tacit.training.gradients.examples import (
     Batch,
+    Grams,
     Loss,
     Outer,
     PerExample,
@@ -457,7 +458,7 @@ class Taps:
             raise BadParameterError(f"the loss must have one value per example, ({size},), not {tuple(losses.shape)}")
         torch.autograd.backward(losses.sum())
         self._refuse_leaks(pass_)
-        grams: dict[Any, Tensor] = {}
+        grams: Grams = {}
         with torch.no_grad():
             norms = {name: squared_norm(record, grams) for name, record in pass_.records.items()}
         shapes = {name: parameter.shape for name, parameter in self.parameters.items()}
