@@ -1,0 +1,121 @@
+"""How much of the claimed epsilon of our training step an attacker can really show.
+
+Two audits of `PrivateStep` itself (sampling, per-example gradients, clipping, noise), with gradient canaries that are
+far longer than the clipping bound:
+
+* one run (Steinke et al. 2023): many canaries at once, each in or out by its own coin;
+* many runs (Nasr et al. 2023): one canary, the step repeated with and without it; a threshold is chosen on one half of
+  the runs, and Clopper-Pearson bounds on the other half give epsilon >= ln((1 - delta - FNR) / FPR).
+
+    python benchmarks/audit_training.py [--runs 20000]
+
+Every lower bound has confidence .95; the claim is never to be exceeded.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+from typing import Any
+
+import numpy as np
+import torch
+
+from tacit.account.sgd import sgd_epsilon
+from tacit.audit.binomial import at_most
+from tacit.audit.models.one_run import audit_observations, observe_steps
+from tacit.noise.source import Source, StreamKey
+from tacit.training.clipping import FlatClipping
+from tacit.training.gradients import Engine, choose
+from tacit.training.plan import Plan
+from tacit.training.step import PrivateStep
+
+DELTA = 1e-5
+CASES = ((1.0, 1.0, 1), (2.0, 1.0, 10), (0.6, 0.2, 20), (1.0, 0.5, 10))
+"""Noise multiplier, sampling rate, steps."""
+
+
+def loss(model: Any, batch: Any) -> torch.Tensor:
+    """The gradient of an example is its row."""
+    return model(batch["rows"])[:, 0]  # type: ignore[no-any-return]
+
+
+def engine_of(dimension: int) -> tuple[torch.nn.Linear, Engine]:
+    model = torch.nn.Linear(dimension, 1, bias=False)
+    return model, choose(model, loss, [{"rows": torch.randn(size, dimension)} for size in (3, 5)])[0]
+
+
+def released(model: torch.nn.Linear, engine: Engine, rows: torch.Tensor, plan: Plan, step: int, key: StreamKey) -> Any:
+    PrivateStep(plan, lambda ids: {"rows": rows[list(ids)]}, 64, engine=engine, clipping=FlatClipping(1.0)).run(
+        step, key
+    )
+    assert model.weight.grad is not None
+    return model.weight.grad[0] * plan.batch
+
+
+def one_run(multiplier: float, rate: float, steps: int, canaries: int = 1000) -> float:
+    dimension = canaries + 100
+    model, engine = engine_of(dimension)
+    key, number = StreamKey.from_os(), iter(range(steps))
+
+    def step(rows: torch.Tensor) -> Any:
+        plan = Plan(len(rows), max(1, round(rate * len(rows))), steps, multiplier, DELTA)
+        return released(model, engine, rows, plan, next(number), key)
+
+    seen = observe_steps(step, dimension=dimension, canaries=canaries, steps=steps, norm=50.0, source=Source.from_os())
+    return audit_observations(seen, delta=DELTA, confidence=0.95).epsilon
+
+
+def many_runs(multiplier: float, rate: float, steps: int, runs: int) -> float:
+    """One canary among 20 records; the score is what its coordinate adds up to, and the batch size is 20 rate."""
+    model, engine = engine_of(8)
+    rows = torch.zeros(21, 8)
+    rows[:20, 1:] = torch.randn(20, 7) / 10.0
+    rows[20, 0] = 50.0
+    scores = np.zeros((2, runs))
+    for member in (0, 1):
+        here = rows[: 20 + member]
+        # The same public normalizer and rate with and without the canary.
+        plan = Plan(len(here), max(1, round(rate * 20)), steps, multiplier, DELTA)
+        for run in range(runs):
+            key = StreamKey.from_os()
+            scores[member, run] = sum(float(released(model, engine, here, plan, step, key)[0]) for step in range(steps))
+    half = runs // 2
+    best, threshold = -math.inf, 0.0
+    for candidate in np.quantile(scores[:, :half], np.linspace(0.005, 0.995, 199)):
+        for sign in (1, -1):
+            value = _bound(sign * scores[0, :half], sign * scores[1, :half], sign * candidate)
+            if value > best:
+                best, threshold, side = value, candidate, sign
+    return max(0.0, _bound(side * scores[0, half:], side * scores[1, half:], side * threshold))
+
+
+def _bound(out: Any, inside: Any, threshold: float) -> float:
+    """Guess 'inside' above the threshold: epsilon from the two error rates, each at confidence .975."""
+    wrong, missed = int((out > threshold).sum()), int((inside <= threshold).sum())
+    fpr, fnr = float(at_most(wrong, len(out), 0.025)), float(at_most(missed, len(inside), 0.025))
+    return math.log((1 - DELTA - fnr) / fpr) if 1 - DELTA - fnr > 0 else 0.0
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--runs", type=int, default=4000)
+    given = parser.parse_args()
+    torch.set_num_threads(1)
+    print(
+        f"{'noise':>6} {'rate':>5} {'steps':>5} {'claimed':>8} {'one run':>8} {'share':>6} {'many runs':>9} {'share':>6}"
+    )
+    for multiplier, rate, steps in CASES:
+        claimed = sgd_epsilon(sampling_rate=rate, noise_multiplier=multiplier, steps=steps, delta=DELTA)
+        single = one_run(multiplier, rate, steps)
+        many = many_runs(multiplier, rate, steps, given.runs)
+        verdict = "" if max(single, many) <= claimed else "   EXCEEDED"
+        print(
+            f"{multiplier:6.2f} {rate:5.2f} {steps:5} {claimed:8.3f} {single:8.3f} {single / claimed:6.2f} "
+            f"{many:9.3f} {many / claimed:6.2f}{verdict}",
+            flush=True,
+        )
+
+
+if __name__ == "__main__":
+    main()
