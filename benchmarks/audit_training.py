@@ -102,9 +102,7 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=4000)
     given = parser.parse_args()
     torch.set_num_threads(1)
-    print(
-        f"{'noise':>6} {'rate':>5} {'steps':>5} {'claimed':>8} {'one run':>8} {'share':>6} {'many runs':>9} {'share':>6}"
-    )
+    print(" noise  rate steps  claimed  one run  share many runs  share")
     for multiplier, rate, steps in CASES:
         claimed = sgd_epsilon(sampling_rate=rate, noise_multiplier=multiplier, steps=steps, delta=DELTA)
         single = one_run(multiplier, rate, steps)

@@ -105,3 +105,20 @@ def test_help_names_the_tasks():
         word in result.output
         for word in ("classify", "regress", "tag", "answer", "write", "fill", "translate", "check")
     )
+
+
+def test_numbers_are_learned_within_their_known_range(folder, capsys):
+    with (folder / "numbers.csv").open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["text", "label"])
+        writer.writerows((row["text"], 5 if row["label"] == "pos" else 0) for row in rows(300))
+    shared = ["--model", folder / "tiny", "--strategy", "full", "--batch", 30, "--learning-rate", 0.01, "-q"]
+    arguments = ["train", "regress", folder / "numbers.csv", *shared, "--epsilon", "inf", "--epochs", 4]
+    arguments += ["--label-range", "0,5", "--test", folder / "numbers.csv", "-o", folder / "m"]
+    assert run([str(argument) for argument in arguments]) == 0
+    assert "Spearman" in capsys.readouterr().out
+    assert json.loads((folder / "m" / "task.json").read_text())["scale"] == 2.5
+    for wrong, message in (("5", "two numbers"), ("5,0", "above the smallest")):
+        again = [*arguments[:-6], "--label-range", wrong, "-o", folder / "n"]
+        assert run([str(argument) for argument in again]) == 2
+        assert message in capsys.readouterr().err

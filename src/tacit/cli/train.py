@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from tacit.cli.selective import selective
 from tacit.errors import BadInputError, BadParameterError, StoppedError
 
 app = typer.Typer(
@@ -44,9 +45,7 @@ Tokenizer = Annotated[
 Rank = Annotated[int, typer.Option(help="Rank of the lora matrices.")]
 Labels = Annotated[
     str | None,
-    typer.Option(
-        help="All labels, with commas, if they are known: then DATA does not even show which ones occur."
-    ),
+    typer.Option(help="All labels, with commas, if they are known: then DATA does not even show which ones occur."),
 ]
 Curves = Annotated[bool, typer.Option("--tensorboard", help="Also log for TensorBoard (private/tensorboard).")]
 Delta = Annotated[str, typer.Option(help="Chance of failure; 'auto' takes one well below 1 / records.")]
@@ -117,6 +116,16 @@ ROLES: dict[str, dict[str, str | None]] = {
 }
 """The columns of each task and their usual names; None: only if named."""
 
+MORE: dict[str, dict[str, tuple[Any, Any]]] = {
+    "regress": {
+        "label_range": (
+            Annotated[str, typer.Option(help="Smallest and largest possible label, known beforehand, as in 0,5.")],
+            "-1,1",
+        )
+    },
+}
+"""Options that only one task has: annotation and default."""
+
 HELP = {
     "classify": "One label for each text, or pair of texts: tacit train classify reviews.csv --epsilon 3 -o model",
     "regress": "A number for each text, or pair of texts.",
@@ -133,7 +142,8 @@ def _command(task: str) -> Any:
 
     def command(**given: Any) -> None:
         roles = {role: given.pop(f"{role}_column") for role in ROLES[task]}
-        _train(task, given, {role: column for role, column in roles.items() if column})
+        more = {name: given.pop(name) for name in MORE.get(task, {})}
+        _train(task, given, {role: column for role, column in roles.items() if column}, _task_options(**more))
 
     shared = inspect.signature(_train_command, eval_str=True)
     columns = [
@@ -145,6 +155,10 @@ def _command(task: str) -> Any:
         )
         for role, usual in ROLES[task].items()
     ]
+    columns += [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=usual, annotation=annotation)
+        for name, (annotation, usual) in MORE.get(task, {}).items()
+    ]
     options = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in shared.parameters.values()]
     command.__signature__ = inspect.Signature([*options, *columns])  # type: ignore[attr-defined]
     command.__annotations__ = {p.name: p.annotation for p in (*options, *columns)}
@@ -153,6 +167,7 @@ def _command(task: str) -> Any:
 
 for _task, _help in HELP.items():
     app.command(_task, help=_help)(_command(_task))
+app.command("selective")(selective)
 
 
 @app.command()
@@ -187,7 +202,17 @@ def check(
         console.print(f"not {name}: {reason}")
 
 
-def _train(task_name: str, given: dict[str, Any], roles: dict[str, str]) -> None:
+def _task_options(label_range: str | None = None) -> dict[str, Any]:
+    if label_range is None:
+        return {}
+    try:
+        low, high = (float(part) for part in label_range.split(","))
+    except ValueError:
+        raise BadParameterError(f"--label-range is two numbers with a comma, as in 0,5, not '{label_range}'") from None
+    return {"mean": (low + high) / 2, "scale": (high - low) / 2}
+
+
+def _train(task_name: str, given: dict[str, Any], roles: dict[str, str], options: dict[str, Any]) -> None:
     import torch
 
     from tacit.card import Card
@@ -204,7 +229,8 @@ def _train(task_name: str, given: dict[str, Any], roles: dict[str, str]) -> None
     task = task_named(task_name)(
         length=given["length"],
         columns=roles,
-        labels=[x.strip() for x in (given["labels"] or "").split(",") if x.strip()],
+        labels=[label.strip() for label in (given["labels"] or "").split(",") if label.strip()],
+        **options,
     )
     task.learn(rows)
     plan = _plan(given, len(rows))

@@ -41,6 +41,8 @@ SETTINGS = "task.json"
 CARD = "card.json"
 LONGEST_BETWEEN_CHECKPOINTS = 120.0
 """Seconds of work that a stopped run has to repeat at most, about."""
+WITHOUT_INFLUENCE = ("physical", "checkpoint_every", "tensorboard")
+"""Settings that a resumed run may change."""
 OPTIMIZERS = ("adam", "adamw", "sgd")
 SCHEDULES = ("constant", "linear", "cosine")
 
@@ -207,9 +209,10 @@ class TrainingRun:
     def _fingerprint(self) -> dict[str, Any]:
         """What must be the same for a run to go on."""
         plan = {**asdict(self.plan), "adjacency": self.plan.adjacency.value, "unit": self.plan.unit.value}
+        settings = {name: value for name, value in asdict(self.settings).items() if name not in WITHOUT_INFLUENCE}
         return {
             "plan": plan,
-            "settings": asdict(self.settings),
+            "settings": settings,
             "task": self.task.settings(),
             "seed": self.seed,
             "data": self._data(),

@@ -64,7 +64,10 @@ class Classification(Task):
 
 @dataclass
 class Regression(Task):
-    """A number for a text or a pair of texts (similarity, rating)."""
+    """A number for a text or a pair of texts (similarity, rating).
+
+    The model learns (label - mean) / scale. Both come from what is known about the labels, never from the labels.
+    """
 
     mean: float = 0.0
     scale: float = 1.0
@@ -74,6 +77,10 @@ class Regression(Task):
     roles: ClassVar[tuple[str, ...]] = ("text", "pair", "label")
     model_class: ClassVar[str] = "AutoModelForSequenceClassification"
     target: ClassVar[str] = "label"
+
+    def __post_init__(self) -> None:
+        if not self.scale > 0:
+            raise BadInputError(f"the largest label must be above the smallest, and {self.scale:g} is not a width")
 
     def learn(self, rows: Sequence[Row]) -> None:
         self.check_rows(rows)
