@@ -343,6 +343,10 @@ def _run_with_bar(run: Any, given: dict[str, Any], *, shown: bool) -> Any:
             said = f"step {now.step:,} of {now.steps:,}, loss {now.facts.loss:.3f}{private}"
             bar.update(line, completed=now.step, description=said)
 
+        def prepared(done: int, total: int) -> None:
+            bar.update(line, description=f"running the frozen layers once: {done:,} of {total:,} records")
+
+        run.prepared = prepared
         return run.run(show, resume=given["resume"])
 
 

@@ -27,6 +27,7 @@ from tacit.errors import BadInputError, BadParameterError
 from tacit.guarantee import Guarantee
 from tacit.noise.source import StreamKey
 from tacit.training.clipping import QuantileClipping, make_clipping
+from tacit.training.frozen import cut, fits, keep
 from tacit.training.gradients import Checked, choose
 from tacit.training.log import Log
 from tacit.training.origin import Origin
@@ -106,6 +107,7 @@ class TrainingRun:
     origin: Origin = field(default_factory=Origin)
     team: Team = field(default_factory=Team)
     checked: Checked | None = None
+    prepared: Callable[[int, int], None] = field(default=lambda done, total: None)
 
     def run(self, progress: Callable[[Progress], None] | None = None, *, resume: bool = False) -> Guarantee:
         """Train to the end, save, and return what the saved model promises."""
@@ -168,18 +170,26 @@ class TrainingRun:
         encoded = [self.task.encode(row, self.tokenizer, train=True) for row in self.rows]
         lengths = np.array([_length(example) for example in encoded])
 
+        probes = self.task.probes(self.tokenizer)
+        trained, kept = self.model, None
+        hidden = int(getattr(getattr(self.model, "config", None), "hidden_size", 0) or 0)
+        if hidden and fits(encoded, hidden) and (halves := cut(self.model, self.task, probes)) is not None:
+            trained, probes = halves.top, [halves.continued(probe) for probe in probes]
+            kept = keep(halves, self.task, encoded, self.tokenizer, hidden=hidden, progress=self.prepared)
+
         def collate(records: Sequence[int]) -> Any:
-            return self.task.collate([encoded[i] for i in records], self.tokenizer)
+            batch = self.task.collate([encoded[i] for i in records], self.tokenizer)
+            if kept is None:
+                return batch
+            return {**batch, "inputs_embeds": kept.of(records, batch["input_ids"].shape[1])}
 
         shared: dict[str, Any] = {
             "plan": self.plan, "collate": collate, "physical": self.settings.physical, "warn": self.warn,
             "lengths": lengths, "team": self.team,
         }  # fmt: skip
         if not self.plan.private:
-            return PlainStep(model=self.model, loss=self.task.loss, **shared)
-        engine, self.checked = choose(
-            self.model, self.task.loss, self.task.probes(self.tokenizer), self.settings.engine
-        )
+            return PlainStep(model=trained, loss=self.task.loss, **shared)
+        engine, self.checked = choose(trained, self.task.loss, probes, self.settings.engine)
         clipping = make_clipping(self.settings.clipping, self.settings.bound, len(engine.parameters))
         return PrivateStep(engine=engine, clipping=clipping, **shared)
 

@@ -42,6 +42,8 @@ class Task(ABC):
     roles: ClassVar[tuple[str, ...]]
     model_class: ClassVar[str]
     target: ClassVar[str] = ""
+    fixed_inputs: ClassVar[bool] = True
+    """Whether a record is read in the same form in every step."""
 
     # To write in a task ---------------------------------------------------------------------------------------
 
@@ -106,8 +108,9 @@ class Task(ABC):
 
 
 def model_inputs(batch: Batch) -> dict[str, Tensor]:
-    """What every encoder is called with."""
-    names = ("input_ids", "attention_mask", "token_type_ids")
+    """What every encoder is called with: word pieces, or what its frozen part made of them (training/frozen.py)."""
+    first = "inputs_embeds" if "inputs_embeds" in batch else "input_ids"
+    names = (first, "attention_mask", "token_type_ids")
     return {name: batch[name] for name in names if name in batch}
 
 

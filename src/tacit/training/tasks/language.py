@@ -74,6 +74,7 @@ class MaskedLanguage(Task):
     roles: ClassVar[tuple[str, ...]] = ("text",)
     model_class: ClassVar[str] = "AutoModelForMaskedLM"
     target: ClassVar[str] = ""
+    fixed_inputs: ClassVar[bool] = False
 
     def encode(self, row: Row, tokenizer: Any, *, train: bool) -> Encoded:
         encoded = encode_text(tokenizer, self.length, row["text"])

@@ -1,0 +1,169 @@
+"""What lies below the lowest trained layer is the same in every epoch: compute it once.
+
+With the strategies `head` and `last-K` the embeddings and the lower layers of an encoder never change. Their output for
+each record is computed before the first step (without dropout) and kept in half precision; each step then runs only the
+layers above. The layers of both parts are those of the model itself, not copies.
+
+Whether a model can be cut like this is not guessed: the two parts, one after the other, must give what the whole model
+gives on made-up records, or the model is trained as a whole.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from tacit.training.gradients import Batch
+from tacit.training.tasks import Encoded, Task
+from tacit.training.tasks.base import model_inputs
+
+LARGEST_BYTES = 3 * 2**30
+TOLERANCE = 1e-4
+LAYER_LISTS = ("encoder.layer", "transformer.layer")
+
+
+class PassOn(nn.Module):
+    """Stands where the embeddings were: takes what has been computed already."""
+
+    def forward(self, *given: Any, inputs_embeds: Tensor | None = None, **rest: Any) -> Tensor:
+        found = inputs_embeds if inputs_embeds is not None else next(x for x in given if x is not None)
+        assert isinstance(found, Tensor)
+        return found
+
+
+@dataclass
+class Halves:
+    """bottom: from word pieces to the input of the lowest trained layer; top: the rest of the model."""
+
+    bottom: nn.Module
+    top: nn.Module
+
+    @torch.no_grad()
+    def below(self, batch: Batch) -> Tensor:
+        self.bottom.eval()
+        hidden: Tensor = self.bottom(**model_inputs(batch)).last_hidden_state
+        return hidden
+
+    def continued(self, batch: Batch) -> dict[str, Tensor]:
+        return {**batch, "inputs_embeds": self.below(batch)}
+
+
+def cut(model: Any, task: Task, probes: Sequence[Batch]) -> Halves | None:
+    """The two halves of a model, or None if nothing can be saved or the cut is not exact."""
+    if not task.fixed_inputs:
+        return None
+    try:
+        halves = _halves(model)
+        if halves is None:
+            return None
+        training = model.training
+        model.eval()
+        halves.top.eval()
+        with torch.no_grad():
+            off = max(
+                float((task.loss(model, b) - task.loss(halves.top, halves.continued(b))).abs().max()) for b in probes
+            )
+        model.train(training)
+        halves.top.train(training)
+    except (AttributeError, TypeError, ValueError, RuntimeError, StopIteration, KeyError):
+        return None
+    return halves if off <= TOLERANCE else None
+
+
+def _halves(model: Any) -> Halves | None:
+    body = getattr(model, "base_model", None)
+    prefix = getattr(model, "base_model_prefix", "")
+    if not isinstance(body, nn.Module) or body is model or getattr(model, prefix, None) is not body:
+        return None
+    path = next((path for path in LAYER_LISTS if _has(body, path)), None)
+    embeddings = getattr(body, "embeddings", None)
+    if path is None or not isinstance(embeddings, nn.Module):
+        return None
+    owner, _, name = path.partition(".")
+    layers = body.get_submodule(path)
+    assert isinstance(layers, nn.ModuleList)
+    trained = [i for i, layer in enumerate(layers) if any(p.requires_grad for p in layer.parameters())]
+    first = min(trained, default=len(layers))
+    below = [embeddings, *layers[:first]]
+    if first == 0 or any(p.requires_grad for part in below for p in part.parameters()):
+        return None
+    bottom, top_body, top = _opened(body), _opened(body), _opened(model)
+    _set_layers(bottom, owner, name, layers[:first])
+    if "pooler" in bottom._modules:
+        bottom._modules["pooler"] = None
+    _set_layers(top_body, owner, name, layers[first:])
+    top_body._modules["embeddings"] = PassOn()
+    top._modules[prefix] = top_body
+    return Halves(bottom, top)
+
+
+def _has(body: nn.Module, path: str) -> bool:
+    try:
+        return isinstance(body.get_submodule(path), nn.ModuleList)
+    except AttributeError:
+        return False
+
+
+def _opened(module: Any) -> Any:
+    """A module with the same parts whose list of parts can be changed without changing the original's."""
+    opened = copy.copy(module)
+    opened._modules = dict(module._modules)
+    return opened
+
+
+def _set_layers(body: Any, owner: str, name: str, layers: Any) -> None:
+    inner = _opened(body._modules[owner])
+    inner._modules[name] = nn.ModuleList(layers)
+    body._modules[owner] = inner
+
+
+@dataclass
+class Kept:
+    """The output of the lower half for every record, one after the other, in half precision."""
+
+    values: Tensor
+    starts: np.ndarray[Any, np.dtype[np.int64]]
+    lengths: np.ndarray[Any, np.dtype[np.int64]] = field(repr=False)
+
+    def of(self, records: Sequence[int], width: int) -> Tensor:
+        """(B, width, hidden), zero where a record has ended."""
+        found = torch.zeros(len(records), width, self.values.shape[1])
+        for row, record in enumerate(records):
+            start, length = int(self.starts[record]), int(self.lengths[record])
+            found[row, :length] = self.values[start : start + length].float()
+        return found
+
+
+def fits(encoded: Sequence[Encoded], hidden: int) -> bool:
+    return sum(len(example["input_ids"]) for example in encoded) * hidden * 2 <= LARGEST_BYTES
+
+
+def keep(
+    halves: Halves,
+    task: Task,
+    encoded: Sequence[Encoded],
+    tokenizer: Any,
+    *,
+    hidden: int,
+    batch: int = 64,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> Kept:
+    """Run the lower half over all records once."""
+    lengths = np.array([len(example["input_ids"]) for example in encoded], dtype=np.int64)
+    starts = np.concatenate([[0], np.cumsum(lengths)[:-1]]).astype(np.int64)
+    values = torch.empty(int(lengths.sum()), hidden, dtype=torch.float16)
+    order = np.argsort(lengths, kind="stable")
+    for begin in range(0, len(order), batch):
+        here = order[begin : begin + batch].tolist()
+        found = halves.below(task.collate([encoded[i] for i in here], tokenizer)).half()
+        for row, record in enumerate(here):
+            start = int(starts[record])
+            values[start : start + int(lengths[record])] = found[row, : int(lengths[record])]
+        progress(min(begin + batch, len(order)), len(order))
+    return Kept(values, starts, lengths)

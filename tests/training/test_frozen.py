@@ -1,0 +1,95 @@
+"""Frozen lower layers are run once, and nothing else changes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+transformers = pytest.importorskip("transformers")
+
+from tacit.training.frozen import cut, keep  # noqa: E402
+from tacit.training.gradients import choose  # noqa: E402
+from tacit.training.strategies import apply_strategy  # noqa: E402
+from tacit.training.tasks import Classification, MaskedLanguage, Tagging  # noqa: E402
+from tests.training.test_run import accuracy, make_run, rows, tokenizer  # noqa: E402, F401
+
+SMALL = {
+    "hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 2, "intermediate_size": 32,
+    "max_position_embeddings": 40, "pad_token_id": 0,
+}  # fmt: skip
+
+
+def encoder(kind, words, head="SequenceClassification", labels=2):
+    torch.manual_seed(0)
+    shared = {**SMALL, "vocab_size": len(words), "num_labels": labels}
+    if kind == "DistilBert":
+        config = transformers.DistilBertConfig(
+            vocab_size=len(words), dim=32, n_layers=3, n_heads=2, hidden_dim=32, num_labels=labels, pad_token_id=0
+        )
+    else:
+        config = getattr(transformers, f"{kind}Config")(**shared)
+    return getattr(transformers, f"{kind}For{head}")(config)
+
+
+@pytest.mark.parametrize("strategy", ["last-1", "last-2", "head"])
+@pytest.mark.parametrize("kind", ["Bert", "Roberta", "DistilBert"])
+def test_the_upper_half_has_the_gradients_of_the_whole(kind, strategy, tokenizer):  # noqa: F811
+    task = Classification(length=16, labels=["neg", "pos"])
+    model = apply_strategy(encoder(kind, tokenizer), strategy)
+    model.eval()
+    probes = task.probes(tokenizer)
+    halves = cut(model, task, probes)
+    assert halves is not None
+    whole, _ = choose(model, task.loss, probes)
+    upper, _ = choose(halves.top, task.loss, [halves.continued(probe) for probe in probes])
+    trained = {id(p) for p in model.parameters() if p.requires_grad}
+    assert {id(p) for p in upper.parameters.values()} == trained, "the weights themselves, not copies"
+    a, b = whole.run(probes[1]), upper.run(halves.continued(probes[1]))
+    torch.testing.assert_close(
+        torch.stack(list(a.squared_norms.values())).sum(0), torch.stack(list(b.squared_norms.values())).sum(0)
+    )
+
+
+def test_kept_outputs_are_those_of_the_lower_half(tokenizer):  # noqa: F811
+    task = Classification(length=16, labels=["neg", "pos"])
+    model = apply_strategy(encoder("Bert", tokenizer), "last-1").eval()
+    halves = cut(model, task, task.probes(tokenizer))
+    encoded = [task.encode(row, tokenizer, train=True) for row in rows(30)] + [
+        task.encode({"text": "", "label": "neg"}, tokenizer, train=True)
+    ]
+    told = []
+    kept = keep(halves, task, encoded, tokenizer, hidden=32, batch=7, progress=lambda a, b: told.append((a, b)))
+    assert told[-1] == (31, 31)
+    records = [30, 2, 17]
+    batch = task.collate([encoded[i] for i in records], tokenizer)
+    expected = halves.below(batch) * batch["attention_mask"][..., None]
+    torch.testing.assert_close(kept.of(records, batch["input_ids"].shape[1]), expected, rtol=1e-2, atol=2e-3)
+
+
+def test_what_cannot_be_cut_is_trained_as_a_whole(tokenizer):  # noqa: F811
+    task = Classification(length=16, labels=["neg", "pos"])
+    probes = task.probes(tokenizer)
+    assert cut(apply_strategy(encoder("Bert", tokenizer), "full"), task, probes) is None
+    assert cut(apply_strategy(encoder("Bert", tokenizer), "bias"), task, probes) is None
+    masked = MaskedLanguage(length=16)
+    model = apply_strategy(encoder("Bert", tokenizer, head="MaskedLM"), "last-1")
+    assert cut(model, masked, masked.probes(tokenizer)) is None, "masks differ from step to step"
+    tagging = Tagging(length=16, labels=["A", "B", "C"])
+    tagger = apply_strategy(encoder("Bert", tokenizer, head="TokenClassification", labels=3), "last-2")
+    assert cut(tagger, tagging, tagging.probes(tokenizer)) is not None
+
+
+def test_a_run_with_frozen_layers_learns_and_the_whole_model_is_saved(tokenizer, tmp_path):  # noqa: F811
+    run = make_run(tokenizer, tmp_path / "model", seed=1, settings={"strategy": "last-1"})
+    torch.manual_seed(0)
+    run.model = apply_strategy(encoder("Bert", tokenizer), "last-1")
+    before = run.model.bert.embeddings.word_embeddings.weight.detach().clone()
+    steps = []
+    run.prepared = lambda done, total: steps.append(done)
+    run.run()
+    assert steps[-1] == 1000
+    assert accuracy(run) > 0.7
+    loaded = transformers.AutoModelForSequenceClassification.from_pretrained(tmp_path / "model")
+    assert loaded.config.num_hidden_layers == 3
+    assert np.allclose(loaded.bert.embeddings.word_embeddings.weight.detach(), before)
