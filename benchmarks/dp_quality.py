@@ -42,7 +42,7 @@ class Choice(NamedTuple):
 GOALS = {"sst2": "at most .06 below non-private", "pos": "at least .65 macro-F1"}
 
 CHOICES = {
-    ("sst2", "private"): Choice("bias", 2.0, 1024, 1e-2, 2.0),
+    ("sst2", "private"): Choice("no-embeddings", 1.5, 1024, 8e-4, 6.0),
     ("sst2", "plain"): Choice("full", 1.0, 32, 5e-5),
     ("pos", "private"): Choice("last-2", 10.0, 512, 1e-3, 2.0),
     ("pos", "plain"): Choice("full", 3.0, 32, 1e-4),
@@ -80,7 +80,7 @@ def run_cell(data: str, privacy: str, seed: int, work: Path, choice: Choice) -> 
         learning_rate=rate, strategy=strategy, model="minilm", physical=64, checkpoint_every=20, clipping="flat",
         bound=bound or 1.0,
     )  # fmt: skip
-    folder = work / f"{data}-{privacy}-{seed}"
+    folder = work / f"{data}-{privacy}-{'-'.join(map(str, choice))}-{seed}"
     resume = (folder / "private" / "checkpoint.pt").exists()
     if not resume:
         shutil.rmtree(folder, ignore_errors=True)

@@ -22,7 +22,9 @@ from tacit.text.files import (
     format_named,
     format_of,
     open_table,
+    read_columns,
     text_value,
+    write_columns,
     write_whole,
 )
 from tacit.text.files.formats import MISSING
@@ -435,3 +437,33 @@ def test_a_text_in_the_first_line_is_not_taken_for_a_column_name(line: str) -> N
     assert line not in str(caught.value)
     assert choose_columns((line,), (line,), ()).texts == (line,)
     assert choose_columns(("review text",), (), ()).texts == ("review text",)
+
+
+# Whole files ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.tsv", "a.jsonl", "a.csv.gz", "a.parquet"])
+def test_columns_written_whole_are_read_back(name, tmp_path):
+    if name.endswith("parquet"):
+        pytest.importorskip("pyarrow")
+    columns = {"text": ["one, two", 'a "quote"', ""], "label": ["x", "y", "z"]}
+    write_columns(tmp_path / name, columns)
+    assert read_columns(tmp_path / name, ["label"], rest=True) == columns
+    assert read_columns(tmp_path / name, ["label"]) == {"label": ["x", "y", "z"]}
+    with pytest.raises(BadInputError, match="exists"):
+        write_columns(tmp_path / name, columns)
+    write_columns(tmp_path / name, {"only": ["1"]}, force=True)
+    assert read_columns(tmp_path / name, ["only"]) == {"only": ["1"]}
+    assert [path.name for path in tmp_path.iterdir()] == [name], "no draft is left"
+
+
+def test_a_list_of_words_is_one_string(tmp_path):
+    (tmp_path / "a.jsonl").write_text('{"words": ["a", "b"], "n": 3, "none": null}\n')
+    assert read_columns(tmp_path / "a.jsonl", ["words", "n", "none"]) == {"words": ["a b"], "n": ["3"], "none": [""]}
+
+
+def test_a_name_on_the_hub_that_cannot_be_read_is_one_sentence(monkeypatch):
+    pytest.importorskip("datasets")
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    with pytest.raises(BadInputError, match="cannot read hf:no/such"):
+        read_columns("hf:no/such:train", ["text"])

@@ -20,7 +20,7 @@ app = typer.Typer(
 Data = Annotated[str, typer.Argument(metavar="DATA", help="The private records: csv, tsv, jsonl, parquet (also .gz).")]
 Model = Annotated[str, typer.Option("--model", help="'minilm', a folder, or a name on the model hub.")]
 Strategy = Annotated[
-    str, typer.Option(help="What is trained: full, no-embeddings, last-2 (any number), head, bias, lora, ia3.")
+    str, typer.Option(help="What is trained: lora, ia3, bias, head, last-2 (any number), frozen-lstm, no-embeddings, full.")
 ]
 Output = Annotated[Path, typer.Option("-o", "--output", help="The folder for the model and its privacy card.")]
 Epsilon = Annotated[
@@ -53,7 +53,7 @@ Epochs = Annotated[float, typer.Option(help="Passes over the data, on average.")
 BatchSize = Annotated[int, typer.Option("--batch", help="Records per step, on average; large batches need less noise.")]
 Rate = Annotated[float | None, typer.Option("--learning-rate", help="By default 1e-3 (lora, head: 5e-3; full: 5e-4).")]
 Length = Annotated[int, typer.Option(help="Word pieces of a record that count.")]
-Clipping = Annotated[str, typer.Option(help="automatic, flat, per-layer or quantile.")]
+Clipping = Annotated[str, typer.Option(help="flat, per-layer, quantile or automatic.")]
 Bound = Annotated[float, typer.Option("--bound", help="Longest gradient of one record.")]
 Replace = Annotated[
     bool, typer.Option("--replace-one", help="Neighbors differ by replacing a record (twice the sensitivity).")
@@ -83,8 +83,8 @@ def _train_command(
     batch: BatchSize = 256,
     learning_rate: Rate = None,
     length: Length = 64,
-    clipping: Clipping = "automatic",
-    bound: Bound = 1.0,
+    clipping: Clipping = "flat",
+    bound: Bound = 2.0,
     replace_one: Replace = False,
     trials: Trials = 1,
     engine: Engine = "auto",

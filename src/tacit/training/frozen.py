@@ -77,9 +77,9 @@ def cut(model: Any, task: Task, probes: Sequence[Batch]) -> Halves | None:
 
 
 def _halves(model: Any) -> Halves | None:
-    body = getattr(model, "base_model", None)
     prefix = getattr(model, "base_model_prefix", "")
-    if not isinstance(body, nn.Module) or body is model or getattr(model, prefix, None) is not body:
+    body = getattr(model, prefix, None) if prefix else None
+    if not isinstance(body, nn.Module):
         return None
     path = next((path for path in LAYER_LISTS if _has(body, path)), None)
     embeddings = getattr(body, "embeddings", None)

@@ -56,8 +56,8 @@ class Settings:
     learning_rate: float = 1e-3
     schedule: str = "linear"
     weight_decay: float = 0.0
-    clipping: str = "automatic"
-    bound: float = 1.0
+    clipping: str = "flat"
+    bound: float = 2.0
     engine: str = "auto"
     physical: int = 32
     checkpoint_every: int = 100
