@@ -197,6 +197,12 @@ def plain_sentence(g: Guarantee) -> str:
         tail = f", except with probability {g.delta:g}" if g.delta else ""
         if g.adjacency in (Adjacency.SAME_SET, Adjacency.EQUAL_LENGTH_SAME_SETS):
             tail += ". Which set a word belongs to is not hidden at all"
+        if g.adjacency is Adjacency.SAME_REDACTED:
+            return (
+                f"Whatever stood in the redacted places of one {thing}, seeing the output multiplies the odds between "
+                f"any two possibilities by at most {odds(g.exponent())}{tail}. All other text of the {thing}, with "
+                "whatever the redaction missed, is not protected at all."
+            )
         return (
             f"Whatever one {thing} was, seeing the output multiplies the odds between any two possibilities "
             f"({g.adjacency.value}) by at most {odds(g.exponent())}{tail}."
@@ -266,6 +272,7 @@ def totals(g: Guarantee, facts: ReleaseFacts | None) -> Iterator[tuple[str, floa
 def _exponents(what: str, g: Guarantee, distance: str) -> Iterator[tuple[str, float, str]]:
     notes = ["protected outputs only"] if g.notion is Notion.UTILITY_OPTIMIZED_METRIC else []
     notes += ["within its set only"] if g.adjacency in (Adjacency.SAME_SET, Adjacency.EQUAL_LENGTH_SAME_SETS) else []
+    notes += ["the redacted places only"] if g.adjacency is Adjacency.SAME_REDACTED else []
     notes += [f"except with probability {g.delta:.3g}"] if g.delta else []
     note = ", ".join(notes)
     if g.metric is None:

@@ -60,6 +60,7 @@ class Unit(Enum):
     RECORD = "record"
     USER = "user"
     NODE = "node"
+    SUBGRAPH = "subgraph"
 
 
 class Adjacency(Enum):
@@ -72,6 +73,7 @@ class Adjacency(Enum):
     EQUAL_LENGTH_SAME_SETS = "any two texts whose words lie in the same public output sets, position by position"
     ADD_REMOVE = "data sets that differ by adding or removing one unit"
     REPLACE_ONE = "data sets that differ by replacing one unit"
+    SAME_REDACTED = "data sets that differ by replacing one unit with another that has the same redacted text"
 
 
 _TEXT_ADJACENCY = {

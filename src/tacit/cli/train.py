@@ -18,9 +18,13 @@ app = typer.Typer(
 )
 
 Data = Annotated[str, typer.Argument(metavar="DATA", help="The private records: csv, tsv, jsonl, parquet (also .gz).")]
-Model = Annotated[str, typer.Option("--model", help="'minilm', a folder, or a name on the model hub.")]
+Model = Annotated[str, typer.Option("--model", help="minilm, bilstm (from scratch), a folder, or a name on the hub.")]
 Strategy = Annotated[
-    str, typer.Option(help="What is trained: lora, ia3, bias, head, last-2 (any number), frozen-lstm, no-embeddings, full.")
+    str | None,
+    typer.Option(
+        help="What is trained: lora (default), ia3, bias, head, last-2 (any number), frozen-lstm, no-embeddings, full "
+        "(default from scratch)."
+    ),
 ]
 Output = Annotated[Path, typer.Option("-o", "--output", help="The folder for the model and its privacy card.")]
 Epsilon = Annotated[
@@ -51,7 +55,7 @@ Curves = Annotated[bool, typer.Option("--tensorboard", help="Also log for Tensor
 Delta = Annotated[str, typer.Option(help="Chance of failure; 'auto' takes one well below 1 / records.")]
 Epochs = Annotated[float, typer.Option(help="Passes over the data, on average.")]
 BatchSize = Annotated[int, typer.Option("--batch", help="Records per step, on average; large batches need less noise.")]
-Rate = Annotated[float | None, typer.Option("--learning-rate", help="By default 1e-3 (lora, head: 5e-3; full: 5e-4).")]
+Rate = Annotated[float | None, typer.Option("--learning-rate", help="By default 5e-4 to 5e-3, by strategy.")]
 Length = Annotated[int, typer.Option(help="Word pieces of a record that count.")]
 Clipping = Annotated[str, typer.Option(help="flat, per-layer, quantile or automatic.")]
 Bound = Annotated[float, typer.Option("--bound", help="Longest gradient of one record.")]
@@ -69,7 +73,10 @@ Resume = Annotated[bool, typer.Option("--resume", help="Go on with an unfinished
 Seed = Annotated[int | None, typer.Option(help="Test seed: repeatable, and without any guarantee.")]
 Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="No progress bar and no card.")]
 
-DEFAULT_RATES = {"lora": 5e-3, "ia3": 5e-3, "head": 5e-3, "bias": 2e-3, "full": 5e-4, "no-embeddings": 5e-4}
+DEFAULT_RATES = {
+    "lora": 1e-3, "ia3": 5e-3, "head": 5e-3, "bias": 5e-3, "frozen-lstm": 2e-3, "from scratch": 5e-3, "full": 5e-4,
+    "no-embeddings": 5e-4,
+}  # fmt: skip
 
 
 def _train_command(
@@ -77,7 +84,7 @@ def _train_command(
     output: Output,
     epsilon: Epsilon = None,
     model: Model = "minilm",
-    strategy: Strategy = "lora",
+    strategy: Strategy = None,
     delta: Delta = "auto",
     epochs: Epochs = 5.0,
     batch: BatchSize = 256,
@@ -116,12 +123,25 @@ ROLES: dict[str, dict[str, str | None]] = {
 }
 """The columns of each task and their usual names; None: only if named."""
 
+POOLING = Annotated[
+    str,
+    typer.Option(help="What the head reads: mean (of all positions), own (the model's habit), auto."),
+]
+
 MORE: dict[str, dict[str, tuple[Any, Any]]] = {
+    "classify": {
+        "label_smoothing": (
+            Annotated[float, typer.Option(help="Share of a label that is spread over all: less sure, less wrong.")],
+            0.1,
+        ),
+        "pooling": (POOLING, "auto"),
+    },
     "regress": {
+        "pooling": (POOLING, "auto"),
         "label_range": (
             Annotated[str, typer.Option(help="Smallest and largest possible label, known beforehand, as in 0,5.")],
             "-1,1",
-        )
+        ),
     },
 }
 """Options that only one task has: annotation and default."""
@@ -143,6 +163,7 @@ def _command(task: str) -> Any:
     def command(**given: Any) -> None:
         roles = {role: given.pop(f"{role}_column") for role in ROLES[task]}
         more = {name: given.pop(name) for name in MORE.get(task, {})}
+        given["pooling"] = more.pop("pooling", "auto")
         _train(task, given, {role: column for role, column in roles.items() if column}, _task_options(**more))
 
     shared = inspect.signature(_train_command, eval_str=True)
@@ -176,7 +197,7 @@ def check(
     task: Annotated[str, typer.Option(help="What it would be trained for: classify, tag, answer, write, fill …")] = (
         "classify"
     ),
-    strategy: Strategy = "full",
+    strategy: Annotated[str, typer.Option(help="What would be trained.")] = "full",
     engine: Engine = "auto",
 ) -> None:
     """Compare the clipped gradients of a model with those of one example at a time, without noise.
@@ -202,7 +223,9 @@ def check(
         console.print(f"not {name}: {reason}")
 
 
-def _task_options(label_range: str | None = None) -> dict[str, Any]:
+def _task_options(label_range: str | None = None, label_smoothing: float | None = None) -> dict[str, Any]:
+    if label_smoothing is not None:
+        return {"smoothing": label_smoothing}
     if label_range is None:
         return {}
     try:
@@ -217,7 +240,7 @@ def _train(task_name: str, given: dict[str, Any], roles: dict[str, str], options
 
     from tacit.card import Card
     from tacit.cli.terminal import error_console, output_console
-    from tacit.training.models import load_model
+    from tacit.training.models import is_from_scratch, load_model
     from tacit.training.run import Settings, TrainingRun
     from tacit.training.strategies import apply_strategy
     from tacit.training.tasks import task_named
@@ -234,10 +257,12 @@ def _train(task_name: str, given: dict[str, Any], roles: dict[str, str], options
     )
     task.learn(rows)
     plan = _plan(given, len(rows))
-    strategy = given["strategy"]
+    from_scratch = is_from_scratch(given["model"])
+    strategy = given["strategy"] or ("full" if from_scratch else "lora")
     settings = Settings(
         optimizer=given["optimizer"],
-        learning_rate=given["learning_rate"] or _usual_rate(strategy, private=plan.private),
+        learning_rate=given["learning_rate"]
+        or usual_rate("from scratch" if from_scratch else strategy, private=plan.private),
         schedule=given["schedule"],
         clipping=given["clipping"],
         bound=given["bound"],
@@ -249,12 +274,12 @@ def _train(task_name: str, given: dict[str, Any], roles: dict[str, str], options
     )
     # New heads start the same in a resumed run; weights before training are public.
     torch.manual_seed(given["seed"] or 0)
-    model, tokenizer = load_model(task, given["model"], tokenizer=given["tokenizer"])
+    model, tokenizer = load_model(task, given["model"], tokenizer=given["tokenizer"], pooling=given["pooling"])
     model = apply_strategy(model, strategy, rank=given["rank"])
     team = Team.from_environment()
     run = TrainingRun(
         task, model, tokenizer, rows, plan, settings, given["output"], given["seed"], given["trials"], console.print,
-        _origin(given), team,
+        origin_of(given), team,
     )  # fmt: skip
     if team.first:
         run.check_folder(resume=given["resume"])
@@ -265,7 +290,7 @@ def _train(task_name: str, given: dict[str, Any], roles: dict[str, str], options
         )
         console.print(f"{len(rows):,} records, {plan.steps:,} steps of about {plan.batch:,}{noise}")
     try:
-        guarantee = _run_with_bar(run, given, shown=loud and console.is_terminal)
+        guarantee = run_with_bar(run, given, shown=loud and console.is_terminal)
     except KeyboardInterrupt:
         raise StoppedError(
             f"stopped: repeat the command with --resume to go on; {given['output']} holds the run"
@@ -275,7 +300,7 @@ def _train(task_name: str, given: dict[str, Any], roles: dict[str, str], options
             console.print(f"gradients by '{run.checked.engine}', exact to {run.checked.norm_deviation:.0e}")
         Card(guarantee).print_to(output_console())
     if tested and team.first:
-        _score(run, tested, given["test"])
+        show_scores(run, tested, given["test"])
     team.leave()
 
 
@@ -309,26 +334,28 @@ def _plan(given: dict[str, Any], records: int) -> Any:
         records=records,
         batch=given["batch"],
         epochs=given["epochs"],
-        delta=_delta(given["delta"]),
+        delta=delta_of(given["delta"]),
         adjacency=Adjacency.REPLACE_ONE if given["replace_one"] else Adjacency.ADD_REMOVE,
     )
 
 
-def _origin(given: dict[str, Any]) -> Any:
+def origin_of(given: dict[str, Any]) -> Any:
     """What is known about weights, words and texts; see training/origin.py."""
     from dataclasses import replace
 
-    from tacit.training.models import model_folder
-    from tacit.training.origin import released_text, starting_weights
+    from tacit.training.models import is_from_scratch, model_folder
+    from tacit.training.origin import Origin, released_text, starting_weights
 
-    found = starting_weights(model_folder(given["model"]))
+    found = (
+        Origin(from_scratch=True) if is_from_scratch(given["model"]) else starting_weights(model_folder(given["model"]))
+    )
     if given["tokenizer"]:
         found = replace(found, vocabulary=starting_weights(given["tokenizer"]).vocabulary)
     card = given["released"]
     return replace(found, public=given["public"], released=None if card is None else released_text(card))
 
 
-def _run_with_bar(run: Any, given: dict[str, Any], *, shown: bool) -> Any:
+def run_with_bar(run: Any, given: dict[str, Any], *, shown: bool) -> Any:
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
     from tacit.cli.terminal import error_console
@@ -350,7 +377,7 @@ def _run_with_bar(run: Any, given: dict[str, Any], *, shown: bool) -> Any:
         return run.run(show, resume=given["resume"])
 
 
-def _score(run: Any, rows: list[dict[str, str]], name: str) -> None:
+def show_scores(run: Any, rows: list[dict[str, str]], name: str) -> None:
     from tacit.cli.reports import deliver
     from tacit.evaluate.predictions import prediction_section
     from tacit.report import Report
@@ -363,12 +390,12 @@ def _score(run: Any, rows: list[dict[str, str]], name: str) -> None:
     deliver(Report("Scores", [section]), None, None, as_json=False, force=False)
 
 
-def _usual_rate(strategy: str, *, private: bool) -> float:
+def usual_rate(strategy: str, *, private: bool) -> float:
     # Noise allows, and large batches need, larger steps than usual.
     return DEFAULT_RATES.get(strategy, 1e-3) * (1.0 if private else 0.2)
 
 
-def _delta(given: str) -> float | None:
+def delta_of(given: str) -> float | None:
     if given == "auto":
         return None
     try:

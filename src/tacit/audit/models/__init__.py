@@ -6,5 +6,6 @@ one_run        a lower bound on epsilon from a single training run
 canaries       made-up secrets put into the training data, and how well the model knows them (exposure)
 extraction     what the model writes by itself, and whether it stands in the training data
 memorization   whether a rewriting model repeats its pre-training text
+synthetic      synthetic texts beside the private rows they were learned from
 overlap        longest common runs and near-duplicates of token sequences
 """

@@ -15,12 +15,13 @@ from tacit.audit.text import attributes, authorship, entities, inversion, linkag
 from tacit.audit.text.pairs import TextPairs
 from tacit.audit.text.release import MadeBy
 from tacit.card import plain_sentence
-from tacit.documents.encoder import MINILM_INSTALL, MINILM_PACKAGE, Encoder, SentenceEncoder
+from tacit.documents.encoder import Encoder, SentenceEncoder
 from tacit.documents.language_models import SMOLLM2, SMOLLM2_INSTALL
 from tacit.errors import BadParameterError
 from tacit.noise.source import public_generator
 from tacit.report import Figure, Report, Section
 from tacit.text.tokens import split
+from tacit.vectors.minilm import MINILM_INSTALL, MINILM_PACKAGE
 from tacit.words.base import WordMechanism
 
 ATTACKS = ("inversion", "mask", "authorship", "attributes", "entities", "linkage")

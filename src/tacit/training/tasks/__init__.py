@@ -7,6 +7,7 @@ from tacit.training.tasks.answering import Answering
 from tacit.training.tasks.base import Encoded, Row, Task
 from tacit.training.tasks.classification import Classification, Regression
 from tacit.training.tasks.language import CausalLanguage, MaskedLanguage, SequenceToSequence
+from tacit.training.tasks.sanitized import SanitizedMasking, sanitized_rows
 from tacit.training.tasks.tagging import Tagging
 
 TASKS: dict[str, type[Task]] = {
@@ -23,5 +24,5 @@ def task_named(name: str) -> type[Task]:
 
 __all__ = [
     "TASKS", "Answering", "CausalLanguage", "Classification", "Encoded", "MaskedLanguage", "Regression", "Row",
-    "SequenceToSequence", "Tagging", "Task", "task_named",
+    "SanitizedMasking", "SequenceToSequence", "Tagging", "Task", "sanitized_rows", "task_named",
 ]  # fmt: skip

@@ -1,0 +1,127 @@
+"""A simulation of federated training, from the first round to the saved model.
+
+Everything that `tacit.training.run` promises holds here: the users, the local randomness and the noise of a round are
+functions of the key and the number of the round; a resumed run repeats unfinished rounds exactly; the key is destroyed
+when the run is finished; the folder is a model that transformers loads, with its card.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+import torch
+
+from tacit.errors import BadInputError
+from tacit.guarantee import Guarantee, Unit
+from tacit.training.clipping import make_clipping
+from tacit.training.federated.local import LocalTraining
+from tacit.training.federated.round import FederatedRound
+from tacit.training.federated.users import Users
+from tacit.training.federated.visits import VisitPlan
+from tacit.training.gradients import UnsupportedModelError
+from tacit.training.gradients.examples import trainable
+from tacit.training.run import TrainingRun
+
+NOT_COVERED = (
+    "how many users there are, and the names of the columns and labels",
+    "a person behind several user names: each name is protected on its own",
+)
+ASSUMPTIONS = (
+    "the number of users is public",
+    "the server is trusted: it sees the updates of single users before the noise is added",
+)
+
+
+@dataclass
+class FederatedRun(TrainingRun):
+    """`rows` belong to `users`; `plan` counts users: `Plan` for DP-FedAvg, `VisitPlan` for DP-FTRL. The optimizer of
+    `settings` is that of the server; `momentum` is its momentum, if it is SGD."""
+
+    users: Users = field(kw_only=True)
+    local: LocalTraining = field(kw_only=True, default_factory=LocalTraining)
+    momentum: float = field(kw_only=True, default=0.0)
+
+    def __post_init__(self) -> None:
+        if self.plan.records != len(self.users):
+            raise BadInputError(
+                f"the plan is for {self.plan.records:,} users, but there are {len(self.users):,}: make the plan anew"
+            )
+        if self.plan.private and self.plan.unit is not Unit.USER:
+            raise BadInputError("the plan of a federated run must count users: give it unit=Unit.USER")
+
+    @property
+    def algorithm(self) -> str:
+        return "FTRL" if isinstance(self.plan, VisitPlan) else "FedAvg"
+
+    def _step(self) -> FederatedRound:
+        _refuse_mixing(self.model)
+        encoded = [self.task.encode(row, self.tokenizer, train=True) for row in self.rows]
+
+        def collate(records: Sequence[int]) -> Any:
+            return self.task.collate([encoded[i] for i in records], self.tokenizer)
+
+        count = len(trainable(self.model))
+        clipping = make_clipping(self.settings.clipping, self.settings.bound, count) if self.plan.private else None
+        self.round = FederatedRound(
+            self.plan,
+            collate,
+            warn=self.warn,
+            team=self.team,
+            model=self.model,
+            loss=self.task.loss,
+            users=self.users,
+            local=self.local,
+            clipping=clipping,
+        )
+        return self.round
+
+    def _optimizer(self, parameters: list[Any]) -> Any:
+        if self.settings.optimizer == "sgd":
+            return torch.optim.SGD(
+                parameters,
+                lr=self.settings.learning_rate,
+                momentum=self.momentum,
+                weight_decay=self.settings.weight_decay,
+            )
+        return super()._optimizer(parameters)
+
+    def _fingerprint(self) -> dict[str, Any]:
+        federation = {"users": self.users.fingerprint(), "local": asdict(self.local), "momentum": self.momentum}
+        return {**super()._fingerprint(), "federation": federation}
+
+    def promise(self) -> Guarantee:
+        private = self.plan.private
+        own = self.plan.guarantee(
+            steps=self.plan.steps,
+            secure=self.seed is None,
+            what=f"{'DP-' if private else ''}{self.algorithm} ({self.task.name}, strategy {self.settings.strategy})",
+            parameters={
+                **({"clipping": self.settings.clipping, "bound": self.settings.bound} if private else {}),
+                "planned cohort": self.plan.batch,
+                "local training": self.local.label,
+                "server": self.settings.optimizer + (f", momentum {self.momentum:g}" if self.momentum else ""),
+                "model": self.settings.model,
+            },
+            trials=self.trials,
+        )
+        kept = tuple(text for text in own.assumptions if "number of records" not in text)
+        not_covered = tuple(text for text in own.not_covered if "how many records" not in text)
+        own = replace(
+            own,
+            unit=Unit.USER,
+            assumptions=(*ASSUMPTIONS, *kept),
+            not_covered=tuple(dict.fromkeys((*NOT_COVERED, *not_covered, "what the pre-trained weights knew before"))),
+        )
+        return self.origin.with_training(own, self.settings.model or "a model")
+
+
+def _refuse_mixing(model: torch.nn.Module) -> None:
+    """The running means of a batch normalization would leave the users without noise."""
+    for name, module in model.named_modules():
+        if isinstance(module, torch.nn.modules.batchnorm._BatchNorm):
+            raise UnsupportedModelError(
+                f"'{name}' is a batch normalization, whose running means no update carries: replace it by a group or "
+                "layer normalization"
+            )

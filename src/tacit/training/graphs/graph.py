@@ -1,0 +1,246 @@
+"""A graph of texts: nodes with features and labels, undirected links between them.
+
+Features are rows of length at most 1 that are made from each node alone, by public rules: an index over a fixed list of
+words, words hashed into a fixed number of places, or vectors of a public encoder. Weights such as inverse document
+frequencies would be learned from private texts, so there are none. Splits are drawn by public randomness and do not
+look at features or links.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from tacit.errors import BadInputError, BadParameterError, require
+from tacit.noise.source import public_generator
+from tacit.text.files import read_columns
+from tacit.text.tokens import split as split_tokens
+
+NO_LABEL = -1
+MISSING_LABELS = ("", "-1")
+HASHED_WORDS = 2048
+
+Encode = Callable[[Sequence[str]], NDArray[np.float64]]
+"""Vectors of a public text encoder, one row per text."""
+
+
+@dataclass(frozen=True)
+class Features:
+    """How a node becomes numbers. kind: 'indices' (numbers of the words it has, separated by spaces), 'words' (a text,
+    hashed or looked up in `vocabulary`), 'vectors' (a text, by a public encoder). size: numbers per node."""
+
+    kind: str
+    column: str
+    size: int = 0
+    vocabulary: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.kind not in ("indices", "words", "vectors"):
+            raise BadParameterError(f"there are no features '{self.kind}': choose indices, words or vectors")
+
+
+@dataclass(frozen=True)
+class Graph:
+    """names of the n nodes; features (n, d), sparse, rows of length at most 1; labels as numbers, -1 for none; classes:
+    the names of the labels; links (m, 2), each undirected link once; split: a word per node, or nothing."""
+
+    names: tuple[str, ...]
+    features: Any
+    labels: NDArray[np.int64]
+    classes: tuple[str, ...]
+    links: NDArray[np.int64]
+    split: tuple[str, ...] = ()
+    made_by: Features = Features("indices", "features")
+
+    @property
+    def nodes(self) -> int:
+        return len(self.names)
+
+    @property
+    def labeled(self) -> NDArray[np.int64]:
+        return np.flatnonzero(self.labels != NO_LABEL)
+
+    def in_split(self, *values: str) -> NDArray[np.int64]:
+        """Labeled nodes whose split is one of these."""
+        if not self.split:
+            raise BadInputError("the nodes have no split column: name it with --split-column, or let one be drawn")
+        there = [i for i, value in enumerate(self.split) if value in values and self.labels[i] != NO_LABEL]
+        if not there:
+            raise BadInputError(f"no labeled node has the split {' or '.join(values)}: name another one")
+        return np.array(there, dtype=np.int64)
+
+    def drawn_split(
+        self, shares: Sequence[float], seed: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """Labeled nodes for training, validation and test (the rest), drawn by public randomness."""
+        order = public_generator(seed).permutation(self.labeled)
+        first = round(shares[0] * len(order))
+        second = first + round(shares[1] * len(order))
+        return order[:first], order[first:second], order[second:]
+
+    def to_torch_geometric(self) -> Any:
+        """The graph as torch-geometric holds it."""
+        torch = require("torch", extra="training", purpose="torch-geometric")
+        data = require("torch_geometric.data", extra="graphs", purpose="handing a graph to torch-geometric")
+        both = np.concatenate([self.links, self.links[:, ::-1]]).T
+        return data.Data(
+            x=torch.from_numpy(self.features.toarray().astype(np.float32)),
+            edge_index=torch.from_numpy(np.ascontiguousarray(both)),
+            y=torch.from_numpy(self.labels.copy()),
+        )
+
+    @classmethod
+    def from_torch_geometric(cls, data: Any) -> Graph:
+        """From `torch_geometric.data.Data` with x, edge_index and y; self-loops and second directions are dropped."""
+        pairs = np.sort(data.edge_index.numpy().T, axis=1)
+        links = np.unique(pairs[pairs[:, 0] != pairs[:, 1]], axis=0)
+        rows = unit_rows(sparse.csr_matrix(data.x.numpy().astype(np.float64)))
+        labels = data.y.numpy().astype(np.int64)
+        classes = tuple(str(c) for c in range(int(labels.max()) + 1))
+        names = tuple(str(i) for i in range(rows.shape[0]))
+        return checked(cls(names, rows, labels, classes, links, made_by=Features("indices", "x", rows.shape[1])))
+
+
+# Reading --------------------------------------------------------------------------------------------------------------
+
+
+def read_graph(
+    nodes: str | Path,
+    links: str | Path,
+    features: Features,
+    *,
+    name_column: str = "node",
+    label_column: str = "label",
+    split_column: str | None = None,
+    clean: bool = False,
+    encode: Encode | None = None,
+    classes: Sequence[str] | None = None,
+) -> Graph:
+    """Nodes and links from two tables. `clean` drops self-loops and repeated links instead of refusing them.
+
+    `classes`, from a saved model, makes the labels optional: they are read only where they are there.
+    """
+    wanted = [name_column, features.column]
+    optional = [c for c in (label_column, split_column) if c]
+    if classes is None:
+        cells = read_columns(nodes, [*wanted, *optional])
+    else:
+        cells = read_columns(nodes, wanted, optional=optional)
+    names = tuple(cells[name_column])
+    place = {name: i for i, name in enumerate(names)}
+    if len(place) < len(names):
+        first = next(i for i, name in enumerate(names) if place[name] != i)
+        raise BadInputError(f"row {first + 1} of {nodes} names a node that comes again later: name each node once")
+    spelled = cells.get(label_column, [""] * len(names))
+    numbers, found = label_numbers(spelled, classes)
+    rows, made_by = feature_rows(cells[features.column], features, encode)
+    graph = Graph(
+        names,
+        rows,
+        numbers,
+        found,
+        read_links(links, place, clean=clean) if str(links) else np.zeros((0, 2), dtype=np.int64),
+        tuple(cells[split_column]) if split_column and split_column in cells else (),
+        made_by,
+    )
+    return graph if classes is not None else checked(graph)
+
+
+def label_numbers(spelled: Sequence[str], classes: Sequence[str] | None) -> tuple[NDArray[np.int64], tuple[str, ...]]:
+    """Labels as numbers; an empty cell or -1 is a node without one."""
+    names = tuple(classes) if classes is not None else tuple(sorted({s for s in spelled if s not in MISSING_LABELS}))
+    place = {name: i for i, name in enumerate(names)}
+    return np.array([place.get(s, NO_LABEL) for s in spelled], dtype=np.int64), names
+
+
+def checked(graph: Graph) -> Graph:
+    """The graph, if something can be learned from it."""
+    if not len(graph.labeled):
+        raise BadInputError("no node has a label: name the label column with --label-column")
+    if len(set(graph.labels[graph.labeled].tolist())) < 2:
+        raise BadInputError("all labeled nodes have the same label: there is nothing to learn")
+    return graph
+
+
+def read_links(path: str | Path, place: Mapping[str, int], *, clean: bool = False) -> NDArray[np.int64]:
+    """The first two columns, 'source' and 'target', as pairs of node numbers, each undirected link once."""
+    cells = read_columns(path, ["source", "target"])
+    kept: dict[tuple[int, int], None] = {}
+    for row, (source, target) in enumerate(zip(cells["source"], cells["target"], strict=True), start=1):
+        for name in (source, target):
+            if name not in place:
+                raise BadInputError(
+                    f"row {row} of {path} links a node that the nodes file does not have: add or drop it"
+                )
+        pair = (min(place[source], place[target]), max(place[source], place[target]))
+        if pair[0] == pair[1] or pair in kept:
+            if not clean:
+                what = "a node with itself" if pair[0] == pair[1] else "two nodes that an earlier row links already"
+                raise BadInputError(f"row {row} of {path} links {what}: drop such rows, or give --clean-links")
+            continue
+        kept[pair] = None
+    return np.array(list(kept), dtype=np.int64).reshape(-1, 2)
+
+
+# Features -------------------------------------------------------------------------------------------------------------
+
+
+def feature_rows(cells: Sequence[str], features: Features, encode: Encode | None) -> tuple[Any, Features]:
+    """Sparse rows of length at most 1, and the features with their size filled in."""
+    if features.kind == "vectors":
+        if encode is None:
+            raise BadParameterError("vectors need a public text encoder: give one")
+        rows = sparse.csr_matrix(np.asarray(encode(cells), dtype=np.float64))
+        return unit_rows(rows), replace(features, size=rows.shape[1])
+    if features.kind == "words":
+        size = len(features.vocabulary) or features.size or HASHED_WORDS
+        found = word_places(cells, features.vocabulary, size)
+    else:
+        found = [_indices(cell, row) for row, cell in enumerate(cells, start=1)]
+        size = features.size or max((max(places) + 1 for places in found if places), default=1)
+        # A word the model never saw in training has no weight.
+        found = [[i for i in places if i < size] for places in found]
+    pairs = [(row, column) for row, places in enumerate(found) for column in set(places)]
+    where = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
+    rows = sparse.csr_matrix((np.ones(len(pairs)), (where[0], where[1])), shape=(len(cells), size))
+    return unit_rows(rows), replace(features, size=size)
+
+
+def word_places(texts: Sequence[str], vocabulary: Sequence[str], size: int) -> list[list[int]]:
+    """The places of the words of each text: in a public vocabulary (other words are left out), or hashed."""
+    place = {word: i for i, word in enumerate(vocabulary)}
+    found = []
+    for text in texts:
+        words = {word for word in split_tokens(text.lower()) if any(c.isalnum() for c in word)}
+        found.append([place[w] for w in words if w in place] if place else [_hashed(w, size) for w in words])
+    return found
+
+
+def unit_rows(rows: Any) -> Any:
+    """Each row divided by its length; rows of zeros stay."""
+    lengths = np.sqrt(np.asarray(rows.multiply(rows).sum(axis=1)).ravel())
+    scale = np.divide(1.0, lengths, out=np.zeros_like(lengths), where=lengths > 0)
+    return sparse.csr_matrix(sparse.diags(scale) @ rows)
+
+
+def _hashed(word: str, size: int) -> int:
+    return int.from_bytes(hashlib.blake2b(word.encode(), digest_size=8).digest(), "little") % size
+
+
+def _indices(cell: str, row: int) -> list[int]:
+    try:
+        places = [int(item) for item in cell.split()]
+    except ValueError:
+        raise BadInputError(
+            f"row {row} has features that are not whole numbers: for a column of texts give --features words"
+        ) from None
+    if any(place < 0 for place in places):
+        raise BadInputError(f"row {row} has a negative feature number: number the features from 0")
+    return places

@@ -1,0 +1,149 @@
+"""A trained graph model as a folder, and predictions from it.
+
+graph.json          method, names of the labels, how features are made
+weights.npz         the weights: covered by the guarantee, may be shown
+card.json           the guarantee of the weights
+private/            (messages) evidence.npz: what each node received, with noise. It is covered for every node but the
+                    one that received it, so it is kept. Predictions read it instead of the links.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.card import Card
+from tacit.errors import BadInputError
+from tacit.guarantee import Guarantee
+from tacit.training.graphs.graph import Features, Graph
+from tacit.training.graphs.messages import NodeModel
+
+SETTINGS, WEIGHTS, CARD = "graph.json", "weights.npz", "card.json"
+EVIDENCE = Path("private") / "evidence.npz"
+
+
+@dataclass(frozen=True)
+class SavedModel:
+    """A model from its folder. `columns`: what the columns of the nodes were called."""
+
+    method: str
+    classes: tuple[str, ...]
+    features: Features
+    columns: dict[str, str]
+    arrays: dict[str, NDArray[Any]]
+    evidence: dict[str, NDArray[np.float64]]
+    guarantee: Guarantee
+
+    @property
+    def needs_links(self) -> bool:
+        return self.method == "subgraphs"
+
+
+def check_folder(folder: Path) -> None:
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise BadInputError(f"{folder} is not empty: give another folder")
+
+
+def save_nodes(
+    folder: Path, graph: Graph, model: NodeModel, guarantee: Guarantee, method: str, columns: dict[str, str]
+) -> None:
+    """Weights and card to the folder; what the nodes received to its private part."""
+    _save(folder, graph, {"weights": model.weights}, guarantee, method, columns)
+    if model.evidence.any():
+        (folder / EVIDENCE).parent.mkdir(mode=0o700)
+        there = np.flatnonzero(model.evidence.any(axis=1))
+        np.savez(folder / EVIDENCE, names=np.array(graph.names)[there], evidence=model.evidence[there])
+
+
+def save_network(folder: Path, graph: Graph, network: Any, guarantee: Guarantee, columns: dict[str, str]) -> None:
+    """The weights of a graph convolution, by the names they have in torch-geometric."""
+    arrays = {name: value.detach().numpy() for name, value in network.state_dict().items()}
+    _save(folder, graph, arrays, guarantee, "subgraphs", columns)
+
+
+def load_saved(folder: Path) -> SavedModel:
+    if not (folder / SETTINGS).is_file():
+        raise BadInputError(f"{folder} holds no graph model: train one with 'tacit graph train'")
+    try:
+        settings = json.loads((folder / SETTINGS).read_text(encoding="utf-8"))
+        vocabulary = tuple(settings["features"].pop("vocabulary"))
+        features = Features(**settings["features"], vocabulary=vocabulary)
+        with np.load(folder / WEIGHTS, allow_pickle=False) as file:
+            arrays = dict(file)
+        evidence: dict[str, NDArray[np.float64]] = {}
+        if (folder / EVIDENCE).exists():
+            with np.load(folder / EVIDENCE, allow_pickle=False) as file:
+                evidence = dict(zip(file["names"].tolist(), file["evidence"], strict=True))
+        card = Card.from_json((folder / CARD).read_text(encoding="utf-8"))
+        return SavedModel(
+            settings["method"],
+            tuple(settings["classes"]),
+            features,
+            settings["columns"],
+            arrays,
+            evidence,
+            card.guarantee,
+        )
+    except (OSError, KeyError, TypeError, ValueError) as error:
+        raise BadInputError(
+            f"the graph model in {folder} is damaged ({type(error).__name__}): train it again"
+        ) from error
+
+
+def predict_saved(model: SavedModel, graph: Graph) -> list[str]:
+    """A label for each node of the graph. A node that was not there in training is predicted from its words alone."""
+    if graph.features.shape[1] != model.features.size:
+        raise BadInputError(
+            f"the nodes have {graph.features.shape[1]:,} features, the model knows {model.features.size:,}: make them "
+            "in the same way"
+        )
+    if model.needs_links:
+        import torch
+
+        from tacit.training.graphs.gcn import GCN, predict
+
+        hidden = len(model.arrays["conv1.bias"])
+        network = GCN(model.features.size, len(model.classes), hidden)
+        network.load_state_dict({name: torch.from_numpy(value) for name, value in model.arrays.items()})
+        best = predict(network, graph).argmax(1)
+    else:
+        nothing = np.zeros(len(model.classes))
+        evidence = np.array([model.evidence.get(name, nothing) for name in graph.names])
+        best = NodeModel(model.arrays["weights"], evidence).logits(graph.features, evidence).argmax(1)
+    return [model.classes[i] for i in best]
+
+
+def prediction_guarantee(model: SavedModel) -> Guarantee:
+    """What a file of predictions promises."""
+    if model.needs_links:
+        return model.guarantee.voided(
+            "each prediction reads the words and links of the neighbors, which no noise covers; the weights of the "
+            "model keep their own guarantee"
+        )
+    return model.guarantee
+
+
+def _save(
+    folder: Path,
+    graph: Graph,
+    arrays: dict[str, NDArray[Any]],
+    guarantee: Guarantee,
+    method: str,
+    columns: dict[str, str],
+) -> None:
+    check_folder(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    settings = {
+        "method": method,
+        "classes": list(graph.classes),
+        "features": asdict(graph.made_by),
+        "columns": columns,
+    }
+    np.savez(folder / WEIGHTS, **arrays)  # type: ignore[arg-type]
+    (folder / SETTINGS).write_text(json.dumps(settings, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    (folder / CARD).write_text(Card(guarantee).to_json(), encoding="utf-8")

@@ -1,0 +1,308 @@
+"""Selective differential privacy: protect the sensitive places of a text and learn the rest without noise.
+
+Shi, Shea, Chen, Zhang, Jia & Yu, "Just fine-tune twice: selective differential privacy for large language models"
+(EMNLP 2022). Two phases:
+
+    1   fine-tune on *redacted* text, where a placeholder stands for each sensitive place, without noise
+    2   fine-tune privately (DP-SGD) on the original text
+
+Promise. Let R be the redaction, a fixed function of one record. Phase 1 sees R(D) only. Two data sets that differ in
+one record x, x' with R(x) = R(x') give the same phase 1, and phase 2 is (epsilon, delta)-DP between them, accounted for
+*replacing* a record (twice the sensitivity of adding one): that is the adjacency `SAME_REDACTED`. It is *no* guarantee
+for a record: what R leaves, also a name that the detector missed, is learned without any protection.
+
+The strict variants keep the promise to whole records: phase 1 on public text, or phase 1 private as well, with its
+budget added.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from tacit.card import Card
+from tacit.errors import BadInputError, BadParameterError, NoGuaranteeError
+from tacit.guarantee import Adjacency, Guarantee, Provenance
+from tacit.text.sensitive import Detector, Flags, listed_words
+from tacit.text.tokens import normalize, split
+from tacit.training.origin import Origin
+from tacit.training.plan import Plan
+from tacit.training.run import CARD, PRIVATE_FOLDER, STATE, Progress, Settings, TrainingRun
+from tacit.training.tasks import Row, Task
+
+PLACEHOLDER = "___"
+FIRST_FOLDER = "first-phase"
+Span = tuple[int, int]
+
+NOT_COVERED = (
+    "all text and labels that the redaction leaves: they were learned without any protection",
+    "sensitive places that the redaction missed: they are part of that text",
+    "where something was redacted",
+    "adding or removing a whole record: which records were there is not hidden",
+)
+
+FIXED_RULE = "the redaction is a fixed rule: it was not made by looking at the records"
+
+
+# Redaction --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Redacted:
+    """Rows with placeholders, and how much was replaced: for the eyes of the person who trains."""
+
+    rows: list[dict[str, str]]
+    tokens: int
+    removed: int
+    touched: int
+
+    @property
+    def share(self) -> float:
+        return self.removed / self.tokens if self.tokens else 0.0
+
+
+def redact_rows(
+    rows: Sequence[Row], columns: Sequence[str], detector: Detector, *, placeholder: str = PLACEHOLDER
+) -> Redacted:
+    """Replace each run of sensitive tokens in these columns by one placeholder, which hides how long it was."""
+    if split(placeholder) == []:
+        raise BadParameterError("a placeholder has at least one character that is not white space")
+    made = [dict(row) for row in rows]
+    touched: set[int] = set()
+    tokens = removed = 0
+    for column in columns:
+        texts = [row[column] for row in rows]
+        for place, (text, flags) in enumerate(zip(texts, _checked(texts, detector(texts)), strict=True)):
+            tokens, removed = tokens + len(flags), removed + sum(flags)
+            if any(flags):
+                touched.add(place)
+                made[place][column] = redact_text(text, flagged_spans(text, flags), placeholder)
+    return Redacted(made, tokens, removed, len(touched))
+
+
+def _checked(texts: Sequence[str], flags: Flags) -> Flags:
+    if len(flags) != len(texts):
+        raise BadInputError(f"the detector gave flags for {len(flags):,} of {len(texts):,} texts")
+    return flags
+
+
+def redact_text(text: str, spans: Sequence[Span], placeholder: str = PLACEHOLDER) -> str:
+    """The text with a placeholder for each span of characters."""
+    pieces, end = [], 0
+    for start, stop in sorted(spans):
+        pieces += [text[end:start], placeholder] if start >= end else []
+        end = max(end, stop)
+    return "".join([*pieces, text[end:]])
+
+
+def flagged_spans(text: str, flags: Sequence[bool]) -> list[Span]:
+    """Where the flagged tokens stand in the text; neighbors make one span, with the white space between them."""
+    places = token_places(text)
+    if len(places) != len(flags):
+        raise BadInputError(f"the detector gave {len(flags)} flags for a text of {len(places)} tokens")
+    spans: list[Span] = []
+    before = False
+    for (start, stop), flagged in zip(places, flags, strict=True):
+        if flagged and before:
+            spans[-1] = (spans[-1][0], stop)
+        elif flagged:
+            spans.append((start, stop))
+        before = flagged
+    return spans
+
+
+def token_places(text: str) -> list[Span]:
+    """Where each token of `split` stands in the original text, whose case and quotes `split` changes."""
+    pieces = [normalize(character) for character in text]
+    origin = [place for place, piece in enumerate(pieces) for _ in piece]
+    straight = "".join(pieces)
+    places, cursor = [], 0
+    for token in split(text):
+        # Every character that is not white space is in some token, in order.
+        while straight[cursor].isspace():
+            cursor += 1
+        end = cursor + len(token)
+        places.append((origin[cursor], origin[end - 1] + 1))
+        cursor = end
+    return places
+
+
+def list_detector(path: str | Path) -> Detector:
+    """Sensitive is what stands in a file, one word or phrase per line; each of its words counts."""
+
+    def detect(texts: Sequence[str]) -> Flags:
+        tokens = [split(text) for text in texts]
+        words = sorted({token for row in tokens for token in row})
+        known = {word for word, listed in zip(words, listed_words(words, path), strict=True) if listed}
+        return [[token in known for token in row] for row in tokens]
+
+    return detect
+
+
+# The promise ------------------------------------------------------------------------------------------------------
+
+
+class FirstKind(StrEnum):
+    """What the first phase learns from, and whether that is private."""
+
+    REDACTED = "redacted"
+    PUBLIC = "public"
+    PRIVATE = "private"
+
+
+@dataclass(frozen=True)
+class First:
+    """The first phase, as far as the promise needs it. `guarantee` only where it was private."""
+
+    kind: FirstKind
+    redaction: str
+    public: str = ""
+    guarantee: Guarantee | None = None
+
+
+def needed_adjacency(kind: FirstKind, wanted: Adjacency = Adjacency.ADD_REMOVE) -> Adjacency:
+    """How the second phase must be accounted for: another text with the same redaction is a replaced record."""
+    return Adjacency.REPLACE_ONE if kind is FirstKind.REDACTED else wanted
+
+
+def selective_guarantee(second: Guarantee, first: First) -> Guarantee:
+    """What a model promises after both phases."""
+    if not second.is_private:
+        return second
+    if first.kind is FirstKind.PUBLIC:
+        learned = Provenance("weights of the first phase", f"{first.public}, declared public")
+        return replace(second, provenance=(*second.provenance, learned))
+    if first.kind is FirstKind.PRIVATE:
+        if first.guarantee is None:
+            raise NoGuaranteeError("a private first phase comes with its guarantee")
+        return first.guarantee.then(second)
+    if second.adjacency is not Adjacency.REPLACE_ONE:
+        raise NoGuaranteeError(
+            "after a first phase on redacted text the second must be accounted for replacing one record: another text "
+            "in the redacted places is a replaced record"
+        )
+    learned = Provenance(
+        "weights of the first phase",
+        f"the same records, redacted by {first.redaction}",
+        public=False,
+        paid_by="no budget: what the redaction leaves is outside of the promise",
+    )
+    return (
+        replace(
+            second,
+            adjacency=Adjacency.SAME_REDACTED,
+            domain=f"redaction by {first.redaction}",
+            mechanism=f"selective: plain training on redacted text, then {second.mechanism}",
+            provenance=(*second.provenance, learned),
+            history=(*second.history, "replaced records with the same redacted text only"),
+        )
+        .also_not_covered(*NOT_COVERED)
+        .also_assuming(FIXED_RULE)
+    )
+
+
+# The two phases ---------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class SecondPhase(TrainingRun):
+    """The private phase. Its card never claims more than both phases together keep."""
+
+    first: First = field(kw_only=True)
+
+    def promise(self) -> Guarantee:
+        return selective_guarantee(super().promise(), self.first)
+
+
+@dataclass
+class TwoPhases:
+    """Both phases of one model.
+
+    load          the model to start from and its tokenizer: of the base model, or of a folder; strategy applied
+    first_rows    redacted rows, or public ones
+    first_plan    without privacy for redacted and public text, private otherwise
+    origin        what is known about the base model
+    """
+
+    task: Task
+    load: Callable[[Path | None], tuple[Any, Any]]
+    rows: Sequence[Row]
+    first_rows: Sequence[Row]
+    kind: FirstKind
+    redaction: str
+    first_plan: Plan
+    plan: Plan
+    first_settings: Settings
+    settings: Settings
+    folder: Path
+    public: str = ""
+    seed: int | None = None
+    trials: int = 1
+    warn: Callable[[str], None] = lambda message: None
+    origin: Origin = field(default_factory=Origin)
+
+    def __post_init__(self) -> None:
+        if (self.kind is FirstKind.PRIVATE) != self.first_plan.private:
+            raise BadParameterError("the first phase is private exactly if it promises something")
+        if self.kind is FirstKind.PUBLIC and not self.public.strip():
+            raise BadParameterError("name the public text of the first phase: only text known to be public may be used")
+        if self.plan.private and self.plan.adjacency is not needed_adjacency(self.kind, self.plan.adjacency):
+            raise BadParameterError(
+                "after a first phase on redacted text the second is accounted for replacing one record"
+            )
+
+    @property
+    def working_folder(self) -> Path:
+        """Where the first phase works; it moves into the private folder of the model when all is done."""
+        return self.folder.with_name(f"{self.folder.name}.{FIRST_FOLDER}")
+
+    def check_folder(self, *, resume: bool) -> None:
+        begun = (self.working_folder / CARD).exists() or (self.working_folder / PRIVATE_FOLDER / STATE).exists()
+        if resume and not begun:
+            raise BadInputError(f"there is no unfinished run in {self.folder}: start one without --resume")
+        for place in (self.working_folder, self.folder):
+            if not resume and place.exists() and any(place.iterdir()):
+                hint = "go on with --resume, or " if begun else ""
+                raise BadInputError(f"{place} is not empty: {hint}give another folder")
+
+    def run(self, progress: Callable[[int, Progress], None] | None = None, *, resume: bool = False) -> Guarantee:
+        """Both phases; `progress` is told which of them it is, 1 or 2."""
+        self.check_folder(resume=resume)
+        finished = (self.folder / CARD).exists() and not (self.folder / PRIVATE_FOLDER / STATE).exists()
+        guarantee = read_guarantee(self.folder) if finished else self._second(self._first(progress), progress)
+        shutil.move(self.working_folder, self.folder / PRIVATE_FOLDER / FIRST_FOLDER)
+        return guarantee
+
+    def _first(self, progress: Callable[[int, Progress], None] | None) -> First:
+        place = self.working_folder
+        unfinished = (place / PRIVATE_FOLDER / STATE).exists()
+        if unfinished or not (place / CARD).exists():
+            model, tokenizer = self.load(None)
+            origin = replace(self.origin, public=self.public) if self.kind is FirstKind.PUBLIC else self.origin
+            run = TrainingRun(
+                self.task, model, tokenizer, self.first_rows, self.first_plan, self.first_settings, place, self.seed,
+                self.trials, self.warn, origin,
+            )  # fmt: skip
+            promised = run.run(None if progress is None else lambda p: progress(1, p), resume=unfinished)
+        else:
+            promised = read_guarantee(place)
+        paid = promised if self.kind is FirstKind.PRIVATE else None
+        return First(self.kind, self.redaction, self.public, paid)
+
+    def _second(self, first: First, progress: Callable[[int, Progress], None] | None) -> Guarantee:
+        model, tokenizer = self.load(self.working_folder)
+        run = SecondPhase(
+            self.task, model, tokenizer, self.rows, self.plan, self.settings, self.folder, self.seed, self.trials,
+            self.warn, self.origin, first=first,
+        )  # fmt: skip
+        unfinished = (self.folder / PRIVATE_FOLDER / STATE).exists()
+        return run.run(None if progress is None else lambda p: progress(2, p), resume=unfinished)
+
+
+def read_guarantee(folder: Path) -> Guarantee:
+    """What the card of a finished phase promises."""
+    return Card.from_json((folder / CARD).read_text(encoding="utf-8")).guarantee

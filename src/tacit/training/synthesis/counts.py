@@ -1,0 +1,95 @@
+"""How many rows each combination of labels has, with noise.
+
+    released count = count + discrete Laplace noise of scale s / epsilon,    clamped at 0 and rounded afterwards
+
+One record is in one cell, so adding or removing it moves the counts by s = 1 in l1 norm, replacing it by s = 2: pure
+epsilon-DP (`tacit.noise.laplace`, exact arithmetic). Clamping, rounding, and turning counts into shares of n rows see
+released numbers only. The papers on synthetic text take the exact counts and leave their price out of the account.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tacit.errors import BadParameterError
+from tacit.guarantee import Adjacency, Guarantee, Model, Notion, Unit
+from tacit.noise.laplace import add_laplace
+from tacit.noise.source import Source
+from tacit.training.synthesis.codes import Combination, ControlCodes
+from tacit.training.tasks import Row
+
+L1_SENSITIVITY = {Adjacency.ADD_REMOVE: 1.0, Adjacency.REPLACE_ONE: 2.0}
+
+
+@dataclass(frozen=True)
+class LabelCounts:
+    """Numbers of rows by combination, as released; and what their release promises (None: no private row was read)."""
+
+    counts: Mapping[Combination, int]
+    guarantee: Guarantee | None
+
+    def shares(self, rows: int) -> dict[Combination, int]:
+        """`rows` rows in these proportions, by largest remainders; equal parts if all counts are 0."""
+        if rows < 1:
+            raise BadParameterError(f"the number of rows to write is at least 1, not {rows}")
+        total = sum(self.counts.values())
+        weights = {c: (n / total if total else 1 / len(self.counts)) for c, n in self.counts.items()}
+        exact = {combination: rows * weight for combination, weight in weights.items()}
+        found = {combination: int(value) for combination, value in exact.items()}
+        order = sorted(exact, key=lambda c: found[c] - exact[c])
+        for combination in order[: rows - sum(found.values())]:
+            found[combination] += 1
+        return found
+
+
+def exact_counts(rows: Sequence[Row], codes: ControlCodes) -> dict[Combination, int]:
+    """Every combination and how often it occurs. Private."""
+    seen = Counter(codes.of(row) for row in rows)
+    return {combination: seen[combination] for combination in codes.combinations}
+
+
+def noisy_counts(
+    rows: Sequence[Row], codes: ControlCodes, *, epsilon: float, adjacency: Adjacency, source: Source
+) -> LabelCounts:
+    """The private histogram over all combinations of labels."""
+    if adjacency not in L1_SENSITIVITY:
+        raise BadParameterError("label counts are private for adding or removing one record, or for replacing one")
+    exact = exact_counts(rows, codes)
+    noisy = add_laplace(list(exact.values()), epsilon=epsilon, l1_sensitivity=L1_SENSITIVITY[adjacency], source=source)
+    counts = {c: max(0, int(n)) for c, n in zip(exact, np.rint(noisy), strict=True)}
+    promised = Guarantee(
+        notion=Notion.PURE,
+        epsilon=epsilon,
+        model=Model.CENTRAL,
+        unit=Unit.RECORD,
+        adjacency=adjacency,
+        mechanism="label counts with discrete Laplace noise",
+        parameters={"label columns": ", ".join(codes.columns), "cells": len(counts)},
+        assumptions=("noise is keyed by the operating system, and the key is not shown",),
+    )
+    if not source.secure:
+        promised = promised.voided("the labels were counted with a test seed, which undoes the noise")
+    return LabelCounts(counts, promised)
+
+
+def counts_without_privacy(rows: Sequence[Row], codes: ControlCodes) -> LabelCounts:
+    """The exact histogram, for baselines. No guarantee."""
+    void = Guarantee(
+        notion=Notion.NONE,
+        epsilon=float("inf"),
+        model=Model.CENTRAL,
+        unit=Unit.RECORD,
+        adjacency=Adjacency.ADD_REMOVE,
+        mechanism="exact label counts",
+        void="the labels were counted without noise",
+    )
+    return LabelCounts(exact_counts(rows, codes), void)
+
+
+def equal_counts(codes: ControlCodes) -> LabelCounts:
+    """The same number of rows for every combination: nothing is counted, and nothing spent."""
+    return LabelCounts(dict.fromkeys(codes.combinations, 1), None)

@@ -1,0 +1,263 @@
+"""The folder of a private writer: a model, the noisy label counts, and one card for both.
+
+The budget is shared: the model gets most of it, the label counts the rest, and the card adds them up. The counts are
+drawn after the training, and written only after the card that pays for them, so the card never promises more than the
+folder keeps. With the folder at hand any amount of text can be written at no further cost.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from tacit.card import Card
+from tacit.errors import BadInputError, BadParameterError
+from tacit.guarantee import Adjacency, Guarantee
+from tacit.noise.source import Source, StreamKey
+from tacit.text.files import write_whole
+from tacit.training.models import load_model
+from tacit.training.origin import Origin
+from tacit.training.plan import Plan
+from tacit.training.run import CARD, PRIVATE_FOLDER, STATE, Progress, Settings, TrainingRun
+from tacit.training.synthesis.codes import ControlCodes, ControlledWriting
+from tacit.training.synthesis.counts import LabelCounts, counts_without_privacy, equal_counts, noisy_counts
+from tacit.training.synthesis.filters import Filters
+from tacit.training.synthesis.sampling import Sampling
+from tacit.training.tasks import Row
+
+SYNTHESIS = "synthesis.json"
+TRAINING_CARD = "training.card.json"
+COUNT_SHARE = 0.05
+
+NOT_COVERED = (
+    "several records of one person: the promise is for one record at a time",
+    "what many records have in common: the model is meant to learn it",
+)
+POST_PROCESSING = "the number of texts, the sampling and the filters were chosen without looking at the private rows"
+
+
+@dataclass(frozen=True)
+class Budget:
+    """Epsilon for all, and the part of it that pays for the label counts. Infinite: no privacy, for baselines."""
+
+    epsilon: float
+    count_share: float = COUNT_SHARE
+
+    def __post_init__(self) -> None:
+        if not self.epsilon > 0:
+            raise BadParameterError(f"epsilon must be positive, not {self.epsilon:g}")
+        if not 0 < self.count_share < 1:
+            raise BadParameterError(f"the share of the label counts lies between 0 and 1, not {self.count_share:g}")
+
+    @property
+    def private(self) -> bool:
+        return math.isfinite(self.epsilon)
+
+    def for_counts(self, *, counted: bool) -> float:
+        return self.epsilon * self.count_share if counted else 0.0
+
+    def for_training(self, *, counted: bool) -> float:
+        return self.epsilon - self.for_counts(counted=counted) if self.private else self.epsilon
+
+
+def writing_plan(
+    budget: Budget,
+    *,
+    records: int,
+    batch: int,
+    epochs: float,
+    counted: bool,
+    delta: float | None = None,
+    adjacency: Adjacency = Adjacency.ADD_REMOVE,
+) -> Plan:
+    """The plan of the training, with what the label counts leave of the budget."""
+    if not budget.private:
+        return Plan.without_privacy(records=records, batch=batch, epochs=epochs)
+    return Plan.calibrated(
+        epsilon=budget.for_training(counted=counted),
+        records=records,
+        batch=batch,
+        epochs=epochs,
+        delta=delta,
+        adjacency=adjacency,
+    )
+
+
+@dataclass
+class WriterTraining:
+    """Training and counting, into one folder. `balanced`: equal numbers for all labels instead of counting them."""
+
+    rows: Sequence[Row]
+    task: ControlledWriting
+    model: Any
+    tokenizer: Any
+    plan: Plan
+    budget: Budget
+    settings: Settings
+    folder: Path
+    text_column: str = "text"
+    balanced: bool = False
+    seed: int | None = None
+    trials: int = 1
+    warn: Callable[[str], None] = lambda message: None
+    origin: Origin = field(default_factory=Origin)
+
+    @property
+    def counted(self) -> bool:
+        return bool(self.task.codes.columns) and not self.balanced
+
+    def check_folder(self, *, resume: bool) -> None:
+        """Refuse a folder that holds something else, before anything is done."""
+        if not (resume and (self.folder / CARD).exists()):
+            self._run().check_folder(resume=resume)
+
+    def run(self, progress: Callable[[Progress], None] | None = None, *, resume: bool = False) -> Guarantee:
+        """Train, count, save; return what the folder promises."""
+        if resume and is_finished(self.folder):
+            return read_card(self.folder / CARD).guarantee
+        trained = resume and (self.folder / CARD).exists() and not (self.folder / PRIVATE_FOLDER / STATE).exists()
+        if not trained:
+            self.task.check_length(self.tokenizer)
+            self._run().run(progress, resume=resume)
+        if not (self.folder / TRAINING_CARD).exists():
+            write_whole(self.folder / TRAINING_CARD, (self.folder / CARD).read_text(encoding="utf-8"))
+        training = read_card(self.folder / TRAINING_CARD).guarantee
+        counts = self._count()
+        promised = writer_guarantee(training, counts, self.task.codes, self.trials)
+        write_whole(self.folder / CARD, Card(promised).to_json())
+        write_whole(self.folder / SYNTHESIS, json.dumps(self._facts(counts), indent=1) + "\n")
+        return promised
+
+    def _run(self) -> TrainingRun:
+        return TrainingRun(
+            self.task, self.model, self.tokenizer, self.rows, self.plan, self.settings, self.folder, self.seed,
+            self.trials, self.warn, self.origin,
+        )  # fmt: skip
+
+    def _count(self) -> LabelCounts:
+        if not self.counted:
+            return equal_counts(self.task.codes)
+        if not self.budget.private:
+            return counts_without_privacy(self.rows, self.task.codes)
+        # A stream of its own: the noise of the training is keyed apart and its key is gone.
+        source = (
+            Source.from_os() if self.seed is None else StreamKey.from_test_seed(self.seed).stream(0, b"label counts")
+        )
+        return noisy_counts(
+            self.rows,
+            self.task.codes,
+            epsilon=self.budget.for_counts(counted=True),
+            adjacency=self.plan.adjacency,
+            source=source,
+        )
+
+    def _facts(self, counts: LabelCounts) -> dict[str, Any]:
+        codes = self.task.codes
+        return {
+            "text_column": self.text_column,
+            "columns": list(codes.columns),
+            "values": [list(names) for names in codes.values],
+            "names_given": codes.given,
+            "counts": [[list(combination), count] for combination, count in counts.counts.items()],
+            "counted": self.counted,
+            "length": self.task.length,
+            "count_codes": self.task.count_codes,
+            "model": self.settings.model,
+        }
+
+
+def writer_guarantee(training: Guarantee, counts: LabelCounts, codes: ControlCodes, trials: int = 1) -> Guarantee:
+    """What model and counts together promise: epsilons and deltas add up. Runs that were compared count all."""
+    promised = training
+    if counts.guarantee is not None:
+        promised = training.then(*[counts.guarantee] * trials)
+    names = (
+        "the names of the labels were given by the user, without looking them up in the private rows"
+        if codes.given
+        else "the names of the labels are public: they were read off the private rows"
+    )
+    return promised.also_assuming(*([names] if codes.columns else []))
+
+
+def corpus_guarantee(folder_guarantee: Guarantee, filters: Filters, sampling: Sampling) -> Guarantee:
+    """What generated texts promise: as much as the folder they come from."""
+    writing = {
+        "temperature": sampling.temperature,
+        "top-p": sampling.top_p,
+        "filters": filters.described(),
+        "seed of the sampling": f"{sampling.seed} (public)",
+    }
+    made = replace(
+        folder_guarantee,
+        mechanism=f"synthetic text: {folder_guarantee.mechanism}",
+        parameters={**folder_guarantee.parameters, **writing},
+        history=(*folder_guarantee.history, "texts written by the private model: post-processing"),
+    )
+    return made.also_not_covered(*NOT_COVERED).also_assuming(POST_PROCESSING)
+
+
+# The folder, opened again -----------------------------------------------------------------------------------------
+
+
+@dataclass
+class PrivateWriter:
+    """What is needed to write, and what was promised. Nothing in here is private beyond the card."""
+
+    folder: Path
+    task: ControlledWriting
+    counts: LabelCounts
+    guarantee: Guarantee
+    text_column: str
+    base_model: str
+
+    @classmethod
+    def open(cls, folder: str | Path) -> PrivateWriter:
+        place = Path(folder)
+        if not (place / SYNTHESIS).is_file():
+            raise BadInputError(
+                f"the folder {place.name} was not made by 'tacit synthesize', or is not finished: give one that holds "
+                f"{SYNTHESIS}"
+            )
+        try:
+            facts = json.loads((place / SYNTHESIS).read_text(encoding="utf-8"))
+            codes = ControlCodes(
+                tuple(facts["columns"]), tuple(tuple(names) for names in facts["values"]), facts["names_given"]
+            )
+            counts = {tuple(combination): int(count) for combination, count in facts["counts"]}
+            task = ControlledWriting(length=int(facts["length"]), codes=codes, count_codes=bool(facts["count_codes"]))
+            text_column, base = str(facts["text_column"]), str(facts["model"])
+        except (ValueError, KeyError, TypeError) as error:
+            raise BadInputError(f"the file {SYNTHESIS} in {place.name} is damaged: copy the folder again") from error
+        card = read_card(place / CARD)
+        return cls(place, task, LabelCounts(counts, None), card.guarantee, text_column, base)
+
+    def load(self) -> tuple[Any, Any]:
+        """The model and its tokenizer."""
+        return load_model(self.task, str(self.folder))
+
+    def weights(self) -> str:
+        """A name of the model by its content."""
+        digest = hashlib.blake2b(digest_size=16)
+        for path in sorted(self.folder.glob("*.safetensors")):
+            digest.update(path.read_bytes())
+        return digest.hexdigest()
+
+
+def is_finished(folder: Path) -> bool:
+    """Whether a folder holds a writer that was trained and counted to the end."""
+    return (folder / SYNTHESIS).is_file() and (folder / CARD).is_file()
+
+
+def read_card(path: Path) -> Card:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise BadInputError(
+            f"the folder {path.parent.name} has no privacy card: text without one is not made"
+        ) from error
+    return Card.from_json(text)

