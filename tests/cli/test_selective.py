@@ -1,0 +1,77 @@
+"""`tacit train selective`: two phases, one card, and what is refused."""
+
+from __future__ import annotations
+
+import csv
+import json
+
+import pytest
+from typer.main import get_command
+
+torch = pytest.importorskip("torch")
+transformers = pytest.importorskip("transformers")
+
+from tacit.cli.selective import app  # noqa: E402
+from tacit.errors import TacitError  # noqa: E402
+from tests.training.test_synthesis import PLACES, small_model, small_rows, small_tokenizer  # noqa: E402
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    place = tmp_path_factory.mktemp("selective")
+    words = small_tokenizer()
+    small_model(words).save_pretrained(place / "tiny")
+    words.save_pretrained(place / "tiny")
+    with (place / "data.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, ["text", "intent"])
+        writer.writeheader()
+        writer.writerows(small_rows(300))
+    (place / "places.txt").write_text("\n".join(PLACES))
+    return place
+
+
+def selective(folder, *more):
+    shared = ("--model", folder / "tiny", "--strategy", "full", "--length", 12, "--batch", 100, "--physical", 200)
+    arguments = [str(argument) for argument in (folder / "data.csv", *shared, "--epochs", 1, *more)]
+    get_command(app)(args=arguments, standalone_mode=False)
+
+
+def test_the_card_promises_the_redacted_places_and_no_more(folder, capsys):
+    selective(folder, "--sensitive", folder / "places.txt", "--epsilon", 8, "-o", folder / "m")
+    shown = capsys.readouterr()
+    assert "redacted: 75 of" in shown.err
+    assert "not protected at all" in shown.out.replace("\n", " ").replace("│", " ").replace("  ", " ")
+    card = json.loads((folder / "m" / "card.json").read_text())["guarantee"]
+    assert card["adjacency"].endswith("with another that has the same redacted text")
+    assert card["epsilon"] <= 8
+    assert (folder / "m" / "private" / "first-phase" / "model.safetensors").exists()
+
+
+def test_redacted_texts_can_be_looked_at_first(folder, capsys):
+    selective(folder, "--sensitive", folder / "places.txt", "--epsilon", 8, "-o", folder / "n", "--show", 300)
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 300
+    assert "fly to ___ today" in lines
+    assert not any(place in line for line in lines for place in PLACES)
+    assert not (folder / "n").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--sensitive", "patterns"), "finds nothing sensitive"),
+        (("--sensitive", "none"), "needs something sensitive"),
+        (("--sensitive", "places"), "does not exist"),
+        (("--first", "some"), "redacted, public or private"),
+        (("--first", "public"), "belong together"),
+        (("--first", "public", "--public-data", "x.csv"), "--public NAME"),
+        (("--first", "private"), "belong together"),
+        (("--first-epsilon", "3"), "belong together"),
+        (("--task", "translate"), "write, fill and classify"),
+    ],
+)
+def test_what_cannot_be_done_is_said(folder, arguments, message):
+    listed = () if "--sensitive" in arguments else ("--sensitive", folder / "places.txt")
+    with pytest.raises(TacitError, match=message):
+        selective(folder, *arguments, *listed, "--epsilon", 8, "-o", folder / "never")
+    assert not (folder / "never").exists()

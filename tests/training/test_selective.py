@@ -1,0 +1,245 @@
+"""Selective privacy: redaction in place, an honest promise, two phases that can be stopped."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+torch = pytest.importorskip("torch")
+transformers = pytest.importorskip("transformers")
+
+from hypothesis import given, settings  # noqa: E402
+from hypothesis import strategies as st  # noqa: E402
+
+from tacit.card import Card, plain_sentence  # noqa: E402
+from tacit.errors import BadInputError, BadParameterError, NoGuaranteeError  # noqa: E402
+from tacit.guarantee import Adjacency, Notion  # noqa: E402
+from tacit.text.sensitive import pattern_detector  # noqa: E402
+from tacit.text.tokens import normalize, split  # noqa: E402
+from tacit.training.plan import Plan  # noqa: E402
+from tacit.training.run import Settings  # noqa: E402
+from tacit.training.selective import (  # noqa: E402
+    First,
+    FirstKind,
+    TwoPhases,
+    flagged_spans,
+    list_detector,
+    needed_adjacency,
+    redact_rows,
+    redact_text,
+    selective_guarantee,
+    token_places,
+)
+from tacit.training.synthesis import ControlledWriting  # noqa: E402
+from tests.training.test_synthesis import PLACES, small_model, small_rows, small_tokenizer  # noqa: E402
+
+# Redaction -----------------------------------------------------------------------------------------------------------
+
+
+def test_runs_of_sensitive_words_become_one_placeholder_and_the_rest_stays():
+    rows = [
+        {"text": "Call Dr. Miller at 555-1234 now, OK?", "label": "a"},
+        {"text": "No “numbers” here…", "label": "b"},
+        {"text": "Mail bob@example.org 12 34 56!", "label": "c"},
+    ]
+    found = redact_rows(rows, ["text"], pattern_detector)
+    assert found.rows[1] == rows[1]
+    assert found.rows[2] == {"text": "Mail ___!", "label": "c"}
+    assert "555" not in found.rows[0]["text"]
+    assert found.rows[0]["text"].startswith("Call ___")
+    assert found.rows[0]["text"].endswith("now, OK?")
+    assert found.touched == 2
+    assert found.removed == sum(map(sum, pattern_detector([row["text"] for row in rows])))
+    assert 0 < found.share < 1
+    assert rows[2]["text"].startswith("Mail bob"), "the rows that were given stay as they are"
+
+
+@settings(deadline=None)
+@given(st.text(max_size=60))
+def test_every_token_has_its_place_in_any_text(text):
+    places = token_places(text)
+    tokens = split(text)
+    assert len(places) == len(tokens)
+    for (start, stop), token in zip(places, tokens, strict=True):
+        assert 0 <= start < stop <= len(text)
+        # A final sigma is the only letter whose small form depends on its neighbors.
+        assert token.replace("ς", "σ") in normalize(text[start:stop]).replace("ς", "σ")
+    # Characters without width are in no token; around one they stay.
+    redacted = redact_text(text, flagged_spans(text, [True] * len(tokens))).replace("\u00ad", "").replace("\u200b", "")
+    assert redacted.split() == (["___"] if tokens else [])
+
+
+def test_how_many_words_were_redacted_does_not_show():
+    one = redact_rows([{"text": "pay 5 now"}], ["text"], pattern_detector).rows
+    many = redact_rows([{"text": "pay 5 6  7 now"}], ["text"], pattern_detector).rows
+    assert one == many == [{"text": "pay ___ now"}]
+
+
+def test_a_list_of_words_is_a_detector(tmp_path):
+    (tmp_path / "words.txt").write_text("Oslo\nnew york\n")
+    found = redact_rows(
+        [{"text": "From Oslo to New York, new!"}, {"text": "nothing"}], ["text"], list_detector(tmp_path / "words.txt")
+    )
+    assert [row["text"] for row in found.rows] == ["From ___ to ___, ___!", "nothing"]
+
+
+def test_a_detector_that_answers_for_other_texts_is_refused():
+    with pytest.raises(BadInputError, match="flags for 1 of 2"):
+        redact_rows([{"text": "a"}, {"text": "b"}], ["text"], lambda texts: [[True]])
+    with pytest.raises(BadInputError, match="2 flags for a text of 1"):
+        redact_rows([{"text": "a"}], ["text"], lambda texts: [[True, False]])
+    with pytest.raises(BadParameterError, match="placeholder"):
+        redact_rows([{"text": "a"}], ["text"], pattern_detector, placeholder=" ")
+
+
+# The promise ---------------------------------------------------------------------------------------------------------
+
+
+def plan(adjacency=Adjacency.REPLACE_ONE, steps=10):
+    return Plan(records=400, batch=200, steps=steps, multiplier=6.0, delta=5e-4, adjacency=adjacency)
+
+
+def promise(adjacency=Adjacency.REPLACE_ONE):
+    return plan(adjacency).guarantee(steps=10, secure=True, what="DP-ADAMW", parameters={})
+
+
+def test_after_redacted_text_only_redacted_places_are_promised_anything():
+    second = promise()
+    found = selective_guarantee(second, First(FirstKind.REDACTED, "the detector 'patterns'"))
+    assert found.adjacency is Adjacency.SAME_REDACTED
+    assert found.epsilon == second.epsilon
+    sentence = plain_sentence(found)
+    assert "redacted places" in sentence
+    assert "not protected at all" in sentence
+    assert "Whatever one record was" not in sentence
+    assert any("missed" in line for line in found.not_covered)
+    assert any("removing a whole record" in line for line in found.not_covered)
+    assert "patterns" in found.domain
+    assert any("outside of the promise" in (item.paid_by or "") for item in found.provenance)
+    assert any("fixed rule" in line for line in found.assumptions)
+    with pytest.raises(NoGuaranteeError, match="adjacency"):
+        _ = found < second
+    with pytest.raises(NoGuaranteeError, match="adjacency"):
+        found.then(second)
+    other = selective_guarantee(second, First(FirstKind.REDACTED, "a word list (00)"))
+    with pytest.raises(NoGuaranteeError, match="domain"):
+        found.then(other)
+    assert "redacted places only" in Card(found).to_text()
+    assert Card.from_json(Card(found).to_json()).guarantee == found
+
+
+def test_the_second_phase_is_accounted_for_replaced_records():
+    """Another name in the redacted place is a replaced record: adding and removing would count half of it."""
+    assert needed_adjacency(FirstKind.REDACTED) is Adjacency.REPLACE_ONE
+    assert needed_adjacency(FirstKind.PUBLIC) is Adjacency.ADD_REMOVE
+    assert promise().epsilon > 1.5 * promise(Adjacency.ADD_REMOVE).epsilon
+    with pytest.raises(NoGuaranteeError, match="replacing one record"):
+        selective_guarantee(promise(Adjacency.ADD_REMOVE), First(FirstKind.REDACTED, "x"))
+
+
+def test_strict_variants_promise_to_whole_records():
+    second = promise(Adjacency.ADD_REMOVE)
+    public = selective_guarantee(second, First(FirstKind.PUBLIC, "x", public="Tatoeba"))
+    assert (public.epsilon, public.adjacency) == (second.epsilon, Adjacency.ADD_REMOVE)
+    assert any("Tatoeba" in item.source for item in public.provenance)
+    both = selective_guarantee(second, First(FirstKind.PRIVATE, "x", guarantee=second))
+    assert both.epsilon == pytest.approx(2 * second.epsilon)
+    assert both.delta == pytest.approx(2 * second.delta)
+    with pytest.raises(NoGuaranteeError, match="comes with its guarantee"):
+        selective_guarantee(second, First(FirstKind.PRIVATE, "x"))
+    void = second.voided("a test")
+    assert selective_guarantee(void, First(FirstKind.REDACTED, "x")) == void
+
+
+# The two phases ------------------------------------------------------------------------------------------------------
+
+
+def make_phases(folder, kind=FirstKind.REDACTED, *, steps=10, seed=None, **changes):
+    words = small_tokenizer()
+    words.add_tokens(["___"])
+    rows = small_rows(400)
+
+    def load(place):
+        if place is None:
+            model = small_model(words)
+            model.resize_token_embeddings(len(words), mean_resizing=False)
+            return model, words
+        return transformers.AutoModelForCausalLM.from_pretrained(place), words
+
+    def places(texts):
+        return [[token in PLACES for token in split(text)] for text in texts]
+
+    redacted = redact_rows(rows, ["text"], places).rows
+    assert not any(place in row["text"] for row in redacted for place in PLACES)
+    adjacency = needed_adjacency(kind)
+    first_private = kind is FirstKind.PRIVATE
+    first_plan = plan(adjacency, 5) if first_private else Plan.without_privacy(records=400, batch=50, epochs=3)
+    plain = private = Settings(learning_rate=1e-2, model="tiny", physical=400)
+    return TwoPhases(
+        ControlledWriting(length=12), load, rows, redacted, kind, "a list", first_plan, plan(adjacency, steps),
+        plain, private, folder, seed=seed, **changes,
+    )  # fmt: skip
+
+
+def test_two_phases_make_one_model_with_the_honest_card(tmp_path):
+    seen = []
+    phases = make_phases(tmp_path / "m")
+    found = phases.run(lambda phase, now: seen.append(phase))
+    assert seen == sorted(seen)
+    assert set(seen) == {1, 2}
+    assert found.adjacency is Adjacency.SAME_REDACTED
+    assert found.epsilon == pytest.approx(phases.plan.epsilon())
+    card = Card.from_json((tmp_path / "m" / "card.json").read_text()).guarantee
+    assert card == found
+    first = Card.from_json((tmp_path / "m" / "private" / "first-phase" / "card.json").read_text()).guarantee
+    assert first.notion is Notion.NONE, "the first phase alone promises nothing"
+    assert not phases.working_folder.exists()
+    # As if the power had gone out before the last move: nothing is trained again.
+    (tmp_path / "m" / "private" / "first-phase").rename(phases.working_folder)
+    assert make_phases(tmp_path / "m").run(lambda phase, now: pytest.fail("it is finished"), resume=True) == found
+    transformers.AutoModelForCausalLM.from_pretrained(tmp_path / "m")
+
+
+def test_a_private_first_phase_adds_its_budget(tmp_path):
+    phases = make_phases(tmp_path / "m", FirstKind.PRIVATE, steps=3)
+    found = phases.run()
+    assert found.adjacency is Adjacency.ADD_REMOVE
+    assert found.epsilon == pytest.approx(phases.plan.epsilon() + phases.first_plan.epsilon())
+    assert found.delta == pytest.approx(phases.plan.delta + phases.first_plan.delta)
+
+
+def test_a_run_stopped_in_either_phase_goes_on_and_seeds_void_it(tmp_path):
+    def stop(at):
+        def told(phase, now):
+            if (phase, now.step) == at:
+                raise KeyboardInterrupt
+
+        return told
+
+    with pytest.raises(BadInputError, match="no unfinished run"):
+        make_phases(tmp_path / "m", steps=3, seed=1).run(resume=True)
+    with pytest.raises(KeyboardInterrupt):
+        make_phases(tmp_path / "m", steps=3, seed=1).run(stop((1, 2)))
+    with pytest.raises(BadInputError, match="--resume"):
+        make_phases(tmp_path / "m", steps=3, seed=1).run()
+    with pytest.raises(KeyboardInterrupt):
+        make_phases(tmp_path / "m", steps=3, seed=1).run(stop((2, 2)), resume=True)
+    assert not (tmp_path / "m" / "card.json").exists(), "no card before the end"
+    phases = []
+    found = make_phases(tmp_path / "m", steps=3, seed=1).run(lambda phase, now: phases.append(phase), resume=True)
+    assert set(phases) == {2}
+    assert not found.is_private
+    assert math.isinf(found.epsilon)
+
+
+def test_plans_that_would_promise_too_much_are_refused(tmp_path):
+    good = make_phases(tmp_path / "m")
+    for name, value, message in (
+        ("plan", plan(Adjacency.ADD_REMOVE), "replacing one record"),
+        ("first_plan", plan(), "exactly if"),
+        ("kind", FirstKind.PRIVATE, "exactly if"),
+        ("kind", FirstKind.PUBLIC, "name the public text"),
+    ):
+        with pytest.raises(BadParameterError, match=message):
+            type(good)(**{**vars(good), name: value})
