@@ -11,6 +11,9 @@ Speed: beam search over one batch of noisy latents, against the same latents one
     python benchmarks/latent.py                                    the whole table
     python benchmarks/latent.py --classifier minilm                the same rewritten texts, other classifier
     python benchmarks/latent.py --quick                            one draw, three epsilons
+    python benchmarks/latent.py --task clinc                       ten intents of CLINC150 instead of Snips
+
+Settings of a training are chosen on public text and on --task clinc, so that Snips stays a test.
 
 Every cell (method, epsilon, draw) is kept in the folder --work together with the rewritten texts, so a run that was
 stopped goes on where it was; a model that has changed is measured again.
@@ -18,7 +21,7 @@ stopped goes on where it was; a model that has changed is measured again.
 Models: `adept`, `clv` and `narrow` are those that come with Tacit. The pruned and the noisy-trained BARTs (`pr`, `pr+`)
 are too many to come with it: --train PUBLIC_TEXT makes them from the built-in BART with the commands in TRAINING, about
 an hour on one core, in the folder --models. Without them their rows are left out.
-Nothing is downloaded; Snips is read from the folder TACIT_DATA, or `../shared/data` beside the repository.
+Nothing is downloaded; Snips and CLINC150 are read from the folder TACIT_DATA, or `../shared/data` beside this one.
 """
 
 from __future__ import annotations
@@ -54,7 +57,7 @@ COMMON = "--batch-size 32 --held-out 500 --plain-share 0.25"
 NOISE = f"--delta 1e-5 --learning-rate 0.0007 --evaluate-every 100 {COMMON}"
 LONG = f"--delta 1e-5 --learning-rate 0.001 --evaluate-every 250 {COMMON}"
 TRAINING = [
-    "prune bart-20 {text} -o bart-pr --steps 300 --batch-size 32 --learning-rate 0.0005 --held-out 500",
+    "prune bart-20 {text} -o bart-pr --least-bleu 0 --steps 300 --batch-size 32 --learning-rate 0.0005 --held-out 500",
     f"autoencoder {{text}} --from bart-pr -o bart-settled --steps 1300 --learning-rate 0.001 {COMMON}",
     # From little noise to much, each model the start of the next.
     f"noise bart-settled {{text}} -o bart-pr+2500 --epsilon 2500 --steps 500 {NOISE}",
@@ -74,16 +77,31 @@ TRAINING = [
 @cache
 def snips(split: str) -> tuple[list[str], list[str]]:
     """Texts and intents of one split."""
-    path = data_folder() / "snips" / f"{split}.tsv"
-    if not path.is_file():
-        raise SystemExit("Snips is not here: set TACIT_DATA to a folder with snips/train.tsv, valid.tsv and test.tsv")
-    rows = [line.split("\t") for line in path.read_text(encoding="utf-8").splitlines()[1:]]
+    rows = _rows("snips", split)
     return [row[1] for row in rows], [row[0] for row in rows]
 
 
-def training_part(count: int) -> tuple[list[str], list[str]]:
+@cache
+def clinc(split: str) -> tuple[list[str], list[str]]:
+    """Texts and intents of one split: every fifteenth intent, ten in all."""
+    chosen = sorted({row[0] for row in _rows("clinc150", "train")} - {"oos"})[::15]
+    rows = [row for row in _rows("clinc150", {"valid": "val"}.get(split, split)) if row[0] in chosen]
+    return [row[1] for row in rows], [row[0] for row in rows]
+
+
+TASKS = {"snips": snips, "clinc": clinc}
+
+
+def _rows(name: str, split: str) -> list[list[str]]:
+    path = data_folder() / name / f"{split}.tsv"
+    if not path.is_file():
+        raise SystemExit(f"{name}/{split}.tsv is not here: set TACIT_DATA to a folder that has it")
+    return [line.split("\t") for line in path.read_text(encoding="utf-8").splitlines()[1:]]
+
+
+def training_part(task: str, count: int) -> tuple[list[str], list[str]]:
     """A fixed sample of the training and validation texts, with their intents."""
-    train, valid = snips("train"), snips("valid")
+    train, valid = TASKS[task]("train"), TASKS[task]("valid")
     texts, labels = train[0] + valid[0], train[1] + valid[1]
     chosen = np.random.default_rng(0).permutation(len(texts))[: count or len(texts)]
     return [texts[i] for i in chosen], [labels[i] for i in chosen]
@@ -97,33 +115,33 @@ def sentence_encoder() -> Any:
 
 
 @cache
-def test_vectors() -> Any:
-    return sentence_encoder().encode(snips("test")[0])
+def test_vectors(task: str) -> Any:
+    return sentence_encoder().encode(TASKS[task]("test")[0])
 
 
-def macro_f1(texts: list[str], labels: list[str], classifier: str) -> float:
+def macro_f1(texts: list[str], labels: list[str], task: str, classifier: str) -> float:
     """Train on these texts, test on the original test set."""
     from sklearn.feature_extraction.text import TfidfVectorizer
     from sklearn.linear_model import LogisticRegression
     from sklearn.metrics import f1_score
 
-    test, truth = snips("test")
+    test, truth = TASKS[task]("test")
     if classifier == "minilm":
-        known, asked = sentence_encoder().encode(texts), test_vectors()
+        known, asked = sentence_encoder().encode(texts), test_vectors(task)
     else:
         vectorizer = TfidfVectorizer(ngram_range=(1, 2), min_df=2, sublinear_tf=True, token_pattern=r"\S+")
         try:
             known, asked = vectorizer.fit_transform(texts), vectorizer.transform(test)
         except ValueError:  # the rewritten texts have no word left
-            return majority_f1(labels)
+            return majority_f1(labels, task)
     model = LogisticRegression(max_iter=2000, C=10.0).fit(known, labels)
     return float(f1_score(truth, model.predict(asked), average="macro"))
 
 
-def majority_f1(labels: list[str]) -> float:
+def majority_f1(labels: list[str], task: str) -> float:
     from sklearn.metrics import f1_score
 
-    truth = snips("test")[1]
+    truth = TASKS[task]("test")[1]
     return float(f1_score(truth, [max(sorted(set(labels)), key=labels.count)] * len(truth), average="macro"))
 
 
@@ -188,7 +206,8 @@ def identity(built: Any, cell: Cell, given: Any) -> str:
     for path in sorted(folder.glob("*.safetensors")):
         state.update(path.read_bytes())
     shown = f"{cell.method}-{cell.shown.replace(' ', '-')}-C{built.bound.C:g}"
-    return f"{shown}-{given.texts}x{given.beams}-{state.hexdigest()}"
+    task = "" if given.task == "snips" else f"{given.task}-"
+    return f"{task}{shown}-{given.texts}x{given.beams}-{state.hexdigest()}"
 
 
 def released(built: Any, path: Path, texts: list[str]) -> list[str]:
@@ -227,7 +246,7 @@ def measured(cell: Cell, draw: int, given: Any, texts: list[str], labels: list[s
         found = [] if key in kept else released(built, given.work / f"{name}.txt.gz", texts)
     if key not in kept:
         bleu = sacrebleu.corpus_bleu(found, [texts], lowercase=True).score
-        fresh = {"macro_f1": macro_f1(found, labels, given.classifier), "bleu": bleu}
+        fresh = {"macro_f1": macro_f1(found, labels, given.task, given.classifier), "bleu": bleu}
         kept = {**results(path), key: fresh}  # read again: another run may have added cells
         draft = path.with_suffix(".partial")
         draft.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
@@ -238,7 +257,7 @@ def measured(cell: Cell, draw: int, given: Any, texts: list[str], labels: list[s
 
 def utility(given: Any, report: Report) -> None:
     given.work.mkdir(parents=True, exist_ok=True)
-    texts, labels = training_part(given.texts)
+    texts, labels = training_part(given.task, given.texts)
     epsilons = tuple(given.epsilon) or (QUICK_EPSILONS if given.quick else EPSILONS)
     draws = 1 if given.quick else given.draws
     columns = [*(f"{epsilon:g}" for epsilon in epsilons), "no noise"]
@@ -258,13 +277,19 @@ def utility(given: Any, report: Report) -> None:
         )
     shuffled = [labels[i] for i in np.random.default_rng(1).permutation(len(labels))]
     ends = {
-        "original": macro_f1(texts, labels, given.classifier),
-        "random labels": macro_f1(texts, shuffled, given.classifier),
-        "most frequent": majority_f1(labels),
+        "original": macro_f1(texts, labels, given.task, given.classifier),
+        "random labels": macro_f1(texts, shuffled, given.task, given.classifier),
+        "most frequent": majority_f1(labels, given.task),
     }
-    report.facts["utility"] = {"cells": facts, **ends, "classifier": given.classifier, "texts": len(texts)}
+    report.facts["utility"] = {
+        "cells": facts,
+        **ends,
+        "task": given.task,
+        "classifier": given.classifier,
+        "texts": len(texts),
+    }
     report.table(
-        f"Snips, {len(texts):,} rewritten training texts, tested on 700 originals: macro-F1 ({given.classifier})",
+        f"{given.task}, {len(texts):,} rewritten training texts, tested on originals: macro-F1 ({given.classifier})",
         ["method", *columns],
         [[method, *(row.get(column, "") for column in columns)] for method, row in table.items()],
     )
@@ -281,11 +306,18 @@ def utility(given: Any, report: Report) -> None:
 # Models that do not come with Tacit ---------------------------------------------------------------------------------
 
 
-def make_models(text: Path, name: str, folder: Path) -> None:
-    """DP-BART-PR, then -PR+ from little noise to much. What is complete is left alone."""
+def make_models(text: Path, name: str, folder: Path, share: float) -> None:
+    """DP-BART-PR, then -PR+ from little noise to much. What is complete is left alone.
+
+    share   of the steps; a small one shows that all of it runs, with two stages of pruning, and makes useless models
+    """
     folder.mkdir(parents=True, exist_ok=True)
     for line in TRAINING:
         words = [str(text.resolve()) if word == "{text}" else word for word in line.split()]
+        if share != 1:
+            place = words.index("--steps") + 1
+            words[place] = str(max(2, round(share * int(words[place]))))
+            words += ["--least-bleu", "0", "--stages", "2"] if words[0] == "prune" else []
         made = folder / words[words.index("-o") + 1]
         if (made / "tacit.json").exists() and not (made / "checkpoint.pt").exists():
             continue
@@ -332,6 +364,7 @@ def main() -> None:
     parser.add_argument("--narrow", default="", help="a narrow model (default: the built-in one for each epsilon)")
     parser.add_argument("--epsilon", action="append", type=float, default=[])
     parser.add_argument("--only", action="append", default=[], choices=METHODS)
+    parser.add_argument("--task", choices=list(TASKS), default="snips", help="clinc: to choose settings on")
     parser.add_argument("--texts", type=int, default=1_400, help="how many texts to rewrite (0: all 13,784)")
     parser.add_argument("--draws", type=int, default=3)
     parser.add_argument("--beams", type=int, default=4)
@@ -340,15 +373,19 @@ def main() -> None:
     parser.add_argument("--work", type=Path, default=None, metavar="FOLDER", help="where cells are kept")
     parser.add_argument("--models", type=Path, default=None, metavar="FOLDER", help="where the pruned models are")
     parser.add_argument("--train", type=Path, metavar="PUBLIC_TEXT", help="make the pruned models from this text")
+    parser.add_argument("--share", type=float, default=1.0, help="share of the training steps, to try --train out")
     parser.add_argument("--public", default="", metavar="NAME", help="the name the public text is known by")
     parser.add_argument("--part-only", choices=["utility", "speed"])
     given = parser.parse_args()
     given.work = given.work or cache_folder() / "latent"
-    given.models = given.models or cache_folder() / "latent-models"
     if given.train:
         if not given.public:
             raise SystemExit("name the public text with --public NAME: models learn from public text only")
-        make_models(given.train, given.public, given.models)
+        if given.share != 1 and given.models is None:
+            raise SystemExit("models with few steps are no good: keep them apart with --models FOLDER")
+    given.models = given.models or cache_folder() / "latent-models"
+    if given.train:
+        make_models(given.train, given.public, given.models, given.share)
     report = Report("latent")
     if given.part_only != "utility":
         speed(given, report)

@@ -62,8 +62,17 @@ def test_from_text_to_pr_plus(text, tmp_path):
     assert record["results"]["steps"] == 4
     assert record["trained_for"] is None
     assert not (Path(bart) / "checkpoint.pt").exists()
-    run("prune", bart, text, "-o", pruned, *public, "--stages", "3", "--steps", "2", "--batch-size", "8")
-    assert load_autoencoder(pruned).record.pruning["pruned"] == [4, 7, 9]
+    prune = ["--stages", "3", "--steps", "2", "--batch-size", "8", "--least-bleu", "0", "--dropout", "0.1"]
+    run("prune", bart, text, "-o", pruned, *public, *prune)
+    record = load_autoencoder(pruned).record
+    assert record.pruning["pruned"] == [4, 7, 9]
+    # Stopped between saving and measuring: not complete, and nothing is trained twice.
+    record.results = {}
+    record.write(Path(pruned))
+    with pytest.raises(TacitError, match="unfinished training"):
+        run("prune", bart, text, "-o", pruned, *public, *prune)
+    assert "BLEU" in run("prune", bart, text, "-o", pruned, *public, *prune, "--resume")
+    assert load_autoencoder(pruned).record.results["kept"] == 9
     run("noise", pruned, text, "-o", noisy, *public, "--epsilon", "500", "--steps", "4", "--batch-size", "8")
     made = load_autoencoder(noisy).record
     assert made.epsilons() == [500.0]

@@ -10,8 +10,9 @@ pytest.importorskip("transformers")
 
 from tacit.documents.bounds import ClipValue  # noqa: E402
 from tacit.documents.dp_bart import DPBart, estimate_clip  # noqa: E402
-from tacit.documents.pretraining import PublicText  # noqa: E402
+from tacit.documents.pretraining import PublicText, loop  # noqa: E402
 from tacit.documents.pretraining.corpus import NotPublicError  # noqa: E402
+from tacit.documents.pretraining.loop import Plan  # noqa: E402
 from tacit.documents.pretraining.prune import key_importance, next_kept, prune  # noqa: E402
 from tacit.errors import BadInputError, BadParameterError  # noqa: E402
 from tests.documents.test_latent_models import PUBLIC_TEXTS, save_tiny, tiny  # noqa: E402
@@ -55,23 +56,48 @@ def test_importance_reads_the_columns_of_the_first_cross_attention():
         key_importance(tiny("adept"))
 
 
+PLAN = Plan(steps=2, batch_size=8, held_out=10, learning_rate=1e-4, evaluate_every=1)
+OPTIONS = {"C": 1.0, "stages": 3, "least_bleu": 0.0}
+
+
 def test_pruning_trains_keeps_the_stage_before_and_resumes(tmp_path):
-    options = {"C": 1.0, "stages": 3, "steps": 2, "batch_size": 8, "held_out": 10}
     model = tiny("bart")
-    bound = prune(model, CORPUS, tmp_path / "a", **options)
+    bound = prune(model, CORPUS, tmp_path / "a", PLAN, **OPTIONS)
     assert model.record.pruning["pruned"] == [4, 7, 9]
     assert bound.kept is not None
     assert len(bound.kept) == 16 - 7  # weights of stage 3, columns of stage 2
     assert model.record.trained_bound() == bound
     # A run that finished one stage goes on from there.
     stopped = tiny("bart")
-    prune(stopped, CORPUS, tmp_path / "b", **{**options, "stages": 2})
+    prune(stopped, CORPUS, tmp_path / "b", PLAN, **{**OPTIONS, "stages": 2})
     again = tiny("bart")
-    assert prune(again, CORPUS, tmp_path / "b", **options, resume=True) == bound
+    assert prune(again, CORPUS, tmp_path / "b", PLAN, **OPTIONS, resume=True) == bound
+    assert again.record.pruning == model.record.pruning
     for name, value in again.module.state_dict().items():
         assert torch.equal(value, model.module.state_dict()[name]), name
     with pytest.raises(BadParameterError, match="2 stages"):
-        prune(tiny("bart"), CORPUS, tmp_path / "c", **{**options, "stages": 1})
+        prune(tiny("bart"), CORPUS, tmp_path / "c", PLAN, **{**OPTIONS, "stages": 1})
+
+
+def test_pruning_ends_where_public_texts_are_no_longer_repeated(tmp_path, monkeypatch):
+    scores = iter([99.0, 96.0, 94.0, 98.0])
+    monkeypatch.setattr(loop, "reconstruction_bleu", lambda *_, **__: next(scores))
+    model = tiny("bart")
+    bound = prune(model, CORPUS, tmp_path / "a", PLAN, C=1.0, stages=6)
+    assert model.record.pruning["held_out_bleu"] == [99.0, 96.0, 94.0]
+    assert model.record.pruning["stages"] == 3
+    assert bound.kept is not None
+    assert len(bound.kept) == 16 - 7  # what stage 2 kept, the last with BLEU 95 and more
+    monkeypatch.setattr(loop, "reconstruction_bleu", lambda *_, **__: 94.0)
+    with pytest.raises(BadInputError, match=r"BLEU 94\.0 only: train longer"):
+        prune(tiny("bart"), CORPUS, tmp_path / "b", PLAN, C=1.0)
+    assert prune(tiny("bart"), CORPUS, tmp_path / "b", PLAN, **OPTIONS, resume=True).kept is not None
+
+
+def test_only_stages_of_pruning_are_resumed(tmp_path):
+    tiny("bart").save_pretrained(tmp_path / "stage-1")
+    with pytest.raises(BadInputError, match="'stage-1' is no stage of this pruning"):
+        prune(tiny("bart"), CORPUS, tmp_path, PLAN, **OPTIONS, resume=True)
 
 
 def test_variants(tmp_path):

@@ -19,6 +19,7 @@ from tacit.documents.pretraining.loop import (  # noqa: E402
     Plan,
     clipped,
     content_weights,
+    dropping,
     mean_size,
     mixed,
     noisy,
@@ -40,7 +41,8 @@ class StoppedError(Exception):
 
 @pytest.mark.parametrize("kind", ["bart", "adept", "narrow"])
 def test_a_stopped_training_goes_on_as_if_it_had_not_been(kind, tmp_path):
-    plan = Plan(steps=12, epsilons=(100.0, 500.0), plain_share=0.5, **PLAN)
+    dropout = None if kind == "adept" else 0.1
+    plan = Plan(steps=12, epsilons=(100.0, 500.0), plain_share=0.5, dropout=dropout, **PLAN)
     parts = {"bound": ClipL2(1.0), "noise": AnalyticGaussian(1e-5)}
     whole = tiny(kind)
     facts = train(whole, CORPUS, plan, tmp_path / "whole", **parts)
@@ -200,6 +202,21 @@ def test_mixed_texts_keep_their_lengths():
     assert (mixed(ids, {0, 2}, 0.0, np.random.default_rng(0)) == ids).all()
 
 
+def test_dropout_is_for_training_only(tmp_path):
+    model = tiny("bart")
+    ids = torch.from_numpy(model.ids(PUBLIC_TEXTS[:2]))
+    model.module.train()
+    with torch.no_grad():
+        assert torch.equal(model.latents(ids), model.latents(ids))
+        with dropping(model.module, 0.5):
+            assert not torch.equal(model.latents(ids), model.latents(ids))
+        assert torch.equal(model.latents(ids), model.latents(ids))
+        with dropping(model.module, 0.1), dropping(model.module, None):  # None: what the model has
+            assert not torch.equal(model.latents(ids), model.latents(ids))
+    with pytest.raises(BadParameterError, match="has no dropout"):
+        train(tiny("adept"), CORPUS, Plan(steps=1, dropout=0.1, **PLAN), tmp_path)
+
+
 def test_rare_pieces_count_more():
     weights = content_weights(np.array([[1, 1, 1, 2], [1, 1, 1, 3]]), 5, 0.125).numpy()
     assert weights[1] == pytest.approx(0.125 / (0.125 + 0.75))
@@ -264,6 +281,8 @@ def test_bad_plans(tmp_path):
         Plan(learning_rate=2.0)
     with pytest.raises(BadParameterError, match="plain share"):
         Plan(plain_share=2.0)
+    with pytest.raises(BadParameterError, match="dropout lies between"):
+        Plan(dropout=1.0)
     with pytest.raises(BadParameterError, match="content"):
         Plan(content=0.0)
     with pytest.raises(BadParameterError, match="needs a bound and a noise"):

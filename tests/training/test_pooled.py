@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -34,7 +38,7 @@ def test_the_head_reads_the_mean_of_what_is_there(folder, tokenizer):  # noqa: F
     )
     body = transformers.AutoModel.from_pretrained(folder).eval()
     states = body(input_ids=batch["input_ids"], attention_mask=batch["attention_mask"]).last_hidden_state
-    expected = model.head.output(torch.stack([states[0, :2].mean(0), states[1].mean(0)]))
+    expected = model.head(torch.stack([states[0, :2].mean(0), states[1].mean(0)]))
     found = model(input_ids=batch["input_ids"], attention_mask=batch["attention_mask"]).logits
     torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
 
@@ -56,6 +60,25 @@ def test_it_can_be_clipped_saved_and_loaded(folder, tokenizer, tmp_path, strateg
     again.eval()
     whole.eval()
     torch.testing.assert_close(task.loss(again, probes[0]), task.loss(whole, probes[0]))
+
+
+def test_a_saved_folder_needs_nothing_but_transformers(folder, tokenizer, tmp_path):  # noqa: F811
+    task = Classification(length=16, labels=["a", "b"])
+    model, _ = load_model(task, str(folder), pooling="mean")
+    model.save_pretrained(tmp_path / "saved")
+    program = (
+        "import sys; sys.modules['tacit'] = None; import transformers; "
+        f"m = transformers.AutoModelForSequenceClassification.from_pretrained({str(tmp_path / 'saved')!r}, "
+        "trust_remote_code=True); print(m.config.id2label[1], m.head.weight.sum().item())"
+    )
+    environment = {**os.environ, "HF_HOME": str(tmp_path / "hub"), "HF_HUB_OFFLINE": "1"}
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, env=environment, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stderr[-1500:]
+    label, total = done.stdout.split()
+    assert label == "b"
+    assert float(total) == pytest.approx(model.head.weight.sum().item(), rel=1e-4)
 
 
 def test_what_has_no_mean_is_refused(folder):

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
+from tacit.cli.sanitized import sanitized
 from tacit.errors import BadInputError, BadParameterError, require
 
 app = typer.Typer(
@@ -19,6 +20,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     add_completion=False,
 )
+app.command()(sanitized)
 
 
 class Kind(StrEnum):
@@ -51,6 +53,13 @@ Every = Annotated[int, typer.Option("--evaluate-every", help="Steps between two 
 Patience = Annotated[int, typer.Option(help="Checkpoints without improvement before training stops.")]
 HeldOut = Annotated[int, typer.Option("--held-out", help="Texts kept out of training, to measure on.")]
 Join = Annotated[bool, typer.Option("--join", help="Join neighboring texts to longer ones, up to the length.")]
+Plain = Annotated[float, typer.Option(help="Share of texts shown in lower case without punctuation.")]
+Mixed = Annotated[
+    float, typer.Option(help="Share of texts with pieces of other texts, to learn copying instead of remembering.")
+]
+Dropout = Annotated[
+    float | None, typer.Option(help="Share of values that a BART drops while it learns; by default its own.")
+]
 Content = Annotated[
     float | None,
     typer.Option(help="Let rare pieces count more, for budgets of a few bits: content / (content + frequency)."),
@@ -94,10 +103,8 @@ def autoencoder(
     ] = None,
     delta: Delta = 1e-5,
     noise: Annotated[NoiseKind, typer.Option(help="Noise to train with.")] = NoiseKind.gaussian,
-    plain_share: Annotated[float, typer.Option(help="Share of texts shown in lower case without punctuation.")] = 0.0,
-    mixed_share: Annotated[
-        float, typer.Option(help="Share of texts with pieces of other texts, to learn copying instead of remembering.")
-    ] = 0.0,
+    plain_share: Plain = 0.0,
+    mixed_share: Mixed = 0.0,
     join: Join = False,
     steps: Steps = 20_000,
     batch_size: Batch = 64,
@@ -214,10 +221,16 @@ def prune(
     ] = None,
     stages: Annotated[int, typer.Option(help="Times to prune and train.")] = 6,
     quantile: Annotated[float, typer.Option(help="Share of what is left that a stage prunes.")] = 0.25,
+    least_bleu: Annotated[
+        float, typer.Option(help="Stop with the first stage that repeats held-out texts worse than this BLEU.")
+    ] = 95.0,
     steps: Annotated[int, typer.Option(help="Batches after each stage.")] = 500,
     batch_size: Batch = 32,
     learning_rate: Rate = 1e-4,
     held_out: HeldOut = 1_000,
+    plain_share: Plain = 0.0,
+    mixed_share: Mixed = 0.0,
+    dropout: Dropout = None,
     seed: Seed = 0,
     half: Half = False,
     resume: Resume = False,
@@ -237,14 +250,18 @@ def prune(
 
     found = BartAutoencoder.from_pretrained(model)
     C = clip or (found.record.bound or {}).get("C") or 2 * estimate_clip(found, corpus).C
+    plan = Plan(
+        steps=steps, batch_size=batch_size, learning_rate=learning_rate, evaluate_every=max(1, steps // 2),
+        patience=1_000, held_out=held_out, plain_share=plain_share, mixed_share=mixed_share, dropout=dropout, seed=seed,
+    )  # fmt: skip
     with _progress("pruning") as show:
         limit = prune_model(
-            found, corpus, output, C=float(C), stages=stages, quantile=quantile, steps=steps, batch_size=batch_size,
-            learning_rate=learning_rate, held_out=held_out, seed=seed, resume=resume, progress=show,
+            found, corpus, output, plan, C=float(C), stages=stages, quantile=quantile, least_bleu=least_bleu,
+            resume=resume, progress=show,
         )  # fmt: skip
     _remember(found, corpus)
-    facts = {"stages": stages, "kept": len(limit.kept or ())}
-    _finish(found, corpus, output, facts, Plan(held_out=held_out), half=half)
+    facts = {"stages": (found.record.pruning or {}).get("stages"), "kept": len(limit.kept or ())}
+    _finish(found, corpus, output, facts, plan, half=half)
 
 
 @app.command()
@@ -265,7 +282,9 @@ def noise(
     evaluate_every: Every = 500,
     patience: Patience = 6,
     held_out: HeldOut = 2_000,
-    plain_share: Annotated[float, typer.Option(help="Share of texts in lower case without punctuation.")] = 0.0,
+    plain_share: Plain = 0.0,
+    mixed_share: Mixed = 0.0,
+    dropout: Dropout = None,
     seed: Seed = 0,
     half: Half = False,
     resume: Resume = False,
@@ -296,7 +315,8 @@ def noise(
     limit = bound_from_dict(data)
     plan = Plan(
         steps=steps, batch_size=batch_size, learning_rate=learning_rate, evaluate_every=evaluate_every,
-        patience=patience, held_out=held_out, plain_share=plain_share, epsilons=tuple(epsilon), seed=seed,
+        patience=patience, held_out=held_out, plain_share=plain_share, mixed_share=mixed_share, dropout=dropout,
+        epsilons=tuple(epsilon), seed=seed,
         known_epsilon=None if other else min(found.record.epsilons(), default=None), content=content,
     )  # fmt: skip
     found.record = replace(found.record, bound=limit.to_dict(), trained_for=_trained_for(plan.epsilons, noise, delta))
@@ -346,7 +366,7 @@ def _command() -> str:
 
 def _is_complete(output: Path, resume: bool) -> bool:
     """Whether there is nothing left to do. What somebody has trained is never overwritten."""
-    if (output / "tacit.json").exists() and not (output / "checkpoint.pt").exists():
+    if (output / "tacit.json").exists() and not (output / "checkpoint.pt").exists() and not _is_unmeasured(output):
         if resume:
             typer.echo(f"'{output}' is already complete: there is nothing to resume", err=True)
             return True
@@ -355,6 +375,14 @@ def _is_complete(output: Path, resume: bool) -> bool:
     if started and not resume:
         raise BadInputError(f"an unfinished training is in '{output}': add --resume to go on, or delete the folder")
     return False
+
+
+def _is_unmeasured(output: Path) -> bool:
+    """Whether a pruning was stopped after its last stage, with weights that are saved and not yet measured."""
+    import json
+
+    record = json.loads((output / "tacit.json").read_text(encoding="utf-8"))
+    return any(output.glob("stage-*")) and "bleu_lowercase" not in record.get("results", {})
 
 
 def _finish(

@@ -22,8 +22,8 @@ Model = Annotated[str, typer.Option("--model", help="minilm, bilstm (from scratc
 Strategy = Annotated[
     str | None,
     typer.Option(
-        help="What is trained: lora (default), ia3, bias, head, last-2 (any number), frozen-lstm, no-embeddings, full "
-        "(default from scratch)."
+        help="What is trained: bias (default for one label or number), last-2 (any number; default for tags), lora "
+        "(default otherwise), ia3, head, frozen-lstm, no-embeddings, full (default from scratch)."
     ),
 ]
 Output = Annotated[Path, typer.Option("-o", "--output", help="The folder for the model and its privacy card.")]
@@ -73,6 +73,7 @@ Resume = Annotated[bool, typer.Option("--resume", help="Go on with an unfinished
 Seed = Annotated[int | None, typer.Option(help="Test seed: repeatable, and without any guarantee.")]
 Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="No progress bar and no card.")]
 
+USUAL_STRATEGIES = {"classify": "bias", "regress": "bias", "tag": "last-2"}
 DEFAULT_RATES = {
     "lora": 1e-3, "ia3": 5e-3, "head": 5e-3, "bias": 5e-3, "frozen-lstm": 2e-3, "from scratch": 5e-3, "full": 5e-4,
     "no-embeddings": 5e-4,
@@ -91,7 +92,7 @@ def _train_command(
     learning_rate: Rate = None,
     length: Length = 64,
     clipping: Clipping = "flat",
-    bound: Bound = 2.0,
+    bound: Bound = 3.0,
     replace_one: Replace = False,
     trials: Trials = 1,
     engine: Engine = "auto",
@@ -258,7 +259,7 @@ def _train(task_name: str, given: dict[str, Any], roles: dict[str, str], options
     task.learn(rows)
     plan = _plan(given, len(rows))
     from_scratch = is_from_scratch(given["model"])
-    strategy = given["strategy"] or ("full" if from_scratch else "lora")
+    strategy = given["strategy"] or ("full" if from_scratch else USUAL_STRATEGIES.get(task_name, "lora"))
     settings = Settings(
         optimizer=given["optimizer"],
         learning_rate=given["learning_rate"]

@@ -4,22 +4,29 @@ The usual head of BERT reads the first position alone. In a sentence encoder suc
 linear model on it gets .745 of SST-2 right, on the mean .796 (6,000 training phrases, development set). A head that
 starts from the better place needs fewer noisy steps.
 
-`tacit-mean-pooled` saves and loads like any model of transformers once this module is imported.
-"""
+A copy of this file is saved with every such model, so it needs nothing but torch and transformers:
 
-from __future__ import annotations
+    AutoModelForSequenceClassification.from_pretrained(folder, trust_remote_code=True)
+"""
 
 from typing import Any
 
 import torch
 import transformers
-from torch import Tensor
+from torch import Tensor, nn
 from transformers.modeling_outputs import SequenceClassifierOutput
 
-from tacit.training.networks import AutoConfig, AutoModel, Configuration, Head, Network, initialize
+# The types of transformers are incomplete; its classes are used as they are documented.
+Configuration: Any = transformers.PretrainedConfig
+Network: Any = transformers.PreTrainedModel
+AutoConfig: Any = transformers.AutoConfig
+AutoModel: Any = transformers.AutoModel
+AutoClassifier: Any = transformers.AutoModelForSequenceClassification
 
 
 class MeanPooledConfig(Configuration):  # type: ignore[misc]
+    """`encoder` is the configuration of the encoder, as a dictionary with its model_type."""
+
     model_type = "tacit-mean-pooled"
 
     def __init__(self, encoder: dict[str, Any] | None = None, dropout: float = 0.1, **rest: Any) -> None:
@@ -29,25 +36,28 @@ class MeanPooledConfig(Configuration):  # type: ignore[misc]
         super().__init__(**rest)
 
     def encoder_config(self) -> Any:
-        given = dict(self.encoder)
-        return AutoConfig.for_model(given.pop("model_type"), **given)
+        kind = AutoConfig.for_model(self.encoder["model_type"])
+        return type(kind).from_dict(self.encoder)
 
 
 class MeanPooledForSequenceClassification(Network):  # type: ignore[misc]
     config_class = MeanPooledConfig
     base_model_prefix = "body"
-    _supports_sdpa = True
 
     def __init__(self, config: MeanPooledConfig) -> None:
         super().__init__(config)
         self.body = AutoModel.from_config(config.encoder_config())
         if hasattr(self.body, "pooler"):
             self.body.pooler = None
-        self.head = Head(config.hidden_size, config.num_labels, config.dropout)
+        self.dropout = nn.Dropout(config.dropout)
+        self.head = nn.Linear(config.hidden_size, config.num_labels)
         self.post_init()
 
-    def _init_weights(self, module: torch.nn.Module) -> None:
-        initialize(module, 0.02)
+    def _init_weights(self, module: nn.Module) -> None:
+        if isinstance(module, nn.Linear):
+            nn.init.normal_(module.weight, std=0.02)
+            if module.bias is not None:
+                nn.init.zeros_(module.bias)
 
     def get_input_embeddings(self) -> Any:
         return self.body.get_input_embeddings()
@@ -58,7 +68,8 @@ class MeanPooledForSequenceClassification(Network):  # type: ignore[misc]
         states = self.body(input_ids=input_ids, attention_mask=attention_mask, **more).last_hidden_state
         mask = torch.ones(states.shape[:2], dtype=torch.long) if attention_mask is None else attention_mask
         weights = mask.to(states)[..., None]
-        return SequenceClassifierOutput(logits=self.head((states * weights).sum(1) / weights.sum(1).clamp_min(1.0)))
+        mean = (states * weights).sum(1) / weights.sum(1).clamp_min(1.0)
+        return SequenceClassifierOutput(logits=self.head(self.dropout(mean)))
 
 
 def mean_pooled(folder: str, options: dict[str, Any]) -> MeanPooledForSequenceClassification:
@@ -73,5 +84,6 @@ def mean_pooled(folder: str, options: dict[str, Any]) -> MeanPooledForSequenceCl
 
 
 AutoConfig.register(MeanPooledConfig.model_type, MeanPooledConfig, exist_ok=True)
-_auto: Any = transformers.AutoModelForSequenceClassification
-_auto.register(MeanPooledConfig, MeanPooledForSequenceClassification, exist_ok=True)
+AutoClassifier.register(MeanPooledConfig, MeanPooledForSequenceClassification, exist_ok=True)
+MeanPooledConfig.register_for_auto_class()
+MeanPooledForSequenceClassification.register_for_auto_class("AutoModelForSequenceClassification")

@@ -20,7 +20,8 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -53,6 +54,9 @@ class Plan:
     mixed_share      share of the texts in which some pieces are taken from another text: what has never been read
                      together is copied as well, and a model learns to copy rather than to remember
     join             whether neighbors are joined to texts of up to the model's length
+    dropout          share of the values that a BART drops while it learns, by default what it was made with (those of
+                     the hub 0.1, the built-in ones 0). What is said in one value alone does not survive it, so the
+                     code becomes redundant
     content          if given, a piece of frequency p counts content / (content + p) in the loss (Arora, Liang & Ma,
                      ICLR 2017), so that a latent of few bits says what a text is about rather than how it is built
     epsilons         budgets to train for; none trains without noise
@@ -71,6 +75,7 @@ class Plan:
     plain_share: float = 0.0
     mixed_share: float = 0.0
     join: bool = False
+    dropout: float | None = None
     content: float | None = None
     epsilons: tuple[float, ...] = ()
     first_noise: float = 0.1
@@ -87,7 +92,8 @@ class Plan:
         for name in ("plain_share", "mixed_share"):
             if not 0 <= getattr(self, name) <= 1:
                 raise BadParameterError(f"the {name.replace('_', ' ')} lies between 0 and 1, not {getattr(self, name)}")
-
+        if self.dropout is not None and not 0 <= self.dropout < 1:
+            raise BadParameterError(f"dropout lies between 0 and 1, for example 0.1, not {self.dropout}")
         if self.content is not None and not self.content > 0:
             raise BadParameterError(f"content must be above 0, for example 0.001, not {self.content}")
 
@@ -152,7 +158,11 @@ def train(
     started = time.monotonic() - state.seconds
     running: list[float] = []
     latest: float | None = None
-    with (folder / LOG).open("a", encoding="utf-8") as log, torch.random.fork_rng(devices=[]):
+    with (
+        (folder / LOG).open("a", encoding="utf-8") as log,
+        torch.random.fork_rng(devices=[]),
+        dropping(autoencoder.module, plan.dropout),
+    ):
         while state.step < plan.steps and state.waited < plan.patience:
             torch.manual_seed(_seed(plan.seed, state.step))
             running.append(_step(autoencoder, optimizer, data, plan, state.step, bound, noise))
@@ -216,6 +226,27 @@ def _step(
         group["lr"] = plan.rate(step)
     optimizer.step()
     return float(loss.detach())
+
+
+@contextmanager
+def dropping(module: Any, share: float | None) -> Iterator[None]:
+    """The module with this dropout wherever it has one (None: its own); afterwards with its own again."""
+    places = [
+        (part, name, value)
+        for part in module.modules()
+        if not isinstance(part, torch.nn.RNNBase)  # drops between layers, and ours has one
+        for name in ("dropout", "activation_dropout")
+        if isinstance(value := getattr(part, name, None), float)
+    ]
+    if share is not None and not places:
+        raise BadParameterError("this kind of model has no dropout: leave out --dropout")
+    try:
+        for part, name, value in places:
+            setattr(part, name, value if share is None else share)
+        yield
+    finally:
+        for part, name, value in places:
+            setattr(part, name, value)
 
 
 def _target(plan: Plan, step: int) -> float:

@@ -2,8 +2,9 @@
 
     importance of neuron j   sum over i of |W_K[i, j]|, W_K the key projection of the cross-attention in the FIRST
                              decoder layer (in torch's layout, (out, in), column j reads encoder neuron j)
-    each of 6 stages         prune the neurons below the 25 % quantile of what is left; then train on public text with
+    each of k stages         prune the neurons below the 25 % quantile of what is left; then train on public text with
                              the pruned columns at 0 and the others clamped
+    the end                  after 6 stages, or with the first one that repeats held-out public texts worse than BLEU 95
     rewriting                weights of the last stage with the kept columns of the stage before (the k - 1 trick)
 
 On a width of 768 this prunes 192, 336, 444, 525, 586, 632 neurons; stage 5 leaves 182, so n = 20 * 182 = 3,640. The
@@ -13,19 +14,24 @@ same columns are 0 for every document and position: they carry nothing and add n
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.documents.autoencoders.base import Autoencoder
+from tacit.documents.autoencoders.base import RECORD_FILE, Autoencoder, load_autoencoder
 from tacit.documents.bounds import ClipValue
 from tacit.documents.pretraining.corpus import PublicText, declared
 from tacit.errors import BadInputError, BadParameterError
 
+if TYPE_CHECKING:
+    from tacit.documents.pretraining.loop import Plan
+
 STAGES = 6
 QUANTILE = 0.25
+LEAST_BLEU = 95.0
 
 
 def next_kept(importance: NDArray[Any], kept: Sequence[int], quantile: float = QUANTILE) -> tuple[int, ...]:
@@ -52,58 +58,73 @@ def prune(
     autoencoder: Autoencoder,
     corpus: PublicText,
     folder: Path,
+    plan: Plan,
     *,
     C: float,
     stages: int = STAGES,
     quantile: float = QUANTILE,
-    steps: int = 500,
-    batch_size: int = 32,
-    learning_rate: float = 1e-4,
-    held_out: int = 1_000,
-    seed: int = 0,
+    least_bleu: float = LEAST_BLEU,
     resume: bool = False,
     progress: Any = None,
 ) -> ClipValue:
-    """Prune and retrain in place; returns the bound to rewrite with. Stages that are finished are not repeated."""
-    from tacit.documents.autoencoders.base import load_autoencoder
-    from tacit.documents.pretraining.loop import Plan, train
+    """Prune and retrain in place; returns the bound to rewrite with. Stages that are finished are not repeated.
+
+    plan         of the training after each stage; its seed counts up with the stages
+    least_bleu   pruning ends with the first stage that repeats held-out texts worse than this, without noise
+    """
+    from tacit.documents.pretraining.loop import CHECKPOINT, reconstruction_bleu, train
 
     corpus = declared(corpus)
     if stages < 2:
         raise BadParameterError("pruning needs at least 2 stages: the last one's weights go with the one before")
+    held_out = corpus.split(plan.held_out)[1][:500]
     kept: tuple[int, ...] = tuple(range(autoencoder.width))
     history: list[tuple[int, ...]] = []
+    scores: list[float] = []
     for stage in range(1, stages + 1):
         place = folder / f"stage-{stage}"
-        if resume and (place / "tacit.json").exists():
-            done = load_autoencoder(place)
-            autoencoder.module.load_state_dict(done.module.state_dict())
-            bound = done.record.trained_bound()
-            assert isinstance(bound, ClipValue)
-            kept = bound.kept or kept
-            history.append(kept)
-            continue
-        kept = next_kept(key_importance(autoencoder), kept, quantile)
+        if resume and (place / RECORD_FILE).exists():
+            kept, score = _finished(autoencoder, place)
+        else:
+            kept = next_kept(key_importance(autoencoder), kept, quantile)
+            bound = ClipValue(C, kept)
+            train(
+                autoencoder, corpus, replace(plan, seed=plan.seed + stage), place, bound=bound, resume=resume,
+                progress=progress,
+            )  # fmt: skip
+            score = round(reconstruction_bleu(autoencoder, held_out, bound=bound), 2)
+            autoencoder.record.bound = bound.to_dict()
+            autoencoder.record.results = {"held_out_bleu_without_noise": score}
+            autoencoder.save_pretrained(place)
+            (place / CHECKPOINT).unlink(missing_ok=True)
         history.append(kept)
-        plan = Plan(
-            steps=steps,
-            batch_size=batch_size,
-            learning_rate=learning_rate,
-            evaluate_every=max(1, steps // 2),
-            patience=1_000,
-            held_out=held_out,
-            seed=seed + stage,
+        scores.append(score)
+        if score < least_bleu:
+            break
+    if len(history) < 2:
+        raise BadInputError(
+            f"after one stage of pruning held-out texts are repeated with BLEU {scores[0]:.1f} only: train longer "
+            f"after each stage (--steps), or accept less than {least_bleu:g} with --least-bleu and --resume"
         )
-        bound = ClipValue(C, kept)
-        train(autoencoder, corpus, plan, place, bound=bound, resume=resume, progress=progress)
-        autoencoder.record.bound = bound.to_dict()
-        autoencoder.save_pretrained(place)
     chosen = ClipValue(C, history[-2])
     autoencoder.record.bound = chosen.to_dict()
     autoencoder.record.pruning = {
-        "stages": stages,
+        "stages": len(history),
         "quantile": quantile,
         "pruned": [autoencoder.width - len(columns) for columns in history],
+        "held_out_bleu": scores,
+        "least_bleu": least_bleu,
         "rule": "weights of the last stage, kept columns of the stage before",
     }
     return chosen
+
+
+def _finished(autoencoder: Autoencoder, place: Path) -> tuple[tuple[int, ...], float]:
+    """Take the weights of a stage that was finished before; its kept columns and BLEU."""
+    done = load_autoencoder(place)
+    bound = done.record.trained_bound()
+    score = done.record.results.get("held_out_bleu_without_noise")
+    if not isinstance(bound, ClipValue) or bound.kept is None or score is None:
+        raise BadInputError(f"'{place.name}' is no stage of this pruning: start over in another folder")
+    autoencoder.module.load_state_dict(done.module.state_dict())
+    return bound.kept, float(score)
