@@ -77,7 +77,7 @@ def run_cell(data: str, privacy: str, seed: int, work: Path, choice: Choice) -> 
         else Plan.without_privacy(records=len(rows), batch=batch, epochs=epochs)
     )
     settings = Settings(
-        learning_rate=rate, strategy=strategy, model="minilm", physical=64, checkpoint_every=20, clipping="flat",
+        learning_rate=rate, strategy=strategy, model="minilm", physical=64, checkpoint_every=1000, clipping="flat",
         bound=bound or 1.0,
     )  # fmt: skip
     folder = work / f"{data}-{privacy}-{'-'.join(map(str, choice))}-{seed}"

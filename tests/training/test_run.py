@@ -133,7 +133,7 @@ def test_another_command_cannot_go_on_with_a_run(tokenizer, tmp_path):
         run.run(lambda p: (_ for _ in ()).throw(KeyboardInterrupt))
     with pytest.raises(BadInputError, match="not empty"):
         make_run(tokenizer, tmp_path / "m", seed=1, steps=12).run()
-    other = make_run(tokenizer, tmp_path / "m", seed=1, steps=12, settings={"bound": 2.0})
+    other = make_run(tokenizer, tmp_path / "m", seed=1, steps=12, settings={"bound": 5.0})
     with pytest.raises(BadInputError, match="another settings"):
         other.run(resume=True)
     changed = make_run(tokenizer, tmp_path / "m", seed=1, steps=12)

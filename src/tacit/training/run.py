@@ -108,6 +108,7 @@ class TrainingRun:
     team: Team = field(default_factory=Team)
     checked: Checked | None = None
     prepared: Callable[[int, int], None] = field(default=lambda done, total: None)
+    _digest: str = field(default="", init=False, repr=False)
 
     def run(self, progress: Callable[[Progress], None] | None = None, *, resume: bool = False) -> Guarantee:
         """Train to the end, save, and return what the saved model promises."""
@@ -231,10 +232,13 @@ class TrainingRun:
 
     def _data(self) -> str:
         """Other rows with the same noise would show their difference."""
+        if self._digest:
+            return self._digest
         digest = hashlib.blake2b(digest_size=16)
         for row in self.rows:
             digest.update(json.dumps(dict(row), sort_keys=True).encode())
-        return digest.hexdigest()
+        self._digest = digest.hexdigest()
+        return self._digest
 
     def _load(self, resume: bool) -> dict[str, Any]:
         if not resume:

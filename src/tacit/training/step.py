@@ -99,21 +99,21 @@ class PlainStep(Step):
     def run(self, step: int, key: StreamKey) -> StepFacts:
         records = self.plan.sample(step, key)
         parameters = [p for p in self.model.parameters() if p.requires_grad]
-        sums = [torch.zeros_like(parameter) for parameter in parameters]
+        sums: list[Tensor | None] = [None] * len(parameters)
 
         def add(here: NDArray[np.int64]) -> tuple[float, int]:
             total = self.loss(self.model, self.collate(here.tolist())).sum()
             if not bool(torch.isfinite(total)):
                 raise NotFiniteError(NOT_FINITE)
             found = torch.autograd.grad(total / max(1, len(records)), parameters, allow_unused=True)
-            for value, more in zip(sums, found, strict=True):
+            for i, more in enumerate(found):
                 if more is not None:
-                    value += more
+                    sums[i] = more if (value := sums[i]) is None else value.add_(more)
             return float(total.detach()), 0
 
         losses, _ = self.over_parts(records, add).tolist()
         for parameter, value in zip(parameters, sums, strict=True):
-            parameter.grad = self.team.add_up(value)
+            parameter.grad = self.team.add_up(torch.zeros_like(parameter) if value is None else value)
         return StepFacts(len(records), losses / max(1, len(records)), 0.0, 0.0)
 
 
