@@ -43,7 +43,7 @@ GOALS = {"sst2": "at most .06 below non-private", "pos": "at least .65 macro-F1"
 
 CHOICES = {
     ("sst2", "private"): Choice("bias", 3.0, 1024, 5e-3, 8.0),
-    ("sst2", "plain"): Choice("full", 1.0, 32, 5e-5),
+    ("sst2", "plain"): Choice("full", 1.0, 128, 1e-4),
     ("pos", "private"): Choice("last-2", 10.0, 512, 1e-3, 2.0),
     ("pos", "plain"): Choice("full", 3.0, 32, 1e-4),
 }
