@@ -53,7 +53,7 @@ from tacit.training.synthesis import (
 
 LENGTH = 32
 # epochs, batch, learning rate; not tuned
-PRIVATE = (1.2, 512, 2e-3)
+PRIVATE = (5.0, 512, 3e-3)
 PLAIN = (1.0, 32, 1e-3)
 
 
