@@ -10,7 +10,7 @@ import pytest
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
-from tacit.card import Card  # noqa: E402
+from tacit.card import Card, ReleaseFacts  # noqa: E402
 from tacit.cli.main import run  # noqa: E402
 from tacit.guarantee import Adjacency, Guarantee, Notion, Unit  # noqa: E402
 from tests.cli.test_train import folder, train  # noqa: E402, F401
@@ -75,7 +75,8 @@ def test_training_on_released_text_has_the_card_of_the_text(folder, capsys):  # 
     release = Guarantee(
         notion=Notion.PURE, epsilon=3.0, unit=Unit.DOCUMENT, adjacency=Adjacency.ANY_TWO, mechanism="codebook"
     )
-    (folder / "card.json").write_text(Card(release).to_json())
+    facts = ReleaseFacts(300, 300, 300, 9, 9, columns=("text",), kept_columns=("label",), output="data.csv")
+    (folder / "card.json").write_text(Card(release, facts).to_json())
     options = ("--batch", 100, "--epochs", 1, "-q", "--released", folder / "card.json")
     assert train(folder, *options, "-o", folder / "m") == 0
     card = Card.from_json((folder / "m" / "card.json").read_text()).guarantee

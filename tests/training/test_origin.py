@@ -10,7 +10,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from tacit.card import Card  # noqa: E402
+from tacit.card import Card, ReleaseFacts  # noqa: E402
 from tacit.errors import BadInputError, NoGuaranteeError  # noqa: E402
 from tacit.guarantee import Adjacency, Guarantee, Notion, Unit  # noqa: E402
 from tacit.training.origin import Origin, released_text, starting_weights  # noqa: E402
@@ -70,17 +70,28 @@ def test_training_on_released_text_keeps_the_promise_of_the_text(tmp_path):
     release = Guarantee(
         notion=Notion.PURE, epsilon=3.0, unit=Unit.DOCUMENT, adjacency=Adjacency.ANY_TWO, mechanism="codebook"
     )
-    (tmp_path / "card.json").write_text(Card(release).to_json())
+    facts = ReleaseFacts(10, 10, 10, 5, 5, columns=("text",), kept_columns=("label",), output="out.csv")
+    (tmp_path / "card.json").write_text(Card(release, facts).to_json())
+    of_file = ("elsewhere/out.csv", 10)
     plain = trained(Plan.without_privacy(records=1000, batch=100, epochs=1))
-    found = Origin(released=released_text(tmp_path / "card.json")).with_training(plain, "m")
+    promise = released_text(tmp_path / "card.json", *of_file, ["text"])
+    found = Origin(released=promise).with_training(plain, "m")
+    for other in (("in.csv", 10), ("out.csv", 11)):
+        with pytest.raises(BadInputError, match=r"speaks of out\.csv with 10 rows"):
+            released_text(tmp_path / "card.json", *other, ["text"])
+    with pytest.raises(BadInputError, match=r"'label' of .* was not rewritten"):
+        released_text(tmp_path / "card.json", *of_file, ["text", "label"])
+    (tmp_path / "bare.json").write_text(Card(release).to_json())
+    with pytest.raises(BadInputError, match="speaks of no file"):
+        released_text(tmp_path / "bare.json", *of_file, ["text"])
     assert found.is_private
     assert (found.notion, found.epsilon, found.unit) == (Notion.PURE, 3.0, Unit.DOCUMENT)
     assert "post-processing" in found.history[-1]
     (tmp_path / "void.json").write_text(Card(release.voided("a test seed")).to_json())
     with pytest.raises(BadInputError, match="promises nothing"):
-        released_text(tmp_path / "void.json")
+        released_text(tmp_path / "void.json", *of_file, ["text"])
     with pytest.raises(BadInputError, match="there is no card"):
-        released_text(tmp_path / "none.json")
+        released_text(tmp_path / "none.json", *of_file, ["text"])
 
 
 def test_a_folder_says_what_it_is(tmp_path):

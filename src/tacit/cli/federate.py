@@ -184,7 +184,7 @@ def _federate(task_name: str, given: dict[str, Any], roles: dict[str, str]) -> N
     team = Team.from_environment()
     run = FederatedRun(
         task, model, tokenizer, rows, plan, settings, given["output"], given["seed"], given["trials"], console.print,
-        origin_of({**given, "public": None, "released": None}), team, users=users, local=local,
+        origin_of(given), team, users=users, local=local,
         momentum=given["momentum"],
     )  # fmt: skip
     if team.first:

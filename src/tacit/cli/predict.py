@@ -29,7 +29,8 @@ def predict(
     """Predict with a trained model, and score the predictions if the truth is known.
 
     Each task writes what its target column holds: a label, a number, tags, an answer, a translation. A language model
-    gives the perplexity of each text. Predictions for your own rows cost no budget: the model's card covers them.
+    gives the perplexity of each text. Predictions cost no budget of the training records, which the card of the model
+    protects. It does not protect the rows that are predicted for: the output holds them as they are.
 
     Example: tacit predict model new-reviews.csv -o predicted.csv
     """

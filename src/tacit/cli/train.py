@@ -237,6 +237,8 @@ def _task_options(label_range: str | None = None, label_smoothing: float | None 
 
 
 def _train(task_name: str, given: dict[str, Any], roles: dict[str, str], options: dict[str, Any]) -> None:
+    from dataclasses import replace
+
     import torch
 
     from tacit.card import Card
@@ -280,7 +282,7 @@ def _train(task_name: str, given: dict[str, Any], roles: dict[str, str], options
     team = Team.from_environment()
     run = TrainingRun(
         task, model, tokenizer, rows, plan, settings, given["output"], given["seed"], given["trials"], console.print,
-        origin_of(given), team,
+        replace(origin_of(given), public=given["public"], released=_released(given, task, len(rows))), team,
     )  # fmt: skip
     if team.first:
         run.check_folder(resume=given["resume"])
@@ -341,19 +343,29 @@ def _plan(given: dict[str, Any], records: int) -> Any:
 
 
 def origin_of(given: dict[str, Any]) -> Any:
-    """What is known about weights, words and texts; see training/origin.py."""
+    """What is known about weights and words; see training/origin.py."""
     from dataclasses import replace
 
     from tacit.training.models import is_from_scratch, model_folder
-    from tacit.training.origin import Origin, released_text, starting_weights
+    from tacit.training.origin import Origin, starting_weights
 
     found = (
         Origin(from_scratch=True) if is_from_scratch(given["model"]) else starting_weights(model_folder(given["model"]))
     )
     if given["tokenizer"]:
         found = replace(found, vocabulary=starting_weights(given["tokenizer"]).vocabulary)
-    card = given["released"]
-    return replace(found, public=given["public"], released=None if card is None else released_text(card))
+    return found
+
+
+def _released(given: dict[str, Any], task: Any, rows: int) -> Any:
+    """The promise of a released file; what the model learns to write must have passed the mechanism as well."""
+    from tacit.training.origin import released_text
+
+    if given["released"] is None:
+        return None
+    label = task.target if task.name in ("classify", "regress", "tag") else None
+    read = [column for role, column in task.columns.items() if role != label]
+    return released_text(given["released"], given["data"], rows, read)
 
 
 def run_with_bar(run: Any, given: dict[str, Any], *, shown: bool) -> Any:

@@ -16,6 +16,7 @@ mechanism has released already may be trained on without noise: that is post-pro
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -99,23 +100,39 @@ def starting_weights(folder: str | Path) -> Origin:
     return Origin(start=start, start_public=public, vocabulary=_guarantee(place / VOCABULARY_CARD))
 
 
-def released_text(path: Path) -> Guarantee:
-    """The promise of a released file, from its card."""
+def released_text(path: Path, data: str, rows: int, read: Sequence[str]) -> Guarantee:
+    """The promise of a released file, from its card: `read` are the columns whose text the model learns.
+    The card must be that of this file, and they must have passed the mechanism; columns that were kept are named on the
+    card already."""
     if not path.is_file():
         raise BadInputError(
-            f"there is no card {path}: give the card that 'tacit rewrite' wrote beside the released file"
+            f"there is no card {path}: give the one that 'tacit rewrite' wrote beside the released file"
         )
-    found = _guarantee(path)
-    assert found is not None
-    if not found.is_private:
-        raise BadInputError(f"the card {path} promises nothing ({found.void}): train with an epsilon instead")
-    return found
+    card = _card(path)
+    if not card.guarantee.is_private:
+        raise BadInputError(f"the card {path} promises nothing ({card.guarantee.void}): train with an epsilon instead")
+    facts = card.facts
+    if facts is None or facts.output != Path(data).name or facts.rows != rows:
+        described = "no file" if facts is None else f"{facts.output} with {facts.rows:,} rows"
+        raise BadInputError(
+            f"the card {path} speaks of {described}, not of {Path(data).name} with {rows:,}: give the card that was "
+            "written with this file, or train with an epsilon"
+        )
+    for column in read:
+        if column not in facts.columns:
+            raise BadInputError(
+                f"by its card the column '{column}' of {data} was not rewritten, so nothing protects it: read one of "
+                f"{', '.join(facts.columns)}, or train with an epsilon"
+            )
+    return card.guarantee
 
 
 def _guarantee(path: Path) -> Guarantee | None:
-    if not path.is_file():
-        return None
+    return _card(path).guarantee if path.is_file() else None
+
+
+def _card(path: Path) -> Card:
     try:
-        return Card.from_json(path.read_text(encoding="utf-8")).guarantee
+        return Card.from_json(path.read_text(encoding="utf-8"))
     except (TacitError, ValueError, KeyError, TypeError) as error:
         raise BadInputError(f"{path} is not a privacy card: {error}") from error
