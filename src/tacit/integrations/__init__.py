@@ -1,0 +1,1 @@
+"""Tacit inside other libraries: Presidio, spaCy, datasets, pandas, scikit-learn."""
