@@ -1,14 +1,12 @@
 """`tacit federate`: the promise of private training made to users, each with any number of rows."""
 
-import inspect
 import math
 from typing import Annotated, Any
 
 import typer
 
-from tacit.cli.train import (
+from tacit.cli.tasks import (
     HELP,
-    ROLES,
     Bound,
     Clipping,
     Curves,
@@ -27,13 +25,17 @@ from tacit.cli.train import (
     Test,
     Tokenizer,
     Trials,
+    carry_out,
+    command_of,
     delta_of,
+    load_network,
+    make_task,
+    noise_of,
     origin_of,
-    run_with_bar,
-    show_scores,
+    read_rows,
     usual_rate,
 )
-from tacit.errors import BadInputError, BadParameterError, StoppedError
+from tacit.errors import BadInputError, BadParameterError
 
 app = typer.Typer(
     help="Train a model so that no single user can be recognized in it, in a simulation of federated training; name "
@@ -114,26 +116,7 @@ def _federate_command(
 
 
 def _command(task: str) -> Any:
-    """The command of a task: the shared options, and one for each of its columns."""
-
-    def command(**given: Any) -> None:
-        roles = {role: given.pop(f"{role}_column") for role in ROLES[task]}
-        _federate(task, given, {role: column for role, column in roles.items() if column})
-
-    shared = inspect.signature(_federate_command, eval_str=True)
-    columns = [
-        inspect.Parameter(
-            f"{role}_column",
-            inspect.Parameter.KEYWORD_ONLY,
-            default=usual,
-            annotation=Annotated[str | None, typer.Option(help=f"The column of the {role}.")],
-        )
-        for role, usual in ROLES[task].items()
-    ]
-    options = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in shared.parameters.values()]
-    command.__signature__ = inspect.Signature([*options, *columns])  # type: ignore[attr-defined]
-    command.__annotations__ = {p.name: p.annotation for p in (*options, *columns)}
-    return command
+    return command_of(task, _federate_command, lambda given, roles: _federate(task, given, roles))
 
 
 for _task, _help in HELP.items():
@@ -142,26 +125,17 @@ for _task, _help in HELP.items():
 
 
 def _federate(task_name: str, given: dict[str, Any], roles: dict[str, str]) -> None:
-    import torch
-
-    from tacit.card import Card
-    from tacit.cli.terminal import error_console, output_console
+    from tacit.cli.terminal import error_console
+    from tacit.text.files import read_columns
     from tacit.training.federated import FederatedRun, LocalTraining, group_by_user
-    from tacit.training.models import load_model
     from tacit.training.run import Settings
-    from tacit.training.strategies import apply_strategy
-    from tacit.training.tasks import task_named
     from tacit.training.team import Team
 
-    console = error_console()
-    rows, names = _rows_and_users(given["data"], roles, given["user_column"])
-    tested = _rows_and_users(given["test"], roles, None)[0] if given["test"] else []
-    users = group_by_user(names, given["user_column"])
-    task = task_named(task_name)(
-        length=given["length"],
-        columns=roles,
-        labels=[x.strip() for x in (given["labels"] or "").split(",") if x.strip()],
-    )
+    rows = read_rows(given["data"], roles)
+    tested = read_rows(given["test"], roles) if given["test"] else []
+    column = given["user_column"]
+    users = group_by_user(list(read_columns(given["data"], [column])[column]), column)
+    task = make_task(task_name, given, roles)
     task.learn(rows)
     plan = _plan(given, len(users))
     local = LocalTraining(given["local_epochs"], given["local_batch"], given["local_rate"], given["rows_per_user"])
@@ -177,49 +151,16 @@ def _federate(task_name: str, given: dict[str, Any], roles: dict[str, str]) -> N
         model=given["model"],
         tensorboard=given["tensorboard"],
     )
-    # New heads start the same in a resumed run; weights before training are public.
-    torch.manual_seed(given["seed"] or 0)
-    model, tokenizer = load_model(task, given["model"], tokenizer=given["tokenizer"])
-    model = apply_strategy(model, strategy, rank=given["rank"])
-    team = Team.from_environment()
+    model, tokenizer = load_network(task, given, strategy)
     run = FederatedRun(
-        task, model, tokenizer, rows, plan, settings, given["output"], given["seed"], given["trials"], console.print,
-        origin_of(given), team, users=users, local=local,
+        task, model, tokenizer, rows, plan, settings, given["output"], given["seed"], given["trials"],
+        error_console().print, origin_of(given), Team.from_environment(), users=users, local=local,
         momentum=given["momentum"],
     )  # fmt: skip
-    if team.first:
-        run.check_folder(resume=given["resume"])
-    loud = team.first and not given["quiet"]
-    if loud:
-        noise = (
-            f", noise {plan.multiplier:.3f} x the bound, delta {plan.delta:g}" if plan.private else ", without noise"
-        )
-        console.print(f"{len(users):,} users, {plan.steps:,} rounds of about {plan.batch:,}{noise}")
-        if more := users.with_more_than(local.rows):
-            console.print(f"{more:,} users have more than {local.rows:,} rows: that many of theirs count in a round")
-    try:
-        guarantee = run_with_bar(run, given, shown=loud and console.is_terminal)
-    except KeyboardInterrupt:
-        raise StoppedError(
-            f"stopped: repeat the command with --resume to go on; {given['output']} holds the run"
-        ) from None
-    if loud:
-        Card(guarantee).print_to(output_console())
-    if tested and team.first:
-        show_scores(run, tested, given["test"])
-    team.leave()
-
-
-def _rows_and_users(
-    data: str, roles: dict[str, str], user_column: str | None
-) -> tuple[list[dict[str, str]], list[str]]:
-    from tacit.text.files import read_columns
-
-    wanted = [*roles.values(), *([user_column] if user_column else [])]
-    columns = read_columns(data, list(dict.fromkeys(wanted)))
-    cells = {role: columns[column] for role, column in roles.items()}
-    rows = [dict(zip(cells, values, strict=True)) for values in zip(*cells.values(), strict=True)]
-    return rows, list(columns[user_column]) if user_column else []
+    said = [f"{len(users):,} users, {plan.steps:,} rounds of about {plan.batch:,}, {noise_of(plan)}"]
+    if more := users.with_more_than(local.rows):
+        said.append(f"{more:,} users have more than {local.rows:,} rows: that many of theirs count in a round")
+    carry_out(run, given, tested, *said)
 
 
 def _plan(given: dict[str, Any], users: int) -> Any:

@@ -182,7 +182,7 @@ def _train(given: dict[str, Any], folder: Path) -> None:
     import torch
 
     from tacit.cli.terminal import error_console
-    from tacit.cli.train import DEFAULT_RATES
+    from tacit.cli.tasks import DEFAULT_RATES
     from tacit.guarantee import Adjacency
     from tacit.training.origin import starting_weights
     from tacit.training.run import Settings

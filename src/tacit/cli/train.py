@@ -1,6 +1,5 @@
 """`tacit train`: models under differential privacy; `tacit train check` proves that a model can be trained so."""
 
-import inspect
 import math
 from pathlib import Path
 from typing import Annotated, Any
@@ -8,7 +7,37 @@ from typing import Annotated, Any
 import typer
 
 from tacit.cli.selective import selective
-from tacit.errors import BadInputError, BadParameterError, StoppedError
+from tacit.cli.tasks import (
+    HELP,
+    Bound,
+    Clipping,
+    Curves,
+    Data,
+    Delta,
+    Labels,
+    Length,
+    Model,
+    Output,
+    Quiet,
+    Rank,
+    Resume,
+    Schedule,
+    Seed,
+    Strategy,
+    Test,
+    Tokenizer,
+    Trials,
+    carry_out,
+    command_of,
+    delta_of,
+    load_network,
+    make_task,
+    noise_of,
+    origin_of,
+    read_rows,
+    usual_rate,
+)
+from tacit.errors import BadInputError, BadParameterError
 
 app = typer.Typer(
     help="Train a model so that no single record can be recognized in it; name the task first: tacit train classify …",
@@ -17,16 +46,6 @@ app = typer.Typer(
     add_completion=False,
 )
 
-Data = Annotated[str, typer.Argument(metavar="DATA", help="The private records: csv, tsv, jsonl, parquet (also .gz).")]
-Model = Annotated[str, typer.Option("--model", help="minilm, bilstm (from scratch), a folder, or a name on the hub.")]
-Strategy = Annotated[
-    str | None,
-    typer.Option(
-        help="What is trained: bias (default for one label or number), last-2 (any number; default for tags), lora "
-        "(default otherwise), ia3, head, frozen-lstm, no-embeddings, full (default from scratch)."
-    ),
-]
-Output = Annotated[Path, typer.Option("-o", "--output", help="The folder for the model and its privacy card.")]
 Epsilon = Annotated[
     float | None,
     typer.Option(help="The privacy budget of one record; 'inf' trains without privacy, for comparison."),
@@ -40,38 +59,15 @@ Released = Annotated[
 Public = Annotated[
     str | None, typer.Option("--public", help="The texts are public; this is their name on the card. No noise.")
 ]
-Test = Annotated[
-    str | None, typer.Option("--test", help="Rows to score the finished model on. They must not be private.")
-]
-Tokenizer = Annotated[
-    str | None, typer.Option("--tokenizer", help="Another tokenizer: a folder ('tacit vocabulary' makes private ones).")
-]
-Rank = Annotated[int, typer.Option(help="Rank of the lora matrices.")]
-Labels = Annotated[
-    str | None,
-    typer.Option(help="All labels, with commas, if they are known: then DATA does not even show which ones occur."),
-]
-Curves = Annotated[bool, typer.Option("--tensorboard", help="Also log for TensorBoard (private/tensorboard).")]
-Delta = Annotated[str, typer.Option(help="Chance of failure; 'auto' takes one well below 1 / records.")]
 Epochs = Annotated[float, typer.Option(help="Passes over the data, on average.")]
 BatchSize = Annotated[int, typer.Option("--batch", help="Records per step, on average; large batches need less noise.")]
 Rate = Annotated[float | None, typer.Option("--learning-rate", help="By default 5e-4 to 5e-3, by strategy.")]
-Length = Annotated[int, typer.Option(help="Word pieces of a record that count.")]
-Clipping = Annotated[str, typer.Option(help="flat, per-layer, quantile or automatic.")]
-Bound = Annotated[float, typer.Option("--bound", help="Longest gradient of one record.")]
 Replace = Annotated[
     bool, typer.Option("--replace-one", help="Neighbors differ by replacing a record (twice the sensitivity).")
-]
-Trials = Annotated[
-    int, typer.Option(help="How many runs on these records you compare before keeping one: their budgets add up.")
 ]
 Engine = Annotated[str, typer.Option(help="Gradient engine: auto, taps, vmap, loop, opacus.")]
 Physical = Annotated[int, typer.Option(help="Records worked on at a time; no influence on the result.")]
 Optimizer = Annotated[str, typer.Option(help="adamw, adam or sgd.")]
-Schedule = Annotated[str, typer.Option(help="Learning rate over time: linear, cosine, constant.")]
-Resume = Annotated[bool, typer.Option("--resume", help="Go on with an unfinished run in the output folder.")]
-Seed = Annotated[int | None, typer.Option(help="Test seed: repeatable, and without any guarantee.")]
-Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="No progress bar and no card.")]
 
 USUAL_STRATEGIES = {"classify": "bias", "regress": "bias", "tag": "last-2"}
 DEFAULT_RATES = {
@@ -113,17 +109,6 @@ def _train_command(
     """The options that all tasks share; see `_command`."""
 
 
-ROLES: dict[str, dict[str, str | None]] = {
-    "classify": {"text": "text", "label": "label", "pair": None},
-    "regress": {"text": "text", "label": "label", "pair": None},
-    "tag": {"text": "tokens", "tags": "tags"},
-    "answer": {"question": "question", "context": "context", "answer": "answer"},
-    "write": {"text": "text"},
-    "fill": {"text": "text"},
-    "translate": {"source": "source", "target": "target"},
-}
-"""The columns of each task and their usual names; None: only if named."""
-
 POOLING = Annotated[
     str,
     typer.Option(help="What the head reads: mean (of all positions), own (the model's habit), auto."),
@@ -147,44 +132,14 @@ MORE: dict[str, dict[str, tuple[Any, Any]]] = {
 }
 """Options that only one task has: annotation and default."""
 
-HELP = {
-    "classify": "One label for each text, or pair of texts: tacit train classify reviews.csv --epsilon 3 -o model",
-    "regress": "A number for each text, or pair of texts.",
-    "tag": "A tag for each word; words and tags are separated by spaces.",
-    "answer": "The part of a context that answers a question, word for word.",
-    "write": "A causal language model of the texts (give --model).",
-    "fill": "A masked language model of the texts (give --model).",
-    "translate": "A text for a text: translation, summaries (give --model).",
-}
-
 
 def _command(task: str) -> Any:
-    """The command of a task: the shared options, and one for each of its columns."""
-
-    def command(**given: Any) -> None:
-        roles = {role: given.pop(f"{role}_column") for role in ROLES[task]}
+    def action(given: dict[str, Any], roles: dict[str, str]) -> None:
         more = {name: given.pop(name) for name in MORE.get(task, {})}
         given["pooling"] = more.pop("pooling", "auto")
-        _train(task, given, {role: column for role, column in roles.items() if column}, _task_options(**more))
+        _train(task, given, roles, _task_options(**more))
 
-    shared = inspect.signature(_train_command, eval_str=True)
-    columns = [
-        inspect.Parameter(
-            f"{role}_column",
-            inspect.Parameter.KEYWORD_ONLY,
-            default=usual,
-            annotation=Annotated[str | None, typer.Option(help=f"The column of the {role}.")],
-        )
-        for role, usual in ROLES[task].items()
-    ]
-    columns += [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=usual, annotation=annotation)
-        for name, (annotation, usual) in MORE.get(task, {}).items()
-    ]
-    options = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in shared.parameters.values()]
-    command.__signature__ = inspect.Signature([*options, *columns])  # type: ignore[attr-defined]
-    command.__annotations__ = {p.name: p.annotation for p in (*options, *columns)}
-    return command
+    return command_of(task, _train_command, action, MORE.get(task))
 
 
 for _task, _help in HELP.items():
@@ -239,33 +194,22 @@ def _task_options(label_range: str | None = None, label_smoothing: float | None 
 def _train(task_name: str, given: dict[str, Any], roles: dict[str, str], options: dict[str, Any]) -> None:
     from dataclasses import replace
 
-    import torch
-
-    from tacit.card import Card
-    from tacit.cli.terminal import error_console, output_console
-    from tacit.training.models import is_from_scratch, load_model
+    from tacit.cli.terminal import error_console
+    from tacit.training.models import is_from_scratch
     from tacit.training.run import Settings, TrainingRun
-    from tacit.training.strategies import apply_strategy
-    from tacit.training.tasks import task_named
     from tacit.training.team import Team
 
-    console = error_console()
-    rows = _rows(given["data"], roles)
-    tested = _rows(given["test"], roles) if given["test"] else []
-    task = task_named(task_name)(
-        length=given["length"],
-        columns=roles,
-        labels=[label.strip() for label in (given["labels"] or "").split(",") if label.strip()],
-        **options,
-    )
+    rows = read_rows(given["data"], roles)
+    tested = read_rows(given["test"], roles) if given["test"] else []
+    task = make_task(task_name, given, roles, **options)
     task.learn(rows)
     plan = _plan(given, len(rows))
     from_scratch = is_from_scratch(given["model"])
     strategy = given["strategy"] or ("full" if from_scratch else USUAL_STRATEGIES.get(task_name, "lora"))
+    rate = usual_rate("from scratch" if from_scratch else strategy, private=plan.private)
     settings = Settings(
         optimizer=given["optimizer"],
-        learning_rate=given["learning_rate"]
-        or usual_rate("from scratch" if from_scratch else strategy, private=plan.private),
+        learning_rate=given["learning_rate"] or rate,
         schedule=given["schedule"],
         clipping=given["clipping"],
         bound=given["bound"],
@@ -275,44 +219,15 @@ def _train(task_name: str, given: dict[str, Any], roles: dict[str, str], options
         model=given["model"],
         tensorboard=given["tensorboard"],
     )
-    # New heads start the same in a resumed run; weights before training are public.
-    torch.manual_seed(given["seed"] or 0)
-    model, tokenizer = load_model(task, given["model"], tokenizer=given["tokenizer"], pooling=given["pooling"])
-    model = apply_strategy(model, strategy, rank=given["rank"])
-    team = Team.from_environment()
+    model, tokenizer = load_network(task, given, strategy, pooling=given["pooling"])
+    origin = replace(origin_of(given), public=given["public"], released=_released(given, task, len(rows)))
     run = TrainingRun(
-        task, model, tokenizer, rows, plan, settings, given["output"], given["seed"], given["trials"], console.print,
-        replace(origin_of(given), public=given["public"], released=_released(given, task, len(rows))), team,
+        task, model, tokenizer, rows, plan, settings, given["output"], given["seed"], given["trials"],
+        error_console().print, origin, Team.from_environment(),
     )  # fmt: skip
-    if team.first:
-        run.check_folder(resume=given["resume"])
-    loud = team.first and not given["quiet"]
-    if loud:
-        noise = (
-            f", noise {plan.multiplier:.3f} x the bound, delta {plan.delta:g}" if plan.private else ", without noise"
-        )
-        console.print(f"{len(rows):,} records, {plan.steps:,} steps of about {plan.batch:,}{noise}")
-    try:
-        guarantee = run_with_bar(run, given, shown=loud and console.is_terminal)
-    except KeyboardInterrupt:
-        raise StoppedError(
-            f"stopped: repeat the command with --resume to go on; {given['output']} holds the run"
-        ) from None
-    if loud:
-        if run.checked is not None:
-            console.print(f"gradients by '{run.checked.engine}', exact to {run.checked.norm_deviation:.0e}")
-        Card(guarantee).print_to(output_console())
-    if tested and team.first:
-        show_scores(run, tested, given["test"])
-    team.leave()
-
-
-def _rows(data: str, roles: dict[str, str]) -> list[dict[str, str]]:
-    from tacit.text.files import read_columns
-
-    columns = read_columns(data, list(dict.fromkeys(roles.values())))
-    cells = {role: columns[column] for role, column in roles.items()}
-    return [dict(zip(cells, values, strict=True)) for values in zip(*cells.values(), strict=True)]
+    carry_out(
+        run, given, tested, f"{len(rows):,} records, {plan.steps:,} steps of about {plan.batch:,}, {noise_of(plan)}"
+    )
 
 
 def _plan(given: dict[str, Any], records: int) -> Any:
@@ -342,21 +257,6 @@ def _plan(given: dict[str, Any], records: int) -> Any:
     )
 
 
-def origin_of(given: dict[str, Any]) -> Any:
-    """What is known about weights and words; see training/origin.py."""
-    from dataclasses import replace
-
-    from tacit.training.models import is_from_scratch, model_folder
-    from tacit.training.origin import Origin, starting_weights
-
-    found = (
-        Origin(from_scratch=True) if is_from_scratch(given["model"]) else starting_weights(model_folder(given["model"]))
-    )
-    if given["tokenizer"]:
-        found = replace(found, vocabulary=starting_weights(given["tokenizer"]).vocabulary)
-    return found
-
-
 def _released(given: dict[str, Any], task: Any, rows: int) -> Any:
     """The promise of a released file; what the model learns to write must have passed the mechanism as well."""
     from tacit.training.origin import released_text
@@ -366,52 +266,3 @@ def _released(given: dict[str, Any], task: Any, rows: int) -> Any:
     label = task.target if task.name in ("classify", "regress", "tag") else None
     read = [column for role, column in task.columns.items() if role != label]
     return released_text(given["released"], given["data"], rows, read)
-
-
-def run_with_bar(run: Any, given: dict[str, Any], *, shown: bool) -> Any:
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
-    from tacit.cli.terminal import error_console
-
-    with Progress(
-        BarColumn(), TextColumn("{task.description}"), TimeRemainingColumn(), console=error_console(), disable=not shown
-    ) as bar:
-        line = bar.add_task("checking the gradients", total=run.plan.steps)
-
-        def show(now: Any) -> None:
-            private = f", clipped {now.facts.shortened:.0%}, epsilon {now.epsilon:.2f}" if run.plan.private else ""
-            said = f"step {now.step:,} of {now.steps:,}, loss {now.facts.loss:.3f}{private}"
-            bar.update(line, completed=now.step, description=said)
-
-        def prepared(done: int, total: int) -> None:
-            bar.update(line, description=f"running the frozen layers once: {done:,} of {total:,} records")
-
-        run.prepared = prepared
-        return run.run(show, resume=given["resume"])
-
-
-def show_scores(run: Any, rows: list[dict[str, str]], name: str) -> None:
-    from tacit.cli.reports import deliver
-    from tacit.evaluate.predictions import prediction_section
-    from tacit.report import Report
-    from tacit.training.prediction import predict_rows
-
-    task = run.task
-    found = predict_rows(task, run.model, run.tokenizer, rows)
-    truth = [row[task.target] for row in rows] if task.target else found
-    section = prediction_section(task.name, truth, found, known=task.labels, title=f"Scores on {name}")
-    deliver(Report("Scores", [section]), None, None, as_json=False, force=False)
-
-
-def usual_rate(strategy: str, *, private: bool) -> float:
-    # Noise allows, and large batches need, larger steps than usual.
-    return DEFAULT_RATES.get(strategy, 1e-3) * (1.0 if private else 0.2)
-
-
-def delta_of(given: str) -> float | None:
-    if given == "auto":
-        return None
-    try:
-        return float(given)
-    except ValueError:
-        raise BadParameterError(f"delta is a number or 'auto', not '{given}'") from None
