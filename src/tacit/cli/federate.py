@@ -179,7 +179,7 @@ def _plan(given: dict[str, Any], users: int) -> Any:
             "number of users"
         )
     if given["epsilon"] == math.inf:
-        return Plan.without_privacy(records=users, batch=cohort, epochs=given["epochs"])
+        return Plan.without_privacy(records=users, batch=cohort, epochs=given["epochs"], unit=Unit.USER)
     shared: dict[str, Any] = {
         "epsilon": given["epsilon"],
         "epochs": given["epochs"],

@@ -22,9 +22,9 @@ from tacit.errors import BadParameterError
 from tacit.guarantee import Adjacency, Guarantee, Model, Notion, Provenance, Unit
 from tacit.noise.source import StreamKey
 
-NOT_COVERED = (
-    "how many records there are, and the names of the columns and labels",
-    "what the pre-trained weights knew before",
+GAUSSIAN_NOISE = (
+    "the noise is Gaussian in the real numbers; single precision approximates it",
+    "noise is keyed by the operating system, and the key is not shown",
 )
 
 
@@ -86,9 +86,11 @@ class Plan:
         return replace(draft, multiplier=multiplier)
 
     @classmethod
-    def without_privacy(cls, *, records: int, batch: int, epochs: float) -> Plan:
+    def without_privacy(cls, *, records: int, batch: int, epochs: float, unit: Unit = Unit.RECORD) -> Plan:
         """Plain training, for baselines, for public text, and for text that a mechanism has released already."""
-        return cls(records, batch, max(1, math.ceil(epochs * records / max(1, batch))), 0.0, 0.0, private=False)
+        return cls(
+            records, batch, max(1, math.ceil(epochs * records / max(1, batch))), 0.0, 0.0, unit=unit, private=False
+        )
 
     @property
     def rate(self) -> float:
@@ -114,6 +116,13 @@ class Plan:
         """The records of this step; the same ones whenever the step is repeated with this key."""
         uniform = key.stream(step, b"records").generator.random(self.records)
         return np.flatnonzero(uniform < self.rate)
+
+    @property
+    def not_covered(self) -> tuple[str, ...]:
+        return (
+            f"how many {self.unit.value}s there are, and the names of the columns and labels",
+            "what the pre-trained weights knew before",
+        )
 
     def guarantee(
         self, *, steps: int, secure: bool, what: str, parameters: dict[str, Any], trials: int = 1
@@ -146,13 +155,9 @@ class Plan:
                 "steps": steps,
                 **parameters,
             },
-            not_covered=NOT_COVERED,
-            assumptions=(
-                "the number of records is public",
-                "the noise is Gaussian in the real numbers; single precision approximates it",
-                "noise is keyed by the operating system, and the key is not shown",
-            ),
-            history=() if trials == 1 else (f"{trials} runs on the same records, added up",),
+            not_covered=self.not_covered,
+            assumptions=(f"the number of {self.unit.value}s is public", *GAUSSIAN_NOISE),
+            history=() if trials == 1 else (f"{trials} runs on the same {self.unit.value}s, added up",),
         )
         return promised if secure else promised.voided("it was trained with a test seed, which undoes the noise")
 

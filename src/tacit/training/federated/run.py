@@ -8,7 +8,7 @@ when the run is finished; the folder is a model that transformers loads, with it
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import torch
@@ -24,14 +24,8 @@ from tacit.training.gradients import UnsupportedModelError
 from tacit.training.gradients.examples import trainable
 from tacit.training.run import TrainingRun
 
-NOT_COVERED = (
-    "how many users there are, and the names of the columns and labels",
-    "a person behind several user names: each name is protected on its own",
-)
-ASSUMPTIONS = (
-    "the number of users is public",
-    "the server is trusted: it sees the updates of single users before the noise is added",
-)
+ONE_NAME = "a person behind several user names: each name is protected on its own"
+TRUSTED_SERVER = "the server is trusted: it sees the updates of single users before the noise is added"
 
 
 @dataclass
@@ -106,14 +100,8 @@ class FederatedRun(TrainingRun):
             },
             trials=self.trials,
         )
-        kept = tuple(text for text in own.assumptions if "number of records" not in text)
-        not_covered = tuple(text for text in own.not_covered if "how many records" not in text)
-        own = replace(
-            own,
-            unit=Unit.USER,
-            assumptions=(*ASSUMPTIONS, *kept),
-            not_covered=tuple(dict.fromkeys((*NOT_COVERED, *not_covered, "what the pre-trained weights knew before"))),
-        )
+        if private:
+            own = own.also_not_covered(ONE_NAME).also_assuming(TRUSTED_SERVER)
         return self.origin.with_training(own, self.settings.model or "a model")
 
 

@@ -33,7 +33,7 @@ from tacit.errors import BadParameterError
 from tacit.guarantee import Adjacency, Guarantee, Model, Notion, Unit
 from tacit.noise.gaussian import analytic_gaussian_sigma, gaussian_epsilon
 from tacit.noise.source import StreamKey
-from tacit.training.plan import MOST_NOISE, Plan, automatic_delta
+from tacit.training.plan import GAUSSIAN_NOISE, MOST_NOISE, Plan, automatic_delta
 
 Factor = Toeplitz | Buffered | Tree
 NOISES = ("buffered", "banded", "tree", "independent")
@@ -126,11 +126,9 @@ class VisitPlan(Plan):
                 "rounds": steps,
                 **parameters,
             },
-            assumptions=(
-                "the noise is Gaussian in the real numbers; single precision approximates it",
-                "noise is keyed by the operating system, and the key is not shown",
-            ),
-            history=() if trials == 1 else (f"{trials} runs on the same users, added up",),
+            not_covered=self.not_covered,
+            assumptions=(f"the number of {self.unit.value}s is public", *GAUSSIAN_NOISE),
+            history=() if trials == 1 else (f"{trials} runs on the same {self.unit.value}s, added up",),
         )
         return promised if secure else promised.voided("it was trained with a test seed, which undoes the noise")
 
