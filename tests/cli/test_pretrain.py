@@ -109,6 +109,28 @@ def test_other_kinds(text, tmp_path):
     assert made.record.trained_for == {"noise": "gaussian", "delta": 1e-5, "epsilons": [250.0]}
 
 
+def test_weights_between_two_models(text, tmp_path):
+    import torch
+
+    first, second, between, other = (str(tmp_path / name) for name in ("first", "second", "between", "other"))
+    public = ["--public", "made-up sentences"]
+    run("autoencoder", text, "-o", first, *public, "--clip", "1", *TINY)
+    run("noise", first, text, "-o", second, *public, "--epsilon", "500", "--steps", "4", "--batch-size", "8")
+    run("average", first, second, text, "-o", between, *public, "--share", "0.25", "--held-out", "10")
+    weights = [load_autoencoder(folder).module.state_dict() for folder in (first, second, between)]
+    for name, value in weights[2].items():
+        assert torch.allclose(value, 0.75 * weights[0][name] + 0.25 * weights[1][name], atol=1e-6), name
+    assert any(not torch.equal(value, weights[1][name]) for name, value in weights[2].items())
+    record = load_autoencoder(between).record
+    assert record.trained_for["epsilons"] == [500.0]
+    assert record.results["share"] == 0.25
+    with pytest.raises(BadParameterError, match="above 0 and at most 1"):
+        run("average", first, second, text, "-o", other, *public, "--share", "0")
+    run("autoencoder", text, "-o", other, *public, "--clip", "1", *[{"16": "8"}.get(word, word) for word in TINY])
+    with pytest.raises(TacitError, match="different shapes"):
+        run("average", other, second, text, "-o", str(tmp_path / "none"), *public)
+
+
 @pytest.mark.parametrize("command", ["autoencoder", "prune", "noise"])
 def test_text_that_is_not_declared_public_is_refused(command, text, tmp_path):
     model = [] if command == "autoencoder" else ["bart-20"]

@@ -329,6 +329,38 @@ def noise(
     _finish(found, corpus, output, facts, plan, half=half, lowercase=lowercase)
 
 
+@app.command()
+def average(
+    start: Annotated[str, typer.Argument(metavar="START", help="The model before noisy training (folder).")],
+    model: Annotated[str, typer.Argument(metavar="MODEL", help="The model after it (folder).")],
+    text: Text,
+    output: Output,
+    public: Public = None,
+    share: Annotated[float, typer.Option(help="Share of MODEL in the weights; the rest is of START.")] = 0.5,
+    held_out: HeldOut = 2_000,
+    half: Half = False,
+) -> None:
+    """Take weights between two models of one shape, for example the pruned BART and its noisy-trained one.
+
+    Training with much noise forgets how to say things; halfway back is often better than either end. What MODEL was
+    trained for stays in the record; the text only serves to measure the result.
+
+    Example: tacit pretrain average bart-pruned bart-500 tatoeba.txt --public "Tatoeba English" -o bart-500-half
+    """
+    corpus = _public(text, public)
+    if _is_complete(output, resume=False):
+        return
+    require("torch", extra="documents", purpose="training a model")
+    from tacit.documents.autoencoders.base import load_autoencoder
+    from tacit.documents.pretraining.average import average_weights
+    from tacit.documents.pretraining.loop import Plan
+
+    found = average_weights(load_autoencoder(start), load_autoencoder(model), share)
+    _remember(found, corpus)
+    lowercase = bool(found.record.results.get("bleu_lowercase", False))
+    _finish(found, corpus, output, {"share": share}, Plan(held_out=held_out), half=half, lowercase=lowercase)
+
+
 # Parts ------------------------------------------------------------------------------------------------------------
 
 
@@ -360,7 +392,7 @@ def _command() -> str:
     import sys
 
     words = [Path(word).name if "/" in word and Path(word).exists() else word for word in sys.argv[1:]]
-    start = next((place for place, word in enumerate(words) if word in ("autoencoder", "prune", "noise")), 0)
+    start = next((place for place, word in enumerate(words) if word in ("autoencoder", "prune", "noise", "average")), 0)
     return "tacit pretrain " + " ".join(shlex.quote(word) for word in words[start:] if word != "--resume")
 
 
