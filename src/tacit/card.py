@@ -8,7 +8,7 @@ from __future__ import annotations
 import html
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -185,6 +185,15 @@ class Card:
         console.print(Panel(Text("\n".join(text[2:])), title=text[0], border_style=border, title_align="left"))
 
 
+def for_file(promised: Guarantee, kept: Sequence[str]) -> Guarantee:
+    """The guarantee of the mechanism, with what a file shows beside the rewritten texts."""
+    copied = [f"the column '{name}', which is copied as it is" for name in kept]
+    rows = "how many rows there are, and their order"
+    if promised.unit is Unit.TOKEN:
+        rows = "how many rows there are, their order, and which texts are empty"
+    return promised.also_not_covered(rows, *copied)
+
+
 # The words --------------------------------------------------------------------------------------------------------
 
 
@@ -193,6 +202,12 @@ def plain_sentence(g: Guarantee) -> str:
     thing = "word" if g.unit is Unit.TOKEN else g.unit.value
     if g.notion is Notion.NONE:
         return f"This release carries no privacy guarantee: {g.void}."
+    where = ""
+    if g.adjacency is Adjacency.SAME_SPANS:
+        where = (
+            " This is for words inside the detected spans only, between texts in which the detector finds the same "
+            "spans. All other text, with whatever the detector missed, is not protected at all."
+        )
     if g.notion in (Notion.PURE, Notion.APPROXIMATE):
         tail = f", except with probability {g.delta:g}" if g.delta else ""
         if g.adjacency in (Adjacency.SAME_SET, Adjacency.EQUAL_LENGTH_SAME_SETS):
@@ -205,7 +220,7 @@ def plain_sentence(g: Guarantee) -> str:
             )
         return (
             f"Whatever one {thing} was, seeing the output multiplies the odds between any two possibilities "
-            f"({g.adjacency.value}) by at most {odds(g.exponent())}{tail}."
+            f"({g.adjacency.value}) by at most {odds(g.exponent())}{tail}.{where}"
         )
     assert g.metric is not None
     examples = [
@@ -222,9 +237,9 @@ def plain_sentence(g: Guarantee) -> str:
         return (
             f"A sensitive word{share} is hidden among the others: an output from the sensitive part multiplies the "
             f"odds between any two words by at most {bound}{shown}. A common word may stay as it is, and whoever sees "
-            "one in the output knows that it stood there."
+            f"one in the output knows that it stood there.{where}"
         )
-    return f"Seeing the output multiplies the odds between any two {thing}s by at most {bound}{shown}."
+    return f"Seeing the output multiplies the odds between any two {thing}s by at most {bound}{shown}.{where}"
 
 
 def odds(exponent: float) -> str:
@@ -261,9 +276,12 @@ def totals(g: Guarantee, facts: ReleaseFacts | None) -> Iterator[tuple[str, floa
     lengths: dict[int, str] = {20: "a text of 20 tokens", 200: "a text of 200 tokens"}
     if facts is not None and facts.longest_row > 0:
         lengths = {facts.longest_row: f"the longest row here, {facts.longest_row:,} tokens"}
+    inside_spans = g.adjacency is Adjacency.SAME_SPANS
+    if inside_spans:
+        lengths = {n: f"all {n:,} words inside spans here" for n in lengths if facts is not None and facts.longest_row}
     for length, what in lengths.items():
         try:
-            whole = g.for_document(length)
+            whole = g.for_group(length) if inside_spans else g.for_document(length)
         except NoGuaranteeError:
             continue
         yield from _exponents(what, whole, "distances")
@@ -273,6 +291,7 @@ def _exponents(what: str, g: Guarantee, distance: str) -> Iterator[tuple[str, fl
     notes = ["protected outputs only"] if g.notion is Notion.UTILITY_OPTIMIZED_METRIC else []
     notes += ["within its set only"] if g.adjacency in (Adjacency.SAME_SET, Adjacency.EQUAL_LENGTH_SAME_SETS) else []
     notes += ["the redacted places only"] if g.adjacency is Adjacency.SAME_REDACTED else []
+    notes += ["inside the detected spans only"] if g.adjacency is Adjacency.SAME_SPANS else []
     notes += [f"except with probability {g.delta:.3g}"] if g.delta else []
     note = ", ".join(notes)
     if g.metric is None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import inspect
 import pkgutil
+import re
 import types
 import typing
 from collections.abc import Mapping
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, Field, fields
 from functools import cache
 from typing import Any
 
@@ -104,3 +106,86 @@ def _as_bool(value: str) -> bool:
     if lowered in ("no", "false", "off", "0"):
         return False
     raise ValueError(value)
+
+
+# What a mechanism says about itself -------------------------------------------------------------------------------
+
+
+def described(mechanism: type[Mechanism]) -> dict[str, Any]:
+    """All facts about a mechanism, as plain values."""
+    meanings = parameter_meanings(mechanism)
+    return {
+        "name": mechanism.name,
+        "title": mechanism.title,
+        "level": mechanism.level,
+        "notion": mechanism.notion,
+        "unit": mechanism.unit,
+        "paper": mechanism.paper,
+        "summary": summary(mechanism),
+        "description": description(mechanism),
+        "parameters": [
+            {
+                "name": item.name,
+                "type": _type_name(item),
+                "default": default,
+                "required": required,
+                "meaning": meanings.get(item.name, ""),
+            }
+            for item in fields(mechanism)
+            if item.init and item.name != "seed"
+            for default, required in [_default(item)]
+        ],
+    }
+
+
+def summary(mechanism: type[Mechanism]) -> str:
+    """What it does in a sentence: the first paragraph of the docstring."""
+    return " ".join((inspect.getdoc(mechanism) or mechanism.title).split("\n\n")[0].split())
+
+
+def description(mechanism: type[Mechanism]) -> str:
+    """The module's docstring, which holds formula, guarantee and proof, then the one of the class."""
+    module = inspect.getmodule(mechanism)
+    parts = [inspect.getdoc(module) if module else "", _without_parameters(inspect.getdoc(mechanism) or "")]
+    return "\n\n".join(part.strip() for part in parts if part)
+
+
+_PARAMETER = re.compile(r"^(\w+)  +(\S.*)$")
+
+
+def parameter_meanings(mechanism: type[Mechanism]) -> dict[str, str]:
+    """What each parameter is for: the lines `name   meaning` of the docstrings, the most special class first."""
+    known = {item.name for item in fields(mechanism)}
+    meanings: dict[str, str] = {}
+    for cls in mechanism.__mro__:
+        current = None
+        for line in inspect.cleandoc(cls.__dict__.get("__doc__") or "").splitlines():
+            found = _PARAMETER.match(line)
+            if found and found[1] in known:
+                current = found[1] if found[1] not in meanings else None
+                if current:
+                    meanings[current] = found[2]
+            elif current and line.startswith("  "):
+                meanings[current] += " " + line.strip()
+            else:
+                current = None
+    return meanings
+
+
+def _without_parameters(text: str) -> str:
+    """The docstring up to its list of parameters, which is shown as a table."""
+    lines = text.splitlines()
+    first = next((number for number, line in enumerate(lines) if _PARAMETER.match(line)), len(lines))
+    return "\n".join(lines[:first])
+
+
+def _default(item: Field[Any]) -> tuple[Any, bool]:
+    if item.default is not MISSING:
+        return item.default, False
+    if item.default_factory is not MISSING:
+        return item.default_factory(), False
+    return None, True
+
+
+def _type_name(item: Field[Any]) -> str:
+    return item.type if isinstance(item.type, str) else getattr(item.type, "__name__", str(item.type))

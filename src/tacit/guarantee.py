@@ -74,6 +74,7 @@ class Adjacency(Enum):
     ADD_REMOVE = "data sets that differ by adding or removing one unit"
     REPLACE_ONE = "data sets that differ by replacing one unit"
     SAME_REDACTED = "data sets that differ by replacing one unit with another that has the same redacted text"
+    SAME_SPANS = "any two words inside a detected span, as long as the detector finds the same spans in both texts"
 
 
 _TEXT_ADJACENCY = {

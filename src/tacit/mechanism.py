@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Self
 
-from tacit.errors import BadInputError, BadParameterError
+from tacit.errors import BadInputError, BadParameterError, NoGuaranteeError
 from tacit.guarantee import Guarantee, Unit, check_epsilon
 from tacit.noise.source import Source, new_source
 
@@ -105,6 +105,12 @@ class Mechanism(ABC):
     @abstractmethod
     def rewrite_texts(self, texts: Sequence[str], source: Source) -> Rewritten:
         """The only private step: rewrite each text with fresh noise from `source`."""
+
+    def count_units(self, texts: Sequence[str]) -> list[int]:
+        """How many units `rewrite_texts` will release for each text, told before any noise is drawn."""
+        raise NoGuaranteeError(
+            f"{self.name} does not tell beforehand how many units a text has, so no ledger can charge it"
+        )
 
     # For users ------------------------------------------------------------------------------------------------
 

@@ -53,6 +53,9 @@ class NoiseShown(Mechanism):
             mechanism=self.name,
         )
 
+    def count_units(self, texts: Sequence[str]) -> list[int]:
+        return [len(text.split()) for text in texts]
+
     def rewrite_texts(self, texts: Sequence[str], source: Source) -> Rewritten:
         time.sleep(self.pause)
         if self.mark and any(self.mark in text for text in texts):

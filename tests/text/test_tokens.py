@@ -61,3 +61,17 @@ def test_natural_joining_reads_well():
 
 def test_punctuation():
     assert [is_punctuation(t) for t in (".", "--", "'s", "3", "a", "☂")] == [True, True, False, False, False, True]
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.text(alphabet="ab.+-_3", min_size=50, max_size=90), st.sampled_from(["@b.co", "@x", "@", ""]))
+def test_a_mail_address_of_any_length_is_split_by_the_same_rules(name, rest):
+    tokens = split(name + rest)
+    assert "".join(tokens) == normalize(name + rest)
+    assert split(join(tokens)) == tokens
+
+
+def test_a_long_run_without_a_mail_address_costs_no_more_than_its_length():
+    """Each place of the run tries at most 64 characters of a mail address: 60,000 of them would take minutes else."""
+    text = "a." * 30_000
+    assert "".join(split(text)) == text

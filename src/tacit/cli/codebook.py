@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from tacit.cli.engine import ADDRESS_HELP, ENGINE_HELP, LOCAL, WORKERS_HELP, cluster_of
 from tacit.errors import BadInputError, BadParameterError
 
 EPSILONS = (0.5, 1.0, 2.0, 3.0, 5.0, 8.0, 10.0, 15.0, 30.0)
@@ -43,6 +44,9 @@ def build(
         str | None, typer.Option(help="Numbers of cells, separated by commas; by default 16 to 16384 in steps of 4.")
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the (public) randomness.")] = 0,
+    engine: Annotated[str, typer.Option(help=ENGINE_HELP)] = LOCAL,
+    address: Annotated[str | None, typer.Option(help=ADDRESS_HELP)] = None,
+    workers: Annotated[int, typer.Option("-w", "--workers", help=WORKERS_HELP)] = 1,
     quiet: Annotated[bool, typer.Option("-q", "--quiet", help="No progress bar and no table.")] = False,
 ) -> None:
     """Build a codebook from public text: the closer its kind to the private texts, the better.
@@ -64,12 +68,17 @@ def build(
     from tacit.guarantee import Provenance
 
     wanted = SIZES if sizes is None else _sizes(sizes)
-    texts = _texts(text, format, column)
-    with _progress(shown=not quiet) as update:
+    with cluster_of(engine, address, workers) as cluster, _progress(shown=not quiet) as update:
+        if cluster is None:
+            texts, chosen = _texts(text, format, column), SentenceEncoder(encoder)
+        else:
+            from tacit.cli.on_cluster import ClusterEncoder, read_texts
+
+            texts, chosen = read_texts(cluster, text, column, format), ClusterEncoder(cluster, encoder)
         made = build_codebook(
             texts,
             Provenance(str(public).strip(), str(public).strip()),
-            SentenceEncoder(encoder),
+            chosen,
             license=license,
             sizes=wanted,
             seed=seed,

@@ -9,11 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tacit.cli.engine import ADDRESS_HELP, ENGINE_HELP, LOCAL, WORKERS_HELP, cluster_of
 from tacit.cli.reports import Told, deliver, progress_bars
 from tacit.errors import BadInputError, BadParameterError, MissingExtraError
 
 if TYPE_CHECKING:
     from tacit.card import Card
+    from tacit.cli.on_cluster import Found
+    from tacit.engines.cluster.session import Cluster
     from tacit.evaluate.downstream import Downstream, Labeled
     from tacit.evaluate.learners import Task
     from tacit.evaluate.rows import Rows
@@ -79,6 +82,9 @@ def evaluate(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")] = False,
     json_file: Annotated[Path | None, typer.Option("--json-file", help="Write the JSON object to a file.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace existing report files.")] = False,
+    engine: Annotated[str, typer.Option(help=ENGINE_HELP)] = LOCAL,
+    address: Annotated[str | None, typer.Option(help=ADDRESS_HELP)] = None,
+    workers: Annotated[int, typer.Option("-w", "--workers", help=WORKERS_HELP)] = 1,
     quiet: Annotated[bool, typer.Option("-q", "--quiet", help="No progress bar.")] = False,
 ) -> None:
     """Measure what is left of the utility of released texts.
@@ -111,13 +117,14 @@ def evaluate(
     if private_test and len(private_test) != len(private):
         raise BadParameterError(f"give --private-test once for each of the {len(private)} private files")
     wanted = DEFAULT_METRICS if metrics == "default" else check_metrics(metrics.split(","))
-    work = _read(original, private, column or [], private_column or [], label_column, test, private_test or [], format,
-                 private_format, task)  # fmt: skip
-    with progress_bars(shown=not quiet) as told:
-        report = _evaluated(
-            work, wanted, strict=metrics != "default", learner=learner, encoder=encoder, language_model=language_model,
-            seeds=seeds, sample=sample, told=told,
-        )  # fmt: skip
+    with cluster_of(engine, address, workers) as cluster:
+        work = _read(original, private, column or [], private_column or [], label_column, test, private_test or [],
+                     format, private_format, task, cluster)  # fmt: skip
+        with progress_bars(shown=not quiet) as told:
+            report = _evaluated(
+                work, wanted, strict=metrics != "default", learner=learner, encoder=encoder,
+                language_model=language_model, seeds=seeds, sample=sample, told=told, cluster=cluster,
+            )  # fmt: skip
     deliver(report, html, json_file, as_json=as_json, force=force)
 
 
@@ -148,9 +155,11 @@ def _read(
     format: str | None,
     private_format: str | None,
     task: Task,
+    cluster: Cluster | None,
 ) -> Work:
-    from tacit.evaluate.rows import align, card_beside, read_rows
+    from tacit.evaluate.rows import align, card_beside
 
+    read_rows = _reader(cluster)
     rows = read_rows(original, columns, label_column, format)
     if label_column is not None and rows.labels is None:
         raise BadInputError(f"{rows.name} has no column '{label_column}': name the column of labels in it")
@@ -166,12 +175,30 @@ def _read(
         for name, path in zip(names, private_tests, strict=False)
         if tested is not None
     }
-    cards = {name: card for name, path in zip(names, private, strict=True) if (card := card_beside(path)) is not None}
+    cards = {
+        name: card
+        for name, path in zip(names, private, strict=True)
+        if (card := card_beside(path.rstrip("/"))) is not None
+    }
     return Work(task, label_column, rows, releases, tested, released_tests, cards)
+
+
+def _reader(cluster: Cluster | None) -> Callable[..., Rows]:
+    """What reads a file, or with a cluster also a folder of files."""
+    if cluster is None:
+        from tacit.evaluate.rows import read_rows
+
+        return read_rows
+    from functools import partial
+
+    from tacit.cli.on_cluster import read_data_set
+
+    return partial(read_data_set, cluster)
 
 
 def _names(paths: Sequence[str]) -> list[str]:
     """File names, with as much of the folder as it takes to tell them apart."""
+    paths = [path.rstrip("/") for path in paths]
     if len(set(paths)) < len(paths):
         raise BadInputError("the same private file is given twice: name each file once")
     short = [Path(path).name for path in paths]
@@ -192,6 +219,7 @@ def _evaluated(
     seeds: int,
     sample: int,
     told: Told | None,
+    cluster: Cluster | None,
 ) -> Report:
     from tacit.card import plain_sentence
     from tacit.evaluate.downstream import downstream_section
@@ -199,11 +227,23 @@ def _evaluated(
     from tacit.report import Report
 
     splits = None if work.label_column is None else _splits(work, work.label_column)
-    vectors = TextVectors(encoder)
+    if cluster is None:
+        vectors = TextVectors(encoder)
+        measured = None
+    else:
+        from tacit.cli.on_cluster import ClusterEncoder, measure_releases
+
+        vectors = TextVectors(ClusterEncoder(cluster, encoder))
+        measured = measure_releases(
+            cluster, work.original.all_texts, {name: rows.all_texts for name, rows in work.releases.items()}, metrics,
+            encoder=encoder, language_model=language_model, limit=sample, told=told,
+        )  # fmt: skip
     report = Report("How useful the released texts are")
     similar: dict[str, Similarity] = {}
     for name, released in work.releases.items():
-        section, found = _similarity(work, name, released, metrics, strict, vectors, language_model, sample, told)
+        section, found = _similarity(
+            work, name, released, metrics, strict, vectors, language_model, sample, told, measured
+        )
         report.sections.append(section)
         similar[name] = found
     task = None
@@ -234,6 +274,7 @@ def _similarity(
     language_model: str,
     sample: int,
     told: Told | None,
+    measured: dict[tuple[str, str], Found] | None,
 ) -> tuple[Section, Similarity]:
     """Similarity of one release, and what is wrong with its texts. Default measures whose library is missing are left
     out and named; measures that were asked for are not."""
@@ -248,6 +289,12 @@ def _similarity(
         if told is not None:
             told(f"{metric} of {name}", 0, 1)
         try:
+            if measured is not None:
+                found_there, missing = measured[name, metric]
+                if missing is not None:
+                    raise MissingExtraError(missing)
+                measures += found_there
+                continue
             found = measure_similarity(
                 before, after, (metric,), vectors=vectors, language_model=language_model, limit=sample,
                 perplexity_limit=min(sample, 200), progress=told,

@@ -27,6 +27,9 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "synthesize": ("tacit.cli.synthesize", "Write synthetic text with a model trained under differential privacy."),
     "evaluate": ("tacit.cli.evaluate", "Measure what released texts are still good for."),
     "audit": ("tacit.cli.audit", "Check a privacy claim, or attack a released file or a trained model."),
+    "serve": ("tacit.cli.serve", "Serve the page and the HTTP interface; manage their keys."),
+    "experiment": ("tacit.cli.experiment", "Run an experiment file: tables beside the published ones, and a page."),
+    "ledger": ("tacit.cli.ledger", "Show and limit the spent privacy budget; check that nothing was changed."),
     "mechanisms": ("tacit.cli.mechanisms", "List the mechanisms, or explain one."),
     "calibrate": ("tacit.cli.calibrate", "Turn epsilon, delta and sensitivity into noise, and back."),
 }

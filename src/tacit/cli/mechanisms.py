@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import inspect
 import json
-import re
-from dataclasses import MISSING, Field, fields
-from typing import Any
 
 import typer
 
-from tacit.catalog import DEFAULT_MECHANISM, find, mechanism_names
+from tacit.catalog import DEFAULT_MECHANISM, described, find, mechanism_names, summary
 from tacit.mechanism import Mechanism
 
 app = typer.Typer(pretty_exceptions_enable=False, add_completion=False)
@@ -34,74 +30,6 @@ def mechanisms(
         typer.echo(json.dumps([described(each) for each in everything], indent=2, ensure_ascii=False))
     else:
         show_all(everything)
-
-
-def described(mechanism: type[Mechanism]) -> dict[str, Any]:
-    """All facts about a mechanism, as plain values."""
-    meanings = parameter_meanings(mechanism)
-    return {
-        "name": mechanism.name,
-        "title": mechanism.title,
-        "level": mechanism.level,
-        "notion": mechanism.notion,
-        "unit": mechanism.unit,
-        "paper": mechanism.paper,
-        "summary": summary(mechanism),
-        "description": description(mechanism),
-        "parameters": [
-            {
-                "name": item.name,
-                "type": _type_name(item),
-                "default": default,
-                "required": required,
-                "meaning": meanings.get(item.name, ""),
-            }
-            for item in fields(mechanism)
-            if item.init and item.name != "seed"
-            for default, required in [_default(item)]
-        ],
-    }
-
-
-def summary(mechanism: type[Mechanism]) -> str:
-    """What it does in a sentence: the first paragraph of the docstring."""
-    return " ".join((inspect.getdoc(mechanism) or mechanism.title).split("\n\n")[0].split())
-
-
-def description(mechanism: type[Mechanism]) -> str:
-    """The module's docstring, which holds formula, guarantee and proof, then the one of the class."""
-    module = inspect.getmodule(mechanism)
-    parts = [inspect.getdoc(module) if module else "", _without_parameters(inspect.getdoc(mechanism) or "")]
-    return "\n\n".join(part.strip() for part in parts if part)
-
-
-_PARAMETER = re.compile(r"^(\w+)  +(\S.*)$")
-
-
-def parameter_meanings(mechanism: type[Mechanism]) -> dict[str, str]:
-    """What each parameter is for: the lines `name   meaning` of the docstrings, the most special class first."""
-    known = {item.name for item in fields(mechanism)}
-    meanings: dict[str, str] = {}
-    for cls in mechanism.__mro__:
-        current = None
-        for line in inspect.cleandoc(cls.__dict__.get("__doc__") or "").splitlines():
-            found = _PARAMETER.match(line)
-            if found and found[1] in known:
-                current = found[1] if found[1] not in meanings else None
-                if current:
-                    meanings[current] = found[2]
-            elif current and line.startswith("  "):
-                meanings[current] += " " + line.strip()
-            else:
-                current = None
-    return meanings
-
-
-def _without_parameters(text: str) -> str:
-    """The docstring up to its list of parameters, which is shown as a table."""
-    lines = text.splitlines()
-    first = next((number for number, line in enumerate(lines) if _PARAMETER.match(line)), len(lines))
-    return "\n".join(lines[:first])
 
 
 def show_all(everything: list[type[Mechanism]]) -> None:
@@ -147,15 +75,3 @@ def show_one(mechanism: type[Mechanism]) -> None:
     console.print(table)
     example = f"\ntacit rewrite INPUT --mechanism {facts['name']} --epsilon 2 --option NAME=VALUE -o OUTPUT"
     console.print(example, style="dim", soft_wrap=True)
-
-
-def _default(item: Field[Any]) -> tuple[Any, bool]:
-    if item.default is not MISSING:
-        return item.default, False
-    if item.default_factory is not MISSING:
-        return item.default_factory(), False
-    return None, True
-
-
-def _type_name(item: Field[Any]) -> str:
-    return item.type if isinstance(item.type, str) else getattr(item.type, "__name__", str(item.type))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final
@@ -11,9 +13,13 @@ from typing import Any, Final
 import typer
 from typer.core import TyperCommand
 
-from tacit.card import Card, ReleaseFacts, plain_sentence
+from tacit.account.ledger import Subject, open_ledger
+from tacit.card import Card, ReleaseFacts, for_file, plain_sentence
 from tacit.catalog import DEFAULT_MECHANISM, DEFAULT_OF_LEVEL, build, find
 from tacit.cli import terminal
+from tacit.cli.engine import ADDRESS_HELP, ENGINE_HELP, LOCAL, uses_cluster
+from tacit.cli.ledger import new_ledger_sentence
+from tacit.engines.charging import Charging
 from tacit.engines.local import (
     AlreadyCompleteError,
     RewriteJob,
@@ -24,12 +30,20 @@ from tacit.engines.local import (
 )
 from tacit.engines.users import UserRule
 from tacit.errors import BadInputError, BadParameterError
-from tacit.guarantee import Guarantee, Unit, check_epsilon
-from tacit.text.files import STANDARD_STREAM, Selection, choose_columns, format_of, open_table, write_whole
+from tacit.guarantee import check_epsilon
+from tacit.text.files import (
+    STANDARD_STREAM,
+    Selection,
+    choose_columns,
+    format_of,
+    open_table,
+    suffix_format,
+    write_whole,
+)
 
 CARD_KINDS: Final = ("json", "md", "html")
 DIFF_DOCUMENTS: Final = 10
-FILES, PRIVACY, RUN = "Files and columns", "Privacy", "Running"
+FILES, PRIVACY, BUDGET, RUN = "Files and columns", "Privacy", "Spent budget", "Running"
 
 
 class RewriteCommand(TyperCommand):
@@ -128,7 +142,25 @@ def rewrite(
     card_file: Path | None = typer.Option(
         None, help="Write the card to this file (.json, .md or .html) as well.", rich_help_panel=PRIVACY
     ),
+    ledger: str | None = typer.Option(
+        None,
+        metavar="FILE|URL",
+        help="Write down what is spent in this ledger, and keep its limits ('tacit ledger --help').",
+        rich_help_panel=BUDGET,
+    ),
+    dataset: str | None = typer.Option(
+        None,
+        help="Name of the data set in the ledger: releases of one name add up. By default the name of the input.",
+        rich_help_panel=BUDGET,
+    ),
+    document_column: str | None = typer.Option(
+        None,
+        help="The column that names a document in the ledger; by default it is recognized by its text.",
+        rich_help_panel=BUDGET,
+    ),
     workers: int = typer.Option(1, "-w", "--workers", help="Processes to use.", rich_help_panel=RUN),
+    engine: str = typer.Option(LOCAL, help=ENGINE_HELP, rich_help_panel=RUN),
+    address: str | None = typer.Option(None, help=ADDRESS_HELP, rich_help_panel=RUN),
     resume: bool = typer.Option(False, "--resume", help="Go on with a run that was stopped.", rich_help_panel=RUN),
     force: bool = typer.Option(
         False, "--force", help="Overwrite the output, and throw away an unfinished run.", rich_help_panel=RUN
@@ -154,6 +186,8 @@ def rewrite(
     Example: tacit rewrite reviews.csv --column text --keep stars --epsilon 2 -o private.csv
     """
     kinds = card_kinds(card)
+    dataset = name_in_ledger(input, ledger, dataset, document_column)
+    on_cluster = uses_cluster(engine, address)
     if card_file is not None:
         card_kind(card_file)
     mechanism = chosen_mechanism(mechanism, level)
@@ -177,19 +211,38 @@ def rewrite(
         users=users,
     )
     if dry_run:
-        show_plan(job)
+        show_plan(job, on_cluster=on_cluster)
         return
+    if on_cluster and diff:
+        raise BadInputError("--diff needs --engine local: with a cluster, no text comes to this process")
     if diff and output == STANDARD_STREAM and not terminal.is_terminal_output():
         raise BadInputError("--diff shows private text, so it needs a file (-o) or a terminal as output, not a pipe")
     try:
-        check_output(job)
+        if on_cluster:
+            from tacit.engines.cluster.rewrite import check_cluster_output
+
+            check_cluster_output(job)
+        else:
+            check_output(job)
     except AlreadyCompleteError as done:
         typer.echo(str(done), err=True)
         return
-    run(job, kinds, card_file, diff, quiet)
+    with charging(ledger, dataset, document_column) as charged:
+        job = replace(job, charging=charged)
+        run(job, kinds, card_file, diff, quiet, on_cluster=on_cluster, address=address, ledger=ledger)
 
 
-def run(job: RewriteJob, kinds: Sequence[str], card_file: Path | None, diff: int, quiet: bool) -> None:
+def run(
+    job: RewriteJob,
+    kinds: Sequence[str],
+    card_file: Path | None,
+    diff: int,
+    quiet: bool,
+    *,
+    on_cluster: bool = False,
+    address: str | None = None,
+    ledger: str | None = None,
+) -> None:
     """Do the job, write the cards just before the output gets its name, and say what happened."""
     started = time.monotonic()
     console = terminal.error_console()
@@ -198,18 +251,28 @@ def run(job: RewriteJob, kinds: Sequence[str], card_file: Path | None, diff: int
     card_places: list[str] = []
 
     def write_cards(facts: ReleaseFacts) -> None:
-        card = Card(for_file(promised, facts.kept_columns), facts)
-        paths = [card_file] if card_file else []
+        shown = for_file(promised, facts.kept_columns)
+        if on_cluster and suffix_format(job.output) is None:
+            shown = shown.also_not_covered("how many files there are, and how many rows each of them has")
+        card = Card(shown, facts)
+        paths: list[Path | str] = [card_file] if card_file else []
         if job.output != STANDARD_STREAM:
-            paths += [Path(f"{job.output}.card.{kind}") for kind in kinds]
+            paths += [f"{job.output.rstrip('/')}.card.{kind}" for kind in kinds]
         for path in paths:
-            write_whole(path, rendered(card, card_kind(path)))
+            write_card(path, rendered(card, card_kind(Path(path))))
         card_places.extend(str(path) for path in paths)
         if not paths:
             typer.echo(card.to_markdown(), err=True)
 
     with terminal.ProgressBar(shown=not quiet) as bar:
-        facts = rewrite_file(job, progress=bar.update, on_block=preview.add, before_release=write_cards)
+        if on_cluster:
+            from tacit.engines.cluster.rewrite import rewrite_dataset
+
+            facts = rewrite_dataset(
+                job, address=address, ledger=ledger, progress=bar.update, before_release=write_cards
+            )
+        else:
+            facts = rewrite_file(job, progress=bar.update, on_block=preview.add, before_release=write_cards)
     seconds = time.monotonic() - started
     if diff:
         terminal.show_diff(console, preview.pairs(job, facts))
@@ -222,12 +285,19 @@ def run(job: RewriteJob, kinds: Sequence[str], card_file: Path | None, diff: int
                 markup=False,
             )
         console.print(plain_sentence(promised), markup=False)
+        if job.charging is not None:
+            console.print(ledger_line(job.charging), markup=False)
 
 
-def show_plan(job: RewriteJob) -> None:
+def show_plan(job: RewriteJob, *, on_cluster: bool = False) -> None:
     """The card and the fate of each column, from the header alone."""
-    input_format = format_of(job.input, job.input_format)
-    with open_table(job.input, input_format) as table:
+    source = job.input
+    if on_cluster:
+        from tacit.engines.cluster.dataset import find_data_set
+
+        source = find_data_set(job.input, job.input_format).files[0].url
+    input_format = format_of(source, job.input_format)
+    with open_table(source, input_format) as table:
         selection = choose_columns(table.columns, job.columns, job.keep)
         check_users(job.users, table, selection)
     choose_output_format(job, input_format)
@@ -250,15 +320,6 @@ def column_lines(selection: Selection) -> list[str]:
 # The card ---------------------------------------------------------------------------------------------------
 
 
-def for_file(promised: Guarantee, kept: Sequence[str]) -> Guarantee:
-    """The guarantee of the mechanism, with what a file shows beside the rewritten texts."""
-    copied = [f"the column '{name}', which is copied as it is" for name in kept]
-    rows = "how many rows there are, and their order"
-    if promised.unit is Unit.TOKEN:
-        rows = "how many rows there are, their order, and which texts are empty"
-    return promised.also_not_covered(rows, *copied)
-
-
 def card_kinds(names: str) -> list[str]:
     kinds = [name.strip().lower() for name in names.split(",") if name.strip()]
     wrong = [kind for kind in kinds if kind not in CARD_KINDS]
@@ -276,6 +337,17 @@ def card_kind(path: Path) -> str:
     return kind
 
 
+def write_card(path: Path | str, text: str) -> None:
+    """Beside a local output, or beside one in a store that fsspec reaches."""
+    if "://" not in str(path):
+        write_whole(Path(path), text)
+        return
+    from tacit.engines.cluster.storage import Folder
+
+    folder, _, name = str(path).rpartition("/")
+    Folder(folder).write(name, text.encode())
+
+
 def rendered(card: Card, kind: str) -> str:
     if kind == "json":
         return card.to_json()
@@ -288,6 +360,37 @@ def summary(facts: ReleaseFacts, seconds: float, cards: Sequence[str]) -> str:
     rows = f"{facts.rows:,} row{'' if facts.rows == 1 else 's'}"
     units = "" if facts.units == facts.documents else f", {facts.units:,} tokens"
     return f"{rows}{units} in {took} -> {facts.output}{where}"
+
+
+# The ledger -------------------------------------------------------------------------------------------------
+
+
+def name_in_ledger(source: str, ledger: str | None, dataset: str | None, document_column: str | None) -> str:
+    """The name under which the releases of this file add up."""
+    if ledger is None:
+        if dataset is not None or document_column is not None:
+            raise BadParameterError("--dataset and --document-column are for a ledger: name it with --ledger FILE")
+        return ""
+    if dataset is None and source == STANDARD_STREAM:
+        raise BadParameterError("standard input has no name: give the data set one with --dataset NAME")
+    return _without_folder(source) if dataset is None else dataset
+
+
+@contextlib.contextmanager
+def charging(place: str | None, dataset: str, document_column: str | None) -> Iterator[Charging | None]:
+    """The ledger, open while the job runs."""
+    if place is None:
+        yield None
+        return
+    with open_ledger(place) as ledger:
+        if ledger.new_key_place is not None:  # said even with --quiet: without the key the ledger is lost
+            typer.echo(new_ledger_sentence(ledger), err=True)
+        yield Charging(ledger, dataset, document_column)
+
+
+def ledger_line(charged: Charging) -> str:
+    spent = charged.ledger.spent(Subject("dataset", charged.dataset))
+    return f"ledger: one document of '{charged.dataset}' has now spent at most {spent}"
 
 
 # The mechanism ----------------------------------------------------------------------------------------------

@@ -57,6 +57,9 @@ class DocumentMechanism(Mechanism):
             released += self.rewrite_batch(texts[start : start + self.batch_size], source)
         return Rewritten(released, [1] * len(released))
 
+    def count_units(self, texts: Sequence[str]) -> list[int]:
+        return [1] * len(texts)
+
     # The guarantee ------------------------------------------------------------------------------------------
 
     def guarantee(self, *, secure: bool | None = None) -> Guarantee:

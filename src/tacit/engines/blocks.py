@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from tacit.engines.users import UserRule
-from tacit.errors import BadParameterError, TacitError, place_of
+from tacit.errors import BadInputError, BadParameterError, TacitError, place_of
 from tacit.mechanism import Mechanism, Rewritten
 from tacit.noise.source import StreamKey
 from tacit.text.files import ArrowCell, Selection, Table, text_value
@@ -26,7 +26,10 @@ BLOCK_KEPT_CHARACTERS: Final = 16_000_000
 
 @dataclass
 class Block:
-    """Consecutive rows: their texts row by row, the values to copy beside them, and a hash of the texts."""
+    """Consecutive rows: their texts row by row, the values to copy beside them, and a hash of the texts.
+
+    `users` and `documents` say whose rows they are and what they are called, where columns for that are given.
+    """
 
     index: int
     first_row: int
@@ -34,6 +37,8 @@ class Block:
     kept: list[list[Any]] = field(default_factory=list)
     bytes_read: int = 0
     content: bytes = b""
+    users: list[str] = field(default_factory=list)
+    documents: list[str] = field(default_factory=list)
 
     @property
     def rows(self) -> int:
@@ -44,18 +49,25 @@ class Block:
 
 
 def cut_blocks(
-    table: Table, selection: Selection, characters: int, job_fingerprint: bytes, users: UserRule | None = None
+    table: Table,
+    selection: Selection,
+    characters: int,
+    job_fingerprint: bytes,
+    users: UserRule | None = None,
+    document_column: str | None = None,
 ) -> Iterator[Block]:
     """Rows in blocks of about `characters` characters of text."""
-    for block in _cut(table, selection, characters, users):
+    for block in _cut(table, selection, characters, users, document_column):
         block.bytes_read = table.bytes_read()
         block.content = content_digest(block.texts, job_fingerprint)
         yield block
 
 
-def _cut(table: Table, selection: Selection, characters: int, users: UserRule | None) -> Iterator[Block]:
+def _cut(
+    table: Table, selection: Selection, characters: int, users: UserRule | None, document_column: str | None
+) -> Iterator[Block]:
     width = len(selection.texts)
-    rows = _rows(table, selection, users)
+    rows = _rows(table, selection, users, document_column)
     named = list(enumerate(selection.texts))
     block, size, copied = Block(index=0, first_row=1), 0, 0
     for row, values in rows:
@@ -66,6 +78,10 @@ def _cut(table: Table, selection: Selection, characters: int, users: UserRule | 
             block.texts.append(text)
             size += len(text)
         kept = values[width:]
+        if users is not None:
+            block.users.append(str(kept.pop()))
+        if document_column is not None:
+            block.documents.append(document_name(kept.pop(), row, document_column))
         block.kept.append(kept)
         for value in kept:
             copied += len(value) if type(value) is str else _weight(value)
@@ -76,13 +92,23 @@ def _cut(table: Table, selection: Selection, characters: int, users: UserRule | 
         yield block
 
 
-def _rows(table: Table, selection: Selection, users: UserRule | None) -> Iterator[tuple[int, list[Any]]]:
+def _rows(
+    table: Table, selection: Selection, users: UserRule | None, document_column: str | None
+) -> Iterator[tuple[int, list[Any]]]:
     columns = (*selection.texts, *selection.kept)
+    if document_column is not None:
+        columns = (*columns, document_column)
     if users is None:
         table.select(columns)
         return table.rows()
     table.select((*columns, users.column))
     return users.rows(table.rows(), len(columns), len(selection.texts))
+
+
+def document_name(value: Any, row: int, column: str) -> str:
+    if value is None or value == "":
+        raise BadInputError(f"row {row} has no value in '{column}': every row must name its document")
+    return str(value)
 
 
 def _weight(value: Any) -> int:

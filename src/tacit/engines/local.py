@@ -19,6 +19,7 @@ from typing import Any
 
 from tacit.card import ReleaseFacts
 from tacit.engines.blocks import Block, cut_blocks, fingerprint, output_rows, plain_parameters
+from tacit.engines.charging import BlockCharges, Charging
 from tacit.engines.resume import Finished, Header, ResumeFile, differences, resume_path
 from tacit.engines.users import UserRule
 from tacit.engines.workers import Assignment, Results, rewrite_here, rewrite_with_workers
@@ -68,6 +69,7 @@ class RewriteJob:
     seed: int | None = None
     command: str = ""
     users: UserRule | None = None
+    charging: Charging | None = None
 
     def promise(self) -> Guarantee:
         """What this job promises: per unit of the mechanism, or per user."""
@@ -111,6 +113,8 @@ def rewrite_file(
     with open_table(job.input, input_format) as table:
         selection = choose_columns(table.columns, job.columns, job.keep)
         check_users(job.users, table, selection)
+        if job.charging is not None:
+            job.charging.check(table, selection, job.users)
         output_format = choose_output_format(job, input_format)
         encoder = encoder_for(output_format, selection.written, table, selection.texts)
         configuration = describe(job, selection, input_format, output_format)
@@ -228,6 +232,7 @@ def describe(
         "output format": str(output_format),
         "seed": job.seed,
         "users": None if job.users is None else job.users.describe(),
+        "ledger": None if job.charging is None else job.charging.describe(),
     }
 
 
@@ -263,11 +268,17 @@ def _run(
     on_block: OnBlock | None,
 ) -> None:
     identity = fingerprint(job.mechanism, selection.texts)
-    blocks = cut_blocks(table, selection, job.mechanism.block_characters, identity, job.users)
+    document_column = None if job.charging is None else job.charging.document_column
+    blocks = cut_blocks(table, selection, job.mechanism.block_characters, identity, job.users, document_column)
+    charges = block_charges(job, key, len(selection.texts))
     for finished, block in zip(output.finished, _first(blocks, len(output.finished)), strict=True):
         _check_same(finished, block)
+        if charges and block:
+            charges.reserve(block).commit()  # a run may end between writing a block and saying so
         if on_block and block:
             on_block(block.texts, None)
+    if charges:
+        blocks = charges.reserved(blocks)
     if progress:
         progress(Progress(table.bytes_read(), table.size_bytes, output.totals.rows, output.totals.units))
     with contextlib.closing(_rewritten(job, key, blocks)) as results:
@@ -275,10 +286,20 @@ def _run(
             check_delta(delta, output.totals.rows + block.rows)
             data = output.encoder.block(output_rows(block, result.texts, selection))
             output.append(data, summarize(block, result, len(selection.texts)))
+            if charges:
+                charges.commit(block)
             if on_block:
                 on_block(block.texts, result.texts)
             if progress:
                 progress(Progress(block.bytes_read, table.size_bytes, output.totals.rows, output.totals.units))
+
+
+def block_charges(job: RewriteJob, key: StreamKey, width: int) -> BlockCharges | None:
+    """How the blocks are charged to the ledger, if there is one: by what the mechanism promises to one unit."""
+    if job.charging is None:
+        return None
+    guarantee = job.mechanism.guarantee(secure=job.seed is None)
+    return BlockCharges(job.charging, job.mechanism, guarantee, key, job.command, width)
 
 
 def _rewritten(job: RewriteJob, key: StreamKey, blocks: Iterator[Block]) -> Results:

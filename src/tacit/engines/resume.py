@@ -118,7 +118,7 @@ class ResumeFile:
             ) from None
         except OSError as error:
             raise storage_error(error, self.path) from error
-        if not _locked(self._file):
+        if not locked(self._file):
             self.close()
             raise OutputError(f"another run is writing '{self.path.stem}': wait for it, or stop it first")
 
@@ -132,7 +132,8 @@ class ResumeFile:
         self.path.unlink(missing_ok=True)
 
 
-def _locked(file: io.FileIO) -> bool:
+def locked(file: io.FileIO) -> bool:
+    """Whether this process now holds the file; the lock goes with the process, however it ends."""
     try:
         import fcntl
     except ImportError:  # a system without this kind of lock

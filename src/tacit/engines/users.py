@@ -62,11 +62,11 @@ class UserRule:
         return {"column": self.column, "mode": self.mode, "documents": self.documents}
 
     def rows(self, rows: Rows, position: int, texts: int) -> Rows:
-        """The rows to rewrite, without the user at `position`; the first `texts` values are the texts."""
+        """The rows to rewrite, the user moved from `position` to the end; the first `texts` values are the texts."""
         self.left_out = 0
         chosen = self._at_most(rows, position) if self.mode == "divide" else self._together(rows, position, texts)
         for row, values in chosen:
-            yield row, values[:position] + values[position + 1 :]
+            yield row, [*values[:position], *values[position + 1 :], values[position]]
 
     def _at_most(self, rows: Rows, position: int) -> Rows:
         seen: dict[bytes, int] = {}

@@ -158,7 +158,7 @@ class Crew:
         ours, theirs = context.Pipe()
         process = context.Process(target=_work, args=(theirs, self._assignment), daemon=True)
         resource_tracker.ensure_running()  # or it would unblock the interrupt in between
-        with _one_thread(), _no_interrupt():
+        with one_thread(), _no_interrupt():
             process.start()
         theirs.close()
         self._workers.append(Worker(process, ours))
@@ -190,7 +190,7 @@ def _ending(process: BaseProcess) -> str:
 
 
 @contextlib.contextmanager
-def _one_thread() -> Iterator[None]:
+def one_thread() -> Iterator[None]:
     """Workers are the parallelism: more threads inside each would fight over the same cores."""
     before = {name: os.environ.get(name) for name in THREAD_VARIABLES}
     os.environ.update(dict.fromkeys(THREAD_VARIABLES, "1"))

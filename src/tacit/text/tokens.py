@@ -23,7 +23,7 @@ _TOKEN = re.compile(
     rf"""
       [^\W\d_]+(?=[\s,;!?)"]|$)                             # most words, first because it is fast
     | https?://\S*[^\W_]                                   # a web address is one token
-    | [^\W_][\w.+-]*@[\w-]+(?:\.[\w-]+)*[^\W_]             # and so is a mail address
+    | [^\W_][\w.+-]{{0,63}}@[\w-]+(?:\.[\w-]+)*[^\W_]      # and so is a mail address (64 characters before the @)
     | (?:[^\W\d_]\.){{2,}}                                 # u.s.  e.g.
     | n't(?![^\W_])
     | {_CLITIC}

@@ -138,18 +138,43 @@ class WordMechanism(Mechanism):
             lengths.append(len(everything) - before)
         return np.array(everything, dtype=np.int64), lengths
 
+    def count_units(self, texts: Sequence[str]) -> list[int]:
+        """The number of tokens, by the same public rule as `rewrite_texts`, without the vocabulary."""
+        known = self._known_counts
+        counts = []
+        for text in texts:
+            count = 0
+            for chunk in chunks(text):
+                found = known.get(chunk)
+                count += self._chunk_count(chunk) if found is None else found
+            counts.append(count)
+        return counts
+
+    @cached_property
+    def _known_counts(self) -> dict[str, int]:
+        return {}
+
+    def _chunk_count(self, chunk: str) -> int:
+        count = len(self._chunk_tokens(chunk))
+        if len(self._known_counts) < REMEMBERED_CHUNKS and len(chunk) < 100:
+            self._known_counts[chunk] = count
+        return count
+
     @cached_property
     def _known_chunks(self) -> dict[str, list[int]]:
         return {}
 
     def _chunk_ids(self, chunk: str) -> list[int]:
-        tokens = split(chunk)
-        if self.punctuation == "drop":
-            tokens = [token for token in tokens if not is_punctuation(token)]
-        ids = self.lexicon.ids(tokens)
+        ids = self.lexicon.ids(self._chunk_tokens(chunk))
         if len(self._known_chunks) < REMEMBERED_CHUNKS and len(chunk) < 100:
             self._known_chunks[chunk] = ids
         return ids
+
+    def _chunk_tokens(self, chunk: str) -> list[str]:
+        tokens = split(chunk)
+        if self.punctuation == "drop":
+            return [token for token in tokens if not is_punctuation(token)]
+        return tokens
 
     def _kept(self, texts: Sequence[str]) -> dict[int, str]:
         """The punctuation marks that stay, by position among all tokens."""

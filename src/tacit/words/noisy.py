@@ -120,13 +120,21 @@ class NoisyWords(WordMechanism):
         self.prepare()
         items = as_texts(texts)
         ids, lengths = self._encode(items)
+        noisy = self.noisy_vectors(ids, source)
+        vectors = np.split(noisy, np.cumsum(lengths)[:-1]) if items else []
+        return vectors, self.guarantee_of_vectors(secure=source.secure)
+
+    def guarantee_of_vectors(self, *, secure: bool | None = None) -> Guarantee:
+        """What `noisy_vectors` promises for one token."""
+        guarantee = self.guarantee(secure=secure)
+        kept = tuple(item for item in guarantee.assumptions if item != IDEALIZED)
+        return replace(guarantee, assumptions=(*kept, IDEALIZED_VECTORS))
+
+    def noisy_vectors(self, ids: Ids, source: Source) -> NDArray[np.float64]:
+        """The noisy vector of each word, on the public grid."""
         noise = multivariate_laplace(len(ids), self.space.shape[1], self.noise_epsilon, source, dtype=np.float64)
         grid = 2.0 ** (np.floor(np.log2(1.0 / self.noise_epsilon)) - GRID_BITS)
-        noisy = np.rint((self.space[ids] + noise) / grid) * grid
-        vectors = np.split(noisy, np.cumsum(lengths)[:-1]) if items else []
-        guarantee = self.guarantee(secure=source.secure)
-        kept = tuple(item for item in guarantee.assumptions if item != IDEALIZED)
-        return vectors, replace(guarantee, assumptions=(*kept, IDEALIZED_VECTORS))
+        return np.asarray(np.rint((self.space[ids] + noise) / grid) * grid)
 
     def _noisy(self, ids: Ids, source: Source) -> NDArray[np.float32]:
         noise: NDArray[np.float32] = multivariate_laplace(len(ids), self.space.shape[1], self.noise_epsilon, source)

@@ -8,15 +8,19 @@ import datetime
 import gzip
 import io
 import json
+import shutil
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from tacit.errors import BadInputError, require
 from tacit.text.files.formats import MISSING, FileFormat
 from tacit.text.files.partial import sync
 from tacit.text.files.tables import ArrowCell, ParquetTable, Table, arrow_library, dialect, is_text_type
+
+GROUP_ROWS: Final = 65_536
+"""Rows in a group of a parquet file: a fixed number, which says nothing about the texts."""
 
 
 class Encoder(ABC):
@@ -33,11 +37,14 @@ class Encoder(ABC):
         return self._packed(self._block(rows))
 
     def finish(self, partial: Path) -> Path:
-        """Turn the finished partial file into the final one, not yet under its name."""
-        return partial
+        """Turn the finished partial file into the final one, not yet under its name.
+
+        Nothing of the final file tells where blocks ended: the cuts depend on the lengths of the original texts.
+        """
+        return _zipped_anew(partial) if self.format.gzip else partial
 
     def _packed(self, data: bytes) -> bytes:
-        return gzip.compress(data, 6, mtime=0) if self.format.gzip and data else data
+        return gzip.compress(data, 1, mtime=0) if self.format.gzip and data else data
 
     def _head(self) -> bytes:
         return b""
@@ -131,12 +138,48 @@ class ParquetEncoder(Encoder):
         parquet = require("pyarrow.parquet", extra="parquet", purpose="writing parquet")
         final = partial.with_name(partial.name + ".parquet")
         with arrow.OSFile(str(partial)) as file, parquet.ParquetWriter(str(final), self._schema) as writer:
-            while file.tell() < file.size():
-                block = arrow.ipc.open_stream(file).read_all()
-                if block.num_rows:
-                    writer.write_table(block)
+            for rows in _groups(_stored(file)):
+                writer.write_table(rows, row_group_size=GROUP_ROWS)
         sync(final)
         return final
+
+
+def _stored(file: Any) -> Iterator[Any]:
+    """The blocks of a file of Arrow streams, as tables."""
+    arrow = arrow_library()
+    while file.tell() < file.size():
+        yield arrow.ipc.open_stream(file).read_all()
+
+
+def _groups(tables: Iterator[Any]) -> Iterator[Any]:
+    """The same rows in tables of GROUP_ROWS, but for the last."""
+    arrow = arrow_library()
+    waiting: list[Any] = []
+    for table in tables:
+        waiting.append(table)
+        if sum(one.num_rows for one in waiting) < GROUP_ROWS:
+            continue
+        rows = arrow.concat_tables(waiting).unify_dictionaries()
+        whole = rows.num_rows - rows.num_rows % GROUP_ROWS
+        for start in range(0, whole, GROUP_ROWS):
+            yield rows.slice(start, GROUP_ROWS)
+        waiting = [rows.slice(whole)]
+    rest = arrow.concat_tables(waiting).unify_dictionaries() if waiting else None
+    if rest is not None and rest.num_rows:
+        yield rest
+
+
+def _zipped_anew(partial: Path) -> Path:
+    """One gzip stream in place of one per block."""
+    final = partial.with_name(partial.name + ".gz")
+    with (
+        gzip.open(partial, "rb") as blocks,
+        final.open("wb") as file,
+        gzip.GzipFile(filename="", mode="wb", compresslevel=6, fileobj=file, mtime=0) as zipped,
+    ):
+        shutil.copyfileobj(blocks, zipped, 1 << 20)
+    sync(final)
+    return final
 
 
 def arrow_column(values: Sequence[Any], kind: Any) -> Any:

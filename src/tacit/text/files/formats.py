@@ -33,6 +33,10 @@ class _Missing:
     def __repr__(self) -> str:
         return "MISSING"
 
+    def __reduce__(self) -> str:
+        """The same object again in another process."""
+        return "MISSING"
+
 
 MISSING: Final = _Missing()
 

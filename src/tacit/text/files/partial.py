@@ -76,7 +76,7 @@ class PartialOutput:
 
     def discard(self) -> None:
         self.close()
-        for path in (self.path, self.path.with_name(self.path.name + ".parquet")):
+        for path in (self.path, *(self.path.with_name(self.path.name + end) for end in (".parquet", ".gz"))):
             path.unlink(missing_ok=True)
 
 

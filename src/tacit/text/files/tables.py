@@ -12,14 +12,13 @@ import gzip
 import io
 import itertools
 import json
-import os
 import sys
 import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, BinaryIO, Final, NamedTuple, Self
+from typing import Any, BinaryIO, Final, NamedTuple, Self, cast
 
 from tacit.errors import BadInputError, TacitError, require
 from tacit.text.files.formats import (
@@ -51,8 +50,7 @@ class InputBytes:
             self._raw: BinaryIO = sys.stdin.buffer
             self._counted = False
         else:
-            self._raw = _open_file(path)
-            self.size_bytes = os.fstat(self._raw.fileno()).st_size
+            self._raw, self.size_bytes = _open_file(path)
             self._counted = True
         self.stream: BinaryIO = self._raw
         if zipped:
@@ -80,15 +78,32 @@ class InputBytes:
             self._raw.close()
 
 
-def _open_file(path: str) -> BinaryIO:
+def _open_file(path: str) -> tuple[BinaryIO, int | None]:
+    """A file and its size."""
+    if "://" in path:
+        return _open_url(path)
     try:
-        return Path(path).open("rb")
+        return Path(path).open("rb"), Path(path).stat().st_size
     except FileNotFoundError:
         raise BadInputError(f"there is no file '{path}': check the path") from None
     except IsADirectoryError:
         raise BadInputError(f"'{path}' is a folder: give one file in it") from None
     except PermissionError:
         raise BadInputError(f"'{path}' may not be read: ask its owner for permission") from None
+
+
+def _open_url(url: str) -> tuple[BinaryIO, int | None]:
+    """A file anywhere fsspec reaches, such as s3://bucket/name.csv."""
+    fsspec = require("fsspec", extra="ray", purpose=f"reading {url.partition(':')[0]}://")
+    try:
+        raw = fsspec.open(url, "rb").open()
+    except FileNotFoundError:
+        raise BadInputError(f"there is no file '{url}': check the path") from None
+    except Exception as error:  # whatever the library behind this kind of path raises
+        raise BadInputError(
+            f"'{url}' cannot be read ({type(error).__name__}): check the path and the access"
+        ) from error
+    return cast(BinaryIO, io.BufferedReader(raw, 1 << 20)), getattr(raw, "size", None)
 
 
 class Lines:
@@ -389,8 +404,7 @@ class ParquetTable(Table):
             )
         arrow = arrow_library()
         parquet = require("pyarrow.parquet", extra="parquet", purpose="reading parquet")
-        raw = _open_file(path)
-        self.size_bytes = os.fstat(raw.fileno()).st_size
+        raw, self.size_bytes = _open_file(path)
         try:
             if not self.size_bytes:
                 raise self._empty()

@@ -1,0 +1,230 @@
+"""Whether a ledger is still what it was: every event is sealed together with the one before.
+
+    seal(n) = HMAC-SHA256(key, seal(n - 1) || [n, event, facts of the event])
+
+The facts of a reservation include a hash of its line and of all its charges. So whoever changes, removes, inserts or
+reorders a line without the key is found out. Two things a chain cannot show by itself:
+
+- whoever has the key can write a new chain;
+- lines that are cut off *together with* all events after them leave a shorter ledger that fits. An anchor (the number
+  of events and the last seal) that was kept elsewhere shows that.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tacit.account.ledger.charges import Charge, Charges, digest_of
+from tacit.account.ledger.database import Database
+from tacit.account.ledger.keys import LedgerKey
+from tacit.errors import BadParameterError
+
+STATE_EVENTS = ("reserved", "committed", "canceled")
+ROUNDING = 1e-9
+MOST_SHOWN = 20
+
+
+@dataclass(frozen=True)
+class Verification:
+    """What was found; no problem means that every line is as it was written."""
+
+    problems: tuple[str, ...]
+    events: int
+    releases: int
+    anchor: str
+    compared_with_anchor: bool
+
+    @property
+    def ok(self) -> bool:
+        return not self.problems
+
+
+def canonical(value: Any) -> bytes:
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "surrogatepass")
+
+
+def event_seal(key: LedgerKey, before: bytes, position: int, event: str, body: str) -> bytes:
+    return key.seal(before + canonical([position, event, body]))
+
+
+def release_digest(row: Sequence[Any], guarantee_digest: str) -> bytes:
+    """A hash of a line of `releases` as it was reserved; its state has events of its own."""
+    id, token, job, dataset, unit, _, command, version, created, _, subjects, content = row
+    facts = [id, token, job, dataset, unit, guarantee_digest, command, version, created, subjects, bytes(content).hex()]
+    return hashlib.sha256(canonical(facts)).digest()
+
+
+@dataclass
+class _Story:
+    """What the chain tells: the hash and state of each release, and the limits."""
+
+    releases: dict[int, str]
+    states: dict[int, str]
+    limits: dict[tuple[str, str, str], tuple[float, float]]
+    seals: dict[int, str]
+    events: int = 0
+    last: bytes = b""
+
+
+def verify(database: Database, key: LedgerKey, anchor: str | None) -> Verification:
+    """Read everything once; the running sums are compared inside the database."""
+    wanted = None if anchor is None else _anchor(anchor)
+    story = _Story({}, {}, {}, {})
+    problems = list(_read_chain(database, key, story, None if wanted is None else wanted[0]))
+    if wanted is not None:
+        problems += _compare_anchor(wanted, story)
+    problems += _compare_releases(database, story)
+    problems += _compare_limits(database, story)
+    problems += _compare_balances(database)
+    if len(problems) > MOST_SHOWN:
+        problems = [*problems[:MOST_SHOWN], f"and {len(problems) - MOST_SHOWN:,} more"]
+    head = f"{story.events}:{story.last.hex()}"
+    return Verification(tuple(problems), story.events, len(story.releases), head, wanted is not None)
+
+
+def _read_chain(database: Database, key: LedgerKey, story: _Story, anchored: int | None) -> Iterator[str]:
+    for position, event, body, sealed in database.stream(
+        "SELECT position, event, body, seal FROM chain ORDER BY position"
+    ):
+        story.events += 1
+        if position != story.events:
+            yield f"event {story.events} is missing, or the order was changed"
+            story.events = position
+        if not hmac.compare_digest(event_seal(key, story.last, position, event, body), bytes(sealed)):
+            yield f"event {position} ({event}) was changed, or the one before it"
+        story.last = bytes(sealed)
+        if position == anchored:
+            story.seals[position] = story.last.hex()
+        _follow(story, event, body)
+
+
+def _follow(story: _Story, event: str, body: str) -> None:
+    try:
+        facts = json.loads(body)
+        if event == "reserve":
+            story.releases[facts[0]], story.states[facts[0]] = facts[1], "reserved"
+        elif event in STATE_EVENTS:
+            story.states[facts[0]] = event
+        elif event == "limit":
+            kind, name, dataset, epsilon, delta, _ = facts
+            story.limits[kind, name, dataset] = (epsilon, delta)
+        elif event == "limit removed":
+            story.limits.pop((facts[0], facts[1], facts[2]), None)
+    except (ValueError, TypeError, IndexError, KeyError):
+        return  # its seal does not fit either, so it has been told already
+
+
+def _anchor(text: str) -> tuple[int, str]:
+    count, colon, seal = text.strip().partition(":")
+    if not colon or not count.isdigit() or (seal and len(seal) != 64):
+        raise BadParameterError("an anchor is NUMBER:HASH, as 'tacit ledger verify' and 'tacit ledger export' print it")
+    return int(count), seal.lower()
+
+
+def _compare_anchor(wanted: tuple[int, str], story: _Story) -> Iterator[str]:
+    count, seal = wanted
+    if count > story.events:
+        yield f"the anchor knows {count:,} events, and only {story.events:,} are left: the newest lines were cut off"
+    elif count and story.seals.get(count) != seal:
+        yield f"event {count} is not the one that the anchor knows: the ledger was written anew"
+
+
+def _compare_releases(database: Database, story: _Story) -> Iterator[str]:
+    charges = _charges_by_release(database)
+    told = next(charges, None)
+    missing = set(story.releases)
+    rows = database.all(
+        "SELECT r.id, r.token, r.job, r.dataset, r.unit, r.guarantee, r.command, r.version, r.created, r.state, "
+        "r.subjects, r.content, g.digest, g.body FROM releases r JOIN guarantees g ON g.id = r.guarantee ORDER BY r.id"
+    )
+    for row in rows:
+        release, digest, body = row[0], row[12], row[13]
+        while told is not None and told[0] < release:
+            yield f"there are charges of a release {told[0]} that is not there"
+            told = next(charges, None)
+        own: Charges = {}
+        if told is not None and told[0] == release:
+            own, told = told[1], next(charges, None)
+        if release not in story.releases:
+            yield f"release {release} was added without the key"
+            continue
+        missing.discard(release)
+        content = hashlib.sha256(canonical([row[3], digest, row[2]]) + digest_of(own)).digest()
+        if hashlib.sha256(body.encode()).hexdigest() != digest:
+            yield f"the guarantee of release {release} was changed"
+        if release_digest(row[:12], digest).hex() != story.releases[release]:
+            yield f"release {release} was changed"
+        if content != bytes(row[11]):
+            yield f"the charges of release {release} were changed"
+        if row[9] != story.states.get(release):
+            yield f"release {release} is said to be {row[9]}, and its last event says {story.states.get(release)}"
+    for release in sorted(missing):
+        yield f"release {release} was removed"
+
+
+def _charges_by_release(database: Database) -> Iterator[tuple[int, Charges]]:
+    current, charges = None, {}  # type: ignore[var-annotated]
+    for release, kind, measure, subject, units, *charge in database.stream(
+        "SELECT c.release, a.kind, a.measure, c.subject, c.units, c.epsilon, c.added, c.delta "
+        "FROM charges c JOIN accounts a ON a.id = c.account ORDER BY c.release"
+    ):
+        if release != current:
+            if current is not None:
+                yield current, charges
+            current, charges = release, {}
+        charges.setdefault((kind, measure), {})[bytes(subject)] = (units, Charge(*charge))
+    if current is not None:
+        yield current, charges
+
+
+def _compare_limits(database: Database, story: _Story) -> Iterator[str]:
+    rows = database.all("SELECT kind, name, dataset, epsilon, delta FROM limits")
+    if {row[:3]: row[3:] for row in rows} != story.limits:
+        yield "the limits were changed without the key"
+
+
+_SUMS = """
+    SELECT c.subject AS subject, c.account AS account, SUM(c.epsilon) AS epsilon, SUM(c.added) AS added,
+           SUM(c.delta) AS delta, COUNT(*) AS releases
+    FROM charges c JOIN releases r ON r.id = c.release JOIN accounts a ON a.id = c.account
+    WHERE r.state <> 'canceled' AND (a.kind <> 'dataset' OR r.job IS NULL) GROUP BY c.subject, c.account
+"""
+_JOBS = """
+    SELECT c.subject AS subject, c.account AS account, r.job AS job, MAX(c.epsilon) AS epsilon, MAX(c.added) AS added,
+           MAX(c.delta) AS delta, 1 AS releases
+    FROM charges c JOIN releases r ON r.id = c.release JOIN accounts a ON a.id = c.account
+    WHERE r.state <> 'canceled' AND a.kind = 'dataset' AND r.job IS NOT NULL GROUP BY c.subject, c.account, r.job
+"""
+_EXPECTED = f"""
+    SELECT subject, account, SUM(epsilon) AS epsilon, SUM(added) AS added, SUM(delta) AS delta,
+           SUM(releases) AS releases
+    FROM ({_SUMS} UNION ALL
+          SELECT subject, account, SUM(epsilon), SUM(added), SUM(delta), SUM(releases) FROM ({_JOBS}) jobs
+          GROUP BY subject, account) parts
+    GROUP BY subject, account
+"""
+_APART = " OR ".join(
+    f"ABS(e.{name} - b.{name}) > {ROUNDING} * (ABS(e.{name}) + ABS(b.{name})) + {floor}"
+    for name, floor in (("epsilon", 1e-9), ("added", 1e-9), ("delta", 1e-15))
+)
+
+
+def _compare_balances(database: Database) -> Iterator[str]:
+    """The running sums against the charges they are sums of."""
+    wrong = database.one(
+        f"SELECT COUNT(*) FROM ({_EXPECTED}) e LEFT JOIN balances b ON b.subject = e.subject AND b.account = e.account "
+        f"WHERE b.subject IS NULL OR b.releases <> e.releases OR {_APART}"
+    )
+    without = database.one(
+        f"SELECT COUNT(*) FROM balances b JOIN accounts a ON a.id = b.account LEFT JOIN ({_EXPECTED}) e "
+        "ON e.subject = b.subject AND e.account = b.account "
+        "WHERE a.kind <> 'job' AND b.releases <> 0 AND e.subject IS NULL"
+    )
+    count = (wrong[0] if wrong else 0) + (without[0] if without else 0)
+    if count:
+        yield f"{count:,} running sums are not the sums of their charges"

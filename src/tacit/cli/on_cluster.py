@@ -1,0 +1,170 @@
+"""What a cluster does for `tacit codebook build` and `tacit evaluate`: reading data sets, vectors, measures.
+
+Nothing is released here, so nothing needs a commit: the actors of `tacit.engines.cluster.crew` do the work, each with
+its own copy of the model, and the results come together in the memory of this process. (Here and not with the engine,
+because the engine imports no deep-learning library.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from tacit.documents.encoder import Progress, SentenceEncoder, Vectors
+from tacit.engines.cluster.crew import handed_out
+from tacit.engines.cluster.dataset import SourceFile, find_data_set, opened
+from tacit.engines.cluster.session import Cluster
+from tacit.errors import BadInputError, MissingExtraError, TacitError
+from tacit.evaluate.rows import Rows, read_rows
+from tacit.evaluate.similarity import Measure, measure_similarity
+from tacit.evaluate.vectors import TextVectors
+from tacit.text.files import FileFormat, choose_columns, text_value
+
+Told = Callable[[str, int, int], None]
+
+TEXTS_AT_A_TIME: Final = 1_024
+
+
+class ClusterEncoder(SentenceEncoder):
+    """The sentence encoder, with the texts divided over the actors of a cluster, each with its own copy of the model.
+
+    How they are divided depends on the texts alone, so the vectors do not depend on the number of workers. From those
+    of one process they differ by rounding errors only (`tacit.documents.encoder.BATCH_ERROR`). Few texts are encoded
+    here.
+    """
+
+    def __init__(self, cluster: Cluster, name: str | Path = "minilm") -> None:
+        super().__init__(name)
+        self._cluster = cluster
+
+    def encode(self, texts: Sequence[str], progress: Progress | None = None) -> Vectors:
+        if len(texts) <= TEXTS_AT_A_TIME:
+            return super().encode(texts, progress)
+        vectors = np.empty((len(texts), self.dimension), dtype=np.float32)
+        # Texts of one length together: less padding, as in one process.
+        order = sorted(range(len(texts)), key=lambda place: len(texts[place]))
+        parts = [order[start : start + TEXTS_AT_A_TIME] for start in range(0, len(order), TEXTS_AT_A_TIME)]
+        items = [(self.name, [texts[place] for place in part]) for part in parts]
+        done = 0
+        for number, found in handed_out(self._cluster, encoded, items):
+            vectors[parts[number]] = found
+            done += len(found)
+            if progress is not None:
+                progress(done, len(texts))
+        return vectors
+
+
+def encoded(memory: dict[str, Any], name: str, texts: Sequence[str]) -> Vectors:
+    """In an actor: the model is loaded with the first texts."""
+    encoder = memory.setdefault(name, SentenceEncoder(name))
+    vectors: Vectors = encoder.encode(texts)
+    return vectors
+
+
+# Reading ----------------------------------------------------------------------------------------------------------
+
+
+def read_data_set(
+    cluster: Cluster, path: str, columns: Sequence[str] = (), label_column: str | None = None, format: str | None = None
+) -> Rows:
+    """The rows of a file or of a folder of files, in the order of their names. Texts, labels and the other columns of
+    all files come together here, in the memory of one machine."""
+    data = find_data_set(path, format)
+    items = [(file, tuple(columns), label_column, str(data.format)) for file in data.files]
+    found = dict(handed_out(cluster, _rows_of, items))
+    return joined(Path(path.rstrip("/")).name, [found[place] for place in range(len(items))])
+
+
+def _rows_of(
+    memory: dict[str, Any], file: SourceFile, columns: tuple[str, ...], label_column: str | None, format: str
+) -> Rows:
+    try:
+        return read_rows(file.url, columns, label_column, format)
+    except TacitError as error:
+        raise BadInputError(f"{file.name}: {error}") from None
+
+
+def joined(name: str, parts: Sequence[Rows]) -> Rows:
+    """Rows one after the other; columns that only some files have are left out."""
+    first = parts[0]
+    for part in parts:
+        if len(part.texts) != len(first.texts) or (part.labels is None) != (first.labels is None):
+            raise BadInputError(f"'{first.name}' and '{part.name}' do not have the same columns: the files must agree")
+    others = [column for column in first.others if all(column in part.others for part in parts)]
+    return Rows(
+        name,
+        tuple([text for part in parts for text in part.texts[place]] for place in range(len(first.texts))),
+        None if first.labels is None else [label for part in parts for label in part.labels or ()],
+        {column: [value for part in parts for value in part.others[column]] for column in others},
+    )
+
+
+def read_texts(cluster: Cluster, path: str, column: str | None = None, format: str | None = None) -> list[str]:
+    """The texts of one column of a file or of a folder of files."""
+    data = find_data_set(path, format)
+    items = [(file, column, data.format) for file in data.files]
+    found = dict(handed_out(cluster, _texts_of, items))
+    return [text for place in range(len(items)) for text in found[place]]
+
+
+def _texts_of(memory: dict[str, Any], file: SourceFile, column: str | None, format: FileFormat) -> list[str]:
+    try:
+        with opened(file, format) as table:
+            names = choose_columns(table.columns, () if column is None else (column,), ()).texts
+            table.select(names)
+            return [text_value(value, row, names[0]) for row, values in table.rows() for value in values]
+    except TacitError as error:
+        raise BadInputError(f"{file.name}: {error}") from None
+
+
+# Measuring --------------------------------------------------------------------------------------------------------
+
+Found = tuple[list[Measure], str | None]
+"""The measures of one metric, or the sentence that says which library it lacks."""
+
+
+def measure_releases(
+    cluster: Cluster,
+    original: Sequence[str],
+    releases: dict[str, Sequence[str]],
+    metrics: Sequence[str],
+    *,
+    encoder: str,
+    language_model: str,
+    limit: int,
+    told: Told | None = None,
+) -> dict[tuple[str, str], Found]:
+    """Every metric of every release, each by one worker: the same functions and numbers as in one process."""
+    before = cluster.ray.put(list(original))
+    after = {name: cluster.ray.put(list(texts)) for name, texts in releases.items()}
+    pairs = [(name, metric) for name in releases for metric in metrics]
+    items = [(before, after[name], metric, encoder, language_model, limit) for name, metric in pairs]
+    found: dict[tuple[str, str], Found] = {}
+    for place, result in handed_out(cluster, _measured, items):
+        found[pairs[place]] = result
+        if told is not None:
+            told("measures", len(found), len(pairs))
+    return found
+
+
+def _measured(
+    memory: dict[str, Any],
+    original: Sequence[str],
+    released: Sequence[str],
+    metric: str,
+    encoder: str,
+    language_model: str,
+    limit: int,
+) -> Found:
+    vectors = memory.setdefault(encoder, TextVectors(encoder))
+    try:
+        found = measure_similarity(
+            original, released, (metric,), vectors=vectors, language_model=language_model, limit=limit,
+            perplexity_limit=min(limit, 200),
+        )  # fmt: skip
+    except MissingExtraError as error:
+        return [], str(error)
+    return list(found.measures), None

@@ -1,0 +1,161 @@
+"""`tacit serve`: the HTTP service and its page, and the keys of those who may use it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from tacit.errors import BadInputError, BadParameterError, require
+
+app = typer.Typer(
+    pretty_exceptions_enable=False,
+    add_completion=False,
+    help="The HTTP service and its page. 'tacit serve keys' manages who may use it.",
+)
+keys_app = typer.Typer(pretty_exceptions_enable=False, no_args_is_help=True, help="Who may use a service.")
+app.add_typer(keys_app, name="keys")
+
+State = Annotated[Path | None, typer.Option(help="Folder of keys, jobs and ledger. Default: TACIT_STATE or your own.")]
+LedgerPlace = Annotated[str | None, typer.Option("--ledger", help="File or postgresql:// URL of the ledger.")]
+
+
+@app.callback(invoke_without_command=True)
+def serve(
+    ctx: typer.Context,
+    host: Annotated[str, typer.Option(help="Address to listen on; beyond this machine only with keys.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Port to listen on; 0 takes a free one.")] = 8000,
+    state: State = None,
+    ledger: LedgerPlace = None,
+    reports: Annotated[Path | None, typer.Option(help="Folder of HTML reports to show.")] = None,
+    keep_hours: Annotated[float, typer.Option(help="Hours until the files of a job are deleted.")] = 24.0,
+    body_mb: Annotated[float, typer.Option("--body-mb", help="Largest JSON body in megabytes.")] = 10.0,
+    upload_mb: Annotated[float, typer.Option("--upload-mb", help="Largest uploaded file in megabytes.")] = 1000.0,
+    texts: Annotated[int, typer.Option(help="Most texts in one request, counting draws.")] = 10_000,
+    waiting: Annotated[int, typer.Option(help="Most requests that wait for their turn.")] = 256,
+    timeout: Annotated[float, typer.Option(help="Seconds until a request is given up.")] = 60.0,
+    threads: Annotated[int, typer.Option(help="Batches worked on at the same time.")] = 2,
+    job_workers: Annotated[int, typer.Option(help="Processes of a job; 1 is a thread of the service.")] = 1,
+    allow: Annotated[
+        list[str] | None,
+        typer.Option(metavar="OPTION=VALUE", help="An option value that requests may use, such as vectors=FILE."),
+    ] = None,
+    allow_host: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="A name under which the service is reached.")
+    ] = None,
+    quiet: Annotated[bool, typer.Option("-q", "--quiet", help="No line per request.")] = False,
+) -> None:
+    """Serve the page and the HTTP interface.
+
+    Example: tacit serve --port 8000, then open http://127.0.0.1:8000
+    """
+    if ctx.invoked_subcommand is not None:
+        return
+    from tacit.serve.run import run
+
+    run(
+        _settings(
+            host=host,
+            port=port,
+            state=state,
+            ledger=ledger,
+            reports=reports,
+            keep_hours=keep_hours,
+            body_bytes=int(body_mb * 1e6),
+            upload_bytes=int(upload_mb * 1e6),
+            texts=texts,
+            waiting=waiting,
+            timeout=timeout,
+            threads=threads,
+            job_workers=job_workers,
+            allowed=tuple(_pair(each) for each in allow or ()),
+            hosts=tuple(allow_host or ()),
+        ),
+        quiet=quiet,
+    )
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals or not name or not value:
+        raise BadParameterError(f"write an allowed option as --allow vectors=FILE, not '{text}'")
+    return name.replace("-", "_"), value
+
+
+def _settings(**values: Any) -> Any:
+    require("fastapi", extra="serve", purpose="the service")
+    from pydantic import ValidationError
+
+    from tacit.serve.settings import Settings
+
+    try:
+        return Settings(**{name: value for name, value in values.items() if value is not None})
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise BadParameterError(f"--{str(first['loc'][0]).replace('_', '-')}: {first['msg'].lower()}") from None
+
+
+# Keys ---------------------------------------------------------------------------------------------------------------
+
+
+@keys_app.command("add")
+def add_key(
+    name: Annotated[str, typer.Argument(help="Whose key it is, such as 'support-team'.")],
+    epsilon: Annotated[
+        float | None, typer.Option("-e", "--epsilon", help="Budget of all its requests together.")
+    ] = None,
+    delta: Annotated[float, typer.Option(help="With --epsilon: the delta it may spend.")] = 1e-6,
+    requests_per_minute: Annotated[int, typer.Option(help="How often it may ask.")] = 600,
+    state: State = None,
+    ledger: LedgerPlace = None,
+) -> None:
+    """Make a key, with a budget if you give one, and print it. It is shown once; only its hash is kept."""
+    settings = _settings(state=state, ledger=ledger)
+    from tacit.serve.budget import set_key_limit
+    from tacit.serve.keys import Keys
+
+    keys = Keys(settings.state)
+    keys.check_new(name, requests_per_minute)
+    if epsilon is not None:
+        set_key_limit(settings, name, epsilon, delta)  # first, so that no key is ever without its limit
+    secret = keys.add(name, requests_per_minute)
+    typer.echo(secret)
+    budget = f"epsilon {epsilon:g} in all" if epsilon is not None else "no limit on its budget"
+    typer.echo(f"'{name}': {budget}, {requests_per_minute} requests a minute. The key is not shown again.", err=True)
+
+
+@keys_app.command("list")
+def list_keys(state: State = None, ledger: LedgerPlace = None) -> None:
+    """Show all keys and what they have spent."""
+    settings = _settings(state=state, ledger=ledger)
+    from rich.table import Table
+
+    from tacit.cli.terminal import output_console
+    from tacit.serve.budget import key_budgets
+    from tacit.serve.keys import Keys
+
+    known = Keys(settings.state).all()
+    if not known:
+        raise BadInputError("there are no keys yet: make one with 'tacit serve keys add NAME'")
+    budgets = key_budgets(settings, [key.name for key in known])
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for heading in ("name", "made", "revoked", "requests a minute", "epsilon spent", "of", "releases without epsilon"):
+        table.add_column(heading)
+    for key in known:
+        spent, limit = budgets[key.name]
+        most = "no limit" if limit is None else f"{limit.epsilon:g}"
+        apart = str(sum(account.releases for account in spent.apart) or "")
+        row = (key.name, key.created, key.revoked or "", str(key.requests_per_minute))
+        table.add_row(*row, f"{spent.epsilon:g}", most, apart)
+    output_console().print(table)
+
+
+@keys_app.command("revoke")
+def revoke_key(name: Annotated[str, typer.Argument(help="The key to end.")], state: State = None) -> None:
+    """End a key at once: its requests are refused and its jobs stop. What it spent stays in the ledger."""
+    settings = _settings(state=state)
+    from tacit.serve.keys import Keys
+
+    Keys(settings.state).revoke(name)
+    typer.echo(f"'{name}' is revoked", err=True)

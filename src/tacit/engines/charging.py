@@ -1,0 +1,111 @@
+"""Whom a block is charged to in the ledger, before any of its noise is drawn.
+
+The subjects of a block are its documents and, where a column tells them, its users. A document is recognized by its
+text, so that the same text adds up in whatever file it comes, or by its value in a column of names, which are names
+within the data set.
+
+The token of a block is made of the job's key, the number of the block and its texts, as its noise is: a block that is
+repeated after a crash has the same noise and the same token, and is counted once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tacit.account.ledger import Ledger, Reservation, Subject
+from tacit.engines.blocks import Block
+from tacit.engines.users import UserRule
+from tacit.errors import BadInputError
+from tacit.guarantee import Guarantee
+from tacit.mechanism import Mechanism
+from tacit.noise.source import StreamKey
+from tacit.text.files import Selection, Table, check_column
+
+
+@dataclass(frozen=True)
+class Charging:
+    """Where a job is written down, and under which name its releases add up."""
+
+    ledger: Ledger
+    dataset: str
+    document_column: str | None = None
+
+    def describe(self) -> dict[str, Any]:
+        return {"ledger": self.ledger.id, "data set": self.dataset, "document column": self.document_column}
+
+    def check(self, table: Table, selection: Selection, users: UserRule | None) -> None:
+        if self.document_column is None:
+            return
+        check_column(self.document_column, table.columns)
+        if self.document_column in selection.texts:
+            raise BadInputError(
+                f"'{self.document_column}' cannot be rewritten and name a document: choose another column"
+            )
+        if users is not None and users.mode == "concatenate":
+            raise BadInputError(
+                "--document-column does not go with --user-mode concatenate: the rows of a user become one text"
+            )
+
+
+class BlockCharges:
+    """Reserves each block of a job when it is handed out, and commits it when it is written."""
+
+    def __init__(
+        self, charging: Charging, mechanism: Mechanism, guarantee: Guarantee, key: StreamKey, command: str, width: int
+    ) -> None:
+        self._charging = charging
+        self._mechanism = mechanism
+        self._guarantee = guarantee
+        self._job = job_name(key)
+        self._command = command
+        self._width = width
+        self._open: dict[int, Reservation] = {}
+
+    def reserved(self, blocks: Iterator[Block]) -> Iterator[Block]:
+        """The same blocks, each only when its budget is set aside."""
+        for block in blocks:
+            self._open[block.index] = self.reserve(block)
+            yield block
+
+    def reserve(self, block: Block) -> Reservation:
+        dataset = self._charging.dataset
+        units = self._mechanism.count_units(block.texts)
+        return self._charging.ledger.reserve(
+            self._guarantee,
+            dataset=dataset,
+            subjects=subjects_of(block, units, self._width, dataset),
+            token=f"{self._job}:{block.index}:{block.content.hex()}",
+            command=self._command,
+            job=self._job,
+        )
+
+    def commit(self, block: Block) -> None:
+        self._open.pop(block.index).commit()
+
+
+def subjects_of(block: Block, units: Sequence[int], width: int, dataset: str) -> list[Subject]:
+    """Documents and users of a block whose rows have `width` texts each."""
+    rows = units if width == 1 else [sum(units[start : start + width]) for start in range(0, len(units), width)]
+    if block.documents:
+        found = [
+            Subject("document", f"{dataset}\0{name}", count) for name, count in zip(block.documents, rows, strict=True)
+        ]
+    else:
+        found = [Subject("document", text, count) for text, count in zip(block.texts, units, strict=True)]
+    if block.users:
+        of_user: Counter[str] = Counter()
+        for user, count in zip(block.users, rows, strict=True):
+            of_user[user] += count
+        found += [Subject("user", user, count) for user, count in of_user.items()]
+    if width > 1:
+        found.append(Subject("dataset", dataset, max(rows, default=0)))  # a row is the sum of its texts
+    return found
+
+
+def job_name(key: StreamKey) -> str:
+    """A name for the job from which its key cannot be found."""
+    return hashlib.blake2b(key.key, digest_size=16, person=b"tacit-job").hexdigest()

@@ -1,0 +1,167 @@
+"""The files of a data set: one file, a folder of files, or a pattern with `*`, here or anywhere fsspec reaches.
+
+All files have one format and the same columns, which is checked before any noise is drawn. Their order is that of
+their paths; names that begin with `.` or `_` are left out, as is usual for such folders.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from tacit.engines.cluster.storage import local_path, remote_system
+from tacit.errors import BadInputError, TacitError
+from tacit.text.files import STANDARD_STREAM, FileFormat, Selection, Table, format_of, open_table, suffix_format
+
+HEADERS_AT_A_TIME: Final = 16
+
+
+@dataclass(frozen=True)
+class SourceFile:
+    url: str
+    size: int
+
+    @property
+    def name(self) -> str:
+        return self.url.rpartition("/")[2]
+
+
+@dataclass(frozen=True)
+class DataSet:
+    """Files in their order, with the format that they share."""
+
+    files: tuple[SourceFile, ...]
+    format: FileFormat
+
+    @property
+    def size(self) -> int:
+        return sum(file.size for file in self.files)
+
+
+def find_data_set(path: str, format: str | None = None) -> DataSet:
+    """The files that `path` stands for."""
+    if path == STANDARD_STREAM:
+        raise BadInputError("a cluster cannot read standard input: give a file or a folder that its workers reach")
+    try:
+        files = tuple(sorted(_files(path), key=lambda file: file.url))
+    except TacitError:
+        raise
+    except FileNotFoundError:
+        raise BadInputError(f"there is no file or folder '{path}': check the path") from None
+    except Exception as error:
+        raise BadInputError(
+            f"'{path}' cannot be reached ({type(error).__name__}): check the path, the network and the access"
+        ) from error
+    if not files:
+        raise BadInputError(f"'{path}' holds no files: give a folder of csv, jsonl or parquet files, or one file")
+    return DataSet(files, _common_format(files, format))
+
+
+def _files(path: str) -> Iterator[SourceFile]:
+    here = local_path(path)
+    if here is not None and "*" not in path:
+        if here.is_file():
+            yield SourceFile(str(here), here.stat().st_size)
+        elif here.is_dir():
+            found = (one for one in here.rglob("*") if one.is_file() and _is_data(one.relative_to(here).parts))
+            yield from (SourceFile(str(one), one.stat().st_size) for one in found)
+        else:
+            raise FileNotFoundError(path)
+        return
+    if here is not None:
+        root = Path(here.anchor)
+        yield from (SourceFile(str(one), one.stat().st_size) for one in root.glob(str(here.relative_to(root))))
+        return
+    system, place = remote_system(path)
+    if "*" in place:
+        listed = system.glob(place, detail=True)
+    elif system.isfile(place):
+        listed = {place: system.info(place)}
+    else:
+        listed = system.find(place, detail=True)
+        if not listed and not system.exists(place):
+            raise FileNotFoundError(path)
+    for name, facts in listed.items():
+        inside = str(name).removeprefix(place).strip("/").split("/")
+        if facts["type"] == "file" and (name == place or _is_data(inside)):
+            yield SourceFile(system.unstrip_protocol(name), int(facts["size"] or 0))
+
+
+def _is_data(parts: Sequence[str]) -> bool:
+    return not any(part.startswith((".", "_")) for part in parts)
+
+
+def _common_format(files: Sequence[SourceFile], named: str | None) -> FileFormat:
+    if named is not None:
+        return format_of(files[0].url, named)
+    first = format_of(files[0].url)
+    for file in files:
+        found = suffix_format(file.url)
+        if found != first:
+            shown = f"is {found}" if found else "does not tell its format"
+            raise BadInputError(
+                f"'{files[0].name}' is {first} and '{file.name}' {shown}: a data set has one format; move other files "
+                "away, or name the format of all with --format"
+            )
+    return first
+
+
+# Columns ----------------------------------------------------------------------------------------------------------
+
+
+def check_files(
+    data: DataSet, selection: Selection, wanted: Sequence[str], progress: Callable[[int, int], None] | None = None
+) -> None:
+    """Every file has the columns of the first one; in parquet files what is copied also has the same types."""
+    with opened(data.files[0], data.format) as table:
+        first = _header(table, selection)
+    with ThreadPoolExecutor(HEADERS_AT_A_TIME) as pool:
+        headers = pool.map(lambda file: _header_of(file, data.format, selection), data.files[1:])
+        for done, (file, header) in enumerate(zip(data.files[1:], headers, strict=True), start=2):
+            _check_header(data.files[0].name, first, file.name, header, data.format, wanted)
+            if progress is not None:
+                progress(done, len(data.files))
+
+
+Header = tuple[tuple[str, ...], dict[str, str]]
+
+
+def opened(file: SourceFile, format: FileFormat) -> Table:
+    return open_table(file.url, format)
+
+
+def _header_of(file: SourceFile, format: FileFormat, selection: Selection) -> Header:
+    try:
+        with opened(file, format) as table:
+            return _header(table, selection)
+    except TacitError as error:
+        raise BadInputError(f"{file.name}: {error}") from None
+
+
+def _header(table: Table, selection: Selection) -> Header:
+    schema: Any = getattr(table, "schema", None)
+    names = [name for name in selection.written if schema is not None and name in schema.names]
+    return table.columns, {name: str(schema.field(name).type) for name in names}
+
+
+def _check_header(
+    first_name: str, first: Header, name: str, header: Header, format: FileFormat, wanted: Sequence[str]
+) -> None:
+    missing = [column for column in wanted if column not in header[0]]
+    # The keys of a jsonl file are those of its first row, and rows may leave out what is not asked for.
+    if missing or (format.kind != "jsonl" and sorted(header[0]) != sorted(first[0])):
+        different = missing or sorted({*header[0]} ^ {*first[0]})
+        shown = ", ".join(f"'{column}'" for column in different[:5])
+        raise BadInputError(
+            f"'{first_name}' and '{name}' do not have the same columns (they differ in {shown}): "
+            "the files of a data set must agree"
+        )
+    for column, kind in first[1].items():
+        if header[1].get(column) != kind:
+            raise BadInputError(
+                f"the column '{column}' is {kind} in '{first_name}' and {header[1].get(column)} in '{name}': "
+                "the files of a data set must agree"
+            )

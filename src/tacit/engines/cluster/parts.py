@@ -1,0 +1,299 @@
+"""What the workers of a cluster do: cut a file into parts, rewrite the blocks of a part, commit the part.
+
+    part    consecutive blocks of one file: the unit of work, of commit and of the ledger
+    block   as on one machine (`tacit.engines.blocks`): the unit of noise
+
+Where a file is cut depends on the lengths of its texts, which a release may have to hide. So parts stay in the staging
+folder: what is published are whole files again, one for each file of the input, or one for all.
+
+The cuts depend on the input alone. The noise of block b of file f is a function of the job's key, the number
+f * 2**32 + b and the texts of the block, so whoever repeats a part, wherever and whenever, makes the same bytes; and
+for a data set of one file the noise is that of the local engine. A part is written to a place of its own and committed
+by a rename; its record (`done/`) is written after that, so a record never promises too much.
+
+Nothing here raises: an error travels to the job as a row, because what Ray sees of an error it writes into its logs.
+Errors are told by their place and never quote a text. The job's key is read from the staging folder; it never travels
+through Ray.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import pickle
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Final
+from uuid import uuid4
+
+from tacit.account.ledger import open_ledger
+from tacit.engines.blocks import Block, cut_blocks, output_rows, rewrite_block
+from tacit.engines.charging import BlockCharges, Charging
+from tacit.engines.cluster.dataset import SourceFile, opened
+from tacit.engines.cluster.staging import Done, LedgerEntry, Staging
+from tacit.engines.cluster.storage import scratch
+from tacit.engines.local import Totals, summarize
+from tacit.engines.resume import Finished
+from tacit.engines.users import UserRule
+from tacit.errors import BadInputError, TacitError, place_of
+from tacit.mechanism import Mechanism
+from tacit.noise.source import StreamKey
+from tacit.text.files import Encoder, FileFormat, Selection
+from tacit.version import __version__
+
+PARTS_WANTED: Final = 1_000
+LARGEST_PART: Final = 16_000_000
+BLOCKS_OF_A_PART: Final = 16
+FILE_SHIFT: Final = 32
+MOST_ATTEMPTS: Final = 3
+END: Final = -1
+"""The number of the row that says how many parts a file has."""
+
+Row = dict[str, Any]
+
+
+def part_characters(total_bytes: int, block_characters: int) -> int:
+    """How much text a part holds: one block while there are few parts, more where there would be too many files.
+
+    Slow mechanisms have small blocks, and so parts that take minutes, not hours: what a dead worker loses is one part.
+    """
+    return max(block_characters, min(LARGEST_PART, BLOCKS_OF_A_PART * block_characters, total_bytes // PARTS_WANTED))
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All that workers need to know, but for the key. Nothing in it is secret."""
+
+    mechanism: type[Mechanism]
+    parameters: dict[str, Any]
+    selection: Selection
+    format: FileFormat
+    encoder: Encoder
+    users: UserRule | None
+    document_column: str | None
+    command: str
+    fingerprint: bytes
+    characters: int
+    staging: str
+    version: str = __version__
+
+
+@dataclass(frozen=True)
+class Part:
+    file: int
+    number: int
+    blocks: list[Block]
+    bytes_read: int
+
+    @property
+    def name(self) -> str:
+        return part_name(self.file, self.number)
+
+    @property
+    def rows(self) -> int:
+        return sum(block.rows for block in self.blocks)
+
+    def digest(self) -> str:
+        """A hash of all texts of the part."""
+        return hashlib.blake2b(b"".join(block.content for block in self.blocks), digest_size=16).hexdigest()
+
+    def span(self, file: str) -> str:
+        first, last = self.blocks[0], self.blocks[-1]
+        return f"rows {first.first_row:,} to {last.first_row + last.rows - 1:,} of {file}"
+
+
+def part_name(file: int, number: int) -> str:
+    """Names sort as the rows do."""
+    return f"part-{file:06d}-{number:06d}"
+
+
+# Reading ----------------------------------------------------------------------------------------------------------
+
+
+def cut_parts(plan: Plan, number: int, file: SourceFile, users: UserRule | None) -> Iterator[Part]:
+    """The parts of a file, in order."""
+    with opened(file, plan.format) as table:
+        blocks: list[Block] = []
+        size, count, before = 0, 0, 0
+        limit = plan.mechanism.block_characters
+        for block in cut_blocks(table, plan.selection, limit, plan.fingerprint, users, plan.document_column):
+            blocks.append(replace(block, index=(number << FILE_SHIFT) + block.index))
+            size += sum(map(len, block.texts))
+            # A whole block more may not fit in; the first block always does.
+            if size + limit > plan.characters:
+                yield Part(number, count, blocks, block.bytes_read - before)
+                blocks, size, count, before = [], 0, count + 1, block.bytes_read
+        if blocks:
+            yield Part(number, count, blocks, table.bytes_read() - before)
+
+
+def read_parts(batch: Mapping[str, Sequence[Any]], plan: Plan) -> Iterator[dict[str, list[Any]]]:
+    """For Ray Data: files in, parts out, and for each file a last row that says how many there were.
+
+    Parts that are finished are compared with what was read for them, and not handed out again.
+    """
+    for number, url, size, done in zip(*(batch[name] for name in ("file", "url", "size", "done")), strict=True):
+        file = SourceFile(str(url), int(size))
+        try:
+            _check_version(plan)
+            yield from _rows_of(plan, int(number), file, json.loads(str(done)))
+        except TacitError as error:
+            yield _row(int(number), END, _problem(f"{file.name}: {error}", error.exit_code))
+        except MemoryError:
+            yield _row(int(number), END, _problem(f"a worker ran out of memory while reading {file.name}", 2))
+        except Exception as error:
+            yield _row(
+                int(number), END, _problem(f"reading {file.name} failed: {place_of(error)}. Please report this", 1)
+            )
+
+
+def _rows_of(plan: Plan, number: int, file: SourceFile, done: dict[str, str]) -> Iterator[dict[str, list[Any]]]:
+    users = None if plan.users is None else replace(plan.users)
+    count = 0
+    for part in cut_parts(plan, number, file, users):
+        count += 1
+        finished = done.pop(part.name, None)
+        if finished is None:
+            yield _row(number, part.number, pickle.dumps((part, file.name)))
+        elif finished != part.digest():
+            raise BadInputError(
+                f"{part.span('the file')}, which are finished, have changed: restore the input, or add --force to "
+                "start over"
+            )
+    if done:
+        raise BadInputError("it has become shorter than what is finished: restore it, or add --force to start over")
+    left_out = 0 if users is None else users.left_out
+    yield _row(number, END, json.dumps({"file": number, "parts": count, "left out": left_out}).encode())
+
+
+def _row(file: int, part: int, payload: bytes) -> dict[str, list[Any]]:
+    return {"file": [file], "part": [part], "payload": [payload]}
+
+
+def _problem(sentence: str, exit_code: int) -> bytes:
+    return json.dumps({"error": sentence, "exit code": exit_code}).encode()
+
+
+def _check_version(plan: Plan) -> None:
+    if plan.version != __version__:
+        raise TacitError(
+            f"a worker has Tacit {__version__} and this command {plan.version}: install one version on all machines"
+        )
+
+
+# Rewriting --------------------------------------------------------------------------------------------------------
+
+
+class PartWriter:
+    """For Ray Data: one actor. It builds the mechanism once, then rewrites and commits the parts it is given.
+
+    Its constructor does nothing that could fail, since an actor that cannot be made is made again and again.
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._ready: tuple[Mechanism, StreamKey, Staging, BlockCharges | None] | None = None
+
+    def __call__(self, batch: Mapping[str, Sequence[Any]]) -> dict[str, list[Any]]:
+        outcomes = [self._outcome(*row) for row in zip(batch["part"], batch["payload"], strict=True)]
+        return {"outcome": outcomes}
+
+    def _outcome(self, number: int, payload: bytes) -> bytes:
+        if number == END:
+            return payload
+        part, file = pickle.loads(payload)
+        where = part.span(file)
+        try:
+            mechanism, key, staging, charges = self._prepared()
+            attempt = _begin(staging, part, where)
+            done = commit_part(self._plan, mechanism, key, staging, part, charges)
+            staging.attempts.remove(attempt)
+        except TacitError as error:
+            return _problem(str(error), error.exit_code)
+        except MemoryError:
+            return _problem(f"a worker ran out of memory on {where}: use fewer --workers, or machines with more", 2)
+        except Exception as error:
+            return _problem(f"a worker failed on {where}: {place_of(error)}. Please report this", 1)
+        return json.dumps({**asdict(done), "bytes read": part.bytes_read}).encode()
+
+    def _prepared(self) -> tuple[Mechanism, StreamKey, Staging, BlockCharges | None]:
+        if self._ready is None:
+            _check_version(self._plan)
+            staging = Staging(self._plan.staging)
+            mechanism = self._plan.mechanism(**self._plan.parameters)
+            mechanism.prepare()
+            job = staging.load()
+            key = StreamKey(bytes.fromhex(job.key), secure=job.secure)
+            charges = None if job.ledger is None else _charges(self._plan, job.ledger, mechanism, key)
+            self._ready = mechanism, key, staging, charges
+        return self._ready
+
+
+def _charges(plan: Plan, entry: LedgerEntry, mechanism: Mechanism, key: StreamKey) -> BlockCharges:
+    """How this worker writes its blocks into the ledger of the job."""
+    ledger = open_ledger(entry.place, create=False)
+    if ledger.id != entry.id:
+        ledger.close()
+        raise TacitError(
+            "a worker found another ledger than the command: on several machines use one at postgresql://, and give "
+            "all of them its TACIT_LEDGER_KEY"
+        )
+    charging = Charging(ledger, entry.dataset, plan.document_column)
+    guarantee = mechanism.guarantee(secure=key.secure)
+    return BlockCharges(charging, mechanism, guarantee, key, plan.command, len(plan.selection.texts))
+
+
+def commit_part(
+    plan: Plan,
+    mechanism: Mechanism,
+    key: StreamKey,
+    staging: Staging,
+    part: Part,
+    charges: BlockCharges | None = None,
+) -> Done:
+    """Rewrite the blocks of a part, and give the part its name when all of them are written.
+
+    Budget is set aside before any noise of the part is drawn, and spent for good before the part is recorded. A part
+    that is repeated has the same tokens in the ledger and is counted once.
+    """
+    totals, width = Totals(), len(plan.selection.texts)
+    reserved = [] if charges is None else [charges.reserve(block) for block in part.blocks]
+    with scratch(staging.drafts) as folder:
+        draft = folder / part.name
+        with draft.open("wb") as file:
+            for block in part.blocks:
+                result = rewrite_block(mechanism, key, block.index, block.content, block.texts)
+                file.write(plan.encoder.block(output_rows(block, result.texts, plan.selection)))
+                totals = totals.plus(summarize(block, result, width))
+        size = draft.stat().st_size
+        staging.parts.take(draft, part.name)
+    for reservation in reserved:
+        reservation.commit()
+    done = Done(
+        part.file,
+        Finished(
+            block=part.number,
+            rows=totals.rows,
+            documents=totals.documents,
+            units=totals.units,
+            longest_document=totals.longest_document,
+            longest_row=totals.longest_row,
+            offset=size,
+            digest=part.digest(),
+        ),
+    )
+    staging.record(part.name, done)
+    return done
+
+
+def _begin(staging: Staging, part: Part, where: str) -> str:
+    """Leave a mark that is taken away after the part: three marks are three workers that did not come back."""
+    marks = [name for name in staging.attempts.sizes() if name.startswith(part.name)]
+    if len(marks) >= MOST_ATTEMPTS:
+        raise TacitError(
+            f"{len(marks)} workers died one after the other on {where}, most likely for want of memory: "
+            "use fewer --workers, or machines with more memory"
+        )
+    mark = f"{part.name}.{uuid4().hex}"
+    staging.attempts.write(mark, b"")
+    return mark

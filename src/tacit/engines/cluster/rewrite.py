@@ -1,0 +1,368 @@
+"""`--engine ray`: a data set in, a folder of parts (or one file) and one card out.
+
+    files --> read_parts --> PartWriter x workers --> records --> assemble --> card --> output
+              Ray Data       Ray Data, actor pool     here        actors       here
+
+This process sees records only: how many rows and units each part has, never a text. It can be killed at any moment, and
+so can any worker; the same command with `--resume` keeps the finished parts and goes on.
+
+What is guaranteed, in the order of its strength:
+
+* A row is published once. Parts lie in the staging folder until all of them are finished, and one version of each
+  becomes part of the output.
+* The same key and input make the same bytes, however often a worker or the command is killed, on machines that compute
+  alike (one kind of processor, the same versions).
+* For a data set of one file and an output of one file, these are the bytes of the local engine.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+from tacit.card import ReleaseFacts
+from tacit.engines.blocks import fingerprint
+from tacit.engines.cluster.crew import handed_out
+from tacit.engines.cluster.dataset import DataSet, check_files, find_data_set, opened
+from tacit.engines.cluster.parts import PartWriter, Plan, part_characters, part_name, read_parts
+from tacit.engines.cluster.session import Cluster, cluster, streaming
+from tacit.engines.cluster.staging import WHOLE, Done, JobFile, LedgerEntry, Staging, staging_url
+from tacit.engines.cluster.storage import Folder, local_path
+from tacit.engines.local import (
+    AlreadyCompleteError,
+    BeforeRelease,
+    OnProgress,
+    Progress,
+    RewriteJob,
+    Totals,
+    check_delta,
+    check_users,
+    describe,
+    new_key,
+)
+from tacit.engines.resume import Finished
+from tacit.errors import BadInputError, StoppedError, TacitError, place_of
+from tacit.text.files import (
+    STANDARD_STREAM,
+    Encoder,
+    FileFormat,
+    OutputError,
+    Selection,
+    choose_columns,
+    encoder_for,
+    suffix_format,
+)
+
+WORKERS_PER_READER: Final = 4
+MOST_INPUT_BLOCKS: Final = 4_096
+
+
+def rewrite_dataset(
+    job: RewriteJob,
+    *,
+    address: str | None = None,
+    ledger: str | None = None,
+    progress: OnProgress | None = None,
+    before_release: BeforeRelease | None = None,
+) -> ReleaseFacts:
+    """Rewrite a data set with `job.workers` actors, of a Ray started here or of the cluster at `address`.
+
+    The output is one file if its name ends in that of a format, else a folder with one file for each file of the input,
+    named by their order, since the name of a file can tell who is in it. `ledger` is the place of `job.charging`'s
+    ledger, which every worker opens for itself. `before_release` is called when all parts are finished but the output
+    does not have its name yet.
+    """
+    check_cluster_output(job)
+    delta = job.promise().delta
+    data = find_data_set(job.input, job.input_format)
+    selection, plan = _planned(job, data)
+    staging = Staging(plan.staging)
+    run = _Run(job, data, selection, plan, staging, delta, _entry(job, ledger))
+    try:
+        run.start(describe(job, selection, data.format, plan.encoder.format))
+        with _told_what_remains(run):
+            if not staging.is_publishing():
+                with cluster(address, job.workers) as ray:
+                    run.rewrite(ray, progress)
+                    run.assemble(ray)
+            facts = run.facts()
+            if facts.rows == 0:
+                staging.discard()
+                raise BadInputError(f"'{job.input}' has no rows: there is nothing to rewrite")
+            if before_release is not None:
+                before_release(facts)
+            staging.publish(job.output, whole=run.whole, overwrite=run.overwrite)
+    finally:
+        staging.close()
+    return facts
+
+
+def check_cluster_output(job: RewriteJob) -> None:
+    """Say early that the output cannot be written as asked; clean up behind a run that was stopped at its very end."""
+    if job.output == STANDARD_STREAM:
+        raise BadInputError("--engine ray writes a folder of parts, or a file: give its name with -o")
+    output, staging = Folder(job.output), Staging(staging_url(job.output))
+    _check_place(job, output)
+    if staging.is_left_over():
+        staging.discard()
+    unfinished = staging.exists()
+    if job.resume and output.exists() and not unfinished:
+        raise AlreadyCompleteError(f"'{job.output}' is already complete: there is nothing to resume")
+    if unfinished and not job.resume and not job.force:
+        raise OutputError(
+            f"an unfinished run is in '{staging.folder.url}': "
+            "add --resume to go on with it, or --force to throw it away and start over"
+        )
+    if output.exists() and not job.force and not (job.resume and unfinished and _may_overwrite(staging)):
+        raise OutputError(f"'{job.output}' exists: add --force to overwrite it, or choose another name with -o")
+
+
+def _check_place(job: RewriteJob, output: Folder) -> None:
+    source = local_path(job.input)
+    if output.path is None or source is None:
+        if output.url == job.input.rstrip("/"):
+            raise OutputError("the output is the input itself: choose another name with -o")
+        return
+    if not output.path.parent.is_dir():
+        raise OutputError(f"the folder '{output.path.parent}' does not exist: make it first")
+    if output.path == source or output.path in source.parents or source in output.path.parents:
+        raise OutputError("input and output lie in each other: choose another name with -o")
+    if suffix_format(job.output) and output.path.is_dir():
+        raise OutputError(f"'{output.path}' is a folder: give the name of a file, or one without a suffix for a folder")
+
+
+def _may_overwrite(staging: Staging) -> bool:
+    return staging.is_publishing() or staging.load().overwrite
+
+
+# The plan ---------------------------------------------------------------------------------------------------------
+
+
+def _planned(job: RewriteJob, data: DataSet) -> tuple[Selection, Plan]:
+    """What is to be done, with everything checked that can be without reading texts."""
+    with opened(data.files[0], data.format) as table:
+        selection = choose_columns(table.columns, job.columns, job.keep)
+        check_users(job.users, table, selection)
+        if job.charging is not None:
+            job.charging.check(table, selection, job.users)
+        encoder = encoder_for(output_format(job.output, data.format), selection.written, table, selection.texts)
+    if job.users is not None and len(data.files) > 1:
+        raise BadInputError(
+            "--user-column needs all rows of the data set in one file, since the rows of a user may lie in several: "
+            "put them into one file, or use --engine local file by file if no user is in two of them"
+        )
+    document_column = None if job.charging is None else job.charging.document_column
+    others = (None if job.users is None else job.users.column, document_column)
+    check_files(data, selection, [*selection.written, *(name for name in others if name is not None)])
+    return selection, Plan(
+        mechanism=type(job.mechanism),
+        parameters=job.mechanism.get_params(deep=False),
+        selection=selection,
+        format=data.format,
+        encoder=encoder,
+        users=job.users,
+        document_column=document_column,
+        command=job.command,
+        fingerprint=fingerprint(job.mechanism, selection.texts),
+        characters=part_characters(data.size, job.mechanism.block_characters),
+        staging=staging_url(job.output),
+    )
+
+
+def _entry(job: RewriteJob, place: str | None) -> LedgerEntry | None:
+    if job.charging is None or place is None:
+        return None
+    if not place.startswith("postgres"):
+        place = str(Path(place.removeprefix("sqlite:///")).absolute())  # workers have other working folders
+    return LedgerEntry(place, job.charging.ledger.id, job.charging.dataset)
+
+
+def is_one_file(output: str) -> bool:
+    """Whether the name of an output stands for one file, not for a folder."""
+    return suffix_format(output) is not None and not output.endswith("/")
+
+
+def output_format(output: str, input_format: FileFormat) -> FileFormat:
+    """The format of one file is told by its name; the files of a folder have that of the input, unzipped."""
+    named = suffix_format(output) if is_one_file(output) else None
+    if named is None:
+        return FileFormat(input_format.kind)
+    if named.kind == "tsv" and input_format.kind == "tsv-raw":
+        return FileFormat("tsv-raw", named.gzip)
+    return named
+
+
+# The run ----------------------------------------------------------------------------------------------------------
+
+
+class _Run:
+    """What is finished so far, and what is left of it when the run stops."""
+
+    def __init__(
+        self,
+        job: RewriteJob,
+        data: DataSet,
+        selection: Selection,
+        plan: Plan,
+        staging: Staging,
+        delta: float,
+        ledger: LedgerEntry | None,
+    ) -> None:
+        self._job, self._data, self._selection, self._delta = job, data, selection, delta
+        self.plan, self.staging, self._ledger = plan, staging, ledger
+        self.overwrite = job.force
+        self.whole = is_one_file(job.output)
+        self.totals = Totals()
+        self._finished: dict[str, Done] = {}
+        self._ends: dict[int, int] = {}
+
+    def start(self, configuration: dict[str, Any]) -> None:
+        """Begin, or go on with the key, the cuts and the finished parts of the run that was stopped."""
+        names = [file.url for file in self._data.files]
+        if self._job.resume and self.staging.exists():
+            stopped = self.staging.go_on(configuration, names)
+            self.overwrite = stopped.overwrite
+            self.plan = replace(self.plan, characters=stopped.characters)
+            self._finished = self.staging.finished()
+            for done in self._finished.values():
+                self.totals = self.totals.plus(done.finished)
+            return
+        self.staging.discard()
+        key = new_key(self._job.seed)
+        self.staging.create(
+            JobFile(
+                key.key.hex(), key.secure, self._job.force, self.plan.characters, names, configuration, self._ledger
+            )
+        )
+
+    def rewrite(self, ray: Cluster, progress: OnProgress | None) -> None:
+        read = 0
+        for outcome in _outcomes(ray, self.plan, self._items()):
+            if "error" in outcome:
+                raise _told(outcome)
+            if "parts" in outcome:
+                self._ends[outcome["file"]] = outcome["parts"]
+                if self._job.users is not None:
+                    self._job.users.left_out += outcome["left out"]
+            else:
+                read += outcome.pop("bytes read")
+                self._add(Done(outcome["file"], Finished(**outcome["finished"])))
+            if progress is not None:
+                progress(Progress(read, self._data.size, self.totals.rows, self.totals.units))
+        self._check_complete()
+
+    def _add(self, done: Done) -> None:
+        name = part_name(done.file, done.finished.block)
+        if name in self._finished:  # Ray may tell of a part twice; it is one part all the same
+            return
+        check_delta(self._delta, self.totals.rows + done.finished.rows)
+        self._finished[name] = done
+        self.totals = self.totals.plus(done.finished)
+
+    def _items(self) -> list[dict[str, Any]]:
+        """One row per file, with the finished parts of it."""
+        digests: dict[int, dict[str, str]] = {}
+        for name, done in self._finished.items():
+            digests.setdefault(done.file, {})[name] = done.finished.digest
+        return [
+            {"file": number, "url": file.url, "size": file.size, "done": json.dumps(digests.get(number, {}))}
+            for number, file in enumerate(self._data.files)
+        ]
+
+    def _check_complete(self) -> None:
+        """Every part of every file is finished and stored, and nothing else is there."""
+        expected = {part_name(file, part) for file, parts in self._ends.items() for part in range(parts)}
+        stored = self.staging.parts.sizes()
+        whole = {name for name, done in self._finished.items() if stored.get(name) == done.finished.offset}
+        if len(self._ends) != len(self._data.files) or expected != whole or len(whole) != len(stored):
+            raise TacitError("some parts of the data set did not come back: run the same command with --resume")
+
+    def assemble(self, ray: Cluster) -> None:
+        """The files of the output, made of the parts by the workers."""
+        parts = {
+            file: [part_name(file, part) for part in range(self._ends[file])] for file in range(len(self._data.files))
+        }
+        encoder = self.plan.encoder
+        wanted = {f"part-{file:06d}.{encoder.format}": names for file, names in parts.items()}
+        if self.whole:
+            wanted = {WHOLE: [name for names in parts.values() for name in names]}
+        items = [(self.plan.staging, encoder, name, names) for name, names in wanted.items()]
+        for _ in handed_out(ray, _assembled, items):
+            pass
+
+    def facts(self) -> ReleaseFacts:
+        return ReleaseFacts(
+            rows=self.totals.rows,
+            documents=self.totals.documents,
+            units=self.totals.units,
+            longest_document=self.totals.longest_document,
+            longest_row=self.totals.longest_row,
+            columns=self._selection.texts,
+            kept_columns=self._selection.kept,
+            dropped_columns=len(self._selection.dropped),
+            output=Path(self._job.output.rstrip("/")).name,
+            command=self._job.command,
+            created=datetime.now(UTC).isoformat(timespec="seconds"),
+        )
+
+    def remains(self) -> str:
+        name = Path(self.staging.folder.url).name
+        return f"{self.totals.rows:,} rows are in {name}; run the same command with --resume to go on"
+
+
+def _assembled(memory: dict[str, Any], staging: str, encoder: Encoder, name: str, parts: list[str]) -> None:
+    Staging(staging).assemble(encoder, name, parts)
+
+
+def _outcomes(cluster: Cluster, plan: Plan, items: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """What became of each part, as the parts are finished."""
+    ray, workers = cluster.ray, cluster.workers
+    readers = min(len(items), 1 + workers // WORKERS_PER_READER)
+    with streaming(ray):
+        rows = ray.data.from_items(items, override_num_blocks=min(len(items), MOST_INPUT_BLOCKS))
+        # Readers wait for workers most of the time: they take no core from them.
+        parts = rows.map_batches(read_parts, batch_size=1, fn_args=(plan,), num_cpus=0, concurrency=readers)
+        done = parts.map_batches(PartWriter, batch_size=1, fn_constructor_args=(plan,), num_cpus=1, concurrency=workers)
+        try:
+            for row in done.iter_rows():
+                yield json.loads(row["outcome"])
+        except TacitError:
+            raise
+        except Exception as error:
+            raise TacitError(_broken(error)) from None
+
+
+def _broken(error: Exception) -> str:
+    """Ray gave up. Its messages can be long and can quote anything, so only their kind is told."""
+    kind = type(error).__name__
+    cause = error.__cause__
+    if isinstance(error, ModuleNotFoundError) or isinstance(cause, ModuleNotFoundError):
+        return "a worker of the cluster cannot import Tacit: install the same version of it on all machines"
+    return f"the cluster gave up ({kind}; {place_of(error)}): see Ray's own logs"
+
+
+def _told(outcome: dict[str, Any]) -> TacitError:
+    error = TacitError(outcome["error"])
+    error.exit_code = outcome["exit code"]
+    return error
+
+
+@contextlib.contextmanager
+def _told_what_remains(run: _Run) -> Iterator[None]:
+    """Whatever stops the run, the user learns what is left; a run without a finished part leaves nothing."""
+    try:
+        yield
+    except BaseException as error:
+        if not run.totals.rows and not run.staging.is_publishing():
+            run.staging.discard()
+        if isinstance(error, KeyboardInterrupt):
+            left = run.remains() if run.totals.rows else "nothing was written; run the same command again"
+            raise StoppedError(f"stopped: {left}") from None
+        if isinstance(error, TacitError) and run.totals.rows:
+            error.add_note(run.remains())
+        raise

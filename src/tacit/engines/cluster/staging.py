@@ -1,0 +1,215 @@
+"""`OUTPUT.partial/`: the folder of an unfinished job.
+
+    job.json     the key of the job, what it is, and the names of the input's files
+    parts/       the finished parts, each written elsewhere and committed by a rename
+    done/        one record per finished part, written after the part
+    release/     the files of the output, made of the parts when all are finished
+    attempts/    marks of the workers that are at work
+    drafts/      files that are being written
+    publishing   there since the files began to become the output
+
+Whoever has the key and the texts can repeat the noise, so the folder is as secret as the input; on this machine only
+its owner may enter it. It is deleted when the output is complete.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import shutil
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+from tacit.engines.cluster.storage import Folder, scratch
+from tacit.engines.resume import Finished, differences, locked
+from tacit.errors import BadInputError
+from tacit.text.files import Encoder, OutputError
+
+STAGING_VERSION: Final = 1
+RECORDS_AT_A_TIME: Final = 16
+JOB, PUBLISHING, WHOLE, REPLACED = "job.json", "publishing", "whole", "replaced"
+
+
+@dataclass(frozen=True)
+class Done:
+    """One finished part; in `finished`, `block` is the number of the part and `offset` its size in bytes."""
+
+    file: int
+    finished: Finished
+
+
+@dataclass(frozen=True)
+class LedgerEntry:
+    """Which ledger the workers write into. Its place can hold a password, so it stays in this folder."""
+
+    place: str
+    id: str
+    dataset: str
+
+
+@dataclass(frozen=True)
+class JobFile:
+    key: str
+    secure: bool
+    overwrite: bool
+    characters: int
+    files: list[str]
+    configuration: dict[str, Any]
+    ledger: LedgerEntry | None = None
+
+
+def staging_url(output: str) -> str:
+    return f"{output.rstrip('/')}.partial"
+
+
+class Staging:
+    def __init__(self, url: str) -> None:
+        self.folder = Folder(url)
+        self.parts, self.done, self.release, self.attempts, self.drafts = (
+            self.folder / name for name in ("parts", "done", "release", "attempts", "drafts")
+        )
+        self._lock: io.FileIO | None = None
+
+    # The job ------------------------------------------------------------------------------------------------------
+
+    def exists(self) -> bool:
+        """Whether there is a run to go on with."""
+        return self.folder.holds(JOB)
+
+    def create(self, job: JobFile) -> None:
+        for folder in (self.folder, self.parts, self.done, self.release, self.attempts, self.drafts):
+            folder.make(secret=folder is not self.release)
+        self.folder.write(JOB, json.dumps({"tacit": STAGING_VERSION, **asdict(job)}).encode(), secret=True)
+        self.lock()
+
+    def load(self) -> JobFile:
+        try:
+            found = json.loads(self.folder.read(JOB))
+            if found.pop("tacit") != STAGING_VERSION:
+                raise ValueError
+            ledger = found.pop("ledger")
+            return JobFile(**found, ledger=None if ledger is None else LedgerEntry(**ledger))
+        except (OSError, OutputError, ValueError, KeyError, TypeError, AttributeError):
+            raise BadInputError(
+                f"'{self.folder.url}/{JOB}' cannot be read (damaged, or of another version of Tacit), and without it "
+                "the run cannot go on with the same noise: add --force to start over"
+            ) from None
+
+    def lock(self) -> None:
+        """Two runs on one output would tear it apart. The lock goes with the process; only this machine knows it."""
+        if self.folder.path is None:
+            return
+        file = io.FileIO(self.folder.path / JOB, "r+")
+        if not locked(file):
+            file.close()
+            raise OutputError(f"another run is writing '{self.folder.path.stem}': wait for it, or stop it first")
+        self._lock = file
+
+    def close(self) -> None:
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
+
+    def go_on(self, configuration: dict[str, Any], files: Sequence[str]) -> JobFile:
+        """The job that was stopped, if this is the same one."""
+        job = self.load()
+        self.lock()
+        changes = differences(job.configuration, configuration)
+        if changes:
+            raise BadInputError(
+                f"this is not the command that was stopped: {'; '.join(changes)}. "
+                "Give the same options to go on, or --force to start over"
+            )
+        if job.files != list(files):
+            other = sorted({*job.files} ^ {*files})
+            raise BadInputError(
+                f"the input has other files than when the run was stopped ('{other[0] if other else files[0]}'): "
+                "restore it, or add --force to start over"
+            )
+        # Marks of workers that died with the run say nothing about the parts.
+        self.attempts.remove_all()
+        self.attempts.make(secret=True)
+        return job
+
+    def discard(self) -> None:
+        """The key goes first: without it, nothing that is left can be connected with the texts."""
+        self.close()
+        self.folder.remove(JOB)
+        self.folder.remove_all()
+
+    # Parts --------------------------------------------------------------------------------------------------------
+
+    def record(self, name: str, done: Done) -> None:
+        self.done.write(f"{name}.json", json.dumps(asdict(done)).encode())
+
+    def finished(self) -> dict[str, Done]:
+        """The parts that are recorded and there, by name."""
+        sizes = self.parts.sizes()
+        publishing = self.is_publishing()
+        found: dict[str, Done] = {}
+        records = sorted(self.done.sizes())
+        with ThreadPoolExecutor(RECORDS_AT_A_TIME) as pool:
+            contents = list(pool.map(self.done.read, records))
+        for record, content in zip(records, contents, strict=True):
+            item = json.loads(content)
+            done = Done(item["file"], Finished(**item["finished"]))
+            name = record.partition(".")[0]
+            if publishing or sizes.get(name) == done.finished.offset:
+                found[name] = done
+        return found
+
+    # The output ---------------------------------------------------------------------------------------------------
+
+    def assemble(self, encoder: Encoder, name: str, parts: Sequence[str]) -> None:
+        """One finished file of these parts; done again, it is the same file."""
+        if self.release.holds(name):
+            return
+        with scratch(self.drafts) as folder:
+            draft = folder / name
+            with draft.open("wb") as file:
+                file.write(encoder.head())
+                for part in parts:
+                    with self._opened(part) as blocks:
+                        shutil.copyfileobj(blocks, file, 1 << 20)
+            self.release.take(encoder.finish(draft), name)
+
+    @contextlib.contextmanager
+    def _opened(self, part: str) -> Iterator[Any]:
+        if self.parts.path is not None:
+            with (self.parts.path / part).open("rb") as file:
+                yield file
+        else:
+            yield io.BytesIO(self.parts.read(part))
+
+    def is_publishing(self) -> bool:
+        """Whether everything is finished and has begun to become the output."""
+        return self.folder.holds(PUBLISHING)
+
+    def is_left_over(self) -> bool:
+        """What a run left that was stopped before its first part, or after its output had got its name."""
+        if not self.exists():
+            return self.folder.exists()
+        return self.is_publishing() and not self.release.sizes()
+
+    def publish(self, output: str, *, whole: bool, overwrite: bool) -> None:
+        """What was assembled becomes the output; repeating it after a crash goes on where it stopped."""
+        target = Folder(output)
+        if not self.is_publishing():
+            if target.exists() and overwrite:
+                self._put_away(target)
+            self.folder.write(PUBLISHING, b"")
+        if whole:
+            self.release.give(WHOLE, target)
+        else:
+            self.release.move_to(target)
+        self.discard()
+
+    def _put_away(self, target: Folder) -> None:
+        """What is overwritten. On this machine it is kept until the new output has its name."""
+        if target.path is not None and self.folder.path is not None:
+            target.path.rename(self.folder.path / REPLACED)
+        else:
+            target.remove_all()
