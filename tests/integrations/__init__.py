@@ -1,0 +1,1 @@
+"""Tacit inside other libraries."""
