@@ -155,8 +155,8 @@ def _run(given: dict[str, Any], kind: Any, rows: Any, redacted: Any, redaction: 
 
     from tacit.card import Card
     from tacit.cli.synthesize import load_public, number_or_auto
-    from tacit.cli.terminal import error_console, output_console
     from tacit.cli.tasks import DEFAULT_RATES
+    from tacit.cli.terminal import error_console, output_console
     from tacit.training.models import model_folder
     from tacit.training.origin import starting_weights
     from tacit.training.plan import Plan

@@ -127,7 +127,7 @@ def add_key(
 
 @keys_app.command("list")
 def list_keys(state: State = None, ledger: LedgerPlace = None) -> None:
-    """Show all keys and what they have spent."""
+    """Show all keys and what they have spent; "without epsilon" counts releases that have no plain one to add."""
     settings = _settings(state=state, ledger=ledger)
     from rich.table import Table
 
@@ -140,13 +140,13 @@ def list_keys(state: State = None, ledger: LedgerPlace = None) -> None:
         raise BadInputError("there are no keys yet: make one with 'tacit serve keys add NAME'")
     budgets = key_budgets(settings, [key.name for key in known])
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in ("name", "made", "revoked", "requests a minute", "epsilon spent", "of", "releases without epsilon"):
+    for heading in ("name", "made", "revoked", "per minute", "epsilon spent", "of", "without epsilon"):
         table.add_column(heading)
     for key in known:
         spent, limit = budgets[key.name]
         most = "no limit" if limit is None else f"{limit.epsilon:g}"
         apart = str(sum(account.releases for account in spent.apart) or "")
-        row = (key.name, key.created, key.revoked or "", str(key.requests_per_minute))
+        row = (key.name, key.created[:10], (key.revoked or "")[:10], str(key.requests_per_minute))
         table.add_row(*row, f"{spent.epsilon:g}", most, apart)
     output_console().print(table)
 

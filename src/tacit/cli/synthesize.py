@@ -181,8 +181,8 @@ def _check_files(given: dict[str, Any]) -> None:
 def _train(given: dict[str, Any], folder: Path) -> None:
     import torch
 
-    from tacit.cli.terminal import error_console
     from tacit.cli.tasks import DEFAULT_RATES
+    from tacit.cli.terminal import error_console
     from tacit.guarantee import Adjacency
     from tacit.training.origin import starting_weights
     from tacit.training.run import Settings

@@ -122,19 +122,20 @@ def _floats(values: Sequence[str]) -> list[float]:
 
 
 def _answers(title: str, truth: Sequence[str], predicted: Sequence[str]) -> Section:
-    pairs = [(_plain(a), _plain(b)) for a, b in zip(truth, predicted, strict=True)]
+    pairs = [(plain_answer(a), plain_answer(b)) for a, b in zip(truth, predicted, strict=True)]
     exact = sum(a == b for a, b in pairs) / max(1, len(pairs))
-    overlap = sum(_overlap(a.split(), b.split()) for a, b in pairs) / max(1, len(pairs))
+    overlap = sum(word_overlap(a.split(), b.split()) for a, b in pairs) / max(1, len(pairs))
     return Section(title, findings=[_score("word F1", overlap), _score("exact match", exact)])
 
 
-def _plain(answer: str) -> str:
+def plain_answer(answer: str) -> str:
     """As the SQuAD evaluation: lower case, no punctuation, no articles."""
     bare = "".join(c for c in answer.lower() if c not in string.punctuation)
     return " ".join(re.sub(r"\b(a|an|the)\b", " ", bare).split())
 
 
-def _overlap(true: list[str], found: list[str]) -> float:
+def word_overlap(true: list[str], found: list[str]) -> float:
+    """F1 over words; two empty answers agree."""
     if not true or not found:
         return float(true == found)
     shared = sum((Counter(true) & Counter(found)).values())

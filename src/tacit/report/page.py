@@ -64,7 +64,9 @@ def _parts(report: Report) -> Iterator[str]:
         for finding in report.findings:
             yield f"<p>{_light(finding.light)} <strong>{html.escape(finding.name)}</strong></p>"
         used = [light for light in _MEANING if any(f.light is light for f in report.findings)]
-        meaning = "; ".join(f"<em>{light.word}</em>: {_MEANING[light]}" for light in used)
+        meaning = "; ".join(
+            f"<em>{light.word}</em>: {html.escape(report.meaning.get(light, _MEANING[light]))}" for light in used
+        )
         yield f'<p class="soft">{meaning}.</p></section>'
     for section in report.sections:
         yield from _section(section)

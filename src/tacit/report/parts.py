@@ -95,12 +95,14 @@ class Section:
 
 @dataclass
 class Report:
-    """What a command found. `facts` are the circumstances: files, mechanism, sizes, seed."""
+    """What a command found. `facts` are the circumstances: files, mechanism, sizes, seed. `meaning` says what a light
+    stands for, where it is not what `page` says of every report."""
 
     title: str
     sections: list[Section] = field(default_factory=list)
     facts: dict[str, Any] = field(default_factory=dict)
     version: str = __version__
+    meaning: Mapping[Light, str] = field(default_factory=dict)
 
     @property
     def findings(self) -> list[Finding]:

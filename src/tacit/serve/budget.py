@@ -1,0 +1,220 @@
+"""What requests and jobs cost, written down in the ledger before any noise is drawn.
+
+The budget of a key counts everything that was ever released to it, as if all texts were about the same person: nobody
+has to know whose texts they were for the sum to be an upper bound. Where a request names its data set or user, or the
+operator has set a limit per document, each text is charged as well, recognized by its content, so that asking for the
+same text again adds up across requests.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+import threading
+import time
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any, Final
+
+from tacit.account.ledger import (
+    BudgetExceededError,
+    Ledger,
+    LedgerError,
+    Limit,
+    Reservation,
+    Spent,
+    Subject,
+    open_ledger,
+)
+from tacit.account.ledger.charges import PLAIN
+from tacit.serve.batching import Order
+from tacit.serve.errors import as_service_error
+from tacit.serve.metrics import Metrics
+from tacit.serve.rewriting import Prepared
+from tacit.serve.settings import Settings, make_private_folder
+
+LOCAL: Final = "local"
+"""The name under which a service without keys writes down what it releases."""
+DATASET: Final = "service"
+"""The data set of requests that name none."""
+RELEASES: Final = 100
+SEARCHED: Final = 5_000
+LIMITS_SECONDS: Final = 1.0
+
+
+class Shared:
+    """One reservation for the orders of a batch that have the same payer; committed when the last of them is out."""
+
+    def __init__(self, reservation: Reservation, orders: Sequence[Order]) -> None:
+        self._reservation = reservation
+        self._open = {id(order) for order in orders}
+
+    def finished(self, order: Order) -> None:
+        self._open.discard(id(order))
+        if not self._open:
+            self._reservation.commit()
+
+
+class Accounts:
+    """The ledger, as the service uses it. Opened when it is first needed, and again after it could not be used."""
+
+    def __init__(self, place: str, metrics: Metrics) -> None:
+        self._place = place
+        self._metrics = metrics
+        self._lock = threading.Lock()
+        self._ledger: Ledger | None = None
+        self._documents = (-LIMITS_SECONDS, False)
+
+    @property
+    def ledger(self) -> Ledger:
+        with self._lock:
+            if self._ledger is None:
+                self._ledger = open_ledger(self._place)
+            return self._ledger
+
+    def close(self) -> None:
+        with self._lock, contextlib.suppress(Exception):
+            if self._ledger is not None:
+                self._ledger.close()
+            self._ledger = None
+
+    # A batch --------------------------------------------------------------------------------------------------
+
+    def reserve(self, prepared: Prepared, orders: Sequence[Order]) -> list[Exception | None]:
+        """One transaction for each payer; where that is refused, one for each of its orders."""
+        refusals: dict[int, Exception] = {}
+        groups: dict[tuple[str | None, str | None], list[Order]] = {}
+        for order in orders:
+            groups.setdefault((order.spender.key, order.spender.dataset), []).append(order)
+        for group in groups.values():
+            self._reserve_group(prepared, group, refusals)
+        return [refusals.get(id(order)) for order in orders]
+
+    def _reserve_group(self, prepared: Prepared, group: list[Order], refusals: dict[int, Exception]) -> None:
+        try:
+            self._reserve_together(prepared, group)
+        except BudgetExceededError as error:
+            if len(group) == 1:
+                refusals[id(group[0])] = as_service_error(error)
+                self._metrics.refusals.inc()
+                return
+            for order in group:
+                self._reserve_group(prepared, [order], refusals)
+        except Exception as error:
+            if isinstance(error, LedgerError):
+                self.close()  # it may be whole again next time
+            refusals.update({id(order): as_service_error(error) for order in group})
+
+    def _reserve_together(self, prepared: Prepared, group: list[Order]) -> None:
+        spender = group[0].spender
+        reservation = self.ledger.reserve(
+            prepared.unit_guarantee,
+            dataset=spender.dataset or DATASET,
+            subjects=self._subjects(group),
+            token=secrets.token_hex(16),
+            command=command_of(spender.key),
+        )
+        shared = Shared(reservation, group)
+        left = self.remaining(spender.key)
+        for order in group:
+            order.reservation, order.remaining = shared, left
+
+    def _subjects(self, group: Sequence[Order]) -> list[Subject]:
+        spender = group[0].spender
+        everything, largest, found = 0, 0, []
+        by_document = self.count_documents()
+        for order in group:
+            texts: Counter[str] = Counter()
+            for text, units in zip(order.texts, order.units, strict=False):  # the first draw holds each text once
+                texts[text] += units * order.draws
+            everything += sum(texts.values())
+            largest += max(texts.values())
+            if by_document or order.spender.dataset is not None or order.spender.user is not None:
+                found += [Subject("document", text, units) for text, units in texts.items()]
+            if order.spender.user is not None:
+                found.append(Subject("user", order.spender.user, sum(texts.values())))
+        dataset = spender.dataset or DATASET
+        return [Subject("key", spender.key or LOCAL, everything), Subject("dataset", dataset, largest), *found]
+
+    def count_documents(self) -> bool:
+        """Whether a limit per document exists; asked at most once a second."""
+        checked, answer = self._documents
+        if time.monotonic() - checked >= LIMITS_SECONDS:
+            answer = any(limit.kind == "document" for limit in self.ledger.limits())
+            self._documents = (time.monotonic(), answer)
+        return answer
+
+    # What is left ---------------------------------------------------------------------------------------------
+
+    def remaining(self, key: str | None) -> float | None:
+        """What a key may still spend; None without a limit."""
+        subject = Subject("key", key or LOCAL)
+        limit = self.ledger.limit_of(subject)
+        return None if limit is None else max(0.0, limit.epsilon - self.ledger.spent(subject).epsilon)
+
+    def spent(self, prepared: Prepared, order: Order) -> dict[str, Any]:
+        """What an answer has cost its key; no epsilon where none is proven for whole texts."""
+        rate = prepared.rate
+        if rate.measure != PLAIN:
+            return {"epsilon": None, "delta": None, "remaining": order.remaining}
+        charge = rate.of(max(1, sum(order.units)) * order.draws)
+        return {"epsilon": charge.epsilon + charge.added, "delta": charge.delta, "remaining": order.remaining}
+
+    def overview(self, key: str | None) -> dict[str, Any]:
+        """`GET /v1/ledger`: limits, the key's own account, and its latest releases."""
+        ledger, subject = self.ledger, Subject("key", key or LOCAL)
+        spent, limit = ledger.spent(subject), ledger.limit_of(subject)
+        own = [record for record in ledger.releases(last=SEARCHED) if record.command == command_of(key)]
+        return {
+            "dataset limits": [
+                {"kind": found.kind, "dataset": found.dataset or None, "epsilon": found.epsilon, "delta": found.delta}
+                for found in ledger.limits()
+                if not found.name
+            ],
+            "key": {
+                "name": key or LOCAL,
+                "spent": {
+                    "epsilon": spent.epsilon,
+                    "delta": spent.delta,
+                    "releases": spent.releases,
+                    # Never part of the sum: releases for which no plain epsilon of a whole text is proven.
+                    "apart": [{"measure": account.measure, "releases": account.releases} for account in spent.apart],
+                },
+                "limit": None if limit is None else {"epsilon": limit.epsilon, "delta": limit.delta},
+            },
+            "releases": [
+                {
+                    "id": record.id,
+                    "time": record.created,
+                    "dataset": record.dataset,
+                    "unit": record.unit,
+                    "mechanism": record.guarantee.mechanism,
+                    "epsilon": record.epsilon,
+                    "delta": record.delta,
+                    "state": record.state,
+                }
+                for record in own[-RELEASES:][::-1]
+            ],
+        }
+
+
+def command_of(key: str | None) -> str:
+    """How releases of a key are told apart in the ledger."""
+    return f"tacit serve: {key or LOCAL}"
+
+
+# For the command ----------------------------------------------------------------------------------------------------
+
+
+def set_key_limit(settings: Settings, name: str, epsilon: float, delta: float) -> None:
+    """The budget of a key, as a limit of the ledger."""
+    make_private_folder(settings.state)
+    with open_ledger(settings.ledger_place) as ledger:
+        ledger.set_limit("key", epsilon=epsilon, delta=delta, name=name)
+
+
+def key_budgets(settings: Settings, names: Sequence[str]) -> dict[str, tuple[Spent, Limit | None]]:
+    """What each key has spent, and its limit."""
+    with open_ledger(settings.ledger_place) as ledger:
+        subjects = [Subject("key", name) for name in names]
+        return {subject.identity: (ledger.spent(subject), ledger.limit_of(subject)) for subject in subjects}

@@ -1,0 +1,215 @@
+"""What there is and what it would do, without looking at any private text: `/v1/mechanisms`, `/v1/calibrate`,
+`/v1/curve` and `/v1/audit/exact`. None of these spends budget."""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.card import Card
+from tacit.catalog import DEFAULT_OF_LEVEL, described, mechanism_classes
+from tacit.errors import NoGuaranteeError
+from tacit.guarantee import Guarantee, Notion
+from tacit.mechanism import Mechanism
+from tacit.noise.source import Source
+from tacit.serve.errors import ServiceError
+from tacit.serve.messages import AuditRequest, CalibrateRequest, CurveRequest
+from tacit.serve.rewriting import Pool, document_promise, known_mechanism
+
+Floats = NDArray[np.float64]
+Ids = NDArray[np.int64]
+
+CURVE_WORDS: Final = 80
+CURVE_DRAWS: Final = 20
+AUDIT_PAIRS: Final = 100
+AUDIT_WORDS: Final = 100
+BLOCK_WORDS: Final = 32
+
+RANGES: Final[Mapping[str, tuple[float, float, float]]] = {
+    "brr": (1.0, 0.2, 4.0),
+    "custext": (8.0, 1.0, 30.0),
+    "laplace": (8.0, 2.0, 40.0),
+    "mahalanobis": (8.0, 2.0, 40.0),
+    "truncated-gumbel": (100.0, 75.0, 1000.0),
+    "two-budgets": (2.0, 0.5, 8.0),
+    "vickrey": (8.0, 2.0, 100.0),
+    "metric token": (4.0, 1.0, 12.0),
+    "utility-optimized metric token": (4.0, 1.0, 12.0),
+    "pure token": (8.0, 0.5, 50.0),
+    "approximate token": (8.0, 0.5, 50.0),
+    "pure document": (20.0, 1.0, 500.0),
+    "approximate document": (500.0, 10.0, 5000.0),
+}
+"""Default, low and high end of a slider, by name or by notion and unit: from "nearly every word changes" to "few do"
+with the default vectors (`/v1/curve` has the numbers), and for whole documents from strong to nominal protection."""
+
+NEEDED: Final[Mapping[str, Sequence[str]]] = {
+    "word": ("numpy",),
+    "document": ("torch", "transformers", "safetensors", "tokenizers"),
+}
+
+
+def mechanisms(pool: Pool) -> dict[str, Any]:
+    """All mechanisms, with the range a slider should have, and whether this installation can run them."""
+    return {"default": dict(DEFAULT_OF_LEVEL), "mechanisms": [_entry(each, pool) for each in mechanism_classes()]}
+
+
+def default_epsilon(name: str) -> float:
+    return _range(known_mechanism(name))[0]
+
+
+def _range(cls: type[Mechanism]) -> tuple[float, float, float]:
+    return RANGES.get(cls.name) or RANGES[f"{cls.notion} {cls.unit}"]
+
+
+def _entry(cls: type[Mechanism], pool: Pool) -> dict[str, Any]:
+    facts = described(cls)
+    default, low, high = _range(cls)
+    missing = [module for module in NEEDED[cls.level] if importlib.util.find_spec(module) is None]
+    why_not = pool.failures.get(cls.name)
+    if why_not is None and missing:
+        why_not = f"the library '{missing[0]}' is not installed: pip install 'tacit[documents]'"
+    return {
+        **{name: facts[name] for name in ("name", "title", "level", "notion", "unit", "paper", "summary")},
+        "available": why_not is None,
+        "why_not": why_not,
+        "epsilon": {"default": default, "low": low, "high": high},
+        "options": [
+            {"name": item["name"], "default": _plain(item["default"]), "help": item["meaning"]}
+            for item in facts["parameters"]
+            if item["name"] not in ("epsilon", "batch_size")
+        ],
+    }
+
+
+def _plain(value: Any) -> Any:
+    return value if isinstance(value, str | int | float | bool) or value is None else str(value)
+
+
+# From a document to a unit ------------------------------------------------------------------------------------------
+
+
+def calibrate(pool: Pool, asked: CalibrateRequest) -> dict[str, Any]:
+    """The largest epsilon of one unit with which a text of so many tokens keeps within `document_epsilon`."""
+
+    loaded = pool.get(asked.mechanism, default_epsilon(asked.mechanism), asked.options)
+
+    def promised(epsilon: float) -> Guarantee:
+        unit = pool.sibling(asked.mechanism, epsilon, asked.options, loaded).guarantee(secure=True)
+        whole, why_not = document_promise(unit, asked.tokens)
+        if whole is None:
+            raise NoGuaranteeError(why_not or "there is no proven conversion to documents")
+        return whole
+
+    epsilon = _largest_within(promised, asked.document_epsilon, loaded.mechanism.epsilon)
+    whole = promised(epsilon)
+    return {"epsilon": epsilon, "guarantee": Card(whole).to_dict()}
+
+
+def _largest_within(promised: Callable[[float], Guarantee], budget: float, start: float, steps: int = 4) -> float:
+    """What a document may lose is affine in the epsilon of a unit, up to arithmetic: a few steps of the secant find it
+    from below."""
+    low, high = start, 2 * start
+    for _ in range(steps):
+        first, second = promised(low).exponent(), promised(high).exponent()
+        slope = (second - first) / (high - low)
+        if slope <= 0 or not math.isfinite(slope):
+            raise NoGuaranteeError("the guarantee of a document does not depend on epsilon here: there is none to find")
+        guess = low + (budget - first) / slope
+        if guess <= 0:
+            raise NoGuaranteeError(f"even the smallest epsilon spends more than {budget:g} on a text of this length")
+        guess = float(f"{guess * (1 - 1e-9):.12g}")
+        if promised(guess).exponent() <= budget:
+            return guess
+        low, high = guess * 0.9, guess
+    raise NoGuaranteeError("no epsilon was found that keeps within this budget: choose another one")
+
+
+# The curve ----------------------------------------------------------------------------------------------------------
+
+
+def curve(pool: Pool, asked: CurveRequest) -> dict[str, Any]:
+    """Expected share of words that change at each epsilon, for public words as often as they occur in public text."""
+    if known_mechanism(asked.mechanism).level != "word":
+        raise ServiceError(422, "the curve counts changed words: choose a word-level mechanism", "no_curve")
+    loaded: Any = pool.get(asked.mechanism, default_epsilon(asked.mechanism), asked.options)
+    ids, times = usual_words(loaded.mechanism.vocabulary)
+    points, exact = [], True
+    for epsilon in asked.epsilons:
+        mechanism: Any = pool.sibling(asked.mechanism, epsilon, asked.options, loaded)
+        try:
+            stays = _exact_stays(mechanism, ids)
+        except NoGuaranteeError:
+            mechanism.prepare()
+            stays, exact = _counted_stays(mechanism, ids), False
+        points.append({"epsilon": epsilon, "changed": round(1.0 - float(np.average(stays, weights=times)), 6)})
+    how = "expected share of words that change, over the public vocabulary by frequency"
+    if not exact:
+        how += f" (estimated from {CURVE_DRAWS} draws of each of {len(ids)} public words)"
+    return {"points": points, "how": how}
+
+
+def usual_words(vocabulary: Sequence[str]) -> tuple[Ids, Floats]:
+    """Words of the vocabulary at equal steps of their public frequency, and how often each was met."""
+    prior = _prior(tuple(vocabulary))
+    steps = (np.arange(CURVE_WORDS) + 0.5) / CURVE_WORDS
+    found = np.searchsorted(np.cumsum(prior) / prior.sum(), steps)
+    ids, times = np.unique(found, return_counts=True)
+    return ids.astype(np.int64), times.astype(np.float64)
+
+
+@lru_cache(maxsize=4)
+def _prior(vocabulary: tuple[str, ...]) -> Floats:
+    from tacit.audit.text.inversion import frequency_prior
+
+    return frequency_prior(vocabulary)
+
+
+def _exact_stays(mechanism: Any, ids: Ids) -> Floats:
+    blocks = [ids[start : start + BLOCK_WORDS] for start in range(0, len(ids), BLOCK_WORDS)]
+    return np.concatenate([mechanism.laws(block)[np.arange(len(block)), block] for block in blocks])
+
+
+def _counted_stays(mechanism: Any, ids: Ids) -> Floats:
+    drawn = mechanism.draw(np.repeat(ids, CURVE_DRAWS), Source.from_os()).reshape(len(ids), CURVE_DRAWS)
+    stays: Floats = (drawn == ids[:, None]).mean(axis=1)
+    return stays
+
+
+# The audit ----------------------------------------------------------------------------------------------------------
+
+
+def audit_exact(pool: Pool, asked: AuditRequest) -> dict[str, Any]:
+    """The report of an exact check: the law of each word against what is claimed, worst pair first."""
+    from tacit.audit.claims.claim import claim_of
+    from tacit.audit.claims.exact import check_all, exact_section
+    from tacit.audit.claims.laws import MechanismLaw
+    from tacit.audit.claims.mechanisms import Settings, exact_words, has_law
+    from tacit.report import Report
+
+    if known_mechanism(asked.mechanism).level != "word":
+        raise ServiceError(422, f"no quick exact check: run 'tacit audit mechanism {asked.mechanism}'", "no_exact_law")
+    mechanism: Any = pool.get(asked.mechanism, asked.epsilon, asked.options).mechanism
+    if not has_law(mechanism):
+        raise ServiceError(
+            422,
+            f"{asked.mechanism} has no law in closed form: 'tacit audit mechanism {asked.mechanism}' checks samples",
+            "no_exact_law",
+        )
+    claim = claim_of(mechanism)
+    if asked.words is not None:
+        ids = np.unique([mechanism.lexicon.id(word.lower()) for word in asked.words]).astype(np.int64)
+        if len(ids) < 2:
+            raise ServiceError(422, "these words are treated as one vocabulary word: give different words")
+        found = check_all(MechanismLaw(mechanism), claim, ids)
+    else:
+        metric = mechanism.notion in (Notion.METRIC.value, Notion.UTILITY_OPTIMIZED_METRIC.value)
+        found = exact_words(mechanism, claim, Settings(f"closest:{AUDIT_PAIRS}" if metric else str(AUDIT_WORDS)))
+    report = Report(f"Audit of {asked.mechanism}", [exact_section(found)], {"epsilon": asked.epsilon})
+    return report.to_dict()

@@ -1,0 +1,87 @@
+"""Every refusal as JSON: a status, a code for programs, one sentence for people, and never a word of private text."""
+
+from __future__ import annotations
+
+import errno
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from tacit.errors import BadInputError, BadParameterError, MissingExtraError, NoGuaranteeError, TacitError, place_of
+
+STATUS_CODES: Mapping[int, str] = {
+    400: "bad_request",
+    401: "wrong_key",
+    403: "forbidden",
+    404: "not_found",
+    405: "method_not_allowed",
+    409: "conflict",
+    413: "too_large",
+    415: "wrong_content_type",
+    422: "bad_parameter",
+    429: "too_many_requests",
+    500: "internal",
+    503: "unavailable",
+    507: "disk_full",
+}
+"""The code of a status, where an error names none of its own."""
+
+
+class ServiceError(Exception):
+    """A refusal, ready to be sent."""
+
+    def __init__(self, status: int, message: str, code: str | None = None, retry_after: int | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+        self.code = code or STATUS_CODES[status]
+        self.message = message
+        self.retry_after = retry_after
+
+    @property
+    def headers(self) -> dict[str, str]:
+        found = {} if self.retry_after is None else {"retry-after": str(self.retry_after)}
+        return {**found, "www-authenticate": "Bearer"} if self.status == 401 else found
+
+    def body(self) -> bytes:
+        return error_body(self.code, self.message)
+
+
+def error_body(code: str, message: str) -> bytes:
+    return json.dumps({"error": {"code": code, "message": message}}, ensure_ascii=False).encode("utf-8", "replace")
+
+
+def as_service_error(error: Exception) -> ServiceError:
+    """What a client is told about any error. One that we did not foresee is named by its kind and place only: its
+    message could quote the text."""
+    from tacit.account.ledger import BudgetExceededError, LedgerError
+
+    if isinstance(error, ServiceError):
+        return error
+    if isinstance(error, BudgetExceededError):
+        return ServiceError(403, str(error), "budget_exceeded")
+    if isinstance(error, LedgerError):
+        return ServiceError(503, "the ledger cannot be used now, so nothing was released: try again", "ledger", 5)
+    if isinstance(error, MissingExtraError):
+        return ServiceError(503, str(error), "not_installed")
+    if isinstance(error, NoGuaranteeError):
+        return ServiceError(422, str(error), "no_guarantee")
+    if isinstance(error, BadParameterError | BadInputError):
+        return ServiceError(422, str(error))
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return disk_full()
+    if isinstance(error, MemoryError):
+        return ServiceError(503, "out of memory: send fewer texts at a time", retry_after=5)
+    if isinstance(error, TacitError):
+        return ServiceError(500, str(error))
+    return ServiceError(500, f"unexpected {place_of(error)}: nothing was released. Please report this")
+
+
+def disk_full() -> ServiceError:
+    return ServiceError(507, "the disk of the service is full: ask its operator to free some space, then try again")
+
+
+def error_schema() -> dict[str, Any]:
+    """How an error looks, for the OpenAPI description."""
+    text = {"type": "string"}
+    inner = {"type": "object", "required": ["code", "message"], "properties": {"code": text, "message": text}}
+    return {"type": "object", "required": ["error"], "properties": {"error": inner}}

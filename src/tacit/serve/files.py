@@ -1,0 +1,182 @@
+"""`/v1/jobs`: upload a file, watch its progress, fetch the result and its card, cancel."""
+
+from __future__ import annotations
+
+import asyncio
+import csv
+import io
+import json
+import os
+import shutil
+from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from starlette.datastructures import UploadFile
+from starlette.requests import Request
+from starlette.responses import FileResponse, Response, StreamingResponse
+
+from tacit.errors import BadInputError
+from tacit.serve.errors import ServiceError, disk_full
+from tacit.serve.gate import REPORT_POLICY
+from tacit.serve.jobs import Job, JobStore
+from tacit.serve.messages import JobSettings, parse_message
+from tacit.serve.rewriting import Pool
+from tacit.serve.runner import Runner, check_job
+from tacit.serve.texts import json_response
+from tacit.text.files import format_of
+
+CARD_TYPES: Final = {"json": "application/json", "md": "text/markdown; charset=utf-8", "html": "text/html"}
+POLL_SECONDS: Final = 0.2
+HEARTBEAT_SECONDS: Final = 15.0
+FORMULA_STARTS: Final = ("=", "+", "-", "@", "\t", "\r")
+R = TypeVar("R")
+
+
+class Files:
+    """The routes of jobs. Disk work is done beside the event loop."""
+
+    def __init__(self, store: JobStore, runner: Runner, pool: Pool) -> None:
+        self._store = store
+        self._runner = runner
+        self._pool = pool
+
+    async def upload(self, request: Request) -> Response:
+        owner = request.scope["caller"].name
+        if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "multipart/form-data":
+            raise ServiceError(415, "send a form with 'file' and 'settings' (Content-Type: multipart/form-data)")
+        self._store.check_room(owner)
+        async with request.form(max_files=1, max_fields=1) as form:
+            file, settings = form.get("file"), form.get("settings")
+            if not isinstance(file, UploadFile) or not isinstance(settings, str):
+                raise ServiceError(422, "the form needs a file called 'file' and a field 'settings' with JSON")
+            asked = parse_message(settings.encode("utf-8", "surrogatepass"), JobSettings)
+            check_job(self._pool, asked)
+            format = upload_format(file.filename or "")
+            job = await aside(self._stored, file, owner, format, asked)
+        self._runner.put(job)
+        return json_response(job.shown(), 202)
+
+    def _stored(self, file: UploadFile, owner: str | None, format: str, asked: JobSettings) -> Job:
+        folder = self._store.new_folder()
+        try:
+            size = file.size or 0
+            if shutil.disk_usage(folder).free < 2 * size:
+                raise disk_full()
+            descriptor = os.open(folder / f"input.{format}", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with os.fdopen(descriptor, "wb") as target:
+                shutil.copyfileobj(file.file, target)
+                target.flush()
+                os.fsync(target.fileno())
+            return self._store.add(folder, owner, file.filename or "", format, asked.model_dump())
+        except BaseException:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+
+    def listed(self, request: Request) -> Response:
+        return json_response({"jobs": [job.shown() for job in self._store.of(request.scope["caller"].name)]})
+
+    def shown(self, request: Request, id: str) -> Response:
+        return json_response(self._own(request, id).shown())
+
+    async def canceled(self, request: Request, id: str) -> Response:
+        """Stop the job if it is not finished, and delete its files."""
+        job = self._own(request, id)
+        if job.is_open:
+            await aside(self._store.end, id, "canceled")
+        else:
+            await aside(self._store.forget, id)
+        return json_response({**job.shown(), "state": "canceled" if job.is_open else "deleted"})
+
+    async def resumed(self, request: Request, id: str) -> Response:
+        """Go on with a failed job, with the noise it had."""
+        job = self._own(request, id)
+        if job.state != "failed" or not job.resumable:
+            raise ServiceError(409, "only a job that failed and is resumable can go on: see its 'state'")
+        again = await aside(lambda: self._store.update(id, state="queued", error=None, resumable=False))
+        if again is None:
+            raise ServiceError(409, "this job was canceled meanwhile")
+        self._runner.put(again)
+        return json_response(again.shown(), 202)
+
+    def result(self, request: Request, id: str, spreadsheet: bool) -> Response:
+        job = self._finished(request, id)
+        path, name = self._store.output(job), f"rewritten.{job.format}"
+        if not spreadsheet:
+            return FileResponse(path, media_type="application/octet-stream", filename=name)
+        if job.format not in ("csv", "tsv"):
+            raise ServiceError(422, "'spreadsheet' is for csv and tsv results: leave it out")
+        headers = {"content-disposition": f'attachment; filename="{name}"'}
+        return StreamingResponse(without_formulas(path, job.format), media_type="text/csv", headers=headers)
+
+    def card(self, request: Request, id: str, kind: str) -> Response:
+        if kind not in CARD_TYPES:
+            raise ServiceError(404, "a card is there as card.json, card.md and card.html")
+        path = self._store.card(self._finished(request, id), kind)
+        headers = {"content-security-policy": REPORT_POLICY} if kind == "html" else {}
+        return FileResponse(path, media_type=CARD_TYPES[kind], headers=headers)
+
+    def events(self, request: Request, id: str) -> Response:
+        """Server-sent events: progress whenever something changed, and how it ended."""
+        self._own(request, id)
+        return StreamingResponse(self._told(id), media_type="text/event-stream")
+
+    async def _told(self, id: str) -> AsyncIterator[bytes]:
+        before: Job | None = None
+        quiet = 0.0
+        while True:
+            job = self._store.current(id)
+            if job is None:
+                yield b"event: canceled\ndata: {}\n\n"
+                return
+            if not job.is_open:
+                yield event(job.state, job)
+                return
+            if job != before:
+                yield event("progress", job)
+                before, quiet = job, 0.0
+            elif quiet >= HEARTBEAT_SECONDS:
+                yield b": still there\n\n"
+                quiet = 0.0
+            await asyncio.sleep(POLL_SECONDS)
+            quiet += POLL_SECONDS
+
+    def _own(self, request: Request, id: str) -> Job:
+        return self._store.get(id, request.scope["caller"].name)
+
+    def _finished(self, request: Request, id: str) -> Job:
+        job = self._own(request, id)
+        if job.state != "done":
+            raise ServiceError(409, f"the state of this job is '{job.state}': only one that is done has a result")
+        return job
+
+
+async def aside(function: Callable[..., R], *arguments: Any) -> R:
+    """Run what may wait for the disk in a thread."""
+    return await asyncio.to_thread(function, *arguments)
+
+
+def upload_format(name: str) -> str:
+    """The format that the name of an upload tells; nothing else of the name is used."""
+    try:
+        return str(format_of(Path(name.replace("\\", "/")).name or "upload"))
+    except BadInputError:
+        raise ServiceError(
+            422, "the name of the file must tell its format: .txt, .csv, .tsv, .jsonl or .parquet, or with .gz"
+        ) from None
+
+
+def event(kind: str, job: Job) -> bytes:
+    return f"event: {kind}\ndata: {json.dumps(job.shown())}\n\n".encode()
+
+
+def without_formulas(path: Path, format: str) -> Iterator[bytes]:
+    """The rows of a result for a spreadsheet program: a cell that it would take for a formula gets an apostrophe in
+    front. This changes texts, so it is only done when it is asked for."""
+    delimiter = "\t" if format == "tsv" else ","
+    with path.open(encoding="utf-8", newline="") as file:
+        for row in csv.reader(file, delimiter=delimiter):
+            line = io.StringIO()
+            cells = [f"'{cell}" if cell.startswith(FORMULA_STARTS) else cell for cell in row]
+            csv.writer(line, delimiter=delimiter, lineterminator="\n").writerow(cells)
+            yield line.getvalue().encode("utf-8")

@@ -1,0 +1,143 @@
+"""What clients send: the shapes of JSON bodies, and reading them without ever quoting a value back."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from starlette.requests import Request
+
+from tacit.guarantee import check_epsilon
+from tacit.serve.errors import ServiceError
+
+Name = Annotated[str, Field(min_length=1, max_length=200)]
+Options = Annotated[dict[str, str | bool | int | float | None], Field(max_length=50)]
+MechanismName = Annotated[str, Field(min_length=1, max_length=100, examples=["santext+"])]
+Epsilon = Annotated[float, Field(gt=0, le=1e6, examples=[2.0])]
+MOST_DRAWS = 10
+
+
+class Message(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class RewriteRequest(Message):
+    """One text or several, and how to rewrite them."""
+
+    text: str | None = None
+    texts: list[str] | None = None
+    mechanism: MechanismName
+    epsilon: Epsilon
+    options: Options = {}
+    draws: Annotated[int, Field(ge=1, le=MOST_DRAWS)] = 1
+    dataset: Name | None = None
+    user: Name | None = None
+    tokens: bool = False
+    stream: bool = False
+
+
+class CalibrateRequest(Message):
+    """The epsilon of one unit that keeps a whole text of so many tokens within `document_epsilon`."""
+
+    mechanism: MechanismName
+    options: Options = {}
+    document_epsilon: Epsilon
+    tokens: Annotated[int, Field(ge=1, le=1_000_000)] = 20
+
+
+class CurveRequest(Message):
+    """Expected change of public words at several budgets."""
+
+    mechanism: MechanismName
+    options: Options = {}
+    epsilons: Annotated[list[Epsilon], Field(min_length=1, max_length=25)]
+
+
+class AuditRequest(Message):
+    """The exact law of a word mechanism held against its claim; `words` are public words to compare."""
+
+    mechanism: MechanismName
+    epsilon: Epsilon
+    options: Options = {}
+    words: Annotated[list[Name], Field(min_length=2, max_length=200)] | None = None
+
+
+class JobSettings(Message):
+    """How the file of a job is rewritten."""
+
+    mechanism: MechanismName
+    epsilon: Epsilon
+    options: Options = {}
+    columns: Annotated[list[Name], Field(max_length=100)] = []
+    keep: Annotated[list[Name], Field(max_length=100)] = []
+    user_column: Name | None = None
+    user_mode: Literal["divide", "concatenate"] = "divide"
+    documents_per_user: Annotated[int, Field(ge=1, le=1_000_000)] = 1
+    dataset: Name | None = None
+
+
+M = TypeVar("M", bound=Message)
+
+
+async def read_message(request: Request, kind: type[M]) -> M:
+    """The JSON body of a request, or a refusal: 415, 400, 413 (while it streams in) or 422."""
+    content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if content_type != "application/json":
+        raise ServiceError(415, "send JSON with the header 'Content-Type: application/json'")
+    return parse_message(await request.body(), kind)
+
+
+def parse_message(data: bytes, kind: type[M]) -> M:
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError:
+        raise ServiceError(400, "the body is not UTF-8: encode it as UTF-8", "bad_encoding") from None
+    try:
+        content = json.loads(text)
+    except (ValueError, RecursionError):
+        raise ServiceError(400, "the body is not JSON: send one JSON object", "bad_json") from None
+    if not isinstance(content, dict):
+        raise ServiceError(400, "the body must be one JSON object", "bad_json")
+    if isinstance(content.get("epsilon"), float):
+        check_epsilon(content["epsilon"])  # says more than the schema: NaN, infinity, 1e308
+    try:
+        return kind.model_validate(content)
+    except ValidationError as error:
+        raise ServiceError(422, complaint(error, kind)) from None
+
+
+def complaint(error: ValidationError, kind: type[Message]) -> str:
+    """What is wrong, in one sentence: the names of fields are ours, everything else could be the client's text."""
+    first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+    field = first["loc"][0] if first["loc"] else None
+    if first["type"] == "extra_forbidden" or field not in kind.model_fields:
+        return f"there is a field that is not known: the fields are {', '.join(kind.model_fields)}"
+    return f"the field '{field}' is not right: {first['msg'][:1].lower()}{first['msg'][1:]}"
+
+
+def is_unicode(text: str) -> bool:
+    """Whether a text can be written as UTF-8: JSON can smuggle in half of a surrogate pair."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def body_of(kind: type[Message]) -> dict[str, Any]:
+    """The OpenAPI description of a JSON body."""
+    return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema_of(kind)}}}}
+
+
+def upload_body() -> dict[str, Any]:
+    """The OpenAPI description of the form of a job."""
+    properties = {"file": {"type": "string", "format": "binary"}, "settings": schema_of(JobSettings)}
+    schema = {"type": "object", "required": ["file", "settings"], "properties": properties}
+    encoding = {"settings": {"contentType": "application/json"}}
+    content = {"multipart/form-data": {"schema": schema, "encoding": encoding}}
+    return {"requestBody": {"required": True, "content": content}}
+
+
+def schema_of(kind: type[Message]) -> dict[str, Any]:
+    return kind.model_json_schema()

@@ -1,0 +1,65 @@
+// Views by the address after "#", the theme, and the start.
+
+import { find } from "./dom.js";
+import { forgetKey, hasKey } from "./api.js";
+import { showLedger } from "./ledger.js";
+import { showReports } from "./reports.js";
+import { startRewrite } from "./rewrite.js";
+import { startTips } from "./words.js";
+
+const VIEWS = { rewrite: ["Rewrite", null], reports: ["Reports", showReports], ledger: ["Ledger", showLedger] };
+
+function viewOfAddress() {
+  const name = location.hash.replace(/^#\/?/, "");
+  return Object.hasOwn(VIEWS, name) ? name : "rewrite";
+}
+
+function showView(moveFocus) {
+  const current = viewOfAddress();
+  for (const name of Object.keys(VIEWS)) find(`view-${name}`).hidden = name !== current;
+  for (const link of document.querySelectorAll("nav a")) {
+    if (link.dataset.view === current) link.setAttribute("aria-current", "page");
+    else link.removeAttribute("aria-current");
+  }
+  const [title, show] = VIEWS[current];
+  document.title = `${title} · Tacit`;
+  if (moveFocus) {
+    scrollTo(0, 0);
+    find(`view-${current}`).querySelector("h1").focus({ preventScroll: true });
+  }
+  show?.();
+}
+
+function startTheme() {
+  const button = find("theme");
+  const system = matchMedia("(prefers-color-scheme: dark)");
+  const isDark = () => (document.documentElement.dataset.theme ?? (system.matches ? "dark" : "light")) === "dark";
+  const show = () => button.setAttribute("aria-pressed", String(isDark()));
+  button.addEventListener("click", () => {
+    const theme = isDark() ? "light" : "dark";
+    document.documentElement.dataset.theme = theme;
+    try {
+      localStorage.setItem("tacit-theme", theme);
+    } catch {
+      // The choice then lasts until the page is closed.
+    }
+    show();
+  });
+  system.addEventListener("change", show);
+  show();
+}
+
+find("skip").addEventListener("click", (event) => {
+  event.preventDefault();
+  find("main").focus();
+});
+find("forget-key").hidden = !hasKey();
+find("forget-key").addEventListener("click", () => {
+  forgetKey();
+  location.reload();
+});
+startTheme();
+startTips();
+addEventListener("hashchange", () => showView(true));
+showView(false);
+startRewrite();

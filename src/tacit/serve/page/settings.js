@@ -1,0 +1,112 @@
+// Mechanism, epsilon and options: the part of the desk that all views of a text share.
+
+import { epsilonField } from "./epsilon.js";
+import { perUnitOf } from "./budget.js";
+import { find, make, sentenceCase } from "./dom.js";
+
+const LEVELS = { word: "Word by word", document: "Whole text at once" };
+
+/** Fills the controls with the mechanisms of the server; `changed` hears "mechanism", "epsilon" or "options". */
+export function startSettings(catalog, changed) {
+  const select = find("mechanism");
+  const byName = new Map(catalog.mechanisms.map((mechanism) => [mechanism.name, mechanism]));
+  const epsilon = epsilonField(find("epsilon-slider"), find("epsilon"), () => changed("epsilon"));
+  let options = [];
+
+  select.replaceChildren(
+    ...Object.entries(LEVELS).map(([level, label]) =>
+      make("optgroup", { label }, catalog.mechanisms.filter((one) => one.level === level).map(optionOf)),
+    ),
+  );
+
+  const use = (name) => {
+    const mechanism = byName.get(name);
+    select.value = name;
+    epsilon.range(mechanism.epsilon.low, mechanism.epsilon.high);
+    epsilon.set(mechanism.epsilon.default);
+    find("epsilon-unit").textContent = perUnitOf(mechanism);
+    find("mechanism-note").replaceChildren(...notesOf(mechanism, catalog.mechanisms));
+    options = optionFields(mechanism, () => changed("options"));
+    find("options").replaceChildren(...options.map((option) => option.element));
+    find("options-box").hidden = options.length === 0;
+  };
+  select.addEventListener("change", () => {
+    use(select.value);
+    changed("mechanism");
+  });
+
+  const usable = (name) => byName.get(name)?.available;
+  const names = [catalog.default.word, catalog.default.document, ...byName.keys()];
+  const first = names.find(usable);
+  if (!first) throw new Error("This server has no mechanism that can be used: its list says what to install.");
+  use(first);
+
+  return {
+    get mechanism() {
+      return byName.get(select.value);
+    },
+    get epsilon() {
+      return epsilon.value;
+    },
+    get options() {
+      const given = options.filter((option) => option.isChanged());
+      return Object.fromEntries(given.map((option) => [option.name, option.value()]));
+    },
+    /** What the API takes. */
+    asked() {
+      return { mechanism: select.value, epsilon: epsilon.value, options: this.options };
+    },
+    choose(name, value) {
+      use(name);
+      epsilon.set(value);
+      changed("mechanism");
+    },
+    setEpsilon(value) {
+      epsilon.set(value);
+      changed("epsilon");
+    },
+  };
+}
+
+const optionOf = ({ name, title, available }) =>
+  make("option", { value: name, disabled: !available }, `${title || name}${available ? "" : " (not available)"}`);
+
+function notesOf(mechanism, all) {
+  const missing = all.filter((one) => !one.available);
+  const notes = [`${mechanism.summary} ${sentenceCase(mechanism.notion)} differential privacy, ${mechanism.paper}.`];
+  if (missing.length) {
+    const reasons = missing.map((one) => make("li", {}, make("b", {}, one.title || one.name), `: ${one.why_not}`));
+    const summary = make("summary", {}, `${missing.length} not available here`);
+    notes.push(make("details", {}, summary, make("ul", {}, reasons)));
+  }
+  return notes;
+}
+
+function optionFields(mechanism, changed) {
+  return mechanism.options.map(({ name, default: standard, help }) => {
+    const shown = standard === null ? "" : String(standard);
+    const id = `option-${name}`;
+    const note = `${id}-note`;
+    const described = help ? note : null;
+    const field = make("input", { type: "text", id, value: shown, autocomplete: "off", "aria-describedby": described });
+    field.addEventListener("input", changed);
+    const label = make("label", { for: id }, name.replaceAll("_", " "));
+    const about = help ? make("p", { class: "note", id: note }, help) : null;
+    return {
+      name,
+      element: make("div", { class: "option" }, label, field, about),
+      isChanged: () => field.value.trim() !== shown,
+      value: () => parsed(field.value.trim()),
+    };
+  });
+}
+
+/** Numbers, true, false, null and JSON as such; anything else is a string. */
+export function parsed(text) {
+  if (text === "") return null;
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
+}

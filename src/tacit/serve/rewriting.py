@@ -1,0 +1,261 @@
+"""Mechanisms ready for requests: each is loaded once, shared by all requests that ask for the same, and forgotten when
+it has not been used for a while.
+
+What a request may ask for is narrower than what the command takes. An option that names a file, a model or a pipeline
+would let a stranger read the server's disk or load code, so such an option takes its default, a built-in name, or a
+value that the operator allowed (`--allow vectors=FILE`). A test seed is refused: the service only makes releases.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import types
+import typing
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, replace
+from functools import cached_property
+from typing import Any, Final
+
+from tacit.account.ledger.charges import Rate, rate_of
+from tacit.card import Card, plain_sentence
+from tacit.catalog import build, find
+from tacit.errors import BadParameterError, NoGuaranteeError, TacitError
+from tacit.guarantee import Guarantee, Notion, Unit
+from tacit.mechanism import Mechanism, Rewritten
+from tacit.noise.source import Source
+from tacit.serve.errors import ServiceError
+from tacit.text.tokens import is_punctuation, join, split
+from tacit.vectors import KNOWN_VECTORS
+
+CHOICES: Final = frozenset(
+    {"unknown", "punctuation", "joining", "noise", "norm", "variant", "length", "decode", "mapping", "bounding"}
+    | {"mode", "context"}
+)
+"""Options whose value is one of a few words that the mechanism itself checks."""
+
+BUILT_IN: Final[Mapping[str, frozenset[str]]] = {
+    "vectors": frozenset(KNOWN_VECTORS),
+    "detector": frozenset({"none", "patterns", "spacy"}),
+    "model": frozenset({"adept-20", "bart-20", "bart-40", "narrow-20", "narrow-20-low", "smollm2"}),
+    "codebook": frozenset({"default"}),
+}
+REMEMBERED_GUARANTEES: Final = 500
+
+Pieces = list[tuple[str, str]]
+
+
+class Prepared:
+    """One mechanism with its public data loaded, and what it promises. `rewrite` is called by one thread at a time."""
+
+    def __init__(self, mechanism: Mechanism, joining: str | None) -> None:
+        self.mechanism = mechanism
+        self.is_word_level = mechanism.level == "word"
+        self._joining = joining  # set when the mechanism gives tokens apart, which are then joined here
+        self._promises: dict[tuple[int, int], str] = {}
+
+    @cached_property
+    def unit_guarantee(self) -> Guarantee:
+        promised = self.mechanism.guarantee(secure=True)
+        if self._joining is None:
+            return promised
+        return replace(promised, parameters={**promised.parameters, "joining": self._joining})
+
+    @cached_property
+    def rate(self) -> Rate:
+        """How the cost in the ledger grows with the units."""
+        return rate_of(self.unit_guarantee)
+
+    def promises(self, draws: int, tokens: int) -> str:
+        """The guarantees of an answer, of one unit and of the longest text, over all draws together: as JSON, because
+        most answers of a mechanism share them."""
+        found = self._promises.get((draws, tokens))
+        if found is None:
+            if len(self._promises) >= REMEMBERED_GUARANTEES:
+                self._promises.clear()
+            found = self._promises[draws, tokens] = self._written(draws, tokens)
+        return found
+
+    def _written(self, draws: int, tokens: int) -> str:
+        unit = composed(self.unit_guarantee, draws)
+        whole, note = document_promise(unit, tokens)
+        found = {
+            "guarantee": Card(unit).to_dict(),
+            "document_guarantee": None if whole is None else Card(whole).to_dict(),
+            "document_note": note,
+            "plain": plain_sentence(unit if whole is None else whole),
+        }
+        return json.dumps(found, ensure_ascii=False, allow_nan=False)
+
+    def units(self, text: str) -> int:
+        """How many units a text releases; known before any noise is drawn."""
+        return len(self._tokens(text)) if self.is_word_level else 1
+
+    def rewrite(self, texts: Sequence[str], source: Source) -> Rewritten:
+        """The private step."""
+        return self.mechanism.rewrite_texts(texts, source)
+
+    def pieces(self, text: str, released: str) -> tuple[str, Pieces]:
+        """The released text, and each original token beside what it became."""
+        after = released.split(" ") if released else []
+        pairs = list(zip(self._tokens(text), after, strict=False))
+        return join(after, self._joining or "natural"), pairs
+
+    def _tokens(self, text: str) -> list[str]:
+        tokens = split(text)
+        if getattr(self.mechanism, "punctuation", None) == "drop":
+            return [token for token in tokens if not is_punctuation(token)]
+        return tokens
+
+
+def composed(unit: Guarantee, draws: int) -> Guarantee:
+    """Several draws of the same text add up."""
+    return unit if draws == 1 else unit.then(*[unit] * (draws - 1))
+
+
+def document_promise(unit: Guarantee, tokens: int) -> tuple[Guarantee | None, str | None]:
+    """The plain guarantee of a whole text of so many tokens, or why there is none."""
+    try:
+        whole = unit if unit.unit is not Unit.TOKEN else unit.for_document(max(1, tokens))
+        return (whole if whole.metric is None else whole.over_diameter()), None
+    except NoGuaranteeError as error:
+        return None, str(error)
+
+
+# What requests may ask for ------------------------------------------------------------------------------------------
+
+
+def checked_options(name: str, options: Mapping[str, Any], allowed: Sequence[tuple[str, str]]) -> dict[str, Any]:
+    """Options of a request: known, of the right type, and naming nothing on the server that was not allowed."""
+    cls = known_mechanism(name)
+    hints = typing.get_type_hints(cls)
+    defaults = {item.name: item.default for item in fields(cls) if item.init}
+    checked: dict[str, Any] = {}
+    for key, value in options.items():
+        option = key.replace("-", "_")
+        if option == "seed":
+            raise BadParameterError("the service draws secure noise only: leave out the option 'seed'")
+        if option == "epsilon":
+            raise BadParameterError("give epsilon beside the options, not among them")
+        if option in defaults:
+            _check_type(option, value, hints[option])
+            if isinstance(value, str):
+                _check_name(option, value, defaults[option], allowed)
+        checked[option] = value  # an unknown one is refused by `build`, with a close match
+    return checked
+
+
+def known_mechanism(name: str) -> type[Mechanism]:
+    try:
+        return find(name)
+    except BadParameterError as error:
+        raise ServiceError(404, str(error), "unknown_mechanism") from None
+
+
+def _check_type(option: str, value: Any, hint: Any) -> None:
+    kinds = typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
+    if value is None and type(None) in kinds:
+        return
+    accepted = tuple(kind for kind in (bool, int, float, str) if kind in kinds)
+    if float in accepted and type(value) is int and abs(value) < 2**53:
+        return
+    if type(value) not in accepted:
+        raise BadParameterError(f"the option '{option}' must be {_spoken(accepted)}: see /v1/mechanisms")
+
+
+def _spoken(kinds: Sequence[type]) -> str:
+    words = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
+    return " or ".join(words[kind] for kind in kinds)
+
+
+def _check_name(option: str, value: str, default: Any, allowed: Sequence[tuple[str, str]]) -> None:
+    if option in CHOICES or value == default or value in BUILT_IN.get(option, ()) or (option, value) in allowed:
+        return
+    known = sorted({*BUILT_IN.get(option, ()), *(given for name, given in allowed if name == option)})
+    hint = f"one of {', '.join(known)}" if known else "its default"
+    raise BadParameterError(
+        f"the option '{option}' takes {hint}: files and models of the server are used only if its operator "
+        "allowed them with --allow"
+    )
+
+
+# The pool -----------------------------------------------------------------------------------------------------------
+
+
+class Pool:
+    """Prepared mechanisms by name and parameters; the least recently used one is forgotten first."""
+
+    def __init__(self, size: int, allowed: Sequence[tuple[str, str]] = ()) -> None:
+        self._size = size
+        self._allowed = allowed
+        self._known: OrderedDict[tuple[Any, ...], Prepared] = OrderedDict()
+        self._lock = threading.Lock()
+        self._loading: dict[tuple[Any, ...], threading.Lock] = {}
+        self.failures: dict[str, str] = {}
+        """Why mechanisms could not be loaded when they were last asked for."""
+
+    def ready(
+        self, name: str, epsilon: float, options: Mapping[str, Any], *, tokens_apart: bool = False
+    ) -> Prepared | None:
+        """The mechanism if it is in memory: asking costs microseconds."""
+        key = _key(name, epsilon, options, tokens_apart)
+        with self._lock:
+            found = self._known.get(key)
+            if found is not None:
+                self._known.move_to_end(key)
+            return found
+
+    def get(self, name: str, epsilon: float, options: Mapping[str, Any], *, tokens_apart: bool = False) -> Prepared:
+        """The mechanism, loaded first if need be; callers who want the same one wait for one loading."""
+        found = self.ready(name, epsilon, options, tokens_apart=tokens_apart)
+        if found is not None:
+            return found
+        key = _key(name, epsilon, options, tokens_apart)
+        mechanism = self.built(name, epsilon, options)  # mistakes are told before anything is loaded
+        with self._lock:
+            loading = self._loading.setdefault(key, threading.Lock())
+        with loading:
+            found = self.ready(name, epsilon, options, tokens_apart=tokens_apart)
+            if found is None:
+                found = self._prepared(mechanism, tokens_apart)
+                with self._lock:
+                    self._known[key] = found
+                    while len(self._known) > self._size:
+                        self._known.popitem(last=False)
+        with self._lock:
+            self._loading.pop(key, None)
+        return found
+
+    def built(self, name: str, epsilon: float, options: Mapping[str, Any]) -> Mechanism:
+        """A mechanism as asked for, checked but not loaded."""
+        return build(name, {**checked_options(name, options, self._allowed), "epsilon": epsilon})
+
+    def sibling(self, name: str, epsilon: float, options: Mapping[str, Any], loaded: Prepared) -> Mechanism:
+        """The same mechanism at another epsilon, for a look: it shares the loaded vectors and is not kept."""
+        mechanism = self.built(name, epsilon, options)
+        table = getattr(loaded.mechanism, "table", None)
+        return mechanism if table is None else mechanism.set_params(vectors=table, limit=None)
+
+    def _prepared(self, mechanism: Mechanism, tokens_apart: bool) -> Prepared:
+        joining = getattr(mechanism, "joining", None) if tokens_apart else None
+        if joining is not None:
+            mechanism.set_params(joining="spaces")
+        prepared = Prepared(mechanism, joining)
+        try:
+            mechanism.prepare()
+            if prepared.unit_guarantee.notion is Notion.NONE:
+                raise NoGuaranteeError(f"nothing is promised with these options: {prepared.unit_guarantee.void}")
+        except (BadParameterError, NoGuaranteeError):
+            raise
+        except TacitError as error:  # a library, a model or a file is not there: nothing that a request can change
+            self.failures[mechanism.name] = str(error)
+            raise ServiceError(503, str(error), "not_available") from None
+        self.failures.pop(mechanism.name, None)
+        return prepared
+
+
+def _key(name: str, epsilon: float, options: Mapping[str, Any], tokens_apart: bool) -> tuple[Any, ...]:
+    # The type tells 1, 1.0 and true apart, which are equal in Python and not the same option.
+    given = sorted((option.replace("-", "_"), type(value).__name__, str(value)) for option, value in options.items())
+    return name, float(epsilon), tokens_apart, tuple(given)

@@ -1,0 +1,77 @@
+"""Starting the service: checks that it may listen where it is asked to, quiet logs, and uvicorn."""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+import sys
+import threading
+from typing import Any
+
+from tacit.errors import BadInputError, BadParameterError, place_of, require
+from tacit.serve.app import create_app
+from tacit.serve.keys import Keys
+from tacit.serve.settings import Settings, is_local
+
+log = logging.getLogger("tacit.serve")
+MOST_CONNECTIONS = 2_000
+
+
+def run(settings: Settings, *, quiet: bool = False) -> None:
+    """Serve until interrupted."""
+    uvicorn = require("uvicorn", extra="serve", purpose="the service")
+    keys = Keys(settings.state).active()
+    if not keys and not is_local(settings.host):
+        raise BadParameterError(
+            f"without keys the service listens on this machine only: make one with 'tacit serve keys add NAME', or "
+            f"leave out --host {settings.host}"
+        )
+    if settings.reports is not None and not settings.reports.is_dir():
+        raise BadInputError(f"there is no folder '{settings.reports}' for --reports: make it first")
+    os.umask(0o077)  # whatever the service writes is for its owner only
+    listening = _socket(settings)
+    _quiet_errors()
+    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(message)s", stream=sys.stderr)
+    log.setLevel(logging.WARNING if quiet else logging.INFO)
+    config = uvicorn.Config(
+        create_app(settings),
+        access_log=False,
+        log_config=None,
+        server_header=False,
+        limit_concurrency=MOST_CONNECTIONS,
+        timeout_keep_alive=30,
+        timeout_graceful_shutdown=10,
+        ws="none",
+    )
+    host, port = listening.getsockname()[:2]
+    place = f"[{host}]" if ":" in host else host
+    who = f"{len(keys)} key{'' if len(keys) == 1 else 's'}" if keys else "no keys: this machine only"
+    print(f"Tacit serves http://{place}:{port} ({who}; state in {settings.state})", file=sys.stderr, flush=True)
+    uvicorn.Server(config).run([listening])
+
+
+def _socket(settings: Settings) -> socket.socket:
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((settings.host.strip("[]"), settings.port))
+        listening.listen(MOST_CONNECTIONS)  # whoever reads that we serve can connect from then on
+    except OSError as error:
+        listening.close()
+        raise BadInputError(
+            f"cannot listen on {settings.host} port {settings.port} ({error.strerror}): choose another --port or --host"
+        ) from None
+    return listening
+
+
+def _quiet_errors() -> None:
+    """An error that nobody caught is told by its kind and place: its message could quote a text."""
+
+    def tell(kind: Any, error: BaseException | None, *rest: Any) -> None:
+        log.error("unexpected %s", place_of(error) if error is not None else getattr(kind, "__name__", "error"))
+
+    sys.excepthook = tell
+    threading.excepthook = lambda caught: tell(caught.exc_type, caught.exc_value)
+    sys.unraisablehook = lambda caught: tell(caught.exc_type, caught.exc_value)

@@ -1,0 +1,101 @@
+"""How a service is set up. Everything has a default that is safe on one machine, without keys."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+from functools import lru_cache
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+MEGABYTE = 1_000_000
+
+Positive = Annotated[int, Field(gt=0)]
+Seconds = Annotated[float, Field(gt=0)]
+
+
+def default_state() -> Path:
+    """Where keys, jobs and the ledger are kept: `TACIT_STATE`, or the place for state of the user's system."""
+    chosen = os.environ.get("TACIT_STATE")
+    if chosen:
+        return Path(chosen)
+    base = os.environ.get("XDG_STATE_HOME")
+    return (Path(base) if base else Path.home() / ".local" / "state") / "tacit"
+
+
+class Settings(BaseModel):
+    """
+    state             folder of keys, jobs and the ledger; only its owner may read it
+    ledger            where the spent budget is written down; None: `ledger.sqlite` in the state folder
+    host, port        where to listen; beyond this machine only with keys
+    hosts             further names under which the service is reached (the Host header of a request)
+    reports           folder of HTML reports to show
+    body_bytes        largest JSON body
+    upload_bytes      largest upload of a job
+    texts             most texts in a request, counting each draw
+    waiting           most requests that wait for their turn, and most jobs of one key that are not finished
+    timeout           seconds until a request is given up
+    keep_hours        hours until the files of a job are deleted
+    mechanisms        how many prepared mechanisms are kept in memory
+    threads           how many batches are worked on at the same time
+    job_workers       processes of one job; 1 is a thread of the service
+    allowed           values of options beyond the built-in ones that requests may use, such as a vector file
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    state: Path = Field(default_factory=default_state)
+    ledger: str | None = None
+    host: str = "127.0.0.1"
+    port: Annotated[int, Field(ge=0, le=65535)] = 8000
+    hosts: tuple[str, ...] = ()
+    reports: Path | None = None
+    body_bytes: Positive = 10 * MEGABYTE
+    upload_bytes: Positive = 1_000 * MEGABYTE
+    texts: Positive = 10_000
+    waiting: Positive = 256
+    timeout: Seconds = 60.0
+    keep_hours: Seconds = 24.0
+    mechanisms: Positive = 12
+    threads: Positive = 2
+    job_workers: Positive = 1
+    allowed: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def ledger_place(self) -> str:
+        return self.ledger or str(self.state / "ledger.sqlite")
+
+
+@lru_cache(maxsize=100)
+def is_local(host: str) -> bool:
+    """Whether an address can only be reached from this machine."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+def make_private_folder(folder: Path) -> Path:
+    """A folder that only its owner can look into."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    folder.chmod(0o700)
+    return folder
+
+
+def write_private(path: Path, data: bytes) -> None:
+    """Write a small file that only its owner may read: it is there completely or not at all, even after a crash."""
+    draft = path.with_name(path.name + ".draft")
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(path)
+    except OSError:
+        draft.unlink(missing_ok=True)
+        raise

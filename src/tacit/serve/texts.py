@@ -1,0 +1,163 @@
+"""`POST /v1/rewrite`: texts in, released texts and their guarantee out, at once or as a stream of lines."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from concurrent.futures import Executor
+from typing import Any, Final
+
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+from tacit.serve.batching import Lines, Order, Spender
+from tacit.serve.budget import Accounts
+from tacit.serve.errors import ServiceError, as_service_error
+from tacit.serve.messages import RewriteRequest, is_unicode, read_message
+from tacit.serve.metrics import Metrics
+from tacit.serve.rewriting import Pieces, Pool, Prepared
+from tacit.serve.settings import Settings
+
+Draw = dict[str, Any]
+COUNTED_AT_ONCE: Final = 20_000
+"""Characters whose tokens are counted without leaving the event loop: some milliseconds."""
+
+
+class Rewriting:
+    """Everything a rewriting request needs, put together once."""
+
+    def __init__(
+        self, settings: Settings, pool: Pool, lines: Lines, accounts: Accounts, executor: Executor, metrics: Metrics
+    ) -> None:
+        self._settings = settings
+        self._pool = pool
+        self._lines = lines
+        self._accounts = accounts
+        self._executor = executor
+        self._metrics = metrics
+
+    async def answer(self, request: Request) -> Response:
+        self._lines.check_room()
+        asked = await read_message(request, RewriteRequest)
+        texts = self._checked_texts(asked)
+        prepared = await self.prepared(asked)
+        spender = Spender(request.scope["caller"].name, asked.dataset, asked.user)
+        units = await counted(prepared, texts)
+        order = Order(texts * asked.draws, spender, asked.draws, units)
+        self._lines.put(prepared, order)
+        if asked.stream:
+            lines = self._streamed(asked, texts, prepared, order)
+            first = await anext(lines)  # a refusal still gets its own status
+            return StreamingResponse(_after(first, lines), media_type="application/x-ndjson")
+        try:
+            async with asyncio.timeout(self._settings.timeout):
+                released = await order.all()
+        except TimeoutError:
+            raise ServiceError(503, "this took too long: send fewer texts at a time, or a job", "timeout", 5) from None
+        finally:
+            self._lines.leave(order)
+        draws = [self._draw(asked, prepared, texts, part) for part in cut(released, len(texts))]
+        self._metrics.units.labels(prepared.mechanism.name).inc(asked.draws * sum(order.units))
+        return Response(self._with_promises({"draws": draws}, prepared, order), media_type="application/json")
+
+    async def prepared(self, asked: RewriteRequest) -> Prepared:
+        """From memory if it is there; loading is done beside the event loop."""
+        found = self._pool.ready(asked.mechanism, asked.epsilon, asked.options, tokens_apart=asked.tokens)
+        if found is not None:
+            return found
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(
+            self._executor,
+            lambda: self._pool.get(asked.mechanism, asked.epsilon, asked.options, tokens_apart=asked.tokens),
+        )
+
+    def _checked_texts(self, asked: RewriteRequest) -> list[str]:
+        if (asked.text is None) == (asked.texts is None):
+            raise ServiceError(422, "give either 'text' or 'texts'")
+        texts = [asked.text] if asked.text is not None else asked.texts or []
+        if not texts:
+            raise ServiceError(422, "'texts' is empty: give at least one text")
+        if len(texts) * asked.draws > self._settings.texts:
+            raise ServiceError(413, f"more than {self._settings.texts:,} texts, counting draws: send fewer at a time")
+        if not all(map(is_unicode, texts)):
+            raise ServiceError(422, "a text holds half of a surrogate pair, which is not Unicode: repair it first")
+        return texts
+
+    def _draw(self, asked: RewriteRequest, prepared: Prepared, texts: list[str], released: list[str]) -> Draw:
+        if not (asked.tokens and prepared.is_word_level):
+            return {"texts": released, "pieces": None}
+        pairs: list[tuple[str, Pieces]] = [
+            prepared.pieces(text, new) for text, new in zip(texts, released, strict=True)
+        ]
+        return {"texts": [joined for joined, _ in pairs], "pieces": [pieces for _, pieces in pairs]}
+
+    def _with_promises(self, answer: dict[str, Any], prepared: Prepared, order: Order) -> bytes:
+        """One JSON object: the answer, what it cost, and what was promised."""
+        spent = self._accounts.spent(prepared, order)
+        facts = {"mechanism": prepared.mechanism.name, **answer, "units": order.units, "spent": spent}
+        promises = prepared.promises(order.draws, max(order.units))
+        return (json.dumps(facts, ensure_ascii=False, allow_nan=False)[:-1] + ", " + promises[1:]).encode("utf-8")
+
+    async def _streamed(
+        self, asked: RewriteRequest, texts: list[str], prepared: Prepared, order: Order
+    ) -> AsyncIterator[bytes]:
+        """A line for each group of finished texts, in order; the guarantee comes last."""
+        done = 0
+        try:
+            async with asyncio.timeout(self._settings.timeout * 10):
+                async for part in order.slices():
+                    for draw, first, some in runs(part, done, len(texts)):
+                        found = self._draw(asked, prepared, texts[first : first + len(some)], some)
+                        yield line({"draw": draw, "first": first, **found})
+                    done += len(part)
+        except Exception as error:
+            if done == 0:
+                raise
+            refusal = as_service_error(error)
+            yield line({"error": {"code": refusal.code, "message": refusal.message}})
+            return
+        finally:
+            self._lines.leave(order)
+        self._metrics.units.labels(prepared.mechanism.name).inc(asked.draws * sum(order.units))
+        yield self._with_promises({}, prepared, order) + b"\n"
+
+
+async def counted(prepared: Prepared, texts: list[str]) -> list[int]:
+    """The units of each text; long texts are counted beside the event loop."""
+
+    def count() -> list[int]:
+        return [prepared.units(text) for text in texts]
+
+    return count() if sum(map(len, texts)) <= COUNTED_AT_ONCE else await asyncio.to_thread(count)
+
+
+def cut(released: list[str], count: int) -> list[list[str]]:
+    """The draws: each holds all texts once."""
+    return [released[start : start + count] for start in range(0, len(released), count)]
+
+
+def runs(part: list[str], done: int, count: int) -> list[tuple[int, int, list[str]]]:
+    """A slice cut where one draw ends: (draw, first text, released texts)."""
+    found = []
+    while part:
+        draw, first = divmod(done, count)
+        some = part[: count - first]
+        found.append((draw, first, some))
+        part, done = part[len(some) :], done + len(some)
+    return found
+
+
+async def _after(first: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    yield first
+    async for item in rest:
+        yield item
+
+
+def line(value: Any) -> bytes:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False).encode("utf-8") + b"\n"
+
+
+def json_response(value: Any, status: int = 200) -> Response:
+    data = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode("utf-8")
+    return Response(data, status, media_type="application/json")

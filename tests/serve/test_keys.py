@@ -1,0 +1,194 @@
+"""Keys: only hashes are kept, wrong ones teach nothing, budgets and rates hold, revoking works at once."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import stat
+
+import pytest
+
+from tacit.account.ledger import Subject, open_ledger
+from tacit.cli.main import run
+from tacit.errors import BadInputError, BadParameterError
+from tacit.serve import keys as keys_module
+from tacit.serve.keys import Key, Keys, RateLimit
+
+
+@pytest.fixture
+def state(tmp_path):
+    return tmp_path / "state"
+
+
+def bearer(secret):
+    return {"authorization": f"Bearer {secret}"}
+
+
+def test_only_a_hash_is_kept_and_only_the_owner_can_read_it(state):
+    secret = Keys(state).add("team", 600)
+    content = (state / "keys.json").read_text()
+    assert secret not in content
+    assert hashlib.sha256(secret.encode()).hexdigest() in content
+    assert stat.S_IMODE((state / "keys.json").stat().st_mode) == 0o600
+    assert stat.S_IMODE(state.stat().st_mode) == 0o700
+
+
+def test_names_are_used_once(state):
+    keys = Keys(state)
+    keys.add("team", 600)
+    keys.revoke("team")
+    with pytest.raises(BadInputError, match="choose another name"):
+        keys.add("team", 600)
+    with pytest.raises(BadParameterError, match="letters"):
+        keys.add("../team", 600)
+    with pytest.raises(BadInputError, match="no active key"):
+        keys.revoke("team")
+
+
+def test_every_wrong_key_gets_the_same_answer(start, state):
+    keys = Keys(state)
+    good, revoked = keys.add("good", 600), keys.add("revoked", 600)
+    keys.revoke("revoked")
+    client = start(state)
+    assert client.get("/v1/mechanisms", headers=bearer(good)).status_code == 200
+    assert client.get("/v1/mechanisms", headers={"x-api-key": good}).status_code == 200
+    wrong = [
+        {},
+        bearer("tacit_unknown"),
+        bearer(revoked),
+        bearer(""),
+        bearer(good[:-1]),
+        bearer("é" * 500),
+        {"authorization": "Basic abc"},
+        {"x-api-key": "x" * 5000},
+    ]
+    answers = [
+        client.get("/v1/mechanisms", headers={k: v.encode("latin-1") for k, v in headers.items()}) for headers in wrong
+    ]
+    assert {answer.status_code for answer in answers} == {401}
+    assert len({answer.content for answer in answers}) == 1
+    assert len({tuple(sorted(answer.headers.items())) for answer in answers}) == 1
+
+
+def test_a_wrong_key_costs_the_same_work(state, monkeypatch):
+    """Whatever is presented, it is hashed once and compared with every key there is."""
+    keys = Keys(state)
+    secrets = [keys.add(f"key{i}", 600) for i in range(3)]
+    keys.revoke("key1")
+    counts = []
+    original = hmac.compare_digest
+    for presented in (*secrets, "", "unknown", "é" * 1000):
+        seen = []
+        monkeypatch.setattr(
+            keys_module.hmac, "compare_digest", lambda a, b, seen=seen: (seen.append(a), original(a, b))[1]
+        )
+        keys.find(presented)
+        counts.append(len(seen))
+        monkeypatch.undo()
+    assert counts == [3] * 6
+
+
+def test_the_page_and_health_need_no_key_and_everything_else_does(start, state):
+    Keys(state).add("team", 600)
+    client = start(state)
+    for path in ("/", "/healthz", "/openapi.json"):
+        assert client.get(path).status_code == 200
+    for route in client.app.routes:
+        if getattr(route, "include_in_schema", False) and route.path not in ("/healthz", "/openapi.json"):
+            method = min(route.methods - {"HEAD"})
+            path = route.path.replace("{id}", "0" * 32).replace("{name}", "x").replace("{kind}", "json")
+            assert client.request(method, path).status_code == 401, path
+
+
+def test_the_rate_of_a_key_is_limited(start, state):
+    secret, other = Keys(state).add("slow", 2), Keys(state).add("other", 100)
+    client = start(state)
+    statuses = [client.get("/v1/mechanisms", headers=bearer(secret)).status_code for _ in range(3)]
+    assert statuses == [200, 200, 429]
+    answer = client.get("/v1/mechanisms", headers=bearer(secret))
+    assert 1 <= int(answer.headers["retry-after"]) <= 30
+    assert client.get("/v1/mechanisms", headers=bearer(other)).status_code == 200
+
+
+def test_a_bucket_fills_up_steadily(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(keys_module.time, "monotonic", lambda: now[0])
+    rates, key = RateLimit(), Key("k", "", 60, "")
+    assert [rates.wait(key) for _ in range(60)] == [0.0] * 60
+    assert rates.wait(key) == pytest.approx(1.0)
+    now[0] = 0.5
+    assert rates.wait(key) == pytest.approx(0.5)
+    now[0] = 1.01
+    assert rates.wait(key) == 0.0
+
+
+def test_a_key_that_is_revoked_stops_working_in_a_running_service(start, state, monkeypatch):
+    monkeypatch.setattr(keys_module, "REREAD_SECONDS", 0.0)
+    secret = Keys(state).add("team", 600)
+    client = start(state)
+    assert client.get("/v1/jobs", headers=bearer(secret)).status_code == 200
+    Keys(state).revoke("team")
+    assert client.get("/v1/jobs", headers=bearer(secret)).status_code == 401
+
+
+def test_losing_the_file_of_keys_does_not_open_the_service(start, state, monkeypatch):
+    monkeypatch.setattr(keys_module, "REREAD_SECONDS", 0.0)
+    Keys(state).add("team", 600)
+    client = start(state)
+    (state / "keys.json").unlink()
+    assert client.get("/v1/jobs").status_code == 401
+
+
+def test_a_budget_is_spent_and_then_refused(start, state, asked):
+    """What is refused is not counted, and what one key spends is not the other's."""
+    assert run(["serve", "keys", "add", "unlimited", "--state", str(state)]) == 0
+    secret = Keys(state).add("team", 600)
+    client = start(state)
+    cost = client.post("/v1/rewrite", json=asked(), headers=bearer(secret)).json()["spent"]
+    assert cost["remaining"] is None
+    with open_ledger(state / "ledger.sqlite") as ledger:
+        ledger.set_limit("key", epsilon=2.5 * cost["epsilon"], name="team")
+    second = client.post("/v1/rewrite", json=asked(), headers=bearer(secret)).json()["spent"]
+    assert second["remaining"] == pytest.approx(0.5 * cost["epsilon"])
+    third = client.post("/v1/rewrite", json=asked(), headers=bearer(secret))
+    assert third.status_code == 403
+    assert third.json()["error"]["code"] == "budget_exceeded"
+    assert "tacit_budget_refusals_total 1.0" in client.get("/metrics", headers=bearer(secret)).text
+    overview = client.get("/v1/ledger", headers=bearer(secret)).json()
+    assert overview["key"]["name"] == "team"
+    assert overview["key"]["spent"]["epsilon"] == pytest.approx(2 * cost["epsilon"])
+    assert [line["state"] for line in overview["releases"]] == ["committed", "committed"]
+    with open_ledger(state / "ledger.sqlite") as ledger:
+        assert ledger.spent(Subject("key", "unlimited")).epsilon == 0
+        assert ledger.verify().ok
+
+
+def test_the_commands(state, capsys):
+    assert run(["serve", "keys", "add", "team", "--epsilon", "100", "--state", str(state)]) == 0
+    secret = capsys.readouterr().out.strip()
+    assert Keys(state).find(secret).name == "team"
+    assert run(["serve", "keys", "list", "--state", str(state)]) == 0
+    listed = capsys.readouterr().out
+    assert "team" in listed
+    assert "100" in listed
+    assert secret not in listed
+    assert run(["serve", "keys", "revoke", "team", "--state", str(state)]) == 0
+    assert Keys(state).find(secret) is None
+    assert run(["serve", "keys", "revoke", "nobody", "--state", str(state)]) == 2
+    assert run(["serve", "keys", "add", "bad name", "--state", str(state)]) == 2
+    assert run(["serve", "keys", "add", "x", "--epsilon", "-1", "--state", str(state)]) == 2
+    assert [key["name"] for key in json.loads((state / "keys.json").read_text())["keys"]] == ["team"]
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "192.168.1.5", "::", "example.org"])
+def test_without_keys_the_service_listens_on_this_machine_only(state, host, capsys):
+    assert run(["serve", "--host", host, "--port", "0", "--state", str(state)]) == 2
+    assert "keys add" in capsys.readouterr().err
+
+
+def test_settings_that_make_no_sense(state, capsys):
+    assert run(["serve", "--port", "70000", "--state", str(state)]) == 2
+    assert "--port" in capsys.readouterr().err
+    assert run(["serve", "--allow", "vectors", "--state", str(state)]) == 2
+    assert run(["serve", "--reports", str(state / "nothing"), "--port", "0", "--state", str(state)]) == 2

@@ -1,0 +1,92 @@
+"""schemathesis: requests made from the OpenAPI description, and broken ones, never cause a 500."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from starlette.testclient import TestClient
+
+from tacit.serve.app import create_app
+from tacit.serve.settings import Settings
+
+schemathesis = pytest.importorskip("schemathesis", reason="needs pip install schemathesis")
+requests = pytest.importorskip("requests", reason="comes with schemathesis")
+
+EXAMPLES = 12
+FEW_EXAMPLES = 3
+ROUTES = [
+    ("POST", "/v1/rewrite"),
+    ("GET", "/v1/mechanisms"),
+    ("POST", "/v1/calibrate"),
+    ("POST", "/v1/curve"),
+    ("POST", "/v1/audit/exact"),
+    ("POST", "/v1/jobs"),
+    ("GET", "/v1/jobs"),
+    ("GET", "/v1/jobs/{id}"),
+    ("DELETE", "/v1/jobs/{id}"),
+    ("POST", "/v1/jobs/{id}/resume"),
+    ("GET", "/v1/jobs/{id}/events"),
+    ("GET", "/v1/jobs/{id}/result"),
+    ("GET", "/v1/jobs/{id}/card.{kind}"),
+    ("GET", "/v1/ledger"),
+    ("GET", "/v1/reports"),
+    ("GET", "/v1/reports/{name}"),
+    ("GET", "/healthz"),
+    ("GET", "/metrics"),
+]
+
+
+WITH_BODY = [route for route in ROUTES if route[0] == "POST" and "{" not in route[1]]
+ADDRESS = "http://localhost"
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory, vectors):
+    app = create_app(Settings(state=tmp_path_factory.mktemp("state"), allowed=(("vectors", vectors),)))
+    with TestClient(app, base_url=ADDRESS, raise_server_exceptions=False) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def schema(service):
+    return schemathesis.openapi.from_dict(service.get("/openapi.json").json())
+
+
+def send(service, case):
+    """The case over our own client: one service for all of them."""
+    made = requests.Request(**case.as_transport_kwargs(base_url=ADDRESS)).prepare()
+    return service.request(made.method, made.url, content=made.body or b"", headers=dict(made.headers))
+
+
+def test_all_routes_are_described(schema):
+    found = [result.ok() for result in schema.get_all_operations()]
+    assert sorted((operation.method.upper(), operation.path) for operation in found) == sorted(ROUTES)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "mode"),
+    [(*route, "positive") for route in ROUTES] + [(*route, "negative") for route in WITH_BODY],
+)
+def test_no_request_causes_an_internal_error(service, schema, method, path, mode, vectors):
+    """Half of the requests name a mechanism that exists, so that they get past the first question."""
+    operation = schema[path][method]
+    examples = EXAMPLES if (method, path) in WITH_BODY else FEW_EXAMPLES
+
+    @settings(max_examples=examples, deadline=None, phases=[Phase.generate], derandomize=True, database=None,
+              suppress_health_check=list(HealthCheck))  # fmt: skip
+    @given(case=operation.as_strategy(generation_mode=schemathesis.GenerationMode(mode)), aimed=st.booleans())
+    def check(case, aimed):
+        if aimed and isinstance(case.body, dict) and "mechanism" in case.body:
+            case.body = {**case.body, "mechanism": "santext", "options": {"vectors": vectors}}
+        response = send(service, case)
+        assert response.status_code < 500, (response.status_code, response.text)
+        if response.status_code >= 400:
+            assert set(response.json()) == {"error"}
+        else:
+            reached.add(aimed)
+
+    reached: set[bool] = set()
+    check()
+    if mode == "positive" and path in ("/v1/rewrite", "/v1/curve"):
+        assert True in reached  # some of them were done, not merely refused
