@@ -39,6 +39,7 @@ def run(settings: Settings, *, quiet: bool = False) -> None:
         access_log=False,
         log_config=None,
         server_header=False,
+        proxy_headers=False,
         limit_concurrency=MOST_CONNECTIONS,
         timeout_keep_alive=30,
         timeout_graceful_shutdown=10,
