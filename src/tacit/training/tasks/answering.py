@@ -1,4 +1,8 @@
-"""Extractive question answering: the span of the context that answers the question."""
+"""Extractive question answering: the span of the context that answers the question, or nothing.
+
+A question without an answer has the first piece as its target (SQuAD 2; Rajpurkar et al. 2018). A model that has seen
+such questions answers nothing where the first piece scores higher than every span.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +23,10 @@ LONGEST_ANSWER = 30
 
 @dataclass
 class Answering(Task):
+    """unanswerable: whether some training questions have no answer; read off the rows."""
+
     length: int = 256
+    unanswerable: bool = False
 
     name: ClassVar[str] = "answer"
     help: ClassVar[str] = "find the part of a context that answers a question"
@@ -32,6 +39,10 @@ class Answering(Task):
         for number, row in enumerate(rows, 1):
             if row["answer"] and row["answer"] not in row["context"]:
                 raise BadInputError(f"the answer of row {number} does not stand in its context, word for word")
+        self.unanswerable = self.unanswerable or any(not row["answer"] for row in rows)
+
+    def settings(self) -> dict[str, Any]:
+        return {**super().settings(), "unanswerable": self.unanswerable}
 
     def encode(self, row: Row, tokenizer: Any, *, train: bool) -> Encoded:
         found = tokenizer(
@@ -68,12 +79,14 @@ class Answering(Task):
         scores = (output.start_logits + outside)[:, :, None] + (output.end_logits + outside)[:, None, :]
         size = scores.shape[1]
         allowed = torch.ones(size, size).triu() - torch.ones(size, size).triu(LONGEST_ANSWER)
-        best = scores.masked_fill(allowed == 0, -1e9).flatten(1).argmax(1)
+        best = scores.masked_fill(allowed == 0, -1e9).flatten(1).max(1)
+        none = output.start_logits[:, 0] + output.end_logits[:, 0]
         answers = []
-        for i, (place, row) in enumerate(zip(best.tolist(), rows, strict=True)):
+        for i, (place, row) in enumerate(zip(best.indices.tolist(), rows, strict=True)):
             start, end = divmod(place, size)
             begin, stop = int(batch["begins"][i, start]), int(batch["ends"][i, end])
-            answers.append(row["context"][begin:stop] if int(batch["inside"][i, start]) else "")
+            nothing = self.unanswerable and bool(none[i] > best.values[i])
+            answers.append(row["context"][begin:stop] if int(batch["inside"][i, start]) and not nothing else "")
         return answers
 
     def probe(self, generator: np.random.Generator, tokenizer: Any) -> Encoded:

@@ -1,0 +1,262 @@
+"""An experiment file: data, steps that vary over axes, published values, findings and figures.
+
+    [experiment]   name, title, paper, question, reference (the axis values of the run without privacy)
+    [data.NAME]    rows of files, taken once and frozen
+    [steps.NAME]   kind, its parameters, its inputs by name, and `over`: the axes it varies over
+    [variants.AXIS.VALUE]   what a value of an axis stands for: parameters, and further axes
+    [sizes.NAME]   any key of the above, replaced for this size
+    [[published]], [[findings]], [[figures]]   what the report compares, checks and draws
+
+Every error is one sentence that names the key and what is allowed there.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from tacit.errors import BadInputError
+
+Value = str | int | float | bool
+SIZES = ("quick", "full")
+DATA_VARIABLE = "TACIT_DATA"
+NAME = r"^[A-Za-z0-9][A-Za-z0-9+_.-]*$"
+
+
+class Strict(BaseModel):
+    """A table of the file in which a misspelled key is an error."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=True)
+
+
+class Parameters(Strict):
+    """Base of the parameters of a step kind. Numbers given as text are refused, not converted."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, protected_namespaces=())
+
+
+class About(Strict):
+    """What is asked. `reference` names the cells without privacy, such as { mechanism = "none" }: their scores are the
+    ceilings. `watts` is what one busy core is taken to draw, for the energy estimate."""
+
+    name: str = Field(pattern=NAME)
+    title: str
+    paper: str = ""
+    question: str = ""
+    reference: dict[str, Value] = {}
+    watts: float = Field(default=15.0, gt=0)
+
+
+class Part(Strict):
+    """Some rows of one file: those that match `where`, shuffled by a public seed, after `skip` of them `rows`."""
+
+    file: str
+    format: str | None = None
+    rows: int | None = Field(default=None, ge=1)
+    skip: int = Field(default=0, ge=0)
+    seed: int = 0
+    where: dict[str, str] = {}
+
+
+class DataSet(Strict):
+    """Texts and labels of one task, in parts such as train and test; or `files` as they are (graphs).
+
+    access   "private" unless it is declared "public": what pretrains a model must be public
+    keep     further columns, for attackers
+    """
+
+    about: str = ""
+    access: Literal["private", "public"] = "private"
+    task: Literal["classification", "pairs", "similarity", "tagging"] | None = None
+    text: str | list[str] = []
+    label: str | None = None
+    keep: list[str] = []
+    parts: dict[str, Part] = {}
+    files: dict[str, str] = {}
+
+    @property
+    def text_columns(self) -> list[str]:
+        return [self.text] if isinstance(self.text, str) else list(self.text)
+
+
+class Published(Strict):
+    """Values of one table of a paper. Each row holds one value for each of `axes`, then the published number.
+
+    ours         step and measure that it is compared with, such as "task.accuracy"
+    difference   why ours can differ: a smaller model, other data
+    """
+
+    source: str
+    ours: str
+    axes: list[str]
+    rows: list[list[Value]]
+    unit: str = ""
+    difference: str
+
+
+class Finding(Strict):
+    """A published statement and how to check it (see `tacit.experiments.findings`).
+
+    explanation   why we do not agree, where that is known; needed for a disagreement
+    untestable    why it cannot be checked here, in place of a check
+    """
+
+    statement: str
+    source: str
+    check: str | None = None
+    explanation: str = ""
+    untestable: str = ""
+
+
+class Figure(Strict):
+    """A drawing: `value` (an expression as in findings) against the axis `x`, one line (or row) for each value of
+    `lines`, one picture for each value of `panels`."""
+
+    title: str
+    kind: Literal["curve", "heatmap", "bars"] = "curve"
+    value: str
+    x: str = "epsilon"
+    lines: str = "mechanism"
+    panels: str | None = None
+    label: str = ""
+    where: dict[str, Value | list[Value]] = {}
+
+
+class Experiment(Strict):
+    experiment: About
+    data: dict[str, DataSet] = {}
+    variants: dict[str, dict[str, dict[str, Any]]] = {}
+    steps: dict[str, dict[str, Any]]
+    sizes: dict[str, dict[str, Any]] = {}
+    published: list[Published] = []
+    findings: list[Finding] = []
+    figures: list[Figure] = []
+
+
+# Reading ----------------------------------------------------------------------------------------------------------
+
+
+def load(path: str | Path, size: str = "quick") -> Experiment:
+    """The experiment of a file in one size, checked as far as the file alone allows."""
+    return of_dict(read(path), size, Path(path).name)
+
+
+def read(path: str | Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise BadInputError(
+            f"there is no experiment file '{path}': 'tacit experiment list' shows those of a folder"
+        ) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadInputError(f"the experiment file '{path}' cannot be read: {type(error).__name__}") from None
+    except tomllib.TOMLDecodeError as error:
+        raise BadInputError(f"'{path}' is not a TOML file: {error}") from None
+
+
+def of_dict(found: Mapping[str, Any], size: str, name: str = "the experiment") -> Experiment:
+    sizes = found.get("sizes", {})
+    if size not in sizes and size not in SIZES:
+        known = ", ".join(dict.fromkeys((*SIZES, *sizes)))
+        raise BadInputError(f"{name} has no size '{size}': choose from {known}")
+    try:
+        Experiment.model_validate(dict(found))
+        merged = _replaced(found, sizes.get(size, {}), f"sizes.{size}")
+        return Experiment.model_validate(merged)
+    except ValidationError as error:
+        raise BadInputError(f"{name}: {sentence(error, Experiment)}") from None
+
+
+def _replaced(base: Mapping[str, Any], changes: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """`changes` laid over `base`, table by table; lists and values are replaced as a whole."""
+    result = dict(base)
+    for key, value in changes.items():
+        if isinstance(value, Mapping) and isinstance(result.get(key, {}), Mapping):
+            result[key] = _replaced(result.get(key, {}), value, f"{where}.{key}")
+        else:
+            result[key] = value
+    return result
+
+
+# Errors -----------------------------------------------------------------------------------------------------------
+
+
+def sentence(error: ValidationError, model: type[BaseModel], where: str = "") -> str:
+    """The first thing that is wrong, as a sentence with the key and what is allowed."""
+    first = error.errors(include_url=False)[0]
+    place = ".".join([*([where] if where else []), *(str(part) for part in first["loc"])])
+    kind, context = first["type"], first.get("ctx", {})
+    if kind == "extra_forbidden":
+        return _unknown(place, _fields_at(model, first["loc"][:-1]))
+    if kind == "missing":
+        return f"the key '{place}' is missing: add it"
+    if kind == "literal_error":
+        return f"'{place}' must be one of {context['expected']}, not {first['input']!r}"
+    if kind == "value_error":
+        return f"'{place}' {context['error']}, not {first['input']!r}"
+    reason = str(first["msg"])
+    return f"'{place}' is {_shown(first['input'])}, but {reason[:1].lower()}{reason[1:]}"
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"a {type(value).__name__}"
+
+
+def _unknown(place: str, known: Sequence[str]) -> str:
+    table, _, key = place.rpartition(".")
+    close = get_close_matches(key, known, n=1)
+    hint = f"; did you mean '{close[0]}'?" if close else ""
+    allowed = f" The keys there are: {', '.join(known)}" if known else ""
+    return f"unknown key '{key}'{f' in {table}' if table else ''}{hint}{allowed}"
+
+
+def _fields_at(model: type[BaseModel], place: Sequence[str | int]) -> list[str]:
+    """The keys that are allowed at a place, following names through tables of tables and lists."""
+    here: Any = model
+    for part in place:
+        if isinstance(here, type) and issubclass(here, BaseModel):
+            field = here.model_fields.get(str(part))
+            here = None if field is None else field.annotation
+        else:
+            here = (get_args(here) or (None,))[-1]
+    while not isinstance(here, type) and get_args(here):
+        here = get_args(here)[-1]
+    return list(here.model_fields) if isinstance(here, type) and issubclass(here, BaseModel) else []
+
+
+def parse(model: type[Parameters], values: Mapping[str, Any], where: str) -> Parameters:
+    """The parameters of a step, or a sentence about the first that is wrong."""
+    try:
+        return model.model_validate(dict(values))
+    except ValidationError as error:
+        raise BadInputError(sentence(error, model, where)) from None
+
+
+# Files ------------------------------------------------------------------------------------------------------------
+
+
+def data_folders(experiment_file: Path | None, given: Path | None = None) -> list[Path]:
+    """Where data files are looked for, first to last."""
+    folders = [experiment_file.parent] if experiment_file is not None else []
+    if given is not None:
+        return [*folders, given]
+    named = os.environ.get(DATA_VARIABLE)
+    return [*folders, Path(named) if named else Path("../shared/data")]
+
+
+def find_file(name: str, folders: Sequence[Path], where: str) -> Path:
+    for folder in folders:
+        if (folder / name).is_file():
+            return folder / name
+    looked = " or ".join(str(folder) for folder in folders)
+    raise BadInputError(
+        f"'{where}' names the file '{name}', which is not in {looked}: set {DATA_VARIABLE} (or --data) to the folder "
+        "of the data sets"
+    )

@@ -1,0 +1,388 @@
+"""What came out: tables (CSV, Markdown), and one HTML page with figures, verdicts, examples, cards and costs.
+
+    results.json     all scores; what 'compare' and 'summary' read
+    scores.csv       one line per cell and measure
+    published.csv    the published value beside ours
+    findings.csv     the verdicts
+    tables.md        the same tables for reading
+    costs.csv        seconds, memory and energy: the only file beside the page that differs between equal runs
+    report.html      everything on one page, with texts: as private as the data
+
+The files without texts and times have the same bytes whenever the same noise was drawn.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from tacit.evaluate.similarity import shortened
+from tacit.experiments import figures
+from tacit.experiments.config import Published, Value
+from tacit.experiments.findings import NotTestableError, Verdict, evaluate, judge_all, parse_expression, summary
+from tacit.experiments.plan import Plan, Step, shown
+from tacit.experiments.raw import parts_of, read_part, read_released
+from tacit.experiments.results import ENDS, SEED, Cost, Results, costs
+from tacit.experiments.runner import folder_of, is_finished
+from tacit.experiments.steps import kinds
+from tacit.report import Finding, Light, Report, Section, Table
+from tacit.report.parts import cell_text
+
+SHOWN_MEASURES = 6
+EXAMPLES = 3
+KEPT = ("results.json", "scores.csv", "published.csv", "findings.csv", "tables.md")
+
+
+def write_files(results: Results, folder: Path) -> None:
+    """Everything that is small and holds no text of the data."""
+    verdicts = judge_all(results)
+    put(folder / "results.json", results.to_json())
+    put(folder / "scores.csv", scores_csv(results))
+    put(folder / "published.csv", table_csv(published_tables(results)))
+    put(folder / "findings.csv", table_csv([findings_table(verdicts)]))
+    put(folder / "tables.md", markdown(results, verdicts))
+
+
+def put(path: Path, text: str) -> None:
+    draft = path.with_name(f".{path.name}.draft")
+    draft.write_text(text, encoding="utf-8", newline="")
+    draft.replace(path)
+
+
+# Tables -----------------------------------------------------------------------------------------------------------
+
+
+def score_tables(results: Results) -> list[Table]:
+    """One table per step: its axes without the seed, and its main scores as means over the seeds."""
+    found = []
+    for step in results.steps:
+        measures = results.measures(step)[:SHOWN_MEASURES] or ["result"]
+        axes = [axis for axis in results.axes(step) if axis != SEED]
+        groups = dict.fromkeys(tuple(cell.axes.get(axis) for axis in axes) for cell in results.of(step))
+        rows = [
+            [*(_axis(value) for value in group), *_scores(results, step, measures, axes, group)] for group in groups
+        ]
+        seeds = results.values(step, SEED)
+        note = f"means over {len(seeds)} seeds" if len(seeds) > 1 else ""
+        found.append(Table(f"{step} ({results.of(step)[0].kind})", [*axes, *measures], rows, note))
+    return found
+
+
+def _axis(value: Value | None) -> str:
+    return "" if value is None else shown(value)
+
+
+def _scores(
+    results: Results, step: str, measures: Sequence[str], axes: Sequence[str], group: Sequence[Value | None]
+) -> list[str]:
+    cells = [c for c in results.of(step) if tuple(c.axes.get(axis) for axis in axes) == tuple(group)]
+    finished = [cell for cell in cells if cell.finished]
+    if not finished:
+        return ["failed" if cells[0].problem.startswith("failed") else "no result", *[""] * (len(measures) - 1)]
+    where = {axis: value for axis, value in zip(axes, group, strict=True) if value is not None}
+    found = []
+    for measure in measures:
+        number = results.number(step, measure, where) if any(measure in c.scores for c in finished) else None
+        found.append("" if number is None else with_error(number.value, number.error))
+    return found
+
+
+def with_error(value: float, error: float) -> str:
+    """A mean and how far it can be off at 95 %."""
+    if math.isnan(error) or error <= 1e-9 * abs(value):
+        return cell_text(value)
+    return f"{cell_text(value)} ± {1.96 * error:.2g}"
+
+
+def published_tables(results: Results) -> list[Table]:
+    """Each published table, with our value and the difference beside every number."""
+    return [_beside(results, table) for table in results.published]
+
+
+def _beside(results: Results, table: Published) -> Table:
+    expression = parse_expression(table.ours)
+    rows: list[list[Any]] = []
+    for *place, value in table.rows:
+        at = dict(zip(table.axes, place, strict=True))
+        number = float(value)
+        cells: list[Any] = [*(shown(one) for one in place), number]
+        try:
+            ours = evaluate(expression, results, {axis: v for axis, v in at.items() if v != ""})
+            cells += [ours.value, None if math.isnan(ours.error) else 1.96 * ours.error, ours.value - number]
+        except NotTestableError:
+            cells += [None, None, None]
+        rows.append(cells)
+    unit = f" ({table.unit})" if table.unit else ""
+    columns = [*table.axes, "published", "ours", "± 95 %", "difference"]
+    return Table(f"{table.source}{unit}", columns, rows, f"Why ours differs: {table.difference}")
+
+
+def findings_table(verdicts: Sequence[Verdict]) -> Table:
+    rows = [
+        [v.word, {True: "clear", False: "within chance", None: ""}[v.clear], v.finding.statement, v.finding.source,
+         v.detail, v.finding.check or "", v.finding.explanation if v.word == "disagree" else ""]
+        for v in verdicts
+    ]  # fmt: skip
+    columns = ["verdict", "certainty", "finding", "source", "what we measured", "check", "explanation"]
+    return Table("Published findings", columns, rows, f"{summary(verdicts)}.")
+
+
+def problems_table(results: Results) -> Table | None:
+    rows = [[c.step, axes_text(c.axes), c.problem] for c in results.cells if not c.finished]
+    return Table("Cells without a result", ["step", "cell", "why"], rows) if rows else None
+
+
+def axes_text(axes: Mapping[str, Value]) -> str:
+    return ", ".join(f"{axis} {shown(value)}" for axis, value in axes.items())
+
+
+def scores_csv(results: Results) -> str:
+    axes = list(dict.fromkeys(axis for cell in results.cells for axis in cell.axes))
+    lines: list[list[Any]] = [["step", "kind", *axes, "measure", "value", *ENDS, "problem"]]
+    for cell in results.cells:
+        start = [cell.step, cell.kind, *(_axis(cell.axes.get(axis)) for axis in axes)]
+        if not cell.finished:
+            lines.append([*start, "", "", *[""] * len(ENDS), cell.problem])
+        for name, value in cell.scores.items():
+            if not name.endswith(tuple(f".{end}" for end in ENDS)):
+                ends = [_exact(cell.scores.get(f"{name}.{end}")) for end in ENDS]
+                lines.append([*start, name, _exact(value), *ends, ""])
+    return csv_text(lines)
+
+
+def _exact(value: Any) -> str:
+    if isinstance(value, float):
+        return "" if math.isnan(value) else repr(value)
+    return "" if value is None else str(value)
+
+
+def table_csv(tables: Iterable[Table]) -> str:
+    """Tables below each other, each with its title in front of its rows."""
+    lines: list[list[Any]] = []
+    for table in tables:
+        lines += [["table", *table.columns], *([table.title, *(_exact(cell) for cell in row)] for row in table.rows)]
+    return csv_text(lines)
+
+
+def csv_text(lines: Iterable[Sequence[Any]]) -> str:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(lines)
+    return text.getvalue()
+
+
+def markdown(results: Results, verdicts: Sequence[Verdict]) -> str:
+    about = results.about
+    parts = [f"# {about.title}", "", *([about.question, ""] if about.question else []), f"Size: {results.size}. "
+             f"{summary(verdicts)}." if verdicts else f"Size: {results.size}.", ""]  # fmt: skip
+    parts += [f"- {name}: {told}" for name, told in results.data.items() if told]
+    tables = [*published_tables(results), *([findings_table(verdicts)] if verdicts else []), *score_tables(results)]
+    problems = problems_table(results)
+    for table in [*tables, *([problems] if problems else [])]:
+        parts += ["", *markdown_table(table)]
+    return "\n".join(parts) + "\n"
+
+
+def markdown_table(table: Table, heading: str = "##") -> list[str]:
+    lines = [f"{heading} {table.title}", "", "| " + " | ".join(table.columns) + " |", "|" + "---|" * len(table.columns)]
+    lines += ["| " + " | ".join(_inside(cell) for cell in row) + " |" for row in table.rows]
+    return [*lines, *(["", table.note] if table.note else [])]
+
+
+def _inside(cell: Any) -> str:
+    return cell_text(cell).replace("|", "\\|").replace("\n", " ") if cell is not None else ""
+
+
+# The page ---------------------------------------------------------------------------------------------------------
+
+
+def page(plan: Plan, results: Results, cache: Path) -> Report:
+    """Everything on one page. It quotes texts of the data."""
+    verdicts = judge_all(results)
+    about = results.about
+    sections = [_asked(results, verdicts)]
+    if verdicts:
+        sections.append(_findings(verdicts))
+    drawn = [drawing for rule in results.figures if (drawing := figures.draw(rule, results)) is not None]
+    if drawn:
+        text = "Curves are means over seeds; every figure is drawn from the scores in results.json."
+        sections.append(Section("Figures", text, figures=drawn))
+    if results.published:
+        text = (
+            "The published number, ours, and the difference. Another model, other data or fewer rows move the level; "
+            "what can be compared is mostly the order of the systems and the direction over epsilon."
+        )
+        sections.append(Section("Beside the published tables", text, tables=published_tables(results)))
+    tables = score_tables(results)
+    sections.append(Section("All scores", "± is 95 % over seeds and test items together.", tables=tables))
+    if examples := example_tables(plan, cache):
+        text = "The first rows of each data set, released once for each cell shown."
+        sections.append(Section("Examples of released text", text, tables=examples))
+    if promises := promise_table(results):
+        text = "What the privacy card of each release says. Several releases of the same texts add up."
+        sections.append(Section("Privacy cards", text, tables=[promises]))
+    sections.append(_cost(costs(plan, cache), about.watts, timing_tables(plan, cache)))
+    problems = problems_table(results)
+    facts = {
+        "experiment": about.name, "paper": about.paper or None, "size": results.size, "cells": len(results.cells),
+        "cells without a result": sum(not cell.finished for cell in results.cells), "digest": results.digest,
+    }  # fmt: skip
+    if results.test_seed is not None:
+        facts["test seed"] = f"{results.test_seed} (public, so no release of this run has a guarantee)"
+    if problems:
+        sections.append(Section("What did not run", tables=[problems]))
+    known = {name: value for name, value in facts.items() if value is not None}
+    return Report(about.title, sections, known, meaning=MEANING)
+
+
+MEANING = {
+    Light.GREEN: "the published statement holds here too",
+    Light.AMBER: "it does not hold here, for the reason given",
+    Light.RED: "it does not hold here, and we do not know why",
+    Light.NONE: "it cannot be checked here",
+}
+
+
+def _asked(results: Results, verdicts: Sequence[Verdict]) -> Section:
+    about = results.about
+    rows = [[name, told] for name, told in results.data.items()]
+    text = " ".join(part for part in (about.question, f"Source: {about.paper}." if about.paper else "") if part)
+    if verdicts:
+        text += f" {summary(verdicts)}."
+    return Section("What was asked", text, tables=[Table("Data", ["data set", "what it is"], rows)] if rows else [])
+
+
+def _findings(verdicts: Sequence[Verdict]) -> Section:
+    found = [
+        Finding(
+            f"{v.finding.statement} ({v.word})",
+            v.light,
+            " ".join(part for part in (v.detail, v.finding.explanation if v.word == "disagree" else "") if part),
+            " ".join(part for part in (f"{v.finding.source}.", f"Check: {v.finding.check}." if v.finding.check else "",
+                     {True: "Beyond chance.", False: "Within chance.", None: ""}[v.clear]) if part),
+        )
+        for v in verdicts
+    ]  # fmt: skip
+    text = "Each statement of the paper, checked against the means of this run. A verdict is about its direction only."
+    return Section("Published findings", text, found)
+
+
+def example_tables(plan: Plan, cache: Path) -> list[Table]:
+    """Some rows of each data set as each mechanism and epsilon released them (first seed only)."""
+    releases = [s for s in plan.steps if s.kind == "rewrite" and is_finished(folder_of(cache, s))]
+    by_data: dict[str, list[Step]] = {}
+    for step in releases:
+        if "none" not in step.axes.values() and step.axes.get(SEED, 1) == min(
+            s.axes.get(SEED, 1) for s in releases if s.name == step.name
+        ):
+            by_data.setdefault(step.inputs["data"].key, []).append(step)
+    tables = []
+    for steps in by_data.values():
+        data = steps[0].inputs["data"]
+        part = parts_of(folder_of(cache, steps[0]))[-1]
+        originals = read_part(folder_of(cache, data), part).joined
+        rows: list[list[Any]] = []
+        for row in range(min(EXAMPLES, len(originals))):
+            rows.append([row + 1, "original", "", shortened(originals[row])])
+            for step in steps:
+                released = read_released(folder_of(cache, step), part)[row]
+                other = {axis: v for axis, v in step.axes.items() if axis not in ("data", "epsilon", SEED)}
+                rows.append([row + 1, ", ".join(map(shown, other.values())), _axis(step.axes.get("epsilon")),
+                             shortened(" ".join(released))])  # fmt: skip
+        tables.append(Table(str(data.name), ["row", "released by", "epsilon", "text"], rows, private=True))
+    return tables
+
+
+def promise_table(results: Results) -> Table | None:
+    """Each promise once, with the cells it holds for."""
+    found: dict[str, list[str]] = {}
+    for cell in results.cells:
+        if cell.promise:
+            axes = {axis: value for axis, value in cell.axes.items() if axis not in (SEED, "data")}
+            found.setdefault(cell.promise, []).append(axes_text(axes))
+    rows = [["; ".join(dict.fromkeys(places)), promise] for promise, places in found.items()]
+    return Table("Promises", ["release", "promise"], rows) if rows else None
+
+
+def _cost(found: Sequence[Cost], watts: float, timings: Sequence[Table] = ()) -> Section:
+    return Section(
+        "Cost",
+        "Processor time and peak memory of the processes that ran the steps. The energy is an estimate: processor "
+        f"time x {watts:g} W for one busy core, a stated assumption and no measurement.",
+        tables=[cost_table(found, watts), *timings],
+    )
+
+
+def timing_tables(plan: Plan, cache: Path) -> list[Table]:
+    """What kinds of steps tell about time beyond their cost."""
+    found = []
+    for name in plan.names:
+        cells = [step for step in plan.named(name) if is_finished(folder_of(cache, step))]
+        timing = kinds()[cells[0].kind].timing if cells else None
+        if timing and (table := timing([(step.axes, folder_of(cache, step)) for step in cells])):
+            found.append(replace(table, title=f"{name}: {table.title}"))
+    return found
+
+
+def cost_table(found: Sequence[Cost], watts: float) -> Table:
+    rows: list[list[Any]] = [
+        [c.step, c.cells, c.cpu_seconds, c.cpu_seconds * watts / 3600, c.peak_megabytes] for c in found
+    ]
+    if found:
+        seconds = sum(c.cpu_seconds for c in found)
+        rows.append(["all", sum(c.cells for c in found), seconds, seconds * watts / 3600,
+                     max(c.peak_megabytes for c in found)])  # fmt: skip
+    return Table("Cost of each step", ["step", "cells", "CPU seconds", "watt-hours (estimate)", "peak MB"], rows)
+
+
+# Two or more results ------------------------------------------------------------------------------------------------
+
+
+def comparison(first: Results, second: Results, names: tuple[str, str]) -> Table:
+    """The main scores of both, cell by cell; cells that only one of them has are left open."""
+    rows: list[list[Any]] = []
+    for step in dict.fromkeys([*first.steps, *second.steps]):
+        groups: dict[tuple[tuple[str, Value], ...], None] = {}
+        for results in (first, second):
+            for cell in results.of(step):
+                groups[tuple((a, v) for a, v in cell.axes.items() if a != SEED)] = None
+        measures = list(dict.fromkeys([*first.measures(step), *second.measures(step)]))[:SHOWN_MEASURES]
+        for group in groups:
+            for measure in measures:
+                numbers = [results.number(step, measure, dict(group)) for results in (first, second)]
+                if numbers[0] is None and numbers[1] is None:
+                    continue
+                values = [None if n is None else n.value for n in numbers]
+                gap = None if values[0] is None or values[1] is None else values[1] - values[0]
+                rows.append([step, axes_text(dict(group)), measure, *values, gap])
+    return Table("Scores side by side", ["step", "cell", "measure", *names, "difference"], rows)
+
+
+def results_page(found: Sequence[Results], command: str) -> str:
+    """A page of documentation with the verdicts and the published tables of several experiments."""
+    everything = [verdict for results in found for verdict in judge_all(results)]
+    lines = [
+        "# Results", "",
+        "Our results beside the published ones. This page is made from the result files in docs/results by", "",
+        f"    {command}", "",
+        f"Over all experiments, {summary(everything)}." if everything else "", "",
+        "A verdict looks at the direction of a published statement, not at its size: our models are smaller and our "
+        "data are parts of the papers' data, as each table says. [Experiments](experiments.md) tells how to run them.",
+    ]  # fmt: skip
+    for results in found:
+        verdicts = judge_all(results)
+        lines += ["", f"## {results.about.title}", "", results.about.question, "",
+                  f"    tacit experiment run experiments/{results.about.name}.toml --size {results.size}", "",
+                  *(f"- {name}: {told}" for name, told in results.data.items() if told)]  # fmt: skip
+        if verdicts:
+            table = findings_table(verdicts)
+            short = Table("Findings", ["verdict", "certainty", "finding", "what we measured", "explanation"],
+                          [[r[0], r[1], f"{r[2]} ({r[3]})", r[4], r[6]] for r in table.rows], table.note)  # fmt: skip
+            lines += ["", *markdown_table(short, "###")]
+        for table in published_tables(results):
+            lines += ["", *markdown_table(table, "###")]
+    return "\n".join(lines).rstrip() + "\n"

@@ -1,0 +1,89 @@
+"""Kinds of steps, one file each. A new file with a `KIND` is found by itself.
+
+A kind is a pydantic model of its parameters, `run`, which writes raw results into a folder, and `score`, which derives
+numbers from these files alone. `run` gets the folders of its inputs and a function for progress; equal parameters and
+inputs give equal files, so a step that was stopped is simply run again. The exception is noise: a step that releases
+text keeps its key in `KEY_FILE` until it is finished, so that running it again never draws new noise. A step that
+trains keeps checkpoints, its key among them, in `RUN_FOLDER` in the same way, and goes on from there.
+
+Scores: a name such as "accuracy", and with it where they exist "accuracy.low" and "accuracy.high" (95 % over test
+items), "accuracy.floor" (what needs no text) and "accuracy.ceiling" (the same without privacy).
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from tacit.errors import BadInputError
+from tacit.experiments.config import Strict
+from tacit.report import Table
+
+Progress = Callable[[int, int], None]
+Run = Callable[[Any, Mapping[str, Path], Path, Progress], None]
+Score = Callable[[Path], dict[str, float]]
+KEY_FILE = "noise.key"
+RUN_FOLDER = "run"
+
+
+@dataclass(frozen=True)
+class Input:
+    """An input of a step: which kinds of steps may stand there.
+
+    required   an input that is not named is taken from the step's other inputs (the data behind the texts)
+    public     everything it was made from must be declared public
+    """
+
+    kinds: tuple[str, ...]
+    required: bool = True
+    public: bool = False
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One kind of step.
+
+    version   raised whenever `run` would write something else: steps of older versions are run again
+    check     says before anything runs what is missing or contradicts (a model, a library, a setting); it gets the
+              parameters and the names of the inputs that are given
+    content   what stands for the parameters in the key of a step; by default the parameters themselves
+    epsilon   what the epsilon of a step means, such as "per document": only equal meanings share an axis
+    measures  the scores to show first
+    timing    a table about time, from the axes and folders of the finished cells of a step; it stands with the costs,
+              because times differ between equal runs
+    """
+
+    name: str
+    version: int
+    parameters: type[Strict]
+    run: Run
+    score: Score
+    inputs: Mapping[str, Input] = field(default_factory=dict)
+    check: Callable[[Any, frozenset[str]], None] | None = None
+    content: Callable[[Any], Any] | None = None
+    epsilon: Callable[[Any], str] | None = None
+    measures: tuple[str, ...] = ()
+    timing: Callable[[Sequence[tuple[Mapping[str, Any], Path]]], Table | None] | None = None
+
+    @property
+    def draws_noise(self) -> bool:
+        return "test_seed" in self.parameters.model_fields
+
+
+@cache
+def kinds() -> dict[str, Kind]:
+    package = importlib.import_module(__name__)
+    found = (importlib.import_module(f"{__name__}.{module.name}") for module in pkgutil.iter_modules(package.__path__))
+    return {module.KIND.name: module.KIND for module in found}
+
+
+def kind(name: str, where: str) -> Kind:
+    known = kinds()
+    if name not in known:
+        raise BadInputError(f"'{where}.kind' must be one of {', '.join(known)}, not '{name}'")
+    return known[name]

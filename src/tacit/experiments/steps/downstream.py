@@ -1,0 +1,156 @@
+"""`downstream`: train a learner on texts and labels, and test it.
+
+    train_on   "released" texts, or "original" ones
+    test_on    "released": the whole pipeline runs on released text (Yue et al. 2021, sanitization-aware fine-tuning)
+               "original": what was learned from a release is used on plain text (Igamberdiev & Habernal 2023)
+
+    unseen     test rows whose label no training row has: "refuse" the data, or "drop" them
+
+Without an input `texts` both are the originals: the ceiling. Labels always come from the data: they are released as
+they are. Scores: accuracy and macro-F1 (classes), Pearson and Spearman (similarity), F1 over entities or tokens
+(tagging), with 95 % intervals over test items (bootstrap) and floors that need no text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from tacit.documents.encoder import SentenceEncoder
+from tacit.errors import BadInputError, require
+from tacit.evaluate import scores
+from tacit.evaluate.downstream import Labeled, check_task, floor_of, item_statistic
+from tacit.evaluate.learners import Task, make_learner
+from tacit.evaluate.vectors import TextVectors
+from tacit.experiments.config import Parameters
+from tacit.experiments.raw import Rows, read_json, read_lines, read_part, read_released, write_json, write_lines
+from tacit.experiments.steps import Input, Kind, Progress
+from tacit.text.tokens import split
+
+RESAMPLES = 500
+
+
+class Downstream(Parameters):
+    learner: Literal["probe", "tfidf", "lstm", "transformer"] = "probe"
+    encoder: str = "minilm"
+    train: str = "train"
+    test: str = "test"
+    train_on: Literal["released", "original"] = "released"
+    test_on: Literal["released", "original"] = "released"
+    unseen: Literal["refuse", "drop"] = "refuse"
+    seed: int = 1
+
+
+def run(parameters: Downstream, inputs: Mapping[str, Path], folder: Path, progress: Progress) -> None:
+    data, texts = inputs["data"], inputs.get("texts")
+    task: Task = read_json(data / "about.json")["task"]
+    if task is None:
+        raise BadInputError("the data set names no task: add 'task', such as task = \"classification\"")
+    train = labeled(task, data, texts if parameters.train_on == "released" else None, parameters.train)
+    test = labeled(task, data, texts if parameters.test_on == "released" else None, parameters.test)
+    if parameters.unseen == "drop" and task in ("classification", "pairs"):
+        test = _learnable(train, test)
+    check_task(task, train, test)
+    vectors = TextVectors(encoder(parameters.encoder)) if parameters.learner in ("probe", "transformer") else None
+    learner = make_learner(parameters.learner, task, vectors, progress)
+    learner.fit(train.texts, train.labels, parameters.seed)
+    predicted = learner.predict(test.texts)
+    write_lines(folder / "predictions.jsonl", ({"true": a, "predicted": b} for a, b in
+                                               zip(test.labels, predicted, strict=True)))  # fmt: skip
+    write_json(folder / "about.json", {"task": task, "learner": learner.name, "train labels": train.labels})
+
+
+def _learnable(train: Labeled, test: Labeled) -> Labeled:
+    """The test rows whose label stands in the training rows as well."""
+    known = set(train.labels)
+    kept = [place for place, label in enumerate(test.labels) if label in known]
+    return Labeled([test.texts[i] for i in kept], [test.labels[i] for i in kept])
+
+
+@lru_cache(maxsize=2)
+def encoder(name: str) -> SentenceEncoder:
+    """Loaded once per process. Vectors are not remembered between steps: they depend, by rounding, on their batch."""
+    return SentenceEncoder(name)
+
+
+def labeled(task: Task, data: Path, released: Path | None, part: str) -> Labeled:
+    """Texts as the task wants them (strings, pairs, tokens), with the labels of the data."""
+    rows = read_part(data, part)
+    texts = rows.texts if released is None else read_released(released, part)
+    labels = _labels(task, rows)
+    if task in ("pairs", "similarity"):
+        return Labeled([(row[0], row[1]) for row in texts], labels)
+    if task == "classification":
+        return Labeled([row[0] for row in texts], labels)
+    tokens = [row[0].split() if released is None else _tokens(row[0], len(tags)) for row, tags in
+              zip(texts, labels, strict=True)]  # fmt: skip
+    fits = [place for place, tags in enumerate(labels) if len(tokens[place]) == len(tags)]
+    return Labeled([tokens[i] for i in fits], [labels[i] for i in fits])
+
+
+def _tokens(text: str, wanted: int) -> list[str]:
+    """Released tokens: those of the mechanisms, or the words between white space where only these fit the tags."""
+    tokens = split(text)
+    return tokens if len(tokens) == wanted else text.split()
+
+
+def _labels(task: Task, rows: Rows) -> list[Any]:
+    if any(label is None or not label.strip() for label in rows.labels):
+        raise BadInputError("a row has no label: name the column with 'label', or leave such rows out with 'where'")
+    found = [str(label) for label in rows.labels]
+    if task == "tagging":
+        return [label.split() for label in found]
+    if task == "similarity":
+        return [float(label) for label in found]
+    return list(found)
+
+
+def score(folder: Path) -> dict[str, float]:
+    about = read_json(folder / "about.json")
+    rows = list(read_lines(folder / "predictions.jsonl"))
+    return scores_of(about["task"], about["train labels"], [r["true"] for r in rows], [r["predicted"] for r in rows])
+
+
+def scores_of(task: Task, train: Sequence[Any], truth: Sequence[Any], predicted: Sequence[Any]) -> dict[str, float]:
+    """The scores of one run with their intervals over test items and their floors."""
+    statistic = item_statistic(task, truth, [predicted])
+    main = scores.bootstrap_interval(statistic, len(truth), resamples=RESAMPLES)
+    floor = floor_of(task, train, truth).value
+    if task == "similarity":
+        found = scores.similarity_scores(truth, predicted)
+        gold, said = np.asarray(truth), np.asarray(predicted)
+        also = scores.bootstrap_interval(lambda at: scores.pearson(gold[at], said[at]), len(truth), resamples=RESAMPLES)
+        return {**with_interval("spearman", main, floor), **with_interval("pearson", also, 0.0),
+                "mean absolute error": float(np.abs(gold - said).mean()), "score": found.pearson,
+                "score.low": also.low, "score.high": also.high, "score.floor": 0.0}  # fmt: skip
+    if task == "tagging":
+        name = "entity F1" if scores.marks_entities(truth) else "macro-F1"
+        return {**with_interval(name, main, floor), **with_interval("score", main, floor)}
+    right = np.array([str(a) == str(b) for a, b in zip(truth, predicted, strict=True)], dtype=np.float64)
+    accuracy = scores.mean_interval(right, resamples=RESAMPLES)
+    # The accuracy of the better of: the majority class of the training labels, a fair draw among them.
+    majority = scores.most_frequent(train)
+    blind = max(float(np.mean([str(label) == str(majority) for label in truth])), 1.0 / len(set(train)))
+    return {**with_interval("macro-F1", main, floor), **with_interval("accuracy", accuracy, blind),
+            **with_interval("score", accuracy, blind)}  # fmt: skip
+
+
+def with_interval(name: str, found: scores.Interval, floor: float) -> dict[str, float]:
+    return {name: found.value, f"{name}.low": found.low, f"{name}.high": found.high, f"{name}.floor": floor}
+
+
+def check(parameters: Downstream, inputs: frozenset[str] = frozenset()) -> None:
+    require("sklearn", extra="audit", purpose="a downstream task")
+    if parameters.learner in ("probe", "transformer"):
+        encoder(parameters.encoder).tokenizer  # noqa: B018  # loads it, or says what is missing
+
+
+KIND = Kind(
+    "downstream", 1, Downstream, run, score,
+    {"data": Input(("data",)), "texts": Input(("rewrite",), required=False)}, check,
+    measures=("accuracy", "macro-F1", "pearson", "spearman", "entity F1", "score"),
+)  # fmt: skip

@@ -1,0 +1,238 @@
+"""`graph`: learn to label the nodes of a graph of texts, privately or not, and test on nodes that were held out.
+
+    convolution   the two-layer network on random disjoint subgraphs (Igamberdiev 2023, chapter 3), each clipped; with
+                  epsilon = inf the same network without clipping and noise, with subgraphs = 1 the whole graph
+    words         no links: a linear model of the words
+    messages      one node is the unit: the linear model and noisy messages along the links
+    majority      the commonest training label
+
+What an epsilon means is `reading`: a whole "subgraph" comes or goes (one clipped gradient of length C), or one "node"
+is replaced, with its words, its label and its links (2 C). `sampling`: subgraphs drawn in secret ("poisson", amplified)
+or each once per pass ("visits"). The scores hold the epsilons of the same noise under the other readings and samplings.
+`words` and `messages` are about one node that is replaced, under whatever reading.
+
+Nodes: "random" draws 75 % of the labeled nodes for training and 15 % for test, "rest" trains on all nodes that the
+split of the file neither validates nor tests on, as the thesis does; `fraction` then keeps a part of the training
+nodes. Accuracy is what the thesis calls F1 (micro-averaged; its number for the largest class is that class's share).
+
+Weights are covered by the card. Predictions of `convolution` read the neighbors of a node and are not.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from tacit.card import Card
+from tacit.errors import BadInputError, require
+from tacit.experiments.config import Parameters
+from tacit.experiments.raw import read_json, read_lines, write_json, write_lines
+from tacit.experiments.steps import Input, Kind, Progress
+from tacit.experiments.steps.rewrite import step_key
+from tacit.experiments.steps.train import REPEATED, class_scores, repetition_seed
+from tacit.guarantee import Adjacency, Guarantee
+from tacit.noise.source import StreamKey, public_generator
+
+if TYPE_CHECKING:
+    from tacit.training.graphs.graph import Graph
+
+Places = NDArray[np.int64]
+Answers = NDArray[np.int64]
+TRAIN_SHARE, VALID_SHARE = 0.75, 0.10
+
+
+class GraphTraining(Parameters):
+    method: Literal["convolution", "words", "messages", "majority"]
+    epsilon: float = Field(default=math.inf, gt=0)
+    delta: float | None = None
+    reading: Literal["node", "subgraph"] = "node"
+    sampling: Literal["poisson", "visits"] = "poisson"
+    subgraphs: int = Field(default=10, ge=1)
+    passes: int = Field(default=10, ge=1)
+    optimizer: Literal["adam", "sgd"] = "adam"
+    learning_rate: float = Field(default=0.01, gt=0)
+    bound: float = Field(default=1.0, gt=0)
+    links: int = Field(default=2, ge=1)
+    nodes: Literal["random", "rest"] = "random"
+    fraction: float = Field(default=1.0, gt=0, le=1)
+    label: str = "label"
+    split: str | None = None
+    seed: int = 1
+    test_seed: int | None = None
+
+    @property
+    def private(self) -> bool:
+        return math.isfinite(self.epsilon)
+
+
+def run(parameters: GraphTraining, inputs: Mapping[str, Path], folder: Path, progress: Progress) -> None:
+    graph = load_graph(inputs["data"], parameters)
+    train, test = parts(graph, parameters)
+    predicted: Answers
+    if parameters.method == "majority":
+        predicted = np.full(graph.nodes, np.bincount(graph.labels[train]).argmax())
+    elif not parameters.private:
+        predicted = plain_convolution(graph, train, parameters, progress)
+    else:
+        # The runner keeps the key until the step is finished: a step that is run again draws the same noise.
+        key = step_key(folder, repetition_seed(parameters.test_seed, parameters.seed))
+        learn = private_convolution if parameters.method == "convolution" else private_nodes
+        predicted, promise, readings = learn(graph, train, parameters, key, progress)
+        write_json(folder / "readings.json", readings)
+        write_json(folder / "card.json", Card(promise.also_not_covered(REPEATED)).to_dict())
+    names = graph.classes
+    write_lines(
+        folder / "predictions.jsonl",
+        ({"node": graph.names[i], "true": names[graph.labels[i]], "predicted": names[predicted[i]]} for i in test),
+    )
+    counts = np.bincount(graph.labels[train], minlength=len(names)).tolist()
+    write_json(
+        folder / "about.json", {"train labels": dict(zip(names, counts, strict=True)), "train nodes": len(train)}
+    )
+
+
+# Nodes ------------------------------------------------------------------------------------------------------------
+
+
+def load_graph(data: Path, parameters: GraphTraining) -> Graph:
+    from tacit.training.graphs.graph import Features, read_graph
+
+    files = {name: next(data.glob(f"{name}.*"), None) for name in ("nodes", "edges")}
+    if files["nodes"] is None or files["edges"] is None:
+        raise BadInputError("a graph needs two files: files.nodes and files.edges of the data set")
+    return read_graph(
+        files["nodes"], files["edges"], Features("indices", "features"), label_column=parameters.label,
+        split_column=parameters.split, clean=True,
+    )  # fmt: skip
+
+
+def parts(graph: Graph, parameters: GraphTraining) -> tuple[Places, Places]:
+    """Nodes for training and for test. Both are drawn by public randomness, without a look at words and links."""
+    if parameters.nodes == "random":
+        train, _, test = graph.drawn_split((TRAIN_SHARE, VALID_SHARE), parameters.seed)
+    else:
+        train, test = graph.in_split("train", "none"), graph.in_split("test")
+    kept = max(1, round(parameters.fraction * len(train)))
+    return np.sort(public_generator(parameters.seed).permutation(train)[:kept]), test
+
+
+# Methods ----------------------------------------------------------------------------------------------------------
+
+Learned = tuple[Answers, Guarantee, dict[str, float]]
+
+
+def private_convolution(
+    graph: Graph, train: Places, parameters: GraphTraining, key: StreamKey, progress: Progress
+) -> Learned:
+    from tacit.training.graphs.gcn import predict
+    from tacit.training.graphs.subgraphs import (
+        SubgraphSettings,
+        plan_subgraphs,
+        side_by_side,
+        subgraph_guarantee,
+        train_subgraphs,
+    )
+
+    plan = plan_subgraphs(
+        epsilon=parameters.epsilon, nodes=graph.nodes, subgraphs=parameters.subgraphs, passes=parameters.passes,
+        reading=parameters.reading, sampling=parameters.sampling, delta=parameters.delta,
+    )  # fmt: skip
+    settings = SubgraphSettings(
+        optimizer=parameters.optimizer, learning_rate=parameters.learning_rate, bound=parameters.bound,
+        seed=parameters.seed,
+    )  # fmt: skip
+    network, _ = train_subgraphs(graph, train, plan, key, settings, progress)
+    readings = {
+        f"epsilon of a {reading}, {sampling}": value for (reading, sampling), value in side_by_side(plan).items()
+    }
+    readings["noise multiplier"] = plan.multiplier
+    return predict(network, graph).argmax(1), subgraph_guarantee(plan, settings, secure=key.secure), readings
+
+
+def private_nodes(
+    graph: Graph, train: Places, parameters: GraphTraining, key: StreamKey, progress: Progress
+) -> Learned:
+    from tacit.training.graphs.messages import NodePlan, node_guarantee, train_messages
+
+    plan = NodePlan.calibrated(
+        epsilon=parameters.epsilon, nodes=graph.nodes, links=parameters.links if parameters.method == "messages" else 0,
+        adjacency=Adjacency.REPLACE_ONE, delta=parameters.delta,
+    )  # fmt: skip
+    model = train_messages(graph, train, plan, key, seed=parameters.seed, progress=progress)
+    predicted = model.logits(graph.features, model.evidence).argmax(1)
+    return predicted, node_guarantee(plan, secure=key.secure), {}
+
+
+def plain_convolution(graph: Graph, train: Places, parameters: GraphTraining, progress: Progress) -> Answers:
+    """The same network and the same subgraphs, one after the other in each pass, without clipping and noise."""
+    import torch
+
+    from tacit.training.graphs.gcn import GCN, links_within, predict, smoothing_matrix
+    from tacit.training.graphs.subgraphs import split_nodes
+
+    groups = split_nodes(train, parameters.subgraphs, parameters.seed)
+    ready = [
+        (
+            torch.from_numpy(graph.features[group].toarray().astype(np.float32)),
+            smoothing_matrix(len(group), links_within(graph.links, group, graph.nodes)),
+            torch.from_numpy(graph.labels[group]),
+        )
+        for group in groups
+    ]
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(parameters.seed)
+        model = GCN(graph.features.shape[1], len(graph.classes))
+        kind = torch.optim.Adam if parameters.optimizer == "adam" else torch.optim.SGD
+        optimizer = kind(model.parameters(), lr=parameters.learning_rate)
+        model.train()
+        for number in range(parameters.passes):
+            for rows, smoothing, labels in ready:
+                optimizer.zero_grad()
+                loss: Any = torch.nn.functional.cross_entropy(model(rows, smoothing), labels)
+                loss.backward()
+                optimizer.step()
+            progress(number + 1, parameters.passes)
+    return np.asarray(predict(model, graph).argmax(1))
+
+
+# Scores -----------------------------------------------------------------------------------------------------------
+
+
+def score(folder: Path) -> dict[str, float]:
+    about = read_json(folder / "about.json")
+    rows = list(read_lines(folder / "predictions.jsonl"))
+    found = class_scores([[row["true"]] for row in rows], [[row["predicted"]] for row in rows], about["train labels"])
+    found["training nodes"] = float(about["train nodes"])
+    if (folder / "readings.json").is_file():
+        found |= {name: float(value) for name, value in read_json(folder / "readings.json").items()}
+    return found
+
+
+def check(parameters: GraphTraining, inputs: frozenset[str] = frozenset()) -> None:
+    if parameters.method in ("words", "messages") and not parameters.private:
+        raise BadInputError(f"the method '{parameters.method}' needs an epsilon: give one, or vary over epsilon")
+    if parameters.method == "majority" and parameters.private:
+        raise BadInputError("the method 'majority' has no noise, so an epsilon says nothing: leave it out")
+    if parameters.method == "convolution":
+        require("torch", extra="training", purpose="a graph convolution")
+    if parameters.nodes == "rest" and parameters.split is None:
+        raise BadInputError("nodes = \"rest\" reads the split of the file: name its column with 'split'")
+
+
+def meaning(parameters: GraphTraining) -> str:
+    """What the epsilon of a cell is counted per; the linear models always speak of one node."""
+    whole = parameters.method == "convolution" and parameters.reading == "subgraph"
+    return "per subgraph that comes or goes" if whole else "per node that is replaced"
+
+
+KIND = Kind(
+    "graph", 1, GraphTraining, run, score, {"data": Input(("data",))}, check, epsilon=meaning,
+    measures=("accuracy", "macro-F1", "collapsed", "epsilon of a node, poisson", "epsilon of a node, visits",
+              "epsilon of a subgraph, poisson"),
+)  # fmt: skip

@@ -1,0 +1,56 @@
+"""`guessing`: a language model of this experiment guesses masked words of released texts (Yue et al. 2021, table 3).
+
+The attack is mask token inference (`tacit.audit.text.mask_inference`); what is asked here is whether a model that was
+pretrained on rewritten text is the better attacker. "defended" is the share of words that it does not recover, "gained"
+how much more that is than for the original text. An attack that fails proves nothing about better ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from pydantic import Field
+
+from tacit.audit.text.mask_inference import infer_masked
+from tacit.audit.text.pairs import TextPairs
+from tacit.errors import require
+from tacit.experiments.config import Parameters
+from tacit.experiments.raw import read_json, read_part, read_released, write_json
+from tacit.experiments.steps import Input, Kind, Progress
+from tacit.experiments.steps.sanitized import MODEL
+
+
+class Guessing(Parameters):
+    part: str = "test"
+    words: int = Field(default=600, ge=10)
+    seed: int = 0
+
+
+def run(parameters: Guessing, inputs: Mapping[str, Path], folder: Path, progress: Progress) -> None:
+    rows, released = read_part(inputs["data"], parameters.part).texts, read_released(inputs["texts"], parameters.part)
+    originals, shown = ([text for texts in some for text in texts] for some in (rows, released))
+    found = infer_masked(
+        TextPairs(originals, shown, {}), inputs["model"] / MODEL, tokens=parameters.words, seed=parameters.seed,
+        progress=progress,
+    )  # fmt: skip
+    write_json(folder / "success.json", {**found.recovered.numbers(), "unchanged": found.unchanged})
+
+
+def score(folder: Path) -> dict[str, float]:
+    found = {name: float(value) for name, value in read_json(folder / "success.json").items()}
+    ends = {f"rate.{end}": found[end] for end in ("low", "high", "floor", "ceiling")}
+    return {"rate": found["rate"], **ends, "defended": 1 - found["rate"], "defended.low": 1 - found["high"],
+            "defended.high": 1 - found["low"], "gained": found["ceiling"] - found["rate"],
+            "unchanged words": found["unchanged"]}  # fmt: skip
+
+
+def check(parameters: Guessing, inputs: frozenset[str] = frozenset()) -> None:
+    require("torch", extra="training", purpose="a language model that attacks texts")
+
+
+KIND = Kind(
+    "guessing", 1, Guessing, run, score,
+    {"data": Input(("data",)), "texts": Input(("rewrite",)), "model": Input(("sanitized",))}, check,
+    measures=("defended", "gained", "rate", "unchanged words"),
+)  # fmt: skip

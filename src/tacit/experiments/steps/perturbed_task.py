@@ -1,0 +1,237 @@
+"""`perturbed_task`: learn a task, or a private attribute, from perturbed word vectors (Riecker 2023, chapter 5).
+
+The attacker of the thesis is a learner like any other: it is trained on perturbed texts with the private labels and
+tried on perturbed texts. So one step serves both: `target` is "label" (the task), a kept column (an attribute), or
+"entities" (which of some names stand in the original text; several at once are one class of their own, and rare names
+are repeated in training).
+
+    pooled        logistic regression on mean, largest and smallest value of each dimension; not in the thesis, fast
+    lstm          LSTM over the vectors, linear layer on top
+    probe         logistic regression on frozen sentence vectors of the released words
+    transformer   an encoder, fine-tuned on the released words
+
+Scores: macro-F1 (for entities over the names), and "privacy" = 1 - macro-F1. With a `baseline` (the same learner on
+unperturbed text) also "change" = macro-F1 - baseline and "privacy gain" = baseline - macro-F1, which are the Delta U
+and Delta P of the thesis. A macro-F1 at its floor means that nothing is learned at all: no success of privacy alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from tacit.errors import BadInputError, require
+from tacit.evaluate import scores
+from tacit.evaluate.learners import make_learner
+from tacit.evaluate.learners.base import Progress as LearnerProgress
+from tacit.evaluate.learners.neural import NeuralLearner
+from tacit.evaluate.vectors import TextVectors
+from tacit.experiments.config import Parameters
+from tacit.experiments.raw import Rows, read_json, read_lines, read_part, write_json, write_lines
+from tacit.experiments.steps import Input, Kind, Progress
+from tacit.experiments.steps.downstream import RESAMPLES, encoder, scores_of, with_interval
+from tacit.experiments.steps.perturb import read_vectors, read_words
+
+NOTHING = "none"
+JOINT = " + "
+MOST_REPEATS = 20
+Vectors = Sequence[NDArray[np.float32]]
+
+
+class PerturbedTask(Parameters):
+    learner: Literal["pooled", "lstm", "probe", "transformer"] = "pooled"
+    encoder: str = "minilm"
+    target: str = "label"
+    entities: list[str] = Field(default=[])
+    train: str = "train"
+    test: str = "test"
+    epochs: int = Field(default=3, ge=1)
+    seed: int = 1
+
+
+def run(parameters: PerturbedTask, inputs: Mapping[str, Path], folder: Path, progress: Progress) -> None:
+    labels = {
+        part: targets(parameters, read_part(inputs["data"], part)) for part in (parameters.train, parameters.test)
+    }
+    train, truth = labels[parameters.train], labels[parameters.test]
+    if len(set(train)) < 2:
+        raise BadInputError(f"the target '{parameters.target}' has one value only: take more rows, or another target")
+    learner: Any
+    if parameters.learner in ("pooled", "lstm"):
+        read: Any = read_vectors
+        learner = Pooled() if parameters.learner == "pooled" else VectorLstm(parameters.epochs, progress)
+    else:
+        read = read_words
+        learner = make_learner(parameters.learner, "classification", TextVectors(encoder(parameters.encoder)), progress)
+    texts = read(inputs["vectors"], parameters.train)
+    rows = balanced(train) if parameters.target == "entities" else range(len(train))
+    learner.fit([texts[i] for i in rows], [train[i] for i in rows], parameters.seed)
+    predicted = learner.predict(read(inputs["vectors"], parameters.test))
+    write_lines(folder / "predictions.jsonl", ({"true": a, "predicted": b} for a, b in
+                                               zip(truth, predicted, strict=True)))  # fmt: skip
+    baseline = read_json(inputs["baseline"] / "scores.json")["macro-F1"] if "baseline" in inputs else None
+    write_json(
+        folder / "about.json", {"train labels": train, "entities": entities_of(parameters), "baseline": baseline}
+    )
+
+
+def targets(parameters: PerturbedTask, rows: Rows) -> list[str]:
+    if parameters.target == "entities":
+        return [JOINT.join(named(text, parameters.entities)) or NOTHING for text in rows.joined]
+    if parameters.target == "label":
+        return [str(label) for label in rows.labels]
+    if parameters.target not in rows.columns[0]:
+        raise BadInputError(f"the data set does not keep the column '{parameters.target}': name it in 'keep'")
+    return [row[parameters.target] for row in rows.columns]
+
+
+def balanced(labels: Sequence[str]) -> list[int]:
+    """Places of training rows in which texts with a name stand so often that they are about half of all (at most
+    MOST_REPEATS times). Names are rare, and who always answers "none" is right most of the time and learns nothing."""
+    with_names = [place for place, label in enumerate(labels) if label != NOTHING]
+    times = min(MOST_REPEATS, (len(labels) - len(with_names)) // max(1, len(with_names)))
+    return [*range(len(labels)), *with_names * max(0, times - 1)]
+
+
+def named(text: str, entities: Sequence[str]) -> list[str]:
+    return [name for name in entities if re.search(rf"\b{re.escape(name)}\b", text, re.IGNORECASE)]
+
+
+def entities_of(parameters: PerturbedTask) -> list[str]:
+    return parameters.entities if parameters.target == "entities" else []
+
+
+# Learners -----------------------------------------------------------------------------------------------------------
+
+
+class Pooled:
+    """Logistic regression on mean, maximum and minimum of the vectors of a text, each feature scaled to variance 1."""
+
+    name = "linear probe on pooled word vectors"
+
+    def fit(self, texts: Vectors, labels: Sequence[str], seed: int = 0) -> Self:
+        require("sklearn", extra="audit", purpose="a linear probe")
+        from sklearn.linear_model import LogisticRegression
+        from sklearn.pipeline import make_pipeline
+        from sklearn.preprocessing import StandardScaler
+
+        # A strong prior: there are about as many features as texts.
+        model = LogisticRegression(C=0.1, max_iter=1000, random_state=seed)
+        self._model = make_pipeline(StandardScaler(), model).fit(_pooled(texts), list(labels))
+        return self
+
+    def predict(self, texts: Vectors) -> list[str]:
+        return [str(label) for label in self._model.predict(_pooled(texts))]
+
+
+def _pooled(texts: Vectors) -> NDArray[np.float64]:
+    width = max(rows.shape[1] for rows in texts)
+    full = [rows if len(rows) else np.zeros((1, width), dtype=np.float32) for rows in texts]
+    return np.array([[*rows.mean(axis=0), *rows.max(axis=0), *rows.min(axis=0)] for rows in full], dtype=np.float64)
+
+
+class VectorLstm(NeuralLearner):
+    """LSTM over given vectors, maximum over the tokens, dropout, linear: the sizes of the thesis."""
+
+    name = "LSTM on perturbed word vectors"
+
+    def __init__(self, epochs: int, progress: LearnerProgress | None = None) -> None:
+        super().__init__(
+            "classification", epochs=epochs, batch_size=64, learning_rate=5e-3, least_steps=120, progress=progress
+        )
+
+    def fit(self, texts: Sequence[Any], labels: Sequence[Any], seed: int = 0) -> Self:
+        self._width = max(rows.shape[1] for rows in texts)
+        return super().fit(texts, labels, seed)
+
+    def _build(self, outputs: int) -> Any:
+        import torch
+
+        return torch.nn.ModuleDict(
+            {
+                "lstm": torch.nn.LSTM(self._width, 64, batch_first=True),
+                "dropout": torch.nn.Dropout(0.1),
+                "output": torch.nn.Linear(64, outputs),
+            }
+        )
+
+    def _prepared(self, texts: Sequence[Any]) -> list[Any]:
+        return [rows if len(rows) else np.zeros((1, self._width), dtype=np.float32) for rows in texts]
+
+    def _scores(self, batch: Sequence[Any]) -> Any:
+        import torch
+
+        padded = torch.nn.utils.rnn.pad_sequence([torch.from_numpy(rows) for rows in batch], batch_first=True)
+        lengths = torch.tensor([len(rows) for rows in batch])
+        # Padding comes last and the LSTM reads forward, so the states in front of it do not know it.
+        padding = torch.arange(padded.shape[1]) >= lengths.unsqueeze(1)
+        states = self.network["lstm"](padded)[0].masked_fill(padding.unsqueeze(-1), float("-inf"))
+        return self.network["output"](self.network["dropout"](states.amax(dim=1)))
+
+
+# Scores -------------------------------------------------------------------------------------------------------------
+
+
+def score(folder: Path) -> dict[str, float]:
+    about = read_json(folder / "about.json")
+    rows = list(read_lines(folder / "predictions.jsonl"))
+    truth, predicted = [row["true"] for row in rows], [row["predicted"] for row in rows]
+    if about["entities"]:
+        found = entity_scores(about["entities"], truth, predicted)
+    else:
+        found = scores_of("classification", about["train labels"], truth, predicted)
+    found |= _mirrored("privacy", found, 1.0)
+    if about["baseline"] is not None:
+        base = float(about["baseline"])
+        found |= {f"change{end}": found[f"macro-F1{end}"] - base for end in ("", ".low", ".high", ".floor")}
+        found |= _mirrored("privacy gain", found, base) | {"macro-F1.ceiling": base}
+    return found
+
+
+def _mirrored(name: str, found: Mapping[str, float], top: float) -> dict[str, float]:
+    """top - macro-F1: its interval is turned around, and its floor becomes the most there is."""
+    return {name: top - found["macro-F1"], f"{name}.low": top - found["macro-F1.high"],
+            f"{name}.high": top - found["macro-F1.low"], f"{name}.ceiling": top - found["macro-F1.floor"]}  # fmt: skip
+
+
+def entity_scores(entities: Sequence[str], truth: Sequence[str], predicted: Sequence[str]) -> dict[str, float]:
+    """Macro-F1 over the names; naming nothing at all has 0."""
+    there, said = (
+        np.array([[name in label.split(JOINT) for name in entities] for label in labels], dtype=bool)
+        for labels in (truth, predicted)
+    )
+
+    def macro_f1(at: NDArray[np.int64]) -> float:
+        right = (there[at] & said[at]).sum(axis=0)
+        both = there[at].sum(axis=0) + said[at].sum(axis=0)
+        return float(np.mean(np.divide(2.0 * right, both, out=np.zeros(len(right)), where=both > 0)))
+
+    interval = scores.bootstrap_interval(macro_f1, len(truth), resamples=RESAMPLES)
+    return with_interval("macro-F1", interval, 0.0)
+
+
+def check(parameters: PerturbedTask, inputs: frozenset[str] = frozenset()) -> None:
+    require("sklearn", extra="audit", purpose="a downstream task")
+    if (parameters.target == "entities") != bool(parameters.entities):
+        raise BadInputError("the target 'entities' and the list 'entities' of names go together: give both, or none")
+    if parameters.learner in ("lstm", "transformer"):
+        require("torch", extra="documents", purpose="a neural learner")
+    if parameters.learner in ("probe", "transformer"):
+        encoder(parameters.encoder).tokenizer  # noqa: B018  # loads it, or says what is missing
+
+
+KIND = Kind(
+    "perturbed_task", 1, PerturbedTask, run, score,
+    {
+        "data": Input(("data",)),
+        "vectors": Input(("perturb",)),
+        "baseline": Input(("perturbed_task",), required=False),
+    },
+    check, measures=("macro-F1", "change", "privacy", "privacy gain"),
+)  # fmt: skip

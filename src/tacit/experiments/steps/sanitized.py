@@ -1,0 +1,223 @@
+"""`sanitized`: train a masked language model further on public text, as it is or as a mechanism rewrites it.
+
+    plain   mask words, guess them from the text around them (Devlin et al. 2019)
+    aware   mask words of *rewritten* text, guess the original ones (Yue et al. 2021, section 4.4): the model meets the
+            noise of the mechanism before it is fine-tuned on released texts
+
+The text must be declared public, so its noise may be repeatable. A comparison is fair when both get as many steps:
+more training must not be mistaken for the right training. `network` is "minilm", a hub name or a folder; "small" is a
+BERT of two layers from scratch over `pieces` word pieces of the same public text. With the input `model` the training
+goes on from another step of this kind.
+
+Scores: the mean loss over the masked pieces in the last tenth of the steps, and the share of the public words that the
+mechanism left as they were.
+"""
+
+from __future__ import annotations
+
+import csv
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import Field
+
+from tacit.errors import BadInputError, require
+from tacit.experiments.config import Parameters
+from tacit.experiments.raw import read_json, read_part, write_json
+from tacit.experiments.steps import RUN_FOLDER, Input, Kind, Progress
+from tacit.experiments.steps.rewrite import Rewrite
+from tacit.experiments.steps.rewrite import check as check_mechanism
+from tacit.experiments.steps.rewrite import meaning as meaning_of_rewriting
+from tacit.experiments.steps.train import carry_out, check_network
+from tacit.noise.source import Source
+
+if TYPE_CHECKING:
+    from tacit.training.tasks import Task
+
+Examples = list[dict[str, str]]
+SMALL = "small"
+WIDTH, LAYERS, HEADS = 128, 2, 4
+MODEL = "model"
+FREQUENT_WORDS = 20_000
+
+
+class Sanitized(Parameters):
+    """public: the name of the public text, as cards will tell it; mechanism, epsilon, options: of "aware" only; steps:
+    0 takes the network as it is; pieces, vectors: word pieces of "small", and public vectors that its embeddings of
+    whole words start from."""
+
+    masking: Literal["plain", "aware"]
+    public: str
+    network: str = SMALL
+    mechanism: str | None = None
+    epsilon: float | None = Field(default=None, gt=0)
+    options: dict[str, str | int | float | bool] = Field(default={})
+    steps: int = Field(default=150, ge=0)
+    batch: int = Field(default=64, ge=1)
+    learning_rate: float = Field(default=1e-3, gt=0)
+    length: int = Field(default=32, ge=4)
+    pieces: int = Field(default=4000, ge=100)
+    vectors: str | None = None
+    part: str = "train"
+    seed: int = 1
+
+    def rewriting(self) -> Rewrite:
+        assert self.mechanism is not None
+        return Rewrite(mechanism=self.mechanism, epsilon=self.epsilon, options=self.options)
+
+
+def run(parameters: Sanitized, inputs: Mapping[str, Path], folder: Path, progress: Progress) -> None:
+    texts = [texts[0].split()[: parameters.length] for texts in read_part(inputs["data"], parameters.part).texts]
+    lines = [" ".join(words) for words in texts if words]
+    start = str(inputs["model"] / MODEL) if "model" in inputs else parameters.network
+    check_public(start)
+    task, rows, kept = examples(lines, parameters, progress)
+    model, tokenizer = load_masked(task, start, lines, parameters)
+    if parameters.steps:
+        losses = pretrain(task, rows, model, tokenizer, parameters, folder, progress)
+    elif "model" in inputs:
+        losses = []
+        shutil.copytree(inputs["model"] / MODEL, folder / MODEL)
+    else:
+        losses = []
+        model.save_pretrained(folder / MODEL)
+        tokenizer.save_pretrained(folder / MODEL)
+    write_json(folder / "losses.json", losses)
+    write_json(folder / "about.json", {"words kept": kept, "lines": len(lines)})
+
+
+def check_public(start: str) -> None:
+    """A model that Tacit trained tells what it has read; that must have been declared public."""
+    from tacit.training.models import model_folder
+    from tacit.training.origin import starting_weights
+
+    known = starting_weights(model_folder(start)) if start != SMALL else None
+    if known is not None and known.start is not None and known.start_public is None:
+        raise BadInputError(
+            f"the network '{start}' was trained on text that nobody declared public: take another one, because what is "
+            "made from it would carry on what it has read"
+        )
+
+
+def examples(lines: Sequence[str], parameters: Sanitized, progress: Progress) -> tuple[Task, Examples, float]:
+    """The task, its rows, and the share of words that rewriting left as they were."""
+    from tacit.training.tasks import MaskedLanguage, SanitizedMasking, sanitized_rows
+
+    if parameters.masking == "plain":
+        return MaskedLanguage(length=parameters.length), [{"text": line} for line in lines], 1.0
+    rewriting = parameters.rewriting()
+    rows = sanitized_rows(lines, rewriting.build(), Source.from_test_seed(parameters.seed), progress)
+    task = SanitizedMasking(length=parameters.length, mechanism=f"{rewriting.mechanism}, {rewriting.epsilon}")
+    task.learn(rows)
+    return task, rows, share_kept(rows)
+
+
+def pretrain(
+    task: Task, rows: Examples, model: Any, tokenizer: Any, parameters: Sanitized, folder: Path, progress: Progress
+) -> list[float]:
+    """Train without noise, put the model into its place, and return the loss of each step."""
+    from tacit.training.origin import Origin
+    from tacit.training.plan import Plan
+    from tacit.training.run import PRIVATE_FOLDER, Settings, TrainingRun
+
+    plan = Plan(len(rows), parameters.batch, parameters.steps, 0.0, 0.0, private=False)
+    settings = Settings(learning_rate=parameters.learning_rate, physical=parameters.batch, model=parameters.network)
+    training = TrainingRun(
+        task, model, tokenizer, rows, plan, settings, folder / RUN_FOLDER, parameters.seed,
+        origin=Origin(public=parameters.public),
+    )  # fmt: skip
+    carry_out(training, folder, progress)
+    shutil.copytree(folder / RUN_FOLDER, folder / MODEL, ignore=shutil.ignore_patterns(PRIVATE_FOLDER))
+    with (folder / RUN_FOLDER / PRIVATE_FOLDER / "log.csv").open(newline="", encoding="utf-8") as file:
+        return [float(row["loss"]) for row in csv.DictReader(file)]
+
+
+def share_kept(rows: Sequence[Mapping[str, str]]) -> float:
+    """Share of the words that rewriting left as they were."""
+    same = total = 0
+    for row in rows:
+        pairs = list(zip(row["text"].split("\n"), row["sanitized"].split("\n"), strict=True))
+        same, total = same + sum(a == b for a, b in pairs), total + len(pairs)
+    return same / max(1, total)
+
+
+def load_masked(task: Task, start: str, lines: Sequence[str], parameters: Sanitized) -> tuple[Any, Any]:
+    import torch
+
+    from tacit.training.models import load_model
+
+    torch.manual_seed(parameters.seed)
+    return small_bert(lines, parameters) if start == SMALL else load_model(task, start)
+
+
+def small_bert(lines: Sequence[str], parameters: Sanitized) -> tuple[Any, Any]:
+    """Random weights, and a tokenizer of the public text."""
+    from tacit.training.models import start_from_vectors
+
+    transformers = require("transformers", extra="documents", purpose="a masked language model")
+    transformers.utils.logging.disable_progress_bar()
+    tokenizer = public_tokenizer(lines, parameters.pieces)
+    config = transformers.BertConfig(
+        vocab_size=len(tokenizer), hidden_size=WIDTH, num_hidden_layers=LAYERS, num_attention_heads=HEADS,
+        intermediate_size=2 * WIDTH, max_position_embeddings=512, pad_token_id=tokenizer.pad_token_id,
+    )  # fmt: skip
+    model = transformers.BertForMaskedLM(config)
+    if parameters.vectors is not None:
+        start_from_vectors(model, tokenizer, parameters.vectors)
+    return model, tokenizer
+
+
+def public_tokenizer(lines: Sequence[str], pieces: int) -> Any:
+    """Word pieces of the most frequent words. The text is public, so they are counted without noise."""
+    import numpy as np
+
+    from tacit.guarantee import Adjacency, Guarantee, Notion, Unit
+    from tacit.training.vocabulary import Contribution, WordHistogram, build_tokenizer
+    from tacit.training.vocabulary.histogram import count_words, units_of
+
+    counts = count_words(units_of(list(lines), None, None, lowercase=True), Contribution(10_000, "one"))
+    words = sorted(counts, key=lambda word: (-counts[word], word))[:FREQUENT_WORDS]
+    none = Guarantee(
+        notion=Notion.NONE, epsilon=float("inf"), unit=Unit.RECORD, adjacency=Adjacency.ADD_REMOVE,
+        mechanism="counting", void="the text is public",
+    )  # fmt: skip
+    return build_tokenizer(WordHistogram(words, np.array([counts[word] for word in words]), none), size=pieces)
+
+
+def score(folder: Path) -> dict[str, float]:
+    about, losses = read_json(folder / "about.json"), read_json(folder / "losses.json")
+    found = {"words kept": float(about["words kept"]), "lines": float(about["lines"])}
+    if not losses:
+        return found
+    tenth = max(1, len(losses) // 10)
+    first, last = (sum(some) / tenth for some in (losses[:tenth], losses[-tenth:]))
+    return {"loss at the end": last, "loss at the beginning": first, **found}
+
+
+def check(parameters: Sanitized, inputs: frozenset[str] = frozenset()) -> None:
+    from tacit.catalog import find
+    from tacit.training.tasks.sanitized import check_word_level
+
+    if parameters.masking == "plain" and (parameters.mechanism or parameters.epsilon or parameters.options):
+        raise BadInputError("masking = \"plain\" rewrites nothing: leave 'mechanism', 'epsilon' and 'options' out")
+    if parameters.masking == "aware":
+        if parameters.mechanism is None:
+            raise BadInputError("masking = \"aware\" needs the 'mechanism' that rewrites the texts, such as santext")
+        check_word_level(find(parameters.mechanism))
+        check_mechanism(parameters.rewriting())
+    require("torch", extra="training", purpose="training a model")
+    if "model" not in inputs and parameters.network != SMALL:
+        check_network(parameters.network)
+
+
+def meaning(parameters: Sanitized) -> str:
+    return meaning_of_rewriting(parameters.rewriting())
+
+
+KIND = Kind(
+    "sanitized", 1, Sanitized, run, score,
+    {"data": Input(("data",), public=True), "model": Input(("sanitized",), required=False)}, check,
+    epsilon=meaning, measures=("loss at the end", "words kept"),
+)  # fmt: skip

@@ -1,0 +1,79 @@
+"""`similarity`: how much of the original texts is left in the released ones (see `tacit.evaluate.similarity`).
+
+Each measure comes with its floor (the release of another text) and its ceiling (the original itself). The share of
+changed words is 1 - kept in place.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field
+
+from tacit.errors import require
+from tacit.evaluate.similarity import measure_similarity
+from tacit.evaluate.vectors import TextVectors
+from tacit.experiments.config import Parameters
+from tacit.experiments.raw import read_json, read_part, read_released, write_json, write_lines
+from tacit.experiments.steps import Input, Kind, Progress
+from tacit.experiments.steps.downstream import encoder
+
+Measure = Literal["bleu", "chrf", "bertscore", "cosine", "kept-words", "length", "perplexity"]
+NEURAL = {"bertscore", "cosine"}
+
+
+class Similarity(Parameters):
+    measures: list[Measure] = Field(default=["bleu", "cosine", "kept-words"])
+    encoder: str = "minilm"
+    part: str = "test"
+    texts_at_most: int = Field(default=500, ge=2)
+
+
+def run(parameters: Similarity, inputs: Mapping[str, Path], folder: Path, progress: Progress) -> None:
+    originals = [t for row in read_part(inputs["data"], parameters.part).texts for t in row][: parameters.texts_at_most]
+    released = [t for row in read_released(inputs["texts"], parameters.part) for t in row][: parameters.texts_at_most]
+    vectors = TextVectors(encoder(parameters.encoder))
+    # The data sets are tokenized, which BLEU warns about for every cell.
+    logging.getLogger("sacrebleu").setLevel(logging.ERROR)
+    found = measure_similarity(
+        originals, released, parameters.measures, vectors=vectors, progress=lambda _, done, total: progress(done, total)
+    )
+    write_json(
+        folder / "measures.json",
+        [
+            {"name": m.name, "value": m.value, "low": m.interval.low, "high": m.interval.high, "floor": m.floor,
+             "ceiling": m.ceiling, "texts": m.texts, "note": m.note}
+            for m in found.measures
+        ],
+    )  # fmt: skip
+    per_text = {m.name: m.per_text for m in found.measures if m.per_text is not None}
+    write_lines(folder / "texts.jsonl", (dict(zip(per_text, values, strict=True)) for values in
+                                         zip(*(v.tolist() for v in per_text.values()), strict=False)))  # fmt: skip
+
+
+def score(folder: Path) -> dict[str, float]:
+    found: dict[str, float] = {}
+    for m in read_json(folder / "measures.json"):
+        numbers = {end: float(m[end]) for end in ("low", "high", "floor", "ceiling")}
+        found |= {m["name"]: float(m["value"]), **{f"{m['name']}.{end}": x for end, x in numbers.items()}}
+        if m["name"] == "words kept in place":
+            found |= {"words changed": 1 - float(m["value"]), "words changed.low": 1 - numbers["high"],
+                      "words changed.high": 1 - numbers["low"], "words changed.floor": 0.0,
+                      "words changed.ceiling": 1 - numbers["floor"]}  # fmt: skip
+    return found
+
+
+def check(parameters: Similarity, inputs: frozenset[str] = frozenset()) -> None:
+    if {"bleu", "chrf"} & set(parameters.measures):
+        require("sacrebleu", extra="audit", purpose="BLEU")
+    if NEURAL & set(parameters.measures):
+        encoder(parameters.encoder).tokenizer  # noqa: B018  # loads it, or says what is missing
+
+
+KIND = Kind(
+    "similarity", 1, Similarity, run, score, {"data": Input(("data",)), "texts": Input(("rewrite",))}, check,
+    measures=("BLEU", "cosine", "words changed"),
+)  # fmt: skip

@@ -1,0 +1,60 @@
+"""`statistics`: what a word mechanism does to single words, without any text (Yue et al. 2021, figures 4 and 5).
+
+    N_x     probability that a word stays as it is          S_x    number of different outputs in `runs` runs
+    S*_y    number of different inputs that give one output
+
+Exact sums where the law of the mechanism is known, counts of a simulation elsewhere (`tacit.evaluate.deniability`).
+The scores are means and medians over the same public choice of words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+from pydantic import Field
+
+from tacit.catalog import find
+from tacit.errors import BadInputError
+from tacit.evaluate.deniability import deniability
+from tacit.experiments.raw import read_json, read_lines, write_json, write_lines
+from tacit.experiments.steps import Kind, Progress
+from tacit.experiments.steps.rewrite import Rewrite, meaning
+from tacit.experiments.steps.rewrite import check as check_mechanism
+
+
+class Statistics(Rewrite):
+    words: int = Field(default=200, ge=2)
+    runs: int = Field(default=1000, ge=1)
+
+
+def run(parameters: Statistics, inputs: Mapping[str, Path], folder: Path, progress: Progress) -> None:
+    # The simulation tells something about a public law and releases no text, so its seed may be public.
+    found = deniability(parameters.build(), words=parameters.words, runs=parameters.runs, seed=parameters.seed)
+    rows = zip(found.words, found.stays, found.outputs, found.inputs, found.effective, found.entropy, strict=True)
+    names = ("word", "N", "S", "S*", "effective", "bits")
+    write_lines(folder / "words.jsonl", (dict(zip(names, row, strict=True)) for row in rows))
+    write_json(folder / "about.json", {"exact": found.exact, "runs": found.runs})
+
+
+def score(folder: Path) -> dict[str, float]:
+    rows = list(read_lines(folder / "words.jsonl"))
+    result: dict[str, float] = {"exact": float(read_json(folder / "about.json")["exact"])}
+    shown = {"N": "word stays", "S": "outputs of a word", "S*": "inputs of a word", "effective": "effective outputs",
+             "bits": "bits of an output"}  # fmt: skip
+    for key, name in shown.items():
+        values = np.array([float(row[key]) for row in rows])
+        result |= {name: float(values.mean()), f"median of {name}": float(np.median(values))}
+    return result
+
+
+def check(parameters: Statistics, inputs: frozenset[str] = frozenset()) -> None:
+    if find(parameters.mechanism).level != "word":
+        raise BadInputError(f"'{parameters.mechanism}' is no word mechanism: statistics are about words")
+    check_mechanism(parameters, inputs)
+
+
+KIND = Kind(
+    "statistics", 1, Statistics, run, score, {}, check, epsilon=meaning, measures=("word stays", "outputs of a word")
+)

@@ -1,0 +1,106 @@
+"""`tune`: fine-tune a model on released texts and their labels, and test it on released texts (Yue et al. 2021).
+
+What is learned from a release is post-processing: no noise is added, and the model promises what the card of the texts
+promises. Labels are released as they are. Without an input `texts` the originals are read: the ceiling, which promises
+nothing. The input `model` starts from a step of the kind `sanitized`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field
+
+from tacit.card import Card
+from tacit.errors import BadInputError, require
+from tacit.experiments.config import Parameters
+from tacit.experiments.raw import Rows, read_part, read_released, write_json
+from tacit.experiments.steps import RUN_FOLDER, Input, Kind, Progress
+from tacit.experiments.steps.sanitized import MODEL
+from tacit.experiments.steps.train import (
+    carry_out,
+    check_network,
+    load_network,
+    make_task,
+    score,
+    task_of,
+    task_rows,
+    write_predictions,
+)
+from tacit.guarantee import Guarantee
+
+
+class Tune(Parameters):
+    """network: "minilm", a hub name or a folder, unless the input `model` gives one."""
+
+    network: str = "minilm"
+    strategy: str = "full"
+    epochs: float = Field(default=3.0, gt=0)
+    batch: int = Field(default=64, ge=1)
+    learning_rate: float = Field(default=5e-4, gt=0)
+    length: int = Field(default=48, ge=4)
+    test_on: Literal["released", "original"] = "released"
+    train: str = "train"
+    test: str = "test"
+    seed: int = 1
+
+
+def run(parameters: Tune, inputs: Mapping[str, Path], folder: Path, progress: Progress) -> None:
+    from tacit.training.models import model_folder
+    from tacit.training.origin import starting_weights
+    from tacit.training.plan import Plan
+    from tacit.training.run import Settings, TrainingRun
+
+    data, texts = inputs["data"], inputs.get("texts")
+    name = task_of(data)
+    if name == "tagging":
+        raise BadInputError("a release need not keep the number of words, so tags do not fit: take texts or pairs")
+    train = _shown(data, texts, parameters.train)
+    test = _shown(data, texts if parameters.test_on == "released" else None, parameters.test)
+    rows, tested = task_rows(name, train, test, parameters.seed)
+    task = make_task(name, parameters.length)
+    task.learn(rows)
+    start = str(inputs["model"] / MODEL) if "model" in inputs else parameters.network
+    model, tokenizer = load_network(task, start, parameters.strategy, parameters.seed)
+    plan = Plan.without_privacy(records=len(rows), batch=parameters.batch, epochs=parameters.epochs)
+    settings = Settings(
+        learning_rate=parameters.learning_rate, strategy=parameters.strategy, physical=parameters.batch,
+        model="a model of this experiment" if "model" in inputs else parameters.network,
+    )  # fmt: skip
+    origin = replace(starting_weights(model_folder(start)), released=_promise(texts))
+    training = TrainingRun(
+        task, model, tokenizer, rows, plan, settings, folder / RUN_FOLDER, parameters.seed, origin=origin
+    )
+    carry_out(training, folder, progress)
+    write_predictions(name, rows, tested, folder)
+    if origin.released is not None:
+        write_json(folder / "card.json", Card(training.promise()).to_dict())
+
+
+def _shown(data: Path, texts: Path | None, part: str) -> Rows:
+    rows = read_part(data, part)
+    return rows if texts is None else replace(rows, texts=read_released(texts, part))
+
+
+def _promise(texts: Path | None) -> Guarantee | None:
+    """That of the released texts; a copy of the originals has none."""
+    if texts is None or not (texts / "card.json").is_file():
+        return None
+    return Card.from_json((texts / "card.json").read_text(encoding="utf-8")).guarantee
+
+
+def check(parameters: Tune, inputs: frozenset[str] = frozenset()) -> None:
+    require("torch", extra="training", purpose="training a model")
+    if "model" not in inputs:
+        check_network(parameters.network)
+
+
+KIND = Kind(
+    "tune", 1, Tune, run, score,
+    {"data": Input(("data",)), "texts": Input(("rewrite",), required=False),
+     "model": Input(("sanitized",), required=False)}, check,
+    measures=("accuracy", "macro-F1", "collapsed"),
+)  # fmt: skip

@@ -1,0 +1,176 @@
+"""Checks of published statements: reading them, and their verdicts."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tacit.errors import BadInputError
+from tacit.experiments.config import About, Finding, Value
+from tacit.experiments.findings import (
+    evaluate,
+    judge,
+    parse_check,
+    parse_expression,
+    rank_correlation,
+    summary,
+)
+from tacit.experiments.results import Cell, Results
+from tacit.report import Light
+
+
+def cell(score: float, problem: str = "", **axes: Value) -> Cell:
+    scores = {} if problem else {"score": score, "score.low": score - 0.02, "score.high": score + 0.02,
+                                 "score.floor": 0.5, "macro-F1": score / 2}  # fmt: skip
+    return Cell("task", "downstream", axes, scores, problem)
+
+
+def results(*cells: Cell) -> Results:
+    return Results(About(name="a", title="A", reference={"mechanism": "none"}), "quick", "0", cells, {})
+
+
+GRID = results(
+    cell(0.90, data="sst2", mechanism="none"),
+    cell(0.80, data="qnli", mechanism="none"),
+    *(cell(0.5 + 0.1 * e, data="sst2", mechanism="santext", epsilon=e) for e in (1, 2, 3)),
+    *(cell(0.5 + 0.05 * e, data="qnli", mechanism="santext", epsilon=e) for e in (1, 2, 3)),
+    *(cell(0.70, data="sst2", mechanism="santext+", epsilon=e) for e in (1, 2, 3)),
+    *(cell(0.60, data="qnli", mechanism="santext+", epsilon=e) for e in (1, 2)),
+    cell(0, "failed: it did", data="qnli", mechanism="santext+", epsilon=3),
+)
+
+
+def verdict(check: str, where: Results = GRID, **more: str) -> str:
+    return judge(Finding(statement="s", source="t", check=check, **more), where).word
+
+
+@pytest.mark.parametrize(
+    ("check", "expected"),
+    [
+        ("task.score[mechanism=santext] increases with epsilon for each data", "agree"),
+        ("task.score[mechanism=santext] decreases with epsilon", "disagree"),
+        ("task.score[mechanism=santext+, data=sst2] increases with epsilon", "disagree"),
+        ("task.score[mechanism=santext+, data=sst2] is flat with epsilon within 0.01", "agree"),
+        ("task.score[mechanism=santext] is flat with epsilon within 0.1", "disagree"),
+        ("task.score[mechanism=santext, epsilon=max] > task.score[mechanism=santext+, epsilon=min] for each data",
+         "agree"),
+        ("task.score[mechanism=santext, epsilon=2] > task.score[mechanism=santext+, epsilon=2] for each data",
+         "disagree"),
+        ("task.score[mechanism=santext, epsilon=2.0] >= task.score[mechanism=santext+, epsilon=2] for each data",
+         "agree"),
+        ("task.score[mechanism=none] > task.score[mechanism=santext] for each data, epsilon", "agree"),
+        ("task.score[mechanism=santext, data=sst2] > 0.65 for each epsilon", "disagree"),
+        ("task.score[mechanism=santext, data=sst2] > 0.65 for most epsilon", "agree"),
+        ("task.score[mechanism=none] within 0.1 of task.score[mechanism=santext, epsilon=3] for each data", "disagree"),
+        ("task.score[mechanism=none, data=sst2] within 0.11 of task.score[mechanism=santext, epsilon=3, data=sst2]",
+         "agree"),
+        ("task.score[mechanism=none, data=sst2] - task.score[mechanism=none, data=qnli] < 0.11", "agree"),
+        ("task.macro-F1[mechanism=none] < task.score[mechanism=none] for each data", "agree"),
+        ("share(task.score[mechanism=santext, epsilon=3, data=sst2]) within 0.001 of 0.75", "agree"),
+    ],
+)  # fmt: skip
+def test_verdicts(check: str, expected: str):
+    assert verdict(check) == expected
+
+
+@pytest.mark.parametrize(
+    ("check", "why"),
+    [
+        ("task.score[mechanism=santext+, epsilon=3] > 0.5 for each data", "1 of 1 cells"),
+        ("task.score[mechanism=santext+] > 0.5", "1 of 6 cells"),
+        ("task.score[mechanism=laplace] > 0.5", "was not part of this run"),
+        ("task.bleu[mechanism=none] > 0.5", "has no 'bleu'"),
+        ("task.score[mechanism=none] increases with epsilon", "at least two values of 'epsilon'"),
+        ("share(task.macro-F1[mechanism=santext, data=sst2, epsilon=1]) > 0", "no floor and ceiling"),
+    ],
+)
+def test_what_cannot_be_tested_says_why(check: str, why: str):
+    found = judge(Finding(statement="s", source="t", check=check), GRID)
+    assert found.word == "not testable"
+    assert why in found.detail
+    assert found.light is Light.NONE
+
+
+def test_a_statement_without_a_check_keeps_its_reason():
+    found = judge(Finding(statement="s", source="t", untestable="no GPU."), GRID)
+    assert (found.word, found.detail) == ("not testable", "no GPU.")
+
+
+def test_a_disagreement_is_red_without_an_explanation_and_amber_with_one():
+    check = "task.score[mechanism=none] < 0.1"
+    assert judge(Finding(statement="s", source="t", check=check), GRID).light is Light.RED
+    assert judge(Finding(statement="s", source="t", check=check, explanation="x"), GRID).light is Light.AMBER
+
+
+def test_clear_compares_with_the_errors_over_items():
+    # each value is off by at most 0.02, so a difference of 0.1 is clear and one of 0.01 is not
+    near = results(cell(0.60, mechanism="a"), cell(0.61, mechanism="b"), cell(0.71, mechanism="c"))
+    assert (
+        judge(Finding(statement="s", source="t", check="task.score[mechanism=b] > task.score[mechanism=a]"), near).clear
+        is False
+    )
+    assert (
+        judge(Finding(statement="s", source="t", check="task.score[mechanism=c] > task.score[mechanism=a]"), near).clear
+        is True
+    )
+
+
+def test_the_summary_tells_what_chance_could_have_done():
+    near = results(cell(0.60, mechanism="a"), cell(0.61, mechanism="b"))
+    found = judge(Finding(statement="s", source="t", check="task.score[mechanism=b] > task.score[mechanism=a]"), near)
+    assert summary([found]) == "1 of 1 testable findings agree (100%), 1 of these within chance; 0 not testable"
+
+
+def test_seeds_are_averaged():
+    found = results(*(cell(score, mechanism="a", seed=seed) for seed, score in enumerate((0.6, 0.8))))
+    assert evaluate(parse_expression("task.score[mechanism=a]"), found, {}).value == pytest.approx(0.7)
+
+
+def test_the_summary_counts_only_what_can_be_tested():
+    checks = ["task.score[mechanism=none] > 0.1", "task.score[mechanism=none] < 0.1", "task.score[mechanism=x] > 0"]
+    found = [judge(Finding(statement="s", source="t", check=check), GRID) for check in checks]
+    assert summary(found) == "1 of 2 testable findings agree (50%); 1 not testable"
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.lists(st.floats(0, 1, allow_nan=False), min_size=2, max_size=6))
+def test_nothing_increases_and_decreases_at_once(values: list[float]):
+    line = results(*(cell(v, mechanism="a", epsilon=e) for e, v in enumerate(values)))
+    up, down = (verdict(f"task.score {how} with epsilon", line) for how in ("increases", "decreases"))
+    assert not (up == down == "agree")
+    if all(b - a > 1e-9 for a, b in pairwise(values)):
+        assert up == "agree"
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.lists(st.integers(-5, 5), min_size=2, max_size=8))
+def test_rank_correlation_agrees_with_scipy(values: list[int]):
+    from scipy.stats import spearmanr
+
+    if len(set(values)) == 1:
+        assert rank_correlation(values) == 0
+        return
+    assert math.isclose(rank_correlation(values), spearmanr(range(len(values)), values).statistic, abs_tol=1e-12)
+
+
+def test_an_expression_is_read_term_by_term():
+    found = parse_expression("share(task.macro-F1[mechanism=santext+, epsilon=1|2]) - attack.rate of static + 0.5")
+    assert [sign for sign, _ in found.terms] == [1.0, -1.0, 1.0]
+    first, second = found.selections
+    assert (first.step, first.measure, first.share) == ("task", "macro-F1", True)
+    assert first.where == {"mechanism": ("santext+",), "epsilon": ("1", "2")}
+    assert (second.step, second.measure) == ("attack", "rate of static")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["task.score > ", "task.score is flat with epsilon", "task.score increases with epsilon within 0.1", "nonsense",
+     "task.score[mechanism] > 1"],
+)  # fmt: skip
+def test_checks_that_are_not_understood(text: str):
+    with pytest.raises(BadInputError):
+        parse_check(text)

@@ -1,0 +1,221 @@
+"""Steps become cells: axes, variants, joins, keys, and contradictions that are found before anything runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tacit.errors import BadInputError
+from tacit.experiments import steps as step_kinds
+from tacit.experiments.plan import Plan
+from tacit.experiments.steps import Input, Kind
+from tacit.experiments.validation import validate
+from tests.experiments.small import plan_of, small, write_files
+
+
+@pytest.fixture
+def value(tmp_path: Path) -> dict[str, Any]:
+    write_files(tmp_path)
+    return small(tmp_path)
+
+
+def axes(plan: Plan, name: str) -> list[dict[str, Any]]:
+    return [step.axes for step in plan.named(name)]
+
+
+def complaint(value: dict[str, Any], folder: Path) -> str:
+    with pytest.raises(BadInputError) as error:
+        validate(plan_of(value, folder))
+    assert "\n" not in str(error.value)
+    return str(error.value)
+
+
+# Cells ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_variant_brings_its_own_axes(value: dict[str, Any], tmp_path: Path):
+    plan = plan_of(value, tmp_path)
+    expected = [
+        {"data": "rows", "mechanism": "none"},
+        {"data": "rows", "mechanism": "random"},
+        {"data": "rows", "mechanism": "santext", "epsilon": 1},
+        {"data": "rows", "mechanism": "santext", "epsilon": 4},
+    ]
+    assert axes(plan, "rewritten") == expected
+    assert axes(plan, "kept") == expected
+    assert axes(plan, "words") == [{"mechanism": "santext", "epsilon": 1}, {"mechanism": "santext", "epsilon": 4}]
+
+
+def test_an_input_that_is_not_named_is_the_one_behind_the_others(value: dict[str, Any], tmp_path: Path):
+    plan = plan_of(value, tmp_path)
+    for step in plan.named("kept"):
+        assert step.inputs["data"] is step.inputs["texts"].inputs["data"]
+        assert step.inputs["texts"].axes == step.axes
+
+
+def test_own_axes_multiply_those_of_the_inputs(value: dict[str, Any], tmp_path: Path):
+    value["steps"]["task"] = {"kind": "downstream", "texts": "rewritten", "learner": "tfidf", "over": {"seed": [1, 2]}}
+    plan = plan_of(value, tmp_path)
+    assert len(plan.named("task")) == 2 * len(plan.named("rewritten"))
+
+
+def test_equal_axes_of_two_inputs_are_joined(value: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    both = Kind("both", 1, step_kinds.kinds()["similarity"].parameters, lambda *_: None, lambda _: {},
+                {"first": Input(("rewrite",)), "second": Input(("rewrite",))})  # fmt: skip
+    monkeypatch.setattr(step_kinds, "kinds", lambda known=step_kinds.kinds(): {**known, "both": both})
+    value["steps"]["again"] = {**value["steps"]["rewritten"], "seed": 2}
+    value["steps"]["compared"] = {"kind": "both", "first": "rewritten", "second": "again"}
+    plan = plan_of(value, tmp_path)
+    cells = plan.named("compared")
+    assert len(cells) == len(plan.named("rewritten"))
+    assert all(cell.inputs["first"].axes == cell.inputs["second"].axes for cell in cells)
+    value["steps"]["again"]["rename"] = {"mechanism": "other", "epsilon": "other epsilon"}
+    assert len(plan_of(value, tmp_path).named("compared")) == len(plan.named("rewritten")) ** 2
+
+
+def test_only_and_skip(value: dict[str, Any], tmp_path: Path):
+    value["steps"]["kept"]["only"] = [{"mechanism": ["none", "santext"]}]
+    value["steps"]["kept"]["skip"] = [{"epsilon": 4}]
+    assert [a.get("epsilon") for a in axes(plan_of(value, tmp_path), "kept")] == [None, 1]
+
+
+def test_a_step_of_another_size_is_left_out(value: dict[str, Any], tmp_path: Path):
+    value["steps"]["words"]["sizes"] = ["full"]
+    assert not plan_of(value, tmp_path).named("words")
+    assert plan_of(value, tmp_path, size="full").named("words")
+
+
+# Keys -------------------------------------------------------------------------------------------------------------
+
+
+def test_a_changed_parameter_changes_only_what_depends_on_it(value: dict[str, Any], tmp_path: Path):
+    before = {step.label: step.key for step in plan_of(value, tmp_path).steps}
+    value["variants"]["mechanism"]["santext"]["options"] = {
+        **value["variants"]["mechanism"]["santext"]["options"], "punctuation": "drop"
+    }  # fmt: skip
+    after = {step.label: step.key for step in plan_of(value, tmp_path).steps}
+    changed = {label for label in before if before[label] != after[label]}
+    assert changed == {label for label in before if "santext" in label}
+
+
+def test_changed_data_changes_everything_that_reads_it(value: dict[str, Any], tmp_path: Path):
+    before = {step.label: step.key for step in plan_of(value, tmp_path).steps}
+    with (tmp_path / "rows.csv").open("a") as file:
+        file.write("w1 w2,odd,a1\n")
+    after = {step.label: step.key for step in plan_of(value, tmp_path).steps}
+    assert {label for label in before if before[label] == after[label]} == {
+        label for label in before if label.startswith("words")
+    }
+
+
+def test_the_place_of_the_data_does_not_matter(value: dict[str, Any], tmp_path: Path):
+    other = tmp_path / "elsewhere"
+    other.mkdir()
+    write_files(other)
+    assert [s.key for s in plan_of(value, other).steps] == [s.key for s in plan_of(value, tmp_path).steps]
+
+
+def test_a_test_seed_makes_other_releases(value: dict[str, Any], tmp_path: Path):
+    secure, test = plan_of(value, tmp_path, test_seed=None), plan_of(value, tmp_path)
+    pairs = list(zip(secure.named("rewritten"), test.named("rewritten"), strict=True))
+    assert all(a.key != b.key for a, b in pairs)
+
+
+# What is refused --------------------------------------------------------------------------------------------------
+
+
+def test_an_epsilon_for_a_mechanism_without_one(value: dict[str, Any], tmp_path: Path):
+    value["variants"]["mechanism"]["random"]["over"] = {"epsilon": [1, 2]}
+    assert "'random' has no epsilon" in complaint(value, tmp_path)
+    value["variants"]["mechanism"]["random"].pop("over")
+    value["variants"]["mechanism"]["none"] = {"epsilon": 1.0}
+    assert "'none' copies the texts: it has no epsilon" in complaint(value, tmp_path)
+
+
+def test_a_mechanism_that_needs_an_epsilon(value: dict[str, Any], tmp_path: Path):
+    value["variants"]["mechanism"]["santext"].pop("over")
+    assert "'santext' needs an epsilon" in complaint(value, tmp_path)
+
+
+def test_metric_and_plain_epsilon_on_one_axis(value: dict[str, Any], tmp_path: Path):
+    options = value["variants"]["mechanism"]["santext"]["options"]
+    value["variants"]["mechanism"]["custext"] = {"options": options, "over": {"epsilon": [1, 4]}}
+    value["steps"]["rewritten"]["over"]["mechanism"].append("custext")
+    figure = {"title": "Kept", "value": "kept.words changed"}
+    value["figures"] = [figure]
+    said = complaint(value, tmp_path)
+    assert "figures.0 ('Kept')" in said
+    assert "do not go on one axis" in said
+    figure["where"] = {"mechanism": ["santext", "none"]}
+    validate(plan_of(value, tmp_path))
+    value["findings"] = [{"statement": "a", "source": "b", "check":
+                          "kept.words changed[mechanism=santext] < kept.words changed[mechanism=custext] "
+                          "for each epsilon"}]  # fmt: skip
+    assert "do not go on one axis" in complaint(value, tmp_path)
+
+
+def test_private_data_where_public_data_is_needed(
+    value: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    learn = Kind("learn", 1, step_kinds.kinds()["similarity"].parameters, lambda *_: None, lambda _: {},
+                 {"corpus": Input(("data",), public=True)})  # fmt: skip
+    monkeypatch.setattr(step_kinds, "kinds", lambda known=step_kinds.kinds(): {**known, "learn": learn})
+    value["steps"]["model"] = {"kind": "learn", "corpus": "rows"}
+    assert "'steps.model.corpus' uses the data set 'rows', which is private" in complaint(value, tmp_path)
+    value["data"]["rows"]["access"] = "public"
+    plan_of(value, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"kind": "rewrit"}, "'steps.kept.kind' must be one of"),
+        ({"texts": "nothing"}, "'steps.kept.texts' must name a rewrite that stands above it (one of rewritten)"),
+        ({"texts": "rows"}, "'rows', which is a data step: it must be a rewrite"),
+        ({"measures": ["blue"]}, "'steps.kept.measures.0' must be one of"),
+        ({"over": {"epsilon": [1]}}, "'steps.kept.over.epsilon' varies something that the step does not have"),
+        ({"over": {"part": []}}, "'steps.kept.over.part' must be a list of values"),
+        ({"over": {"part": ["test", "test"]}}, "names a value twice"),
+        ({"rename": {"nothing": "a"}}, "'steps.kept.rename' names 'nothing'"),
+        ({"test_seed": 1}, "give --test-seed"),
+        ({"only": [{"mechanism": "nobody"}]}, "'steps.kept' has no cells"),
+        ({"colour": 1}, "unknown key 'colour' in steps.kept"),
+    ],
+)
+def test_wrong_steps(value: dict[str, Any], tmp_path: Path, change: dict[str, Any], said: str):
+    value["steps"]["kept"].update(change)
+    assert said in complaint(value, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("part", "said"),
+    [
+        ({"findings": [{"statement": "a", "source": "b"}]}, "give 'check', or 'untestable'"),
+        ({"findings": [{"statement": "a", "source": "b", "check": "kept.x > kep.y"}]}, "did you mean 'kept'?"),
+        ({"findings": [{"statement": "a", "source": "b", "check": "kept.x is nice"}]}, "is not understood"),
+        ({"findings": [{"statement": "a", "source": "b", "check": "kept.x > 1 for each color"}]},
+         "varies over 'color'"),
+        ({"figures": [{"title": "a", "value": "kept.x", "lines": "color"}]}, "is asked about the axis 'color'"),
+        ({"figures": [{"title": "a", "value": "kept.x", "kind": "pie"}]},
+         "must be one of 'curve', 'heatmap' or 'bars'"),
+        ({"published": [{"source": "t", "ours": "kept.x", "axes": ["epsilon"], "rows": [[1]], "difference": "d"}]},
+         "each row holds a value for each of epsilon"),
+        ({"variants": {"nobody": {"a": {}}}}, "'variants.nobody' is used by no step"),
+    ],
+)  # fmt: skip
+def test_wrong_parts_of_the_report(value: dict[str, Any], tmp_path: Path, part: dict[str, Any], said: str):
+    for key, given in part.items():
+        value[key] = {**value.get(key, {}), **given} if isinstance(given, dict) else given
+    assert said in complaint(value, tmp_path)
+
+
+def test_missing_vectors_are_said_before_anything_runs(value: dict[str, Any], tmp_path: Path):
+    value["variants"]["mechanism"]["santext"]["options"] = {"vectors": str(tmp_path / "nothing.txt")}
+    assert "nothing.txt" in complaint(value, tmp_path)
+
+
+def test_a_data_set_that_is_not_there(value: dict[str, Any], tmp_path: Path):
+    value["data"]["rows"]["parts"]["train"]["file"] = "gone.csv"
+    assert "'data.rows.parts.train.file' names the file 'gone.csv'" in complaint(value, tmp_path)

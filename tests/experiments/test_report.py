@@ -1,0 +1,169 @@
+"""Results as files and as a page."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tacit.errors import BadInputError
+from tacit.experiments import figures
+from tacit.experiments.config import About, Figure, Finding, Published, Value, load
+from tacit.experiments.findings import judge_all
+from tacit.experiments.plan import make_plan
+from tacit.experiments.report import (
+    KEPT,
+    comparison,
+    markdown,
+    page,
+    published_tables,
+    results_page,
+    score_tables,
+    scores_csv,
+    write_files,
+)
+from tacit.experiments.results import Cell, Results, collect, mean_of
+from tacit.experiments.validation import validate
+from tests.experiments.small import plan_of, run_here, small
+from tests.experiments.small import write_files as write_data
+
+
+def cell(score: float, problem: str = "", **axes: Value) -> Cell:
+    scores = {} if problem else {"accuracy": score, "accuracy.low": score - 0.049, "accuracy.high": score + 0.049,
+                                 "accuracy.floor": 0.5}  # fmt: skip
+    return Cell("task", "downstream", axes, scores, problem, promise="" if problem else "It <promises> little.")
+
+
+def results(**more: Any) -> Results:
+    cells = (
+        cell(0.9, mechanism="none"),
+        cell(0.6, mechanism="santext", epsilon=1, seed=1), cell(0.7, mechanism="santext", epsilon=1, seed=2),
+        cell(0.8, mechanism="santext", epsilon=math.inf, seed=1), cell(0, "failed: <b>", mechanism="x", epsilon=1),
+    )  # fmt: skip
+    about = About(name="a", title="A & B", question="Why?", reference={"mechanism": "none"})
+    return Results(about, "quick", "d", cells, {"rows": "some <rows>"}, **more)
+
+
+PUBLISHED = Published(
+    source="table 1", ours="task.accuracy", axes=["mechanism", "epsilon"], difference="smaller | model",
+    rows=[["none", "", 0.95], ["santext", 1, 0.5], ["laplace", 1, 0.4]],
+)  # fmt: skip
+
+
+def test_results_survive_their_file():
+    found = results(published=(PUBLISHED,), findings=(Finding(statement="s", source="t", untestable="u"),),
+                    figures=(Figure(title="f", value="task.accuracy"),))  # fmt: skip
+    again = Results.from_json(found.to_json(), "file")
+    assert again == found
+    assert again.to_json() == found.to_json()
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[1]", '{"results_version": 1, "cells": 3}'])
+def test_a_file_that_holds_no_results(text: str):
+    with pytest.raises(BadInputError, match=r"x.json is no results file"):
+        Results.from_json(text, "x.json")
+
+
+def test_the_error_of_a_mean_by_hand():
+    one = mean_of([cell(0.6, mechanism="a")], "accuracy")
+    assert one.error == pytest.approx(0.049 / 1.96)
+    seeds = mean_of([cell(0.6, mechanism="a", seed=1), cell(0.7, mechanism="a", seed=2)], "accuracy")
+    student = 12.706 * 0.0707107 / math.sqrt(2) / 1.96  # t quantile with one degree of freedom
+    assert seeds.value == pytest.approx(0.65)
+    assert seeds.error == pytest.approx(math.hypot(student, 0.025), rel=1e-3)
+    apart = mean_of([cell(0.6, mechanism="a"), cell(0.7, mechanism="b")], "accuracy")
+    assert apart.error == pytest.approx(0.025 / math.sqrt(2))
+
+
+def test_the_published_value_stands_beside_ours():
+    (table,) = published_tables(results(published=(PUBLISHED,)))
+    assert [[*row[:3], row[4]] for row in table.rows] == [
+        ["none", "", 0.95, pytest.approx(0.049)], ["santext", "1", 0.5, table.rows[1][4]], ["laplace", "1", 0.4, None]
+    ]  # fmt: skip
+    assert [row[3] for row in table.rows] == [0.9, pytest.approx(0.65), None]
+    assert table.rows[1][5] == pytest.approx(0.15)
+    assert "smaller | model" in table.note
+
+
+def test_a_failed_cell_is_in_every_table():
+    found = results()
+    assert any("failed" in row for table in score_tables(found) for row in table.rows)
+    assert "failed: <b>" in scores_csv(found)
+    assert "## Cells without a result" in markdown(found, judge_all(found))
+
+
+def test_the_csv_has_a_line_for_each_score():
+    lines = list(csv.DictReader(io.StringIO(scores_csv(results()))))
+    values = [(line["mechanism"], line["epsilon"], line["value"], line["floor"]) for line in lines if line["value"]]
+    assert values[1] == ("santext", "1", "0.6", "0.5")
+    assert ("santext", "inf", "0.8", "0.5") in values
+
+
+@pytest.mark.parametrize("kind", ["curve", "heatmap", "bars"])
+def test_figures(kind: str):
+    rule = Figure(title="F", kind=kind, value="task.accuracy", label="accuracy")
+    drawn = figures.draw(rule, results())
+    assert drawn is not None
+    assert drawn.svg.startswith("<svg")
+    assert "santext" in drawn.svg
+    assert figures.draw(rule, results()) == drawn
+    assert figures.draw(Figure(title="F", value="task.nothing"), results()) is None
+
+
+def test_two_results_side_by_side():
+    first, second = results(), results()
+    table = comparison(first, second, ("one", "two"))
+    assert all(row[-1] == 0 for row in table.rows)
+    fewer = Results(first.about, "quick", "d", first.cells[:1], {})
+    assert [row[-1] for row in comparison(fewer, first, ("one", "two")).rows] == [0.0, None, None]
+
+
+def test_the_page_of_several_experiments():
+    findings = (Finding(statement="It works", source="t", check="task.accuracy[mechanism=none] > 0.8"),)
+    text = results_page([results(findings=findings, published=(PUBLISHED,))], "tacit experiment summary x")
+    assert "1 of 1 testable findings agree (100%)" in text
+    assert "| agree | clear | It works (t) |" in text
+    assert "tacit experiment run experiments/a.toml --size quick" in text
+
+
+def test_page_and_files_of_a_run(tmp_path: Path):
+    write_data(tmp_path)
+    value = small(tmp_path)
+    value["figures"] = [{"title": "Kept", "value": "kept.words changed"}]
+    value["findings"] = [{"statement": "<More> is kept", "source": "t",
+                          "check": "kept.words changed[mechanism=santext] decreases with epsilon"}]  # fmt: skip
+    plan = plan_of(value, tmp_path)
+    run_here(plan, tmp_path / "cache", "kept")
+    found = collect(plan, tmp_path / "cache")
+    html = page(plan, found, tmp_path / "cache").to_html()
+    shown = (
+        "&lt;More&gt; is kept",
+        "<svg",
+        "Examples of released text",
+        "quotes the original text",
+        "peak MB",
+        "not run",
+    )
+    for part in shown:
+        assert part in html, part
+    assert "http://" not in html.replace("http://www.w3.org", "").replace("http://purl", "").replace(
+        "http://creativecommons", ""
+    )
+    write_files(found, tmp_path)
+    assert all((tmp_path / name).is_file() for name in KEPT)
+    assert "w1" not in (tmp_path / "results.json").read_text()
+
+
+def test_the_smoke_experiment(tmp_path: Path):
+    file = Path(__file__).parent.parent.parent / "experiments" / "smoke.toml"
+    plan = make_plan(load(file), "quick", [file.parent], test_seed=1)
+    validate(plan)
+    run_here(plan, tmp_path, *plan.experiment.steps)
+    found = collect(plan, tmp_path)
+    assert all(cell.finished for cell in found.cells)
+    assert [v.word for v in judge_all(found)] == ["agree", "agree", "not testable"]
+    assert all(figures.draw(rule, found) is not None for rule in found.figures)

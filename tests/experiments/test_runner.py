@@ -1,0 +1,154 @@
+"""The runner: nothing is run twice, nothing stops at a failure, a process may die."""
+
+from __future__ import annotations
+
+import multiprocessing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tacit.errors import BadParameterError
+from tacit.experiments.raw import read_json
+from tacit.experiments.results import collect, costs
+from tacit.experiments.runner import (
+    KEY_FILE,
+    MARKER,
+    Status,
+    Task,
+    folder_of,
+    is_finished,
+    outcome,
+    rescore,
+    run_plan,
+)
+from tests.experiments.small import plan_of, run_here, small, write_files
+
+
+@pytest.fixture
+def value(tmp_path: Path) -> dict[str, Any]:
+    write_files(tmp_path)
+    return small(tmp_path)
+
+
+def times(cache: Path) -> dict[Path, int]:
+    return {path: path.stat().st_mtime_ns for path in cache.rglob("*") if path.is_file() and path.name != "lock"}
+
+
+def test_a_run_a_repetition_and_a_change(value: dict[str, Any], tmp_path: Path):
+    cache = tmp_path / "cache"
+    plan = plan_of(value, tmp_path)
+    status = run_plan(plan, cache, workers=2)
+    assert not status.failed
+    assert len(status.finished) == len({step.key for step in plan.steps})
+    assert not list(cache.rglob(KEY_FILE))
+    assert cache.stat().st_mode & 0o077 == 0  # only its owner may read it
+    assert all(cost.cpu_seconds > 0 and cost.peak_megabytes > 10 for cost in costs(plan, cache))
+
+    before = times(cache)
+    again = run_plan(plan, cache)
+    assert not again.finished
+    some = run_plan(plan, cache, only={"kept"})
+    assert {step.name for step in some.steps.values()} == {"rows", "rewritten", "kept"}
+    assert times(cache) == before
+
+    value["variants"]["mechanism"]["santext"]["over"]["epsilon"] = [1, 9]
+    changed = run_plan(plan_of(value, tmp_path), cache)
+    assert {(step.name, step.axes["epsilon"]) for key, step in changed.steps.items() if key in changed.finished} == {
+        ("rewritten", 9), ("kept", 9), ("words", 9)
+    }  # fmt: skip
+    assert all(times(cache)[path] == when for path, when in before.items())
+
+
+def test_a_cell_that_fails_is_recorded_and_the_rest_goes_on(value: dict[str, Any], tmp_path: Path):
+    value["steps"]["rewritten"]["parts"] = ["test"]
+    value["steps"]["kept"]["part"] = "train"  # was not rewritten: every cell of this step fails
+    value["steps"]["linked"] = {"kind": "attack", "texts": "rewritten", "attack": "linkage"}
+    plan = plan_of(value, tmp_path)
+    status = run_plan(plan, tmp_path / "cache", workers=2)
+    names = {status.steps[key].name for key in status.failed}
+    assert names == {"kept"}
+    results = collect(plan, tmp_path / "cache")
+    assert all("'train' was not rewritten" in cell.problem for cell in results.of("kept"))
+    assert all(cell.finished for cell in results.cells if cell.step != "kept")
+
+
+def test_what_needs_a_failed_step_is_left_out(value: dict[str, Any], tmp_path: Path):
+    value["data"]["rows"]["parts"]["test"]["skip"] = 1000
+    plan = plan_of(value, tmp_path)
+    status = run_plan(plan, tmp_path / "cache")
+    assert len(status.failed) == 1
+    results = collect(plan, tmp_path / "cache")
+    assert {cell.finished for cell in results.of("words")} == {True}
+    assert all("left out, because its input 'rows data=rows' failed" in cell.problem for cell in results.of("kept"))
+
+
+def test_an_unexpected_error_tells_its_place_and_no_text(tmp_path: Path):
+    secret = "my name is Ada"
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "about.json").write_text(f'["{secret}"]')
+    reason = outcome(Task("downstream", {"learner": "tfidf"}, {"data": tmp_path / "data"}, tmp_path / "out"),
+                     lambda _done, _total: None)  # fmt: skip
+    assert reason is not None
+    assert "unexpected TypeError in downstream.py" in reason
+    assert secret not in reason
+    assert read_json(tmp_path / "out" / "failed.json") == {"error": reason}
+    assert not is_finished(tmp_path / "out")
+
+
+def test_a_process_that_dies_is_replaced(value: dict[str, Any], tmp_path: Path):
+    killed = []
+
+    def watch(status: Status) -> None:
+        children = multiprocessing.active_children()
+        if status.running and children and not killed:
+            killed.append(children[0].pid)
+            children[0].kill()
+
+    plan = plan_of(value, tmp_path)
+    status = run_plan(plan, tmp_path / "cache", only={"kept"}, watch=watch)
+    assert killed
+    assert status.failed == {}
+    run_here(plan, tmp_path / "other", "kept")
+    assert collect(plan, tmp_path / "cache").to_json() == collect(plan, tmp_path / "other").to_json()
+
+
+def test_a_key_that_a_kill_left_behind_is_destroyed(value: dict[str, Any], tmp_path: Path):
+    plan = plan_of(value, tmp_path)
+    cache = tmp_path / "cache"
+    run_here(plan, cache, "rewritten")
+    left = folder_of(cache, plan.named("rewritten")[-1]) / KEY_FILE
+    left.write_bytes(b"x" * 32)
+    run_plan(plan, cache, only={"rewritten"})
+    assert not left.exists()
+
+
+def test_a_step_without_its_marker_is_run_again_from_the_beginning(value: dict[str, Any], tmp_path: Path):
+    plan = plan_of(value, tmp_path)
+    cache = tmp_path / "cache"
+    run_here(plan, cache, "words")
+    folder = folder_of(cache, plan.named("words")[0])
+    whole = (folder / "words.jsonl").read_bytes()
+    (folder / MARKER).unlink()
+    (folder / "words.jsonl").write_bytes(whole[:20])
+    (folder / "stray.txt").write_text("of an older attempt")
+    run_here(plan, cache, "words")
+    assert (folder / "words.jsonl").read_bytes() == whole
+    assert not (folder / "stray.txt").exists()
+
+
+def test_scores_are_derived_from_raw_files(value: dict[str, Any], tmp_path: Path):
+    plan = plan_of(value, tmp_path)
+    cache = tmp_path / "cache"
+    run_here(plan, cache, "words")
+    step = plan.named("words")[0]
+    scores = folder_of(cache, step) / "scores.json"
+    before = scores.read_bytes()
+    scores.write_text("{}")
+    rescore(step, cache)
+    assert scores.read_bytes() == before
+
+
+def test_no_workers(value: dict[str, Any], tmp_path: Path):
+    with pytest.raises(BadParameterError, match="--workers must be at least 1"):
+        run_plan(plan_of(value, tmp_path), tmp_path / "cache", workers=0)
