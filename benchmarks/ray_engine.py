@@ -19,6 +19,7 @@ import contextlib
 import os
 import random
 import tempfile
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -80,9 +81,19 @@ def rewritten(source: str, engine: str, mechanism: str, vectors: str, workers: i
 
 
 def measured(work: Any) -> Facts:
-    wall, cpu, busy = time.perf_counter(), tree_cpu(os.getpid()), busy_seconds()
+    spent: dict[int, float] = {}
+    stop = threading.Event()
+    note_cpu(spent)
+    before = sum(spent.values())
+    watch = threading.Thread(target=lambda: [note_cpu(spent) for _ in iter(lambda: stop.wait(0.25), True)])
+    wall, busy = time.perf_counter(), busy_seconds()
+    watch.start()
     facts = work()
-    wall, cpu, busy = time.perf_counter() - wall, tree_cpu(os.getpid()) - cpu, busy_seconds() - busy
+    wall, busy = time.perf_counter() - wall, busy_seconds() - busy
+    stop.set()
+    watch.join()
+    note_cpu(spent)
+    cpu = sum(spent.values()) - before
     return {
         "wall": wall,
         "cpu": cpu,
@@ -92,14 +103,13 @@ def measured(work: Any) -> Facts:
     }
 
 
-def tree_cpu(root: int) -> float:
-    """CPU seconds of a process and its descendants, those that have ended included; 0 without /proc."""
-    ticks = 0
-    for pid in descendants(root):
+def note_cpu(spent: dict[int, float]) -> None:
+    """CPU seconds of this process and its descendants, each as it was last seen alive: Ray ends its workers without
+    waiting for them, so the system does not add up what they took. Nothing without /proc."""
+    for pid in descendants(os.getpid()):
         with contextlib.suppress(OSError):
             fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-            ticks += sum(int(field) for field in fields[11:15])
-    return ticks / os.sysconf("SC_CLK_TCK")
+            spent[pid] = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def descendants(root: int) -> list[int]:

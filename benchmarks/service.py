@@ -96,6 +96,18 @@ def request(path: str, body: Any, method: str = "POST") -> bytes:
     return f"{head}content-length: {len(data)}\r\n\r\n".encode() + data
 
 
+def upload(texts: list[str], settings: dict[str, Any]) -> bytes:
+    """A job: a small file and its settings, as a form."""
+    parts = (
+        ('name="settings"', json.dumps({**settings, "columns": ["text"]})),
+        ('name="file"; filename="texts.txt"', "\n".join(texts)),
+    )
+    body = "".join(f"--x\r\nContent-Disposition: form-data; {head}\r\n\r\n{data}\r\n" for head, data in parts)
+    data = f"{body}--x--\r\n".encode()
+    head = "POST /v1/jobs HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: multipart/form-data; boundary=x\r\n"
+    return f"{head}content-length: {len(data)}\r\n\r\n".encode() + data
+
+
 async def answer(reader: asyncio.StreamReader) -> tuple[int, int]:
     """Status and size of one answer; its body is read and thrown away."""
     head = await reader.readuntil(b"\r\n\r\n")
@@ -136,7 +148,7 @@ async def load(port: int, requests: list[bytes], seconds: float, clients: int) -
     return {
         "seconds": time.perf_counter() - started,
         "requests": len(times),
-        "errors": broken + sum(count for status, count in statuses.items() if status != 200),
+        "errors": broken + sum(count for status, count in statuses.items() if status not in (200, 202)),
         "median": statistics.median(times) if times else 0.0,
         "p99": statistics.quantiles(times, n=100)[98] if len(times) > 1 else 0.0,
         "cpu": time.process_time(),
@@ -265,8 +277,15 @@ def mixed_requests(seed: int) -> list[bytes]:
             requests.append(request("/v1/rewrite", {"texts": some, "tokens": chance.random() < 0.5, **common}))
         elif kind < 0.95:
             requests.append(request("/v1/rewrite", {"texts": everything[start : start + 8], "stream": True, **common}))
-        elif kind < 0.97:
+        elif kind < 0.96:
+            asked = {"mechanism": "santext", "document_epsilon": 200.0, "tokens": chance.randrange(5, 30)}
+            requests.append(request("/v1/calibrate", asked))
+        elif kind < 0.965:
+            requests.append(upload(everything[start : start + 40], common))
+        elif kind < 0.975:
             requests.append(request("/v1/mechanisms", None, "GET"))
+        elif kind < 0.98:
+            requests.append(request("/v1/ledger", None, "GET"))
         else:
             requests.append(request("/metrics", None, "GET"))
     return requests

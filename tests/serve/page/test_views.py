@@ -127,6 +127,14 @@ def test_the_ledger_shows_releases(page: Any) -> None:
     assert "has spent epsilon" in page.inner_text("#ledger")
 
 
+def test_the_ledger_tells_what_is_not_in_the_sum(page: Any) -> None:
+    address = page.url.partition("#")[0] + "v1/rewrite"
+    assert page.request.post(address, data={"text": "the old doctor", "mechanism": "santext+", "epsilon": 4}).ok
+    page.click("nav >> text=Ledger")
+    page.wait_for_selector("#ledger tbody tr")
+    assert "Not in the sum, because no plain epsilon is proven: " in page.inner_text("#ledger")
+
+
 # Errors -------------------------------------------------------------------------------------------------------------
 
 

@@ -31,7 +31,13 @@ function budget({ name, spent, limit }) {
     make("p", { class: "reading" }, `${who} has spent ${sum}, ${most}.`),
     share ? make("meter", share) : null,
     make("p", { class: "note" }, HOW_COUNTED),
+    ...(spent.apart ?? []).map(apart),
   );
+}
+
+function apart({ measure, releases }) {
+  const what = counted(releases, "release");
+  return make("p", { class: "note" }, `Not in the sum, because no plain epsilon is proven: ${what} (${measure}).`);
 }
 
 function limits(all) {
