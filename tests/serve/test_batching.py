@@ -239,4 +239,4 @@ def test_a_forgotten_mechanism_is_really_gone(start, asked):
 
 def mechanisms_in_memory():
     gc.collect()
-    return sum(isinstance(found, Prepared) for found in gc.get_objects())
+    return sum(type(found) is Prepared for found in gc.get_objects())
