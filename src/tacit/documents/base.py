@@ -31,7 +31,7 @@ class DocumentMechanism(Mechanism):
 
     level: ClassVar[str] = "document"
     unit: ClassVar[str] = "document"
-    block_characters: ClassVar[int] = 200_000
+    block_characters: ClassVar[int] = 50_000
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -327,7 +327,9 @@ def _outcomes(cluster: Cluster, plan: Plan, items: list[dict[str, Any]]) -> Iter
         rows = ray.data.from_items(items, override_num_blocks=min(len(items), MOST_INPUT_BLOCKS))
         # Readers wait for workers most of the time: they take no core from them.
         parts = rows.map_batches(read_parts, batch_size=1, fn_args=(plan,), num_cpus=0, concurrency=readers)
-        done = parts.map_batches(PartWriter, batch_size=1, fn_constructor_args=(plan,), num_cpus=1, concurrency=workers)
+        # Two parts on the way to each: more, and the worker that is ready first takes what the others wait for.
+        pool = ray.data.ActorPoolStrategy(size=workers, max_tasks_in_flight_per_actor=2)
+        done = parts.map_batches(PartWriter, batch_size=1, fn_constructor_args=(plan,), num_cpus=1, compute=pool)
         try:
             for row in done.iter_rows():
                 yield json.loads(row["outcome"])
