@@ -55,11 +55,14 @@ PUBLISHED = Published(
 
 
 def test_results_survive_their_file():
-    found = results(published=(PUBLISHED,), findings=(Finding(statement="s", source="t", untestable="u"),),
-                    figures=(Figure(title="f", value="task.accuracy"),))  # fmt: skip
+    without_noise = PUBLISHED.model_copy(update={"rows": [["santext", math.inf, 0.9]]})
+    found = results(published=(PUBLISHED, without_noise),
+                    findings=(Finding(statement="s", source="t", untestable="u"),),
+                    figures=(Figure(title="f", value="task.accuracy", where={"epsilon": math.inf}),))  # fmt: skip
     again = Results.from_json(found.to_json(), "file")
     assert again == found
     assert again.to_json() == found.to_json()
+    assert published_tables(again)[1].rows[0][3] == pytest.approx(0.8)
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[1]", '{"results_version": 1, "cells": 3}'])

@@ -156,9 +156,15 @@ class Results:
             ]  # fmt: skip
             return cls(
                 About.model_validate(found["experiment"]), found["size"], found["digest"], tuple(cells), found["data"],
-                tuple(Published.model_validate(item) for item in found["published"]),
+                tuple(
+                    Published.model_validate({**item, "rows": [[_value(v) for v in row] for row in item["rows"]]})
+                    for item in found["published"]
+                ),
                 tuple(Finding.model_validate(item) for item in found["findings"]),
-                tuple(Figure.model_validate(item) for item in found["figures"]),
+                tuple(
+                    Figure.model_validate({**item, "where": {axis: _value(v) for axis, v in item["where"].items()}})
+                    for item in found["figures"]
+                ),
                 found["test_seed"], found["tacit_version"],
             )  # fmt: skip
         except (ValueError, KeyError, TypeError, AttributeError):
