@@ -27,8 +27,9 @@ from tacit.engines.local import (
     StoppedError,
     rewrite_file,
 )
+from tacit.engines.processes import THREAD_VARIABLES
 from tacit.engines.resume import resume_path
-from tacit.engines.workers import THREAD_VARIABLES, WorkerDiedError
+from tacit.engines.workers import WorkerDiedError
 from tacit.errors import BadInputError, BadParameterError, TacitError
 from tacit.noise.source import StreamKey
 from tacit.text import files

@@ -181,7 +181,7 @@ def _check_files(given: dict[str, Any]) -> None:
 def _train(given: dict[str, Any], folder: Path) -> None:
     import torch
 
-    from tacit.cli.tasks import DEFAULT_RATES
+    from tacit.cli.tasks import DEFAULT_RATES, run_with_bar
     from tacit.cli.terminal import error_console
     from tacit.guarantee import Adjacency
     from tacit.training.origin import starting_weights
@@ -235,25 +235,7 @@ def _train(given: dict[str, Any], folder: Path) -> None:
         noise = f", noise {plan.multiplier:.3f} x the bound" if plan.private else ", without noise"
         counted = f", label counts for epsilon {budget.for_counts(counted=True):.3g}" if training.counted else ""
         console.print(f"{len(rows):,} records, {plan.steps:,} steps of about {plan.batch:,}{noise}{counted}")
-    _with_bar(training, resume=given["resume"], shown=not given["quiet"] and console.is_terminal)
-
-
-def _with_bar(training: Any, *, resume: bool, shown: bool) -> None:
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
-    from tacit.cli.terminal import error_console
-
-    with Progress(
-        BarColumn(), TextColumn("{task.description}"), TimeRemainingColumn(), console=error_console(), disable=not shown
-    ) as bar:
-        line = bar.add_task("checking the gradients", total=training.plan.steps)
-
-        def show(now: Any) -> None:
-            spent = f", epsilon {now.epsilon:.2f}" if training.plan.private else ""
-            said = f"step {now.step:,} of {now.steps:,}, loss {now.facts.loss:.3f}{spent}"
-            bar.update(line, completed=now.step, description=said)
-
-        training.run(show, resume=resume)
+    run_with_bar(training, resume=given["resume"], shown=not given["quiet"] and console.is_terminal)
 
 
 def _rows(given: dict[str, Any], columns: list[str]) -> list[dict[str, str]]:

@@ -159,7 +159,7 @@ def carry_out(run: Any, given: dict[str, Any], tested: list[dict[str, str]], *sa
         for line in said:
             console.print(line)
     try:
-        guarantee = run_with_bar(run, given, shown=loud and console.is_terminal)
+        guarantee = run_with_bar(run, resume=given["resume"], shown=loud and console.is_terminal)
     except KeyboardInterrupt:
         raise StoppedError(
             f"stopped: repeat the command with --resume to go on; {given['output']} holds the run"
@@ -180,7 +180,8 @@ def noise_of(plan: Any) -> str:
     return f"noise {plan.multiplier:.3f} x the bound, delta {plan.delta:g}"
 
 
-def run_with_bar(run: Any, given: dict[str, Any], *, shown: bool) -> Any:
+def run_with_bar(run: Any, *, resume: bool, shown: bool) -> Any:
+    """Train with a bar; whoever runs frozen layers beforehand shows that too."""
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
     from tacit.cli.terminal import error_console
@@ -198,8 +199,9 @@ def run_with_bar(run: Any, given: dict[str, Any], *, shown: bool) -> Any:
         def prepared(done: int, total: int) -> None:
             bar.update(line, description=f"running the frozen layers once: {done:,} of {total:,} records")
 
-        run.prepared = prepared
-        return run.run(show, resume=given["resume"])
+        if hasattr(run, "prepared"):
+            run.prepared = prepared
+        return run.run(show, resume=resume)
 
 
 def show_scores(run: Any, rows: list[dict[str, str]], name: str) -> None:

@@ -7,20 +7,14 @@ the same noise.
 
 from __future__ import annotations
 
-import contextlib
-import multiprocessing
-import os
-import queue
-import signal
-import threading
 from collections import deque
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
-from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import Any, Final
 
+from tacit.engines import processes
 from tacit.engines.blocks import Block, rewrite_block
 from tacit.errors import TacitError, place_of
 from tacit.mechanism import Mechanism, Rewritten
@@ -28,10 +22,7 @@ from tacit.noise.source import StreamKey
 
 MOST_DEATHS: Final = 3
 BLOCKS_PER_WORKER: Final = 2
-THREAD_VARIABLES: Final = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
-
-Task = tuple[int, bytes, list[str]]
 Results = Generator[tuple[Block, Rewritten], None, None]
 
 
@@ -154,22 +145,12 @@ class Crew:
             self._hire()
 
     def _hire(self) -> None:
-        context = multiprocessing.get_context("spawn")
-        ours, theirs = context.Pipe()
-        process = context.Process(target=_work, args=(theirs, self._assignment), daemon=True)
-        resource_tracker.ensure_running()  # or it would unblock the interrupt in between
-        with one_thread(), _no_interrupt():
-            process.start()
-        theirs.close()
-        self._workers.append(Worker(process, ours))
+        self._workers.append(Worker(*processes.start(_work, self._assignment)))
 
     def _bury(self, worker: Worker) -> None:
         """Take back the blocks of a dead worker; the first of them is the one it was working on."""
         self._workers.remove(worker)
-        worker.process.join(timeout=1)  # so that its own ending is known, not the one given here
-        worker.process.kill()
-        worker.process.join()
-        worker.connection.close()
+        processes.bury(worker.process, worker.connection)
         self._waiting.extendleft(reversed(worker.blocks))
         if not worker.blocks:
             return
@@ -182,46 +163,14 @@ class Crew:
 
 
 def _ending(process: BaseProcess) -> str:
-    code = process.exitcode or 0
-    if code < 0:
-        name = next((one.name for one in signal.Signals if one == -code), f"signal {-code}")
+    if name := processes.signal_of(process):
         return f"ended by {name}, most likely for want of memory: use fewer --workers, or close other programs"
-    return f"with exit code {code}: run once with --workers 1 to see why"
-
-
-@contextlib.contextmanager
-def one_thread() -> Iterator[None]:
-    """Workers are the parallelism: more threads inside each would fight over the same cores."""
-    before = {name: os.environ.get(name) for name in THREAD_VARIABLES}
-    os.environ.update(dict.fromkeys(THREAD_VARIABLES, "1"))
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
-
-
-@contextlib.contextmanager
-def _no_interrupt() -> Iterator[None]:
-    """Ctrl-C goes to all processes of a terminal; the workers inherit that it is blocked, this process handles it."""
-    if not hasattr(signal, "pthread_sigmask"):
-        yield
-        return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    return f"with exit code {process.exitcode or 0}: run once with --workers 1 to see why"
 
 
 def _work(connection: Connection, assignment: Assignment) -> None:
     """The life of a worker: build the mechanism, then rewrite what comes until the job's process closes the pipe."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    inbox: queue.SimpleQueue[Task] = queue.SimpleQueue()
-    threading.Thread(target=_receive, args=(connection, inbox), daemon=True).start()
+    inbox = processes.inbox_of(connection)
     try:
         mechanism = assignment.mechanism(**assignment.parameters)
         mechanism.prepare()
@@ -235,15 +184,6 @@ def _work(connection: Connection, assignment: Assignment) -> None:
         connection.send(_portable(error))
     except Exception as error:
         connection.send(TacitError(f"a worker failed: {place_of(error)}. Please report this"))
-
-
-def _receive(connection: Connection, inbox: queue.SimpleQueue[Task]) -> None:
-    """Takes the next block while the current one is in work, and ends the process with the one that started it."""
-    try:
-        while True:
-            inbox.put(connection.recv())
-    except (EOFError, OSError):
-        os._exit(1)
 
 
 def _portable(error: TacitError) -> TacitError:

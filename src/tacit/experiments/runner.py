@@ -14,22 +14,17 @@ The cache holds the originals: it is as private as the data, and only its owner 
 from __future__ import annotations
 
 import contextlib
-import multiprocessing
 import os
-import queue
 import shutil
-import signal
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
-from tacit.engines.workers import THREAD_VARIABLES
+from tacit.engines import processes
 from tacit.errors import BadParameterError, TacitError, place_of
 from tacit.experiments.plan import Plan, Step
 from tacit.experiments.raw import read_json, write_json
@@ -204,10 +199,7 @@ class Crew:
     def _bury(self, worker: Worker) -> None:
         """A process that died takes its step with it once; the second time, the step counts as failed."""
         self._workers.remove(worker)
-        worker.process.join(timeout=1)  # so that its own ending is known, not the one given here
-        worker.process.kill()
-        worker.process.join()
-        worker.connection.close()
+        processes.bury(worker.process, worker.connection)
         key = worker.key
         assert key is not None
         self._deaths[key] = self._deaths.get(key, 0) + 1
@@ -219,57 +211,17 @@ class Crew:
         self._settle(worker)
 
     def _hire(self) -> Worker:
-        context = multiprocessing.get_context("spawn")
-        ours, theirs = context.Pipe()
-        process = context.Process(target=_work, args=(theirs,), daemon=True)
-        resource_tracker.ensure_running()  # or it would unblock the interrupt in between
-        with _one_thread(), _no_interrupt():
-            process.start()
-        theirs.close()
-        self._workers.append(Worker(process, ours))
+        self._workers.append(Worker(*processes.start(_work)))
         return self._workers[-1]
 
 
 def _ending(process: BaseProcess) -> str:
-    code = process.exitcode or 0
-    if code < 0:
-        return next((one.name for one in signal.Signals if one == -code), f"signal {-code}")
-    return f"exit code {code}"
-
-
-@contextlib.contextmanager
-def _one_thread() -> Iterator[None]:
-    """The processes are the parallelism: more threads inside each would fight over the same cores."""
-    before = {name: os.environ.get(name) for name in THREAD_VARIABLES}
-    os.environ.update(dict.fromkeys(THREAD_VARIABLES, "1"))
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
-
-
-@contextlib.contextmanager
-def _no_interrupt() -> Iterator[None]:
-    """Ctrl-C goes to all processes of a terminal; the workers inherit that it is blocked, this process handles it."""
-    if not hasattr(signal, "pthread_sigmask"):
-        yield
-        return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    return processes.signal_of(process) or f"exit code {process.exitcode or 0}"
 
 
 def _work(connection: Connection) -> None:
     """The life of a worker: run what comes until the runner closes the pipe."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    inbox: queue.SimpleQueue[Task] = queue.SimpleQueue()
-    threading.Thread(target=_receive, args=(connection, inbox), daemon=True).start()
+    inbox = processes.inbox_of(connection)
     told = [0.0]
 
     def progress(done: int, total: int) -> None:
@@ -279,15 +231,6 @@ def _work(connection: Connection) -> None:
 
     while True:
         connection.send(outcome(inbox.get(), progress))
-
-
-def _receive(connection: Connection, inbox: queue.SimpleQueue[Task]) -> None:
-    """Ends the process with the one that started it, also in the middle of a step."""
-    try:
-        while True:
-            inbox.put(connection.recv())
-    except (EOFError, OSError):
-        os._exit(1)
 
 
 # One step ---------------------------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from tacit.engines.workers import one_thread
+from tacit.engines.processes import one_thread
 from tacit.errors import BadInputError, BadParameterError, TacitError, require
 
 PURPOSE: Final = "--engine ray"

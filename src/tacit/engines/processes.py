@@ -1,0 +1,89 @@
+"""Worker processes: each a fresh one (never a fork, which would copy random state), with one thread for linear algebra,
+deaf to Ctrl-C, and gone with the process that started it."""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import queue
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from multiprocessing import resource_tracker
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
+from typing import Any, Final
+
+THREAD_VARIABLES: Final = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
+
+
+def start(work: Callable[..., None], *arguments: Any) -> tuple[BaseProcess, Connection]:
+    """A process that runs `work(connection, *arguments)`, and our end of the connection."""
+    context = multiprocessing.get_context("spawn")
+    ours, theirs = context.Pipe()
+    process = context.Process(target=work, args=(theirs, *arguments), daemon=True)
+    resource_tracker.ensure_running()  # or it would unblock the interrupt in between
+    with one_thread(), _no_interrupt():
+        process.start()
+    theirs.close()
+    return process, ours
+
+
+def bury(process: BaseProcess, connection: Connection) -> None:
+    """Make sure that a process is gone whose connection broke."""
+    process.join(timeout=1)  # so that its own ending is known, not the one given here
+    process.kill()
+    process.join()
+    connection.close()
+
+
+def signal_of(process: BaseProcess) -> str | None:
+    """The signal that ended a process; None if it ended by itself."""
+    code = process.exitcode or 0
+    return next((one.name for one in signal.Signals if one == -code), f"signal {-code}") if code < 0 else None
+
+
+def inbox_of(connection: Connection) -> queue.SimpleQueue[Any]:
+    """For the worker: what arrives while it works. When the connection breaks, the process ends, also in the middle of
+    something, so that an orphan never works beside its successor."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    inbox: queue.SimpleQueue[Any] = queue.SimpleQueue()
+    threading.Thread(target=_receive, args=(connection, inbox), daemon=True).start()
+    return inbox
+
+
+def _receive(connection: Connection, inbox: queue.SimpleQueue[Any]) -> None:
+    try:
+        while True:
+            inbox.put(connection.recv())
+    except (EOFError, OSError):
+        os._exit(1)
+
+
+@contextlib.contextmanager
+def one_thread() -> Iterator[None]:
+    """Processes are the parallelism: more threads inside each would fight over the same cores."""
+    before = {name: os.environ.get(name) for name in THREAD_VARIABLES}
+    os.environ.update(dict.fromkeys(THREAD_VARIABLES, "1"))
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+@contextlib.contextmanager
+def _no_interrupt() -> Iterator[None]:
+    """Ctrl-C goes to all processes of a terminal; the workers inherit that it is blocked, this process handles it."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
