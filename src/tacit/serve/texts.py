@@ -102,15 +102,17 @@ class Rewriting:
     async def _streamed(
         self, asked: RewriteRequest, texts: list[str], prepared: Prepared, order: Order
     ) -> AsyncIterator[bytes]:
-        """A line for each group of finished texts, in order; the guarantee comes last."""
+        """A line for each text, in order; the guarantee comes last. Lines of several would show where slices ended, and
+        those are cut by the length of the originals."""
         done = 0
         try:
             async with asyncio.timeout(self._settings.timeout * 10):
                 async for part in order.slices():
-                    for draw, first, some in runs(part, done, len(texts)):
-                        found = self._draw(asked, prepared, texts[first : first + len(some)], some)
-                        yield line({"draw": draw, "first": first, **found})
-                    done += len(part)
+                    for one in part:
+                        draw, place = divmod(done, len(texts))
+                        found = self._draw(asked, prepared, [texts[place]], [one])
+                        yield line({"draw": draw, "first": place, **found})
+                        done += 1
         except Exception as error:
             if done == 0:
                 raise
@@ -135,17 +137,6 @@ async def counted(prepared: Prepared, texts: list[str]) -> list[int]:
 def cut(released: list[str], count: int) -> list[list[str]]:
     """The draws: each holds all texts once."""
     return [released[start : start + count] for start in range(0, len(released), count)]
-
-
-def runs(part: list[str], done: int, count: int) -> list[tuple[int, int, list[str]]]:
-    """A slice cut where one draw ends: (draw, first text, released texts)."""
-    found = []
-    while part:
-        draw, first = divmod(done, count)
-        some = part[: count - first]
-        found.append((draw, first, some))
-        part, done = part[len(some) :], done + len(some)
-    return found
 
 
 async def _after(first: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
