@@ -9,7 +9,7 @@ CPU seconds are those of all processes of the engine. On a machine that is busy 
 little: "by others" tells how many cores everything else took meanwhile, and a missed target counts only where that is
 next to nothing.
 
-    python benchmarks/ray_engine.py                                     some minutes
+    python benchmarks/ray_engine.py                                     some ten minutes
     python benchmarks/ray_engine.py --rows 100000 --documents 2000
 """
 
@@ -145,7 +145,7 @@ def line(name: str, run: Facts) -> list[str]:
 def main() -> None:
     parser = arguments_parser(__doc__)
     parser.add_argument("--rows", type=int, default=1_000_000, help="short rows for the overhead")
-    parser.add_argument("--documents", type=int, default=20_000, help="texts for the model-bound job")
+    parser.add_argument("--documents", type=int, default=60_000, help="texts for the model-bound job")
     given = parser.parse_args()
     report = Report("ray_engine", notes=[MADE_UP, FROM_CORPUS, "one BLAS thread per process"])
     vectors = str(vectors_path(SMALL))

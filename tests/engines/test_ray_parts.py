@@ -66,11 +66,12 @@ def in_process(monkeypatch: pytest.MonkeyPatch) -> None:
             for row in read_parts({name: [value] for name, value in item.items()}, plan):
                 yield from (json.loads(outcome) for outcome in writer(row)["outcome"])
 
-    def handed_out(_: Cluster, work: Callable[..., Any], items: list[tuple[Any, ...]]) -> list[tuple[int, Any]]:
-        return [(place, work({}, *item)) for place, item in enumerate(items)]
+    def done_apart(_: Cluster, work: Callable[..., Any], items: list[tuple[Any, ...]]) -> None:
+        for item in items:
+            work(*item)
 
     monkeypatch.setattr(rewrite, "_outcomes", outcomes)
-    monkeypatch.setattr(rewrite, "handed_out", handed_out)
+    monkeypatch.setattr(rewrite, "done_apart", done_apart)
     monkeypatch.setattr(rewrite, "cluster", lambda _, workers: nullcontext(Cluster(None, workers)))
 
 

@@ -25,8 +25,6 @@ from functools import cache
 from typing import Any, Literal
 
 import numpy as np
-from scipy.optimize import brentq
-from scipy.special import gammaln, logsumexp
 
 from tacit.account.delta import check_delta
 from tacit.errors import BadParameterError, NoGuaranteeError, require
@@ -130,6 +128,8 @@ def classic_rdp_epsilon(
 def _renyi_divergence(sampling_rate: float, noise_multiplier: float, order: int) -> float:
     if sampling_rate == 1:
         return order / (2 * noise_multiplier**2)
+    from scipy.special import gammaln, logsumexp  # slow to import, and every worker imports this module
+
     k = np.arange(order + 1)
     terms = (
         gammaln(order + 1)
@@ -174,6 +174,8 @@ def _root_above(function: Callable[[float], float], start: float, *, width: floa
         low, high, width = low - width, low, 2 * width
         if low < -10:
             raise BadParameterError("this epsilon needs next to no noise: give a smaller epsilon")
+    from scipy.optimize import brentq
+
     root = float(brentq(falling, low, high, xtol=tolerance / 2, rtol=8.9e-16))
     while falling(root) > 0:
         root += tolerance / 2

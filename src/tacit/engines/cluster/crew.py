@@ -23,14 +23,28 @@ class _Actor:
         self._memory: dict[str, Any] = {}
 
     def do(self, place: int, work: Work, *arguments: Any) -> tuple[int, Any, tuple[str, int] | None]:
-        try:
-            return place, work(self._memory, *arguments), None
-        except TacitError as error:
-            return place, None, (str(error), error.exit_code)
-        except MemoryError:
-            return place, None, ("a worker ran out of memory: use fewer --workers, or machines with more memory", 2)
-        except Exception as error:
-            return place, None, (f"a worker failed: {place_of(error)}. Please report this", 1)
+        return _done(place, work, self._memory, *arguments)
+
+
+def _done(place: int, work: Callable[..., Any], *arguments: Any) -> tuple[int, Any, tuple[str, int] | None]:
+    try:
+        return place, work(*arguments), None
+    except TacitError as error:
+        return place, None, (str(error), error.exit_code)
+    except MemoryError:
+        return place, None, ("a worker ran out of memory: use fewer --workers, or machines with more memory", 2)
+    except Exception as error:
+        return place, None, (f"a worker failed: {place_of(error)}. Please report this", 1)
+
+
+def done_apart(cluster: Cluster, work: Callable[..., Any], items: Sequence[tuple[Any, ...]]) -> None:
+    """Work without a model, in whatever process is idle: starting an actor for it would take longer than most of it."""
+    ray = cluster.ray
+    task = ray.remote(num_cpus=1, max_retries=MOST_RETRIES)(_done)
+    waiting = [task.remote(place, work, *arguments) for place, arguments in enumerate(items)]
+    while waiting:
+        (ready,), waiting = ray.wait(waiting, num_returns=1)
+        _result(ray, ready)
 
 
 def handed_out(cluster: Cluster, work: Work, items: Sequence[tuple[Any, ...]]) -> Iterator[tuple[int, Any]]:
@@ -48,15 +62,19 @@ def handed_out(cluster: Cluster, work: Work, items: Sequence[tuple[Any, ...]]) -
                 busy[actor.do.remote(place, work, *arguments)] = actor
             (ready,), _ = ray.wait(list(busy), num_returns=1)
             idle.append(busy.pop(ready))
-            place, result, problem = _got(ray, ready)
-            if problem is not None:
-                error = TacitError(problem[0])
-                error.exit_code = problem[1]
-                raise error
-            yield place, result
+            yield _result(ray, ready)
     finally:
         for actor in (*idle, *busy.values()):
             ray.kill(actor)
+
+
+def _result(ray: Any, ready: Any) -> tuple[int, Any]:
+    place, result, problem = _got(ray, ready)
+    if problem is not None:
+        error = TacitError(problem[0])
+        error.exit_code = problem[1]
+        raise error
+    return place, result
 
 
 def _got(ray: Any, ready: Any) -> Any:

@@ -27,7 +27,7 @@ from typing import Any, Final
 
 from tacit.card import ReleaseFacts
 from tacit.engines.blocks import fingerprint
-from tacit.engines.cluster.crew import handed_out
+from tacit.engines.cluster.crew import done_apart
 from tacit.engines.cluster.dataset import DataSet, check_files, find_data_set, opened
 from tacit.engines.cluster.parts import PartWriter, Plan, part_characters, part_name, read_parts
 from tacit.engines.cluster.session import Cluster, cluster, streaming
@@ -292,8 +292,7 @@ class _Run:
         if self.whole:
             wanted = {WHOLE: [name for names in parts.values() for name in names]}
         items = [(self.plan.staging, encoder, name, names) for name, names in wanted.items()]
-        for _ in handed_out(ray, _assembled, items):
-            pass
+        done_apart(ray, _assembled, items)
 
     def facts(self) -> ReleaseFacts:
         return ReleaseFacts(
@@ -315,7 +314,7 @@ class _Run:
         return f"{self.totals.rows:,} rows are in {name}; run the same command with --resume to go on"
 
 
-def _assembled(memory: dict[str, Any], staging: str, encoder: Encoder, name: str, parts: list[str]) -> None:
+def _assembled(staging: str, encoder: Encoder, name: str, parts: list[str]) -> None:
     Staging(staging).assemble(encoder, name, parts)
 
 
@@ -327,8 +326,8 @@ def _outcomes(cluster: Cluster, plan: Plan, items: list[dict[str, Any]]) -> Iter
         rows = ray.data.from_items(items, override_num_blocks=min(len(items), MOST_INPUT_BLOCKS))
         # Readers wait for workers most of the time: they take no core from them.
         parts = rows.map_batches(read_parts, batch_size=1, fn_args=(plan,), num_cpus=0, concurrency=readers)
-        # Two parts on the way to each: more, and the worker that is ready first takes what the others wait for.
-        pool = ray.data.ActorPoolStrategy(size=workers, max_tasks_in_flight_per_actor=2)
+        # One part on the way to each: with more, the worker that is ready first takes what the others wait for.
+        pool = ray.data.ActorPoolStrategy(size=workers, max_tasks_in_flight_per_actor=1)
         done = parts.map_batches(PartWriter, batch_size=1, fn_constructor_args=(plan,), num_cpus=1, compute=pool)
         try:
             for row in done.iter_rows():
