@@ -50,24 +50,22 @@ METHODS = ("adept", "clv", "pr", "pr+", "narrow")
 DELTA = 1e-5
 TARGET = 5.0
 
-NOISY = {2500: "bart-pr+2500-long", 1000: "bart-pr+1000-long", 500: "bart-pr+500-long", 250: "bart-pr+250",
+NOISY = {2500: "bart-pr+2500", 1000: "bart-pr+1000", 500: "bart-pr+500-half", 250: "bart-pr+250-half",
          100: "bart-pr+10", 50: "bart-pr+10", 10: "bart-pr+10"}  # fmt: skip
 """The DP-BART-PR+ model of each epsilon."""
-COMMON = "--batch-size 32 --held-out 500 --plain-share 0.25"
-NOISE = f"--delta 1e-5 --learning-rate 0.0007 --evaluate-every 100 {COMMON}"
-LONG = f"--delta 1e-5 --learning-rate 0.001 --evaluate-every 250 {COMMON}"
+COMMON = "--batch-size 64 --learning-rate 0.0007 --held-out 500 --plain-share 0.25"
+NOISE = f"--delta 1e-5 --evaluate-every 300 --mixed-share 0.5 --content 0.01 {COMMON}"
 TRAINING = [
-    "prune bart-20 {text} -o bart-pr --least-bleu 0 --steps 300 --batch-size 32 --learning-rate 0.0005 --held-out 500",
-    f"autoencoder {{text}} --from bart-pr -o bart-settled --steps 1300 --learning-rate 0.001 {COMMON}",
+    f"prune bart-20 {{text}} -o bart-pr --clip 0.25 --dropout 0.1 --mixed-share 0.2 --steps 300 {COMMON}",
     # From little noise to much, each model the start of the next.
-    f"noise bart-settled {{text}} -o bart-pr+2500 --epsilon 2500 --steps 500 {NOISE}",
-    f"noise bart-pr+2500 {{text}} -o bart-pr+1000 --epsilon 1000 --steps 500 {NOISE}",
-    f"noise bart-pr+1000 {{text}} -o bart-pr+500 --epsilon 500 --steps 500 {NOISE}",
-    f"noise bart-pr+500 {{text}} -o bart-pr+250 --epsilon 250 --steps 350 {NOISE}",
+    f"noise bart-pr {{text}} -o bart-pr+2500 --epsilon 2500 --steps 600 {NOISE}",
+    f"noise bart-pr+2500 {{text}} -o bart-pr+1000 --epsilon 1000 --steps 600 {NOISE}",
+    f"noise bart-pr+1000 {{text}} -o bart-pr+500 --epsilon 500 --steps 600 {NOISE}",
+    f"noise bart-pr+500 {{text}} -o bart-pr+250 --epsilon 250 --steps 600 {NOISE}",
     f"noise bart-pr+250 {{text}} -o bart-pr+10 --epsilon 100 --epsilon 50 --epsilon 10 --steps 200 {NOISE}",
-    f"noise bart-pr+2500 {{text}} -o bart-pr+2500-long --epsilon 2500 --steps 700 {LONG}",
-    f"noise bart-pr+1000 {{text}} -o bart-pr+1000-long --epsilon 1000 --steps 1500 {LONG}",
-    f"noise bart-pr+500 {{text}} -o bart-pr+500-long --epsilon 500 --steps 1500 {LONG}",
+    # Much noise makes a decoder forget words: halfway back to the pruned model.
+    "average bart-pr bart-pr+500 {text} -o bart-pr+500-half --share 0.5 --held-out 500",
+    "average bart-pr bart-pr+250 {text} -o bart-pr+250-half --share 0.5 --held-out 500",
 ]
 
 
@@ -314,7 +312,7 @@ def make_models(text: Path, name: str, folder: Path, share: float) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for line in TRAINING:
         words = [str(text.resolve()) if word == "{text}" else word for word in line.split()]
-        if share != 1:
+        if share != 1 and "--steps" in words:
             place = words.index("--steps") + 1
             words[place] = str(max(2, round(share * int(words[place]))))
             words += ["--least-bleu", "0", "--stages", "2"] if words[0] == "prune" else []
@@ -323,7 +321,8 @@ def make_models(text: Path, name: str, folder: Path, share: float) -> None:
             continue
         say(f"tacit pretrain {line.format(text=text.name)}")
         start = [sys.executable, "-c", "from tacit.cli.main import main; main()", "pretrain"]
-        if subprocess.run([*start, *words, "--public", name, "--half", "--resume"], cwd=folder, check=False).returncode:
+        words += ["--public", name, "--half", *(["--resume"] if "--steps" in words else [])]
+        if subprocess.run([*start, *words], cwd=folder, check=False).returncode:
             raise SystemExit("training failed; the same command goes on from the last checkpoint")
 
 
