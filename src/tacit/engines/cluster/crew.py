@@ -1,6 +1,7 @@
-"""A few actors with models, and work handed out to them: for codebooks and evaluation, where nothing is released.
+"""Work handed out to a few actors with models, for codebooks and evaluation, where nothing is released; and to any idle
+worker, for putting finished parts together.
 
-An actor builds its model once. One that is killed is started again and its work repeated, up to three times. What goes
+An actor builds its model once. Whoever is killed is started again and the work repeated, up to three times. What goes
 wrong comes back as a sentence without any text in it, because what Ray sees of an error it writes into its logs.
 """
 
@@ -41,9 +42,13 @@ def done_apart(cluster: Cluster, work: Callable[..., Any], items: Sequence[tuple
     """Work without a model, in whatever process is idle: starting an actor for it would take longer than most of it."""
     ray = cluster.ray
     task = ray.remote(num_cpus=1, max_retries=MOST_RETRIES)(_done)
-    waiting = [task.remote(place, work, *arguments) for place, arguments in enumerate(items)]
-    while waiting:
-        (ready,), waiting = ray.wait(waiting, num_returns=1)
+    waiting = list(enumerate(items))[::-1]
+    started: list[Any] = []
+    while waiting or started:
+        while waiting and len(started) < 2 * cluster.workers:
+            place, arguments = waiting.pop()
+            started.append(task.remote(place, work, *arguments))
+        (ready,), started = ray.wait(started, num_returns=1)
         _result(ray, ready)
 
 
