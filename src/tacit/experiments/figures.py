@@ -16,6 +16,7 @@ from tacit.report import Figure
 from tacit.report.plot import COLORS, figure
 
 MARKERS = "osD^vPX*"
+DASHES = ("-", "-.", (0, (1, 1)))
 WIDEST = 4
 
 
@@ -87,8 +88,9 @@ def _curve(area: Any, rule: Rule, table: Table, *, first: bool, results: Results
             continue
         xs = [x for x in finite if x in points]
         ys = [points[x].value for x in xs]
-        area.plot(xs, ys, color=color, marker=MARKERS[place % len(MARKERS)], markersize=4, linewidth=1.4,
-                  label=shown(line))  # fmt: skip
+        again = place // len(COLORS)  # how often the colors have been used up: other marks and dashes tell lines apart
+        area.plot(xs, ys, color=color, marker=MARKERS[(place + again) % len(MARKERS)], markersize=4, linewidth=1.4,
+                  linestyle=DASHES[again % len(DASHES)], label=shown(line))  # fmt: skip
         if not any(math.isnan(points[x].error) for x in xs):
             area.fill_between(xs, [points[x].low for x in xs], [points[x].high for x in xs], color=color, alpha=0.15,
                               linewidth=0)  # fmt: skip

@@ -261,7 +261,7 @@ def _findings(verdicts: Sequence[Verdict]) -> Section:
         Finding(
             f"{v.finding.statement} ({v.word})",
             v.light,
-            " ".join(part for part in (v.detail, v.finding.explanation if v.word == "disagree" else "") if part),
+            _told(v),
             " ".join(part for part in (f"{v.finding.source}.", f"Check: {v.finding.check}." if v.finding.check else "",
                      {True: "Beyond chance.", False: "Within chance.", None: ""}[v.clear]) if part),
         )
@@ -269,6 +269,14 @@ def _findings(verdicts: Sequence[Verdict]) -> Section:
     ]  # fmt: skip
     text = "Each statement of the paper, checked against the means of this run. A verdict is about its direction only."
     return Section("Published findings", text, found)
+
+
+def _told(verdict: Verdict) -> str:
+    """What was measured, and why it is not as published."""
+    why = verdict.finding.explanation if verdict.word == "disagree" else ""
+    if not why:
+        return verdict.detail
+    return f"{verdict.detail.rstrip('.')}. Why: {why[0].upper()}{why[1:].rstrip('.')}."
 
 
 def example_tables(plan: Plan, cache: Path) -> list[Table]:
