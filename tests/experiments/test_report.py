@@ -128,7 +128,7 @@ def test_two_results_side_by_side():
 def test_the_page_of_several_experiments():
     findings = (Finding(statement="It works", source="t", check="task.accuracy[mechanism=none] > 0.8"),)
     text = results_page([results(findings=findings, published=(PUBLISHED,))], "tacit experiment summary x")
-    assert "1 of 1 testable findings agree (100%)" in text
+    assert "1 of 1 testable published findings agree (100%)" in text
     assert "| agree | clear | It works (t) |" in text
     assert "tacit experiment run experiments/a.toml --size quick" in text
 

@@ -103,12 +103,14 @@ class Published(Strict):
 class Finding(Strict):
     """A published statement and how to check it (see `tacit.experiments.findings`).
 
+    ours          nobody has published it: it is counted apart
     explanation   why we do not agree, where that is known; needed for a disagreement
     untestable    why it cannot be checked here, in place of a check
     """
 
     statement: str
     source: str
+    ours: bool = False
     check: str | None = None
     explanation: str = ""
     untestable: str = ""

@@ -378,12 +378,19 @@ def judge_all(results: Results) -> list[Verdict]:
 
 
 def summary(verdicts: Sequence[Verdict]) -> str:
-    """How many published findings hold, and how many of them may hold by chance alone, in one sentence."""
-    agreed = [verdict for verdict in verdicts if verdict.word == "agree"]
-    testable = sum(verdict.word != "not testable" for verdict in verdicts)
+    """How many published findings hold, how many of them may hold by chance alone, and how many of ours hold."""
+    published, own = ([v for v in verdicts if v.finding.ours is ours] for ours in (False, True))
+    agreed = [verdict for verdict in published if verdict.word == "agree"]
+    testable = _testable(published)
     share = f" ({len(agreed) / testable:.0%})" if testable else ""
     doubtful = sum(verdict.clear is False for verdict in agreed)
     chance = f", {doubtful} of these within chance" if doubtful else ""
+    ours = f"; {sum(v.word == 'agree' for v in own)} of {_testable(own)} of our own" if own else ""
     return (
-        f"{len(agreed)} of {testable} testable findings agree{share}{chance}; {len(verdicts) - testable} not testable"
+        f"{len(agreed)} of {testable} testable published findings agree{share}{chance}{ours}; "
+        f"{len(verdicts) - testable - _testable(own)} not testable"
     )
+
+
+def _testable(verdicts: Sequence[Verdict]) -> int:
+    return sum(verdict.word != "not testable" for verdict in verdicts)
