@@ -7,9 +7,9 @@ Tasks are those of the data (classification, pairs, tagging) and `answering`: qu
 data, or questions made from its tags (`questions_from_tags`).
 
 macro-F1 comes first: accuracy hides a model that always says the same. "collapsed" is 1 for such a model
-(`evaluate.collapse`), "never predicted" the share of the classes that it never names, "unanswered" the share of
-questions to which it says nothing. What an epoch costs is kept in timing.json, outside of the scores, since it differs
-between equal runs.
+(`evaluate.collapse`), "never predicted" the share of the classes that it never names, "lost classes" the share of those
+with an F1 of .01 or less, "unanswered" the share of questions to which it says nothing. What an epoch costs is kept in
+timing.json, outside of the scores, since it differs between equal runs.
 
 A run keeps its checkpoints, with the key of its noise, in `RUN_FOLDER`: a step that was killed goes on from there with
 the same samples and the same noise, and the key is gone when the training is finished. Predictions are always those of
@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from tacit.training.tasks import Task
 
 TaskName = Literal["classification", "pairs", "tagging", "answering"]
+LOST = 0.01  # the F1 up to which a class is said to be lost, as in the thesis
 REPEATED = "other models trained on the same rows by the same experiment: what they reveal adds up"
 _STRATEGY = re.compile(r"full|no-embeddings|last-\d+|head|bias|lora|ia3|frozen-lstm")
 
@@ -322,6 +323,7 @@ def class_scores(
         **found,
         "collapsed": float(majority_voting(all_scores) is not None),
         "never predicted": len(all_scores.never_predicted) / len(present),
+        "lost classes": sum(one.f1 <= LOST for one in present) / len(present),
     }
 
 
@@ -406,6 +408,7 @@ def meaning(parameters: Train) -> str:
 
 KIND = Kind(
     "train", 1, Train, run, score, {"data": Input(("data",))}, check, epsilon=meaning,
-    measures=("score", "macro-F1", "accuracy", "entity F1", "word F1", "collapsed", "never predicted", "unanswered"),
+    measures=("score", "macro-F1", "accuracy", "entity F1", "word F1", "collapsed", "never predicted", "lost classes",
+              "unanswered"),
     timing=epoch_costs,
 )  # fmt: skip
