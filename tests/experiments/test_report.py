@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import math
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -115,6 +116,62 @@ def test_figures(kind: str):
     assert "santext" in drawn.svg
     assert figures.draw(rule, results()) == drawn
     assert figures.draw(Figure(title="F", value="task.nothing"), results()) is None
+
+
+def drawn_areas(rule: Figure, found: Results, monkeypatch: pytest.MonkeyPatch) -> tuple[Any, list[Any]]:
+    """The drawing before it becomes text: canvas and panels."""
+    kept: list[Any] = []
+    monkeypatch.setattr(figures, "figure", lambda canvas, *_: kept.append(canvas))
+    figures.draw(rule, found)
+    return kept[0], [area for area in kept[0].axes if area.get_visible()]
+
+
+def two_panels() -> Results:
+    """The second data set lacks the first mechanism, and has one of its own."""
+    places = [("snips", "adept"), ("snips", "pr"), ("few", "pr"), ("few", "narrow")]
+    cells = tuple(
+        cell(score, data=data, mechanism=mechanism, epsilon=epsilon)
+        for data, mechanism in places
+        for epsilon, score in ((500, 0.5), (1000, 0.6), (math.inf, 0.9))
+    )
+    return Results(About(name="a", title="A"), "quick", "d", cells, {})
+
+
+@pytest.mark.parametrize("kind", ["curve", "bars"])
+def test_one_legend_is_right_for_all_panels(kind: str, monkeypatch: pytest.MonkeyPatch):
+    rule = Figure(title="F", kind=kind, value="task.accuracy", panels="data")
+    canvas, areas = drawn_areas(rule, two_panels(), monkeypatch)
+    looks: dict[str, set[Any]] = {}
+    for area in areas:
+        for handle, label in zip(*area.get_legend_handles_labels(), strict=True):
+            color = handle.get_color() if kind == "curve" else handle.patches[0].get_facecolor()
+            looks.setdefault(label, set()).add(color)
+    assert all(len(colors) == 1 for colors in looks.values())
+    assert len({next(iter(looks[name])) for name in ("adept", "pr", "narrow")}) == 3
+    (legend,) = canvas.legends
+    assert [text.get_text() for text in legend.get_texts()][:3] == ["adept", "pr", "narrow"]
+
+
+def test_the_cell_without_noise_is_drawn_behind_a_gap(monkeypatch: pytest.MonkeyPatch):
+    rule = Figure(title="F", value="task.accuracy", where={"data": "snips"})
+    _, (area,) = drawn_areas(rule, two_panels(), monkeypatch)
+    names = {text.get_text(): place for text, place in zip(area.get_xticklabels(), area.get_xticks(), strict=True)}
+    assert "∞" in names
+    assert names["∞"] > names["1000"] > names["500"]
+    ceiling = [(x, y) for line in area.get_lines() for x, y in line.get_xydata() if x == names["∞"]]
+    assert (names["∞"], 0.9) in ceiling
+
+
+def test_names_of_ticks_do_not_run_into_each_other(monkeypatch: pytest.MonkeyPatch):
+    epsilons = [10, 50, 100, 250, 500, 750, 1000, 2500, math.inf]
+    cells = tuple(cell(0.5, data=data, mechanism="a", epsilon=epsilon) for data in "abcd" for epsilon in epsilons)
+    found = Results(About(name="a", title="A"), "quick", "d", cells, {})
+    canvas, areas = drawn_areas(Figure(title="F", value="task.accuracy", panels="data"), found, monkeypatch)
+    canvas.canvas.draw()
+    for area in areas:
+        boxes = [text.get_window_extent() for text in area.get_xticklabels() if text.get_text()]
+        assert len(boxes) >= 5
+        assert all(left.x1 < right.x0 for left, right in pairwise(boxes))
 
 
 def test_two_results_side_by_side():

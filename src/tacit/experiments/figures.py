@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from tacit.errors import require
@@ -17,7 +18,10 @@ from tacit.report.plot import COLORS, figure
 
 MARKERS = "osD^vPX*"
 DASHES = ("-", "-.", (0, (1, 1)))
-WIDEST = 4
+WIDEST = 3
+REFERENCE_COLOR = "#222"
+GAP = 0.12
+INCHES_OF_A_DIGIT = 0.075
 
 
 def draw(rule: Rule, results: Results) -> Figure | None:
@@ -31,18 +35,41 @@ def draw(rule: Rule, results: Results) -> Figure | None:
         return None
     lines = max(sum(any(x is not None for x in points) for points in table.values()) for table in tables.values())
     canvas, areas = _panels(len(tables), height=0.45 * lines + 0.9 if rule.kind == "heatmap" else 3.2)
+    looks = _looks(tables.values(), results)
     drawn = {"curve": _curve, "heatmap": _heatmap, "bars": _bars}[rule.kind]
     for place, (area, (panel, table)) in enumerate(zip(areas, tables.items(), strict=True)):
-        drawn(area, rule, table, first=place % WIDEST == 0, results=results)
+        drawn(area, rule, table, first=place % WIDEST == 0, looks=looks)
         if panel is not None:
             area.set_title(shown(panel), fontsize=9)
     if rule.kind != "heatmap":
-        _legend(canvas, areas)
+        _legend(canvas, areas, [shown(line) for line in looks])
     return figure(canvas, rule.title, _described(rule, tables))
 
 
 Table = dict[Value, dict[Value | None, Number]]
 """By line, then by the value on the x axis; None: a line that has none, such as the run without privacy."""
+
+
+@dataclass(frozen=True)
+class Look:
+    """How one line is drawn in every panel of a figure, so that one legend is right for all of them."""
+
+    color: str
+    marker: str
+    dashes: Any
+
+
+def _looks(tables: Iterable[Table], results: Results) -> dict[Value, Look]:
+    """Each line of any panel once, in the order of the file; the reference comes last and is black in every figure."""
+    lines = list(dict.fromkeys(line for table in tables for line in table))
+    reference = set(results.about.reference.values())
+    own = {line: _look(place) for place, line in enumerate(line for line in lines if line not in reference)}
+    return own | {line: Look(REFERENCE_COLOR, "s", "--") for line in lines if line in reference}
+
+
+def _look(place: int) -> Look:
+    again = place // len(COLORS)  # how often the colors have been used up: other marks and dashes tell lines apart
+    return Look(COLORS[place % len(COLORS)], MARKERS[(place + again) % len(MARKERS)], DASHES[again % len(DASHES)])
 
 
 def _table(rule: Rule, expression: Expression, results: Results, panel: Value | None) -> Table:
@@ -66,7 +93,7 @@ def _panels(count: int, *, height: float) -> tuple[Any, list[Any]]:
 
     columns = min(count, WIDEST)
     rows = math.ceil(count / columns)
-    width = 6.4 if columns == 1 else 3.3 * columns
+    width = 7.2 if columns == 1 else 3.3 * columns
     canvas = Canvas(figsize=(width, height * rows + 0.4), layout="constrained")
     areas = canvas.subplots(rows, columns, squeeze=False).flatten().tolist()
     for area in areas[count:]:
@@ -77,23 +104,16 @@ def _panels(count: int, *, height: float) -> tuple[Any, list[Any]]:
     return canvas, areas[:count]
 
 
-def _curve(area: Any, rule: Rule, table: Table, *, first: bool, results: Results) -> None:
+def _curve(area: Any, rule: Rule, table: Table, *, first: bool, looks: Mapping[Value, Look]) -> None:
     area.grid(alpha=0.25, linewidth=0.6)
-    numbers = sorted({x for points in table.values() for x in points if isinstance(x, int | float)})
-    finite = [x for x in numbers if math.isfinite(x)]
-    for place, (line, points) in enumerate(_ordered(table, results)):
-        color = COLORS[place % len(COLORS)]
+    scale = _scale({x for points in table.values() for x in points if isinstance(x, int | float)})
+    for line, look in _shown_lines(table, looks):
+        points = table[line]
         if None in points:
-            area.axhline(points[None].value, color=color, linestyle="--", linewidth=1.2, label=shown(line))
-            continue
-        xs = [x for x in finite if x in points]
-        ys = [points[x].value for x in xs]
-        again = place // len(COLORS)  # how often the colors have been used up: other marks and dashes tell lines apart
-        area.plot(xs, ys, color=color, marker=MARKERS[(place + again) % len(MARKERS)], markersize=4, linewidth=1.4,
-                  linestyle=DASHES[again % len(DASHES)], label=shown(line))  # fmt: skip
-        if not any(math.isnan(points[x].error) for x in xs):
-            area.fill_between(xs, [points[x].low for x in xs], [points[x].high for x in xs], color=color, alpha=0.15,
-                              linewidth=0)  # fmt: skip
+            area.axhline(points[None].value, color=look.color, linestyle="--", linewidth=1.2, label=shown(line))
+        else:
+            _line(area, scale, {float(x): n for x, n in points.items() if isinstance(x, int | float)}, look,
+                  shown(line))  # fmt: skip
     floors = [n.floor for points in table.values() for n in points.values() if not math.isnan(n.floor)]
     if floors:
         area.axhline(sum(floors) / len(floors), color="#777", linestyle=":", linewidth=1.2, label="floor (no text)")
@@ -101,22 +121,106 @@ def _curve(area: Any, rule: Rule, table: Table, *, first: bool, results: Results
     levels = [n.value for points in table.values() for n in points.values()] + floors
     margin = 0.12 * (max(levels) - min(levels)) or 0.1
     area.set_ylim(min(levels) - margin, max(levels) + margin)
-    if finite and min(finite) > 0 and max(finite) >= 8 * min(finite):
-        area.set_xscale("log")
-        area.minorticks_off()
-    area.set_xticks(finite, [shown(x) for x in finite])
+    _x_axis(area, scale, _width_of(area))
     area.set_xlabel(rule.x, fontsize=9)
     if first:
         area.set_ylabel(rule.label or rule.value, fontsize=9)
 
 
-def _ordered(table: Table, results: Results) -> list[tuple[Value, dict[Value | None, Number]]]:
-    """Lines in the order of the file, the reference last, so that a line keeps its color in every figure."""
-    reference = set(results.about.reference.values())
-    return sorted(table.items(), key=lambda item: item[0] in reference)
+def _line(area: Any, scale: Scale, points: Mapping[float, Number], look: Look, label: str) -> None:
+    """The finite points as a line, the point at infinity on its own behind the gap."""
+    style = {"color": look.color, "marker": look.marker, "markersize": 4}
+    finite = [x for x in sorted(points) if math.isfinite(x)]
+    for xs, named in ((finite, label), ([x for x in points if math.isinf(x)], label if not finite else None)):
+        if not xs:
+            continue
+        places = [scale.place(x) for x in xs]
+        dashes = look.dashes if len(xs) > 1 else "none"
+        area.plot(places, [points[x].value for x in xs], linewidth=1.4, linestyle=dashes, label=named, **style)
+        if any(math.isnan(points[x].error) for x in xs):
+            continue
+        low, high = [points[x].low for x in xs], [points[x].high for x in xs]
+        if len(xs) > 1:
+            area.fill_between(places, low, high, color=look.color, alpha=0.15, linewidth=0)
+        else:
+            area.vlines(places, low, high, color=look.color, alpha=0.35, linewidth=2)
+    if finite and math.inf in points:
+        ends = [finite[-1], math.inf]
+        area.plot([scale.place(x) for x in ends], [points[x].value for x in ends], color=look.color, linewidth=0.7,
+                  linestyle=":", alpha=0.6)  # fmt: skip
 
 
-def _heatmap(area: Any, rule: Rule, table: Table, *, first: bool, results: Results) -> None:
+@dataclass(frozen=True)
+class Scale:
+    """Where the values of a numeric axis stand: by their logarithm where they span much, infinity behind a gap."""
+
+    values: tuple[float, ...]
+    logarithmic: bool
+
+    @property
+    def finite(self) -> list[float]:
+        return [value for value in self.values if math.isfinite(value)]
+
+    def place(self, value: float) -> float:
+        if math.isinf(value):
+            places = [self.place(one) for one in self.finite] or [0.0]
+            return max(places) + (GAP * (max(places) - min(places)) or 1.0)
+        return math.log10(value) if self.logarithmic else float(value)
+
+    @property
+    def places(self) -> list[float]:
+        return [self.place(value) for value in self.values]
+
+    def ticks(self, apart: Sequence[float]) -> list[float]:
+        """The values that are named below the axis, without those whose names would run into others: the two ends come
+        first, then the others from the right. `apart` says how much of the axis the name of each value needs."""
+        width = dict(zip(self.values, apart, strict=True))
+        span = (max(self.places) - min(self.places)) or 1.0
+        kept: list[float] = []
+        ends = [value for value in (math.inf, *self.finite[-1:], *self.finite[:1]) if value in self.values]
+        for value in dict.fromkeys([*ends, *reversed(self.finite)]):
+            room = all(
+                abs(self.place(value) - self.place(other)) / span >= (width[value] + width[other]) / 2 for other in kept
+            )
+            if room:
+                kept.append(value)
+        return sorted(kept)
+
+
+def _scale(values: Iterable[float]) -> Scale:
+    found = tuple(sorted(float(value) for value in values))
+    finite = [value for value in found if math.isfinite(value)]
+    return Scale(found, bool(finite) and min(finite) > 0 and max(finite) >= 8 * min(finite))
+
+
+def _width_of(area: Any) -> float:
+    """The inches that are left for the x axis of a panel, about."""
+    columns = area.get_subplotspec().get_gridspec().ncols
+    return float(area.figure.get_figwidth()) / columns - 0.7
+
+
+def _x_axis(area: Any, scale: Scale, inches: float) -> None:
+    if not scale.values:
+        area.set_xticks([])
+        return
+    named = scale.ticks([(len(_tick(value)) + 1) * INCHES_OF_A_DIGIT / inches for value in scale.values])
+    area.set_xticks([scale.place(value) for value in named], [_tick(value) for value in named])
+    area.set_xticks([scale.place(value) for value in scale.values if value not in named], minor=True)
+    if math.inf in scale.values and scale.finite:
+        middle = (scale.place(math.inf) + scale.place(scale.finite[-1])) / 2
+        area.plot([middle], [0], transform=area.get_xaxis_transform(), marker=[(-1, -2), (1, 2)], markersize=8,
+                  color="#333", linestyle="none", clip_on=False)  # fmt: skip
+
+
+def _tick(value: float) -> str:
+    return "∞" if math.isinf(value) else shown(value)
+
+
+def _shown_lines(table: Table, looks: Mapping[Value, Look]) -> list[tuple[Value, Look]]:
+    return [(line, look) for line, look in looks.items() if line in table]
+
+
+def _heatmap(area: Any, rule: Rule, table: Table, *, first: bool, looks: Mapping[Value, Look]) -> None:
     columns = sorted({x for points in table.values() for x in points if x is not None}, key=_sortable)
     lines = [line for line, points in table.items() if any(x is not None for x in points)]
     grid = [[table[line][x].value if x in table[line] else math.nan for x in columns] for line in lines]
@@ -134,42 +238,48 @@ def _heatmap(area: Any, rule: Rule, table: Table, *, first: bool, results: Resul
                 place = (value - low) / (high - low) if high > low else 0.0
                 dark = abs(2 * place - 1) > 0.6 if signed else place > 0.6
                 area.text(j, i, f"{value:.2f}", ha="center", va="center", fontsize=8, color="white" if dark else "#222")
-    area.set_xticks(range(len(columns)), [shown(x) for x in columns])
+    area.set_xticks(range(len(columns)), [_name(x) for x in columns])
     area.set_yticks(range(len(lines)), [shown(line) for line in lines] if first else [""] * len(lines))
     area.set_xlabel(rule.x, fontsize=9)
     area.spines[:].set_visible(False)
     area.tick_params(length=0)
 
 
-def _bars(area: Any, rule: Rule, table: Table, *, first: bool, results: Results) -> None:
+def _bars(area: Any, rule: Rule, table: Table, *, first: bool, looks: Mapping[Value, Look]) -> None:
     area.grid(alpha=0.25, linewidth=0.6, axis="y")
     columns = sorted({x for points in table.values() for x in points if x is not None}, key=_sortable)
     width = 0.8 / max(1, len(table))
-    for place, (line, points) in enumerate(_ordered(table, results)):
+    for place, (line, look) in enumerate(_shown_lines(table, looks)):
+        points = table[line]
         shift = (place - (len(table) - 1) / 2) * width
         xs = [i + shift for i, x in enumerate(columns) if x in points]
         numbers = [points[x] for x in columns if x in points]
         errors = [0.0 if math.isnan(n.error) else 1.96 * n.error for n in numbers]
         area.bar(xs, [n.value for n in numbers], width * 0.92, yerr=errors if any(errors) else None, capsize=2,
-                 color=COLORS[place % len(COLORS)], label=shown(line), error_kw={"linewidth": 0.8})  # fmt: skip
-    area.set_xticks(range(len(columns)), [shown(x) for x in columns])
+                 color=look.color, label=shown(line), error_kw={"linewidth": 0.8})  # fmt: skip
+    area.set_xticks(range(len(columns)), [_name(x) for x in columns])
     area.set_xlabel(rule.x, fontsize=9)
     if first:
         area.set_ylabel(rule.label or rule.value, fontsize=9)
+
+
+def _name(value: Value) -> str:
+    return _tick(value) if isinstance(value, float) else shown(value)
 
 
 def _sortable(value: Value) -> tuple[int, float, str]:
     return (0, float(value), "") if isinstance(value, int | float) else (1, 0.0, str(value))
 
 
-def _legend(canvas: Any, areas: Sequence[Any]) -> None:
-    """One legend for all panels, beside the drawing."""
+def _legend(canvas: Any, areas: Sequence[Any], names: Sequence[str]) -> None:
+    """One legend for all panels, below the drawing: the lines in their order, then what else there is."""
     found: dict[str, Any] = {}
     for area in areas:
         for handle, label in zip(*area.get_legend_handles_labels(), strict=True):
             found.setdefault(label, handle)
-    canvas.legend(found.values(), found.keys(), loc="outside lower center", ncols=min(5, len(found)), fontsize=8,
-                  frameon=False)  # fmt: skip
+    ordered = [*(name for name in names if name in found), *(name for name in found if name not in names)]
+    handles = [found[name] for name in ordered]
+    canvas.legend(handles, ordered, loc="outside lower center", ncols=min(5, len(found)), fontsize=8, frameon=False)
 
 
 def _described(rule: Rule, tables: Mapping[Value | None, Table]) -> str:
@@ -177,7 +287,10 @@ def _described(rule: Rule, tables: Mapping[Value | None, Table]) -> str:
     what = f"{rule.label or rule.value} against {rule.x}, by {rule.lines}"
     each = f", one picture for each {rule.panels}" if rule.panels else ""
     if rule.kind == "curve":
-        return f"{what}{each}. Shaded: 95 % over seeds and test items; dashed: without {rule.x}; dotted: the floor."
+        endless = any(x == math.inf for table in tables.values() for points in table.values() for x in points)
+        ceiling = "; ∞: without noise" if endless else ""
+        told = f"Shaded: 95 % over seeds and test items; dashed: without {rule.x}; dotted: the floor{ceiling}."
+        return f"{what}{each}. {told}"
     if rule.kind == "bars":
         return f"{what}{each}. Lines on the bars: 95 % over seeds and test items."
     return f"{what}{each}; {cells} cells."
