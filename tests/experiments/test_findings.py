@@ -123,7 +123,7 @@ def test_the_summary_tells_what_chance_could_have_done():
     near = results(cell(0.60, mechanism="a"), cell(0.61, mechanism="b"))
     found = judge(Finding(statement="s", source="t", check="task.score[mechanism=b] > task.score[mechanism=a]"), near)
     agreed = "1 of 1 testable published findings agree (100%), 1 of these within chance"
-    assert summary([found]) == f"{agreed}; 0 not testable"
+    assert summary([found]) == f"{agreed}, 0 not testable"
 
 
 def test_seeds_are_averaged():
@@ -134,7 +134,7 @@ def test_seeds_are_averaged():
 def test_the_summary_counts_only_what_can_be_tested():
     checks = ["task.score[mechanism=none] > 0.1", "task.score[mechanism=none] < 0.1", "task.score[mechanism=x] > 0"]
     found = [judge(Finding(statement="s", source="t", check=check), GRID) for check in checks]
-    assert summary(found) == "1 of 2 testable published findings agree (50%); 1 not testable"
+    assert summary(found) == "1 of 2 testable published findings agree (50%), 1 not testable"
 
 
 def test_findings_of_our_own_are_counted_apart():
@@ -142,7 +142,11 @@ def test_findings_of_our_own_are_counted_apart():
         judge(Finding(statement="s", source="t", check="task.score[mechanism=none] > 0.1", ours=ours), GRID)
         for ours in (False, True, True)
     ]
-    assert summary(found) == "1 of 1 testable published findings agree (100%); 2 of 2 of our own; 0 not testable"
+    assert summary(found) == (
+        "1 of 1 testable published findings agree (100%), 0 not testable; "
+        "2 of 2 testable findings of our own hold (100%), 0 not testable"
+    )
+    assert summary(found[1:]) == "2 of 2 testable findings of our own hold (100%), 0 not testable"
 
 
 @settings(deadline=None, max_examples=50)

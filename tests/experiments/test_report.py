@@ -190,6 +190,44 @@ def test_the_page_of_several_experiments():
     assert "tacit experiment run experiments/a.toml --size quick" in text
 
 
+OWN_AND_PUBLISHED = (
+    Finding(statement="A paper says so", source="t", check="task.accuracy[mechanism=none] > 0.8"),
+    Finding(statement="We say so", source="docs", ours=True, check="task.accuracy[mechanism=none] > 0.8"),
+    Finding(statement="We were wrong", source="docs", ours=True, check="task.accuracy[mechanism=none] > 0.99"),
+)
+
+
+def test_findings_of_our_own_stand_apart_in_every_file(tmp_path: Path):
+    found = results(findings=OWN_AND_PUBLISHED)
+    for text in (markdown(found, judge_all(found)), results_page([found], "command")):
+        published, own = text.split("Findings of our own\n", 1)
+        assert "A paper says so" in published
+        assert "We say so" not in published
+        assert "| holds | clear | We say so" in own
+        assert "| does not hold | clear | We were wrong" in own
+        assert "Nobody has published them" in own
+    write_files(found, tmp_path)
+    rows = list(csv.reader(io.StringIO((tmp_path / "findings.csv").read_text())))
+    assert [row[0] for row in rows] == ["table", "Published findings", "table", *["Findings of our own"] * 2]
+
+
+def test_findings_of_our_own_stand_apart_on_the_page(tmp_path: Path):
+    write_data(tmp_path)
+    value = small(tmp_path)
+    value["findings"] = [
+        {"statement": "A paper says so", "source": "t", "untestable": "u"},
+        {"statement": "We say so", "source": "docs", "ours": True, "check": "words.word stays > 0"},
+    ]
+    plan = plan_of(value, tmp_path)
+    run_here(plan, tmp_path / "cache", "words")
+    html = page(plan, collect(plan, tmp_path / "cache"), tmp_path / "cache").to_html()
+    summary, rest = html.split("<h2>What was asked</h2>")
+    assert summary.index("it cannot be checked here") < summary.index("<h3>Findings of our own</h3>")
+    assert summary.index("<h3>Findings of our own</h3>") < summary.index("We say so (holds)")
+    assert "what we say holds in this run" in summary
+    assert rest.index("<h2>Published findings</h2>") < rest.index("<h2>Findings of our own</h2>")
+
+
 def test_page_and_files_of_a_run(tmp_path: Path):
     write_data(tmp_path)
     value = small(tmp_path)

@@ -100,6 +100,15 @@ class Verdict:
     clear: bool | None = None
 
     @property
+    def shown(self) -> str:
+        """The verdict in words: only with somebody else one can agree."""
+        return (
+            {"agree": "holds", "disagree": "does not hold"}.get(self.word, self.word)
+            if self.finding.ours
+            else self.word
+        )
+
+    @property
     def light(self) -> Light:
         if self.word == "agree":
             return Light.GREEN
@@ -378,18 +387,25 @@ def judge_all(results: Results) -> list[Verdict]:
 
 
 def summary(verdicts: Sequence[Verdict]) -> str:
-    """How many published findings hold, how many of them may hold by chance alone, and how many of ours hold."""
-    published, own = ([v for v in verdicts if v.finding.ours is ours] for ours in (False, True))
-    agreed = [verdict for verdict in published if verdict.word == "agree"]
-    testable = _testable(published)
+    """How many published findings hold, how many of them perhaps by chance alone; apart from them, those of ours."""
+    published, own = (of_source(verdicts, ours=ours) for ours in (False, True))
+    parts = [_counted(published, "testable published findings agree")] if published or not own else []
+    parts += [_counted(own, "testable findings of our own hold")] if own else []
+    return "; ".join(parts)
+
+
+def of_source(verdicts: Sequence[Verdict], *, ours: bool) -> list[Verdict]:
+    """Those on published statements, or those on our own."""
+    return [verdict for verdict in verdicts if verdict.finding.ours is ours]
+
+
+def _counted(verdicts: Sequence[Verdict], what: str) -> str:
+    agreed = [verdict for verdict in verdicts if verdict.word == "agree"]
+    testable = _testable(verdicts)
     share = f" ({len(agreed) / testable:.0%})" if testable else ""
     doubtful = sum(verdict.clear is False for verdict in agreed)
     chance = f", {doubtful} of these within chance" if doubtful else ""
-    ours = f"; {sum(v.word == 'agree' for v in own)} of {_testable(own)} of our own" if own else ""
-    return (
-        f"{len(agreed)} of {testable} testable published findings agree{share}{chance}{ours}; "
-        f"{len(verdicts) - testable - _testable(own)} not testable"
-    )
+    return f"{len(agreed)} of {testable} {what}{share}{chance}, {len(verdicts) - testable} not testable"
 
 
 def _testable(verdicts: Sequence[Verdict]) -> int:

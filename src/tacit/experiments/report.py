@@ -24,7 +24,15 @@ from typing import Any
 from tacit.evaluate.similarity import shortened
 from tacit.experiments import figures
 from tacit.experiments.config import Published, Value
-from tacit.experiments.findings import NotTestableError, Verdict, evaluate, judge_all, parse_expression, summary
+from tacit.experiments.findings import (
+    NotTestableError,
+    Verdict,
+    evaluate,
+    judge_all,
+    of_source,
+    parse_expression,
+    summary,
+)
 from tacit.experiments.plan import Plan, Step, shown
 from tacit.experiments.raw import parts_of, read_part, read_released
 from tacit.experiments.results import ENDS, SEED, Cost, Results, costs
@@ -44,7 +52,7 @@ def write_files(results: Results, folder: Path) -> None:
     put(folder / "results.json", results.to_json())
     put(folder / "scores.csv", scores_csv(results))
     put(folder / "published.csv", table_csv(published_tables(results)))
-    put(folder / "findings.csv", table_csv([findings_table(verdicts)]))
+    put(folder / "findings.csv", table_csv(findings_tables(verdicts)))
     put(folder / "tables.md", markdown(results, verdicts))
 
 
@@ -122,14 +130,25 @@ def _beside(results: Results, table: Published) -> Table:
     return Table(f"{table.source}{unit}", columns, rows, f"Why ours differs: {table.difference}")
 
 
-def findings_table(verdicts: Sequence[Verdict]) -> Table:
+OWN = "Findings of our own"
+PUBLISHED = "Published findings"
+
+
+def findings_tables(verdicts: Sequence[Verdict]) -> list[Table]:
+    """The verdicts on published statements, and apart from them those on what only we say."""
+    split = {PUBLISHED: of_source(verdicts, ours=False), OWN: of_source(verdicts, ours=True)}
+    return [_findings_table(title, found) for title, found in split.items() if found]
+
+
+def _findings_table(title: str, verdicts: Sequence[Verdict]) -> Table:
     rows = [
-        [v.word, {True: "clear", False: "within chance", None: ""}[v.clear], v.finding.statement, v.finding.source,
+        [v.shown, {True: "clear", False: "within chance", None: ""}[v.clear], v.finding.statement, v.finding.source,
          v.detail, v.finding.check or "", v.finding.explanation if v.word == "disagree" else ""]
         for v in verdicts
     ]  # fmt: skip
     columns = ["verdict", "certainty", "finding", "source", "what we measured", "check", "explanation"]
-    return Table("Published findings", columns, rows, f"{summary(verdicts)}.")
+    nobody = " Nobody has published them: they are no agreement with a paper." if title == OWN else ""
+    return Table(title, columns, rows, f"{summary(verdicts)}.{nobody}")
 
 
 def problems_table(results: Results) -> Table | None:
@@ -180,7 +199,7 @@ def markdown(results: Results, verdicts: Sequence[Verdict]) -> str:
     parts = [f"# {about.title}", "", *([about.question, ""] if about.question else []), f"Size: {results.size}. "
              f"{summary(verdicts)}." if verdicts else f"Size: {results.size}.", ""]  # fmt: skip
     parts += [f"- {name}: {told}" for name, told in results.data.items() if told]
-    tables = [*published_tables(results), *([findings_table(verdicts)] if verdicts else []), *score_tables(results)]
+    tables = [*published_tables(results), *findings_tables(verdicts), *score_tables(results)]
     problems = problems_table(results)
     for table in [*tables, *([problems] if problems else [])]:
         parts += ["", *markdown_table(table)]
@@ -205,8 +224,14 @@ def page(plan: Plan, results: Results, cache: Path) -> Report:
     verdicts = judge_all(results)
     about = results.about
     sections = [_asked(results, verdicts)]
-    if verdicts:
-        sections.append(_findings(verdicts))
+    if published := of_source(verdicts, ours=False):
+        text = (
+            "Each statement of the paper, checked against the means of this run. A verdict is about its direction only."
+        )
+        sections.append(Section(PUBLISHED, text, _findings(published)))
+    if own := of_source(verdicts, ours=True):
+        text = "Nobody has published these statements: they are ours, checked in the same way and counted apart."
+        sections.append(Section(OWN, text, _findings(own), meaning=OWN_MEANING))
     drawn = [drawing for rule in results.figures if (drawing := figures.draw(rule, results)) is not None]
     if drawn:
         text = "Curves are means over seeds; every figure is drawn from the scores in results.json."
@@ -247,6 +272,14 @@ MEANING = {
 }
 
 
+OWN_MEANING = {
+    Light.GREEN: "what we say holds in this run",
+    Light.AMBER: "what we say does not hold in this run, for the reason given",
+    Light.RED: "what we say does not hold in this run, and we do not know why",
+    Light.NONE: "what we say cannot be checked here",
+}
+
+
 def _asked(results: Results, verdicts: Sequence[Verdict]) -> Section:
     about = results.about
     rows = [[name, told] for name, told in results.data.items()]
@@ -256,10 +289,10 @@ def _asked(results: Results, verdicts: Sequence[Verdict]) -> Section:
     return Section("What was asked", text, tables=[Table("Data", ["data set", "what it is"], rows)] if rows else [])
 
 
-def _findings(verdicts: Sequence[Verdict]) -> Section:
-    found = [
+def _findings(verdicts: Sequence[Verdict]) -> list[Finding]:
+    return [
         Finding(
-            f"{v.finding.statement} ({v.word})",
+            f"{v.finding.statement} ({v.shown})",
             v.light,
             _told(v),
             " ".join(part for part in (f"{v.finding.source}.", f"Check: {v.finding.check}." if v.finding.check else "",
@@ -267,8 +300,6 @@ def _findings(verdicts: Sequence[Verdict]) -> Section:
         )
         for v in verdicts
     ]  # fmt: skip
-    text = "Each statement of the paper, checked against the means of this run. A verdict is about its direction only."
-    return Section("Published findings", text, found)
 
 
 def _told(verdict: Verdict) -> str:
@@ -386,9 +417,8 @@ def results_page(found: Sequence[Results], command: str) -> str:
         lines += ["", f"## {results.about.title}", "", results.about.question, "",
                   f"    tacit experiment run experiments/{results.about.name}.toml --size {results.size}", "",
                   *(f"- {name}: {told}" for name, told in results.data.items() if told)]  # fmt: skip
-        if verdicts:
-            table = findings_table(verdicts)
-            short = Table("Findings", ["verdict", "certainty", "finding", "what we measured", "explanation"],
+        for table in findings_tables(verdicts):
+            short = Table(table.title, ["verdict", "certainty", "finding", "what we measured", "explanation"],
                           [[r[0], r[1], f"{r[2]} ({r[3]})", r[4], r[6]] for r in table.rows], table.note)  # fmt: skip
             lines += ["", *markdown_table(short, "###")]
         for table in published_tables(results):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from tacit.report.parts import Figure, Finding, Light, Report, Section, Table, cell_text
@@ -60,14 +60,7 @@ def _parts(report: Report) -> Iterator[str]:
         warning = "<strong>This page quotes the original text.</strong> It is as private as the data."
         yield f'<p class="private">{warning}</p>'
     if report.findings:
-        yield "<section><h2>Summary</h2>"
-        for finding in report.findings:
-            yield f"<p>{_light(finding.light)} <strong>{html.escape(finding.name)}</strong></p>"
-        used = [light for light in _MEANING if any(f.light is light for f in report.findings)]
-        meaning = "; ".join(
-            f"<em>{light.word}</em>: {html.escape(report.meaning.get(light, _MEANING[light]))}" for light in used
-        )
-        yield f'<p class="soft">{meaning}.</p></section>'
+        yield from _summary(report)
     for section in report.sections:
         yield from _section(section)
     if report.facts:
@@ -76,6 +69,27 @@ def _parts(report: Report) -> Iterator[str]:
             yield f"<dt>{html.escape(str(name))}</dt><dd>{html.escape(cell_text(value))}</dd>"
         yield "</dl></section>"
     yield f'<p class="soft">Tacit {html.escape(report.version)}</p>\n</main>\n</body>\n</html>'
+
+
+def _summary(report: Report) -> Iterator[str]:
+    """All findings at a glance with the meaning of their lights; sections with a meaning of their own stand apart."""
+    yield "<section><h2>Summary</h2>"
+    shared = [finding for section in report.sections if not section.meaning for finding in section.findings]
+    apart = [section for section in report.sections if section.meaning and section.findings]
+    if shared:
+        yield from _lights(shared, report.meaning)
+    for section in apart:
+        yield f"<h3>{html.escape(section.title)}</h3>"
+        yield from _lights(section.findings, section.meaning)
+    yield "</section>"
+
+
+def _lights(findings: Sequence[Finding], meaning: Mapping[Light, str]) -> Iterator[str]:
+    for finding in findings:
+        yield f"<p>{_light(finding.light)} <strong>{html.escape(finding.name)}</strong></p>"
+    used = [light for light in _MEANING if any(f.light is light for f in findings)]
+    told = "; ".join(f"<em>{light.word}</em>: {html.escape(meaning.get(light, _MEANING[light]))}" for light in used)
+    yield f'<p class="soft">{told}.</p>'
 
 
 def _section(section: Section) -> Iterator[str]:

@@ -86,11 +86,15 @@ class Figure:
 
 @dataclass(frozen=True)
 class Section:
+    """A part of a report. `meaning` says what a light stands for in this section, where it is not what the report says:
+    its findings then stand apart in the summary as well."""
+
     title: str
     text: str = ""
     findings: Sequence[Finding] = ()
     tables: Sequence[Table] = ()
     figures: Sequence[Figure] = ()
+    meaning: Mapping[Light, str] = field(default_factory=dict)
 
 
 @dataclass
