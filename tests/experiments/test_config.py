@@ -67,8 +67,8 @@ def test_a_size_replaces_any_key_and_nothing_else(value: dict[str, Any]):
 
 def test_a_misspelled_key_in_a_size_is_found(value: dict[str, Any]):
     value["sizes"] = {"full": {"data": {"rows": {"partz": {}}}}}
-    of_dict(value, "quick")
-    assert "unknown key 'partz'" in complaint(value, "full")
+    for size in ("quick", "full"):  # whichever size is asked for
+        assert "the experiment, full: unknown key 'partz'" in complaint(value, size)
 
 
 def test_an_unknown_size(value: dict[str, Any]):

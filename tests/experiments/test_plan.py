@@ -9,10 +9,15 @@ import pytest
 
 from tacit.errors import BadInputError
 from tacit.experiments import steps as step_kinds
-from tacit.experiments.plan import Plan
+from tacit.experiments.config import load
+from tacit.experiments.measures import check_measure
+from tacit.experiments.plan import Plan, outline
+from tacit.experiments.results import Results
 from tacit.experiments.steps import Input, Kind
-from tacit.experiments.validation import validate
+from tacit.experiments.validation import check_parts, validate
 from tests.experiments.small import plan_of, small, write_files
+
+ROOT = Path(__file__).parent.parent.parent
 
 
 @pytest.fixture
@@ -193,22 +198,63 @@ def test_wrong_steps(value: dict[str, Any], tmp_path: Path, change: dict[str, An
     ("part", "said"),
     [
         ({"findings": [{"statement": "a", "source": "b"}]}, "give 'check', or 'untestable'"),
-        ({"findings": [{"statement": "a", "source": "b", "check": "kept.x > kep.y"}]}, "did you mean 'kept'?"),
+        ({"findings": [{"statement": "a", "source": "b", "check": "kept.BLEU > kep.y"}]}, "did you mean 'kept'?"),
         ({"findings": [{"statement": "a", "source": "b", "check": "kept.x is nice"}]}, "is not understood"),
-        ({"findings": [{"statement": "a", "source": "b", "check": "kept.x > 1 for each color"}]},
+        ({"findings": [{"statement": "a", "source": "b", "check": "kept.BLEU > 1 for each color"}]},
          "varies over 'color'"),
-        ({"figures": [{"title": "a", "value": "kept.x", "lines": "color"}]}, "is asked about the axis 'color'"),
-        ({"figures": [{"title": "a", "value": "kept.x", "kind": "pie"}]},
+        ({"figures": [{"title": "a", "value": "kept.BLEU", "lines": "color"}]}, "is asked about the axis 'color'"),
+        ({"figures": [{"title": "a", "value": "kept.BLEU", "kind": "pie"}]},
          "must be one of 'curve', 'heatmap' or 'bars'"),
-        ({"published": [{"source": "t", "ours": "kept.x", "axes": ["epsilon"], "rows": [[1]], "difference": "d"}]},
+        ({"published": [{"source": "t", "ours": "kept.BLEU", "axes": ["epsilon"], "rows": [[1]], "difference": "d"}]},
          "each row holds a value for each of epsilon"),
         ({"variants": {"nobody": {"a": {}}}}, "'variants.nobody' is used by no step"),
+        ({"findings": [{"statement": "a", "source": "b", "check": "kept.words chnged > 0"}]},
+         "findings.0: 'kept' has no score 'words chnged'; did you mean 'words changed'? A similarity step has:"),
+        ({"findings": [{"statement": "a", "source": "b", "check": "kept.BLEU[mechanism=santex] > 0"}]},
+         "no cell of 'kept' has mechanism = santex in any size; did you mean 'santext'?"),
+        ({"findings": [{"statement": "a", "source": "b", "check": "kept.BLEU[epsilon=2] > 0"}]},
+         "no cell of 'kept' has epsilon = 2 in any size: it has 1, 4"),
+        ({"figures": [{"title": "a", "value": "kept.BLEUE"}]}, "did you mean 'BLEU'?"),
+        ({"figures": [{"title": "a", "value": "kept.BLEU", "where": {"mechanism": ["nobody"]}}]},
+         "no cell of 'kept' has mechanism = nobody"),
+        ({"published": [{"source": "t", "ours": "kept.bleu", "axes": ["epsilon"], "rows": [[1, 2]],
+                         "difference": "d"}]}, "'kept' has no score 'bleu'"),
+        ({"published": [{"source": "t", "ours": "kept.BLEU", "axes": ["mechanism"], "rows": [["santex", 2]],
+                         "difference": "d"}]}, "did you mean 'santext'?"),
+        ({"sizes": {"full": {"steps": {"kept": {"texts": "nothing"}}}}},
+         "sizes.full: 'steps.kept.texts' must name a rewrite"),
     ],
 )  # fmt: skip
 def test_wrong_parts_of_the_report(value: dict[str, Any], tmp_path: Path, part: dict[str, Any], said: str):
     for key, given in part.items():
         value[key] = {**value.get(key, {}), **given} if isinstance(given, dict) else given
     assert said in complaint(value, tmp_path)
+
+
+def test_a_check_may_ask_for_what_only_another_size_has(value: dict[str, Any], tmp_path: Path):
+    value["sizes"] = {"full": {"variants": {"mechanism": {"santext": {"over": {"epsilon": [1, 2, 4]}}}}}}
+    value["findings"] = [
+        {"statement": "a", "source": "b", "check": "kept.BLEU[epsilon=2.0] > 0"},
+        {"statement": "a", "source": "b", "check": "kept.BLEU.floor[epsilon=max] >= 0"},
+    ]
+    # A paper has more rows than we run.
+    rows = [["santext", 3, 0.5], ["another system", "", 0.5]]
+    value["published"] = [{"source": "t", "ours": "kept.BLEU", "axes": ["mechanism", "epsilon"], "rows": rows,
+                           "difference": "d"}]  # fmt: skip
+    validate(plan_of(value, tmp_path))
+
+
+@pytest.mark.parametrize("file", sorted((ROOT / "docs" / "results").glob("*.json")), ids=lambda path: path.stem)
+def test_every_score_that_was_ever_made_has_a_name_that_checks_may_use(file: Path):
+    for cell in Results.from_json(file.read_text(), file.name).cells:
+        for measure in cell.scores:
+            check_measure(cell.kind, measure, cell.step)
+
+
+@pytest.mark.parametrize("file", sorted((ROOT / "experiments").glob("*.toml")), ids=lambda path: path.stem)
+def test_the_reports_of_the_files_that_are_shipped(file: Path):
+    experiment = load(file)
+    check_parts(Plan(experiment, "quick", tuple(outline(experiment, "quick"))))
 
 
 def test_missing_vectors_are_said_before_anything_runs(value: dict[str, Any], tmp_path: Path):

@@ -5,6 +5,7 @@ steps/     one file per kind of step; each writes raw results into a folder and 
 plan       the file as a graph of steps, each with a key that tells whether it has been run before
 runner     runs what is missing, with several processes; survives being killed at any moment
 results    the scores of all steps as one table
+measures   the names of all scores
 findings   published statements as checkable expressions, and their verdicts
 figures    curves over epsilon, heat maps
 report     tables (CSV, Markdown) and one HTML page

@@ -19,7 +19,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError
 
 from tacit.errors import BadInputError
 
@@ -131,6 +131,8 @@ class Figure(Strict):
 
 
 class Experiment(Strict):
+    """A file in one size. `other_sizes` holds the same file in its other sizes."""
+
     experiment: About
     data: dict[str, DataSet] = {}
     variants: dict[str, dict[str, dict[str, Any]]] = {}
@@ -139,6 +141,11 @@ class Experiment(Strict):
     published: list[Published] = []
     findings: list[Finding] = []
     figures: list[Figure] = []
+    _other_sizes: dict[str, Experiment] = PrivateAttr(default_factory=dict)
+
+    @property
+    def other_sizes(self) -> Mapping[str, Experiment]:
+        return self._other_sizes
 
 
 # Reading ----------------------------------------------------------------------------------------------------------
@@ -167,10 +174,18 @@ def of_dict(found: Mapping[str, Any], size: str, name: str = "the experiment") -
     if size not in sizes and size not in SIZES:
         known = ", ".join(dict.fromkeys((*SIZES, *sizes)))
         raise BadInputError(f"{name} has no size '{size}': choose from {known}")
+    # A mistake in a size is found whichever size is asked for.
+    _validated(found, name)
+    known = dict.fromkeys((*SIZES, *sizes))
+    every = {one: _validated(_replaced(found, sizes.get(one, {}), f"sizes.{one}"), f"{name}, {one}") for one in known}
+    asked = every.pop(size)
+    asked._other_sizes.update(every)
+    return asked
+
+
+def _validated(found: Mapping[str, Any], name: str) -> Experiment:
     try:
-        Experiment.model_validate(dict(found))
-        merged = _replaced(found, sizes.get(size, {}), f"sizes.{size}")
-        return Experiment.model_validate(merged)
+        return Experiment.model_validate(dict(found))
     except ValidationError as error:
         raise BadInputError(f"{name}: {sentence(error, Experiment)}") from None
 

@@ -164,8 +164,9 @@ class Scale:
     def place(self, value: float) -> float:
         if math.isinf(value):
             places = [self.place(one) for one in self.finite] or [0.0]
-            return max(places) + (GAP * (max(places) - min(places)) or 1.0)
-        return math.log10(value) if self.logarithmic else float(value)
+            gap = GAP * (max(places) - min(places))
+            return max(places) + (gap or 1.0)
+        return math.log10(value) if self.logarithmic else value
 
     @property
     def places(self) -> list[float]:

@@ -255,11 +255,11 @@ def _values(
         if text in ("min", "max") and numbers:
             found.append(min(numbers) if text == "min" else max(numbers))
         else:
-            found += [value for value in known if shown(value) == _plain(text)] or [text]
+            found += [value for value in known if shown(value) == plain_value(text)] or [text]
     return found
 
 
-def _plain(text: str) -> str:
+def plain_value(text: str) -> str:
     """2.0 means the same as 2."""
     try:
         return shown(float(text))

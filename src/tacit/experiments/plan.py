@@ -82,22 +82,33 @@ def make_plan(experiment: Experiment, size: str, folders: Sequence[Path], *, tes
     """The cells of an experiment. Raises one sentence for the first thing that is wrong."""
     made: dict[str, list[Step]] = {}
     for name, data in experiment.data.items():
-        if name in experiment.steps:
-            raise BadInputError(f"'{name}' is a data set and a step: give one of them another name")
         found = _with_files(data, folders, f"data.{name}")
         _checked(kinds()["data"], found, frozenset(), f"data.{name}")
         made[name] = [_step(name, kinds()["data"], {"data": name}, found, {})]
+    _add_steps(made, experiment, size, test_seed)
+    used = {ancestor.key for name in experiment.steps for step in made[name] for ancestor in step.ancestors()}
+    steps = [step for name, found in made.items() for step in found if name in experiment.steps or step.key in used]
+    if not any(step.kind != "data" for step in steps):
+        raise BadInputError(f"in the size '{size}' there is nothing to run: give at least one step")
+    return Plan(experiment, size, tuple(steps), test_seed)
+
+
+def outline(experiment: Experiment, size: str) -> list[Step]:
+    """The cells of an experiment as far as the file alone tells them: no data is looked for, and keys mean nothing."""
+    made = {name: [Step(name, name, "data", {"data": name}, data, {})] for name, data in experiment.data.items()}
+    _add_steps(made, experiment, size, None)
+    return [step for name in experiment.steps for step in made[name]]
+
+
+def _add_steps(made: dict[str, list[Step]], experiment: Experiment, size: str, test_seed: int | None) -> None:
+    if both := [name for name in experiment.data if name in experiment.steps]:
+        raise BadInputError(f"'{both[0]}' is a data set and a step: give one of them another name")
     _check_variants(experiment)
     for name, table in experiment.steps.items():
         sizes = table.get("sizes", [size])
         if not isinstance(sizes, list) or not all(isinstance(one, str) for one in sizes):
             raise BadInputError(f"'steps.{name}.sizes' is a list of sizes, such as [\"full\"]")
         made[name] = list(_cells(name, table, experiment, made, test_seed)) if size in sizes else []
-    used = {ancestor.key for name in experiment.steps for step in made[name] for ancestor in step.ancestors()}
-    steps = [step for name, found in made.items() for step in found if name in experiment.steps or step.key in used]
-    if not any(step.kind != "data" for step in steps):
-        raise BadInputError(f"in the size '{size}' there is nothing to run: give at least one step")
-    return Plan(experiment, size, tuple(steps), test_seed)
 
 
 def check_plan(plan: Plan) -> None:

@@ -33,9 +33,10 @@ from tacit.experiments.findings import (
     parse_expression,
     summary,
 )
+from tacit.experiments.measures import ENDS
 from tacit.experiments.plan import Plan, Step, shown
 from tacit.experiments.raw import parts_of, read_part, read_released
-from tacit.experiments.results import ENDS, SEED, Cost, Results, costs
+from tacit.experiments.results import SEED, Cost, Results, costs
 from tacit.experiments.runner import folder_of, is_finished
 from tacit.experiments.steps import kinds
 from tacit.report import Finding, Light, Report, Section, Table

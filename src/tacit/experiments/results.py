@@ -17,6 +17,7 @@ from tacit.card import Card, plain_sentence
 from tacit.errors import BadInputError
 from tacit.evaluate.scores import t_interval
 from tacit.experiments.config import About, Figure, Finding, Published, Value
+from tacit.experiments.measures import ENDS
 from tacit.experiments.plan import Plan, Step, matches
 from tacit.experiments.raw import read_json
 from tacit.experiments.runner import failure_of, folder_of, is_finished
@@ -26,7 +27,6 @@ from tacit.version import __version__
 
 RESULTS_VERSION = 1
 SEED = "seed"
-ENDS = ("low", "high", "floor", "ceiling")
 
 
 @dataclass(frozen=True)

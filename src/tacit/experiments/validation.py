@@ -4,16 +4,21 @@ epsilons that do not share an axis, libraries, models and data that are missing.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from difflib import get_close_matches
+from itertools import chain
 
 from tacit.errors import BadInputError
 from tacit.experiments.config import Figure, Finding, Published
-from tacit.experiments.findings import Expression, check_names, parse_check, parse_expression
-from tacit.experiments.plan import Plan, Step, check_plan, matches, shown
+from tacit.experiments.findings import Expression, check_names, parse_check, parse_expression, plain_value
+from tacit.experiments.measures import check_measure
+from tacit.experiments.plan import Plan, Step, check_plan, matches, outline, shown
 from tacit.experiments.steps import kinds
 
 EPSILON = "epsilon"
-AxesOf = Mapping[str, Sequence[str]]
+MISSPELLED = 0.75
+Cells = Mapping[str, Sequence[Step]]
+"""The cells of each step: of this size ("here"), or of all sizes, because a check may ask for what another size has."""
 
 
 def validate(plan: Plan) -> None:
@@ -23,16 +28,31 @@ def validate(plan: Plan) -> None:
 
 
 def check_parts(plan: Plan) -> None:
-    axes = axes_of(plan)
+    cells = cells_of(plan)
+    here = {name: plan.named(name) for name in plan.names}
     for number, figure in enumerate(plan.experiment.figures):
         with _at(f"figures.{number} ('{figure.title}')"):
-            _check_figure(figure, plan, axes)
+            _check_figure(figure, cells, here)
     for number, finding in enumerate(plan.experiment.findings):
         with _at(f"findings.{number}"):
-            _check_finding(finding, plan, axes)
+            _check_finding(finding, cells, here)
     for number, table in enumerate(plan.experiment.published):
         with _at(f"published.{number} ('{table.source}')"):
-            _check_published(table, axes)
+            _check_published(table, cells)
+
+
+def cells_of(plan: Plan) -> dict[str, list[Step]]:
+    """What stands in the plan, and in those of the other sizes. A size that the file does not write down may lack what
+    it needs; one that it does is an error here."""
+    found: dict[str, list[Step]] = {}
+    sizes = plan.experiment.sizes
+    every = [list(plan.steps)]
+    for size, experiment in plan.experiment.other_sizes.items():
+        with _at(f"sizes.{size}") if size in sizes else suppress(BadInputError):
+            every.append(outline(experiment, size))
+    for step in chain.from_iterable(every):
+        found.setdefault(step.name, []).append(step)
+    return found
 
 
 @contextmanager
@@ -44,54 +64,87 @@ def _at(where: str) -> Iterator[None]:
         raise BadInputError(f"{where}: {error}") from None
 
 
-def _check_figure(figure: Figure, plan: Plan, axes: AxesOf) -> None:
+def _check_figure(figure: Figure, cells: Cells, here: Cells) -> None:
     expression = parse_expression(figure.value)
     if not expression.selections:
         raise BadInputError(f"'{figure.value}' is the same everywhere: name a step and a measure")
-    check_names(
-        [expression], axes, [figure.x, figure.lines, *([figure.panels] if figure.panels else []), *figure.where]
+    _check_names(
+        [expression], cells, [figure.x, figure.lines, *([figure.panels] if figure.panels else []), *figure.where]
     )
+    for one in expression.selections:
+        for axis, wanted in figure.where.items():
+            for value in wanted if isinstance(wanted, list) else [wanted]:
+                _check_value(one.step, axis, shown(value), cells)
     if EPSILON in (figure.x, figure.lines):
-        check_one_epsilon(plan, [expression], figure.where)
+        check_one_epsilon(here, [expression], figure.where)
 
 
-def _check_finding(finding: Finding, plan: Plan, axes: AxesOf) -> None:
+def _check_finding(finding: Finding, cells: Cells, here: Cells) -> None:
     if (finding.check is None) == (not finding.untestable):
         raise BadInputError("give 'check', or 'untestable' with the reason why there is none")
     if finding.check is None:
         return
     check = parse_check(finding.check)
-    check_names(check.expressions, axes, [check.axis] if check.axis is not None else [])
+    _check_names(check.expressions, cells, [check.axis] if check.axis is not None else [])
     selections = [one for expression in check.expressions for one in expression.selections]
+    axes = axes_of(cells)
     for axis in check.groups:
         if not any(axis in axes[one.step] and one.varies(axis) for one in selections):
             known = sorted({name for one in selections for name in axes[one.step]})
             raise BadInputError(f"nothing in the check varies over '{axis}': the axes are {', '.join(known)}")
     if EPSILON in check.groups:
-        check_one_epsilon(plan, check.expressions, {})
+        check_one_epsilon(here, check.expressions, {})
 
 
-def _check_published(table: Published, axes: AxesOf) -> None:
-    check_names([parse_expression(table.ours)], axes, table.axes)
+def _check_published(table: Published, cells: Cells) -> None:
+    expression = parse_expression(table.ours)
+    _check_names([expression], cells, table.axes)
     for row in table.rows:
         if len(row) != len(table.axes) + 1 or not isinstance(row[-1], int | float):
             raise BadInputError(f"each row holds a value for each of {', '.join(table.axes)} and the published number")
+        for one in expression.selections:
+            for axis, value in zip(table.axes, row, strict=False):
+                # A paper has more rows than we run; what is nearly the name of something that we do run is misspelled.
+                if isinstance(value, str) and value != "" and axis not in one.where:
+                    _check_value(one.step, axis, value, cells, at_least=MISSPELLED)
 
 
-def axes_of(plan: Plan) -> dict[str, list[str]]:
+def _check_names(expressions: Iterable[Expression], cells: Cells, extra: Iterable[str]) -> None:
+    """Whether steps, measures, axes and axis values of expressions exist in some size."""
+    expressions = list(expressions)
+    check_names(expressions, axes_of(cells), extra)
+    for one in (one for expression in expressions for one in expression.selections):
+        check_measure(cells[one.step][0].kind, one.measure, one.step)
+        for axis, wanted in one.where.items():
+            for text in wanted:
+                _check_value(one.step, axis, plain_value(text), cells)
+
+
+def _check_value(step: str, axis: str, text: str, cells: Cells, *, at_least: float | None = None) -> None:
+    """Whether some cell has this value; with `at_least`, only a value that is so near to another one is refused."""
+    values = list(dict.fromkeys(cell.axes[axis] for cell in cells[step] if axis in cell.axes))
+    numeric = any(isinstance(value, int | float) for value in values)
+    known = [shown(value) for value in values]
+    if text in known or (text in ("min", "max") and numeric):
+        return
+    close = get_close_matches(text, known, n=1, cutoff=at_least or 0.6)
+    if at_least is not None and not close:
+        return
+    hint = f"; did you mean '{close[0]}'?" if close else ":"
+    raise BadInputError(f"no cell of '{step}' has {axis} = {text} in any size{hint} it has {', '.join(known)}")
+
+
+def axes_of(cells: Cells) -> dict[str, list[str]]:
     """The axes of each step, in the order in which they come."""
-    found: dict[str, dict[str, None]] = {}
-    for step in plan.steps:
-        found.setdefault(step.name, {}).update(dict.fromkeys(step.axes))
-    return {name: list(axes) for name, axes in found.items()}
+    return {name: list(dict.fromkeys(axis for step in steps for axis in step.axes)) for name, steps in cells.items()}
 
 
-def check_one_epsilon(plan: Plan, expressions: Iterable[Expression], where: Mapping[str, object]) -> None:
+def check_one_epsilon(here: Cells, expressions: Iterable[Expression], where: Mapping[str, object]) -> None:
     """Epsilons per token, per document and per unit of distance mean different things and never share an axis."""
     meanings: dict[str, Step] = {}
     for expression in expressions:
         for one in expression.selections:
-            for step in plan.named(one.step):
+            for step in here.get(one.step, []):
                 fits = all(shown(step.axes[axis]) in values for axis, values in one.where.items() if axis in step.axes)
                 if EPSILON in step.axes and fits and matches(step.axes, where):
                     meanings |= dict.fromkeys(_meanings(step), step)
