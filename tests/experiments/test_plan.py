@@ -161,6 +161,49 @@ def test_metric_and_plain_epsilon_on_one_axis(value: dict[str, Any], tmp_path: P
     assert "do not go on one axis" in complaint(value, tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("check", "fine"),
+    [
+        ("kept.BLEU[mechanism=santext, epsilon=4] > kept.BLEU[mechanism=custext, epsilon=4]", False),
+        ("kept.BLEU[mechanism=santext, epsilon=min] > kept.BLEU[mechanism=custext, epsilon=max]", False),
+        ("kept.BLEU[mechanism=santext|custext, epsilon=4] > 3", False),
+        ("kept.BLEU[mechanism=santext|custext] increases with epsilon", False),
+        ("kept.BLEU[mechanism=santext|custext] increases with epsilon for each mechanism", True),
+        ("kept.BLEU[mechanism=santext|custext, epsilon=4] > 3 for each mechanism", True),
+        ("kept.BLEU[mechanism=custext, epsilon=4] > kept.BLEU[mechanism=random]", True),
+        ("kept.BLEU[mechanism=custext, epsilon=4] > kept.BLEU[mechanism=custext, epsilon=1]", True),
+    ],
+)
+def test_epsilons_that_mean_different_things_are_not_compared(
+    check: str, fine: bool, value: dict[str, Any], tmp_path: Path
+):
+    options = value["variants"]["mechanism"]["santext"]["options"]
+    value["variants"]["mechanism"]["custext"] = {"options": options, "over": {"epsilon": [1, 4]}}
+    value["steps"]["rewritten"]["over"]["mechanism"].append("custext")
+    finding = {"statement": "a", "source": "b", "check": check}
+    value["findings"] = [finding]
+    if not fine:
+        said = complaint(value, tmp_path)
+        assert said.startswith("findings.0: epsilon per token and unit of distance")
+        assert "say with 'mixed' why it makes sense here" in said
+        finding["mixed"] = "the paper compares them so"
+    validate(plan_of(value, tmp_path))
+
+
+def test_a_published_table_of_epsilons_that_mean_different_things(value: dict[str, Any], tmp_path: Path):
+    options = value["variants"]["mechanism"]["santext"]["options"]
+    value["variants"]["mechanism"]["custext"] = {"options": options, "over": {"epsilon": [1, 4]}}
+    value["steps"]["rewritten"]["over"]["mechanism"].append("custext")
+    table = {"source": "t", "ours": "kept.BLEU", "axes": ["mechanism", "epsilon"], "difference": "d",
+             "rows": [["none", "", 9.0], ["santext", 4, 3.0]]}  # fmt: skip
+    value["published"] = [table]
+    validate(plan_of(value, tmp_path))
+    table["rows"] = [["santext", 4, 3.0], ["custext", 4, 5.0]]
+    assert "into one comparison" in complaint(value, tmp_path)
+    table["mixed"] = "the paper has them in one table"
+    validate(plan_of(value, tmp_path))
+
+
 def test_private_data_where_public_data_is_needed(
     value: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
@@ -221,6 +264,9 @@ def test_wrong_steps(value: dict[str, Any], tmp_path: Path, change: dict[str, An
                          "difference": "d"}]}, "'kept' has no score 'bleu'"),
         ({"published": [{"source": "t", "ours": "kept.BLEU", "axes": ["mechanism"], "rows": [["santex", 2]],
                          "difference": "d"}]}, "did you mean 'santext'?"),
+        ({"tables": [{"title": "a", "values": ["kept.BLEU"], "rows": "color"}]}, "is asked about the axis 'color'"),
+        ({"tables": [{"title": "a", "values": ["kept.BLUE"]}]}, "did you mean 'BLEU'?"),
+        ({"tables": [{"title": "a", "values": ["kept.BLEU"], "labels": ["a", "b"]}]}, "give one for each"),
         ({"sizes": {"full": {"steps": {"kept": {"texts": "nothing"}}}}},
          "sizes.full: 'steps.kept.texts' must name a rewrite"),
     ],

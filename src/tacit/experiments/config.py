@@ -5,7 +5,7 @@
     [steps.NAME]   kind, its parameters, its inputs by name, and `over`: the axes it varies over
     [variants.AXIS.VALUE]   what a value of an axis stands for: parameters, and further axes
     [sizes.NAME]   any key of the above, replaced for this size
-    [[published]], [[findings]], [[figures]]   what the report compares, checks and draws
+    [[published]], [[findings]], [[figures]], [[tables]]   what the report compares, checks and draws
 
 Every error is one sentence that names the key and what is allowed there.
 """
@@ -90,6 +90,9 @@ class Published(Strict):
 
     ours         step and measure that it is compared with, such as "task.accuracy"
     difference   why ours can differ: a smaller model, other data
+    mixed        why epsilons that mean different things stand in one table, where they do
+    signed       whether the numbers are changes, of which the sign matters; by default, whether one is negative or ours
+                 is a difference
     """
 
     source: str
@@ -98,6 +101,8 @@ class Published(Strict):
     rows: list[list[Value]]
     unit: str = ""
     difference: str
+    mixed: str = ""
+    signed: bool | None = None
 
 
 class Finding(Strict):
@@ -106,6 +111,7 @@ class Finding(Strict):
     ours          nobody has published it: it is counted apart
     explanation   why we do not agree, where that is known; needed for a disagreement
     untestable    why it cannot be checked here, in place of a check
+    mixed         why epsilons that mean different things are compared, where they are
     """
 
     statement: str
@@ -114,6 +120,7 @@ class Finding(Strict):
     check: str | None = None
     explanation: str = ""
     untestable: str = ""
+    mixed: str = ""
 
 
 class Figure(Strict):
@@ -130,6 +137,22 @@ class Figure(Strict):
     where: dict[str, Value | list[Value]] = {}
 
 
+class WideTable(Strict):
+    """One table of everything: a row for each value of the axis `rows`, and for each of `values` (expressions as in
+    findings) a column for each value of the axis `columns`.
+
+    labels   what the values are called; the expressions themselves by default
+    """
+
+    title: str
+    values: list[str] = Field(min_length=1)
+    labels: list[str] = []
+    rows: str = "mechanism"
+    columns: str = "epsilon"
+    where: dict[str, Value | list[Value]] = {}
+    note: str = ""
+
+
 class Experiment(Strict):
     """A file in one size. `other_sizes` holds the same file in its other sizes."""
 
@@ -141,6 +164,7 @@ class Experiment(Strict):
     published: list[Published] = []
     findings: list[Finding] = []
     figures: list[Figure] = []
+    tables: list[WideTable] = []
     _other_sizes: dict[str, Experiment] = PrivateAttr(default_factory=dict)
 
     @property
@@ -172,8 +196,7 @@ def read(path: str | Path) -> dict[str, Any]:
 def of_dict(found: Mapping[str, Any], size: str, name: str = "the experiment") -> Experiment:
     sizes = found.get("sizes", {})
     if size not in sizes and size not in SIZES:
-        known = ", ".join(dict.fromkeys((*SIZES, *sizes)))
-        raise BadInputError(f"{name} has no size '{size}': choose from {known}")
+        raise BadInputError(f"{name} has no size '{size}': choose from {', '.join(dict.fromkeys((*SIZES, *sizes)))}")
     # A mistake in a size is found whichever size is asked for.
     _validated(found, name)
     known = dict.fromkeys((*SIZES, *sizes))

@@ -3,20 +3,31 @@ epsilons that do not share an axis, libraries, models and data that are missing.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from difflib import get_close_matches
-from itertools import chain
+from itertools import chain, product
+from typing import Any
 
 from tacit.errors import BadInputError
-from tacit.experiments.config import Figure, Finding, Published
-from tacit.experiments.findings import Expression, check_names, parse_check, parse_expression, plain_value
+from tacit.experiments.config import Figure, Finding, Published, Value, WideTable
+from tacit.experiments.findings import (
+    Check,
+    Expression,
+    Selection,
+    check_names,
+    parse_check,
+    parse_expression,
+    plain_value,
+)
 from tacit.experiments.measures import check_measure
 from tacit.experiments.plan import Plan, Step, check_plan, matches, outline, shown
 from tacit.experiments.steps import kinds
 
 EPSILON = "epsilon"
 MISSPELLED = 0.75
+Where = Mapping[str, Any]
 Cells = Mapping[str, Sequence[Step]]
 """The cells of each step: of this size ("here"), or of all sizes, because a check may ask for what another size has."""
 
@@ -33,12 +44,15 @@ def check_parts(plan: Plan) -> None:
     for number, figure in enumerate(plan.experiment.figures):
         with _at(f"figures.{number} ('{figure.title}')"):
             _check_figure(figure, cells, here)
+    for number, wide in enumerate(plan.experiment.tables):
+        with _at(f"tables.{number} ('{wide.title}')"):
+            _check_wide(wide, cells, here)
     for number, finding in enumerate(plan.experiment.findings):
         with _at(f"findings.{number}"):
             _check_finding(finding, cells, here)
     for number, table in enumerate(plan.experiment.published):
         with _at(f"published.{number} ('{table.source}')"):
-            _check_published(table, cells)
+            _check_published(table, cells, here)
 
 
 def cells_of(plan: Plan) -> dict[str, list[Step]]:
@@ -71,12 +85,29 @@ def _check_figure(figure: Figure, cells: Cells, here: Cells) -> None:
     _check_names(
         [expression], cells, [figure.x, figure.lines, *([figure.panels] if figure.panels else []), *figure.where]
     )
-    for one in expression.selections:
-        for axis, wanted in figure.where.items():
-            for value in wanted if isinstance(wanted, list) else [wanted]:
-                _check_value(one.step, axis, shown(value), cells)
+    _check_where([expression], figure.where, cells)
     if EPSILON in (figure.x, figure.lines):
         check_one_epsilon(here, [expression], figure.where)
+
+
+def _check_wide(table: WideTable, cells: Cells, here: Cells) -> None:
+    if table.labels and len(table.labels) != len(table.values):
+        raise BadInputError(f"there are {len(table.values)} values and {len(table.labels)} labels: give one for each")
+    expressions = [parse_expression(value) for value in table.values]
+    for expression in expressions:
+        if not expression.selections:
+            raise BadInputError(f"'{expression.text}' is the same everywhere: name a step and a measure")
+    _check_names(expressions, cells, [table.rows, table.columns, *table.where])
+    _check_where(expressions, table.where, cells)
+    if EPSILON in (table.rows, table.columns):
+        check_one_epsilon(here, expressions, table.where)
+
+
+def _check_where(expressions: Iterable[Expression], where: Where, cells: Cells) -> None:
+    for one in (one for expression in expressions for one in expression.selections):
+        for axis, wanted in where.items():
+            for value in wanted if isinstance(wanted, list) else [wanted]:
+                _check_value(one.step, axis, shown(value), cells)
 
 
 def _check_finding(finding: Finding, cells: Cells, here: Cells) -> None:
@@ -92,11 +123,35 @@ def _check_finding(finding: Finding, cells: Cells, here: Cells) -> None:
         if not any(axis in axes[one.step] and one.varies(axis) for one in selections):
             known = sorted({name for one in selections for name in axes[one.step]})
             raise BadInputError(f"nothing in the check varies over '{axis}': the axes are {', '.join(known)}")
-    if EPSILON in check.groups:
-        check_one_epsilon(here, check.expressions, {})
+    if not finding.mixed:
+        for at in _groups(check, here):
+            check_one_epsilon(here, check.expressions, at, COMPARED)
 
 
-def _check_published(table: Published, cells: Cells) -> None:
+def _groups(check: Check, here: Cells) -> list[dict[str, Value]]:
+    """What is compared with each other: every combination of values of the axes after `for each`."""
+    selections = [one for expression in check.expressions for one in expression.selections]
+    values: dict[str, dict[Value, None]] = {axis: {} for axis in check.groups}
+    for one in selections:
+        for step in _selected(one, here):
+            for axis in check.groups:
+                if axis in step.axes and one.varies(axis):
+                    values[axis][step.axes[axis]] = None
+    return [dict(zip(values, found, strict=True)) for found in product(*values.values())]
+
+
+def _selected(one: Selection, here: Cells) -> Iterator[Step]:
+    """The cells that a selection can look at; where the smallest or largest epsilon is asked for, any of them."""
+    for step in here.get(one.step, []):
+        if all(_allowed(step.axes[axis], wanted) for axis, wanted in one.where.items() if axis in step.axes):
+            yield step
+
+
+def _allowed(value: Value, wanted: Sequence[str]) -> bool:
+    return any(text in ("min", "max") or plain_value(text) == shown(value) for text in wanted)
+
+
+def _check_published(table: Published, cells: Cells, here: Cells) -> None:
     expression = parse_expression(table.ours)
     _check_names([expression], cells, table.axes)
     for row in table.rows:
@@ -107,6 +162,9 @@ def _check_published(table: Published, cells: Cells) -> None:
                 # A paper has more rows than we run; what is nearly the name of something that we do run is misspelled.
                 if isinstance(value, str) and value != "" and axis not in one.where:
                     _check_value(one.step, axis, value, cells, at_least=MISSPELLED)
+    if EPSILON in table.axes and not table.mixed:
+        places = [dict(zip(table.axes, row, strict=False)) for row in table.rows]
+        check_one_epsilon(here, [expression], places, COMPARED)
 
 
 def _check_names(expressions: Iterable[Expression], cells: Cells, extra: Iterable[str]) -> None:
@@ -139,21 +197,35 @@ def axes_of(cells: Cells) -> dict[str, list[str]]:
     return {name: list(dict.fromkeys(axis for step in steps for axis in step.axes)) for name, steps in cells.items()}
 
 
-def check_one_epsilon(here: Cells, expressions: Iterable[Expression], where: Mapping[str, object]) -> None:
-    """Epsilons per token, per document and per unit of distance mean different things and never share an axis."""
+COMPARED = "choose mechanisms in brackets, name the axis after 'for each', or say with 'mixed' why it makes sense here"
+DRAWN = "choose mechanisms with 'where' or in brackets, or make one figure for each"
+
+
+def check_one_epsilon(
+    here: Cells, expressions: Iterable[Expression], where: Where | Sequence[Where], advice: str = DRAWN
+) -> None:
+    """Epsilons per token, per document and per unit of distance mean different things: they neither share an axis nor
+    are compared. `where` is a place, or several of which a cell may stand at any."""
+    places = [where] if isinstance(where, Mapping) else where
     meanings: dict[str, Step] = {}
-    for expression in expressions:
-        for one in expression.selections:
-            for step in here.get(one.step, []):
-                fits = all(shown(step.axes[axis]) in values for axis, values in one.where.items() if axis in step.axes)
-                if EPSILON in step.axes and fits and matches(step.axes, where):
-                    meanings |= dict.fromkeys(_meanings(step), step)
+    for selection in (one for expression in expressions for one in expression.selections):
+        for step in _selected(selection, here):
+            # Without noise there is no promise whose meaning could differ.
+            noisy = step.axes.get(EPSILON, math.inf) != math.inf
+            if noisy and any(_stands_at(step, selection, place) for place in places):
+                meanings |= dict.fromkeys(_meanings(step), step)
     if len(meanings) > 1:
-        (here, first), (there, second) = list(meanings.items())[:2]
+        one, other = (f"epsilon {meaning} ({step.label})" for meaning, step in list(meanings.items())[:2])
         raise BadInputError(
-            f"epsilon {here} ({first.label}) and epsilon {there} ({second.label}) do not go on one axis, because they "
-            "measure different things: choose mechanisms with 'where' or in brackets, or make one figure for each"
+            f"{one} and {other} do not go on one axis or into one comparison, because they measure different things: "
+            f"{advice}"
         )
+
+
+def _stands_at(step: Step, one: Selection, place: Where) -> bool:
+    """An axis that a cell does not have, or that its brackets fix, says nothing about it."""
+    known = {axis: value for axis, value in place.items() if axis in step.axes and one.varies(axis) and value != ""}
+    return matches(step.axes, known)
 
 
 def _meanings(step: Step) -> set[str]:
