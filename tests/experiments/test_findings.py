@@ -131,6 +131,14 @@ def test_seeds_are_averaged():
     assert evaluate(parse_expression("task.score[mechanism=a]"), found, {}).value == pytest.approx(0.7)
 
 
+def test_what_a_check_adds_is_told_beside_what_was_measured():
+    found = results(cell(0.9, mechanism="a"), cell(0.5, mechanism="b"))
+    check = "task.score[mechanism=a] > task.score[mechanism=b] + 0.3"
+    assert judge(Finding(statement="s", source="t", check=check), found).detail == "0.900 and 0.500 + 0.3"
+    check = "task.score[mechanism=b] < 0.6"
+    assert judge(Finding(statement="s", source="t", check=check), found).detail == "0.500 and 0.600"
+
+
 def test_the_summary_counts_only_what_can_be_tested():
     checks = ["task.score[mechanism=none] > 0.1", "task.score[mechanism=none] < 0.1", "task.score[mechanism=x] > 0"]
     found = [judge(Finding(statement="s", source="t", check=check), GRID) for check in checks]

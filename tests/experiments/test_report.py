@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import math
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import pytest
 
 from tacit.errors import BadInputError
 from tacit.experiments import figures
-from tacit.experiments.config import About, Figure, Finding, Published, Value, load
+from tacit.experiments.config import About, Figure, Finding, Published, Value, WideTable, load
 from tacit.experiments.findings import judge_all
 from tacit.experiments.plan import make_plan
 from tacit.experiments.report import (
@@ -25,6 +26,7 @@ from tacit.experiments.report import (
     results_page,
     score_tables,
     scores_csv,
+    wide_tables,
     write_files,
 )
 from tacit.experiments.results import Cell, Results, collect, mean_of
@@ -91,6 +93,64 @@ def test_the_published_value_stands_beside_ours():
     assert [row[3] for row in table.rows] == [0.9, pytest.approx(0.65), None]
     assert table.rows[1][5] == pytest.approx(0.15)
     assert "smaller | model" in table.note
+
+
+def changes() -> Results:
+    """Ours: -0.2, -0.1, 0.1, 0.05; the first is outside the domain of its mechanism."""
+    cells = [cell(value, mechanism="gumbel", epsilon=e) for e, value in ((1, -0.2), (2, -0.1), (3, 0.1), (4, 0.05))]
+    cells[0] = replace(cells[0], outside=True)
+    rows = [["gumbel", 1, -0.4], ["gumbel", 2, 0.1], ["gumbel", 3, 0.2], ["gumbel", 4, 0.0], ["gumbel", 5, 0.3]]
+    table = PUBLISHED.model_copy(update={"rows": rows})
+    return Results(About(name="a", title="A"), "quick", "d", tuple(cells), {}, published=(table,))
+
+
+def test_signs_and_order_of_published_changes():
+    (table,) = published_tables(changes())
+    place = list(table.columns).index("sign")
+    assert [row[place] for row in table.rows] == ["agrees", "differs", "agrees", "", ""]
+    assert "2 of 3 signs agree." in table.note
+    # published -0.4 0.1 0.2 0.0, ours -0.2 -0.1 0.1 0.05: ranks 1 3 4 2 and 1 2 4 3
+    assert "Rank correlation of the published numbers and ours: 0.80 over 4 common rows." in table.note
+    text = results_page([changes()], "command")
+    assert "2 of 3 signs agree. Rank correlation" in text
+    (levels,) = published_tables(results(published=(PUBLISHED,)))
+    assert "sign" not in levels.columns
+    assert "Rank" not in levels.note  # two rows in common are too few
+    (told,) = published_tables(results(published=(PUBLISHED.model_copy(update={"signed": True}),)))
+    assert "2 of 2 signs agree" in told.note
+
+
+def test_cells_outside_the_domain_are_marked_in_every_table():
+    found = changes()
+    assert Results.from_json(found.to_json(), "file") == found
+    (published,) = published_tables(found)
+    assert [row[-1] for row in published.rows] == ["† outside", "", "", "", ""]
+    (scores,) = score_tables(found)
+    assert [row[-1].endswith(" †") for row in scores.rows] == [True, False, False, False]
+    rule = WideTable(title="All", values=["task.accuracy"])
+    (wide,) = wide_tables(replace(found, tables=(rule,)))
+    assert [text.endswith(" †") for text in wide.rows[0][1:]] == [True, False, False, False]
+    for table in (published, scores, wide):
+        assert "† Outside the domain in which the mechanism is defined" in table.note
+    assert [line["domain"] for line in csv.DictReader(io.StringIO(scores_csv(found)))] == ["outside", "", "", ""]
+
+
+def test_what_was_made_outside_the_domain_is_outside_as_well(tmp_path: Path):
+    write_data(tmp_path)
+    value = small(tmp_path)
+    del value["variants"]["mechanism"]
+    value["steps"] = {
+        "noisy": {"kind": "perturb", "data": "rows", "mechanism": "truncated-gumbel", "outside": "real-part",
+                  "vectors": str(tmp_path / "vectors.txt"), "over": {"epsilon": [0.1, 10000]}},
+        "task": {"kind": "perturbed_task", "vectors": "noisy"},
+    }  # fmt: skip
+    value["experiment"]["reference"] = {}
+    plan = plan_of(value, tmp_path)
+    run_here(plan, tmp_path / "cache", "task")
+    found = collect(plan, tmp_path / "cache")
+    assert [(c.step, c.outside) for c in found.cells] == [
+        ("noisy", True), ("noisy", False), ("task", True), ("task", False)
+    ]  # fmt: skip
 
 
 def test_a_failed_cell_is_in_every_table():
@@ -190,6 +250,33 @@ def test_the_page_of_several_experiments():
     assert "tacit experiment run experiments/a.toml --size quick" in text
 
 
+def test_one_wide_table_of_all_systems():
+    rule = WideTable(title="All", values=["task.accuracy", "task.accuracy.floor"], labels=["right", "blind"])
+    found = results(tables=(rule,))
+    (table,) = wide_tables(found)
+    assert table.groups == [("", 1), ("right", 3), ("blind", 3)]
+    assert table.columns == ["mechanism", *["1", "∞", "no epsilon"] * 2]
+    rows = {row[0]: row[1:] for row in table.rows}
+    assert list(rows) == ["none", "santext"]  # what failed has no score to show
+    assert rows["none"] == ["", "", "0.900 ±\u00a00.049", "", "", "0.5"]
+    assert rows["santext"][1] == "0.800 ±\u00a00.049"
+    for text in (markdown(found, judge_all(found)), results_page([found], "command")):
+        assert "| mechanism | right: 1 | right: ∞ | right: no epsilon | blind: 1 |" in text
+    assert Results.from_json(found.to_json(), "file") == found
+
+
+def test_a_wide_table_on_the_page(tmp_path: Path):
+    write_data(tmp_path)
+    value = small(tmp_path)
+    value["tables"] = [{"title": "Both <of> them", "values": ["kept.words changed", "rewritten.documents"]}]
+    plan = plan_of(value, tmp_path)
+    validate(plan)
+    run_here(plan, tmp_path / "cache", "kept")
+    html = page(plan, collect(plan, tmp_path / "cache"), tmp_path / "cache").to_html()
+    assert "Both &lt;of&gt; them" in html
+    assert "<th colspan='3' class='group'>kept.words changed</th>" in html
+
+
 OWN_AND_PUBLISHED = (
     Finding(statement="A paper says so", source="t", check="task.accuracy[mechanism=none] > 0.8"),
     Finding(statement="We say so", source="docs", ours=True, check="task.accuracy[mechanism=none] > 0.8"),
@@ -222,6 +309,7 @@ def test_findings_of_our_own_stand_apart_on_the_page(tmp_path: Path):
     run_here(plan, tmp_path / "cache", "words")
     html = page(plan, collect(plan, tmp_path / "cache"), tmp_path / "cache").to_html()
     summary, rest = html.split("<h2>What was asked</h2>")
+    assert summary.index("<h3>Published findings</h3>") < summary.index("it cannot be checked here")
     assert summary.index("it cannot be checked here") < summary.index("<h3>Findings of our own</h3>")
     assert summary.index("<h3>Findings of our own</h3>") < summary.index("We say so (holds)")
     assert "what we say holds in this run" in summary

@@ -7,6 +7,7 @@ runner     runs what is missing, with several processes; survives being killed a
 results    the scores of all steps as one table
 measures   the names of all scores
 findings   published statements as checkable expressions, and their verdicts
+grids      a score over two axes
 figures    curves over epsilon, heat maps
 report     tables (CSV, Markdown) and one HTML page
 """

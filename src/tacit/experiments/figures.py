@@ -10,7 +10,8 @@ from typing import Any
 from tacit.errors import require
 from tacit.experiments.config import Figure as Rule
 from tacit.experiments.config import Value
-from tacit.experiments.findings import Expression, NotTestableError, evaluate, parse_expression
+from tacit.experiments.findings import Expression, parse_expression
+from tacit.experiments.grids import Grid, grid, in_order
 from tacit.experiments.plan import shown
 from tacit.experiments.results import Number, Results
 from tacit.report import Figure
@@ -29,7 +30,7 @@ def draw(rule: Rule, results: Results) -> Figure | None:
     expression = parse_expression(rule.value)
     step = expression.selections[0].step
     panels: list[Value | None] = list(results.values(step, rule.panels, rule.where)) if rule.panels else [None]
-    tables = {panel: _table(rule, expression, results, panel) for panel in panels}
+    tables = {panel: _grid(rule, expression, results, panel) for panel in panels}
     tables = {panel: table for panel, table in tables.items() if table}
     if not tables:
         return None
@@ -46,10 +47,6 @@ def draw(rule: Rule, results: Results) -> Figure | None:
     return figure(canvas, rule.title, _described(rule, tables))
 
 
-Table = dict[Value, dict[Value | None, Number]]
-"""By line, then by the value on the x axis; None: a line that has none, such as the run without privacy."""
-
-
 @dataclass(frozen=True)
 class Look:
     """How one line is drawn in every panel of a figure, so that one legend is right for all of them."""
@@ -59,7 +56,7 @@ class Look:
     dashes: Any
 
 
-def _looks(tables: Iterable[Table], results: Results) -> dict[Value, Look]:
+def _looks(tables: Iterable[Grid], results: Results) -> dict[Value, Look]:
     """Each line of any panel once, in the order of the file; the reference comes last and is black in every figure."""
     lines = list(dict.fromkeys(line for table in tables for line in table))
     reference = set(results.about.reference.values())
@@ -72,19 +69,9 @@ def _look(place: int) -> Look:
     return Look(COLORS[place % len(COLORS)], MARKERS[(place + again) % len(MARKERS)], DASHES[again % len(DASHES)])
 
 
-def _table(rule: Rule, expression: Expression, results: Results, panel: Value | None) -> Table:
-    step = expression.selections[0].step
+def _grid(rule: Rule, expression: Expression, results: Results, panel: Value | None) -> Grid:
     fixed: dict[str, Any] = dict(rule.where) | ({} if panel is None else {str(rule.panels): panel})
-    found: Table = {}
-    for line in results.values(step, rule.lines, fixed):
-        values: list[Value | None] = list(results.values(step, rule.x, {**fixed, rule.lines: line})) or [None]
-        for x in values:
-            at = {**fixed, rule.lines: line, **({} if x is None else {rule.x: x})}
-            try:
-                found.setdefault(line, {})[x] = evaluate(expression, results, at)
-            except NotTestableError:
-                continue
-    return {line: points for line, points in found.items() if points}
+    return grid(expression, results, rule.lines, rule.x, fixed)
 
 
 def _panels(count: int, *, height: float) -> tuple[Any, list[Any]]:
@@ -104,7 +91,7 @@ def _panels(count: int, *, height: float) -> tuple[Any, list[Any]]:
     return canvas, areas[:count]
 
 
-def _curve(area: Any, rule: Rule, table: Table, *, first: bool, looks: Mapping[Value, Look]) -> None:
+def _curve(area: Any, rule: Rule, table: Grid, *, first: bool, looks: Mapping[Value, Look]) -> None:
     area.grid(alpha=0.25, linewidth=0.6)
     scale = _scale({x for points in table.values() for x in points if isinstance(x, int | float)})
     for line, look in _shown_lines(table, looks):
@@ -196,7 +183,7 @@ def _scale(values: Iterable[float]) -> Scale:
 
 def _width_of(area: Any) -> float:
     """The inches that are left for the x axis of a panel, about."""
-    columns = area.get_subplotspec().get_gridspec().ncols
+    columns = int(area.get_subplotspec().get_gridspec().ncols)
     return float(area.figure.get_figwidth()) / columns - 0.7
 
 
@@ -217,12 +204,12 @@ def _tick(value: float) -> str:
     return "∞" if math.isinf(value) else shown(value)
 
 
-def _shown_lines(table: Table, looks: Mapping[Value, Look]) -> list[tuple[Value, Look]]:
+def _shown_lines(table: Grid, looks: Mapping[Value, Look]) -> list[tuple[Value, Look]]:
     return [(line, look) for line, look in looks.items() if line in table]
 
 
-def _heatmap(area: Any, rule: Rule, table: Table, *, first: bool, looks: Mapping[Value, Look]) -> None:
-    columns = sorted({x for points in table.values() for x in points if x is not None}, key=_sortable)
+def _heatmap(area: Any, rule: Rule, table: Grid, *, first: bool, looks: Mapping[Value, Look]) -> None:
+    columns = sorted({x for points in table.values() for x in points if x is not None}, key=in_order)
     lines = [line for line, points in table.items() if any(x is not None for x in points)]
     grid = [[table[line][x].value if x in table[line] else math.nan for x in columns] for line in lines]
     known = [value for row in grid for value in row if not math.isnan(value)]
@@ -246,9 +233,9 @@ def _heatmap(area: Any, rule: Rule, table: Table, *, first: bool, looks: Mapping
     area.tick_params(length=0)
 
 
-def _bars(area: Any, rule: Rule, table: Table, *, first: bool, looks: Mapping[Value, Look]) -> None:
+def _bars(area: Any, rule: Rule, table: Grid, *, first: bool, looks: Mapping[Value, Look]) -> None:
     area.grid(alpha=0.25, linewidth=0.6, axis="y")
-    columns = sorted({x for points in table.values() for x in points if x is not None}, key=_sortable)
+    columns = sorted({x for points in table.values() for x in points if x is not None}, key=in_order)
     width = 0.8 / max(1, len(table))
     for place, (line, look) in enumerate(_shown_lines(table, looks)):
         points = table[line]
@@ -268,10 +255,6 @@ def _name(value: Value) -> str:
     return _tick(value) if isinstance(value, float) else shown(value)
 
 
-def _sortable(value: Value) -> tuple[int, float, str]:
-    return (0, float(value), "") if isinstance(value, int | float) else (1, 0.0, str(value))
-
-
 def _legend(canvas: Any, areas: Sequence[Any], names: Sequence[str]) -> None:
     """One legend for all panels, below the drawing: the lines in their order, then what else there is."""
     found: dict[str, Any] = {}
@@ -283,7 +266,7 @@ def _legend(canvas: Any, areas: Sequence[Any], names: Sequence[str]) -> None:
     canvas.legend(handles, ordered, loc="outside lower center", ncols=min(5, len(found)), fontsize=8, frameon=False)
 
 
-def _described(rule: Rule, tables: Mapping[Value | None, Table]) -> str:
+def _described(rule: Rule, tables: Mapping[Value | None, Grid]) -> str:
     cells = sum(len(points) for table in tables.values() for points in table.values())
     what = f"{rule.label or rule.value} against {rule.x}, by {rule.lines}"
     each = f", one picture for each {rule.panels}" if rule.panels else ""

@@ -197,6 +197,7 @@ def evaluate(expression: Expression, results: Results, at: Mapping[str, Value]) 
     """The value of an expression in one group."""
     value = error = 0.0
     floor = ceiling = math.nan
+    outside = False
     for sign, term in expression.terms:
         if isinstance(term, float):
             value += sign * term
@@ -204,9 +205,9 @@ def evaluate(expression: Expression, results: Results, at: Mapping[str, Value]) 
         number = _number(term, results, at)
         value += sign * number.value
         error = math.hypot(error, number.error)
-        floor, ceiling = number.floor, number.ceiling
+        floor, ceiling, outside = number.floor, number.ceiling, outside or number.outside
     only = len(expression.terms) == 1
-    return Number(value, error, floor if only else math.nan, ceiling if only else math.nan)
+    return Number(value, error, floor if only else math.nan, ceiling if only else math.nan, outside=outside)
 
 
 def where_of(one: Selection, results: Results, at: Mapping[str, Value]) -> dict[str, Any]:
@@ -242,7 +243,7 @@ def _number(one: Selection, results: Results, at: Mapping[str, Value]) -> Number
     gap = ceiling - found.floor
     if math.isnan(gap) or gap <= 0:
         raise NotTestableError(f"{place} has no floor and ceiling that differ")
-    return Number((found.value - found.floor) / gap, found.error / gap, 0.0, 1.0)
+    return Number((found.value - found.floor) / gap, found.error / gap, 0.0, 1.0, outside=found.outside)
 
 
 def _values(
@@ -339,7 +340,16 @@ def _outcome(check: Check, results: Results, at: Mapping[str, Value]) -> Outcome
         "within": abs(difference) <= check.within,
     }[check.how]  # fmt: skip
     gap = abs(difference) if check.how != "within" else abs(abs(difference) - check.within)
-    return Outcome(holds, f"{left.value:.3f} and {right.value:.3f}", _clear(gap, error))
+    told = f"{_measured(check.left, left)} and {_measured(check.right, right)}"
+    return Outcome(holds, told, _clear(gap, error))
+
+
+def _measured(expression: Expression, number: Number) -> str:
+    """The value as it was measured, and beside it what the check adds to it."""
+    added = sum(sign * term for sign, term in expression.terms if isinstance(term, float))
+    if not added or not expression.selections:
+        return f"{number.value:.3f}"
+    return f"{number.value - added:.3f} {'+' if added > 0 else '-'} {abs(added):g}"
 
 
 def _clear(gap: float, error: float) -> bool | None:
@@ -370,15 +380,15 @@ def _trend(check: Check, results: Results, at: Mapping[str, Value]) -> Outcome:
     return Outcome(rises, told, _clear(abs(end.value - start.value), error))
 
 
-def rank_correlation(values: Sequence[float]) -> float:
-    """Spearman's correlation of values with their order; ties share their ranks, and no spread is no correlation."""
+def rank_correlation(values: Sequence[float], others: Sequence[float] | None = None) -> float:
+    """Spearman's correlation of values with others, by default with their order; ties share their ranks, and no spread
+    is no correlation."""
     from scipy.stats import rankdata
 
-    ranks = rankdata(values)
-    order = list(range(len(values)))
-    mean_rank, mean_order = sum(ranks) / len(ranks), sum(order) / len(order)
-    above = sum((r - mean_rank) * (o - mean_order) for r, o in zip(ranks, order, strict=True))
-    below = math.sqrt(sum((r - mean_rank) ** 2 for r in ranks) * sum((o - mean_order) ** 2 for o in order))
+    first, second = (rankdata(some) for some in (values, range(len(values)) if others is None else others))
+    mean = (len(values) + 1) / 2
+    above = sum((a - mean) * (b - mean) for a, b in zip(first, second, strict=True))
+    below = math.sqrt(sum((a - mean) ** 2 for a in first) * sum((b - mean) ** 2 for b in second))
     return float(above / below) if below else 0.0
 
 

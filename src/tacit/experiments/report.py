@@ -23,20 +23,23 @@ from typing import Any
 
 from tacit.evaluate.similarity import shortened
 from tacit.experiments import figures
-from tacit.experiments.config import Published, Value
+from tacit.experiments.config import Published, Value, WideTable
 from tacit.experiments.findings import (
+    Expression,
     NotTestableError,
     Verdict,
     evaluate,
     judge_all,
     of_source,
     parse_expression,
+    rank_correlation,
     summary,
 )
+from tacit.experiments.grids import Grid, grid, in_order
 from tacit.experiments.measures import ENDS
 from tacit.experiments.plan import Plan, Step, shown
 from tacit.experiments.raw import parts_of, read_part, read_released
-from tacit.experiments.results import SEED, Cost, Results, costs
+from tacit.experiments.results import SEED, Cost, Number, Results, costs
 from tacit.experiments.runner import folder_of, is_finished
 from tacit.experiments.steps import kinds
 from tacit.report import Finding, Light, Report, Section, Table
@@ -77,8 +80,9 @@ def score_tables(results: Results) -> list[Table]:
             [*(_axis(value) for value in group), *_scores(results, step, measures, axes, group)] for group in groups
         ]
         seeds = results.values(step, SEED)
-        note = f"means over {len(seeds)} seeds" if len(seeds) > 1 else ""
-        found.append(Table(f"{step} ({results.of(step)[0].kind})", [*axes, *measures], rows, note))
+        notes = [f"Means over {len(seeds)} seeds."] if len(seeds) > 1 else []
+        notes += [OUTSIDE_NOTE] if any(cell.outside for cell in results.of(step)) else []
+        found.append(Table(f"{step} ({results.of(step)[0].kind})", [*axes, *measures], rows, " ".join(notes)))
     return found
 
 
@@ -97,15 +101,22 @@ def _scores(
     found = []
     for measure in measures:
         number = results.number(step, measure, where) if any(measure in c.scores for c in finished) else None
-        found.append("" if number is None else with_error(number.value, number.error))
+        found.append("" if number is None else score_text(number))
     return found
 
 
+def score_text(number: Number) -> str:
+    """A mean, how far it can be off, and a mark where it is not covered by the mechanism's definition."""
+    return with_error(number.value, number.error) + (f" {MARK}" if number.outside else "")
+
+
 def with_error(value: float, error: float) -> str:
-    """A mean and how far it can be off at 95 %."""
+    """A mean and how far it can be off at 95 %, both with the digits that the error leaves."""
     if math.isnan(error) or error <= 1e-9 * abs(value):
         return cell_text(value)
-    return f"{cell_text(value)} ± {1.96 * error:.2g}"
+    reach = 1.96 * error
+    digits = max(0, 1 - math.floor(math.log10(reach)))
+    return f"{value:,.{digits}f} ±\u00a0{reach:.{digits}f}"
 
 
 def published_tables(results: Results) -> list[Table]:
@@ -115,20 +126,114 @@ def published_tables(results: Results) -> list[Table]:
 
 def _beside(results: Results, table: Published) -> Table:
     expression = parse_expression(table.ours)
-    rows: list[list[Any]] = []
+    pairs: list[tuple[float, Number | None]] = []
     for *place, value in table.rows:
-        at = dict(zip(table.axes, place, strict=True))
-        number = float(value)
-        cells: list[Any] = [*(shown(one) for one in place), number]
+        at = {axis: v for axis, v in zip(table.axes, place, strict=True) if v != ""}
         try:
-            ours = evaluate(expression, results, {axis: v for axis, v in at.items() if v != ""})
-            cells += [ours.value, None if math.isnan(ours.error) else 1.96 * ours.error, ours.value - number]
+            pairs.append((float(value), evaluate(expression, results, at)))
         except NotTestableError:
-            cells += [None, None, None]
-        rows.append(cells)
-    unit = f" ({table.unit})" if table.unit else ""
+            pairs.append((float(value), None))
+    rows = [
+        [*(shown(one) for one in place), *_compared(number, ours)]
+        for (*place, _), (number, ours) in zip(table.rows, pairs, strict=True)
+    ]
     columns = [*table.axes, "published", "ours", "± 95 %", "difference"]
-    return Table(f"{table.source}{unit}", columns, rows, f"Why ours differs: {table.difference}")
+    notes = []
+    if _is_signed(table, expression):
+        signs = [_sign(number, ours) for number, ours in pairs]
+        columns, rows = [*columns, "sign"], [[*row, sign] for row, sign in zip(rows, signs, strict=True)]
+        known = [sign for sign in signs if sign]
+        notes += [f"{known.count(AGREES)} of {len(known)} signs agree."] if known else []
+    notes += _trend_agreement(pairs)
+    if any(ours is not None and ours.outside for _, ours in pairs):
+        columns = [*columns, "domain"]
+        rows = [[*row, OUTSIDE if ours is not None and ours.outside else ""]
+                for row, (_, ours) in zip(rows, pairs, strict=True)]  # fmt: skip
+        notes.append(OUTSIDE_NOTE)
+    unit = f" ({table.unit})" if table.unit else ""
+    note = " ".join([*notes, f"Why ours differs: {table.difference}"])
+    return Table(f"{table.source}{unit}", columns, rows, note)
+
+
+def _compared(number: float, ours: Number | None) -> list[float | None]:
+    if ours is None:
+        return [number, None, None, None]
+    return [number, ours.value, None if math.isnan(ours.error) else 1.96 * ours.error, ours.value - number]
+
+
+AGREES = "agrees"
+MARK = "†"
+OUTSIDE = f"{MARK} outside"
+OUTSIDE_NOTE = f"{MARK} Outside the domain in which the mechanism is defined: what ran there has no guarantee."
+CHANGES = ("change", "privacy gain")
+LEAST_ROWS = 4
+
+
+def _is_signed(table: Published, expression: Expression) -> bool:
+    if table.signed is not None:
+        return table.signed
+    difference = len(expression.selections) > 1 and any(sign < 0 for sign, _ in expression.terms)
+    change = any(one.measure in CHANGES for one in expression.selections)
+    return difference or change or any(float(row[-1]) < 0 for row in table.rows)
+
+
+def _sign(number: float, ours: Number | None) -> str:
+    """Whether both are above or below zero; a published zero has no sign."""
+    if ours is None or number == 0:
+        return ""
+    return AGREES if number * ours.value > 0 else "differs"
+
+
+def _trend_agreement(pairs: Sequence[tuple[float, Number | None]]) -> list[str]:
+    common = [(number, ours.value) for number, ours in pairs if ours is not None]
+    published, own = ([pair[side] for pair in common] for side in (0, 1))
+    if len(common) < LEAST_ROWS or len(set(published)) < 2 or len(set(own)) < 2:
+        return []
+    told = f"Rank correlation of the published numbers and ours: {rank_correlation(published, own):.2f}"
+    return [f"{told} over {len(common)} common rows."]
+
+
+def wide_tables(results: Results) -> list[Table]:
+    """The tables of the file: several scores, each over two axes."""
+    return [table for rule in results.tables if (table := _wide(rule, results)) is not None]
+
+
+def _wide(rule: WideTable, results: Results) -> Table | None:
+    parts = {
+        label: grid(parse_expression(value), results, rule.rows, rule.columns, rule.where)
+        for value, label in zip(rule.values, rule.labels or rule.values, strict=True)
+    }
+    parts = {label: found for label, found in parts.items() if found}
+    lines = list(dict.fromkeys(line for found in parts.values() for line in found))
+    if not lines:
+        return None
+    places = {label: _places(found) for label, found in parts.items()}
+    columns = [_column(place, rule.columns) for label in parts for place in places[label]]
+    rows = [
+        [shown(line), *(_score_at(found.get(line, {}), place) for label, found in parts.items()
+                        for place in places[label])]
+        for line in lines
+    ]  # fmt: skip
+    groups = [("", 1), *((label, len(places[label])) for label in parts)]
+    outside = any(number.outside for found in parts.values() for points in found.values() for number in points.values())
+    told = (f"Columns: {rule.columns}.", "± is 95 %.", rule.note, OUTSIDE_NOTE if outside else "")
+    note = " ".join(part for part in told if part)
+    return Table(rule.title, [rule.rows, *columns], rows, note, groups=groups)
+
+
+def _places(found: Grid) -> list[Value | None]:
+    """The columns of one score; last the one for lines that do not have this axis."""
+    known = {place for points in found.values() for place in points}
+    last = [None] if None in known else []
+    return [*sorted((place for place in known if place is not None), key=in_order), *last]
+
+
+def _column(place: Value | None, axis: str) -> str:
+    return f"no {axis}" if place is None else "∞" if place == math.inf else shown(place)
+
+
+def _score_at(points: Mapping[Value | None, Number], place: Value | None) -> str:
+    return score_text(points[place]) if place in points else ""
 
 
 OWN = "Findings of our own"
@@ -163,15 +268,15 @@ def axes_text(axes: Mapping[str, Value]) -> str:
 
 def scores_csv(results: Results) -> str:
     axes = list(dict.fromkeys(axis for cell in results.cells for axis in cell.axes))
-    lines: list[list[Any]] = [["step", "kind", *axes, "measure", "value", *ENDS, "problem"]]
+    lines: list[list[Any]] = [["step", "kind", *axes, "measure", "value", *ENDS, "problem", "domain"]]
     for cell in results.cells:
         start = [cell.step, cell.kind, *(_axis(cell.axes.get(axis)) for axis in axes)]
         if not cell.finished:
-            lines.append([*start, "", "", *[""] * len(ENDS), cell.problem])
+            lines.append([*start, "", "", *[""] * len(ENDS), cell.problem, ""])
         for name, value in cell.scores.items():
             if not name.endswith(tuple(f".{end}" for end in ENDS)):
                 ends = [_exact(cell.scores.get(f"{name}.{end}")) for end in ENDS]
-                lines.append([*start, name, _exact(value), *ends, ""])
+                lines.append([*start, name, _exact(value), *ends, "", "outside" if cell.outside else ""])
     return csv_text(lines)
 
 
@@ -185,7 +290,7 @@ def table_csv(tables: Iterable[Table]) -> str:
     """Tables below each other, each with its title in front of its rows."""
     lines: list[list[Any]] = []
     for table in tables:
-        lines += [["table", *table.columns], *([table.title, *(_exact(cell) for cell in row)] for row in table.rows)]
+        lines += [["table", *table.headings], *([table.title, *(_exact(cell) for cell in row)] for row in table.rows)]
     return csv_text(lines)
 
 
@@ -200,7 +305,7 @@ def markdown(results: Results, verdicts: Sequence[Verdict]) -> str:
     parts = [f"# {about.title}", "", *([about.question, ""] if about.question else []), f"Size: {results.size}. "
              f"{summary(verdicts)}." if verdicts else f"Size: {results.size}.", ""]  # fmt: skip
     parts += [f"- {name}: {told}" for name, told in results.data.items() if told]
-    tables = [*published_tables(results), *findings_tables(verdicts), *score_tables(results)]
+    tables = [*wide_tables(results), *published_tables(results), *findings_tables(verdicts), *score_tables(results)]
     problems = problems_table(results)
     for table in [*tables, *([problems] if problems else [])]:
         parts += ["", *markdown_table(table)]
@@ -208,7 +313,12 @@ def markdown(results: Results, verdicts: Sequence[Verdict]) -> str:
 
 
 def markdown_table(table: Table, heading: str = "##") -> list[str]:
-    lines = [f"{heading} {table.title}", "", "| " + " | ".join(table.columns) + " |", "|" + "---|" * len(table.columns)]
+    lines = [
+        f"{heading} {table.title}",
+        "",
+        "| " + " | ".join(table.headings) + " |",
+        "|" + "---|" * len(table.columns),
+    ]
     lines += ["| " + " | ".join(_inside(cell) for cell in row) + " |" for row in table.rows]
     return [*lines, *(["", table.note] if table.note else [])]
 
@@ -229,10 +339,12 @@ def page(plan: Plan, results: Results, cache: Path) -> Report:
         text = (
             "Each statement of the paper, checked against the means of this run. A verdict is about its direction only."
         )
-        sections.append(Section(PUBLISHED, text, _findings(published)))
+        sections.append(Section(PUBLISHED, text, _findings(published), meaning=MEANING))
     if own := of_source(verdicts, ours=True):
         text = "Nobody has published these statements: they are ours, checked in the same way and counted apart."
         sections.append(Section(OWN, text, _findings(own), meaning=OWN_MEANING))
+    if wide := wide_tables(results):
+        sections.append(Section("Side by side", "Every system and every score in one table.", tables=wide))
     drawn = [drawing for rule in results.figures if (drawing := figures.draw(rule, results)) is not None]
     if drawn:
         text = "Curves are means over seeds; every figure is drawn from the scores in results.json."
@@ -262,7 +374,7 @@ def page(plan: Plan, results: Results, cache: Path) -> Report:
     if problems:
         sections.append(Section("What did not run", tables=[problems]))
     known = {name: value for name, value in facts.items() if value is not None}
-    return Report(about.title, sections, known, meaning=MEANING)
+    return Report(about.title, sections, known)
 
 
 MEANING = {
@@ -422,6 +534,6 @@ def results_page(found: Sequence[Results], command: str) -> str:
             short = Table(table.title, ["verdict", "certainty", "finding", "what we measured", "explanation"],
                           [[r[0], r[1], f"{r[2]} ({r[3]})", r[4], r[6]] for r in table.rows], table.note)  # fmt: skip
             lines += ["", *markdown_table(short, "###")]
-        for table in published_tables(results):
+        for table in (*wide_tables(results), *published_tables(results)):
             lines += ["", *markdown_table(table, "###")]
     return "\n".join(lines).rstrip() + "\n"

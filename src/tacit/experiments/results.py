@@ -16,7 +16,7 @@ from typing import Any
 from tacit.card import Card, plain_sentence
 from tacit.errors import BadInputError
 from tacit.evaluate.scores import t_interval
-from tacit.experiments.config import About, Figure, Finding, Published, Value
+from tacit.experiments.config import About, Figure, Finding, Published, Value, WideTable
 from tacit.experiments.measures import ENDS
 from tacit.experiments.plan import Plan, Step, matches
 from tacit.experiments.raw import read_json
@@ -27,11 +27,13 @@ from tacit.version import __version__
 
 RESULTS_VERSION = 1
 SEED = "seed"
+DOMAIN = "inside the domain"
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One cell with its scores; `problem` says why it has none, `promise` what its card says."""
+    """One cell with its scores; `problem` says why it has none, `promise` what its card says, `outside` whether it or
+    what it was made from is outside the domain in which the mechanism is defined."""
 
     step: str
     kind: str
@@ -39,6 +41,7 @@ class Cell:
     scores: Mapping[str, float]
     problem: str = ""
     promise: str = ""
+    outside: bool = False
 
     @property
     def finished(self) -> bool:
@@ -47,13 +50,15 @@ class Cell:
 
 @dataclass(frozen=True)
 class Number:
-    """A mean over cells. `error` is its standard error, over seeds and over test items together; NaN if unknown."""
+    """A mean over cells. `error` is its standard error, over seeds and over test items together; NaN if unknown.
+    `outside`: at least one of the cells is outside the domain of its mechanism."""
 
     value: float
     error: float = math.nan
     floor: float = math.nan
     ceiling: float = math.nan
     cells: int = 1
+    outside: bool = False
 
     @property
     def low(self) -> float:
@@ -76,6 +81,7 @@ class Results:
     figures: tuple[Figure, ...] = ()
     test_seed: int | None = None
     version: str = __version__
+    tables: tuple[WideTable, ...] = ()
 
     # Looking things up ----------------------------------------------------------------------------------------
 
@@ -132,12 +138,13 @@ class Results:
             "data": dict(self.data),
             "cells": [
                 {"step": c.step, "kind": c.kind, "axes": dict(c.axes), "scores": dict(c.scores), "problem": c.problem,
-                 "promise": c.promise}
+                 "promise": c.promise, **({"outside": True} if c.outside else {})}
                 for c in self.cells
             ],
             "published": [item.model_dump() for item in self.published],
             "findings": [item.model_dump() for item in self.findings],
             "figures": [item.model_dump() for item in self.figures],
+            "tables": [item.model_dump() for item in self.tables],
         }  # fmt: skip
         return json.dumps(plain(value), indent=None, separators=(",", ":"), ensure_ascii=False).replace(
             '{"step":', '\n{"step":'
@@ -151,7 +158,8 @@ class Results:
                 raise BadInputError(f"{name} has version {found['results_version']}: run the experiment again")
             cells = [
                 Cell(c["step"], c["kind"], {axis: _value(v) for axis, v in c["axes"].items()},
-                     {measure: float(v) for measure, v in c["scores"].items()}, c["problem"], c["promise"])
+                     {measure: float(v) for measure, v in c["scores"].items()}, c["problem"], c["promise"],
+                     bool(c.get("outside", False)))
                 for c in found["cells"]
             ]  # fmt: skip
             return cls(
@@ -161,11 +169,9 @@ class Results:
                     for item in found["published"]
                 ),
                 tuple(Finding.model_validate(item) for item in found["findings"]),
-                tuple(
-                    Figure.model_validate({**item, "where": {axis: _value(v) for axis, v in item["where"].items()}})
-                    for item in found["figures"]
-                ),
+                tuple(Figure.model_validate(_with_place(item)) for item in found["figures"]),
                 found["test_seed"], found["tacit_version"],
+                tuple(WideTable.model_validate(_with_place(item)) for item in found.get("tables", [])),
             )  # fmt: skip
         except (ValueError, KeyError, TypeError, AttributeError):
             raise BadInputError(
@@ -176,6 +182,10 @@ class Results:
 def _value(value: Value) -> Value:
     """Infinity is text in JSON."""
     return math.inf if value == "inf" else value
+
+
+def _with_place(item: Mapping[str, Any]) -> dict[str, Any]:
+    return {**item, "where": {axis: _value(v) for axis, v in item["where"].items()}}
 
 
 def mean_of(cells: Sequence[Cell], measure: str) -> Number:
@@ -192,7 +202,7 @@ def mean_of(cells: Sequence[Cell], measure: str) -> Number:
     error = math.sqrt(sum(e * e for e in errors)) / len(errors)
     return Number(
         _mean(means), error, _mean(c.scores.get(f"{measure}.floor", math.nan) for c in cells),
-        _mean(c.scores.get(f"{measure}.ceiling", math.nan) for c in cells), len(cells),
+        _mean(c.scores.get(f"{measure}.ceiling", math.nan) for c in cells), len(cells), any(c.outside for c in cells),
     )  # fmt: skip
 
 
@@ -222,20 +232,27 @@ def collect(plan: Plan, cache: Path) -> Results:
     experiment = plan.experiment
     return Results(
         experiment.experiment, plan.size, plan.digest, tuple(cells), data, tuple(experiment.published),
-        tuple(experiment.findings), tuple(experiment.figures), plan.test_seed,
+        tuple(experiment.findings), tuple(experiment.figures), plan.test_seed, tables=tuple(experiment.tables),
     )  # fmt: skip
 
 
 def _cell(step: Step, cache: Path) -> Cell:
     folder = folder_of(cache, step)
     if is_finished(folder):
-        scores = {name: float(value) for name, value in read_json(folder / "scores.json").items()}
-        return Cell(step.name, step.kind, step.axes, scores, promise=_promise(folder))
+        outside = any(_scores(cell, cache).get(DOMAIN) == 0 for cell in (step, *step.ancestors()))
+        return Cell(step.name, step.kind, step.axes, _scores(step, cache), promise=_promise(folder), outside=outside)
     for cell in (step, *step.ancestors()):
         if (reason := failure_of(folder_of(cache, cell))) and not is_finished(folder_of(cache, cell)):
             problem = f"failed: {reason}" if cell is step else f"left out, because its input '{cell.label}' failed"
             return Cell(step.name, step.kind, step.axes, {}, problem)
     return Cell(step.name, step.kind, step.axes, {}, "not run")
+
+
+def _scores(step: Step, cache: Path) -> dict[str, float]:
+    folder = folder_of(cache, step)
+    if not is_finished(folder):
+        return {}
+    return {name: float(value) for name, value in read_json(folder / "scores.json").items()}
 
 
 def _promise(folder: Path) -> str:

@@ -28,6 +28,10 @@ p { margin:.4rem 0 } .soft, figcaption, .note { color:var(--soft); font-size:.9r
 .scroll { overflow-x:auto } table { border-collapse:collapse; font-size:.9rem; margin:.4rem 0 }
 th,td { text-align:left; padding:.3rem .8rem .3rem 0; border-bottom:1px solid var(--line); vertical-align:top }
 td.number, th.number { text-align:right; font-variant-numeric:tabular-nums }
+section:has(table.wide) { width:min(96vw,1500px); position:relative; left:50%; transform:translateX(-50%) }
+table.wide { font-size:.78rem } table.wide th, table.wide td { padding:.2rem .35rem } table.wide tbody td:first-child {
+  position:sticky; left:0; background:var(--paper); white-space:nowrap } th.group { text-align:center;
+  border-left:1px solid var(--line) }
 .private { background:#fff4e5; border:1px solid #f0c987; border-radius:8px; padding:.6rem 1rem; margin:1rem 0 }
 figure { margin:1rem 0 } figure svg { max-width:100%; height:auto }
 dl { display:grid; grid-template-columns:max-content 1fr; gap:.15rem 1rem; font-size:.9rem; margin:.4rem 0 }
@@ -124,7 +128,12 @@ def _figure(figure: Figure) -> str:
 
 def _table(table: Table) -> Iterator[str]:
     marked = " (quotes the original text)" if table.private else ""
-    yield f"<h3>{html.escape(table.title)}{marked}</h3><div class='scroll'><table><thead><tr>"
+    wide = " class='wide'" if table.groups else ""
+    yield f"<h3>{html.escape(table.title)}{marked}</h3><div class='scroll'><table{wide}><thead>"
+    if table.groups:
+        above = (f"<th colspan='{count}' class='group'>{html.escape(name)}</th>" for name, count in table.groups)
+        yield f"<tr>{''.join(above)}</tr>"
+    yield "<tr>"
     kinds = [" class='number'" if _is_numeric(table, i) else "" for i in range(len(table.columns))]
     yield "".join(f"<th{kind}>{html.escape(name)}</th>" for name, kind in zip(table.columns, kinds, strict=True))
     yield "</tr></thead><tbody>"

@@ -61,18 +61,28 @@ class Finding:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of text and numbers. `private` marks rows that quote the original text."""
+    """Rows of text and numbers. `private` marks rows that quote the original text; `groups` are headings above the
+    columns, each with the number of columns below it."""
 
     title: str
     columns: Sequence[str]
     rows: Sequence[Sequence[Any]]
     note: str = ""
     private: bool = False
+    groups: Sequence[tuple[str, int]] = ()
 
     def __post_init__(self) -> None:
+        if self.groups and sum(count for _, count in self.groups) != len(self.columns):
+            raise ValueError(f"the headings of '{self.title}' do not cover its columns")
         for row in self.rows:
             if len(row) != len(self.columns):
                 raise ValueError(f"a row of '{self.title}' has {len(row)} cells for {len(self.columns)} columns")
+
+    @property
+    def headings(self) -> list[str]:
+        """One line of headings, where there is no room for two."""
+        above = [group for group, count in self.groups for _ in range(count)] or [""] * len(self.columns)
+        return [f"{group}: {name}" if group else name for group, name in zip(above, self.columns, strict=True)]
 
 
 @dataclass(frozen=True)
@@ -164,7 +174,7 @@ class Report:
                     "tables": [
                         {
                             "title": t.title,
-                            "columns": list(t.columns),
+                            "columns": t.headings,
                             "rows": plain(t.rows),
                             "note": t.note,
                             "private": t.private,
@@ -216,7 +226,7 @@ class Report:
             for t in section.tables:
                 grid = RichTable(title=escape(t.title), title_justify="left", caption=escape(t.note) or None)
                 grid.caption_justify = "left"
-                for column in t.columns:
+                for column in t.headings:
                     grid.add_column(escape(column))
                 for row in t.rows:
                     grid.add_row(*(escape(cell_text(cell)) for cell in row))
