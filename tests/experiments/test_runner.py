@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import multiprocessing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tacit.errors import BadParameterError
+from tacit.experiments import runner
 from tacit.experiments.raw import read_json
 from tacit.experiments.results import collect, costs
 from tacit.experiments.runner import (
@@ -22,6 +24,7 @@ from tacit.experiments.runner import (
     rescore,
     run_plan,
 )
+from tacit.experiments.steps import kinds
 from tests.experiments.small import plan_of, run_here, small, write_files
 
 
@@ -142,11 +145,44 @@ def test_scores_are_derived_from_raw_files(value: dict[str, Any], tmp_path: Path
     cache = tmp_path / "cache"
     run_here(plan, cache, "words")
     step = plan.named("words")[0]
-    scores = folder_of(cache, step) / "scores.json"
+    (scores,) = (folder_of(cache, step) / "scores").iterdir()
     before = scores.read_bytes()
     scores.write_text("{}")
     rescore(step, cache)
-    assert scores.read_bytes() == before
+    assert scores.read_bytes() == before == (folder_of(cache, step) / "scores.json").read_bytes()
+
+
+def test_changed_scoring_code_derives_the_scores_again_and_runs_nothing(
+    value: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    plan = plan_of(value, tmp_path)
+    cache = tmp_path / "cache"
+    run_here(plan, cache, "kept")
+    before = collect(plan, cache)
+    raw = {path: when for path, when in times(cache).items() if "scores" not in str(path)}
+    original = kinds()["similarity"]
+    changed = replace(original, score=lambda folder: {**original.score(folder), "one more": 1.0})
+    monkeypatch.setitem(kinds(), "similarity", changed)
+    assert collect(plan, cache).to_json() == before.to_json()  # the hash is that of the same code
+    monkeypatch.setattr(runner, "scoring_digest", lambda name: f"other code of {name}")
+    after = collect(plan, cache)
+    assert all(cell.scores["one more"] == 1.0 for cell in after.of("kept"))
+    assert {path: when for path, when in times(cache).items() if "scores" not in str(path)} == raw
+    assert not run_plan(plan, cache, only={"kept"}).finished
+    monkeypatch.undo()
+    assert collect(plan, cache).to_json() == before.to_json()  # what the old code had made is still there
+
+
+def test_raw_files_that_changed_code_cannot_read_are_a_problem_of_their_cell(
+    value: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    plan = plan_of(value, tmp_path)
+    run_here(plan, tmp_path / "cache", "words")
+    monkeypatch.setattr(runner, "scoring_digest", lambda name: "other code")
+    for path in (tmp_path / "cache").rglob("words.jsonl"):
+        path.unlink()
+    cells = collect(plan, tmp_path / "cache").of("words")
+    assert all("its scores cannot be derived from its raw files" in cell.problem for cell in cells)
 
 
 def test_no_workers(value: dict[str, Any], tmp_path: Path):

@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from tacit.card import Card, plain_sentence
-from tacit.errors import BadInputError
+from tacit.errors import BadInputError, place_of
 from tacit.evaluate.scores import t_interval
 from tacit.experiments.config import About, Figure, Finding, Published, Value, WideTable
 from tacit.experiments.measures import ENDS
 from tacit.experiments.plan import Plan, Step, matches
 from tacit.experiments.raw import read_json
-from tacit.experiments.runner import failure_of, folder_of, is_finished
+from tacit.experiments.runner import failure_of, folder_of, is_finished, scores_in
 from tacit.experiments.steps import kinds
 from tacit.report.parts import plain
 from tacit.version import __version__
@@ -239,8 +239,14 @@ def collect(plan: Plan, cache: Path) -> Results:
 def _cell(step: Step, cache: Path) -> Cell:
     folder = folder_of(cache, step)
     if is_finished(folder):
-        outside = any(_scores(cell, cache).get(DOMAIN) == 0 for cell in (step, *step.ancestors()))
-        return Cell(step.name, step.kind, step.axes, _scores(step, cache), promise=_promise(folder), outside=outside)
+        try:
+            outside = any(_scores(cell, cache).get(DOMAIN) == 0 for cell in (step, *step.ancestors()))
+            scores = _scores(step, cache)
+        except Exception as error:
+            # The code that scores has changed, and the raw files are not what it expects.
+            problem = f"failed: its scores cannot be derived from its raw files ({place_of(error)}): remove its folder"
+            return Cell(step.name, step.kind, step.axes, {}, f"{problem} {step.kind}/{step.key} from the cache")
+        return Cell(step.name, step.kind, step.axes, scores, promise=_promise(folder), outside=outside)
     for cell in (step, *step.ancestors()):
         if (reason := failure_of(folder_of(cache, cell))) and not is_finished(folder_of(cache, cell)):
             problem = f"failed: {reason}" if cell is step else f"left out, because its input '{cell.label}' failed"
@@ -250,9 +256,7 @@ def _cell(step: Step, cache: Path) -> Cell:
 
 def _scores(step: Step, cache: Path) -> dict[str, float]:
     folder = folder_of(cache, step)
-    if not is_finished(folder):
-        return {}
-    return {name: float(value) for name, value in read_json(folder / "scores.json").items()}
+    return scores_in(step.kind, folder) if is_finished(folder) else {}
 
 
 def _promise(folder: Path) -> str:
@@ -270,7 +274,7 @@ def _about_data(step: Step, plan: Plan, cache: Path) -> str:
     about = plan.experiment.data[step.name].about
     if not is_finished(folder):
         return about
-    rows = {k: v for k, v in read_json(folder / "scores.json").items() if k.startswith("rows in ")}
+    rows = {k: v for k, v in scores_in(step.kind, folder).items() if k.startswith("rows in ")}
     counted = ", ".join(f"{int(count):,} {name.removeprefix('rows in ')} rows" for name, count in rows.items())
     return "; ".join(part for part in (about, counted) if part)
 

@@ -1,6 +1,7 @@
 """Runs the cells of a plan that are not in the cache, with several processes.
 
-    CACHE/KIND/KEY/   parameters.json, the raw files of the step, scores.json, costs.json, and last finished.json
+    CACHE/KIND/KEY/   parameters.json, the raw files of the step, costs.json, and last finished.json
+    CACHE/KIND/KEY/scores/CODE.json   the scores that this code derived from the raw files; scores.json is the newest
 
 `finished.json` appears by a rename when everything else is on the disk. So a run may be killed at any moment, itself or
 one of its processes: what is marked stays as it is, and the rest is run again from its beginning, with the noise it had
@@ -28,11 +29,13 @@ from tacit.engines import processes
 from tacit.errors import BadParameterError, TacitError, place_of
 from tacit.experiments.plan import Plan, Step
 from tacit.experiments.raw import read_json, write_json
+from tacit.experiments.sources import scoring_digest
 from tacit.experiments.steps import KEY_FILE, RUN_FOLDER, kinds
 
 MARKER = "finished.json"
 FAILURE = "failed.json"
 LOCK = "lock"
+SCORES = "scores"
 MOST_DEATHS = 2
 SECONDS_BETWEEN_NEWS = 0.25
 
@@ -272,7 +275,7 @@ def execute(task: Task, progress: Callable[[int, int], None]) -> None:
         kind.run(kind.parameters.model_validate(task.parameters), task.inputs, task.folder, progress)
         costs = {"cpu_seconds": time.process_time() - processor, "seconds": time.monotonic() - clock,
                  "peak_megabytes": peak_megabytes()}  # fmt: skip
-        write_json(task.folder / "scores.json", kind.score(task.folder))
+        _derive(kind.name, task.folder)
         write_json(task.folder / "costs.json", costs)
         write_json(task.folder / MARKER, {"kind": kind.name, "version": kind.version})
         destroy_key(task.folder)
@@ -312,9 +315,31 @@ def failure_of(folder: Path) -> str | None:
     return str(read_json(path)["error"]) if path.is_file() else None
 
 
+def scores_in(kind: str, folder: Path) -> dict[str, float]:
+    """The scores of a finished step, derived again from its raw files where other code made those that are there."""
+    path = _scores_file(kind, folder)
+    found = read_json(path) if path.is_file() else _derive_alone(kind, folder)
+    return {name: float(value) for name, value in found.items()}
+
+
 def rescore(step: Step, cache: Path) -> Mapping[str, float]:
-    """The scores of a finished step, derived again from its raw files."""
-    folder = folder_of(cache, step)
-    found = kinds()[step.kind].score(folder)
-    write_json(folder / "scores.json", found)
+    """The scores of a finished step, derived again from its raw files in any case."""
+    return _derive_alone(step.kind, folder_of(cache, step))
+
+
+def _scores_file(kind: str, folder: Path) -> Path:
+    return folder / SCORES / f"{scoring_digest(kind)}.json"
+
+
+def _derive_alone(kind: str, folder: Path) -> Mapping[str, float]:
+    with locked(folder):
+        return _derive(kind, folder)
+
+
+def _derive(kind: str, folder: Path) -> Mapping[str, float]:
+    found = kinds()[kind].score(folder)
+    path = _scores_file(kind, folder)
+    path.parent.mkdir(exist_ok=True)
+    write_json(folder / "scores.json", found)  # for steps that go on from the scores of another
+    write_json(path, found)
     return found
