@@ -20,6 +20,7 @@ from tacit.experiments.plan import make_plan
 from tacit.experiments.report import (
     KEPT,
     comparison,
+    example_tables,
     markdown,
     page,
     published_tables,
@@ -30,8 +31,9 @@ from tacit.experiments.report import (
     write_files,
 )
 from tacit.experiments.results import Cell, Results, collect, mean_of
+from tacit.experiments.steps.perturb import spaces
 from tacit.experiments.validation import validate
-from tests.experiments.small import plan_of, run_here, small
+from tests.experiments.small import WORDS, plan_of, run_here, small
 from tests.experiments.small import write_files as write_data
 
 
@@ -314,6 +316,37 @@ def test_findings_of_our_own_stand_apart_on_the_page(tmp_path: Path):
     assert summary.index("<h3>Findings of our own</h3>") < summary.index("We say so (holds)")
     assert "what we say holds in this run" in summary
     assert rest.index("<h2>Published findings</h2>") < rest.index("<h2>Findings of our own</h2>")
+
+
+def test_examples_of_perturbed_words(tmp_path: Path):
+    write_data(tmp_path)
+    value = small(tmp_path)
+    vectors = {"over": {"epsilon": [1, 100]}}
+    words = {**vectors, "mechanism": "laplace", "mapping": "nearest"}
+    value["variants"]["mechanism"] = {"laplace": vectors, "laplace+nn": words, "none": {}}
+    value["steps"] = {"noisy": {"kind": "perturb", "data": "rows", "vectors": str(tmp_path / "vectors.txt"),
+                                "over": {"mechanism": ["none", "laplace", "laplace+nn"]}}}  # fmt: skip
+    plan = plan_of(value, tmp_path)
+    run_here(plan, tmp_path / "cache", "noisy")
+    (examples,) = example_tables(plan, tmp_path / "cache")
+    assert examples.private
+    # noisy vectors are no text, and a copy is no release
+    assert [row[1:3] for row in examples.rows[:3]] == [["original", ""], ["laplace+nn", "1"], ["laplace+nn", "100"]]
+    assert len(examples.rows) == 9
+    assert all(set(row[3].split()) <= set(WORDS) for row in examples.rows)
+    (tmp_path / "vectors.txt").unlink()  # a page can be written where the vectors are gone
+    spaces.cache_clear()
+    assert example_tables(plan, tmp_path / "cache") == []
+
+
+def test_an_experiment_that_does_not_count_is_left_out_of_the_total():
+    findings = (Finding(statement="It works", source="t", check="task.accuracy[mechanism=none] > 0.8"),)
+    one = results(findings=findings)
+    other = replace(one, about=one.about.model_copy(update={"count": False, "title": "Smoke"}))
+    text = results_page([one, other], "command")
+    assert "Over all experiments, 1 of 1 testable published findings agree" in text
+    assert "Not counted: Smoke." in text
+    assert text.count("| agree | clear | It works (t) |") == 2
 
 
 def test_page_and_files_of_a_run(tmp_path: Path):

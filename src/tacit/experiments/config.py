@@ -43,7 +43,8 @@ class Parameters(Strict):
 
 class About(Strict):
     """What is asked. `reference` names the cells without privacy, such as { mechanism = "none" }: their scores are the
-    ceilings. `watts` is what one busy core is taken to draw, for the energy estimate."""
+    ceilings. `watts` is what one busy core is taken to draw, for the energy estimate. What does not `count` (a test of
+    the runner) is left out of the total over all experiments."""
 
     name: str = Field(pattern=NAME)
     title: str
@@ -51,6 +52,7 @@ class About(Strict):
     question: str = ""
     reference: dict[str, Value] = {}
     watts: float = Field(default=15.0, gt=0)
+    count: bool = True
 
 
 class Part(Strict):

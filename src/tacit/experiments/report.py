@@ -16,11 +16,12 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from tacit.errors import TacitError
 from tacit.evaluate.similarity import shortened
 from tacit.experiments import figures
 from tacit.experiments.config import Published, Value, WideTable
@@ -42,11 +43,14 @@ from tacit.experiments.raw import parts_of, read_part, read_released
 from tacit.experiments.results import SEED, Cost, Number, Results, costs
 from tacit.experiments.runner import folder_of, is_finished
 from tacit.experiments.steps import kinds
+from tacit.experiments.steps.perturb import read_words
+from tacit.experiments.steps.rewrite import NONE
 from tacit.report import Finding, Light, Report, Section, Table
 from tacit.report.parts import cell_text
 
 SHOWN_MEASURES = 6
 EXAMPLES = 3
+MOST_EXAMPLES = 150
 KEPT = ("results.json", "scores.csv", "published.csv", "findings.csv", "tables.md")
 
 
@@ -425,28 +429,46 @@ def _told(verdict: Verdict) -> str:
 
 def example_tables(plan: Plan, cache: Path) -> list[Table]:
     """Some rows of each data set as each mechanism and epsilon released them (first seed only)."""
-    releases = [s for s in plan.steps if s.kind == "rewrite" and is_finished(folder_of(cache, s))]
-    by_data: dict[str, list[Step]] = {}
+    releases = [s for s in plan.steps if s.kind in RELEASES and is_finished(folder_of(cache, s))]
+    by_data: dict[str, list[tuple[Step, list[str]]]] = {}
     for step in releases:
-        if "none" not in step.axes.values() and step.axes.get(SEED, 1) == min(
-            s.axes.get(SEED, 1) for s in releases if s.name == step.name
-        ):
-            by_data.setdefault(step.inputs["data"].key, []).append(step)
-    tables = []
-    for steps in by_data.values():
-        data = steps[0].inputs["data"]
-        part = parts_of(folder_of(cache, steps[0]))[-1]
-        originals = read_part(folder_of(cache, data), part).joined
-        rows: list[list[Any]] = []
-        for row in range(min(EXAMPLES, len(originals))):
-            rows.append([row + 1, "original", "", shortened(originals[row])])
-            for step in steps:
-                released = read_released(folder_of(cache, step), part)[row]
-                other = {axis: v for axis, v in step.axes.items() if axis not in ("data", "epsilon", SEED)}
-                rows.append([row + 1, ", ".join(map(shown, other.values())), _axis(step.axes.get("epsilon")),
-                             shortened(" ".join(released))])  # fmt: skip
-        tables.append(Table(str(data.name), ["row", "released by", "epsilon", "text"], rows, private=True))
-    return tables
+        first = min(s.axes.get(SEED, 1) for s in releases if s.name == step.name)
+        copied = getattr(step.parameters, "mechanism", NONE) == NONE
+        if not copied and step.axes.get(SEED, 1) == first and (texts := _released(step, cache)):
+            by_data.setdefault(step.inputs["data"].key, []).append((step, texts))
+    return [_examples(found, cache) for found in by_data.values()]
+
+
+def _released(step: Step, cache: Path) -> list[str]:
+    """The first texts of the last part that a step released; none where it released noisy vectors, or where the
+    vocabulary that its words are taken from is gone."""
+    folder = folder_of(cache, step)
+    try:
+        return RELEASES[step.kind](folder, parts_of(folder)[-1])[:EXAMPLES]
+    except TacitError:
+        return []
+
+
+def _examples(releases: Sequence[tuple[Step, list[str]]], cache: Path) -> Table:
+    step = releases[0][0]
+    part = parts_of(folder_of(cache, step))[-1]
+    originals = read_part(folder_of(cache, step.inputs["data"]), part).joined[:EXAMPLES]
+    rows: list[list[Any]] = []
+    for row, original in enumerate(originals[: max(1, MOST_EXAMPLES // len(releases))]):
+        rows.append([row + 1, "original", "", shortened(original)])
+        for step, texts in releases:
+            other = [shown(v) for axis, v in step.axes.items() if axis not in ("data", "epsilon", SEED)]
+            rows.append([row + 1, ", ".join(other), _axis(step.axes.get("epsilon")), shortened(texts[row])])
+    name = releases[0][0].inputs["data"].name
+    return Table(str(name), ["row", "released by", "epsilon", "text"], rows, private=True)
+
+
+def _rewritten(folder: Path, part: str) -> list[str]:
+    return [" ".join(texts) for texts in read_released(folder, part)]
+
+
+RELEASES: Mapping[str, Callable[[Path, str], list[str]]] = {"rewrite": _rewritten, "perturb": read_words}
+"""The kinds of steps that release text, and how to read what they released."""
 
 
 def promise_table(results: Results) -> Table | None:
@@ -516,12 +538,14 @@ def comparison(first: Results, second: Results, names: tuple[str, str]) -> Table
 
 def results_page(found: Sequence[Results], command: str) -> str:
     """A page of documentation with the verdicts and the published tables of several experiments."""
-    everything = [verdict for results in found for verdict in judge_all(results)]
+    everything = [verdict for results in found if results.about.count for verdict in judge_all(results)]
+    left_out = [results.about.title for results in found if not results.about.count]
     lines = [
         "# Results", "",
         "Our results beside the published ones. This page is made from the result files in docs/results by", "",
         f"    {command}", "",
-        f"Over all experiments, {summary(everything)}." if everything else "", "",
+        f"Over all experiments, {summary(everything)}." if everything else "",
+        f"Not counted: {', '.join(left_out)}." if left_out else "", "",
         "A verdict looks at the direction of a published statement, not at its size: our models are smaller and our "
         "data are parts of the papers' data, as each table says. [Experiments](experiments.md) tells how to run them.",
     ]  # fmt: skip
