@@ -1,7 +1,8 @@
-"""`tacit experiment`, end to end, killed at ten moments and resumed."""
+"""`tacit experiment`, end to end, killed ten times and resumed."""
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import os
@@ -11,6 +12,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Self
 
 import pytest
 from rich.console import Console
@@ -20,6 +22,7 @@ from tacit.cli.experiment import app, live_table
 from tacit.errors import BadInputError
 from tacit.experiments.report import KEPT
 from tacit.experiments.runner import Status
+from tacit.experiments.steps import RUN_FOLDER
 from tests.experiments.small import plan_of, small, write_files
 
 
@@ -116,40 +119,109 @@ def test_mistakes_are_one_sentence(arguments: tuple[str, ...], said: str, file: 
     assert "\n" not in str(error.value)
 
 
-def test_killed_at_ten_moments_and_resumed_gives_the_same_bytes(file: Path, tmp_path: Path):
-    """SIGKILL of the runner whenever the cache has grown to another number of files, plus a few random milliseconds."""
+NURSERY = """
+import os, sys
+import torch
+import tacit.training.run
+from tacit.cli.main import main
+from tacit.experiments.steps import kinds
+kinds()
+for line in sys.stdin:
+    process = os.fork()
+    if process == 0:
+        sys.argv = ["tacit", *line.rstrip().split("\\t")]
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        main()
+        os._exit(0)
+    print(process, flush=True)
+    print(os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]), flush=True)
+"""
 
-    def command(folder: str, verb: str) -> list[str]:
+
+class Nursery:
+    """Starts the command again and again from a process that has loaded everything already; each is a process of its
+    own, and its workers are started by itself as always."""
+
+    def __init__(self) -> None:
+        self._parent = subprocess.Popen([sys.executable, "-c", NURSERY], text=True, stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)  # fmt: skip
+
+    def start(self, *arguments: str) -> int:
+        assert self._parent.stdin is not None
+        self._parent.stdin.write("\t".join(arguments) + "\n")
+        self._parent.stdin.flush()
+        return self._number()
+
+    def ended(self) -> int:
+        """How the last one ended: its exit code, or minus the signal."""
+        return self._number()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._parent.communicate()
+
+    def _number(self) -> int:
+        assert self._parent.stdout is not None
+        return int(self._parent.stdout.readline())
+
+
+TRAINING = {"kind": "train", "data": "rows", "model": "bilstm-1x8", "strategy": "full", "epochs": 50.0, "batch": 16,
+            "length": 16, "over": {"epsilon": [4.0]}}  # fmt: skip
+
+
+def test_killed_ten_times_with_two_workers_and_resumed_gives_the_same_bytes(tmp_path: Path):
+    """SIGKILL of the runner: six times soon after a file appeared, four times while a model is trained."""
+    write_files(tmp_path)
+    value = small(tmp_path)
+    value["steps"]["trained"] = TRAINING
+    file = tmp_path / "small.toml"
+    file.write_text(toml_of(value))
+
+    def command(verb: str, folder: str) -> list[str]:
         out = str(tmp_path / folder)
-        start = [sys.executable, "-m", "tacit", "experiment", verb]
-        if verb == "resume":
-            return [*start, out, "--workers", "1"]
-        return [*start, str(file), "-o", out, "--cache", f"{out}-cache", "--test-seed", "3", "--workers", "1"]
+        start = ["experiment", verb, out if verb == "resume" else str(file), "--workers", "2", "-q"]
+        return start if verb == "resume" else [*start, "-o", out, "--cache", f"{out}-cache", "--test-seed", "3"]
 
-    subprocess.run(command("undisturbed", "run"), check=True, capture_output=True)
-    chance = random.Random(1)
-    moments = sorted(chance.sample(range(1, _files(tmp_path / "undisturbed-cache") - 5), 10))
-    kills = 0
-    for number, moment in enumerate(moments):
-        process = subprocess.Popen(command("killed", "run" if number == 0 else "resume"), stdout=subprocess.DEVNULL,
-                                   stderr=subprocess.DEVNULL)  # fmt: skip
-        while process.poll() is None and _files(tmp_path / "killed-cache") < moment:
-            time.sleep(0.002)
-        time.sleep(chance.uniform(0, 0.05))
-        if process.poll() is None:
-            os.kill(process.pid, signal.SIGKILL)
-            kills += 1
-        process.wait()
-    assert kills >= 8  # the last moments can come after the end, when a step was finished in between
-    subprocess.run(command("killed", "resume"), check=True, capture_output=True)
+    cache = tmp_path / "killed-cache"
+    with Nursery() as nursery:
+        nursery.start(*command("run", "undisturbed"))
+        assert nursery.ended() == 0
+        chance = random.Random(1)
+        for number in range(10):
+            begun, before = time.time(), _files(cache)
+            process = nursery.start(*command("run" if number == 0 else "resume", "killed"))
+            more = chance.randint(1, 3)
+            while not (_files(cache) >= before + more if number < 6 else _trains(cache, begun)):
+                os.kill(process, 0)  # it is still there
+                time.sleep(0.002)
+            time.sleep(chance.uniform(0, 0.03 if number < 6 else 0.5))
+            os.kill(process, signal.SIGKILL)
+            assert nursery.ended() == -signal.SIGKILL, f"the run was over before kill {number + 1}"
+        assert not (tmp_path / "killed" / "results.json").exists()
+        nursery.start(*command("resume", "killed"))
+        assert nursery.ended() == 0
     for name in KEPT:
         assert (tmp_path / "killed" / name).read_bytes() == (tmp_path / "undisturbed" / name).read_bytes(), name
-    assert not list((tmp_path / "killed-cache").rglob("noise.key"))
+    assert '"trained"' in (tmp_path / "killed" / "results.json").read_text()
+    assert not list(cache.rglob("noise.key"))
+    assert not list(cache.rglob(RUN_FOLDER))
 
 
 def _files(cache: Path) -> int:
     """How many files are in the folders of steps; folders may vanish while they are counted."""
     return sum(len(files) for _, _, files in os.walk(cache))
+
+
+def _trains(cache: Path, since: float) -> bool:
+    """Whether a training has written something (a checkpoint, its log) since then."""
+    for folder, _, files in os.walk(cache / "train"):
+        for name in files:
+            with contextlib.suppress(FileNotFoundError):
+                if f"/{RUN_FOLDER}" in folder and (Path(folder) / name).stat().st_mtime > since:
+                    return True
+    return False
 
 
 def test_the_live_table_tells_what_runs_now(tmp_path: Path):
