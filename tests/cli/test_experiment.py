@@ -167,7 +167,7 @@ class Nursery:
         return int(self._parent.stdout.readline())
 
 
-TRAINING = {"kind": "train", "data": "rows", "model": "bilstm-1x8", "strategy": "full", "epochs": 50.0, "batch": 16,
+TRAINING = {"kind": "train", "data": "rows", "model": "bilstm-1x8", "strategy": "full", "epochs": 40.0, "batch": 16,
             "length": 16, "over": {"epsilon": [4.0]}}  # fmt: skip
 
 
@@ -196,7 +196,7 @@ def test_killed_ten_times_with_two_workers_and_resumed_gives_the_same_bytes(tmp_
             while not (_files(cache) >= before + more if number < 6 else _trains(cache, begun)):
                 os.kill(process, 0)  # it is still there
                 time.sleep(0.002)
-            time.sleep(chance.uniform(0, 0.03 if number < 6 else 0.5))
+            time.sleep(chance.uniform(0, 0.03 if number < 6 else 0.15))
             os.kill(process, signal.SIGKILL)
             assert nursery.ended() == -signal.SIGKILL, f"the run was over before kill {number + 1}"
         assert not (tmp_path / "killed" / "results.json").exists()

@@ -28,6 +28,7 @@ from tacit.experiments.report import (
     score_tables,
     scores_csv,
     wide_tables,
+    with_error,
     write_files,
 )
 from tacit.experiments.results import Cell, Results, collect, mean_of
@@ -155,6 +156,13 @@ def test_what_was_made_outside_the_domain_is_outside_as_well(tmp_path: Path):
     ]  # fmt: skip
 
 
+def test_a_number_has_the_digits_that_its_error_leaves():
+    assert with_error(0.00667, 0.022 / 1.96) == "0.007 ±\u00a00.022"
+    assert with_error(28.676, 2.41 / 1.96) == "28.7 ±\u00a02.4"
+    assert with_error(0.5, math.nan) == "0.5"
+    assert with_error(0.12345, 0.0) == "0.123"
+
+
 def test_a_failed_cell_is_in_every_table():
     found = results()
     assert any("failed" in row for table in score_tables(found) for row in table.rows)
@@ -224,6 +232,23 @@ def test_the_cell_without_noise_is_drawn_behind_a_gap(monkeypatch: pytest.Monkey
     assert (names["∞"], 0.9) in ceiling
 
 
+def test_panels_of_a_heat_map_have_the_same_rows_and_colors(monkeypatch: pytest.MonkeyPatch):
+    rule = Figure(title="F", kind="heatmap", value="task.accuracy - 0.55", panels="data")
+    _, areas = drawn_areas(rule, two_panels(), monkeypatch)
+    assert [text.get_text() for text in areas[0].get_yticklabels()] == ["adept", "pr", "narrow"]
+    assert all(area.get_images()[0].get_array().shape == (3, 3) for area in areas)
+    assert len({area.get_images()[0].get_clim() for area in areas}) == 1
+    assert len({area.get_images()[0].get_cmap().name for area in areas}) == 1
+
+
+def test_why_epsilons_were_mixed_is_told():
+    finding = Finding(statement="s", source="t", check="task.accuracy[mechanism=none] > 0.8", mixed="the paper does so")
+    found = results(findings=(finding,), published=(PUBLISHED.model_copy(update={"mixed": "one table."}),))
+    text = markdown(found, judge_all(found))
+    assert "Epsilons that mean different things: the paper does so" in text
+    assert "Epsilons that mean different things: one table. Why ours differs" in text
+
+
 def test_names_of_ticks_do_not_run_into_each_other(monkeypatch: pytest.MonkeyPatch):
     epsilons = [10, 50, 100, 250, 500, 750, 1000, 2500, math.inf]
     cells = tuple(cell(0.5, data=data, mechanism="a", epsilon=epsilon) for data in "abcd" for epsilon in epsilons)
@@ -257,13 +282,13 @@ def test_one_wide_table_of_all_systems():
     found = results(tables=(rule,))
     (table,) = wide_tables(found)
     assert table.groups == [("", 1), ("right", 3), ("blind", 3)]
-    assert table.columns == ["mechanism", *["1", "∞", "no epsilon"] * 2]
+    assert table.columns == ["mechanism", *["1", "∞", "–"] * 2]
     rows = {row[0]: row[1:] for row in table.rows}
     assert list(rows) == ["none", "santext"]  # what failed has no score to show
-    assert rows["none"] == ["", "", "0.900 ±\u00a00.049", "", "", "0.5"]
-    assert rows["santext"][1] == "0.800 ±\u00a00.049"
+    assert rows["none"] == ["", "", "0.90 ±\u00a00.05", "", "", "0.5"]
+    assert rows["santext"][1] == "0.80 ±\u00a00.05"
     for text in (markdown(found, judge_all(found)), results_page([found], "command")):
-        assert "| mechanism | right: 1 | right: ∞ | right: no epsilon | blind: 1 |" in text
+        assert "| mechanism | right: 1 | right: ∞ | right: – | blind: 1 |" in text
     assert Results.from_json(found.to_json(), "file") == found
 
 

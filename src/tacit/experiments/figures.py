@@ -34,16 +34,16 @@ def draw(rule: Rule, results: Results) -> Figure | None:
     tables = {panel: table for panel, table in tables.items() if table}
     if not tables:
         return None
-    lines = max(sum(any(x is not None for x in points) for points in table.values()) for table in tables.values())
-    canvas, areas = _panels(len(tables), height=0.45 * lines + 0.9 if rule.kind == "heatmap" else 3.2)
-    looks = _looks(tables.values(), results)
+    shared = _shared(list(tables.values()), results)
+    height = 0.45 * len(shared.lines) + 0.9 if rule.kind == "heatmap" else 3.2
+    canvas, areas = _panels(len(tables), height=height)
     drawn = {"curve": _curve, "heatmap": _heatmap, "bars": _bars}[rule.kind]
     for place, (area, (panel, table)) in enumerate(zip(areas, tables.items(), strict=True)):
-        drawn(area, rule, table, first=place % WIDEST == 0, looks=looks)
+        drawn(area, rule, table, first=place % WIDEST == 0, shared=shared)
         if panel is not None:
             area.set_title(shown(panel), fontsize=9)
     if rule.kind != "heatmap":
-        _legend(canvas, areas, [shown(line) for line in looks])
+        _legend(canvas, areas, [shown(line) for line in shared.looks])
     return figure(canvas, rule.title, _described(rule, tables))
 
 
@@ -56,12 +56,27 @@ class Look:
     dashes: Any
 
 
-def _looks(tables: Iterable[Grid], results: Results) -> dict[Value, Look]:
+@dataclass(frozen=True)
+class Shared:
+    """What all panels of a figure have in common: how lines look, the rows of a heat map, its lowest and highest
+    value."""
+
+    looks: Mapping[Value, Look]
+    lines: Sequence[Value]
+    levels: tuple[float, float]
+
+
+def _shared(tables: Sequence[Grid], results: Results) -> Shared:
     """Each line of any panel once, in the order of the file; the reference comes last and is black in every figure."""
     lines = list(dict.fromkeys(line for table in tables for line in table))
     reference = set(results.about.reference.values())
     own = {line: _look(place) for place, line in enumerate(line for line in lines if line not in reference)}
-    return own | {line: Look(REFERENCE_COLOR, "s", "--") for line in lines if line in reference}
+    looks = own | {line: Look(REFERENCE_COLOR, "s", "--") for line in lines if line in reference}
+    rows = [line for line in lines if any(x is not None for table in tables for x in table.get(line, {}))]
+    values = [n.value for table in tables for line in rows for n in table.get(line, {}).values()]
+    low, high = min(values, default=0.0), max(values, default=0.0)
+    reach = max(-low, high)
+    return Shared(looks, rows, (-reach, reach) if low < 0 else (low, high))
 
 
 def _look(place: int) -> Look:
@@ -91,10 +106,10 @@ def _panels(count: int, *, height: float) -> tuple[Any, list[Any]]:
     return canvas, areas[:count]
 
 
-def _curve(area: Any, rule: Rule, table: Grid, *, first: bool, looks: Mapping[Value, Look]) -> None:
+def _curve(area: Any, rule: Rule, table: Grid, *, first: bool, shared: Shared) -> None:
     area.grid(alpha=0.25, linewidth=0.6)
     scale = _scale({x for points in table.values() for x in points if isinstance(x, int | float)})
-    for line, look in _shown_lines(table, looks):
+    for line, look in _shown_lines(table, shared.looks):
         points = table[line]
         if None in points:
             area.axhline(points[None].value, color=look.color, linestyle="--", linewidth=1.2, label=shown(line))
@@ -208,15 +223,14 @@ def _shown_lines(table: Grid, looks: Mapping[Value, Look]) -> list[tuple[Value, 
     return [(line, look) for line, look in looks.items() if line in table]
 
 
-def _heatmap(area: Any, rule: Rule, table: Grid, *, first: bool, looks: Mapping[Value, Look]) -> None:
+def _heatmap(area: Any, rule: Rule, table: Grid, *, first: bool, shared: Shared) -> None:
     columns = sorted({x for points in table.values() for x in points if x is not None}, key=in_order)
-    lines = [line for line, points in table.items() if any(x is not None for x in points)]
-    grid = [[table[line][x].value if x in table[line] else math.nan for x in columns] for line in lines]
-    known = [value for row in grid for value in row if not math.isnan(value)]
+    # All panels have the same rows, of which only those of the first have names, and the same colors.
+    lines = shared.lines
+    grid = [[_at(table, line, x) for x in columns] for line in lines]
+    low, high = shared.levels
     # Differences around zero get two colors, one for each sign; others grow darker.
-    signed = min(known) < 0
-    reach = max(abs(value) for value in known) or 1.0
-    low, high = (-reach, reach) if signed else (min(known), max(known))
+    signed = low < 0
     area.imshow(
         grid, cmap="BrBG" if signed else "YlGnBu", vmin=low, vmax=high if high > low else low + 1, aspect="auto"
     )
@@ -233,11 +247,16 @@ def _heatmap(area: Any, rule: Rule, table: Grid, *, first: bool, looks: Mapping[
     area.tick_params(length=0)
 
 
-def _bars(area: Any, rule: Rule, table: Grid, *, first: bool, looks: Mapping[Value, Look]) -> None:
+def _at(table: Grid, line: Value, x: Value) -> float:
+    points = table.get(line, {})
+    return points[x].value if x in points else math.nan
+
+
+def _bars(area: Any, rule: Rule, table: Grid, *, first: bool, shared: Shared) -> None:
     area.grid(alpha=0.25, linewidth=0.6, axis="y")
     columns = sorted({x for points in table.values() for x in points if x is not None}, key=in_order)
     width = 0.8 / max(1, len(table))
-    for place, (line, look) in enumerate(_shown_lines(table, looks)):
+    for place, (line, look) in enumerate(_shown_lines(table, shared.looks)):
         points = table[line]
         shift = (place - (len(table) - 1) / 2) * width
         xs = [i + shift for i, x in enumerate(columns) if x in points]

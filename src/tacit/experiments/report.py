@@ -109,17 +109,17 @@ def _scores(
     return found
 
 
-def score_text(number: Number) -> str:
+def score_text(number: Number, most: int = 9) -> str:
     """A mean, how far it can be off, and a mark where it is not covered by the mechanism's definition."""
-    return with_error(number.value, number.error) + (f" {MARK}" if number.outside else "")
+    return with_error(number.value, number.error, most) + (f" {MARK}" if number.outside else "")
 
 
-def with_error(value: float, error: float) -> str:
-    """A mean and how far it can be off at 95 %, both with the digits that the error leaves."""
+def with_error(value: float, error: float, most: int = 9) -> str:
+    """A mean and how far it can be off at 95 %, both with the digits that the error leaves, or fewer."""
     if math.isnan(error) or error <= 1e-9 * abs(value):
         return cell_text(value)
     reach = 1.96 * error
-    digits = max(0, 1 - math.floor(math.log10(reach)))
+    digits = min(most, max(0, 1 - math.floor(math.log10(reach))))
     return f"{value:,.{digits}f} ±\u00a0{reach:.{digits}f}"
 
 
@@ -155,6 +155,7 @@ def _beside(results: Results, table: Published) -> Table:
                 for row, (_, ours) in zip(rows, pairs, strict=True)]  # fmt: skip
         notes.append(OUTSIDE_NOTE)
     unit = f" ({table.unit})" if table.unit else ""
+    notes += [f"Epsilons that mean different things: {table.mixed.rstrip('.')}."] if table.mixed else []
     note = " ".join([*notes, f"Why ours differs: {table.difference}"])
     return Table(f"{table.source}{unit}", columns, rows, note)
 
@@ -171,6 +172,7 @@ OUTSIDE = f"{MARK} outside"
 OUTSIDE_NOTE = f"{MARK} Outside the domain in which the mechanism is defined: what ran there has no guarantee."
 CHANGES = ("change", "privacy gain")
 LEAST_ROWS = 4
+WIDE_DIGITS = 2
 
 
 def _is_signed(table: Published, expression: Expression) -> bool:
@@ -212,7 +214,7 @@ def _wide(rule: WideTable, results: Results) -> Table | None:
     if not lines:
         return None
     places = {label: _places(found) for label, found in parts.items()}
-    columns = [_column(place, rule.columns) for label in parts for place in places[label]]
+    columns = [_column(place) for label in parts for place in places[label]]
     rows = [
         [shown(line), *(_score_at(found.get(line, {}), place) for label, found in parts.items()
                         for place in places[label])]
@@ -220,7 +222,8 @@ def _wide(rule: WideTable, results: Results) -> Table | None:
     ]  # fmt: skip
     groups = [("", 1), *((label, len(places[label])) for label in parts)]
     outside = any(number.outside for found in parts.values() for points in found.values() for number in points.values())
-    told = (f"Columns: {rule.columns}.", "± is 95 %.", rule.note, OUTSIDE_NOTE if outside else "")
+    without = f" (–: without {rule.columns})" if any(None in places[label] for label in parts) else ""
+    told = (f"Columns: {rule.columns}{without}.", "± is 95 %.", rule.note, OUTSIDE_NOTE if outside else "")
     note = " ".join(part for part in told if part)
     return Table(rule.title, [rule.rows, *columns], rows, note, groups=groups)
 
@@ -232,12 +235,12 @@ def _places(found: Grid) -> list[Value | None]:
     return [*sorted((place for place in known if place is not None), key=in_order), *last]
 
 
-def _column(place: Value | None, axis: str) -> str:
-    return f"no {axis}" if place is None else "∞" if place == math.inf else shown(place)
+def _column(place: Value | None) -> str:
+    return "–" if place is None else "∞" if place == math.inf else shown(place)
 
 
 def _score_at(points: Mapping[Value | None, Number], place: Value | None) -> str:
-    return score_text(points[place]) if place in points else ""
+    return score_text(points[place], WIDE_DIGITS) if place in points else ""
 
 
 OWN = "Findings of our own"
@@ -253,12 +256,19 @@ def findings_tables(verdicts: Sequence[Verdict]) -> list[Table]:
 def _findings_table(title: str, verdicts: Sequence[Verdict]) -> Table:
     rows = [
         [v.shown, {True: "clear", False: "within chance", None: ""}[v.clear], v.finding.statement, v.finding.source,
-         v.detail, v.finding.check or "", v.finding.explanation if v.word == "disagree" else ""]
+         v.detail, v.finding.check or "", _explained(v)]
         for v in verdicts
     ]  # fmt: skip
     columns = ["verdict", "certainty", "finding", "source", "what we measured", "check", "explanation"]
     nobody = " Nobody has published them: they are no agreement with a paper." if title == OWN else ""
     return Table(title, columns, rows, f"{summary(verdicts)}.{nobody}")
+
+
+def _explained(verdict: Verdict) -> str:
+    """Why we do not agree, and why epsilons that mean different things were compared."""
+    mixed = f"Epsilons that mean different things: {verdict.finding.mixed}" if verdict.finding.mixed else ""
+    why = verdict.finding.explanation if verdict.word == "disagree" else ""
+    return ". ".join(part.rstrip(".") for part in (why, mixed) if part)
 
 
 def problems_table(results: Results) -> Table | None:
@@ -421,7 +431,7 @@ def _findings(verdicts: Sequence[Verdict]) -> list[Finding]:
 
 def _told(verdict: Verdict) -> str:
     """What was measured, and why it is not as published."""
-    why = verdict.finding.explanation if verdict.word == "disagree" else ""
+    why = _explained(verdict)
     if not why:
         return verdict.detail
     return f"{verdict.detail.rstrip('.')}. Why: {why[0].upper()}{why[1:].rstrip('.')}."

@@ -29,7 +29,7 @@ p { margin:.4rem 0 } .soft, figcaption, .note { color:var(--soft); font-size:.9r
 th,td { text-align:left; padding:.3rem .8rem .3rem 0; border-bottom:1px solid var(--line); vertical-align:top }
 td.number, th.number { text-align:right; font-variant-numeric:tabular-nums }
 section:has(table.wide) { width:min(96vw,1500px); position:relative; left:50%; transform:translateX(-50%) }
-table.wide { font-size:.78rem } table.wide th, table.wide td { padding:.2rem .35rem } table.wide tbody td:first-child {
+table.wide { font-size:.76rem } table.wide th, table.wide td { padding:.2rem .3rem } table.wide tbody td:first-child {
   position:sticky; left:0; background:var(--paper); white-space:nowrap } th.group { text-align:center;
   border-left:1px solid var(--line) }
 .private { background:#fff4e5; border:1px solid #f0c987; border-radius:8px; padding:.6rem 1rem; margin:1rem 0 }
