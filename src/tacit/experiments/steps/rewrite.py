@@ -279,5 +279,5 @@ def content(rewrite: Rewrite) -> dict[str, Any]:
 
 KIND = Kind(
     "rewrite", 1, Rewrite, run, score, {"data": Input(("data",)), "model": Input(("pretrain",), required=False)}, check,
-    content, meaning, measures=("different words in test",),
+    content, meaning, measures=("different words in test", "epsilon of the card"),
 )  # fmt: skip

@@ -26,8 +26,8 @@ NEURAL = {"bertscore", "cosine"}
 
 
 class Similarity(Parameters):
-    """pieces   compare with the first so many word pieces of an original (as `encoder` cuts it), which is what a document
-    mechanism reads, and not with all of a long text
+    """pieces   compare with the first so many word pieces of an original (as `encoder` cuts it), which is what a
+    document mechanism reads, and not with all of a long text
     """
 
     measures: list[Measure] = Field(default=["bleu", "cosine", "kept-words"])
