@@ -447,6 +447,10 @@ def test_graph_methods_and_hard_cases(network: Path, tmp_path: Path):
     hard = [row["node"] for row in read_lines(most / "predictions.jsonl") if row["true"] != row["predicted"]]
     assert overlap["overlap"] == pytest.approx(np.mean([wrong[node] for node in hard]))
     assert overlap["hard cases"] == len(hard)
+    for folder in (split, plain, words, most):
+        found = read_json(folder / "scores.json")
+        assert found["above the largest class"] == max(0.0, found["accuracy"] - found["accuracy.floor"])
+    assert read_json(most / "scores.json")["above the largest class"] == 0.0
 
 
 def test_a_repeated_graph_step_draws_the_same_noise(network: Path, tmp_path: Path):
