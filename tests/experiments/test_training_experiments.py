@@ -113,9 +113,9 @@ def test_the_verdicts_on_accounting_are_those_that_are_explained(data_folder: Pa
     results = collect(plan, tmp_path / "cache")
     about = [f for f in results.findings if f.check and f.check.startswith(("budgets", "splits", "mnist"))]
     verdicts = {finding.statement: judge(finding, results) for finding in about}
-    assert len(verdicts) == 13
+    assert len(verdicts) == 4  # the constants of the tables stand among the published values
     disagreed = [verdict for verdict in verdicts.values() if verdict.word != "agree"]
-    assert len(disagreed) == 2
+    assert len(disagreed) == 1
     assert all(verdict.word == "disagree" and verdict.finding.explanation for verdict in disagreed)
 
 
