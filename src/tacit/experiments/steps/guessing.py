@@ -22,7 +22,6 @@ from tacit.experiments.raw import read_json, read_part, read_released, write_jso
 from tacit.experiments.steps import Input, Kind, Progress
 from tacit.experiments.steps.sanitized import MODEL
 
-
 WORKS = 0.05  # so much more of the original words must be recovered than by the most frequent word
 
 
