@@ -210,7 +210,7 @@ def entity_scores(entities: Sequence[str], truth: Sequence[str], predicted: Sequ
     def f1(at: NDArray[np.int64]) -> NDArray[np.float64]:
         right = (there[at] & said[at]).sum(axis=0)
         both = there[at].sum(axis=0) + said[at].sum(axis=0)
-        return np.divide(2.0 * right, both, out=np.zeros(len(right)), where=both > 0)
+        return np.asarray(np.divide(2.0 * right, both, out=np.zeros(len(right)), where=both > 0))
 
     interval = scores.bootstrap_interval(lambda at: float(np.mean(f1(at))), len(truth), resamples=RESAMPLES)
     each = dict(zip(entities, f1(np.arange(len(truth))), strict=True))
