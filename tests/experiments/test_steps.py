@@ -16,7 +16,7 @@ from tacit.errors import BadInputError
 from tacit.experiments.config import DataSet, Part
 from tacit.experiments.raw import read_json, read_lines, read_part, read_released, write_json
 from tacit.experiments.runner import Task, execute, is_finished
-from tacit.experiments.steps import KEY_FILE, attack, downstream, kinds, rewrite
+from tacit.experiments.steps import KEY_FILE, attack, downstream, kinds, rewrite, similarity
 from tests.experiments.small import write_files
 
 
@@ -153,6 +153,15 @@ def test_a_learner_reads_the_originals_and_not_the_noise(data: Path, tmp_path: P
     assert list(read_lines(same / "predictions.jsonl")) == list(read_lines(plain / "predictions.jsonl"))
 
 
+def test_two_axes_can_each_set_options_and_no_earlier_key_changes(tmp_path: Path):
+    made = rewrite.Rewrite(mechanism="santext+", epsilon=1, options={"p": 0.3}, more={"sensitive_share": 0.5})
+    assert made.settings == {"p": 0.3, "sensitive_share": 0.5}
+    key_of = kinds()["rewrite"].content
+    assert key_of is not None
+    assert "more" not in key_of(rewrite.Rewrite(mechanism="santext", epsilon=1))
+    assert key_of(made)["more"] == {"sensitive_share": 0.5}
+
+
 # similarity, attack, statistics -----------------------------------------------------------------------------------
 
 
@@ -210,3 +219,15 @@ def test_every_kind_says_what_it_is():
         assert kind.name == name
         assert kind.version >= 1
         assert kind.measures or name == "data"
+
+
+class FakeTokenizer:
+    """Two characters are a piece."""
+
+    def __call__(self, text: str, max_length: int, **_: Any) -> dict[str, list[tuple[int, int]]]:
+        return {"offset_mapping": [(i, min(i + 2, len(text))) for i in range(0, len(text), 2)][:max_length]}
+
+
+@pytest.mark.parametrize(("text", "cut"), [("abcdefg", "abcd"), ("abc", "abc"), ("", "")])
+def test_a_long_original_is_compared_up_to_the_pieces_that_were_read(text: str, cut: str):
+    assert similarity.first_pieces(FakeTokenizer(), text, 2) == cut

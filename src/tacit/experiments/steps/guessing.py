@@ -2,7 +2,9 @@
 
 The attack is mask token inference (`tacit.audit.text.mask_inference`); what is asked here is whether a model that was
 pretrained on rewritten text is the better attacker. "defended" is the share of words that it does not recover, "gained"
-how much more that is than for the original text. An attack that fails proves nothing about better ones.
+how much more that is than for the original text. An attack that fails proves nothing about better ones: the same two
+scores "where the attack works" are there only if the model recovers clearly more words of the original text than
+whoever always says the most frequent one.
 """
 
 from __future__ import annotations
@@ -19,6 +21,8 @@ from tacit.experiments.config import Parameters
 from tacit.experiments.raw import read_json, read_part, read_released, write_json
 from tacit.experiments.steps import Input, Kind, Progress
 from tacit.experiments.steps.sanitized import MODEL
+
+WORKS = 0.05  # so much more of the original words must be recovered than by the most frequent word
 
 
 class Guessing(Parameters):
@@ -40,9 +44,11 @@ def run(parameters: Guessing, inputs: Mapping[str, Path], folder: Path, progress
 def score(folder: Path) -> dict[str, float]:
     found = {name: float(value) for name, value in read_json(folder / "success.json").items()}
     ends = {f"rate.{end}": found[end] for end in ("low", "high", "floor", "ceiling")}
-    return {"rate": found["rate"], **ends, "defended": 1 - found["rate"], "defended.low": 1 - found["high"],
-            "defended.high": 1 - found["low"], "gained": found["ceiling"] - found["rate"],
-            "unchanged words": found["unchanged"]}  # fmt: skip
+    told = {"defended": 1 - found["rate"], "defended.low": 1 - found["high"], "defended.high": 1 - found["low"],
+            "gained": found["ceiling"] - found["rate"]}  # fmt: skip
+    if found["ceiling"] - found["floor"] > WORKS:
+        told |= {"defended where the attack works": told["defended"], "gained where the attack works": told["gained"]}
+    return {"rate": found["rate"], **ends, **told, "unchanged words": found["unchanged"]}
 
 
 def check(parameters: Guessing, inputs: frozenset[str] = frozenset()) -> None:
@@ -52,5 +58,6 @@ def check(parameters: Guessing, inputs: frozenset[str] = frozenset()) -> None:
 KIND = Kind(
     "guessing", 1, Guessing, run, score,
     {"data": Input(("data",)), "texts": Input(("rewrite",)), "model": Input(("sanitized",))}, check,
-    measures=("defended", "gained", "rate", "unchanged words"),
+    measures=("defended", "gained", "rate", "unchanged words", "defended where the attack works",
+              "gained where the attack works"),
 )  # fmt: skip

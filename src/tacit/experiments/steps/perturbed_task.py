@@ -201,19 +201,20 @@ def _mirrored(name: str, found: Mapping[str, float], top: float) -> dict[str, fl
 
 
 def entity_scores(entities: Sequence[str], truth: Sequence[str], predicted: Sequence[str]) -> dict[str, float]:
-    """Macro-F1 over the names; naming nothing at all has 0."""
+    """Macro-F1 over the names, and the F1 of each; naming nothing at all has 0."""
     there, said = (
         np.array([[name in label.split(JOINT) for name in entities] for label in labels], dtype=bool)
         for labels in (truth, predicted)
     )
 
-    def macro_f1(at: NDArray[np.int64]) -> float:
+    def f1(at: NDArray[np.int64]) -> NDArray[np.float64]:
         right = (there[at] & said[at]).sum(axis=0)
         both = there[at].sum(axis=0) + said[at].sum(axis=0)
-        return float(np.mean(np.divide(2.0 * right, both, out=np.zeros(len(right)), where=both > 0)))
+        return np.asarray(np.divide(2.0 * right, both, out=np.zeros(len(right)), where=both > 0))
 
-    interval = scores.bootstrap_interval(macro_f1, len(truth), resamples=RESAMPLES)
-    return with_interval("macro-F1", interval, 0.0)
+    interval = scores.bootstrap_interval(lambda at: float(np.mean(f1(at))), len(truth), resamples=RESAMPLES)
+    each = dict(zip(entities, f1(np.arange(len(truth))), strict=True))
+    return with_interval("macro-F1", interval, 0.0) | {f"F1 of {name}": float(value) for name, value in each.items()}
 
 
 def check(parameters: PerturbedTask, inputs: frozenset[str] = frozenset()) -> None:

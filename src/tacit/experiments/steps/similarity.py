@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -26,15 +26,22 @@ NEURAL = {"bertscore", "cosine"}
 
 
 class Similarity(Parameters):
+    """pieces   compare with the first so many word pieces of an original (as `encoder` cuts it), which is what a
+    document mechanism reads, and not with all of a long text
+    """
+
     measures: list[Measure] = Field(default=["bleu", "cosine", "kept-words"])
     encoder: str = "minilm"
     part: str = "test"
     texts_at_most: int = Field(default=500, ge=2)
+    pieces: int | None = Field(default=None, ge=1)
 
 
 def run(parameters: Similarity, inputs: Mapping[str, Path], folder: Path, progress: Progress) -> None:
     originals = [t for row in read_part(inputs["data"], parameters.part).texts for t in row][: parameters.texts_at_most]
     released = [t for row in read_released(inputs["texts"], parameters.part) for t in row][: parameters.texts_at_most]
+    if parameters.pieces is not None:
+        originals = [first_pieces(encoder(parameters.encoder).tokenizer, text, parameters.pieces) for text in originals]
     vectors = TextVectors(encoder(parameters.encoder))
     # The data sets are tokenized, which BLEU warns about for every cell.
     logging.getLogger("sacrebleu").setLevel(logging.ERROR)
@@ -54,6 +61,13 @@ def run(parameters: Similarity, inputs: Mapping[str, Path], folder: Path, progre
                                          zip(*(v.tolist() for v in per_text.values()), strict=False)))  # fmt: skip
 
 
+def first_pieces(tokenizer: Any, text: str, pieces: int) -> str:
+    """A text up to the end of its first so many word pieces."""
+    offsets = tokenizer(text, truncation=True, max_length=pieces, add_special_tokens=False, return_offsets_mapping=True)
+    ends = [end for _, end in offsets["offset_mapping"]]
+    return text[: ends[-1]] if ends else text
+
+
 def score(folder: Path) -> dict[str, float]:
     found: dict[str, float] = {}
     for m in read_json(folder / "measures.json"):
@@ -69,11 +83,16 @@ def score(folder: Path) -> dict[str, float]:
 def check(parameters: Similarity, inputs: frozenset[str] = frozenset()) -> None:
     if {"bleu", "chrf"} & set(parameters.measures):
         require("sacrebleu", extra="audit", purpose="BLEU")
-    if NEURAL & set(parameters.measures):
+    if NEURAL & set(parameters.measures) or parameters.pieces is not None:
         encoder(parameters.encoder).tokenizer  # noqa: B018  # loads it, or says what is missing
 
 
+def content(parameters: Similarity) -> dict[str, Any]:
+    """What the key is made from. A parameter that came later counts where it is used: no earlier cell is run again."""
+    return parameters.model_dump(exclude={"pieces"} if parameters.pieces is None else set())
+
+
 KIND = Kind(
-    "similarity", 1, Similarity, run, score, {"data": Input(("data",)), "texts": Input(("rewrite",))}, check,
+    "similarity", 1, Similarity, run, score, {"data": Input(("data",)), "texts": Input(("rewrite",))}, check, content,
     measures=("BLEU", "cosine", "words changed"),
 )  # fmt: skip

@@ -8,8 +8,8 @@ data, or questions made from its tags (`questions_from_tags`).
 
 macro-F1 comes first: accuracy hides a model that always says the same. "collapsed" is 1 for such a model
 (`evaluate.collapse`), "never predicted" the share of the classes that it never names, "lost classes" the share of those
-with an F1 of .01 or less, "unanswered" the share of questions to which it says nothing. What an epoch costs is kept in
-timing.json, outside of the scores, since it differs between equal runs.
+with an F1 of .01 or less, "unanswered" the share of questions to which it says nothing. Taggers have the F1 of each tag
+too. What an epoch costs is kept in timing.json, outside of the scores, since it differs between equal runs.
 
 A run keeps its checkpoints, with the key of its noise, in `RUN_FOLDER`: a step that was killed goes on from there with
 the same samples and the same noise, and the key is gone when the training is finished. Predictions are always those of
@@ -290,6 +290,10 @@ def score(folder: Path) -> dict[str, float]:
         split = about["task"] == "tagging"
         found = class_scores([t.split() if split else [t] for t in truth], [p.split() if split else [p] for p in said],
                              about["train labels"])  # fmt: skip
+        if split:
+            flat = scores.classification_scores([t for row in truth for t in row.split()],
+                                                [t for row in said for t in row.split()])  # fmt: skip
+            found |= {f"F1 of {one.label}": one.f1 for one in flat.classes if one.support}
     if (folder / "card.json").is_file():
         card = Card.from_json((folder / "card.json").read_text(encoding="utf-8"))
         if card.guarantee.is_private:
