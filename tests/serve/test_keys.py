@@ -14,6 +14,7 @@ from tacit.cli.main import run
 from tacit.errors import BadInputError, BadParameterError
 from tacit.serve import keys as keys_module
 from tacit.serve.keys import Key, Keys, RateLimit
+from tests.serve.waiting import finished
 
 
 @pytest.fixture
@@ -192,3 +193,75 @@ def test_settings_that_make_no_sense(state, capsys):
     assert "--port" in capsys.readouterr().err
     assert run(["serve", "--allow", "vectors", "--state", str(state)]) == 2
     assert run(["serve", "--reports", str(state / "nothing"), "--port", "0", "--state", str(state)]) == 2
+
+
+# What one key learns of another ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def two_keys(start, state):
+    """A service with the keys of two people who must not learn from each other."""
+    one, two = (bearer(Keys(state).add(name, 10_000)) for name in ("one", "two"))
+    return start(state), one, two
+
+
+def limited(state, kind, epsilon, **more):
+    with open_ledger(state / "ledger.sqlite") as ledger:
+        ledger.set_limit(kind, epsilon=epsilon, **more)
+
+
+@pytest.mark.parametrize(
+    ("kind", "called", "named"),
+    [
+        ("document", "document", {"dataset": "letters"}),
+        ("user", "user", {"user": "u17"}),
+        ("dataset", "data set", {"dataset": "letters"}),
+    ],
+)
+def test_a_refusal_does_not_tell_what_another_key_has_spent(two_keys, state, asked, kind, called, named):
+    """The sentence is the same whatever was spent, and has no number in it."""
+    client, one, two = two_keys
+    cost = client.post("/v1/rewrite", json=asked(text="w9", **named), headers=two).json()["spent"]["epsilon"]
+    limited(state, kind, 3.5 * cost)
+    told = set()
+    for texts in (["w1"], ["w1", "w1"], ["w1 w2", "w1"]):  # the more another key has spent, the same is said
+        for text in texts:
+            client.post("/v1/rewrite", json=asked(text=text, **named), headers=one)
+        refused = client.post("/v1/rewrite", json=asked(text="w1", draws=4, **named), headers=two)
+        assert refused.status_code == 403
+        told.add(refused.json()["error"]["message"])
+    (sentence,) = told
+    assert f"per {called} " in sentence
+    assert not any(character.isdigit() for character in sentence)
+
+
+def test_a_release_without_a_sum_of_another_key_is_not_described(two_keys, state, asked):
+    client, one, two = two_keys
+    assert client.post("/v1/rewrite", json=asked(mechanism="santext+", dataset="d"), headers=one).status_code == 200
+    limited(state, "document", 1e6)
+    refused = client.post("/v1/rewrite", json=asked(dataset="d"), headers=two).json()["error"]["message"]
+    assert "per document" in refused
+    assert "metric" not in refused
+    own = client.post("/v1/rewrite", json=asked(text="w7", mechanism="santext+", dataset="d"), headers=two).json()[
+        "error"
+    ]
+    assert "this release has no plain epsilon" in own["message"]  # its own release, so it may know why
+
+
+def test_a_key_is_told_what_it_has_spent_itself(two_keys, state, asked):
+    client, one, _ = two_keys
+    cost = client.post("/v1/rewrite", json=asked(), headers=one).json()["spent"]["epsilon"]
+    limited(state, "key", 1.5 * cost)
+    refused = client.post("/v1/rewrite", json=asked(), headers=one).json()["error"]["message"]
+    assert "one key has spent epsilon" in refused
+
+
+def test_a_job_does_not_tell_what_another_key_has_spent(two_keys, state, asked, job_form):
+    client, one, two = two_keys
+    cost = client.post("/v1/rewrite", json=asked(text="w1 w2", dataset="d"), headers=one).json()["spent"]["epsilon"]
+    limited(state, "document", 1.5 * cost)
+    job = client.post("/v1/jobs", headers=two, **job_form(dataset="d", columns=["text"])).json()
+    failed = finished(client, job["id"], headers=two)
+    assert failed["state"] == "failed"
+    assert "per document does not allow" in failed["error"]
+    assert not any(character.isdigit() for character in failed["error"])

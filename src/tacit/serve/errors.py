@@ -5,10 +5,15 @@ from __future__ import annotations
 import errno
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final
 
 from tacit.errors import BadInputError, BadParameterError, MissingExtraError, NoGuaranteeError, TacitError, place_of
 
+if TYPE_CHECKING:
+    from tacit.account.ledger import BudgetExceededError
+
+OWN_KIND: Final = "key"
+"""The kind of subject in the ledger that is the caller himself."""
 STATUS_CODES: Mapping[int, str] = {
     400: "bad_request",
     401: "wrong_key",
@@ -58,7 +63,7 @@ def as_service_error(error: Exception) -> ServiceError:
     if isinstance(error, ServiceError):
         return error
     if isinstance(error, BudgetExceededError):
-        return ServiceError(403, str(error), "budget_exceeded")
+        return ServiceError(403, budget_sentence(error), "budget_exceeded")
     if isinstance(error, LedgerError):
         return ServiceError(503, "the ledger cannot be used now, so nothing was released: try again", "ledger", 5)
     if isinstance(error, MissingExtraError):
@@ -74,6 +79,18 @@ def as_service_error(error: Exception) -> ServiceError:
     if isinstance(error, TacitError):
         return ServiceError(500, str(error))
     return ServiceError(500, f"unexpected {place_of(error)}: nothing was released. Please report this")
+
+
+def budget_sentence(error: BudgetExceededError) -> str:
+    """What a key may know of a refusal: numbers of its own account only. What documents, users and data sets have spent
+    was spent by other keys as well, so about them the sentence is always the same."""
+    if error.kind == OWN_KIND or not error.of_others:
+        return str(error)
+    kind = {"dataset": "data set"}.get(error.kind, error.kind)
+    return (
+        f"a limit that the operator has set per {kind} does not allow this release, so nothing of it was drawn: release "
+        "less, or ask the operator"
+    )
 
 
 def disk_full() -> ServiceError:

@@ -108,7 +108,7 @@ class Runner:
             self._fail(job, f"the service could not go on, {reason}: ask its operator, then resume the job", True)
         except BudgetExceededError as error:
             self._metrics.refusals.inc()
-            self._fail(job, str(error), False)
+            self._fail(job, as_service_error(error).message, False)
         except Exception as error:
             refusal = as_service_error(error)
             if refusal.status >= 500:

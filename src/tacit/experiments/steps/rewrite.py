@@ -46,6 +46,7 @@ class Rewrite(Parameters):
     epsilon           infinity runs a latent mechanism without noise, for comparison: its card promises nothing
     document_tokens   if given, epsilon is that of a whole document of so many tokens, also for word mechanisms
                       (`experiments.conversion`), whose texts are then cut or filled up to that length
+    more              further options, so that two axes can each set some of them
     parts             which parts of the data to rewrite; all of them by default
     seed              the number of this release among independent ones
     """
@@ -54,6 +55,7 @@ class Rewrite(Parameters):
     epsilon: float | None = Field(default=None, gt=0)
     document_tokens: int | None = Field(default=None, ge=1)
     options: dict[str, str | int | float | bool] = Field(default={})
+    more: dict[str, str | int | float | bool] = Field(default={})
     parts: list[str] = Field(default=[])
     seed: int = 1
     test_seed: int | None = None
@@ -64,8 +66,12 @@ class Rewrite(Parameters):
         """Infinity is text in JSON."""
         return math.inf if value == "inf" else value
 
+    @property
+    def settings(self) -> dict[str, str | int | float | bool]:
+        return {**self.options, **self.more}
+
     def build(self, model: Path | None = None) -> Mechanism:
-        options: dict[str, Any] = dict(self.options)
+        options: dict[str, Any] = dict(self.settings)
         if model is not None:
             options["model"] = str(model)
         if self.epsilon == math.inf:
@@ -212,7 +218,7 @@ def score(folder: Path) -> dict[str, float]:
 
 def check(rewrite: Rewrite, inputs: frozenset[str] = frozenset()) -> None:
     if rewrite.mechanism == NONE:
-        if rewrite.epsilon is not None or rewrite.options:
+        if rewrite.epsilon is not None or rewrite.settings:
             raise BadInputError(
                 "the mechanism 'none' copies the texts: it has no epsilon and no options; leave them out"
             )
@@ -227,13 +233,13 @@ def check(rewrite: Rewrite, inputs: frozenset[str] = frozenset()) -> None:
         raise BadInputError(f"the mechanism '{rewrite.mechanism}' needs an epsilon: give one, or vary over epsilon")
     if rewrite.epsilon == math.inf and not any(item.name == "noise" for item in fields(cls)):
         raise BadInputError(f"the mechanism '{rewrite.mechanism}' cannot run without noise: leave out epsilon = inf")
-    if forbidden := {"seed", "epsilon"} & set(rewrite.options):
+    if forbidden := {"seed", "epsilon"} & set(rewrite.settings):
         raise BadInputError(f"'options' cannot hold '{min(forbidden)}': the runner gives it to the mechanism")
     if "model" not in inputs and rewrite.document_tokens is not None:
         prepare(rewrite.build())
     elif "model" not in inputs:
         rewrite.build()
-        _prepared(rewrite.mechanism, tuple(sorted(rewrite.options.items())), rewrite.epsilon)
+        _prepared(rewrite.mechanism, tuple(sorted(rewrite.settings.items())), rewrite.epsilon)
 
 
 def _prepared(mechanism: str, options: tuple[tuple[str, Any], ...], epsilon: float | None) -> None:
@@ -261,12 +267,17 @@ def meaning(rewrite: Rewrite) -> str:
         return "per document"
     if "metric" not in cls.notion:
         return f"per {cls.unit}"
-    vectors, limit = rewrite.options.get("vectors", "default"), rewrite.options.get("limit")
+    vectors, limit = rewrite.settings.get("vectors", "default"), rewrite.settings.get("limit")
     space = f"{vectors}, {limit} words" if limit else f"{vectors}"
     return f"per {cls.unit} and unit of distance (vectors: {space})"
 
 
+def content(rewrite: Rewrite) -> dict[str, Any]:
+    """What the key is made from. A parameter that came later counts where it is used: no earlier cell is run again."""
+    return rewrite.model_dump(exclude=set() if rewrite.more else {"more"})
+
+
 KIND = Kind(
     "rewrite", 1, Rewrite, run, score, {"data": Input(("data",)), "model": Input(("pretrain",), required=False)}, check,
-    epsilon=meaning, measures=("different words in test",),
+    content, meaning, measures=("different words in test",),
 )  # fmt: skip

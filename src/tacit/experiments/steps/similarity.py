@@ -26,10 +26,14 @@ NEURAL = {"bertscore", "cosine"}
 
 
 class Similarity(Parameters):
+    """pieces   compare with what a document mechanism reads of the original: its first so many word pieces (of MiniLM, which
+    cuts words nearly as BART does), not all of a long text"""
+
     measures: list[Measure] = Field(default=["bleu", "cosine", "kept-words"])
     encoder: str = "minilm"
     part: str = "test"
     texts_at_most: int = Field(default=500, ge=2)
+    pieces: int | None = Field(default=None, ge=1)
 
 
 def run(parameters: Similarity, inputs: Mapping[str, Path], folder: Path, progress: Progress) -> None:

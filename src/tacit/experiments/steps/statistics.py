@@ -1,4 +1,4 @@
-"""`statistics`: what a word mechanism does to single words, without any text (Yue et al. 2021, figures 4 and 5).
+"""`statistics`: what a word mechanism does to single words, without any text (Yue et al. 2021, figure 5).
 
     N_x     probability that a word stays as it is          S_x    number of different outputs in `runs` runs
     S*_y    number of different inputs that give one output
@@ -20,7 +20,7 @@ from tacit.errors import BadInputError
 from tacit.evaluate.deniability import deniability
 from tacit.experiments.raw import read_json, read_lines, write_json, write_lines
 from tacit.experiments.steps import Kind, Progress
-from tacit.experiments.steps.rewrite import Rewrite, meaning
+from tacit.experiments.steps.rewrite import Rewrite, content, meaning
 from tacit.experiments.steps.rewrite import check as check_mechanism
 
 
@@ -56,5 +56,5 @@ def check(parameters: Statistics, inputs: frozenset[str] = frozenset()) -> None:
 
 
 KIND = Kind(
-    "statistics", 1, Statistics, run, score, {}, check, epsilon=meaning, measures=("word stays", "outputs of a word")
+    "statistics", 1, Statistics, run, score, {}, check, content, meaning, measures=("word stays", "outputs of a word")
 )
