@@ -12,6 +12,7 @@ import pytest
 from tacit.account.ledger import Subject, open_ledger
 from tacit.cli.main import run
 from tacit.errors import BadInputError, BadParameterError
+from tacit.serve import budget
 from tacit.serve import keys as keys_module
 from tacit.serve.keys import Key, Keys, RateLimit
 from tests.serve.waiting import finished
@@ -213,7 +214,7 @@ def limited(state, kind, epsilon, **more):
 @pytest.mark.parametrize(
     ("kind", "called", "named"),
     [
-        ("document", "document", {"dataset": "letters"}),
+        ("document", "document", {}),
         ("user", "user", {"user": "u17"}),
         ("dataset", "data set", {"dataset": "letters"}),
     ],
@@ -242,9 +243,7 @@ def test_a_release_without_a_sum_of_another_key_is_not_described(two_keys, state
     refused = client.post("/v1/rewrite", json=asked(dataset="d"), headers=two).json()["error"]["message"]
     assert "per document" in refused
     assert "metric" not in refused
-    own = client.post("/v1/rewrite", json=asked(text="w7", mechanism="santext+", dataset="d"), headers=two).json()[
-        "error"
-    ]
+    own = client.post("/v1/rewrite", json=asked(text="w7", mechanism="santext+"), headers=two).json()["error"]
     assert "this release has no plain epsilon" in own["message"]  # its own release, so it may know why
 
 
@@ -265,3 +264,59 @@ def test_a_job_does_not_tell_what_another_key_has_spent(two_keys, state, asked, 
     assert failed["state"] == "failed"
     assert "per document does not allow" in failed["error"]
     assert not any(character.isdigit() for character in failed["error"])
+
+
+# What is damaged ------------------------------------------------------------------------------------------------------
+
+
+def test_a_damaged_file_of_keys_is_no_fault_of_the_client(start, state, monkeypatch, caplog):
+    monkeypatch.setattr(keys_module, "REREAD_SECONDS", 0.0)
+    secret = Keys(state).add("team", 600)
+    client = start(state)
+    (state / "keys.json").write_text('{"keys": [{"name": "team"}]}')
+    answer = client.get("/v1/jobs", headers=bearer(secret))
+    assert answer.status_code == 503
+    assert str(state) not in answer.text
+    assert "keys.json" not in answer.text
+    assert "keys.json cannot be read" in caplog.text  # the operator learns what it is
+    health = client.get("/healthz")
+    assert (health.status_code, health.json()["keys"]) == (503, "unavailable")
+    assert run(["serve", "keys", "list", "--state", str(state)]) == 2
+
+
+@pytest.fixture
+def key_in_a_file(tmp_path, monkeypatch):
+    """The key of the ledger lies in a file, as it does unless TACIT_LEDGER_KEY is set."""
+    monkeypatch.delenv("TACIT_LEDGER_KEY")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.setattr(budget, "CHECK_SECONDS", 0.0)
+    return lambda: next((tmp_path / "config").rglob("*.key"))
+
+
+def test_a_lost_key_of_the_ledger_is_told_to_the_operator_only(start, asked, tmp_path, key_in_a_file, caplog):
+    client = start()
+    assert client.get("/healthz").json()["ledger"] == "ok"
+    assert "its key is in" in caplog.text
+    client.__exit__(None, None, None)
+    path = key_in_a_file()
+    kept = path.read_bytes()
+    path.unlink()
+    again = start()
+    for answer in (again.post("/v1/rewrite", json=asked()), again.get("/v1/ledger")):
+        assert answer.status_code == 503
+        assert answer.json()["error"]["code"] == "ledger"
+        assert str(tmp_path) not in answer.text
+    health = again.get("/healthz")
+    assert (health.status_code, health.json()["ledger"]) == (503, "unavailable")
+    assert str(tmp_path) not in health.text
+    assert "the key of this ledger cannot be read" in caplog.text
+    path.write_bytes(kept)
+    assert again.get("/healthz").status_code == 200  # it gets well by itself
+    assert again.post("/v1/rewrite", json=asked()).status_code == 200
+
+
+def test_a_key_of_the_ledger_that_is_too_short_is_no_fault_of_the_client(start, asked, monkeypatch):
+    monkeypatch.setenv("TACIT_LEDGER_KEY", "short")
+    client = start()
+    assert client.post("/v1/rewrite", json=asked()).status_code == 503
+    assert client.get("/healthz").status_code == 503

@@ -60,6 +60,7 @@ def create_app(settings: Settings) -> FastAPI:
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         _quiet_loop(asyncio.get_running_loop())
+        await asyncio.to_thread(accounts.works)  # an operator reads at once what is wrong with the ledger
         runner.start()
         yield
         await asyncio.to_thread(runner.stop)
@@ -76,6 +77,7 @@ def create_app(settings: Settings) -> FastAPI:
         lifespan=lifespan,
         responses={status: _error_response(status) for status in STATUS_CODES if status != 405},
     )
+    app.state.runner = runner
     app.add_middleware(Gate, settings=settings, keys=keys, metrics=metrics, tickets=reports.has_ticket,
                        direct={("POST", "/v1/rewrite"): rewriting.answer})  # fmt: skip
     app.add_exception_handler(HTTPException, _http_error)
@@ -172,8 +174,11 @@ def create_app(settings: Settings) -> FastAPI:
 
     @app.get("/healthz", tags=["operation"])
     async def healthz() -> Response:
-        """Whether the service answers."""
-        return json_response({"status": "ok", "version": __version__})
+        """Whether the service can release something: 503 while its ledger or its keys cannot be used."""
+        ledger, known = await asyncio.to_thread(accounts.works), keys.works()
+        found = {name: "ok" if works else "unavailable" for name, works in (("ledger", ledger), ("keys", known))}
+        status = "ok" if ledger and known else "unavailable"
+        return json_response({"status": status, "version": __version__, **found}, 200 if status == "ok" else 503)
 
     @app.get("/metrics", tags=["operation"])
     async def prometheus() -> Response:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
@@ -11,6 +12,8 @@ from tacit.errors import BadInputError, BadParameterError, MissingExtraError, No
 
 if TYPE_CHECKING:
     from tacit.account.ledger import BudgetExceededError
+
+log = logging.getLogger("tacit.serve")
 
 OWN_KIND: Final = "key"
 """The kind of subject in the ledger that is the caller himself."""
@@ -30,6 +33,11 @@ STATUS_CODES: Mapping[int, str] = {
     507: "disk_full",
 }
 """The code of a status, where an error names none of its own."""
+
+
+class UnavailableError(BadInputError):
+    """A file of the service itself cannot be used. Its operator reads why in the log; a client learns no more than that
+    it is so."""
 
 
 class ServiceError(Exception):
@@ -66,6 +74,8 @@ def as_service_error(error: Exception) -> ServiceError:
         return ServiceError(403, budget_sentence(error), "budget_exceeded")
     if isinstance(error, LedgerError):
         return ServiceError(503, "the ledger cannot be used now, so nothing was released: try again", "ledger", 5)
+    if isinstance(error, UnavailableError):
+        return ServiceError(503, "the service cannot be used now: ask its operator to look at its log", retry_after=5)
     if isinstance(error, MissingExtraError):
         return ServiceError(503, str(error), "not_installed")
     if isinstance(error, NoGuaranteeError):
@@ -81,6 +91,17 @@ def as_service_error(error: Exception) -> ServiceError:
     return ServiceError(500, f"unexpected {place_of(error)}: nothing was released. Please report this")
 
 
+def note(error: Exception) -> None:
+    """The log tells the operator what is damaged, and of an error that we did not foresee its kind and place: neither
+    quotes a text."""
+    from tacit.account.ledger import LedgerError
+
+    if isinstance(error, LedgerError | UnavailableError):
+        log.error("%s", error)
+    elif not isinstance(error, ServiceError | TacitError):
+        log.error("unexpected %s", place_of(error))
+
+
 def budget_sentence(error: BudgetExceededError) -> str:
     """What a key may know of a refusal: numbers of its own account only. What documents, users and data sets have spent
     was spent by other keys as well, so about them the sentence is always the same."""
@@ -88,8 +109,8 @@ def budget_sentence(error: BudgetExceededError) -> str:
         return str(error)
     kind = {"dataset": "data set"}.get(error.kind, error.kind)
     return (
-        f"a limit that the operator has set per {kind} does not allow this release, so nothing of it was drawn: release "
-        "less, or ask the operator"
+        f"a limit that the operator has set per {kind} does not allow this release, so nothing of it was drawn: "
+        "release less, or ask the operator"
     )
 
 

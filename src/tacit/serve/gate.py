@@ -20,8 +20,7 @@ from urllib.parse import urlsplit
 from starlette.requests import Request
 from starlette.responses import Response
 
-from tacit.errors import TacitError, place_of
-from tacit.serve.errors import ServiceError, as_service_error
+from tacit.serve.errors import ServiceError, as_service_error, note
 from tacit.serve.keys import Keys, RateLimit
 from tacit.serve.metrics import Metrics
 from tacit.serve.settings import Settings, is_local
@@ -108,8 +107,8 @@ class Gate:
                 await response(scope, body, sending)
         except Exception as error:
             refusal = as_service_error(error)
-            if refusal.status >= 500 and not isinstance(error, ServiceError | TacitError):
-                log.error("unexpected %s", place_of(error))
+            if refusal.status >= 500:
+                note(error)
             if status == 0:
                 await _send_error(refusal, sending)
         finally:

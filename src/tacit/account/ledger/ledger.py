@@ -50,6 +50,10 @@ REMEMBERED_GUARANTEES = 16
 LONGEST_NAME = 200
 
 
+class TokenUsedError(BadInputError):
+    """A token is in the ledger for a release with other content."""
+
+
 @dataclass(frozen=True)
 class Account:
     """Costs of one notion and metric that has no plain epsilon: `epsilon` times the distance, plus `added`."""
@@ -169,7 +173,7 @@ class Ledger:
         with self._database.writing():
             found = self._database.one("SELECT id, state, content FROM releases WHERE token = ?", (token_name,))
             if found is not None and bytes(found[2]) != content:
-                raise BadInputError(
+                raise TokenUsedError(
                     "this token was used for another release: use a new token for a new release, or repeat the same one"
                 )
             if found is not None and found[1] != CANCELED:
