@@ -381,3 +381,10 @@ def test_a_ledger_that_cannot_be_used(tacit: Any, tmp_path: Path, command: list[
     open_ledger(tmp_path / "budget.db", "another key, long enough").close()
     code, _, err = tacit("ledger", *command, tmp_path / "budget.db")
     assert (code, "the key of this ledger cannot be read" in err, err.count("\n")) == (2, True, 1)
+
+
+def test_a_misspelled_kind_is_no_limit(tacit: Any, tmp_path: Path) -> None:
+    code, _, err = tacit("ledger", "limit", tmp_path / "budget.db", "users", "--epsilon", "1")
+    assert code == 2
+    assert "document, user, dataset or key" in err
+    assert not (tmp_path / "budget.db").exists()

@@ -156,6 +156,21 @@ def test_csv_formulas_stay_as_they_are_unless_asked(client, job_form, tmp_path):
     assert [row["note"] for row in csv.DictReader(io.StringIO(safe.text))] == ["'=1+1", "'@x"]
 
 
+def test_long_cells_are_safe_for_a_spreadsheet_after_a_restart(client, job_form):
+    """The largest cell that csv reads is a setting of the process, which a new process does not have."""
+    content = b"text,note\nw1,=" + b"q" * 200_000 + b"\n"
+    job = client.post("/v1/jobs", **job_form(content=content, columns=["text"], keep=["note"])).json()
+    finished(client, job["id"])
+    before = csv.field_size_limit(131_072)
+    try:
+        safe = client.get(f"/v1/jobs/{job['id']}/result?spreadsheet=true")
+        assert safe.status_code == 200
+        assert safe.text.count("q") == 200_000
+        assert ",'=qq" in safe.text
+    finally:
+        csv.field_size_limit(before)
+
+
 class _Slow:
     """Holds the engine before the block of a number, as long as a test wants."""
 

@@ -320,3 +320,60 @@ def test_a_key_of_the_ledger_that_is_too_short_is_no_fault_of_the_client(start, 
     client = start()
     assert client.post("/v1/rewrite", json=asked()).status_code == 503
     assert client.get("/healthz").status_code == 503
+
+
+# The overview of a key ------------------------------------------------------------------------------------------------
+
+
+def test_no_name_of_a_key_is_in_the_ledger(two_keys, state, asked, job_form):
+    client, one, _ = two_keys
+    client.post("/v1/rewrite", json=asked(), headers=one)
+    finished(client, client.post("/v1/jobs", headers=one, **job_form(columns=["text"])).json()["id"], headers=one)
+    with open_ledger(state / "ledger.sqlite") as ledger:
+        commands = [record.command for record in ledger.releases()]
+    assert len(set(commands)) == 1
+    assert commands[0].startswith("tacit serve: key ")
+    assert "one" not in commands[0]
+
+
+def test_an_overview_names_no_data_set_of_another_key(two_keys, state, asked):
+    client, one, two = two_keys
+    for headers, name in ((one, "of-one"), (two, "of-two")):
+        client.post("/v1/rewrite", json=asked(dataset=name), headers=headers)
+        limited(state, "document", 1e6, dataset=name)
+        limited(state, "dataset", 1e6, dataset=name)
+    limited(state, "user", 1e5)
+    limited(state, "dataset", 1e6, dataset="service")
+    found = client.get("/v1/ledger", headers=one)
+    assert "of-two" not in found.text
+    limits = found.json()["dataset_limits"]
+    assert sorted((limit["kind"], limit["dataset"]) for limit in limits if limit["kind"] != "user") == [
+        ("dataset", "of-one"),
+        ("dataset", "service"),
+        ("document", "of-one"),
+    ]
+    assert ("user", None) in {(limit["kind"], limit["dataset"]) for limit in limits}
+
+
+def test_an_overview_has_the_releases_of_its_key_however_many_others_there_are(two_keys, state, asked, monkeypatch):
+    client, one, two = two_keys
+    client.post("/v1/rewrite", json=asked(), headers=one)
+    monkeypatch.setattr(budget, "RELEASES", 3)
+    for _ in range(5):
+        client.post("/v1/rewrite", json=asked(), headers=two)
+    with open_ledger(state / "ledger.sqlite") as ledger:  # as an earlier version wrote it
+        subjects = [Subject("key", "one", 1), Subject("document", "old", 1)]
+        guarantee = ledger.releases()[0].guarantee
+        ledger.reserve(guarantee, dataset="old", subjects=subjects, token="old", command="tacit serve: one").commit()
+    releases = client.get("/v1/ledger", headers=one).json()["releases"]
+    assert [line["dataset"] for line in releases] == ["old", "service"]
+    assert len(client.get("/v1/ledger", headers=two).json()["releases"]) == 3
+
+
+@pytest.mark.parametrize("field", ["dataset", "user"])
+def test_names_have_no_control_characters(two_keys, asked, field):
+    client, one, _ = two_keys
+    answer = client.post("/v1/rewrite", json=asked(**{field: "a\x00b"}), headers=one)
+    assert answer.status_code == 422
+    assert "control characters" in answer.json()["error"]["message"]
+    assert client.post("/v1/rewrite", json=asked(**{field: "Straße 漢字"}), headers=one).status_code == 200

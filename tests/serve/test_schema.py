@@ -7,7 +7,9 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from starlette.testclient import TestClient
 
+from tacit.account.ledger import open_ledger
 from tacit.serve.app import create_app
+from tacit.serve.keys import Keys
 from tacit.serve.settings import Settings
 
 schemathesis = pytest.importorskip("schemathesis", reason="needs pip install schemathesis")
@@ -38,6 +40,7 @@ ROUTES = [
 
 
 WITH_BODY = [route for route in ROUTES if route[0] == "POST" and "{" not in route[1]]
+OF_THE_LEDGER = ("/v1/rewrite", "/v1/jobs", "/v1/ledger")
 ADDRESS = "http://localhost"
 
 
@@ -53,10 +56,26 @@ def schema(service):
     return schemathesis.openapi.from_dict(service.get("/openapi.json").json())
 
 
+@pytest.fixture(scope="module")
+def keyed(tmp_path_factory, vectors):
+    """A service with a key, whose budget and limits are asked for every request."""
+    state = tmp_path_factory.mktemp("keyed")
+    secret = Keys(state).add("team", 1_000_000)
+    with open_ledger(state / "ledger.sqlite", "a key for tests, nothing more") as ledger:
+        ledger.set_limit("key", epsilon=1e4, name="team")
+        for kind in ("document", "user", "dataset"):
+            ledger.set_limit(kind, epsilon=200.0)
+    app = create_app(Settings(state=state, allowed=(("vectors", vectors),)))
+    with TestClient(app, base_url=ADDRESS, raise_server_exceptions=False) as client:
+        client.headers["authorization"] = f"Bearer {secret}"
+        yield client
+
+
 def send(service, case):
     """The case over our own client: one service for all of them."""
     made = requests.Request(**case.as_transport_kwargs(base_url=ADDRESS)).prepare()
-    return service.request(made.method, made.url, content=made.body or b"", headers=dict(made.headers))
+    headers = {name: value for name, value in made.headers.items() if name.lower() != "authorization"}
+    return service.request(made.method, made.url, content=made.body or b"", headers=headers)
 
 
 def test_all_routes_are_described(schema):
@@ -69,9 +88,25 @@ def test_all_routes_are_described(schema):
     [(*route, "positive") for route in ROUTES] + [(*route, "negative") for route in WITH_BODY],
 )
 def test_no_request_causes_an_internal_error(service, schema, method, path, mode, vectors):
-    """Half of the requests name a mechanism that exists, so that they get past the first question."""
+    reached = sent_from(service, schema, method, path, mode, vectors)
+    if mode == "positive" and path in ("/v1/rewrite", "/v1/curve"):
+        assert True in reached  # some of them were done, not merely refused
+
+
+@pytest.mark.parametrize(("method", "path"), [route for route in ROUTES if route[1] in OF_THE_LEDGER])
+def test_no_request_with_a_key_causes_an_internal_error(keyed, schema, method, path, vectors):
+    """Names of data sets and users, which meet limits here."""
+    reached = sent_from(keyed, schema, method, path, "positive", vectors)
+    if path in ("/v1/rewrite", "/v1/ledger"):
+        assert reached
+
+
+def sent_from(service, schema, method, path, mode, vectors):
+    """Half of the requests name a mechanism that exists, so that they get past the first question; whether such and
+    others were done."""
     operation = schema[path][method]
     examples = EXAMPLES if (method, path) in WITH_BODY else FEW_EXAMPLES
+    reached: set[bool] = set()
 
     @settings(max_examples=examples, deadline=None, phases=[Phase.generate], derandomize=True, database=None,
               suppress_health_check=list(HealthCheck))  # fmt: skip
@@ -86,7 +121,5 @@ def test_no_request_causes_an_internal_error(service, schema, method, path, mode
         else:
             reached.add(aimed)
 
-    reached: set[bool] = set()
     check()
-    if mode == "positive" and path in ("/v1/rewrite", "/v1/curve"):
-        assert True in reached  # some of them were done, not merely refused
+    return reached

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from tacit.account.ledger import Ledger, Limit, Spent, Subject
 
 KINDS: Final = ("document", "user", "key")
+LIMITED: Final = (*KINDS, "dataset")
 SHORT_HASH: Final = 12
 NUMERIC: Final = frozenset({"epsilon", "delta", "jobs", "subjects", "release"})
 
@@ -102,6 +103,8 @@ def limit(
         with open_ledger(place, create=False) as ledger:
             _show_limits(ledger.limits())
         return
+    if epsilon is not None and kind not in LIMITED:  # before a new ledger is made
+        raise BadParameterError(f"a limit is per document, user, dataset or key: choose one of these, not '{kind}'")
     if (epsilon is None) != remove:
         raise BadParameterError("give --epsilon to set a limit, or --remove to take it away")
     with open_ledger(place, create=not remove) as ledger:

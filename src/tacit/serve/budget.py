@@ -42,7 +42,7 @@ LOCAL: Final = "local"
 DATASET: Final = "service"
 """The data set of requests that name none."""
 RELEASES: Final = 100
-SEARCHED: Final = 5_000
+COMMAND: Final = "tacit serve"
 CHECK_SECONDS: Final = 1.0
 
 
@@ -126,13 +126,13 @@ class Accounts:
             refusals.update({id(order): as_service_error(error) for order in group})
 
     def _reserve_together(self, prepared: Prepared, group: list[Order]) -> None:
-        spender = group[0].spender
-        reservation = self.ledger.reserve(
+        spender, ledger = group[0].spender, self.ledger
+        reservation = ledger.reserve(
             prepared.unit_guarantee,
             dataset=spender.dataset or DATASET,
             subjects=self._subjects(group),
             token=secrets.token_hex(16),
-            command=command_of(spender.key),
+            command=command_of(ledger, spender.key),
         )
         shared = Shared(reservation, group)
         left = self.remaining(spender.key)
@@ -174,12 +174,14 @@ class Accounts:
         """`GET /v1/ledger`: limits, the key's own account, and its latest releases."""
         ledger, subject = self.ledger, Subject("key", key or LOCAL)
         spent, limit = ledger.spent(subject), ledger.limit_of(subject)
-        own = [record for record in ledger.releases(last=SEARCHED) if record.command == command_of(key)]
+        # Releases of before names were hidden tell the key by its name.
+        own = ledger.releases(commands=[command_of(ledger, key), f"{COMMAND}: {key or LOCAL}"], last=RELEASES)
+        places = {"", DATASET, *ledger.datasets_of(subject)}  # names of others' data sets are not for this key
         return {
-            "dataset limits": [
+            "dataset_limits": [
                 {"kind": found.kind, "dataset": found.dataset or None, "epsilon": found.epsilon, "delta": found.delta}
                 for found in ledger.limits()
-                if not found.name
+                if not found.name and found.dataset in places
             ],
             "key": {
                 "name": key or LOCAL,
@@ -203,7 +205,7 @@ class Accounts:
                     "delta": record.delta,
                     "state": record.state,
                 }
-                for record in own[-RELEASES:][::-1]
+                for record in own[::-1]
             ],
         }
 
@@ -222,9 +224,9 @@ def _opened(place: str) -> Ledger:
     return ledger
 
 
-def command_of(key: str | None) -> str:
-    """How releases of a key are told apart in the ledger."""
-    return f"tacit serve: {key or LOCAL}"
+def command_of(ledger: Ledger, key: str | None) -> str:
+    """How releases of a key are told apart in the ledger: like everybody in it, the key has no name there."""
+    return f"{COMMAND}: key {ledger.hash_of(Subject('key', key or LOCAL))}"
 
 
 # For the command ----------------------------------------------------------------------------------------------------

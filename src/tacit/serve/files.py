@@ -24,7 +24,7 @@ from tacit.serve.messages import JobSettings, parse_message
 from tacit.serve.rewriting import Pool
 from tacit.serve.runner import Runner, check_job
 from tacit.serve.texts import json_response
-from tacit.text.files import format_of
+from tacit.text.files import allow_long_cells, format_of
 
 CARD_TYPES: Final = {"json": "application/json", "md": "text/markdown; charset=utf-8", "html": "text/html"}
 POLL_SECONDS: Final = 0.2
@@ -173,6 +173,7 @@ def event(kind: str, job: Job) -> bytes:
 def without_formulas(path: Path, format: str) -> Iterator[bytes]:
     """The rows of a result for a spreadsheet program: a cell that it would take for a formula gets an apostrophe in
     front. This changes texts, so it is only done when it is asked for."""
+    allow_long_cells()  # after a restart no table has been read yet
     delimiter = "\t" if format == "tsv" else ","
     with path.open(encoding="utf-8", newline="") as file:
         for row in csv.reader(file, delimiter=delimiter):

@@ -225,7 +225,7 @@ class Runner:
                 dataset=asked.dataset or DATASET,
                 subjects=subjects,
                 token=token,
-                command=command_of(job.owner),
+                command=command_of(ledger, job.owner),
                 job=job.id,
             )
 

@@ -264,7 +264,7 @@ export async function startRewrite() {
 async function hasLimits() {
   try {
     const ledger = await getJson("v1/ledger");
-    return Boolean(ledger.key.limit) || ledger["dataset limits"].length > 0;
+    return Boolean(ledger.key.limit) || ledger.dataset_limits.length > 0;
   } catch {
     return true;
   }
