@@ -27,7 +27,7 @@ from tacit.account.ledger import (
     Subject,
     open_ledger,
 )
-from tacit.account.ledger.charges import PLAIN
+from tacit.account.ledger.charges import NOTHING, PLAIN
 from tacit.errors import BadParameterError
 from tacit.serve.batching import Order
 from tacit.serve.errors import as_service_error, note
@@ -167,7 +167,8 @@ class Accounts:
         rate = prepared.rate
         if rate.measure != PLAIN:
             return {"epsilon": None, "delta": None, "remaining": order.remaining}
-        charge = rate.of(max(1, sum(order.units)) * order.draws)
+        units = sum(order.units) * order.draws
+        charge = rate.of(units) if units else NOTHING  # a text without words releases nothing
         return {"epsilon": charge.epsilon + charge.added, "delta": charge.delta, "remaining": order.remaining}
 
     def overview(self, key: str | None) -> dict[str, Any]:
