@@ -100,6 +100,12 @@ def test_names_that_are_shown():
         ({"columns": "text"}, 422, "columns"),
         ({"user_column": "label"}, 422, "whole documents"),
         ({"seed": 1}, 422, "not known"),
+        ({"columns": ["txt"]}, 422, "no column 'txt'"),
+        ({"columns": ["text"], "keep": ["labels"]}, 422, "no column 'labels'"),
+        ({"columns": ["x" * 150]}, 422, f"'{'x' * 40}…'"),
+        ({"content": b"a,b\n1,2\n"}, 422, "which column"),
+        ({"mechanism": "codebook", "options": {}, "columns": ["text"], "user_column": "who"}, 422, "no column 'who'"),
+        ({"mechanism": "codebook", "options": {}, "columns": ["text"], "user_column": "text"}, 422, "another column"),
     ],
 )
 def test_what_is_wrong_is_said_at_once(client, job_form, changes, status, words):
@@ -127,7 +133,6 @@ def test_an_upload_that_is_too_large_leaves_nothing(start, job_form, tmp_path):
 @pytest.mark.parametrize(
     ("content", "changes", "words"),
     [
-        (b"text,label\nw1,a\n", {"columns": ["txt"]}, "no column 'txt'"),
         (b"text,label\n\xff\xfe,a\n", {"columns": ["text"]}, "UTF-8"),
         (b"text,label\n", {"columns": ["text"]}, "no rows"),
         (b"", {"columns": ["text"]}, "empty"),
@@ -145,6 +150,14 @@ def test_a_file_that_cannot_be_read_fails_with_a_sentence_and_is_deleted(
     assert not failed["resumable"]
     assert [path.name for path in folder_of(tmp_path, job).iterdir()] == ["job.json"]
     assert client.get(f"/v1/jobs/{job['id']}/result").status_code == 409
+
+
+def test_a_failed_job_calls_the_file_as_its_owner_does(client, job_form, tmp_path):
+    form = job_form(content=b"text\n", name="../my letters.csv", columns=["text"])
+    failed = finished(client, client.post("/v1/jobs", **form).json()["id"])
+    assert "my letters.csv has no rows" in failed["error"]
+    assert "input" not in failed["error"]
+    assert str(tmp_path) not in failed["error"]
 
 
 def test_csv_formulas_stay_as_they_are_unless_asked(client, job_form, tmp_path):

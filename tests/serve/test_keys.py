@@ -196,6 +196,18 @@ def test_settings_that_make_no_sense(state, capsys):
     assert run(["serve", "--reports", str(state / "nothing"), "--port", "0", "--state", str(state)]) == 2
 
 
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [("--body-mb", value) for value in ("nan", "inf", "-1", "0", "1e300")]
+    + [("--upload-mb", "nan"), ("--keep-hours", "1e300"), ("--keep-hours", "nan"), ("--timeout", "inf")],
+)
+def test_numbers_that_make_no_sense(state, capsys, option, value):
+    assert run(["serve", option, value, "--port", "0", "--state", str(state)]) == 2
+    told = capsys.readouterr().err
+    assert option in told
+    assert len(told.strip().splitlines()) == 1
+
+
 # What one key learns of another ---------------------------------------------------------------------------------------
 
 

@@ -6,7 +6,7 @@ import errno
 import json
 import logging
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from tacit.errors import BadInputError, BadParameterError, MissingExtraError, NoGuaranteeError, TacitError, place_of
 
@@ -116,10 +116,3 @@ def budget_sentence(error: BudgetExceededError) -> str:
 
 def disk_full() -> ServiceError:
     return ServiceError(507, "the disk of the service is full: ask its operator to free some space, then try again")
-
-
-def error_schema() -> dict[str, Any]:
-    """How an error looks, for the OpenAPI description."""
-    text = {"type": "string"}
-    inner = {"type": "object", "required": ["code", "message"], "properties": {"code": text, "message": text}}
-    return {"type": "object", "required": ["error"], "properties": {"error": inner}}

@@ -22,7 +22,7 @@ from tacit.serve.gate import REPORT_POLICY
 from tacit.serve.jobs import Job, JobStore
 from tacit.serve.messages import JobSettings, parse_message
 from tacit.serve.rewriting import Pool
-from tacit.serve.runner import Runner, check_job
+from tacit.serve.runner import Runner, check_columns, check_job
 from tacit.serve.texts import json_response
 from tacit.text.files import allow_long_cells, format_of
 
@@ -68,6 +68,7 @@ class Files:
                 shutil.copyfileobj(file.file, target)
                 target.flush()
                 os.fsync(target.fileno())
+            check_columns(folder / f"input.{format}", asked)
             return self._store.add(folder, owner, file.filename or "", format, asked.model_dump())
         except BaseException:
             shutil.rmtree(folder, ignore_errors=True)
@@ -107,6 +108,8 @@ class Files:
         if job.format not in ("csv", "tsv"):
             raise ServiceError(422, "'spreadsheet' is for csv and tsv results: leave it out")
         headers = {"content-disposition": f'attachment; filename="{name}"'}
+        if request.method == "HEAD":
+            return Response(media_type="text/csv", headers=headers)
         return StreamingResponse(without_formulas(path, job.format), media_type="text/csv", headers=headers)
 
     def card(self, request: Request, id: str, kind: str) -> Response:
@@ -119,6 +122,8 @@ class Files:
     def events(self, request: Request, id: str) -> Response:
         """Server-sent events: progress whenever something changed, and how it ended."""
         self._own(request, id)
+        if request.method == "HEAD":
+            return Response(media_type="text/event-stream")
         return StreamingResponse(self._told(id), media_type="text/event-stream")
 
     async def _told(self, id: str) -> AsyncIterator[bytes]:

@@ -11,21 +11,24 @@ import contextlib
 import hashlib
 import json
 import logging
+import os
 import queue
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, Final
 
 from tacit.account.ledger import BudgetExceededError, LedgerError, Reservation, Subject, TokenUsedError
 from tacit.card import Card, ReleaseFacts, for_file
+from tacit.catalog import shortened
 from tacit.engines.blocks import Block, cut_blocks
 from tacit.engines.charging import subjects_of
 from tacit.engines.local import AlreadyCompleteError, Progress, RewriteJob, check_users, is_unfinished, rewrite_file
 from tacit.engines.users import UserRule
 from tacit.errors import BadInputError, TacitError
 from tacit.serve.budget import DATASET, LOCAL, Accounts, command_of
-from tacit.serve.errors import as_service_error, note
+from tacit.serve.errors import ServiceError, as_service_error, note
 from tacit.serve.jobs import Job, JobStore
 from tacit.serve.keys import Keys
 from tacit.serve.messages import JobSettings
@@ -133,7 +136,8 @@ class Runner:
             if isinstance(error, LedgerError):
                 self._accounts.close()  # it may be whole again next time
             # What has begun is never deleted: an upgrade, a lost key or a limit is no fault of the file.
-            self._fail(job, for_http(refusal.message), refusal.status >= 500 or self._has_begun(job))
+            reason = for_http(self._without_paths(job, refusal.message))
+            self._fail(job, reason, refusal.status >= 500 or self._has_begun(job))
 
     def _fail(self, job: Job, reason: str, resumable: bool) -> None:
         with contextlib.suppress(OSError):  # on a full disk the state stays 'running', and a restart goes on
@@ -237,6 +241,11 @@ class Runner:
             facts = repr((prepared.unit_guarantee.to_dict(), subjects))
             return reserve(f"{token}, {hashlib.sha256(facts.encode('utf-8', 'surrogatepass')).hexdigest()}")
 
+    def _without_paths(self, job: Job, message: str) -> str:
+        """The file as its owner calls it, in place of where it lies here."""
+        message = message.replace(f"{self._store.folder(job.id)}{os.sep}", "")
+        return message.replace(self._store.input(job).name, job.name)
+
     def _has_begun(self, job: Job) -> bool:
         """Whether there is an unfinished output, which can go on with the noise it has."""
         try:
@@ -302,6 +311,27 @@ def for_http(message: str) -> str:
     for option, field in _OPTIONS.items():
         kept = kept.replace(option, field)
     return kept
+
+
+def check_columns(path: Path, asked: JobSettings) -> None:
+    """Column names that do not fit the first line of a file are said at once; whatever else is wrong with the file is
+    said when it is read."""
+    with contextlib.ExitStack() as stack:
+        try:
+            table = stack.enter_context(open_table(str(path)))
+        except TacitError:
+            return
+        for column in (*asked.columns, *asked.keep, *([] if asked.user_column is None else [asked.user_column])):
+            if column not in table.columns:
+                # No close match: the first line of a file without a header is a text.
+                raise ServiceError(
+                    422,
+                    f"there is no column '{shortened(column)}': name columns of the file, as its first line calls them",
+                )
+        try:
+            check_users(user_rule(asked), table, choose_columns(table.columns, asked.columns, asked.keep))
+        except TacitError as error:
+            raise ServiceError(422, for_http(str(error))) from None
 
 
 def check_job(pool: Pool, asked: JobSettings) -> None:
