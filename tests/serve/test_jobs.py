@@ -556,3 +556,4 @@ def test_sentences_for_people_without_a_command_line():
     assert "secret" not in runner.for_http(message)
     assert "--column" not in runner.for_http(message)
     assert runner.for_http("row 3 is empty") == "row 3 is empty"
+    assert "--" not in runner.for_http("the input has changed: restore the input, or add --force to start over")

@@ -294,7 +294,12 @@ def user_rule(asked: JobSettings) -> UserRule | None:
 
 OTHER_COMMAND: Final = "this is not the command that was stopped"
 """How the engine begins to say that an unfinished output is not of this version or configuration."""
-_OPTIONS: Final = {"--column": "'columns'", "--keep": "'keep'", "--user-mode": "'user_mode'"}
+_OPTIONS: Final = {
+    "--column": "'columns'",
+    "--keep": "'keep'",
+    "--user-mode": "'user_mode'",
+    "add --force to start over": "delete the job and send the file again",
+}
 
 
 def for_http(message: str) -> str:
