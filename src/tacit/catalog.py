@@ -20,6 +20,7 @@ from tacit.mechanism import Mechanism
 ROOMS = ("tacit.words", "tacit.documents")
 DEFAULT_OF_LEVEL = {"word": "santext", "document": "codebook"}
 DEFAULT_MECHANISM = DEFAULT_OF_LEVEL["word"]
+MOST_QUOTED = 40
 
 
 @cache
@@ -52,8 +53,13 @@ def find(name: str) -> type[Mechanism]:
     if name in known:
         return known[name]
     close = difflib.get_close_matches(name, known, n=1)
-    hint = f"; did you mean '{close[0]}'?" if close else ""
-    raise BadParameterError(f"there is no mechanism '{name}'{hint} The mechanisms are: {', '.join(known)}")
+    hint = f"; did you mean '{close[0]}'?" if close else "."
+    raise BadParameterError(f"there is no mechanism '{shortened(name)}'{hint} The mechanisms are: {', '.join(known)}")
+
+
+def shortened(value: str) -> str:
+    """A word of somebody else, fit to be quoted in a sentence."""
+    return value if len(value) <= MOST_QUOTED else f"{value[:MOST_QUOTED]}…"
 
 
 def build(name: str, options: Mapping[str, Any]) -> Mechanism:
@@ -66,9 +72,9 @@ def build(name: str, options: Mapping[str, Any]) -> Mechanism:
         field_name = key.replace("-", "_")
         if field_name not in known:
             close = difflib.get_close_matches(field_name, known, n=1)
-            hint = f"; did you mean '{close[0]}'?" if close else ""
+            hint = f"; did you mean '{close[0]}'?" if close else "."
             offered = ", ".join(sorted(known.keys() - {"seed"}))
-            raise BadParameterError(f"{name} has no option '{key}'{hint} Its options are: {offered}")
+            raise BadParameterError(f"{name} has no option '{shortened(key)}'{hint} Its options are: {offered}")
         values[field_name] = _converted(key, value, hints[field_name])
     missing = [
         item.name
@@ -92,7 +98,7 @@ def _converted(key: str, value: Any, hint: Any) -> Any:
                 return _as_bool(value) if kind is bool else kind(value)
             except ValueError:
                 if str not in choices and not (kind is int and float in choices):
-                    raise BadParameterError(f"option {key} must be a {_KIND[kind]}, not '{value}'") from None
+                    raise BadParameterError(f"option {key} must be a {_KIND[kind]}, not '{shortened(value)}'") from None
     return value
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import signal
@@ -381,3 +382,27 @@ def test_a_ledger_that_cannot_be_used(tacit: Any, tmp_path: Path, command: list[
     open_ledger(tmp_path / "budget.db", "another key, long enough").close()
     code, _, err = tacit("ledger", *command, tmp_path / "budget.db")
     assert (code, "the key of this ledger cannot be read" in err, err.count("\n")) == (2, True, 1)
+
+
+def test_a_misspelled_kind_is_no_limit(tacit: Any, tmp_path: Path) -> None:
+    code, _, err = tacit("ledger", "limit", tmp_path / "budget.db", "users", "--epsilon", "1")
+    assert code == 2
+    assert "document, user, dataset or key" in err
+    assert not (tmp_path / "budget.db").exists()
+
+
+def test_a_document_is_looked_up_without_the_history_of_the_shell(
+    tacit: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with open_ledger(tmp_path / "budget.db") as ledger:
+        guarantee = Guarantee(
+            notion=Notion.PURE, epsilon=1.5, unit=Unit.DOCUMENT, adjacency=Adjacency.ANY_TWO, mechanism="test"
+        )
+        ledger.reserve(guarantee, dataset="d", subjects=[Subject("document", "two\nlines")], token="1")
+    (tmp_path / "letter.txt").write_text("two\nlines\n")
+    show = ("ledger", "show", tmp_path / "budget.db")
+    assert "epsilon 1.5" in tacit(*show, "--document-file", tmp_path / "letter.txt")[1]
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"two\nlines")))
+    assert "epsilon 1.5" in tacit(*show, "--document-file", "-")[1]
+    assert tacit(*show, "--document-file", tmp_path / "nothing.txt")[0] == 2
+    assert tacit(*show, "--document-file", "-", "--document", "x")[0] == 2

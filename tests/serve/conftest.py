@@ -30,9 +30,12 @@ def vectors(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(path)
 
 
-@pytest.fixture(autouse=True)
-def _ledger_key(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TACIT_LEDGER_KEY", "a key for tests, nothing more")
+@pytest.fixture(autouse=True, scope="module")
+def _ledger_key() -> Iterator[None]:
+    """For whole modules, because a service opens its ledger when it starts, and some are started once for a module."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TACIT_LEDGER_KEY", "a key for tests, nothing more")
+        yield
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tacit.account.ledger import Subject, open_ledger
 from tacit.catalog import build
 from tacit.mechanism import Rewritten
-from tacit.serve import batching, budget
+from tacit.serve import batching
 from tacit.serve.batching import Order, Spender, next_slice, take, work
 from tacit.serve.budget import Accounts
 from tacit.serve.metrics import Metrics
@@ -161,8 +161,7 @@ def test_an_order_that_failed_stays_reserved(prepared, accounts, monkeypatch):
     assert accounts.ledger.spent(Subject("key", "team")).epsilon > 0
 
 
-def test_a_limit_per_document_counts_texts_across_requests(prepared, accounts, monkeypatch):
-    monkeypatch.setattr(budget, "LIMITS_SECONDS", 0.0)
+def test_a_limit_per_document_counts_texts_across_requests(prepared, accounts):
     one = prepared.rate.of(1).epsilon
     accounts.ledger.set_limit("document", epsilon=2.5 * one)
     results = [work(prepared, accounts, take(deque([paying("team", "w1")])))[0] for _ in range(3)]

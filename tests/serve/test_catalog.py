@@ -69,11 +69,38 @@ def test_the_curve_is_the_exact_law(client, vectors):
     assert 1 - stays.max() <= point["changed"] <= 1 - stays.min()
 
 
+def test_the_curve_says_how_much_an_attacker_guesses(client, vectors):
+    """Among all words of a small vocabulary: the vulnerability that `tacit audit text` reports."""
+    from tacit.audit.text.inversion import frequency_prior, posterior
+
+    body = {"mechanism": "santext", "options": {"vectors": vectors}, "epsilons": [0.1, 2.0, 50.0]}
+    answer = client.post("/v1/curve", json=body).json()
+    guessed = [point["guessed"] for point in answer["points"]]
+    for epsilon, share in zip(body["epsilons"], guessed, strict=True):
+        mechanism = build("santext", {"epsilon": epsilon, "vectors": vectors})
+        mechanism.prepare()
+        prior = frequency_prior(mechanism.vocabulary)
+        assert share == pytest.approx(posterior(mechanism, prior).vulnerability, abs=1e-6)
+    assert answer["blind"] <= guessed[0] < guessed[1] < guessed[2]
+    assert "one word by itself" in answer["guessed_how"]
+
+
+def test_the_default_of_santext_leaves_an_attacker_little(client, default_table):
+    entries = {entry["name"]: entry for entry in client.get("/v1/mechanisms").json()["mechanisms"]}
+    default = entries["santext"]["epsilon"]["default"]
+    assert default == 2.0
+    answer = client.post("/v1/curve", json={"mechanism": "santext", "epsilons": [default, 4.0]}).json()
+    at_default, at_four = (point["guessed"] for point in answer["points"])
+    assert at_default < answer["blind"] + 0.05
+    assert at_four > 0.5
+
+
 def test_a_mechanism_without_a_law_is_sampled_and_says_so(client, vectors):
     body = {"mechanism": "laplace", "options": {"vectors": vectors}, "epsilons": [0.5, 500.0]}
     answer = client.post("/v1/curve", json=body).json()
     assert answer["points"][0]["changed"] > 0.5 > answer["points"][1]["changed"]
     assert "estimated from" in answer["how"]
+    assert (answer["points"][0]["guessed"], answer["blind"], answer["guessed_how"]) == (None, None, None)
 
 
 def test_no_curve_for_documents(client):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -11,6 +12,7 @@ import pytest
 
 from tacit.serve import gate
 from tacit.serve.keys import Keys
+from tests.serve.waiting import finished
 
 
 @pytest.mark.parametrize("host", ["localhost", "localhost:8000", "127.0.0.1:9", "[::1]:8000", "[::1]"])
@@ -72,16 +74,24 @@ def test_a_large_body_is_stopped_by_its_length_and_while_it_streams(start, asked
     assert "2,000 bytes" in streamed.json()["error"]["message"]
 
 
-def test_a_body_that_stands_still_is_given_up(monkeypatch, tmp_path):
+async def never():
+    await asyncio.sleep(60)
+
+
+async def dribbling():
+    """A byte now and then, never a long pause."""
+    await asyncio.sleep(0.02)
+    return {"type": "http.request", "body": b" ", "more_body": True}
+
+
+@pytest.mark.parametrize(("receive", "limit"), [(never, "BODY_PAUSE_SECONDS"), (dribbling, "BODY_SECONDS")])
+def test_a_body_that_stands_still_or_never_ends_is_given_up(monkeypatch, tmp_path, receive, limit):
     from tacit.serve.app import create_app
     from tacit.serve.settings import Settings
 
-    monkeypatch.setattr(gate, "BODY_PAUSE_SECONDS", 0.05)
+    monkeypatch.setattr(gate, limit, 0.1)
     app = create_app(Settings(state=tmp_path))
     sent = []
-
-    async def never():
-        await asyncio.sleep(60)
 
     async def send(message):
         sent.append(message)
@@ -90,7 +100,7 @@ def test_a_body_that_stands_still_is_given_up(monkeypatch, tmp_path):
              "headers": [(b"host", b"localhost"), (b"content-type", b"application/json")]}  # fmt: skip
     # In a thread of its own: a browser of other tests may keep an event loop in this one.
     with ThreadPoolExecutor(1) as thread:
-        thread.submit(lambda: asyncio.run(app(scope, never, send))).result()
+        thread.submit(lambda: asyncio.run(asyncio.wait_for(app(scope, receive, send), 20))).result()
     assert sent[0]["status"] == 400
     assert b"slow_body" in sent[1]["body"]
 
@@ -128,3 +138,50 @@ def test_a_text_without_spaces_cannot_hold_up_the_service(run):
 
     short, long = min(seconds(20_000) for _ in range(3)), min(seconds(160_000) for _ in range(3))
     assert long < 24 * short + 0.05
+
+
+def test_questions_that_wait_for_the_one_thread_are_bounded(start, vectors, monkeypatch):
+    from tacit.serve import app, catalog
+
+    monkeypatch.setattr(app, "MOST_ASIDE", 1)
+    entered, go = threading.Event(), threading.Event()
+
+    def slow(pool, asked):
+        entered.set()
+        assert go.wait(20)
+        return {}
+
+    monkeypatch.setattr(catalog, "curve", slow)
+    client = start()
+    body = {"mechanism": "santext", "epsilons": [1.0]}
+    with ThreadPoolExecutor(1) as other:
+        first = other.submit(lambda: client.post("/v1/curve", json=body))
+        assert entered.wait(20)
+        refused = client.post("/v1/curve", json=body)
+        assert (refused.status_code, refused.json()["error"]["code"]) == (503, "busy")
+        assert refused.headers["retry-after"] == "5"
+        go.set()
+        assert first.result().status_code == 200
+    assert client.post("/v1/curve", json=body).status_code == 200
+
+
+def test_head_answers_like_get_without_the_body(client, job_form):
+    job = client.post("/v1/jobs", **job_form(columns=["text"])).json()
+    finished(client, job["id"])
+    for path in ("/", "/healthz", "/v1/mechanisms", "/openapi.json", "/v1/ledger", "/metrics", "/assets/main.js",
+                 *(f"/v1/jobs/{job['id']}{rest}" for rest in
+                   ("", "/result", "/result?spreadsheet=true", "/events", "/card.html"))):  # fmt: skip
+        head, get = client.head(path), client.get(path)
+        assert (head.status_code, head.content) == (200, b""), path
+        assert head.headers["content-type"] == get.headers["content-type"]
+    assert client.head("/v1/jobs/unknown").status_code == 404
+    assert client.head("/v1/rewrite").status_code == 405
+
+
+@pytest.mark.parametrize("name", ["nothing", "x" * 100])
+def test_what_is_not_there_is_said_in_whole_sentences(client, asked, name):
+    quoted = name if len(name) < 40 else "x" * 40 + "…"
+    told = client.post("/v1/rewrite", json=asked(mechanism=name)).json()["error"]["message"]
+    assert told.startswith(f"there is no mechanism '{quoted}'. The mechanisms are: ")
+    told = client.post("/v1/rewrite", json=asked(options={name: 1})).json()["error"]["message"]
+    assert f"has no option '{quoted}'. Its options are: " in told

@@ -9,6 +9,7 @@ import json
 import stat
 import threading
 import time
+from datetime import UTC, datetime
 
 import pytest
 
@@ -99,6 +100,12 @@ def test_names_that_are_shown():
         ({"columns": "text"}, 422, "columns"),
         ({"user_column": "label"}, 422, "whole documents"),
         ({"seed": 1}, 422, "not known"),
+        ({"columns": ["txt"]}, 422, "no column 'txt'"),
+        ({"columns": ["text"], "keep": ["labels"]}, 422, "no column 'labels'"),
+        ({"columns": ["x" * 150]}, 422, f"'{'x' * 40}…'"),
+        ({"content": b"a,b\n1,2\n"}, 422, "which column"),
+        ({"mechanism": "codebook", "options": {}, "columns": ["text"], "user_column": "who"}, 422, "no column 'who'"),
+        ({"mechanism": "codebook", "options": {}, "columns": ["text"], "user_column": "text"}, 422, "another column"),
     ],
 )
 def test_what_is_wrong_is_said_at_once(client, job_form, changes, status, words):
@@ -126,7 +133,6 @@ def test_an_upload_that_is_too_large_leaves_nothing(start, job_form, tmp_path):
 @pytest.mark.parametrize(
     ("content", "changes", "words"),
     [
-        (b"text,label\nw1,a\n", {"columns": ["txt"]}, "no column 'txt'"),
         (b"text,label\n\xff\xfe,a\n", {"columns": ["text"]}, "UTF-8"),
         (b"text,label\n", {"columns": ["text"]}, "no rows"),
         (b"", {"columns": ["text"]}, "empty"),
@@ -146,6 +152,14 @@ def test_a_file_that_cannot_be_read_fails_with_a_sentence_and_is_deleted(
     assert client.get(f"/v1/jobs/{job['id']}/result").status_code == 409
 
 
+def test_a_failed_job_calls_the_file_as_its_owner_does(client, job_form, tmp_path):
+    form = job_form(content=b"text\n", name="../my letters.csv", columns=["text"])
+    failed = finished(client, client.post("/v1/jobs", **form).json()["id"])
+    assert "my letters.csv has no rows" in failed["error"]
+    assert "input" not in failed["error"]
+    assert str(tmp_path) not in failed["error"]
+
+
 def test_csv_formulas_stay_as_they_are_unless_asked(client, job_form, tmp_path):
     job = client.post("/v1/jobs", **job_form(content=b'text,note\nw1,"=1+1"\nw2,@x\n', keep=["note"])).json()
     finished(client, job["id"])
@@ -153,6 +167,21 @@ def test_csv_formulas_stay_as_they_are_unless_asked(client, job_form, tmp_path):
     assert [row["note"] for row in plain] == ["=1+1", "@x"]
     safe = client.get(f"/v1/jobs/{job['id']}/result?spreadsheet=true")
     assert [row["note"] for row in csv.DictReader(io.StringIO(safe.text))] == ["'=1+1", "'@x"]
+
+
+def test_long_cells_are_safe_for_a_spreadsheet_after_a_restart(client, job_form):
+    """The largest cell that csv reads is a setting of the process, which a new process does not have."""
+    content = b"text,note\nw1,=" + b"q" * 200_000 + b"\n"
+    job = client.post("/v1/jobs", **job_form(content=content, columns=["text"], keep=["note"])).json()
+    finished(client, job["id"])
+    before = csv.field_size_limit(131_072)
+    try:
+        safe = client.get(f"/v1/jobs/{job['id']}/result?spreadsheet=true")
+        assert safe.status_code == 200
+        assert safe.text.count("q") == 200_000
+        assert ",'=qq" in safe.text
+    finally:
+        csv.field_size_limit(before)
 
 
 class _Slow:
@@ -338,8 +367,193 @@ def test_documents_of_a_data_set_are_charged_once_per_release(client, job_form, 
         assert twice.epsilon == pytest.approx(4 * once.epsilon)  # two releases of twice as many words
 
 
+def limited(tmp_path, kind, epsilon):
+    with open_ledger(tmp_path / "state" / "ledger.sqlite") as ledger:
+        ledger.set_limit(kind, epsilon=epsilon)
+
+
+def spent_on(tmp_path, kind, identity):
+    with open_ledger(tmp_path / "state" / "ledger.sqlite") as ledger:
+        return ledger.spent(Subject(kind, identity))
+
+
+def test_documents_are_charged_before_there_is_a_limit(client, job_form, asked, tmp_path):
+    """What was spent before a limit counts under it, for requests and for jobs."""
+    cost = client.post("/v1/rewrite", json=asked(text="w1 w2")).json()["spent"]["epsilon"]
+    finished(client, client.post("/v1/jobs", **job_form(columns=["text"])).json()["id"])
+    assert spent_on(tmp_path, "document", "w1 w2").epsilon == pytest.approx(2 * cost)
+    limited(tmp_path, "document", 2.5 * cost)
+    refused = client.post("/v1/rewrite", json=asked(text="w1 w2"))
+    assert (refused.status_code, refused.json()["error"]["code"]) == (403, "budget_exceeded")
+    job = finished(client, client.post("/v1/jobs", **job_form(columns=["text"])).json()["id"])
+    assert (job["state"], job["resumable"]) == ("failed", False)
+    assert client.post("/v1/rewrite", json=asked(text="w3")).status_code == 200
+
+
+def test_columns_that_are_rewritten_together_are_documents_of_their_own(client, job_form, asked, tmp_path):
+    """A text is the same document in a request, in a column, and beside another column."""
+    cost = client.post("/v1/rewrite", json=asked(text="w1 w2")).json()["spent"]["epsilon"]
+    content = b"title,text\nw5,w1 w2\nw6,w3\n"
+    finished(client, client.post("/v1/jobs", **job_form(content=content, columns=["title", "text"])).json()["id"])
+    assert spent_on(tmp_path, "document", "w1 w2").epsilon == pytest.approx(2 * cost)
+    assert spent_on(tmp_path, "document", "w5").epsilon == pytest.approx(cost / 2)
+    limited(tmp_path, "document", 2.5 * cost)
+    again = client.post("/v1/jobs", **job_form(content=content, columns=["title", "text"])).json()
+    assert finished(client, again["id"])["state"] == "failed"
+
+
+class _Documents:
+    """A document mechanism that needs no model."""
+
+    def __init__(self, monkeypatch):
+        from tacit.documents.codebook import Codebook
+        from tacit.mechanism import Rewritten
+
+        def rewritten(self, texts, source):
+            return Rewritten(["x"] * len(texts), [1] * len(texts))
+
+        monkeypatch.setattr(Codebook, "prepare", lambda self: None)
+        monkeypatch.setattr(Codebook, "rewrite_texts", rewritten)
+
+
+@pytest.mark.parametrize(
+    ("changes", "documents", "users"),
+    [
+        ({"documents_per_user": 2}, {"w1 w2": 1.0, "w3": 1.0, "w5": 1.0, "w4": 0.0}, {"ann": 2.0, "ben": 1.0}),
+        ({"user_mode": "concatenate"}, {"w1 w2\nw3\nw4": 2.0, "w5": 2.0, "w3": 0.0}, {"ann": 2.0, "ben": 2.0}),
+    ],
+)
+def test_documents_of_users_are_charged_as_well(client, job_form, tmp_path, monkeypatch, changes, documents, users):
+    _Documents(monkeypatch)
+    content = b"who,text\nann,w1 w2\nann,w3\nann,w4\nben,w5\n"
+    form = job_form(content=content, mechanism="codebook", options={}, columns=["text"], user_column="who", **changes)
+    done = finished(client, client.post("/v1/jobs", **form).json()["id"])
+    assert (done["state"], done["error"]) == ("done", None)
+    assert {text: spent_on(tmp_path, "document", text).epsilon for text in documents} == pytest.approx(documents)
+    assert {user: spent_on(tmp_path, "user", user).epsilon for user in users} == pytest.approx(users)
+
+
+# What has begun is not thrown away ------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def begun(start, job_form, monkeypatch, tmp_path):
+    """A job that was stopped in the middle, as a crash leaves it; the same again goes on with it."""
+    first = start()
+    slow = _Slow(monkeypatch, block=2)
+    job = first.post("/v1/jobs", **job_form(content=LONG)).json()
+    assert slow.reached.wait(20)
+    first.app.state.runner._ending.set()
+    slow.go.set()
+    first.__exit__(None, None, None)
+    monkeypatch.undo()
+    monkeypatch.setattr(runner, "BLOCK_CHARACTERS", 20)
+    monkeypatch.setenv("TACIT_LEDGER_KEY", "a key for tests, nothing more")
+    assert (folder_of(tmp_path, job) / "output.csv.partial").exists()
+    return job
+
+
+def rows_of(client, job):
+    return client.get(f"/v1/jobs/{job['id']}/result").text.count("\n") - 1
+
+
+def test_a_limit_that_is_set_meanwhile_does_not_destroy_a_job(start, begun, tmp_path):
+    limited(tmp_path, "document", 1e-3)
+    again = start()
+    assert finished(again, begun["id"])["state"] == "done"  # it was reserved before the limit
+    assert rows_of(again, begun) == 50
+
+
+def test_an_upgrade_that_promises_in_other_words_does_not_destroy_a_job(start, begun, tmp_path, monkeypatch):
+    from tacit.serve.rewriting import Prepared
+
+    original = Prepared.unit_guarantee.func
+    other = property(lambda self: original(self).also_not_covered("something that an upgrade says"))
+    monkeypatch.setattr(Prepared, "unit_guarantee", other)
+    before = spent_on(tmp_path, "key", "local").epsilon
+    again = start()
+    assert finished(again, begun["id"])["state"] == "done"
+    assert spent_on(tmp_path, "key", "local").epsilon == pytest.approx(2 * before)  # too much, never too little
+
+
+def test_a_limit_and_an_upgrade_leave_a_job_that_can_go_on(start, begun, tmp_path, monkeypatch):
+    from tacit.serve.rewriting import Prepared
+
+    limited(tmp_path, "document", 1e-3)
+    original = Prepared.unit_guarantee.func
+    other = property(lambda self: original(self).also_not_covered("something that an upgrade says"))
+    monkeypatch.setattr(Prepared, "unit_guarantee", other)
+    again = start()
+    failed = finished(again, begun["id"])
+    assert (failed["state"], failed["resumable"]) == ("failed", True)
+    with open_ledger(tmp_path / "state" / "ledger.sqlite") as ledger:
+        assert "canceled" not in {record.state for record in ledger.releases()}  # its noise was drawn
+        ledger.remove_limit("document")
+    assert again.post(f"/v1/jobs/{begun['id']}/resume").status_code == 202
+    assert finished(again, begun["id"])["state"] == "done"
+
+
+def test_a_job_of_another_version_waits_for_that_version(start, begun, monkeypatch):
+    from tacit.engines import local
+
+    version = local.__version__
+    monkeypatch.setattr(local, "__version__", "99.0")
+    again = start()
+    failed = finished(again, begun["id"])
+    assert (failed["state"], failed["resumable"]) == ("failed", True)
+    assert "another version" in failed["error"]
+    assert "--" not in failed["error"]
+    monkeypatch.setattr(local, "__version__", version)
+    assert again.post(f"/v1/jobs/{begun['id']}/resume").status_code == 202
+    assert finished(again, begun["id"])["state"] == "done"
+
+
+def test_a_lost_key_of_the_ledger_does_not_destroy_a_job(start, begun, monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "nothing"))
+    monkeypatch.delenv("TACIT_LEDGER_KEY")
+    again = start()
+    failed = finished(again, begun["id"])
+    assert (failed["state"], failed["resumable"]) == ("failed", True)
+    assert str(tmp_path) not in failed["error"]
+    monkeypatch.setenv("TACIT_LEDGER_KEY", "a key for tests, nothing more")
+    assert again.post(f"/v1/jobs/{begun['id']}/resume").status_code == 202
+    assert finished(again, begun["id"])["state"] == "done"
+    assert rows_of(again, begun) == 50
+
+
+# Time -----------------------------------------------------------------------------------------------------------------
+
+
+def test_files_are_deleted_in_time_while_another_job_runs(start, job_form, monkeypatch, tmp_path):
+    monkeypatch.setattr(runner, "SWEEP_SECONDS", 0.05)
+    client = start(keep_hours=1.0 / 3600)
+    done = client.post("/v1/jobs", **job_form(columns=["text"])).json()
+    finished(client, done["id"])
+    slow = _Slow(monkeypatch)
+    running = client.post("/v1/jobs", **job_form(content=LONG)).json()
+    assert slow.reached.wait(20)
+    end = time.monotonic() + 10
+    while any(path.name != "job.json" for path in folder_of(tmp_path, done).iterdir()) and time.monotonic() < end:
+        time.sleep(0.02)
+    assert not (folder_of(tmp_path, done) / "output.csv").exists()
+    slow.go.set()
+    assert finished(client, running["id"])["state"] in ("expired", "done")
+
+
+def test_a_result_that_is_over_its_time_is_not_handed_out(start, job_form, monkeypatch, tmp_path):
+    """Also between two sweeps."""
+    client = start(keep_hours=1.0)
+    job = client.post("/v1/jobs", **job_form(columns=["text"])).json()
+    finished(client, job["id"])
+    monkeypatch.setattr(jobs.time, "time", lambda: datetime.now(UTC).timestamp() + 3700)
+    assert client.get(f"/v1/jobs/{job['id']}/result").status_code == 409
+    assert [found["state"] for found in client.get("/v1/jobs").json()["jobs"]] == ["expired"]
+    assert [path.name for path in folder_of(tmp_path, job).iterdir()] == ["job.json"]
+
+
 def test_sentences_for_people_without_a_command_line():
     message = "say which column holds the text, with --column NAME: this file has the columns 'my secret text'"
     assert "secret" not in runner.for_http(message)
     assert "--column" not in runner.for_http(message)
     assert runner.for_http("row 3 is empty") == "row 3 is empty"
+    assert "--" not in runner.for_http("the input has changed: restore the input, or add --force to start over")

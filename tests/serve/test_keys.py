@@ -12,8 +12,10 @@ import pytest
 from tacit.account.ledger import Subject, open_ledger
 from tacit.cli.main import run
 from tacit.errors import BadInputError, BadParameterError
+from tacit.serve import budget
 from tacit.serve import keys as keys_module
 from tacit.serve.keys import Key, Keys, RateLimit
+from tests.serve.waiting import finished
 
 
 @pytest.fixture
@@ -192,3 +194,198 @@ def test_settings_that_make_no_sense(state, capsys):
     assert "--port" in capsys.readouterr().err
     assert run(["serve", "--allow", "vectors", "--state", str(state)]) == 2
     assert run(["serve", "--reports", str(state / "nothing"), "--port", "0", "--state", str(state)]) == 2
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [("--body-mb", value) for value in ("nan", "inf", "-1", "0", "1e300")]
+    + [("--upload-mb", "nan"), ("--keep-hours", "1e300"), ("--keep-hours", "nan"), ("--timeout", "inf")],
+)
+def test_numbers_that_make_no_sense(state, capsys, option, value):
+    assert run(["serve", option, value, "--port", "0", "--state", str(state)]) == 2
+    told = capsys.readouterr().err
+    assert option in told
+    assert len(told.strip().splitlines()) == 1
+
+
+# What one key learns of another ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def two_keys(start, state):
+    """A service with the keys of two people who must not learn from each other."""
+    one, two = (bearer(Keys(state).add(name, 10_000)) for name in ("one", "two"))
+    return start(state), one, two
+
+
+def limited(state, kind, epsilon, **more):
+    with open_ledger(state / "ledger.sqlite") as ledger:
+        ledger.set_limit(kind, epsilon=epsilon, **more)
+
+
+@pytest.mark.parametrize(
+    ("kind", "called", "named"),
+    [
+        ("document", "document", {}),
+        ("user", "user", {"user": "u17"}),
+        ("dataset", "data set", {"dataset": "letters"}),
+    ],
+)
+def test_a_refusal_does_not_tell_what_another_key_has_spent(two_keys, state, asked, kind, called, named):
+    """The sentence is the same whatever was spent, and has no number in it."""
+    client, one, two = two_keys
+    cost = client.post("/v1/rewrite", json=asked(text="w9", **named), headers=two).json()["spent"]["epsilon"]
+    limited(state, kind, 3.5 * cost)
+    told = set()
+    for texts in (["w1"], ["w1", "w1"], ["w1 w2", "w1"]):  # the more another key has spent, the same is said
+        for text in texts:
+            client.post("/v1/rewrite", json=asked(text=text, **named), headers=one)
+        refused = client.post("/v1/rewrite", json=asked(text="w1", draws=4, **named), headers=two)
+        assert refused.status_code == 403
+        told.add(refused.json()["error"]["message"])
+    (sentence,) = told
+    assert f"per {called} " in sentence
+    assert not any(character.isdigit() for character in sentence)
+
+
+def test_a_release_without_a_sum_of_another_key_is_not_described(two_keys, state, asked):
+    client, one, two = two_keys
+    assert client.post("/v1/rewrite", json=asked(mechanism="santext+", dataset="d"), headers=one).status_code == 200
+    limited(state, "document", 1e6)
+    refused = client.post("/v1/rewrite", json=asked(dataset="d"), headers=two).json()["error"]["message"]
+    assert "per document" in refused
+    assert "metric" not in refused
+    own = client.post("/v1/rewrite", json=asked(text="w7", mechanism="santext+"), headers=two).json()["error"]
+    assert "this release has no plain epsilon" in own["message"]  # its own release, so it may know why
+
+
+def test_a_key_is_told_what_it_has_spent_itself(two_keys, state, asked):
+    client, one, _ = two_keys
+    cost = client.post("/v1/rewrite", json=asked(), headers=one).json()["spent"]["epsilon"]
+    limited(state, "key", 1.5 * cost)
+    refused = client.post("/v1/rewrite", json=asked(), headers=one).json()["error"]["message"]
+    assert "one key has spent epsilon" in refused
+
+
+def test_a_job_does_not_tell_what_another_key_has_spent(two_keys, state, asked, job_form):
+    client, one, two = two_keys
+    cost = client.post("/v1/rewrite", json=asked(text="w1 w2", dataset="d"), headers=one).json()["spent"]["epsilon"]
+    limited(state, "document", 1.5 * cost)
+    job = client.post("/v1/jobs", headers=two, **job_form(dataset="d", columns=["text"])).json()
+    failed = finished(client, job["id"], headers=two)
+    assert failed["state"] == "failed"
+    assert "per document does not allow" in failed["error"]
+    assert not any(character.isdigit() for character in failed["error"])
+
+
+# What is damaged ------------------------------------------------------------------------------------------------------
+
+
+def test_a_damaged_file_of_keys_is_no_fault_of_the_client(start, state, monkeypatch, caplog):
+    monkeypatch.setattr(keys_module, "REREAD_SECONDS", 0.0)
+    secret = Keys(state).add("team", 600)
+    client = start(state)
+    (state / "keys.json").write_text('{"keys": [{"name": "team"}]}')
+    answer = client.get("/v1/jobs", headers=bearer(secret))
+    assert answer.status_code == 503
+    assert str(state) not in answer.text
+    assert "keys.json" not in answer.text
+    assert "keys.json cannot be read" in caplog.text  # the operator learns what it is
+    health = client.get("/healthz")
+    assert (health.status_code, health.json()["keys"]) == (503, "unavailable")
+    assert run(["serve", "keys", "list", "--state", str(state)]) == 2
+
+
+@pytest.fixture
+def key_in_a_file(tmp_path, monkeypatch):
+    """The key of the ledger lies in a file, as it does unless TACIT_LEDGER_KEY is set."""
+    monkeypatch.delenv("TACIT_LEDGER_KEY")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.setattr(budget, "CHECK_SECONDS", 0.0)
+    return lambda: next((tmp_path / "config").rglob("*.key"))
+
+
+def test_a_lost_key_of_the_ledger_is_told_to_the_operator_only(start, asked, tmp_path, key_in_a_file, caplog):
+    client = start()
+    assert client.get("/healthz").json()["ledger"] == "ok"
+    assert "its key is in" in caplog.text
+    client.__exit__(None, None, None)
+    path = key_in_a_file()
+    kept = path.read_bytes()
+    path.unlink()
+    again = start()
+    for answer in (again.post("/v1/rewrite", json=asked()), again.get("/v1/ledger")):
+        assert answer.status_code == 503
+        assert answer.json()["error"]["code"] == "ledger"
+        assert str(tmp_path) not in answer.text
+    health = again.get("/healthz")
+    assert (health.status_code, health.json()["ledger"]) == (503, "unavailable")
+    assert str(tmp_path) not in health.text
+    assert "the key of this ledger cannot be read" in caplog.text
+    path.write_bytes(kept)
+    assert again.get("/healthz").status_code == 200  # it gets well by itself
+    assert again.post("/v1/rewrite", json=asked()).status_code == 200
+
+
+def test_a_key_of_the_ledger_that_is_too_short_is_no_fault_of_the_client(start, asked, monkeypatch):
+    monkeypatch.setenv("TACIT_LEDGER_KEY", "short")
+    client = start()
+    assert client.post("/v1/rewrite", json=asked()).status_code == 503
+    assert client.get("/healthz").status_code == 503
+
+
+# The overview of a key ------------------------------------------------------------------------------------------------
+
+
+def test_no_name_of_a_key_is_in_the_ledger(two_keys, state, asked, job_form):
+    client, one, _ = two_keys
+    client.post("/v1/rewrite", json=asked(), headers=one)
+    finished(client, client.post("/v1/jobs", headers=one, **job_form(columns=["text"])).json()["id"], headers=one)
+    with open_ledger(state / "ledger.sqlite") as ledger:
+        commands = [record.command for record in ledger.releases()]
+    assert len(set(commands)) == 1
+    assert commands[0].startswith("tacit serve: key ")
+    assert "one" not in commands[0]
+
+
+def test_an_overview_names_no_data_set_of_another_key(two_keys, state, asked):
+    client, one, two = two_keys
+    for headers, name in ((one, "of-one"), (two, "of-two")):
+        client.post("/v1/rewrite", json=asked(dataset=name), headers=headers)
+        limited(state, "document", 1e6, dataset=name)
+        limited(state, "dataset", 1e6, dataset=name)
+    limited(state, "user", 1e5)
+    limited(state, "dataset", 1e6, dataset="service")
+    found = client.get("/v1/ledger", headers=one)
+    assert "of-two" not in found.text
+    limits = found.json()["dataset_limits"]
+    assert sorted((limit["kind"], limit["dataset"]) for limit in limits if limit["kind"] != "user") == [
+        ("dataset", "of-one"),
+        ("dataset", "service"),
+        ("document", "of-one"),
+    ]
+    assert ("user", None) in {(limit["kind"], limit["dataset"]) for limit in limits}
+
+
+def test_an_overview_has_the_releases_of_its_key_however_many_others_there_are(two_keys, state, asked, monkeypatch):
+    client, one, two = two_keys
+    client.post("/v1/rewrite", json=asked(), headers=one)
+    monkeypatch.setattr(budget, "RELEASES", 3)
+    for _ in range(5):
+        client.post("/v1/rewrite", json=asked(), headers=two)
+    with open_ledger(state / "ledger.sqlite") as ledger:  # as an earlier version wrote it
+        subjects = [Subject("key", "one", 1), Subject("document", "old", 1)]
+        guarantee = ledger.releases()[0].guarantee
+        ledger.reserve(guarantee, dataset="old", subjects=subjects, token="old", command="tacit serve: one").commit()
+    releases = client.get("/v1/ledger", headers=one).json()["releases"]
+    assert [line["dataset"] for line in releases] == ["old", "service"]
+    assert len(client.get("/v1/ledger", headers=two).json()["releases"]) == 3
+
+
+@pytest.mark.parametrize("field", ["dataset", "user"])
+def test_names_have_no_control_characters(two_keys, asked, field):
+    client, one, _ = two_keys
+    answer = client.post("/v1/rewrite", json=asked(**{field: "a\x00b"}), headers=one)
+    assert answer.status_code == 422
+    assert "control characters" in answer.json()["error"]["message"]
+    assert client.post("/v1/rewrite", json=asked(**{field: "Straße 漢字"}), headers=one).status_code == 200

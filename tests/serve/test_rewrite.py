@@ -33,6 +33,14 @@ def test_several_texts_keep_their_order_and_their_lengths(client, asked):
     assert [len(split(text)) for text in answer["draws"][0]["texts"]] == [3, 1, 0, 7]
 
 
+@pytest.mark.parametrize("texts", [[""], ["", "w1"], ["w1 w2", "w3"], ["w1", "w1"]])
+def test_what_an_answer_says_it_cost_is_what_the_ledger_charges(client, asked, texts):
+    before = client.get("/v1/ledger").json()["key"]["spent"]["epsilon"]
+    spent = client.post("/v1/rewrite", json=asked(texts=texts, draws=2)).json()["spent"]
+    after = client.get("/v1/ledger").json()["key"]["spent"]["epsilon"]
+    assert spent["epsilon"] == pytest.approx(after - before)
+
+
 def test_draws_add_up(client, asked):
     one = client.post("/v1/rewrite", json=asked()).json()
     three = client.post("/v1/rewrite", json=asked(draws=3)).json()

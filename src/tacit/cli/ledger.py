@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from tacit.account.ledger import Ledger, Limit, Spent, Subject
 
 KINDS: Final = ("document", "user", "key")
+LIMITED: Final = (*KINDS, "dataset")
 SHORT_HASH: Final = 12
 NUMERIC: Final = frozenset({"epsilon", "delta", "jobs", "subjects", "release"})
 
@@ -36,6 +37,10 @@ def show(
     place: Place,
     dataset: Annotated[str | None, typer.Option(help="Only releases of this data set.")] = None,
     document: Annotated[str | None, typer.Option(help="What this document (its text) has spent.")] = None,
+    document_file: Annotated[
+        Path | None,
+        typer.Option("--document-file", help="The same, with the text in a file; '-' reads standard input."),
+    ] = None,
     user: Annotated[str | None, typer.Option(help="What this user has spent.")] = None,
     key: Annotated[str | None, typer.Option(help="What this API key has spent.")] = None,
     last: Annotated[int, typer.Option(min=1, help="How many of the newest releases to list.")] = 20,
@@ -46,14 +51,23 @@ def show(
     Open reservations count as spent: they belong to runs that are not finished, or that were stopped. Costs without a
     plain epsilon are listed by their notion and never added to others.
 
+    A private text on the command line stays in the history of the shell: --document-file keeps it out. One line break
+    at the end of the file is no part of the text.
+
     Examples:
 
     tacit ledger show budget.db
 
     tacit ledger show budget.db --user u17
+
+    tacit ledger show budget.db --document-file letter.txt
     """
     from tacit.account.ledger import Subject, open_ledger
 
+    if document_file is not None:
+        if document is not None:
+            raise BadParameterError("give the document as --document or as --document-file, not both")
+        document = _text_of(document_file)
     asked = [Subject(kind, name) for kind, name in zip(KINDS, (document, user, key), strict=True) if name is not None]
     if len(asked) > 1:
         raise BadParameterError("ask for one document, user or key at a time")
@@ -102,6 +116,8 @@ def limit(
         with open_ledger(place, create=False) as ledger:
             _show_limits(ledger.limits())
         return
+    if epsilon is not None and kind not in LIMITED:  # before a new ledger is made
+        raise BadParameterError(f"a limit is per document, user, dataset or key: choose one of these, not '{kind}'")
     if (epsilon is None) != remove:
         raise BadParameterError("give --epsilon to set a limit, or --remove to take it away")
     with open_ledger(place, create=not remove) as ledger:
@@ -229,6 +245,17 @@ def new_ledger_sentence(ledger: Ledger) -> str:
         f"made {ledger.name}; its key is in '{ledger.new_key_place}': keep a copy of it apart from the ledger, without "
         "it nobody is recognized"
     )
+
+
+def _text_of(path: Path) -> str:
+    import sys
+
+    try:
+        data = sys.stdin.buffer.read() if str(path) == "-" else path.read_bytes()
+        text = data.decode("utf-8")
+    except (OSError, UnicodeDecodeError):
+        raise BadInputError(f"'{path}' cannot be read as UTF-8 text: give a file that holds the document") from None
+    return text.removesuffix("\n").removesuffix("\r")
 
 
 # Cards --------------------------------------------------------------------------------------------------------------

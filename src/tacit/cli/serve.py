@@ -17,6 +17,8 @@ app = typer.Typer(
 keys_app = typer.Typer(pretty_exceptions_enable=False, no_args_is_help=True, help="Who may use a service.")
 app.add_typer(keys_app, name="keys")
 
+MOST_MEGABYTES = 1_000_000
+
 State = Annotated[Path | None, typer.Option(help="Folder of keys, jobs and ledger. Default: TACIT_STATE or your own.")]
 LedgerPlace = Annotated[str | None, typer.Option("--ledger", help="File or postgresql:// URL of the ledger.")]
 
@@ -62,8 +64,8 @@ def serve(
             ledger=ledger,
             reports=reports,
             keep_hours=keep_hours,
-            body_bytes=int(body_mb * 1e6),
-            upload_bytes=int(upload_mb * 1e6),
+            body_bytes=_bytes("--body-mb", body_mb),
+            upload_bytes=_bytes("--upload-mb", upload_mb),
             texts=texts,
             waiting=waiting,
             timeout=timeout,
@@ -74,6 +76,12 @@ def serve(
         ),
         quiet=quiet,
     )
+
+
+def _bytes(option: str, megabytes: float) -> int:
+    if not 0 < megabytes <= MOST_MEGABYTES:  # not a number is refused here, too
+        raise BadParameterError(f"{option} is a number of megabytes above 0 and up to {MOST_MEGABYTES:,}")
+    return max(1, int(megabytes * 1e6))
 
 
 def _pair(text: str) -> tuple[str, str]:

@@ -4,21 +4,41 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 from fastapi import FastAPI
+from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.routing import Route
 
 from tacit.errors import place_of
 from tacit.serve import catalog, site
+from tacit.serve.answers import (
+    BYTES,
+    TEXT,
+    WITH_BODY,
+    AuditReport,
+    Calibrated,
+    Curve,
+    Health,
+    JobFacts,
+    Jobs,
+    Mechanisms,
+    Overview,
+    Rewritten,
+    answers,
+    described,
+)
+from tacit.serve.answers import Reports as ReportList
 from tacit.serve.batching import Lines
 from tacit.serve.budget import Accounts
-from tacit.serve.errors import STATUS_CODES, ServiceError, error_body, error_schema
+from tacit.serve.errors import STATUS_CODES, ServiceError, error_body
 from tacit.serve.files import Files
 from tacit.serve.gate import Gate
 from tacit.serve.jobs import JobStore
@@ -41,6 +61,36 @@ from tacit.serve.texts import Rewriting, json_response
 from tacit.version import __version__
 
 log = logging.getLogger("tacit.serve")
+R = TypeVar("R")
+
+
+METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+MOST_ASIDE = 32
+"""Questions about public data that may wait: the page asks about all mechanisms at once when it compares them."""
+
+
+class Aside:
+    """One thread for long computations on public data, and a limit on how many wait for it."""
+
+    def __init__(self, most: int) -> None:
+        self._executor = ThreadPoolExecutor(1, "tacit-public")
+        self._room = threading.BoundedSemaphore(most)
+
+    def check_room(self) -> None:
+        if not self._room.acquire(blocking=False):
+            raise ServiceError(503, "the service is busy: try again in a moment", "busy", retry_after=5)
+        self._room.release()
+
+    async def run(self, function: Callable[..., R], *arguments: Any) -> R:
+        """The result. The place is taken until the work is done, also if nobody waits for it any more."""
+        if not self._room.acquire(blocking=False):
+            raise ServiceError(503, "the service is busy: try again in a moment", "busy", retry_after=5)
+        work = self._executor.submit(function, *arguments)
+        work.add_done_callback(lambda _: self._room.release())
+        return await asyncio.wrap_future(work)
+
+    def stop(self) -> None:
+        self._executor.shutdown(wait=True, cancel_futures=True)
 
 
 def create_app(settings: Settings) -> FastAPI:
@@ -49,7 +99,7 @@ def create_app(settings: Settings) -> FastAPI:
     keys, metrics, pool = Keys(settings.state), Metrics(), Pool(settings.mechanisms, settings.allowed)
     accounts = Accounts(settings.ledger_place, metrics)
     workers = ThreadPoolExecutor(settings.threads, "tacit-batch")
-    aside = ThreadPoolExecutor(1, "tacit-public")
+    aside = Aside(MOST_ASIDE)
     lines = Lines(accounts, workers, metrics, settings.waiting)
     rewriting = Rewriting(settings, pool, lines, accounts, workers, metrics)
     reports = site.Reports(settings.reports)
@@ -60,11 +110,12 @@ def create_app(settings: Settings) -> FastAPI:
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         _quiet_loop(asyncio.get_running_loop())
+        await asyncio.to_thread(accounts.works)  # an operator reads at once what is wrong with the ledger
         runner.start()
         yield
         await asyncio.to_thread(runner.stop)
         workers.shutdown(wait=True, cancel_futures=True)
-        aside.shutdown(wait=True, cancel_futures=True)
+        aside.stop()
         accounts.close()
 
     app = FastAPI(
@@ -74,111 +125,163 @@ def create_app(settings: Settings) -> FastAPI:
         docs_url=None,
         redoc_url=None,
         lifespan=lifespan,
-        responses={status: _error_response(status) for status in STATUS_CODES if status != 405},
+        default_response_class=Response,
     )
+    app.state.runner = runner
     app.add_middleware(Gate, settings=settings, keys=keys, metrics=metrics, tickets=reports.has_ticket,
                        direct={("POST", "/v1/rewrite"): rewriting.answer})  # fmt: skip
     app.add_exception_handler(HTTPException, _http_error)
 
     async def work_aside(function: Callable[..., dict[str, Any]], request: Request, kind: type[Message]) -> Response:
         """Long computations on public data, one at a time, beside the event loop."""
+        aside.check_room()
         asked = await read_message(request, kind)
-        loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(settings.timeout):
-                return json_response(await loop.run_in_executor(aside, function, pool, asked))
+                return json_response(await aside.run(function, pool, asked))
         except TimeoutError:
             raise ServiceError(503, "this took too long: ask for less, or use the command", "timeout", 5) from None
 
-    @app.post("/v1/rewrite", openapi_extra=body_of(RewriteRequest), tags=["texts"])
+    @app.post(
+        "/v1/rewrite",
+        openapi_extra=body_of(RewriteRequest),
+        responses=answers(Rewritten, 404, *WITH_BODY, media={"application/x-ndjson": TEXT}),
+        tags=["texts"],
+    )
     async def rewrite(request: Request) -> Response:
         """Rewrite one text or several."""
         return await rewriting.answer(request)  # usually answered before, by the gate
 
-    @app.get("/v1/mechanisms", tags=["catalog"])
+    @app.get("/v1/mechanisms", responses=answers(Mechanisms), tags=["catalog"])
     async def mechanisms() -> Response:
         """What there is."""
         return json_response(catalog.mechanisms(pool))
 
-    @app.post("/v1/calibrate", openapi_extra=body_of(CalibrateRequest), tags=["catalog"])
+    @app.post(
+        "/v1/calibrate",
+        openapi_extra=body_of(CalibrateRequest),
+        responses=answers(Calibrated, 404, *WITH_BODY),
+        tags=["catalog"],
+    )
     async def calibrate(request: Request) -> Response:
         """The epsilon of one unit for a budget of a whole text."""
         return await work_aside(catalog.calibrate, request, CalibrateRequest)
 
-    @app.post("/v1/curve", openapi_extra=body_of(CurveRequest), tags=["catalog"])
+    @app.post(
+        "/v1/curve",
+        openapi_extra=body_of(CurveRequest),
+        responses=answers(Curve, 404, *WITH_BODY),
+        tags=["catalog"],
+    )
     async def curve(request: Request) -> Response:
         """How many words change, over epsilon."""
         return await work_aside(catalog.curve, request, CurveRequest)
 
-    @app.post("/v1/audit/exact", openapi_extra=body_of(AuditRequest), tags=["catalog"])
+    @app.post(
+        "/v1/audit/exact",
+        openapi_extra=body_of(AuditRequest),
+        responses=answers(AuditReport, 404, *WITH_BODY),
+        tags=["catalog"],
+    )
     async def audit_exact(request: Request) -> Response:
         """Hold the exact law of a word mechanism against its claim."""
         return await work_aside(catalog.audit_exact, request, AuditRequest)
 
-    @app.post("/v1/jobs", status_code=202, openapi_extra=upload_body(), tags=["jobs"])
+    @app.post(
+        "/v1/jobs",
+        status_code=202,
+        openapi_extra=upload_body(),
+        responses=answers(JobFacts, 404, 507, *WITH_BODY, ok=202),
+        tags=["jobs"],
+    )
     async def upload(request: Request) -> Response:
         """Rewrite a file: the job is stored, and worked on when its turn comes."""
         return await files.upload(request)
 
-    @app.get("/v1/jobs", tags=["jobs"])
+    @app.get("/v1/jobs", responses=answers(Jobs), tags=["jobs"])
     async def jobs(request: Request) -> Response:
         """Your jobs, newest first."""
         return files.listed(request)
 
-    @app.get("/v1/jobs/{id}", tags=["jobs"])
+    @app.get("/v1/jobs/{id}", responses=answers(JobFacts, 404), tags=["jobs"])
     async def job(request: Request, id: str) -> Response:
         """How far a job is."""
         return files.shown(request, id)
 
-    @app.delete("/v1/jobs/{id}", tags=["jobs"])
+    @app.delete("/v1/jobs/{id}", responses=answers(JobFacts, 404, 507), tags=["jobs"])
     async def cancel(request: Request, id: str) -> Response:
         """Cancel a job and delete its files."""
         return await files.canceled(request, id)
 
-    @app.post("/v1/jobs/{id}/resume", status_code=202, tags=["jobs"])
+    @app.post(
+        "/v1/jobs/{id}/resume",
+        status_code=202,
+        responses=answers(JobFacts, 404, 409, 507, ok=202),
+        tags=["jobs"],
+    )
     async def resume(request: Request, id: str) -> Response:
         """Go on with a job that failed for a reason that has passed, such as a full disk."""
         return await files.resumed(request, id)
 
-    @app.get("/v1/jobs/{id}/events", tags=["jobs"])
+    @app.get("/v1/jobs/{id}/events", responses=answers(None, 404, media={"text/event-stream": TEXT}), tags=["jobs"])
     async def events(request: Request, id: str) -> Response:
         """Progress as server-sent events."""
         return files.events(request, id)
 
-    @app.get("/v1/jobs/{id}/result", tags=["jobs"])
+    @app.get(
+        "/v1/jobs/{id}/result",
+        responses=answers(None, 404, 409, 422, media={"application/octet-stream": BYTES, "text/csv": TEXT}),
+        tags=["jobs"],
+    )
     async def result(request: Request, id: str, spreadsheet: str = "false") -> Response:
         """The rewritten file; with `spreadsheet=true`, cells that look like formulas get an apostrophe in front."""
         return files.result(request, id, spreadsheet.lower() in ("true", "1", "yes"))
 
-    @app.get("/v1/jobs/{id}/card.{kind}", tags=["jobs"])
+    @app.get(
+        "/v1/jobs/{id}/card.{kind}",
+        responses=answers(
+            None,
+            404,
+            409,
+            media={"application/json": {"schema": {"type": "object"}}, "text/markdown": TEXT, "text/html": TEXT},
+        ),
+        tags=["jobs"],
+    )
     async def card(request: Request, id: str, kind: str) -> Response:
         """The privacy card of the result, as json, md or html."""
         return files.card(request, id, kind)
 
-    @app.get("/v1/ledger", tags=["budget"])
+    @app.get("/v1/ledger", responses=answers(Overview), tags=["budget"])
     async def ledger(request: Request) -> Response:
         """What this key has spent, and its latest releases."""
         return json_response(await asyncio.to_thread(accounts.overview, request.scope["caller"].name))
 
-    @app.get("/v1/reports", tags=["reports"])
+    @app.get("/v1/reports", responses=answers(ReportList), tags=["reports"])
     async def report_list() -> Response:
         """The reports of the folder that the service was given."""
         return json_response(reports.listed())
 
-    @app.get("/v1/reports/{name}", tags=["reports"])
+    @app.get("/v1/reports/{name}", responses=answers(None, 404, media={"text/html": TEXT}), tags=["reports"])
     async def report(name: str) -> Response:
         """One report, as a page that may load nothing."""
         return reports.page(name)
 
-    @app.get("/healthz", tags=["operation"])
+    @app.get(
+        "/healthz",
+        responses={**answers(Health, 403, common=(500,)), 503: {"model": Health, "description": "Unavailable"}},
+        tags=["operation"],
+    )
     async def healthz() -> Response:
-        """Whether the service answers."""
-        return json_response({"status": "ok", "version": __version__})
+        """Whether the service can release something: 503 while its ledger or its keys cannot be used."""
+        ledger, known = await asyncio.to_thread(accounts.works), keys.works()
+        found = {name: "ok" if works else "unavailable" for name, works in (("ledger", ledger), ("keys", known))}
+        status = "ok" if ledger and known else "unavailable"
+        return json_response({"status": status, "version": __version__, **found}, 200 if status == "ok" else 503)
 
-    @app.get("/metrics", tags=["operation"])
+    @app.get("/metrics", responses=answers(None, media={METRICS_TYPE: TEXT}), tags=["operation"])
     async def prometheus() -> Response:
         """Counts for Prometheus."""
-        return Response(metrics.page(), media_type="text/plain; version=0.0.4; charset=utf-8")
+        return Response(metrics.page(), media_type=METRICS_TYPE)
 
     @app.get("/", include_in_schema=False)
     async def index() -> Response:
@@ -188,11 +291,13 @@ def create_app(settings: Settings) -> FastAPI:
     async def assets(name: str) -> Response:
         return site.page_file(name)
 
+    description = described(app)
+    app.openapi = lambda: description  # type: ignore[method-assign]
+    for route in app.routes:  # after the description, which would list each of them twice
+        methods = route.methods if isinstance(route, Route | APIRoute) else None
+        if methods is not None and "GET" in methods:
+            methods.add("HEAD")
     return app
-
-
-def _error_response(status: int) -> dict[str, Any]:
-    return {"description": STATUS_CODES[status], "content": {"application/json": {"schema": error_schema()}}}
 
 
 async def _http_error(request: Request, error: Exception) -> Response:

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from tacit.noise.source import Source
-from tacit.serve.errors import ServiceError, as_service_error
+from tacit.serve.errors import ServiceError, as_service_error, note
 from tacit.serve.metrics import Metrics
 from tacit.serve.rewriting import Prepared
 
@@ -185,6 +185,7 @@ def _released(prepared: Prepared, batch: Sequence[Slice]) -> list[list[str] | Ex
             raise ServiceError(500, f"{prepared.mechanism.name} lost a text, and nothing was released. Please report")
     except Exception as error:
         if len(batch) == 1:
+            note(error)
             return [as_service_error(error)]
         return [_released(prepared, [one])[0] for one in batch]
     ends = list(itertools.accumulate(len(some) for _, some in batch))

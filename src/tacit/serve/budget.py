@@ -1,14 +1,15 @@
 """What requests and jobs cost, written down in the ledger before any noise is drawn.
 
 The budget of a key counts everything that was ever released to it, as if all texts were about the same person: nobody
-has to know whose texts they were for the sum to be an upper bound. Where a request names its data set or user, or the
-operator has set a limit per document, each text is charged as well, recognized by its content, so that asking for the
-same text again adds up across requests.
+has to know whose texts they were for the sum to be an upper bound. Each text is charged as well, recognized by its
+content, whether or not there is a limit per document yet: what was spent before a limit counts under it.
 """
 
 from __future__ import annotations
 
 import contextlib
+import logging
+import math
 import secrets
 import threading
 import time
@@ -26,20 +27,23 @@ from tacit.account.ledger import (
     Subject,
     open_ledger,
 )
-from tacit.account.ledger.charges import PLAIN
+from tacit.account.ledger.charges import NOTHING, PLAIN
+from tacit.errors import BadParameterError
 from tacit.serve.batching import Order
-from tacit.serve.errors import as_service_error
+from tacit.serve.errors import as_service_error, note
 from tacit.serve.metrics import Metrics
 from tacit.serve.rewriting import Prepared
 from tacit.serve.settings import Settings, make_private_folder
+
+log = logging.getLogger("tacit.serve")
 
 LOCAL: Final = "local"
 """The name under which a service without keys writes down what it releases."""
 DATASET: Final = "service"
 """The data set of requests that name none."""
 RELEASES: Final = 100
-SEARCHED: Final = 5_000
-LIMITS_SECONDS: Final = 1.0
+COMMAND: Final = "tacit serve"
+CHECK_SECONDS: Final = 1.0
 
 
 class Shared:
@@ -63,14 +67,29 @@ class Accounts:
         self._metrics = metrics
         self._lock = threading.Lock()
         self._ledger: Ledger | None = None
-        self._documents = (-LIMITS_SECONDS, False)
+        self._checked, self._works = -math.inf, False
 
     @property
     def ledger(self) -> Ledger:
         with self._lock:
             if self._ledger is None:
-                self._ledger = open_ledger(self._place)
+                self._ledger = _opened(self._place)
             return self._ledger
+
+    def works(self) -> bool:
+        """Whether the ledger can be used; asked at most once a second. A ledger that could not be used is opened again
+        here, so that a service gets well by itself."""
+        if time.monotonic() - self._checked >= CHECK_SECONDS:
+            try:
+                self.ledger.anchor()
+                self._works = True
+            except Exception as error:
+                if self._works or self._checked == -math.inf:  # told once, when it begins
+                    note(error)
+                self.close()
+                self._works = False
+            self._checked = time.monotonic()
+        return self._works
 
     def close(self) -> None:
         with self._lock, contextlib.suppress(Exception):
@@ -101,18 +120,19 @@ class Accounts:
             for order in group:
                 self._reserve_group(prepared, [order], refusals)
         except Exception as error:
+            note(error)
             if isinstance(error, LedgerError):
                 self.close()  # it may be whole again next time
             refusals.update({id(order): as_service_error(error) for order in group})
 
     def _reserve_together(self, prepared: Prepared, group: list[Order]) -> None:
-        spender = group[0].spender
-        reservation = self.ledger.reserve(
+        spender, ledger = group[0].spender, self.ledger
+        reservation = ledger.reserve(
             prepared.unit_guarantee,
             dataset=spender.dataset or DATASET,
             subjects=self._subjects(group),
             token=secrets.token_hex(16),
-            command=command_of(spender.key),
+            command=command_of(ledger, spender.key),
         )
         shared = Shared(reservation, group)
         left = self.remaining(spender.key)
@@ -122,27 +142,17 @@ class Accounts:
     def _subjects(self, group: Sequence[Order]) -> list[Subject]:
         spender = group[0].spender
         everything, largest, found = 0, 0, []
-        by_document = self.count_documents()
         for order in group:
             texts: Counter[str] = Counter()
             for text, units in zip(order.texts, order.units, strict=False):  # the first draw holds each text once
                 texts[text] += units * order.draws
             everything += sum(texts.values())
             largest += max(texts.values())
-            if by_document or order.spender.dataset is not None or order.spender.user is not None:
-                found += [Subject("document", text, units) for text, units in texts.items()]
+            found += [Subject("document", text, units) for text, units in texts.items()]
             if order.spender.user is not None:
                 found.append(Subject("user", order.spender.user, sum(texts.values())))
         dataset = spender.dataset or DATASET
         return [Subject("key", spender.key or LOCAL, everything), Subject("dataset", dataset, largest), *found]
-
-    def count_documents(self) -> bool:
-        """Whether a limit per document exists; asked at most once a second."""
-        checked, answer = self._documents
-        if time.monotonic() - checked >= LIMITS_SECONDS:
-            answer = any(limit.kind == "document" for limit in self.ledger.limits())
-            self._documents = (time.monotonic(), answer)
-        return answer
 
     # What is left ---------------------------------------------------------------------------------------------
 
@@ -157,19 +167,22 @@ class Accounts:
         rate = prepared.rate
         if rate.measure != PLAIN:
             return {"epsilon": None, "delta": None, "remaining": order.remaining}
-        charge = rate.of(max(1, sum(order.units)) * order.draws)
+        units = sum(order.units) * order.draws
+        charge = rate.of(units) if units else NOTHING  # a text without words releases nothing
         return {"epsilon": charge.epsilon + charge.added, "delta": charge.delta, "remaining": order.remaining}
 
     def overview(self, key: str | None) -> dict[str, Any]:
         """`GET /v1/ledger`: limits, the key's own account, and its latest releases."""
         ledger, subject = self.ledger, Subject("key", key or LOCAL)
         spent, limit = ledger.spent(subject), ledger.limit_of(subject)
-        own = [record for record in ledger.releases(last=SEARCHED) if record.command == command_of(key)]
+        # Releases of before names were hidden tell the key by its name.
+        own = ledger.releases(commands=[command_of(ledger, key), f"{COMMAND}: {key or LOCAL}"], last=RELEASES)
+        places = {"", DATASET, *ledger.datasets_of(subject)}  # names of others' data sets are not for this key
         return {
-            "dataset limits": [
+            "dataset_limits": [
                 {"kind": found.kind, "dataset": found.dataset or None, "epsilon": found.epsilon, "delta": found.delta}
                 for found in ledger.limits()
-                if not found.name
+                if not found.name and found.dataset in places
             ],
             "key": {
                 "name": key or LOCAL,
@@ -193,14 +206,28 @@ class Accounts:
                     "delta": record.delta,
                     "state": record.state,
                 }
-                for record in own[-RELEASES:][::-1]
+                for record in own[::-1]
             ],
         }
 
 
-def command_of(key: str | None) -> str:
-    """How releases of a key are told apart in the ledger."""
-    return f"tacit serve: {key or LOCAL}"
+def _opened(place: str) -> Ledger:
+    try:
+        ledger = open_ledger(place)
+    except BadParameterError as error:  # the key in the environment: nothing that a request can change
+        raise LedgerError(str(error)) from None
+    if ledger.new_key_place is not None:
+        log.warning(
+            "made %s; its key is in '%s': keep a copy of it apart from the ledger, without it nothing is released",
+            ledger.name,
+            ledger.new_key_place,
+        )
+    return ledger
+
+
+def command_of(ledger: Ledger, key: str | None) -> str:
+    """How releases of a key are told apart in the ledger: like everybody in it, the key has no name there."""
+    return f"{COMMAND}: key {ledger.hash_of(Subject('key', key or LOCAL))}"
 
 
 # For the command ----------------------------------------------------------------------------------------------------

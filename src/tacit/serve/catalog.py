@@ -27,6 +27,7 @@ Ids = NDArray[np.int64]
 
 CURVE_WORDS: Final = 80
 CURVE_DRAWS: Final = 20
+GUESSED_WORDS: Final = 300
 AUDIT_PAIRS: Final = 100
 AUDIT_WORDS: Final = 100
 BLOCK_WORDS: Final = 32
@@ -37,17 +38,18 @@ RANGES: Final[Mapping[str, tuple[float, float, float]]] = {
     "laplace": (8.0, 2.0, 40.0),
     "mahalanobis": (8.0, 2.0, 40.0),
     "truncated-gumbel": (100.0, 75.0, 1000.0),
-    "two-budgets": (2.0, 0.5, 8.0),
+    "two-budgets": (1.0, 0.5, 8.0),
     "vickrey": (8.0, 2.0, 100.0),
-    "metric token": (4.0, 1.0, 12.0),
-    "utility-optimized metric token": (4.0, 1.0, 12.0),
+    "metric token": (2.0, 1.0, 12.0),
+    "utility-optimized metric token": (2.0, 1.0, 12.0),
     "pure token": (8.0, 0.5, 50.0),
     "approximate token": (8.0, 0.5, 50.0),
     "pure document": (20.0, 1.0, 500.0),
     "approximate document": (500.0, 10.0, 5000.0),
 }
 """Default, low and high end of a slider, by name or by notion and unit: from "nearly every word changes" to "few do"
-with the default vectors (`/v1/curve` has the numbers), and for whole documents from strong to nominal protection."""
+with the default vectors (`/v1/curve` has the numbers), and for whole documents from strong to nominal protection. The
+default of SanText is where the best attacker still guesses one word in ten; at 4 he would read half of the text."""
 
 NEEDED: Final[Mapping[str, Sequence[str]]] = {
     "word": ("numpy",),
@@ -135,24 +137,38 @@ def _largest_within(promised: Callable[[float], Guarantee], budget: float, start
 
 
 def curve(pool: Pool, asked: CurveRequest) -> dict[str, Any]:
-    """Expected share of words that change at each epsilon, for public words as often as they occur in public text."""
+    """Expected share of words that change at each epsilon, for public words as often as they occur in public text; and
+    the share that an attacker guesses right who knows the mechanism and how frequent words are."""
+    from tacit.audit.text.inversion import guessing
+
     if known_mechanism(asked.mechanism).level != "word":
         raise ServiceError(422, "the curve counts changed words: choose a word-level mechanism", "no_curve")
     loaded: Any = pool.get(asked.mechanism, default_epsilon(asked.mechanism), asked.options)
     ids, times = usual_words(loaded.mechanism.vocabulary)
-    points, exact = [], True
+    prior = _prior(tuple(loaded.mechanism.vocabulary))
+    points, exact, blind = [], True, None
     for epsilon in asked.epsilons:
         mechanism: Any = pool.sibling(asked.mechanism, epsilon, asked.options, loaded)
+        guessed = None
         try:
             stays = _exact_stays(mechanism, ids)
+            found = guessing(mechanism, prior, GUESSED_WORDS)
+            guessed, blind = round(found.seeing, 6), round(found.blind, 6)
         except NoGuaranteeError:
             mechanism.prepare()
             stays, exact = _counted_stays(mechanism, ids), False
-        points.append({"epsilon": epsilon, "changed": round(1.0 - float(np.average(stays, weights=times)), 6)})
+        changed = round(1.0 - float(np.average(stays, weights=times)), 6)
+        points.append({"epsilon": epsilon, "changed": changed, "guessed": guessed})
     how = "expected share of words that change, over the public vocabulary by frequency"
     if not exact:
         how += f" (estimated from {CURVE_DRAWS} draws of each of {len(ids)} public words)"
-    return {"points": points, "how": how}
+    return {"points": points, "how": how, "blind": blind, "guessed_how": None if blind is None else GUESSED_HOW}
+
+
+GUESSED_HOW: Final = (
+    f"the best guess of one word by itself, from one draw, when it is one of the {GUESSED_WORDS} most frequent words; "
+    "the words around it help an attacker further"
+)
 
 
 def usual_words(vocabulary: Sequence[str]) -> tuple[Ids, Floats]:

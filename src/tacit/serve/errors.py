@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import errno
 import json
+import logging
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Final
 
 from tacit.errors import BadInputError, BadParameterError, MissingExtraError, NoGuaranteeError, TacitError, place_of
 
+if TYPE_CHECKING:
+    from tacit.account.ledger import BudgetExceededError
+
+log = logging.getLogger("tacit.serve")
+
+OWN_KIND: Final = "key"
+"""The kind of subject in the ledger that is the caller himself."""
 STATUS_CODES: Mapping[int, str] = {
     400: "bad_request",
     401: "wrong_key",
@@ -25,6 +33,11 @@ STATUS_CODES: Mapping[int, str] = {
     507: "disk_full",
 }
 """The code of a status, where an error names none of its own."""
+
+
+class UnavailableError(BadInputError):
+    """A file of the service itself cannot be used. Its operator reads why in the log; a client learns no more than that
+    it is so."""
 
 
 class ServiceError(Exception):
@@ -58,9 +71,11 @@ def as_service_error(error: Exception) -> ServiceError:
     if isinstance(error, ServiceError):
         return error
     if isinstance(error, BudgetExceededError):
-        return ServiceError(403, str(error), "budget_exceeded")
+        return ServiceError(403, budget_sentence(error), "budget_exceeded")
     if isinstance(error, LedgerError):
         return ServiceError(503, "the ledger cannot be used now, so nothing was released: try again", "ledger", 5)
+    if isinstance(error, UnavailableError):
+        return ServiceError(503, "the service cannot be used now: ask its operator to look at its log", retry_after=5)
     if isinstance(error, MissingExtraError):
         return ServiceError(503, str(error), "not_installed")
     if isinstance(error, NoGuaranteeError):
@@ -76,12 +91,28 @@ def as_service_error(error: Exception) -> ServiceError:
     return ServiceError(500, f"unexpected {place_of(error)}: nothing was released. Please report this")
 
 
+def note(error: Exception) -> None:
+    """The log tells the operator what is damaged, and of an error that we did not foresee its kind and place: neither
+    quotes a text."""
+    from tacit.account.ledger import LedgerError
+
+    if isinstance(error, LedgerError | UnavailableError):
+        log.error("%s", error)
+    elif not isinstance(error, ServiceError | TacitError):
+        log.error("unexpected %s", place_of(error))
+
+
+def budget_sentence(error: BudgetExceededError) -> str:
+    """What a key may know of a refusal: numbers of its own account only. What documents, users and data sets have spent
+    was spent by other keys as well, so about them the sentence is always the same."""
+    if error.kind == OWN_KIND or not error.of_others:
+        return str(error)
+    kind = {"dataset": "data set"}.get(error.kind, error.kind)
+    return (
+        f"a limit that the operator has set per {kind} does not allow this release, so nothing of it was drawn: "
+        "release less, or ask the operator"
+    )
+
+
 def disk_full() -> ServiceError:
     return ServiceError(507, "the disk of the service is full: ask its operator to free some space, then try again")
-
-
-def error_schema() -> dict[str, Any]:
-    """How an error looks, for the OpenAPI description."""
-    text = {"type": "string"}
-    inner = {"type": "object", "required": ["code", "message"], "properties": {"code": text, "message": text}}
-    return {"type": "object", "required": ["error"], "properties": {"error": inner}}

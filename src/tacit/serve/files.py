@@ -22,9 +22,9 @@ from tacit.serve.gate import REPORT_POLICY
 from tacit.serve.jobs import Job, JobStore
 from tacit.serve.messages import JobSettings, parse_message
 from tacit.serve.rewriting import Pool
-from tacit.serve.runner import Runner, check_job
+from tacit.serve.runner import Runner, check_columns, check_job
 from tacit.serve.texts import json_response
-from tacit.text.files import format_of
+from tacit.text.files import allow_long_cells, format_of
 
 CARD_TYPES: Final = {"json": "application/json", "md": "text/markdown; charset=utf-8", "html": "text/html"}
 POLL_SECONDS: Final = 0.2
@@ -68,6 +68,7 @@ class Files:
                 shutil.copyfileobj(file.file, target)
                 target.flush()
                 os.fsync(target.fileno())
+            check_columns(folder / f"input.{format}", asked)
             return self._store.add(folder, owner, file.filename or "", format, asked.model_dump())
         except BaseException:
             shutil.rmtree(folder, ignore_errors=True)
@@ -107,6 +108,8 @@ class Files:
         if job.format not in ("csv", "tsv"):
             raise ServiceError(422, "'spreadsheet' is for csv and tsv results: leave it out")
         headers = {"content-disposition": f'attachment; filename="{name}"'}
+        if request.method == "HEAD":
+            return Response(media_type="text/csv", headers=headers)
         return StreamingResponse(without_formulas(path, job.format), media_type="text/csv", headers=headers)
 
     def card(self, request: Request, id: str, kind: str) -> Response:
@@ -119,6 +122,8 @@ class Files:
     def events(self, request: Request, id: str) -> Response:
         """Server-sent events: progress whenever something changed, and how it ended."""
         self._own(request, id)
+        if request.method == "HEAD":
+            return Response(media_type="text/event-stream")
         return StreamingResponse(self._told(id), media_type="text/event-stream")
 
     async def _told(self, id: str) -> AsyncIterator[bytes]:
@@ -173,6 +178,7 @@ def event(kind: str, job: Job) -> bytes:
 def without_formulas(path: Path, format: str) -> Iterator[bytes]:
     """The rows of a result for a spreadsheet program: a cell that it would take for a formula gets an apostrophe in
     front. This changes texts, so it is only done when it is asked for."""
+    allow_long_cells()  # after a restart no table has been read yet
     delimiter = "\t" if format == "tsv" else ","
     with path.open(encoding="utf-8", newline="") as file:
         for row in csv.reader(file, delimiter=delimiter):

@@ -20,8 +20,7 @@ from urllib.parse import urlsplit
 from starlette.requests import Request
 from starlette.responses import Response
 
-from tacit.errors import TacitError, place_of
-from tacit.serve.errors import ServiceError, as_service_error
+from tacit.serve.errors import ServiceError, as_service_error, note
 from tacit.serve.keys import Keys, RateLimit
 from tacit.serve.metrics import Metrics
 from tacit.serve.settings import Settings, is_local
@@ -48,6 +47,10 @@ SECURITY_HEADERS = (
 )
 REPORT_POLICY = "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'self'"
 BODY_PAUSE_SECONDS = 30.0
+BODY_SECONDS = 60.0
+SLOWEST_BYTES_PER_SECOND = 50_000
+"""How long a body may take in all: a minute, and more only while it comes at least so fast. Somebody who sends a byte
+now and then would otherwise keep a place for ever."""
 
 
 @dataclass(frozen=True)
@@ -93,6 +96,8 @@ class Gate:
                 present = {name for name, _ in message["headers"]}
                 added = [header for header in SECURITY_HEADERS if header[0] not in present]
                 message["headers"] = [*message["headers"], *added]
+            elif scope["method"] == "HEAD" and message["type"] == "http.response.body":
+                message = {**message, "body": b""}
             await send(message)
 
         try:
@@ -108,8 +113,8 @@ class Gate:
                 await response(scope, body, sending)
         except Exception as error:
             refusal = as_service_error(error)
-            if refusal.status >= 500 and not isinstance(error, ServiceError | TacitError):
-                log.error("unexpected %s", place_of(error))
+            if refusal.status >= 500:
+                note(error)
             if status == 0:
                 await _send_error(refusal, sending)
         finally:
@@ -155,20 +160,21 @@ class Gate:
         return Caller(key.name)
 
     def _limited(self, scope: Scope, receive: Receive) -> Receive:
-        """The body, stopped as soon as it is larger than allowed or stands still."""
+        """The body, stopped as soon as it is larger than allowed, stands still, or takes too long in all."""
         limit = self._settings.upload_bytes if scope["path"] == "/v1/jobs" else self._settings.body_bytes
         declared = dict(scope["headers"]).get(b"content-length", b"0")
         too_large = ServiceError(413, f"the body is larger than {limit:,} bytes: send less at a time")
         if declared.isdigit() and int(declared) > limit:
             raise too_large
-        seen, complete = 0, False
+        seen, complete, started = 0, False, time.monotonic()
 
         async def receiving() -> Message:
             nonlocal seen, complete
             if complete:
                 return await receive()
+            left = started + BODY_SECONDS + seen / SLOWEST_BYTES_PER_SECOND - time.monotonic()
             try:
-                async with asyncio.timeout(BODY_PAUSE_SECONDS):
+                async with asyncio.timeout(max(0.0, min(BODY_PAUSE_SECONDS, left))):
                     message = await receive()
             except TimeoutError:
                 raise ServiceError(400, "the body did not arrive in time: send it again", "slow_body") from None

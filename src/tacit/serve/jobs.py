@@ -92,20 +92,21 @@ class JobStore:
 
     def get(self, id: str, owner: str | None) -> Job:
         """A job of this owner; the jobs of others do not exist for him."""
-        with self._lock:
-            job = self._jobs.get(id)
+        job = self.current(id)
         if job is None or job.owner != owner:
             raise ServiceError(404, "there is no such job: GET /v1/jobs lists yours")
         return job
 
     def current(self, id: str) -> Job | None:
+        """A job as it is now: one that is over its time is so from that moment on, whenever it is swept."""
         with self._lock:
-            return self._jobs.get(id)
+            job = self._jobs.get(id)
+            return None if job is None else self._in_time(job, time.time())
 
     def of(self, owner: str | None) -> list[Job]:
         """The jobs of one owner, newest first."""
         with self._lock:
-            own = [job for job in self._jobs.values() if job.owner == owner]
+            own = [job for job in map(self.current, list(self._jobs)) if job is not None and job.owner == owner]
         return sorted(own, key=lambda job: (job.created, job.id), reverse=True)
 
     def open_jobs(self) -> list[Job]:
@@ -160,11 +161,12 @@ class JobStore:
         """Delete the files of a job and keep its record, as canceled, expired or failed."""
         with self._lock:
             job = self._jobs[id]
-            job = replace(job, state=state, error=error, resumable=False, name="" if state == "expired" else job.name)
-            self._save(job)
-            for path in self.folder(id).iterdir():
+            for path in self.folder(id).iterdir():  # first, because on a full disk the record cannot be written
                 if path.name != "job.json":
                     path.unlink(missing_ok=True)
+            job = replace(job, state=state, error=error, resumable=False, name="" if state == "expired" else job.name)
+            self._jobs[id] = job
+            self._save(job)
 
     def forget(self, id: str) -> None:
         with self._lock:
@@ -175,11 +177,17 @@ class JobStore:
         """Delete what is over its time."""
         moment = time.time() if now is None else now
         for job in list(self._each()):
-            end = datetime.fromisoformat(job.expires).timestamp()
-            if moment > end + 3600 * self.keep_hours:
-                self.forget(job.id)
-            elif moment > end and job.state != "expired":
-                self.end(job.id, "expired")
+            with self._lock:
+                self._in_time(job, moment)
+
+    def _in_time(self, job: Job, moment: float) -> Job | None:
+        """The job, expired or forgotten if its time is over."""
+        end = datetime.fromisoformat(job.expires).timestamp()
+        if moment > end + 3600 * self.keep_hours:
+            self.forget(job.id)
+        elif moment > end and job.state != "expired":
+            self.end(job.id, "expired")
+        return self._jobs.get(job.id)
 
     def _each(self) -> Iterator[Job]:
         with self._lock:

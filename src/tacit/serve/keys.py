@@ -22,6 +22,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from tacit.errors import BadInputError, BadParameterError
+from tacit.serve.errors import UnavailableError
 from tacit.serve.settings import make_private_folder, write_private
 
 PREFIX = "tacit_"
@@ -57,6 +58,14 @@ class Keys:
                 self._read()
                 self._checked = now
             return self._keys
+
+    def works(self) -> bool:
+        """Whether the file can be read, or is not there."""
+        try:
+            self.all()
+        except UnavailableError:
+            return False
+        return True
 
     def active(self) -> list[Key]:
         return [key for key in self.all() if key.revoked is None]
@@ -102,13 +111,17 @@ class Keys:
         except FileNotFoundError:
             self._keys, self._seen = [], None
             return
+        except OSError as error:
+            raise UnavailableError(f"{self._path} cannot be read ({error.strerror}): check its folder") from None
         seen = (facts.st_mtime_ns, facts.st_ino)
         if seen == self._seen:
             return
         try:
             self._keys = [Key(**item) for item in json.loads(self._path.read_bytes())["keys"]]
-        except (ValueError, KeyError, TypeError) as error:
-            raise BadInputError(f"{self._path} cannot be read: restore it, or delete it and make new keys") from error
+        except (OSError, ValueError, KeyError, TypeError):
+            raise UnavailableError(
+                f"{self._path} cannot be read: restore it, or delete it and make new keys"
+            ) from None  # the cause could quote the file
         self._seen = seen
 
     def _write(self, keys: list[Key]) -> None:

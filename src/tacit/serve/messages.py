@@ -12,6 +12,8 @@ from tacit.guarantee import check_epsilon
 from tacit.serve.errors import ServiceError
 
 Name = Annotated[str, Field(min_length=1, max_length=200)]
+PlainName = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f-\x9f]+$")]
+"""A name that is written down: databases and terminals take no control characters."""
 Options = Annotated[dict[str, str | bool | int | float | None], Field(max_length=50)]
 MechanismName = Annotated[str, Field(min_length=1, max_length=100, examples=["santext+"])]
 Epsilon = Annotated[float, Field(gt=0, le=1e6, examples=[2.0])]
@@ -31,8 +33,8 @@ class RewriteRequest(Message):
     epsilon: Epsilon
     options: Options = {}
     draws: Annotated[int, Field(ge=1, le=MOST_DRAWS)] = 1
-    dataset: Name | None = None
-    user: Name | None = None
+    dataset: PlainName | None = None
+    user: PlainName | None = None
     tokens: bool = False
     stream: bool = False
 
@@ -74,7 +76,7 @@ class JobSettings(Message):
     user_column: Name | None = None
     user_mode: Literal["divide", "concatenate"] = "divide"
     documents_per_user: Annotated[int, Field(ge=1, le=1_000_000)] = 1
-    dataset: Name | None = None
+    dataset: PlainName | None = None
 
 
 M = TypeVar("M", bound=Message)
@@ -113,6 +115,8 @@ def complaint(error: ValidationError, kind: type[Message]) -> str:
     field = first["loc"][0] if first["loc"] else None
     if first["type"] == "extra_forbidden" or field not in kind.model_fields:
         return f"there is a field that is not known: the fields are {', '.join(kind.model_fields)}"
+    if first["type"] == "string_pattern_mismatch":
+        return f"the field '{field}' is not right: leave out control characters, such as line breaks"
     return f"the field '{field}' is not right: {first['msg'][:1].lower()}{first['msg'][1:]}"
 
 

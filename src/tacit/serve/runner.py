@@ -8,27 +8,33 @@ had: no row gets a second draw, and its reservation is found again by its token 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import logging
+import os
 import queue
 import threading
-from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
 from typing import Any, Final
 
-from tacit.account.ledger import BudgetExceededError, Reservation, Subject
+from tacit.account.ledger import BudgetExceededError, LedgerError, Reservation, Subject, TokenUsedError
 from tacit.card import Card, ReleaseFacts, for_file
-from tacit.engines.local import AlreadyCompleteError, Progress, RewriteJob, check_users, rewrite_file
+from tacit.catalog import shortened
+from tacit.engines.blocks import Block, cut_blocks
+from tacit.engines.charging import subjects_of
+from tacit.engines.local import AlreadyCompleteError, Progress, RewriteJob, check_users, is_unfinished, rewrite_file
 from tacit.engines.users import UserRule
-from tacit.errors import BadInputError, TacitError, place_of
+from tacit.errors import BadInputError, TacitError
 from tacit.serve.budget import DATASET, LOCAL, Accounts, command_of
-from tacit.serve.errors import as_service_error
+from tacit.serve.errors import ServiceError, as_service_error, note
 from tacit.serve.jobs import Job, JobStore
 from tacit.serve.keys import Keys
 from tacit.serve.messages import JobSettings
 from tacit.serve.metrics import Metrics
 from tacit.serve.rewriting import Pool, Prepared
-from tacit.text.files import OutputError, choose_columns, open_table, text_value, write_whole
+from tacit.text.files import OutputError, choose_columns, open_table, write_whole
 
 log = logging.getLogger("tacit.serve")
 
@@ -36,6 +42,8 @@ BLOCK_CHARACTERS: Final = 100_000
 """Small blocks, so that progress moves and a canceled job stops soon."""
 RESERVED_ROWS: Final = 20_000
 """Rows whose documents are charged in one transaction."""
+RESERVED_CHARACTERS: Final = 4_000_000
+"""The most text that is in memory while it is charged."""
 SWEEP_SECONDS: Final = 20.0
 
 
@@ -56,6 +64,8 @@ class Runner:
         self._queue: queue.Queue[str | None] = queue.Queue()
         self._ending = threading.Event()
         self._thread = threading.Thread(target=self._run, name="tacit-jobs", daemon=True)
+        # Beside the jobs, because a job may take longer than files are kept.
+        self._sweeper = threading.Thread(target=self._sweep, name="tacit-sweep", daemon=True)
 
     def start(self) -> None:
         """Go on with what an earlier service left."""
@@ -63,12 +73,14 @@ class Runner:
             self._queue.put(job.id)
         self._count()
         self._thread.start()
+        self._sweeper.start()
 
     def stop(self) -> None:
         """Stop at the next block; the job goes on when a service starts again."""
         self._ending.set()
         self._queue.put(None)
         self._thread.join(timeout=30)
+        self._sweeper.join(timeout=5)
 
     def put(self, job: Job) -> None:
         self._queue.put(job.id)
@@ -80,23 +92,30 @@ class Runner:
 
     def _run(self) -> None:
         while not self._ending.is_set():
-            with contextlib.suppress(queue.Empty):
-                id = self._queue.get(timeout=SWEEP_SECONDS)
+            id = self._queue.get()
+            try:
                 job = None if id is None else self._store.current(id)
                 if job is not None and job.is_open:
                     self._work(job)
+                self._count()
+            except Exception as error:  # the thread must live: other jobs wait for it
+                note(error)
+
+    def _sweep(self) -> None:
+        while not self._ending.wait(SWEEP_SECONDS):
             try:
                 self._store.sweep()
                 self._count()
-            except Exception as error:  # the thread must live: other jobs wait for it
-                log.error("unexpected %s", place_of(error))
+            except Exception as error:
+                note(error)
 
     def _work(self, job: Job) -> None:
         """One job, to whatever end; only the sentence for its owner is kept of an error."""
         try:
             self._store.update(job.id, state="running", error=None, resumable=False)
             rows, units = self._rewrite(job)
-            self._store.update(job.id, state="done", rows=rows, units=units, bytes_done=job.total_bytes)
+            if self._store.update(job.id, state="done", rows=rows, units=units, bytes_done=job.total_bytes) is None:
+                self._give_up(job, "stopped")  # it was canceled, or its time was over, at the very end
             self._store.input(job).unlink(missing_ok=True)
         except _StopError as stop:
             if not self._ending.is_set():
@@ -108,19 +127,23 @@ class Runner:
             self._fail(job, f"the service could not go on, {reason}: ask its operator, then resume the job", True)
         except BudgetExceededError as error:
             self._metrics.refusals.inc()
-            self._fail(job, str(error), False)
+            self._fail(job, as_service_error(error).message, self._has_begun(job))
         except Exception as error:
             refusal = as_service_error(error)
             if refusal.status >= 500:
                 log.error("a job failed: %s", refusal.message if refusal.code == "internal" else refusal.code)
-            self._fail(job, for_http(refusal.message), refusal.status >= 500)
+                note(error)
+            if isinstance(error, LedgerError):
+                self._accounts.close()  # it may be whole again next time
+            # What has begun is never deleted: an upgrade, a lost key or a limit is no fault of the file.
+            reason = for_http(self._without_paths(job, refusal.message))
+            self._fail(job, reason, refusal.status >= 500 or self._has_begun(job))
 
     def _fail(self, job: Job, reason: str, resumable: bool) -> None:
         with contextlib.suppress(OSError):  # on a full disk the state stays 'running', and a restart goes on
-            if resumable:
-                self._store.update(job.id, state="failed", error=reason, resumable=True)
-            else:
-                self._give_up(job, reason)
+            if resumable and self._store.update(job.id, state="failed", error=reason, resumable=True) is not None:
+                return
+            self._give_up(job, reason)
 
     def _give_up(self, job: Job, reason: str) -> None:
         current = self._store.current(job.id)
@@ -184,42 +207,83 @@ class Runner:
         """Budget for all rows, in parts that are found again after a crash; all of it, or nothing."""
         done: list[Reservation] = []
         try:
-            for number, subjects in enumerate(self._charged(job, asked, prepared, work)):
-                done.append(
-                    self._accounts.ledger.reserve(
-                        prepared.unit_guarantee,
-                        dataset=asked.dataset or DATASET,
-                        subjects=subjects,
-                        token=f"job {job.id} part {number}",
-                        command=command_of(job.owner),
-                        job=job.id,
-                    )
-                )
+            for number, subjects in enumerate(charged(work, job.owner, asked.dataset or DATASET)):
+                done.append(self._reserve_part(job, asked, prepared, number, subjects))
                 self._check_going(job)
         except BudgetExceededError:
-            for reservation in done:
-                if reservation.state == "reserved":
-                    reservation.cancel()  # no noise was drawn for any of it
+            if not self._has_begun(job):  # no noise was drawn for any of it
+                for reservation in done:
+                    if reservation.state == "reserved":
+                        reservation.cancel()
             raise
         return done
 
-    def _charged(self, job: Job, asked: JobSettings, prepared: Prepared, work: RewriteJob) -> Iterator[list[Subject]]:
-        """Whom the job is about, some rows at a time."""
-        by_document = asked.dataset is not None or self._accounts.count_documents()
-        key, dataset = job.owner or LOCAL, asked.dataset or DATASET
-        everything, longest, subjects = 0, 0, []
-        for number, (identity, user, units) in enumerate(charged_rows(work, prepared), start=1):
-            everything += units
-            longest = max(longest, units)
-            if user is not None:
-                subjects.append(Subject("user", user, units))
-            elif by_document:
-                subjects.append(Subject("document", identity, units))
-            if number % RESERVED_ROWS == 0:
-                yield [Subject("key", key, everything), Subject("dataset", dataset, longest), *subjects]
-                everything, longest, subjects = 0, 0, []
-        if everything:
-            yield [Subject("key", key, everything), Subject("dataset", dataset, longest), *subjects]
+    def _reserve_part(
+        self, job: Job, asked: JobSettings, prepared: Prepared, number: int, subjects: list[Subject]
+    ) -> Reservation:
+        ledger, token = self._accounts.ledger, f"job {job.id} part {number}"
+
+        def reserve(token: str) -> Reservation:
+            return ledger.reserve(
+                prepared.unit_guarantee,
+                dataset=asked.dataset or DATASET,
+                subjects=subjects,
+                token=token,
+                command=command_of(ledger, job.owner),
+                job=job.id,
+            )
+
+        try:
+            return reserve(token)
+        except TokenUsedError:
+            # An earlier version of the service charged this part to others, or promised it in other words. Noise may
+            # have been drawn under that promise, so both count: too much, never too little.
+            facts = repr((prepared.unit_guarantee.to_dict(), subjects))
+            return reserve(f"{token}, {hashlib.sha256(facts.encode('utf-8', 'surrogatepass')).hexdigest()}")
+
+    def _without_paths(self, job: Job, message: str) -> str:
+        """The file as its owner calls it, in place of where it lies here."""
+        message = message.replace(f"{self._store.folder(job.id)}{os.sep}", "")
+        return message.replace(self._store.input(job).name, job.name)
+
+    def _has_begun(self, job: Job) -> bool:
+        """Whether there is an unfinished output, which can go on with the noise it has."""
+        try:
+            return is_unfinished(self._store.output(job))
+        except OSError:
+            return True  # nothing is given up because a disk could not be read
+
+
+def charged(work: RewriteJob, owner: str | None, dataset: str) -> Iterator[list[Subject]]:
+    """Whom a job is charged to, some rows at a time: documents and users as `tacit rewrite` charges them, and the
+    key."""
+    for block, width in charged_blocks(work):
+        units = work.mechanism.count_units(block.texts)
+        if any(units):
+            yield [Subject("key", owner or LOCAL, sum(units)), *subjects_of(block, units, width, dataset)]
+
+
+def charged_blocks(work: RewriteJob) -> Iterator[tuple[Block, int]]:
+    """The rows that will be released, read as the engine reads them, and how many texts each of them has."""
+    with open_table(work.input) as table:
+        selection = choose_columns(table.columns, work.columns, work.keep)
+        check_users(work.users, table, selection)
+        width = len(selection.texts)
+        texts_only = replace(selection, kept=())
+        for block in cut_blocks(table, texts_only, RESERVED_CHARACTERS, b"", work.users):
+            for first in range(0, block.rows, RESERVED_ROWS):
+                yield rows_of(block, first, first + RESERVED_ROWS, width), width
+
+
+def rows_of(block: Block, first: int, last: int, width: int) -> Block:
+    """Some rows of a block."""
+    return Block(
+        index=block.index,
+        first_row=block.first_row + first,
+        texts=block.texts[first * width : last * width],
+        kept=block.kept[first:last],
+        users=block.users[first:last],
+    )
 
 
 def user_rule(asked: JobSettings) -> UserRule | None:
@@ -228,38 +292,51 @@ def user_rule(asked: JobSettings) -> UserRule | None:
     return UserRule(asked.user_column, asked.user_mode, asked.documents_per_user)
 
 
-def charged_rows(work: RewriteJob, prepared: Prepared) -> Iterator[tuple[str, str | None, int]]:
-    """Each row that will be released: its text, its user if there is a user column, and its units."""
-    seen: Counter[str] = Counter()
-    with open_table(work.input) as table:
-        selection = choose_columns(table.columns, work.columns, work.keep)
-        check_users(work.users, table, selection)
-        user_column = () if work.users is None else (work.users.column,)
-        table.select((*selection.texts, *user_column))
-        for row, values in table.rows():
-            texts = [text_value(value, row, column) for value, column in zip(values, selection.texts, strict=False)]
-            units = sum(prepared.units(text) for text in texts)
-            if work.users is None:
-                yield "\n".join(texts), None, units
-                continue
-            user = str(values[-1])
-            seen[user] += 1
-            if seen[user] <= (1 if work.users.mode == "concatenate" else work.users.documents):
-                yield "", user, units
-
-
-_OPTIONS: Final = {"--column": "'columns'", "--keep": "'keep'", "--user-mode": "'user_mode'"}
+OTHER_COMMAND: Final = "this is not the command that was stopped"
+"""How the engine begins to say that an unfinished output is not of this version or configuration."""
+_OPTIONS: Final = {
+    "--column": "'columns'",
+    "--keep": "'keep'",
+    "--user-mode": "'user_mode'",
+    "add --force to start over": "delete the job and send the file again",
+}
 
 
 def for_http(message: str) -> str:
     """The sentence of the engine for somebody without a command line; the list of columns is left out, because the
     first line of a file without a header is a text."""
+    if message.startswith(OTHER_COMMAND):
+        return (
+            "this job was begun by another version of the service, and cannot go on here with the noise it has: ask "
+            "the operator to finish it with that version, or delete it"
+        )
     kept = message.partition(": this file has ")[0]
     if kept != message:
         kept += ": name columns of the file, as its first line calls them"
     for option, field in _OPTIONS.items():
         kept = kept.replace(option, field)
     return kept
+
+
+def check_columns(path: Path, asked: JobSettings) -> None:
+    """Column names that do not fit the first line of a file are said at once; whatever else is wrong with the file is
+    said when it is read."""
+    with contextlib.ExitStack() as stack:
+        try:
+            table = stack.enter_context(open_table(str(path)))
+        except TacitError:
+            return
+        for column in (*asked.columns, *asked.keep, *([] if asked.user_column is None else [asked.user_column])):
+            if column not in table.columns:
+                # No close match: the first line of a file without a header is a text.
+                raise ServiceError(
+                    422,
+                    f"there is no column '{shortened(column)}': name columns of the file, as its first line calls them",
+                )
+        try:
+            check_users(user_rule(asked), table, choose_columns(table.columns, asked.columns, asked.keep))
+        except TacitError as error:
+            raise ServiceError(422, for_http(str(error))) from None
 
 
 def check_job(pool: Pool, asked: JobSettings) -> None:

@@ -13,7 +13,8 @@ from pydantic import BaseModel, ConfigDict, Field
 MEGABYTE = 1_000_000
 
 Positive = Annotated[int, Field(gt=0)]
-Seconds = Annotated[float, Field(gt=0)]
+Seconds = Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False)]
+Hours = Annotated[float, Field(gt=0, le=1e5, allow_inf_nan=False)]
 
 
 def default_state() -> Path:
@@ -57,7 +58,7 @@ class Settings(BaseModel):
     texts: Positive = 10_000
     waiting: Positive = 256
     timeout: Seconds = 60.0
-    keep_hours: Seconds = 24.0
+    keep_hours: Hours = 24.0
     mechanisms: Positive = 12
     threads: Positive = 2
     job_workers: Positive = 1

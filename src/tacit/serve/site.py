@@ -50,7 +50,7 @@ class Reports:
     def has_ticket(self, scope: Scope) -> bool:
         """Whether a request for a report carries a valid ticket, in place of a key."""
         prefix = "/v1/reports/"
-        if scope["method"] != "GET" or not scope["path"].startswith(prefix):
+        if scope["method"] not in ("GET", "HEAD") or not scope["path"].startswith(prefix):
             return False
         expires, _, seal = parse_qs(scope["query_string"].decode("latin-1")).get("ticket", [""])[0].partition("-")
         name = scope["path"].removeprefix(prefix)

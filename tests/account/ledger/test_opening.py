@@ -12,6 +12,7 @@ import pytest
 
 from tacit.account.ledger import Ledger, LedgerError, Subject, database, open_ledger
 from tacit.account.ledger.keys import LedgerKey, key_file
+from tacit.account.ledger.schema import SCHEMA_VERSION as NOW
 from tacit.errors import BadInputError, BadParameterError, MissingExtraError
 
 from .conftest import KEY, pure
@@ -158,20 +159,54 @@ def test_tables_of_a_newer_version_are_left_alone(place: str) -> None:
 
 def test_migrations_lead_step_by_step(ledger: Ledger) -> None:
     ledger.reserve(pure(), dataset="d", subjects=[A], token="1")
-    steps = {1: ("ALTER TABLE releases ADD COLUMN note TEXT",), 2: ("CREATE TABLE notes (body {blob})",)}
-    ledger._database.migrate(steps, target=3)
-    assert ledger._database.version() == 3
+    steps = {NOW: ("ALTER TABLE releases ADD COLUMN note TEXT",), NOW + 1: ("CREATE TABLE notes (body {blob})",)}
+    ledger._database.migrate(steps, target=NOW + 2)
+    assert ledger._database.version() == NOW + 2
     assert ledger._database.all("SELECT note FROM releases") == [(None,)]
     assert ledger._database.all("SELECT body FROM notes") == []
 
 
 def test_a_migration_that_fails_changes_nothing(ledger: Ledger) -> None:
-    steps = {1: ("ALTER TABLE releases ADD COLUMN note TEXT", "SELECT no_such_column FROM releases")}
+    steps = {NOW: ("ALTER TABLE releases ADD COLUMN note TEXT", "SELECT no_such_column FROM releases")}
     with pytest.raises(LedgerError):
-        ledger._database.migrate(steps, target=2)
-    assert ledger._database.version() == 1
+        ledger._database.migrate(steps, target=NOW + 1)
+    assert ledger._database.version() == NOW
     with pytest.raises(LedgerError), ledger._database.reading():
         ledger._database.all("SELECT note FROM releases")
+
+
+def test_a_ledger_of_the_first_version_is_brought_up_to_date(place: str) -> None:
+    with open_ledger(place, KEY) as ledger:
+        ledger.reserve(pure(), dataset="d", subjects=[A], token="1", command="tacit serve: alice")
+        with ledger._database.writing():
+            ledger._database.run("DROP INDEX releases_command")
+            ledger._database.run("UPDATE meta SET value = ? WHERE name = ?", ("1", "schema"))
+    with open_ledger(place, KEY) as ledger:
+        assert ledger._database.version() == NOW
+        assert [found.id for found in ledger.releases(commands=["tacit serve: alice", "other"])] == [1]
+        assert ledger.releases(commands=["other"]) == []
+        assert ledger.verify().ok
+
+
+@pytest.mark.parametrize("name", ["a\x00b", "a\nb", "\x7f", "a\ud800"])
+def test_a_data_set_has_a_name_that_can_be_printed(ledger: Ledger, name: str) -> None:
+    with pytest.raises(BadParameterError, match="control character"):
+        ledger.reserve(pure(), dataset=name, subjects=[A], token="1")
+    with pytest.raises(BadParameterError, match="control character"):
+        ledger.set_limit("document", epsilon=1, dataset=name)
+
+
+def test_what_postgres_cannot_store_is_said_in_a_sentence(postgres: str) -> None:
+    with open_ledger(postgres, KEY) as ledger, pytest.raises(BadInputError, match="control characters"):
+        ledger.reserve(pure(), dataset="d", subjects=[A], token="nul", command="a\x00b")
+
+
+def test_a_limit_is_for_somebody_who_is_charged(ledger: Ledger) -> None:
+    """A misspelled kind would be a limit that never refuses anything."""
+    with pytest.raises(BadParameterError, match="per document, user, dataset or key"):
+        ledger.set_limit("users", epsilon=1)
+    for kind in ("document", "user", "dataset", "key"):
+        ledger.set_limit(kind, epsilon=1)
 
 
 def test_threads_share_a_ledger(ledger: Ledger) -> None:

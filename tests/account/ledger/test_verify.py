@@ -51,6 +51,30 @@ def tamper(path: Path, *statements: str) -> tuple[str, ...]:
         ("DELETE FROM releases WHERE id = 2", "release 2 was removed"),
         ("UPDATE balances SET epsilon = epsilon / 2", "running sums"),
         ("DELETE FROM balances", "running sums"),
+        # Edits that lift a limit without touching a line: spent elsewhere, less than nothing, a job that was paid for.
+        ("UPDATE accounts SET dataset = 'elsewhere' WHERE kind = 'document'", "moved to another data set"),
+        ("UPDATE accounts SET dataset = 'elsewhere' WHERE kind = 'job'", "running sums"),
+        (
+            "INSERT INTO balances SELECT subject, (SELECT id FROM accounts WHERE kind = 'user'), -100, 0, 0, 0 "
+            "FROM balances WHERE account = (SELECT id FROM accounts WHERE kind = 'document') LIMIT 1",
+            "running sums",
+        ),
+        ("UPDATE balances SET epsilon = -9e999 WHERE releases = 0", "running sums"),
+        ("UPDATE balances SET epsilon = -9e999 WHERE releases > 0", "running sums"),
+        ("UPDATE balances SET epsilon = -100 WHERE releases = 0", "running sums"),
+        (
+            "UPDATE balances SET epsilon = 100 WHERE account = (SELECT id FROM accounts WHERE kind = 'job')",
+            "1 running sums",
+        ),
+        (
+            "UPDATE balances SET releases = 0 WHERE account = (SELECT id FROM accounts WHERE kind = 'job')",
+            "1 running sums",
+        ),
+        ("DELETE FROM balances WHERE account = (SELECT id FROM accounts WHERE kind = 'job')", "1 running sums"),
+        (
+            "INSERT INTO balances SELECT x'00', id, 100, 0, 0, 1 FROM accounts WHERE kind = 'job'",
+            "1 running sums",
+        ),
         ("UPDATE limits SET epsilon = 1e9", "the limits were changed"),
         ("DELETE FROM limits", "the limits were changed"),
         ("DELETE FROM chain WHERE position = 3", "event 3 is missing"),
@@ -116,3 +140,18 @@ def test_both_databases_verify(ledger: Ledger) -> None:
     found = ledger.verify(ledger.anchor())
     assert found.ok
     assert (found.events, found.releases) == (9, 4)
+
+
+def test_what_was_taken_back_leaves_nothing_to_complain_about(ledger: Ledger) -> None:
+    """Sums go up and down by numbers of very different size, and rounding is no change."""
+    open_ones = []
+    for number, epsilon in enumerate((1e12, 0.1, 3e-7, 7e8)):
+        subjects = [Subject("document", "shared"), Subject("user", "u")]
+        for job in (None, "j"):
+            token = f"{number} {job}"
+            open_ones.append(
+                ledger.reserve(pure(epsilon), dataset="d", subjects=subjects, token=token, command="c", job=job)
+            )
+    for reservation in open_ones:
+        reservation.cancel()
+    assert ledger.verify().problems == ()

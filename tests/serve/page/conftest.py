@@ -165,8 +165,11 @@ def open_page(browser: Any, service: Service) -> Iterator[Opener]:
 
 def _made_up_curve(route: Any) -> None:
     epsilons = json.loads(route.request.post_data)["epsilons"]
-    points = [{"epsilon": epsilon, "changed": 1 / (1 + epsilon**2 / 9)} for epsilon in epsilons]
-    route.fulfill(json={"points": points, "how": "made up for a test"})
+    points = [
+        {"epsilon": epsilon, "changed": 1 / (1 + epsilon**2 / 9), "guessed": 1 - 1 / (1 + epsilon**2 / 9)}
+        for epsilon in epsilons
+    ]
+    route.fulfill(json={"points": points, "how": "made up", "blind": 0.08, "guessed_how": "made up for a test"})
 
 
 @pytest.fixture

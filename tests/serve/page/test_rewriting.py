@@ -151,6 +151,12 @@ def test_draws_stand_side_by_side_and_their_budget_adds_up(page: Any) -> None:
 
 def test_the_promise_says_what_an_attacker_can_still_learn(page: Any) -> None:
     answer = draw_own(page)
+    # First what an attacker makes of it, in words; the proven bound with its powers of ten can be opened.
+    page.wait_for_selector("#promise .attacker")
+    promise = page.inner_text("#promise")
+    assert "guesses about 31 of 100 words; without seeing it, about 8." in promise
+    assert answer["guarantee"]["sentence"] not in promise
+    page.click("#promise details.bound summary")
     promise = page.inner_text("#promise")
     assert answer["guarantee"]["sentence"] in promise
     assert page.locator("#promise h3").inner_text() == "What an attacker can still learn"

@@ -10,7 +10,15 @@ schema     the tables; database: SQLite or PostgreSQL behind the same few calls
 
 from tacit.account.ledger.charges import Subject
 from tacit.account.ledger.database import LedgerError
-from tacit.account.ledger.ledger import Account, Ledger, ReleaseRecord, Reservation, Spent, open_ledger
+from tacit.account.ledger.ledger import (
+    Account,
+    Ledger,
+    ReleaseRecord,
+    Reservation,
+    Spent,
+    TokenUsedError,
+    open_ledger,
+)
 from tacit.account.ledger.limits import BudgetExceededError, Limit
 from tacit.account.ledger.verify import Verification
 
@@ -24,6 +32,7 @@ __all__ = [
     "Reservation",  # budget set aside
     "Spent",  # what a subject has spent
     "Subject",  # whose budget is spent
+    "TokenUsedError",  # for another release
     "Verification",
     "open_ledger",
 ]

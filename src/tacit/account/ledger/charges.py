@@ -41,6 +41,7 @@ WHOLE_UNITS: Final = frozenset({Unit.DOCUMENT, Unit.RECORD, Unit.USER, Unit.NODE
 
 DOCUMENT: Final = "document"
 USER: Final = "user"
+KEY: Final = "key"
 DATASET: Final = "dataset"
 EVERY_DOCUMENT: Final = "every document"
 EVERY_USER: Final = "every user"

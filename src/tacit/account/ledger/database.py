@@ -367,6 +367,8 @@ class Postgres(Database):
             return LedgerError(f"{self.name} may not be written by this user: grant it the right, or use another")
         if isinstance(error, psycopg.errors.UndefinedTable | psycopg.errors.UndefinedColumn):
             return LedgerError(f"{self.name} is damaged, a table or column is missing: restore it from a backup")
+        if isinstance(error, psycopg.DataError):
+            return BadInputError("a name cannot be stored in PostgreSQL: leave out its control characters")
         if isinstance(error, psycopg.OperationalError):
             return LedgerError(
                 f"{self.name} cannot be reached: check that the server runs, and the name and password in the URL"

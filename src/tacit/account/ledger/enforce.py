@@ -52,7 +52,9 @@ def _check_everybody(
         if kind == USER and measure != PLAIN and rate_of(guarantee).measure == PLAIN:
             raise BudgetExceededError(
                 f"the limit of {limit} cannot be kept: this release protects one {guarantee.unit.value}, and nobody "
-                "knows how many of them a user has in the data; train for users, or remove the limit"
+                "knows how many of them a user has in the data; train for users, or remove the limit",
+                kind=kind,
+                of_others=False,
             )
         _must_be_plain(measure, guarantee, limit)
         ((_, charge),) = rows.values()
@@ -93,5 +95,7 @@ def _must_be_plain(measure: str, guarantee: Guarantee, limit: Limit) -> None:
     if measure not in (PLAIN, PRESENCE):
         raise BudgetExceededError(
             f"the limit of {limit} cannot be kept: this release has no plain epsilon, because "
-            f"{rate_of(guarantee).reason}"
+            f"{rate_of(guarantee).reason}",
+            kind=limit.kind,
+            of_others=False,
         )

@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Final
 
 from tacit.account.ledger.charges import HASH_BYTES
-from tacit.errors import BadInputError, BadParameterError
+from tacit.account.ledger.database import LedgerError
+from tacit.errors import BadParameterError
 
 VARIABLE: Final = "TACIT_LEDGER_KEY"
 KEY_BYTES: Final = 32
@@ -90,7 +91,7 @@ def make_key(ledger: str) -> LedgerKey:
             file.flush()
             os.fsync(file.fileno())
     except OSError as error:
-        raise BadInputError(
+        raise LedgerError(
             f"the key of the new ledger cannot be written to '{path}' ({error.strerror}): make the folder writable, "
             f"or set {VARIABLE}"
         ) from None
@@ -103,7 +104,7 @@ def kept_key(ledger: str) -> LedgerKey:
     try:
         secret = path.read_text(encoding="ascii").strip()
     except (OSError, UnicodeDecodeError):
-        raise BadInputError(
+        raise LedgerError(
             f"the key of this ledger cannot be read from '{path}': bring it back from where the ledger was made, or "
             f"set {VARIABLE}"
         ) from None

@@ -20,9 +20,10 @@ import hashlib
 import json
 import os
 import secrets
+import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from tacit.account.ledger.books import (
     CANCELED,
@@ -35,12 +36,23 @@ from tacit.account.ledger.books import (
     Written,
     now,
 )
-from tacit.account.ledger.charges import DATASET, NOTHING, PLAIN, PRESENCE, Subject, charges_of, digest_of
+from tacit.account.ledger.charges import (
+    DATASET,
+    DOCUMENT,
+    KEY,
+    NOTHING,
+    PLAIN,
+    PRESENCE,
+    USER,
+    Subject,
+    charges_of,
+    digest_of,
+)
 from tacit.account.ledger.database import Database, LedgerError, open_database
 from tacit.account.ledger.enforce import check_limits
 from tacit.account.ledger.keys import LedgerKey, given_key, kept_key, key_file, make_key
 from tacit.account.ledger.limits import Limit, Rules
-from tacit.account.ledger.schema import SCHEMA_VERSION
+from tacit.account.ledger.schema import COMMAND_START, SCHEMA_VERSION
 from tacit.account.ledger.verify import Verification, canonical, verify
 from tacit.errors import BadInputError, BadParameterError
 from tacit.guarantee import Guarantee, Model
@@ -48,6 +60,12 @@ from tacit.version import __version__
 
 REMEMBERED_GUARANTEES = 16
 LONGEST_NAME = 200
+LIMITED: Final = (DOCUMENT, USER, DATASET, KEY)
+"""Whom a limit can be for: a limit on a kind that nobody is charged under would never refuse anything."""
+
+
+class TokenUsedError(BadInputError):
+    """A token is in the ledger for a release with other content."""
 
 
 @dataclass(frozen=True)
@@ -169,7 +187,7 @@ class Ledger:
         with self._database.writing():
             found = self._database.one("SELECT id, state, content FROM releases WHERE token = ?", (token_name,))
             if found is not None and bytes(found[2]) != content:
-                raise BadInputError(
+                raise TokenUsedError(
                     "this token was used for another release: use a new token for a new release, or repeat the same one"
                 )
             if found is not None and found[1] != CANCELED:
@@ -239,6 +257,8 @@ class Ledger:
         self, kind: str, *, epsilon: float, delta: float = 0.0, name: str | None = None, dataset: str | None = None
     ) -> Limit:
         """Nobody of this kind may spend more from now on: everybody, or the one `name`; in all data sets, or in one."""
+        if kind not in LIMITED:
+            raise BadParameterError(f"a limit is per {', '.join(LIMITED[:-1])} or {LIMITED[-1]}: choose one of these")
         epsilon, delta = float(epsilon), float(delta)
         if not 0 <= epsilon < float("inf"):
             raise BadParameterError(f"the epsilon of a limit is a number of at least 0, not {epsilon:g}")
@@ -264,6 +284,9 @@ class Ledger:
 
     def _limit(self, kind: str, name: str | None, dataset: str | None, epsilon: float, delta: float) -> Limit:
         _check_kind(kind)
+        for given in (dataset, name if kind == DATASET else None):
+            if given:
+                _check_dataset(given)
         if kind == DATASET:
             if name and dataset and name != dataset:
                 raise BadParameterError("a limit per data set has one name: give it once")
@@ -286,6 +309,16 @@ class Ledger:
             own += [balance for balance in self._books.about_everybody(subject.kind) if balance.dataset in places]
         return _sum([balance for balance in own if dataset is None or balance.dataset == dataset])
 
+    def hash_of(self, subject: Subject) -> str:
+        """Under which name a subject is stored."""
+        return self._key.name(subject.kind, subject.identity).hex()
+
+    def datasets_of(self, subject: Subject) -> set[str]:
+        """The data sets in which a subject was charged."""
+        name = self._key.name(subject.kind, subject.identity)
+        with self._database.reading():
+            return {balance.dataset for balance in self._books.balances([name]) if balance.kind == subject.kind}
+
     def datasets(self) -> dict[str, Spent]:
         """All data sets, with what was spent on one document of each."""
         with self._database.reading():
@@ -302,15 +335,21 @@ class Ledger:
         dataset: str | None = None,
         state: str | None = None,
         job: str | None = None,
+        commands: Sequence[str] | None = None,
         last: int | None = None,
     ) -> list[ReleaseRecord]:
-        """The lines of the ledger, oldest first; `last` gives only so many of the newest."""
+        """The lines of the ledger, oldest first; `last` gives only so many of the newest, `commands` those of any of
+        these commands."""
         if job is not None and dataset is None:
             raise BadParameterError("to list a job, name its data set as well")
         job_name = None if job is None or dataset is None else self._job_name(dataset, job)
         wanted = [("r.dataset", dataset), ("r.state", state), ("r.job", job_name)]
         values: list[Any] = [value for _, value in wanted if value is not None]
         conditions = " AND ".join(["1 = 1", *(f"{column} = ?" for column, value in wanted if value is not None)])
+        if commands is not None:
+            marks = ", ".join("?" * len(commands))
+            conditions += f" AND substr(r.command, 1, {COMMAND_START}) IN ({marks}) AND r.command IN ({marks})"
+            values += [*(command[:COMMAND_START] for command in commands), *commands]
         order = "ASC" if last is None else "DESC LIMIT ?"
         with self._database.reading():
             rows = self._database.all(
@@ -435,11 +474,17 @@ def _sum(balances: Sequence[Balance]) -> Spent:
     return Spent(total.epsilon + total.added, min(1.0, total.delta), releases, tuple(apart.values()))
 
 
-def _check_release(guarantee: Guarantee, dataset: str, subjects: Sequence[Subject]) -> None:
+def _check_dataset(dataset: str) -> None:
     if not dataset.strip() or len(dataset) > LONGEST_NAME:
         raise BadParameterError(
             f"give the data set a name of 1 to {LONGEST_NAME} characters: releases under the same name add up"
         )
+    if any(unicodedata.category(character) in ("Cc", "Cs") for character in dataset):
+        raise BadParameterError("the name of a data set holds a control character: give it a name that can be printed")
+
+
+def _check_release(guarantee: Guarantee, dataset: str, subjects: Sequence[Subject]) -> None:
+    _check_dataset(dataset)
     for kind in {subject[0] for subject in subjects}:
         _check_kind(kind)
     if guarantee.model is Model.LOCAL and not subjects:

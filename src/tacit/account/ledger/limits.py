@@ -23,7 +23,17 @@ ARITHMETIC: Final = 1e-3
 
 
 class BudgetExceededError(TacitError):
-    """A release would break a limit. Nothing was drawn, and nothing was counted."""
+    """A release would break a limit. Nothing was drawn, and nothing was counted.
+
+    kind       whose limit it is, such as "document"
+    of_others  the sentence tells what earlier releases have spent, which may be somebody else's: whoever answers
+               strangers must not pass it on
+    """
+
+    def __init__(self, message: str, *, kind: str = "", of_others: bool = True) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.of_others = of_others
 
 
 class Limit(NamedTuple):
@@ -118,13 +128,14 @@ def check(
             if reason := standing.apart.get(place) or everybody.apart.get(place):
                 raise BudgetExceededError(
                     f"the limit of {limit} cannot be kept: one of them was part of a release without a plain epsilon "
-                    f"({reason}), so there is no sum to compare; remove the limit, or leave it out"
+                    f"({reason}), so there is no sum to compare; remove the limit, or leave it out",
+                    kind=limit.kind,
                 )
         spent = standing.total(seen).plus(everybody.total(seen))
         if not limit.allows(spent.plus(charge)):
             over.append((limit, spent, charge))
     if over:
-        raise BudgetExceededError(_sentence(over, len(new)))
+        raise BudgetExceededError(_sentence(over, len(new)), kind=over[0][0].kind)
 
 
 def _sentence(over: list[tuple[Limit, Charge, Charge]], subjects: int) -> str:

@@ -18,7 +18,10 @@ from __future__ import annotations
 
 from typing import Final
 
-SCHEMA_VERSION: Final = 1
+SCHEMA_VERSION: Final = 2
+COMMAND_START: Final = 64
+"""So many characters of a command are indexed: PostgreSQL takes no long ones."""
+_INDEX_OF_COMMANDS = f"CREATE INDEX releases_command ON releases (substr(command, 1, {COMMAND_START}))"
 
 TABLES: Final = (
     """CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL)""",
@@ -45,7 +48,8 @@ TABLES: Final = (
     """CREATE TABLE chain (
         position {big} PRIMARY KEY, event TEXT NOT NULL, body TEXT NOT NULL, seal {blob} NOT NULL)""",
     """CREATE INDEX releases_job ON releases (job)""",
+    _INDEX_OF_COMMANDS,
 )
 
-MIGRATIONS: Final[dict[int, tuple[str, ...]]] = {}
+MIGRATIONS: Final[dict[int, tuple[str, ...]]] = {1: (_INDEX_OF_COMMANDS,)}
 """From each version the statements that lead to the next one."""

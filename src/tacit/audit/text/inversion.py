@@ -142,6 +142,26 @@ def posterior(mechanism: WordMechanism, prior: Floats, *, seed: int = 0, progres
     return Posterior(owner, _quotient(best, total), stays, float(best.sum()), True)
 
 
+@dataclass(frozen=True)
+class Guessing:
+    """How often one of some frequent words is guessed: `blind` without the release, `seeing` with it."""
+
+    blind: float
+    seeing: float
+
+
+def guessing(mechanism: WordMechanism, prior: Floats, words: int, height: int = 32) -> Guessing:
+    """Expected success of the Bayes guess when the original is one of the likeliest `words`, from the exact law: the
+    vulnerability of `posterior`, at a cost that a page can wait for. Raises NoGuaranteeError without a closed form."""
+    likely = np.argsort(-prior, kind="stable")[:words]
+    best = np.zeros(len(prior))
+    for start in range(0, len(likely), height):
+        ids = likely[start : start + height]
+        np.maximum(best, (mechanism.laws(ids) * prior[ids, None]).max(axis=0), out=best)
+    among = float(prior[likely].sum())
+    return Guessing(float(prior[likely[0]]) / among, float(best.sum()) / among)
+
+
 def _sampled_posterior(mechanism: WordMechanism, prior: Floats, seed: int, progress: Progress | None) -> Posterior:
     """P(y|x) counted in draws of the likeliest words; an output that was never drawn is guessed to be itself."""
     words = len(prior)

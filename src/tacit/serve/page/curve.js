@@ -16,15 +16,23 @@ const FINE = 16;
 
 const down = (share) => TOP + (1 - share) * (HEIGHT - TOP - BOTTOM);
 
-/** The share at an epsilon between two points, straight on the logarithmic axis; null outside. */
-export function between(points, epsilon) {
+/** The share at an epsilon between two points, straight on the logarithmic axis; null outside, or where there is none. */
+export function between(points, epsilon, share = "changed") {
   for (let index = 1; index < points.length; index += 1) {
     const [a, b] = [points[index - 1], points[index]];
     if (epsilon < a.epsilon || epsilon > b.epsilon) continue;
+    if (typeof a[share] !== "number" || typeof b[share] !== "number") return null;
     const part = Math.log(epsilon / a.epsilon) / Math.log(b.epsilon / a.epsilon);
-    return a.changed + part * (b.changed - a.changed);
+    return a[share] + part * (b[share] - a[share]);
   }
   return null;
+}
+
+/** What the best attacker makes of a release, in words that need no exponent. */
+export function attackerSentence(guessed, blind) {
+  const of100 = (share) => (share < 0.005 ? "fewer than 1" : `about ${Math.round(share * 100)}`);
+  const without = `without seeing it, ${of100(blind)}`;
+  return `An attacker who knows the mechanism and sees the result guesses ${of100(guessed)} of 100 words; ${without}.`;
 }
 
 /** First a few points over the whole range, then those between, so that a rough curve is there soon. */
@@ -35,12 +43,24 @@ export function rounds(low, high) {
   return [chosen((index) => index % 4 === 0), chosen((index) => index % 4 === 2), chosen((index) => index % 2 === 1)];
 }
 
-/** A curve that asks the server again when the mechanism or its options change, and moves its mark with epsilon. */
-export function startCurve(settings) {
+const nameOf = ({ mechanism, options }) => JSON.stringify([mechanism, options]);
+
+/**
+ * A curve that asks the server again when the mechanism or its options change, and moves its mark with epsilon;
+ * `learned` is called when there are new points.
+ */
+export function startCurve(settings, learned = () => {}) {
   const place = find("curve");
   const known = new Map();
   let shown = { points: [], how: "", rounds: [] };
   let running = new AbortController();
+
+  /** What an attacker guesses of a release with these settings; null while it is not known. */
+  const attacker = (asked) => {
+    const curve = known.get(nameOf(asked));
+    const guessed = curve ? between(curve.points, asked.epsilon, "guessed") : null;
+    return guessed === null ? null : { sentence: attackerSentence(guessed, curve.blind), how: curve.guessedHow };
+  };
 
   const draw = () => {
     if (!shown.points.length) return;
@@ -49,6 +69,7 @@ export function startCurve(settings) {
     place.replaceChildren(
       svgOf(shown.points, settings.epsilon, seen, width(), (epsilon) => settings.setEpsilon(epsilon)),
       make("p", { class: "reading small" }, markedSentence(settings.epsilon, seen)),
+      make("p", { class: "reading small attacker" }, attacker(settings.asked())?.sentence ?? ""),
       make("p", { class: "note" }, `${sentenceCase(shown.how)}.${shown.rounds.length ? ROUGH : ""} ${FREE}`),
       tableOf(shown.points, isOpen),
     );
@@ -58,7 +79,7 @@ export function startCurve(settings) {
     running = new AbortController();
     const { signal } = running;
     const { mechanism, options } = settings.asked();
-    const name = JSON.stringify([mechanism, options]);
+    const name = nameOf({ mechanism, options });
     const { low, high } = settings.mechanism.epsilon;
     shown = known.get(name) ?? { points: [], how: "", rounds: rounds(low, high) };
     const curve = shown;
@@ -66,12 +87,15 @@ export function startCurve(settings) {
     draw();
     try {
       while (curve.rounds.length) {
-        const { points, how } = await postJson("v1/curve", { mechanism, options, epsilons: curve.rounds[0] }, signal);
-        curve.points = [...curve.points, ...points].sort((a, b) => a.epsilon - b.epsilon);
-        curve.how = how;
+        const answer = await postJson("v1/curve", { mechanism, options, epsilons: curve.rounds[0] }, signal);
+        curve.points = [...curve.points, ...answer.points].sort((a, b) => a.epsilon - b.epsilon);
+        curve.how = answer.how;
+        curve.blind = answer.blind;
+        curve.guessedHow = answer.guessed_how;
         curve.rounds = curve.rounds.slice(1);
         known.set(name, curve);
         draw();
+        learned();
       }
     } catch (error) {
       if (error.name === "AbortError") return;
@@ -88,7 +112,7 @@ export function startCurve(settings) {
     drawn = width();
     draw();
   }).observe(place);
-  return { load, draw };
+  return { load, draw, attacker };
 }
 
 const FREE = "It looks at no private text and costs nothing.";

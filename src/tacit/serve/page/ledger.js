@@ -13,7 +13,7 @@ export async function showLedger() {
   place.replaceChildren(make("p", { class: "empty" }, "Loading …"));
   try {
     const ledger = await getJson("v1/ledger");
-    place.replaceChildren(budget(ledger.key), limits(ledger["dataset limits"]), releases(ledger.releases));
+    place.replaceChildren(budget(ledger.key), limits(ledger.dataset_limits), releases(ledger.releases));
   } catch (error) {
     place.replaceChildren();
     showProblem(find("ledger-problem"), error, showLedger);

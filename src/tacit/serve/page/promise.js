@@ -3,8 +3,12 @@
 import { STILL, content, html, markdown } from "./card.js";
 import { fileButton, make } from "./dom.js";
 
-/** `answer` is the last one; `draws` counts all of the text and `spent` says what they cost together. */
-export function showPromise(place, { answer, draws, spent }) {
+/**
+ * `answer` is the last one; `draws` counts all of the text and `spent` says what they cost together. `attacker` says what
+ * the best one guesses, where that is known: then it comes first, and the proven bound, whose powers of ten tell most
+ * readers nothing, can be opened below.
+ */
+export function showPromise(place, { answer, draws, spent, attacker }) {
   if (!answer) {
     const why = "The promise is made by the code that draws, so it comes with the first draw.";
     place.replaceChildren(make("p", { class: "empty" }, why));
@@ -14,11 +18,16 @@ export function showPromise(place, { answer, draws, spent }) {
   const items = (texts) => texts.map((text) => make("li", {}, text));
   const numbers = parts.numbers.map(([name, value]) => [make("dt", {}, name), make("dd", {}, value)]);
   const rests = make("ul", {}, items([...parts.assumptions, ...parts.learned]));
+  const bound = [
+    make("p", { class: "plain reading" }, parts.plain),
+    parts.totals.length ? totalsTable(parts.totals) : "",
+  ];
+  const wasOpen = place.querySelector("details.bound")?.open;
   place.replaceChildren(
     parts.isPrivate ? "" : make("p", { class: "problem" }, "There is no guarantee."),
-    make("p", { class: "plain reading" }, parts.plain),
+    ...(attacker ? guesses(attacker) : bound),
     draws > answer.draws.length ? earlier(answer.draws.length, draws, spent) : "",
-    parts.totals.length ? totalsTable(parts.totals) : "",
+    attacker ? make("details", { class: "bound", open: wasOpen }, make("summary", {}, "The proven bound"), bound) : "",
     make("h3", {}, STILL),
     make("ul", { class: "still" }, items(parts.still)),
     make("details", {}, make("summary", {}, "What it rests on"), rests),
@@ -33,6 +42,11 @@ export function showPromise(place, { answer, draws, spent }) {
     ),
   );
 }
+
+const guesses = ({ sentence, how }) => [
+  make("p", { class: "attacker plain reading" }, sentence),
+  make("p", { class: "note" }, `This is ${how}.`),
+];
 
 /** The card knows of one answer only, so the page says what came before it. */
 function earlier(last, all, spent) {

@@ -121,9 +121,15 @@ export async function startRewrite() {
     showResult();
     showCost();
     const state = here();
-    const spent = totalLines(state.totals);
-    showPromise(find("promise"), { answer: state.answer, draws: state.draws.length, spent });
+    promised();
     showDraws(find("draws"), { ...state, isExample: from === "example", again: () => draw(1) });
+  };
+
+  const promised = () => {
+    const state = here();
+    const attacker = state.asked ? curve?.attacker(state.asked) : null;
+    const spent = totalLines(state.totals);
+    showPromise(find("promise"), { answer: state.answer, draws: state.draws.length, spent, attacker });
   };
 
   const showResult = () => {
@@ -242,7 +248,7 @@ export async function startRewrite() {
       const [catalog, isLimited] = await Promise.all([getJson("v1/mechanisms"), hasLimits()]);
       freePreview = !isLimited;
       settings = startSettings(catalog, settingsChanged);
-      curve = startCurve(settings);
+      curve = startCurve(settings, promised);
       jobs = startJobs(settings, showCost);
       startCompare(catalog, settings, () => ({ text: EXAMPLES[exampleNumber], dataset: EXAMPLE_DATASET }));
       find("compare-sample").checked = freePreview;
@@ -264,7 +270,7 @@ export async function startRewrite() {
 async function hasLimits() {
   try {
     const ledger = await getJson("v1/ledger");
-    return Boolean(ledger.key.limit) || ledger["dataset limits"].length > 0;
+    return Boolean(ledger.key.limit) || ledger.dataset_limits.length > 0;
   } catch {
     return true;
   }

@@ -17,7 +17,7 @@ from tacit.text.files.formats import (
     text_value,
 )
 from tacit.text.files.partial import OutputError, PartialOutput, partial_path, storage_error, write_at, write_whole
-from tacit.text.files.tables import ArrowCell, Table, open_table
+from tacit.text.files.tables import ArrowCell, Table, allow_long_cells, open_table
 from tacit.text.files.whole import cell_string, read_columns, write_columns
 
 __all__ = [
@@ -29,6 +29,7 @@ __all__ = [
     "PartialOutput",
     "Selection",
     "Table",
+    "allow_long_cells",
     "cell_string",
     "check_column",
     "choose_columns",

@@ -259,13 +259,18 @@ class TextTable(_LineTable):
             yield row, [line.removesuffix("\n").removesuffix("\r")]
 
 
+def allow_long_cells() -> None:
+    """The csv module refuses cells above 128 kB unless it is told otherwise, once for the whole process."""
+    csv.field_size_limit(max(csv.field_size_limit(), 2 * RECORD_LIMIT))
+
+
 class SeparatedTable(_LineTable):
     """csv and tsv with a header, read strictly: a quote that is opened must be closed, and every row is complete."""
 
     def __init__(self, source: InputBytes, kind: str) -> None:
         super().__init__(source)
         self._separator = "comma" if kind == "csv" else "tab"
-        csv.field_size_limit(max(csv.field_size_limit(), 2 * RECORD_LIMIT))
+        allow_long_cells()
         self._reader = csv.reader(self._record_lines(), strict=True, **dialect(kind))
         self._record_start = 1
         self._row = 0
