@@ -122,3 +122,22 @@ def test_numbers_are_learned_within_their_known_range(folder, capsys):
         again = [*arguments[:-6], "--label-range", wrong, "-o", folder / "n"]
         assert run([str(argument) for argument in again]) == 2
         assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("first", ["inf", "8"])
+def test_a_run_on_public_text_does_not_wash_the_weights_it_starts_from(folder, first):
+    shared = ["--batch", 100, "--epochs", 1, "-q", "--strategy", "full"]
+    data = folder / "data.csv"
+    chain = [
+        ["train", "classify", data, "--model", folder / "tiny", "--epsilon", first, "-o", folder / "first", *shared],
+        ["train", "classify", data, "--model", folder / "first", "--public", "x", "-o", folder / "washed", *shared],
+        ["train", "classify", data, "--model", folder / "washed", "--epsilon", 8, "-o", folder / "final", *shared],
+    ]
+    for arguments in chain:
+        assert run([str(argument) for argument in arguments]) == 0
+    assert "public" not in json.loads((folder / "washed" / "task.json").read_text())
+    card = json.loads((folder / "final" / "card.json").read_text())["guarantee"]
+    if first == "inf":
+        assert card["notion"] == "none"
+    else:
+        assert any("both budgets" in item for item in card["not_covered"])

@@ -12,7 +12,7 @@ torch = pytest.importorskip("torch")
 
 from tacit.card import Card, ReleaseFacts  # noqa: E402
 from tacit.errors import BadInputError, NoGuaranteeError  # noqa: E402
-from tacit.guarantee import Adjacency, Guarantee, Notion, Unit  # noqa: E402
+from tacit.guarantee import Adjacency, Guarantee, Notion, Provenance, Unit  # noqa: E402
 from tacit.training.origin import Origin, released_text, starting_weights  # noqa: E402
 from tacit.training.plan import Plan  # noqa: E402
 
@@ -104,3 +104,77 @@ def test_a_folder_says_what_it_is(tmp_path):
     (tmp_path / "card.json").write_text("{}")
     with pytest.raises(BadInputError, match="not a privacy card"):
         starting_weights(tmp_path)
+
+
+# Training on public text washes nothing -----------------------------------------------------------------------------
+
+
+def one_run(folder, origin, own, name="m"):
+    """What a finished run leaves in its folder, as the next run finds it."""
+    folder.mkdir()
+    (folder / "card.json").write_text(Card(origin.with_training(own, name)).to_json())
+    (folder / "task.json").write_text(json.dumps(origin.settings()))
+    return starting_weights(folder)
+
+
+def plain_training():
+    return trained(Plan.without_privacy(records=1000, batch=100, epochs=1))
+
+
+def test_public_text_gives_no_guarantee_to_weights_that_had_none(tmp_path):
+    leaky = one_run(tmp_path / "leaky", Origin(), plain_training())
+    washed = one_run(tmp_path / "washed", replace(leaky, public="Tatoeba"), plain_training())
+    assert washed.start_public is None
+    final = washed.with_training(trained(), "washed")
+    assert not final.is_private
+    assert "started from weights without a guarantee" in final.void
+
+
+def test_public_text_leaves_private_weights_their_budget(tmp_path):
+    paid = one_run(tmp_path / "paid", Origin(), trained())
+    more = one_run(tmp_path / "more", replace(paid, public="Tatoeba"), plain_training())
+    assert more.start_public is None
+    assert more.start.epsilon == trained().epsilon, "training on public text is post-processing"
+    assert more.start.is_private
+    final = more.with_training(trained(), "more")
+    assert any("both budgets" in item for item in final.not_covered)
+    assert any(item.paid_by and "epsilon" in item.paid_by for item in final.provenance)
+
+
+def test_public_text_on_public_weights_is_public(tmp_path):
+    first = one_run(tmp_path / "first", Origin(public="Tatoeba"), plain_training())
+    second = one_run(tmp_path / "second", replace(first, public="WikiText"), plain_training())
+    assert second.start_public == "Tatoeba and WikiText"
+    final = second.with_training(trained(), "second")
+    assert final.is_private
+    assert "Tatoeba and WikiText" in final.provenance[-1].source
+
+
+def test_a_private_vocabulary_stays_on_the_card_of_a_model_of_public_text(tmp_path):
+    words = replace(trained(), epsilon=0.5, delta=1e-6, mechanism="vocabulary")
+    origin = Origin(vocabulary=words, public="Tatoeba", from_scratch=True)
+    found = one_run(tmp_path / "model", origin, plain_training())
+    assert found.start_public is None
+    assert found.start.epsilon == 0.5
+
+
+def test_the_budgets_of_all_earlier_weights_are_named():
+    first = Origin(start=replace(trained(), epsilon=1.25)).with_training(replace(trained(), epsilon=2.5), "a")
+    second = Origin(start=first).with_training(trained(), "b")
+    for epsilon in ("epsilon 1.25", "epsilon 2.5"):
+        assert any(epsilon in item for item in second.not_covered)
+
+
+@pytest.mark.parametrize(
+    ("void", "source"),
+    [
+        ("it started from weights without a guarantee (m: no noise)", "m"),
+        ("it was trained without noise, on text that was declared public: x", "m, trained privately by Tacit: epsilon"),
+    ],
+)
+def test_folders_that_were_declared_public_by_mistake_are_not(tmp_path, void, source):
+    """Before this was checked, such folders got a `public` in task.json."""
+    promise = replace(trained().voided(void), provenance=(Provenance("pre-trained weights", source),))
+    (tmp_path / "card.json").write_text(Card(promise).to_json())
+    (tmp_path / "task.json").write_text(json.dumps({"public": "x"}))
+    assert not starting_weights(tmp_path).with_training(trained(), "m").is_private
