@@ -7,20 +7,25 @@ text (`task.json`). Whoever uses such a folder asks here, so that no room can ta
 * a private card: paid by its own budget;
 * a void card and text that was declared public: public;
 * a void card otherwise: the weights may repeat what they have read, and no promise can be made with them.
+
+The record of a rewriting model (`tacit.json`) may also tell of private text; without a card nothing is known of it.
 """
 
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from tacit.card import Card
 from tacit.errors import BadInputError, NoGuaranteeError, TacitError
-from tacit.guarantee import Guarantee, Provenance
+from tacit.guarantee import Adjacency, Guarantee, Model, Notion, Provenance, Unit
 
 CARD = "card.json"
 SETTINGS = "task.json"
+RECORD = "tacit.json"
 VOCABULARY_CARD = "vocabulary-card.json"
 STARTED_WITHOUT = "it started from weights without a guarantee"
 PRIVATELY = "trained privately by Tacit"
@@ -55,7 +60,7 @@ class Lineage:
                 "take a model of public text, or train it with an epsilon"
             )
         if self.paid is not None:
-            return Provenance(name, source, public=False, paid_by=f"a budget of its own: {described(self.paid)}")
+            return Provenance(name, source, public=False, paid_by=own_budget(self.paid))
         if self.public is not None:
             return Provenance(name, f"{source}, trained on {self.public}, which was declared public")
         return Provenance(name, source)
@@ -64,8 +69,13 @@ class Lineage:
 def lineage_of(folder: str | Path) -> Lineage:
     """What a folder says about itself; nothing if it is a hub name or was not made by Tacit."""
     place = Path(folder).expanduser()
-    promise = _guarantee(place / CARD)
+    promise = _guarantee(place / CARD) or _without_card(place / RECORD)
     return Lineage(promise, _public(place / SETTINGS, promise), _guarantee(place / VOCABULARY_CARD))
+
+
+def own_budget(promise: Guarantee) -> str:
+    """What paid for weights, in the words of a card."""
+    return f"a budget of its own: {described(promise)}"
 
 
 def described(promise: Guarantee) -> str:
@@ -86,15 +96,35 @@ def _guarantee(path: Path) -> Guarantee | None:
     return read_card(path).guarantee if path.is_file() else None
 
 
+def _without_card(record: Path) -> Guarantee | None:
+    """A rewriting model that was made from private weights: its record names them, and nobody can count with that."""
+    if not record.is_file() or _json(record).get("private") is None:
+        return None
+    return Guarantee(
+        notion=Notion.NONE,
+        epsilon=math.inf,
+        model=Model.CENTRAL,
+        unit=Unit.RECORD,
+        adjacency=Adjacency.ADD_REMOVE,
+        mechanism="a rewriting model",
+        void="it was made from weights that have read private text, and its folder has no card",
+    )
+
+
 def _public(settings: Path, promise: Guarantee | None) -> str | None:
     """The declared name of the text; it counts for nothing where the card tells of weights that had read other text."""
     if not settings.is_file() or (promise is not None and _read_more(promise)):
         return None
-    try:
-        found = json.loads(settings.read_text(encoding="utf-8")).get("public")
-    except (ValueError, AttributeError) as error:
-        raise BadInputError(f"{settings} is damaged: copy the whole folder again") from error
+    found = _json(settings).get("public")
     return None if found is None else str(found)
+
+
+def _json(path: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise BadInputError(f"{path} is damaged: copy the whole folder again") from error
+    return found if isinstance(found, dict) else {}
 
 
 def _read_more(promise: Guarantee) -> bool:

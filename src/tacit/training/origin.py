@@ -25,7 +25,17 @@ from typing import Any
 
 from tacit.errors import BadInputError
 from tacit.guarantee import Guarantee, Provenance
-from tacit.lineage import CARD, PRIVATELY, SETTINGS, STARTED_WITHOUT, VOCABULARY_CARD, described, lineage_of, read_card
+from tacit.lineage import (
+    CARD,
+    PRIVATELY,
+    SETTINGS,
+    STARTED_WITHOUT,
+    VOCABULARY_CARD,
+    described,
+    lineage_of,
+    own_budget,
+    read_card,
+)
 
 __all__ = ["CARD", "SETTINGS", "VOCABULARY_CARD", "Origin", "released_text", "starting_weights"]
 
@@ -121,7 +131,7 @@ def _after_private_weights(promise: Guarantee, start: Guarantee, model: str) -> 
                 "pre-trained weights",
                 f"{model}, {PRIVATELY}",
                 public=False,
-                paid_by=f"a budget of its own: {own}",
+                paid_by=own_budget(start),
             ),
         ),
     ).also_not_covered(
