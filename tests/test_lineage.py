@@ -40,7 +40,7 @@ def test_private_weights_are_paid_by_their_own_budget(tmp_path):
 
 
 def test_weights_without_a_guarantee_are_refused_unless_their_text_was_public(tmp_path):
-    with pytest.raises(NoGuaranteeError, match="the folder m has no guarantee .*train it with an epsilon"):
+    with pytest.raises(NoGuaranteeError, match=r"the folder m has no guarantee .*train it with an epsilon"):
         lineage_of(write_lineage(tmp_path, VOID)).provenance("language model", "the folder m")
     found = lineage_of(write_lineage(tmp_path, VOID, "Tatoeba")).provenance("language model", "the folder m")
     assert found.public

@@ -13,6 +13,7 @@ torch = pytest.importorskip("torch")
 from tacit.card import Card, ReleaseFacts  # noqa: E402
 from tacit.errors import BadInputError, NoGuaranteeError  # noqa: E402
 from tacit.guarantee import Adjacency, Guarantee, Notion, Provenance, Unit  # noqa: E402
+from tacit.text.digest import file_digest  # noqa: E402
 from tacit.training.origin import Origin, released_text, starting_weights  # noqa: E402
 from tacit.training.plan import Plan  # noqa: E402
 
@@ -70,9 +71,14 @@ def test_training_on_released_text_keeps_the_promise_of_the_text(tmp_path):
     release = Guarantee(
         notion=Notion.PURE, epsilon=3.0, unit=Unit.DOCUMENT, adjacency=Adjacency.ANY_TWO, mechanism="codebook"
     )
-    facts = ReleaseFacts(10, 10, 10, 5, 5, columns=("text",), kept_columns=("label",), output="out.csv")
+    (tmp_path / "elsewhere").mkdir()
+    data = tmp_path / "elsewhere" / "out.csv"
+    data.write_text("text,label\n")
+    facts = ReleaseFacts(
+        10, 10, 10, 5, 5, columns=("text",), kept_columns=("label",), output="out.csv", digest=file_digest(data)
+    )
     (tmp_path / "card.json").write_text(Card(release, facts).to_json())
-    of_file = ("elsewhere/out.csv", 10)
+    of_file = (str(data), 10)
     plain = trained(Plan.without_privacy(records=1000, batch=100, epochs=1))
     promise = released_text(tmp_path / "card.json", *of_file, ["text"])
     found = Origin(released=promise).with_training(plain, "m")
@@ -92,6 +98,23 @@ def test_training_on_released_text_keeps_the_promise_of_the_text(tmp_path):
         released_text(tmp_path / "void.json", *of_file, ["text"])
     with pytest.raises(BadInputError, match="there is no card"):
         released_text(tmp_path / "none.json", *of_file, ["text"])
+
+
+def test_a_card_belongs_to_one_file_and_not_to_all_of_its_name(tmp_path):
+    release = Guarantee(
+        notion=Notion.PURE, epsilon=3.0, unit=Unit.DOCUMENT, adjacency=Adjacency.ANY_TWO, mechanism="codebook"
+    )
+    data, card = tmp_path / "out.csv", tmp_path / "card.json"
+    data.write_text("text\nreleased\n")
+    facts = ReleaseFacts(1, 1, 1, 1, 1, columns=("text",), output="out.csv", digest=file_digest(data))
+    card.write_text(Card(release, facts).to_json())
+    assert released_text(card, str(data), 1, ["text"]).epsilon == 3.0
+    data.write_text("text\noriginal\n")
+    with pytest.raises(BadInputError, match="is not the file that the card"):
+        released_text(card, str(data), 1, ["text"])
+    card.write_text(Card(release, replace(facts, digest="")).to_json())
+    with pytest.raises(BadInputError, match=r"does not say what .* holds"):
+        released_text(card, str(data), 1, ["text"])
 
 
 def test_a_folder_says_what_it_is(tmp_path):

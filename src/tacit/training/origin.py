@@ -36,6 +36,7 @@ from tacit.lineage import (
     own_budget,
     read_card,
 )
+from tacit.text.digest import output_digest
 
 __all__ = ["CARD", "SETTINGS", "VOCABULARY_CARD", "Origin", "released_text", "starting_weights"]
 
@@ -147,8 +148,8 @@ def starting_weights(folder: str | Path) -> Origin:
 
 def released_text(path: Path, data: str, rows: int, read: Sequence[str]) -> Guarantee:
     """The promise of a released file, from its card: `read` are the columns whose text the model learns.
-    The card must be that of this file, and they must have passed the mechanism; columns that were kept are named on the
-    card already."""
+    The card must be that of this very file, and they must have passed the mechanism; columns that were kept are named
+    on the card already."""
     if not path.is_file():
         raise BadInputError(
             f"there is no card {path}: give the one that 'tacit rewrite' wrote beside the released file"
@@ -163,6 +164,7 @@ def released_text(path: Path, data: str, rows: int, read: Sequence[str]) -> Guar
             f"the card {path} speaks of {described}, not of {Path(data).name} with {rows:,}: give the card that was "
             "written with this file, or train with an epsilon"
         )
+    _check_same_file(path, data, facts.digest)
     for column in read:
         if column not in facts.columns:
             raise BadInputError(
@@ -170,3 +172,17 @@ def released_text(path: Path, data: str, rows: int, read: Sequence[str]) -> Guar
                 f"{', '.join(facts.columns)}, or train with an epsilon"
             )
     return card.guarantee
+
+
+def _check_same_file(path: Path, data: str, digest: str) -> None:
+    """A name and a number of rows are easily the same for two files: one of them may never have been rewritten."""
+    if not digest:
+        raise BadInputError(
+            f"the card {path} does not say what {Path(data).name} holds (an earlier Tacit wrote it), so it may be the "
+            "card of another text: rewrite the text again, or train with an epsilon"
+        )
+    if output_digest(data) != digest:
+        raise BadInputError(
+            f"{data} is not the file that the card {path} was written with, or it was changed since: give the file as "
+            "it was released, or train with an epsilon"
+        )
