@@ -14,8 +14,9 @@ from tacit.card import Card, ReleaseFacts  # noqa: E402
 from tacit.errors import BadInputError, NoGuaranteeError  # noqa: E402
 from tacit.guarantee import Adjacency, Guarantee, Notion, Provenance, Unit  # noqa: E402
 from tacit.text.digest import file_digest  # noqa: E402
-from tacit.training.origin import Origin, released_text, starting_weights  # noqa: E402
+from tacit.training.origin import Origin, released_text, starting_weights, with_tokenizer  # noqa: E402
 from tacit.training.plan import Plan  # noqa: E402
+from tests.test_lineage import write_lineage  # noqa: E402
 
 PLAN = Plan(records=1000, batch=100, steps=10, multiplier=1.0, delta=1e-4)
 
@@ -201,3 +202,27 @@ def test_folders_that_were_declared_public_by_mistake_are_not(tmp_path, void, so
     (tmp_path / "card.json").write_text(Card(promise).to_json())
     (tmp_path / "task.json").write_text(json.dumps({"public": "x"}))
     assert not starting_weights(tmp_path).with_training(trained(), "m").is_private
+
+
+# Word pieces --------------------------------------------------------------------------------------------------------
+
+
+def test_where_the_word_pieces_come_from_is_on_the_card(tmp_path):
+    scratch = Origin(from_scratch=True)
+    found = with_tokenizer(scratch, tmp_path / "pieces").with_training(trained(), "bilstm")
+    assert found.provenance[-1].name == "tokenizer"
+    assert "that of pieces, assumed to be made from public text" in found.provenance[-1].source
+    paid = with_tokenizer(scratch, write_lineage(tmp_path / "paid", trained())).with_training(trained(), "bilstm")
+    assert "epsilon" in paid.provenance[-1].paid_by
+    assert any("what the tokenizer learned" in item for item in paid.not_covered)
+    public = with_tokenizer(scratch, write_lineage(tmp_path / "public", plain_training(), "Tatoeba"))
+    assert "Tatoeba" in public.with_training(trained(), "bilstm").provenance[-1].source
+    with pytest.raises(NoGuaranteeError, match="leaky has no guarantee"):
+        with_tokenizer(scratch, write_lineage(tmp_path / "leaky", plain_training()))
+
+
+def test_a_private_vocabulary_is_its_own_line(tmp_path):
+    (tmp_path / "vocabulary-card.json").write_text(Card(replace(trained(), epsilon=0.5)).to_json())
+    found = with_tokenizer(Origin(from_scratch=True), tmp_path)
+    assert found.tokenizer is None
+    assert found.vocabulary.epsilon == 0.5

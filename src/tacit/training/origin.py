@@ -31,6 +31,7 @@ from tacit.lineage import (
     SETTINGS,
     STARTED_WITHOUT,
     VOCABULARY_CARD,
+    Lineage,
     described,
     lineage_of,
     own_budget,
@@ -38,7 +39,7 @@ from tacit.lineage import (
 )
 from tacit.text.digest import output_digest
 
-__all__ = ["CARD", "SETTINGS", "VOCABULARY_CARD", "Origin", "released_text", "starting_weights"]
+__all__ = ["CARD", "SETTINGS", "VOCABULARY_CARD", "Origin", "released_text", "starting_weights", "with_tokenizer"]
 
 EARLIER = "what the starting weights learned from their own records"
 
@@ -47,7 +48,8 @@ EARLIER = "what the starting weights learned from their own records"
 class Origin:
     """start: the card of the starting weights; start_public: the public text they were trained on, if it was declared;
     vocabulary: the card of a vocabulary learned from the same records; public: the name of the training text, declared
-    public; released: the card of the training text, if a mechanism released it; from_scratch: random weights."""
+    public; released: the card of the training text, if a mechanism released it; from_scratch: random weights;
+    tokenizer: where the word pieces come from, if they are not those of the starting weights."""
 
     start: Guarantee | None = None
     start_public: str | None = None
@@ -55,9 +57,22 @@ class Origin:
     public: str | None = None
     released: Guarantee | None = None
     from_scratch: bool = False
+    tokenizer: Provenance | None = None
 
     def with_training(self, own: Guarantee, model: str) -> Guarantee:
         """What the trained weights promise."""
+        promise = self._of_text_and_start(own, model)
+        if self.tokenizer is None:
+            return promise
+        promise = replace(promise, provenance=(*promise.provenance, self.tokenizer))
+        if self.tokenizer.paid_by is None:
+            return promise
+        return promise.also_not_covered(
+            f"what the tokenizer learned from its own records ({self.tokenizer.paid_by}); a {promise.unit.value} in "
+            "both data sets has both budgets added up"
+        )
+
+    def _of_text_and_start(self, own: Guarantee, model: str) -> Guarantee:
         if self.public is not None and not own.is_private and not self._start_is_void:
             return self._on_public_text(own, model)
         promise = self._of_data(own)
@@ -116,7 +131,8 @@ class Origin:
 
     def settings(self) -> dict[str, Any]:
         """`public` only if everything that the weights have read is: their starting weights and their words too."""
-        if self.public is None or self._start_is_void or self._start_is_private or self.vocabulary is not None:
+        words_are_private = self.vocabulary is not None or (self.tokenizer is not None and not self.tokenizer.public)
+        if self.public is None or self._start_is_void or self._start_is_private or words_are_private:
             return {}
         return {"public": " and ".join(dict.fromkeys(text for text in (self.start_public, self.public) if text))}
 
@@ -144,6 +160,18 @@ def starting_weights(folder: str | Path) -> Origin:
     """What a model folder says about itself; nothing if it is a hub name or was not made by Tacit."""
     found = lineage_of(folder)
     return Origin(start=found.promise, start_public=found.public, vocabulary=found.vocabulary)
+
+
+def with_tokenizer(origin: Origin, folder: str | Path) -> Origin:
+    """The same with the word pieces of another folder: a vocabulary that was learned privately brings its card, and
+    pieces from elsewhere are assumed to be public. A folder without a guarantee is refused."""
+    found = lineage_of(folder)
+    if found.vocabulary is not None:
+        return replace(origin, vocabulary=found.vocabulary)
+    known = found.provenance("tokenizer", f"that of {Path(folder).name}")
+    if found == Lineage():
+        known = replace(known, source=f"{known.source}, assumed to be made from public text")
+    return replace(origin, tokenizer=known)
 
 
 def released_text(path: Path, data: str, rows: int, read: Sequence[str]) -> Guarantee:
