@@ -234,10 +234,7 @@ class TrainingRun:
         """Other rows with the same noise would show their difference."""
         if self._digest:
             return self._digest
-        digest = hashlib.blake2b(digest_size=16)
-        for row in self.rows:
-            digest.update(json.dumps(dict(row), sort_keys=True).encode())
-        self._digest = digest.hexdigest()
+        self._digest = digest_of(self.rows)
         return self._digest
 
     def _load(self, resume: bool) -> dict[str, Any]:
@@ -314,6 +311,13 @@ class TrainingRun:
         (self.folder / CARD).write_text(Card(guarantee).to_json(), encoding="utf-8")
         (self.folder / PRIVATE_FOLDER / STATE).unlink()
         return guarantee
+
+
+def digest_of(rows: Sequence[Row]) -> str:
+    digest = hashlib.blake2b(digest_size=16)
+    for row in rows:
+        digest.update(json.dumps(dict(row), sort_keys=True).encode())
+    return digest.hexdigest()
 
 
 def _length(example: dict[str, Any]) -> int:
