@@ -166,3 +166,25 @@ def test_the_loop_is_what_autograd_says():
     sums = alone.weighted_sums(dict.fromkeys(alone.squared_norms, torch.ones(size_of(examples))))
     for name, parameter in model.named_parameters():
         torch.testing.assert_close(sums[name], parameter.grad, rtol=1e-4, atol=1e-6)
+
+
+class KeepsStatistics(Recurrent):
+    """Nothing is mixed within a batch, and yet a mean of the examples is saved with the model."""
+
+    def __init__(self, *, tracked: bool) -> None:
+        super().__init__()
+        self.between = torch.nn.InstanceNorm1d(1, track_running_stats=tracked)
+
+    def forward(self, ids):
+        return self.between(super().forward(ids)[:, None])[:, 0]
+
+
+def test_a_model_that_keeps_statistics_of_the_examples_is_refused():
+    torch.manual_seed(0)
+    model = KeepsStatistics(tracked=True).eval()
+    before = {name: value.clone() for name, value in model.named_buffers()}
+    with pytest.raises(UnsupportedModelError, match=r"'between' changes 'between\.running_mean'"):
+        choose(model, recurrent_loss, PROBES)
+    assert all(torch.equal(value, before[name]) for name, value in model.named_buffers())
+    assert not any(module.training for module in model.modules())
+    choose(KeepsStatistics(tracked=False), recurrent_loss, PROBES)

@@ -270,6 +270,26 @@ def test_cutting_a_batch_into_parts_changes_nothing_and_an_empty_batch_is_noise(
     assert all(float(p.grad.abs().max()) > 0 for p in engine.parameters.values())
 
 
+def test_what_a_model_keeps_besides_its_weights_is_the_same_after_each_step():
+    model, loss = build("bert")
+    model.eval()
+    engine, _ = choose(model, loss, [batch(3), batch(5, seed=3)])
+    model.register_buffer("seen", torch.zeros(1))
+    whole = engine.run
+
+    def counting(examples):
+        model.seen += len(examples["input_ids"])
+        return whole(examples)
+
+    engine.run = counting
+    data = batch(40, seed=2)
+    plan = Plan(records=40, batch=20, steps=1, multiplier=1.0, delta=1e-3)
+    collate = lambda ids: {n: v[list(ids)] for n, v in data.items()}  # noqa: E731
+    step = PrivateStep(plan, collate, engine=engine, clipping=FlatClipping(1.0), model=model)
+    assert step.run(0, StreamKey.from_test_seed(5)).examples > 0
+    assert float(model.seen) == 0.0
+
+
 def test_out_of_memory_halves_the_part_and_goes_on(monkeypatch):
     model, loss = build("bert")
     model.eval()

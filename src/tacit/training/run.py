@@ -192,7 +192,7 @@ class TrainingRun:
             return PlainStep(model=trained, loss=self.task.loss, **shared)
         engine, self.checked = choose(trained, self.task.loss, probes, self.settings.engine)
         clipping = make_clipping(self.settings.clipping, self.settings.bound, len(engine.parameters))
-        return PrivateStep(engine=engine, clipping=clipping, **shared)
+        return PrivateStep(engine=engine, clipping=clipping, model=self.model, **shared)
 
     def _seed_torch(self, key: StreamKey, step: int) -> None:
         """Dropout and masks of a step, so that a repeated step is the same; each process of a team has its own."""
