@@ -66,7 +66,9 @@ def test_what_was_trained_can_be_audited(folder, capsys):
         (("--epsilon", 8, "--batch", 100, "--strategy", "most"), "no strategy"),
         (("--epsilon", 8, "--batch", 100, "--clipping", "most"), "no clipping style"),
         (("--epsilon", 8, "--batch", 100, "--resume"), "no unfinished run"),
-        (("--epsilon", 1e-6, "--batch", 100, "--epochs", 100), "nothing can be learned"),
+        (("--epsilon", 8, "--batch", 100, "--trials", 0), "at least 1, not 0"),
+        (("--epsilon", "inf", "--batch", 100, "--trials", 0), "at least 1, not 0"),
+        (("--epsilon", 1e-4, "--batch", 300, "--epochs", 100), "nothing can be learned"),
     ],
 )
 def test_what_cannot_be_done_is_said_and_nothing_is_written(folder, more, message, capsys):
@@ -141,3 +143,11 @@ def test_a_run_on_public_text_does_not_wash_the_weights_it_starts_from(folder, f
         assert card["notion"] == "none"
     else:
         assert any("both budgets" in item for item in card["not_covered"])
+
+
+def test_many_trials_share_one_delta(folder):
+    options = ("--epsilon", 1, "--batch", 300, "--epochs", 1, "--trials", 10, "-q")
+    assert train(folder, *options, "-o", folder / "out") == 0
+    card = json.loads((folder / "out" / "card.json").read_text())["guarantee"]
+    assert card["delta"] < 0.1 / 300
+    assert card["epsilon"] == pytest.approx(10, rel=1e-3)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import shutil
+from dataclasses import replace
 
 import pytest
 
@@ -100,6 +101,13 @@ def test_a_detector_that_answers_for_other_texts_is_refused():
 
 def plan(adjacency=Adjacency.REPLACE_ONE, steps=10):
     return Plan(records=400, batch=200, steps=steps, multiplier=6.0, delta=5e-4, adjacency=adjacency)
+
+
+def test_the_delta_of_both_phases_together_is_below_one_over_the_records(tmp_path):
+    good = make_phases(tmp_path / "m", FirstKind.PRIVATE)
+    large = replace(good.plan, delta=2e-3)
+    with pytest.raises(BadParameterError, match="not below one over"):
+        type(good)(**{**vars(good), "plan": large, "first_plan": large})
 
 
 def promise(adjacency=Adjacency.REPLACE_ONE):

@@ -314,7 +314,7 @@ def _delta(given: str, nodes: int, trials: int) -> float:
     from tacit.training.plan import automatic_delta
 
     if given == "auto":
-        return automatic_delta(nodes) / trials
+        return automatic_delta(nodes, trials)
     try:
         return float(given)
     except ValueError:

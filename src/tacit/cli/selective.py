@@ -173,15 +173,17 @@ def _run(given: dict[str, Any], kind: Any, rows: Any, redacted: Any, redaction: 
     task.learn(rows)
     delta = number_or_auto(given["delta"])
     adjacency = needed_adjacency(kind)
+    # Both phases and all trials speak of the same records, and share one delta.
+    releases = given["trials"] * (2 if kind is FirstKind.PRIVATE else 1)
     plan = Plan.calibrated(
         epsilon=given["epsilon"], records=len(rows), batch=given["batch"], epochs=given["epochs"], delta=delta,
-        adjacency=adjacency,
+        adjacency=adjacency, releases=releases,
     )  # fmt: skip
     first_rows = _read(given["public_data"], given) if kind is FirstKind.PUBLIC else redacted
     if kind is FirstKind.PRIVATE:
         first_plan = Plan.calibrated(
             epsilon=given["first_epsilon"], records=len(rows), batch=given["batch"], epochs=given["first_epochs"],
-            delta=delta, adjacency=adjacency,
+            delta=delta, adjacency=adjacency, releases=releases,
         )  # fmt: skip
     else:
         first_plan = Plan.without_privacy(

@@ -270,6 +270,7 @@ def _plan(given: dict[str, Any], records: int) -> Any:
         epochs=given["epochs"],
         delta=delta_of(given["delta"]),
         adjacency=Adjacency.REPLACE_ONE if given["replace_one"] else Adjacency.ADD_REMOVE,
+        releases=given["trials"],
     )
 
 

@@ -31,7 +31,7 @@ from tacit.training.frozen import cut, fits, keep
 from tacit.training.gradients import Checked, choose
 from tacit.training.log import Log
 from tacit.training.origin import Origin
-from tacit.training.plan import Plan
+from tacit.training.plan import Plan, check_composed
 from tacit.training.step import PlainStep, PrivateStep, StepFacts
 from tacit.training.tasks import Row, Task
 from tacit.training.team import Team
@@ -293,7 +293,8 @@ class TrainingRun:
             else {"model": self.settings.model},
             trials=self.trials,
         )
-        return self.origin.with_training(own, self.settings.model or "a model")
+        promise = self.origin.with_training(own, self.settings.model or "a model")
+        return check_composed(promise, self.plan.records) if own.is_private else promise
 
     def _finish(self) -> Guarantee:
         """Save the model as transformers does, with card and settings; destroy the key."""

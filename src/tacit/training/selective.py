@@ -27,13 +27,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from tacit.account.delta import check_delta
 from tacit.card import Card
 from tacit.errors import BadInputError, BadParameterError, NoGuaranteeError
 from tacit.guarantee import Adjacency, Guarantee, Provenance
 from tacit.text.sensitive import Detector, Flags, listed_words
 from tacit.text.tokens import normalize, split
 from tacit.training.origin import Origin
-from tacit.training.plan import Plan
+from tacit.training.plan import Plan, check_composed, check_trials
 from tacit.training.run import CARD, PRIVATE_FOLDER, STATE, Progress, Settings, TrainingRun, digest_of
 from tacit.training.tasks import Row, Task
 
@@ -244,7 +245,7 @@ class SecondPhase(TrainingRun):
         return {**super()._fingerprint(), **self.facts}
 
     def promise(self) -> Guarantee:
-        return selective_guarantee(super().promise(), self.first)
+        return check_composed(selective_guarantee(super().promise(), self.first), self.plan.records)
 
 
 @dataclass
@@ -280,6 +281,8 @@ class TwoPhases:
     def __post_init__(self) -> None:
         if (self.kind is FirstKind.PRIVATE) != self.first_plan.private:
             raise BadParameterError("the first phase is private exactly if it promises something")
+        if self.first_plan.private and self.plan.private:
+            check_delta((self.first_plan.delta + self.plan.delta) * check_trials(self.trials), self.plan.records)
         if self.kind is FirstKind.PUBLIC and not self.public.strip():
             raise BadParameterError("name the public text of the first phase: only text known to be public may be used")
         if self.plan.private and self.plan.adjacency is not needed_adjacency(self.kind, self.plan.adjacency):
