@@ -205,6 +205,13 @@ def test_automatic_delta_is_well_below_one_over_the_records():
     assert leak_probability(automatic_delta(67_349), 67_349) < 0.005
 
 
+@pytest.mark.parametrize(("batch_size", "said"), [(50, 1), (1000, 0)])
+def test_amplification_by_sampling_assumes_that_the_sample_stays_secret(batch_size, said):
+    plan = Plan(records=1000, batch=batch_size, steps=2, multiplier=2.0, delta=1e-5, unit=Unit.USER)
+    found = plan.guarantee(steps=2, secure=True, what="x", parameters={})
+    assert sum("nobody learns which users were drawn" in item for item in found.assumptions) == said
+
+
 @pytest.mark.parametrize("records", [20, 80, 67_349])
 def test_trials_and_phases_share_the_automatic_delta(records):
     for releases in (1, 2, 10, 50):

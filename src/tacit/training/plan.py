@@ -126,6 +126,11 @@ class Plan:
             "what the pre-trained weights knew before",
         )
 
+    @property
+    def _secret_sample(self) -> tuple[str, ...]:
+        """Amplification by sampling holds against whoever does not know the sample."""
+        return () if self.batch == self.records else (f"nobody learns which {self.unit.value}s were drawn for a step",)
+
     def guarantee(
         self, *, steps: int, secure: bool, what: str, parameters: dict[str, Any], trials: int = 1
     ) -> Guarantee:
@@ -159,7 +164,7 @@ class Plan:
                 **parameters,
             },
             not_covered=self.not_covered,
-            assumptions=(f"the number of {self.unit.value}s is public", *GAUSSIAN_NOISE),
+            assumptions=(f"the number of {self.unit.value}s is public", *self._secret_sample, *GAUSSIAN_NOISE),
             history=() if trials == 1 else (f"{trials} runs on the same {self.unit.value}s, added up",),
         )
         return promised if secure else promised.voided("it was trained with a test seed, which undoes the noise")
