@@ -153,7 +153,7 @@ class PrivateStep(Step):
 
     def _add(self, records: NDArray[np.int64], sums: dict[str, Tensor]) -> tuple[float, int]:
         result = self.engine.run(self.collate(records.tolist()))
-        clipped = self.clipping.clip(result.squared_norms)
+        clipped = self.clipping.clip(result.safe_squared_norms)
         for name, value in result.weighted_sums(clipped.factors).items():
             sums[name] += value
         return float(result.losses.sum()), clipped.shortened
