@@ -3,7 +3,7 @@
 Task: the gender (or age group) of the author of a blog post, a balanced question with two answers (blog-authorship,
 2,000 authors). Trained on 4 posts of each of 1,600 authors, tested on 5 posts of each of the 400 others. Model: a
 linear layer on fixed vectors (means of public word vectors, or MiniLM), scaled by public reviews, so that a run takes
-seconds. All posts of an author are protected together: user-level epsilon, delta = 1 / authors^1.1 or less.
+seconds. All posts of an author are protected together: user-level epsilon, delta = 1 / authors^1.5 or less.
 
 Compared: federated averaging without privacy; DP-FedAvg (Poisson sample of authors); DP-FTRL with tree, banded and
 buffered noise (authors in a fixed order); and DP-SGD on single posts, whose record-level promise is converted to a

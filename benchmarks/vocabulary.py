@@ -2,7 +2,7 @@
 
 Words: IMDb reviews (a fixed part, 5,000) and the paragraphs of WikiText-2. For each epsilon: the words that are shown,
 how many of the 500 and 2,000 most frequent ones are among them, the share of running words they cover, the threshold,
-and CPU seconds. Delta is that of a training run (records^-1.1), at most 100 words of a record count, shared weights.
+and CPU seconds. Delta is that of a training run (records^-1.5), at most 100 words of a record count, shared weights.
 
 Model: a BiLSTM from scratch on SST-2 (a part), with all of epsilon 3 for training and the public pieces of MiniLM, or
 with 0.5 of it for a tokenizer of its own. Accuracy on the development set, mean of the seeds.

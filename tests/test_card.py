@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 
 import jsonschema
 import pytest
@@ -95,3 +96,18 @@ def test_totals_show_what_a_per_token_epsilon_hides():
     spread = {what: exponent for what, exponent, _ in totals(metric(2.0), FACTS)}
     assert spread["the longest row here, 20 tokens, largest distances"] == pytest.approx(2.0 * 10 * 20)
     assert list(totals(GUARANTEES[-1], FACTS)) == []
+
+
+def test_a_card_without_a_digest_is_read():
+    """Earlier ones have none."""
+    data = json.loads(Card(pure(), FACTS).to_json())
+    del data["release"]["digest"]
+    facts = Card.from_json(json.dumps(data)).facts
+    assert facts is not None
+    assert facts.digest == ""
+
+
+def test_the_digest_is_shown():
+    facts = replace(FACTS, digest="0f" * 32)
+    jsonschema.validate(json.loads(Card(pure(), facts).to_json()), json_schema())
+    assert "0f0f" in Card(pure(), facts).to_markdown()

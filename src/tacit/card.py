@@ -24,7 +24,11 @@ CARD_VERSION = 1
 
 @dataclass(frozen=True)
 class ReleaseFacts:
-    """What a release shows anyway: counts of the output, never anything of the input that the output hides."""
+    """What a release shows anyway: counts of the output, never anything of the input that the output hides.
+
+    `digest` is the SHA-256 of the output (text/digest.py), by which a card knows its own file; empty where there is no
+    file.
+    """
 
     rows: int
     documents: int
@@ -37,6 +41,7 @@ class ReleaseFacts:
     output: str = ""
     command: str = ""
     created: str = ""
+    digest: str = ""
 
 
 @dataclass(frozen=True)
@@ -343,6 +348,8 @@ def _release_rows(facts: ReleaseFacts | None) -> Iterator[tuple[str, str]]:
         yield "columns dropped", str(facts.dropped_columns)
     yield "command", facts.command
     yield "created", facts.created
+    if facts.digest:
+        yield "SHA-256", facts.digest
 
 
 def _lists(c: Content) -> Iterator[tuple[str, list[str]]]:
@@ -511,6 +518,7 @@ def json_schema() -> dict[str, Any]:
                     "output",
                     "command",
                     "created",
+                    "digest",
                 ],
                 "properties": {
                     "rows": {"type": "integer", "minimum": 0},
@@ -519,6 +527,7 @@ def json_schema() -> dict[str, Any]:
                     "columns": strings,
                     "kept_columns": strings,
                     "dropped_columns": {"type": "integer", "minimum": 0},
+                    "digest": {"type": "string", "pattern": "^([0-9a-f]{64})?$"},
                 },
             },
         },

@@ -96,3 +96,13 @@ def test_help_names_the_options_of_users():
     result = CliRunner().invoke(app, ["federate", "tag", "--help"])
     assert all(word in result.output for word in ("--user-column", "--algorithm", "--cohort", "--tags-column"))
     assert "--user-column author" in CliRunner().invoke(app, ["federate", "classify", "--help"]).output
+
+
+@pytest.mark.parametrize("algorithm", ["fedavg", "ftrl"])
+def test_many_trials_share_one_delta(folder, algorithm, capsys):
+    options = ["--epsilon", 2, "--epochs", 1, "--algorithm", algorithm, "-q", "-o", folder / f"trials-{algorithm}"]
+    assert federate(folder, *options, "--trials", 0) == 2
+    assert "at least 1, not 0" in capsys.readouterr().err
+    assert federate(folder, *options, "--trials", 10) == 0
+    card = json.loads((folder / f"trials-{algorithm}" / "card.json").read_text())["guarantee"]
+    assert card["delta"] < 0.2 / 60

@@ -145,3 +145,20 @@ def test_a_folder_that_is_no_model_is_refused(folder, capsys):
 def test_help_teaches_by_example():
     assert "tacit graph train nodes.tsv" in CliRunner().invoke(app, ["graph", "train", "--help"]).output
     assert "tacit graph predict" in CliRunner().invoke(app, ["graph", "predict", "--help"]).output
+
+
+@pytest.mark.parametrize("method", ["words", "subgraphs"])
+def test_how_many_features_there_are_is_said_beforehand_or_not_covered(folder, method, capsys):
+    pytest.importorskip("torch")
+    shared = ["--epsilon", 100, "--method", method, "-q"]
+    assert train(folder, *shared, name="read") == 0
+    card = json.loads((folder / "read" / "card.json").read_text())["guarantee"]
+    assert any("the largest index" in item for item in card["not_covered"])
+    assert train(folder, *shared, "--feature-count", 50, name="given") == 0
+    card = json.loads((folder / "given" / "card.json").read_text())["guarantee"]
+    assert not any("the largest index" in item for item in card["not_covered"])
+    assert json.loads((folder / "given" / "graph.json").read_text())["features"]["size"] == 50
+    wrong = ["--feature-count", 9, "--features", "words"]
+    for more, message in ((["--feature-count", 0], "at least 1"), (wrong, "belongs to")):
+        assert train(folder, *shared, *more, name="none") == 2
+        assert message in capsys.readouterr().err

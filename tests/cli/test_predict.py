@@ -13,6 +13,7 @@ transformers = pytest.importorskip("transformers")
 from tacit.card import Card, ReleaseFacts  # noqa: E402
 from tacit.cli.main import run  # noqa: E402
 from tacit.guarantee import Adjacency, Guarantee, Notion, Unit  # noqa: E402
+from tacit.text.digest import file_digest  # noqa: E402
 from tests.cli.test_train import folder, train  # noqa: E402, F401
 from tests.training.test_run import rows, tokenizer  # noqa: E402, F401
 
@@ -75,7 +76,10 @@ def test_training_on_released_text_has_the_card_of_the_text(folder, capsys):  # 
     release = Guarantee(
         notion=Notion.PURE, epsilon=3.0, unit=Unit.DOCUMENT, adjacency=Adjacency.ANY_TWO, mechanism="codebook"
     )
-    facts = ReleaseFacts(300, 300, 300, 9, 9, columns=("text",), kept_columns=("label",), output="data.csv")
+    facts = ReleaseFacts(
+        300, 300, 300, 9, 9, columns=("text",), kept_columns=("label",), output="data.csv",
+        digest=file_digest(folder / "data.csv"),
+    )  # fmt: skip
     (folder / "card.json").write_text(Card(release, facts).to_json())
     options = ("--batch", 100, "--epochs", 1, "-q", "--released", folder / "card.json")
     assert train(folder, *options, "-o", folder / "m") == 0

@@ -13,7 +13,7 @@ pytest.importorskip("transformers")
 
 from tacit.cli.pretrain import app
 from tacit.documents.autoencoders import load_autoencoder
-from tacit.errors import BadParameterError, TacitError
+from tacit.errors import BadParameterError, NoGuaranteeError, TacitError
 from tests.documents.test_latent_models import PUBLIC_TEXTS
 
 TINY = [
@@ -143,3 +143,22 @@ def test_text_that_is_not_declared_public_is_refused(command, text, tmp_path):
 def test_help_names_the_three_commands():
     output = run("--help")
     assert all(name in output for name in ("autoencoder", "prune", "noise"))
+
+
+def test_models_without_a_guarantee_are_not_trained_on(tmp_path):
+    from tests.documents.test_lineage import save_bart
+    from tests.test_lineage import VOID, write_lineage
+
+    write_lineage(save_bart(tmp_path / "leaky"), VOID)
+    text = tmp_path / "public.txt"
+    text.write_text("".join(f"sentence number {i}\n" for i in range(40)))
+    leaky, shared = str(tmp_path / "leaky"), [str(text), "--public", "x", "-o", str(tmp_path / "out")]
+    for command in (
+        ["prune", leaky, *shared],
+        ["noise", leaky, *shared, "--epsilon", "500"],
+        ["average", leaky, leaky, *shared],
+        ["autoencoder", *shared, "--from", leaky],
+    ):
+        result = CliRunner().invoke(app, command)
+        assert isinstance(result.exception, NoGuaranteeError)
+        assert "leaky has no guarantee" in str(result.exception)

@@ -24,6 +24,7 @@ from tacit.cli.terminal import readable_bytes, readable_seconds, side_by_side, s
 from tacit.engines.local import Progress
 from tacit.engines.resume import resume_path
 from tacit.errors import TacitError
+from tacit.text.digest import file_digest
 from tacit.text.files import open_table
 from tacit.text.tokens import split
 
@@ -194,6 +195,7 @@ def test_card_says_what_happened(tacit: Any, tmp_path: Path) -> None:
     assert (release["rows"], release["units"], release["longest_document"]) == (3, 16, 12)
     assert (release["columns"], release["kept_columns"], release["dropped_columns"]) == (["text"], ["label"], 1)
     assert release["output"] == "out.csv"
+    assert release["digest"] == file_digest(output)
     assert any("'label'" in item for item in data["guarantee"]["not_covered"])
     assert "--keep label" in release["command"]
     page = Path(f"{output}.card.html").read_text()

@@ -72,3 +72,14 @@ def test_what_cannot_be_done_is_said(folder, more, message, capsys):
     assert pretrain(folder, *more) == 2
     assert message in capsys.readouterr().err
     assert not (folder / "aware" / "model.safetensors").exists()
+
+
+def test_weights_without_a_guarantee_stay_without_one(folder):
+    texts = folder / "private.csv"
+    texts.write_text("text\n" + "".join(row["text"] + "\n" for row in rows(60)))
+    fill = ["train", "fill", texts, "--model", folder / "tiny", "--strategy", "full", "--epsilon", "inf"]
+    assert run([str(a) for a in (*fill, "--batch", 20, "--epochs", 1, "-q", "-o", folder / "leaky")]) == 0
+    assert pretrain(folder, "--public", "x", "--model", folder / "leaky", "-q") == 0
+    assert "public" not in json.loads((folder / "aware" / "task.json").read_text())
+    card = json.loads((folder / "aware" / "card.json").read_text())["guarantee"]
+    assert "started from weights without a guarantee" in card["void"]

@@ -75,3 +75,12 @@ def test_what_cannot_be_done_is_said(folder, arguments, message):
     with pytest.raises(TacitError, match=message):
         selective(folder, *arguments, *listed, "--epsilon", 8, "-o", folder / "never")
     assert not (folder / "never").exists()
+
+
+def test_trials_and_private_phases_share_one_delta(folder):
+    options = ("--sensitive", folder / "places.txt", "--first", "private", "--first-epsilon", 4, "--epsilon", 4, "-q")
+    with pytest.raises(TacitError, match="at least 1, not 0"):
+        selective(folder, *options, "--trials", 0, "-o", folder / "shared")
+    selective(folder, *options, "--trials", 3, "-o", folder / "shared")
+    card = json.loads((folder / "shared" / "card.json").read_text())["guarantee"]
+    assert card["delta"] < 0.1 / 300

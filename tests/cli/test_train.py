@@ -66,7 +66,9 @@ def test_what_was_trained_can_be_audited(folder, capsys):
         (("--epsilon", 8, "--batch", 100, "--strategy", "most"), "no strategy"),
         (("--epsilon", 8, "--batch", 100, "--clipping", "most"), "no clipping style"),
         (("--epsilon", 8, "--batch", 100, "--resume"), "no unfinished run"),
-        (("--epsilon", 1e-6, "--batch", 100, "--epochs", 100), "nothing can be learned"),
+        (("--epsilon", 8, "--batch", 100, "--trials", 0), "at least 1, not 0"),
+        (("--epsilon", "inf", "--batch", 100, "--trials", 0), "at least 1, not 0"),
+        (("--epsilon", 1e-4, "--batch", 300, "--epochs", 100), "nothing can be learned"),
     ],
 )
 def test_what_cannot_be_done_is_said_and_nothing_is_written(folder, more, message, capsys):
@@ -122,3 +124,30 @@ def test_numbers_are_learned_within_their_known_range(folder, capsys):
         again = [*arguments[:-6], "--label-range", wrong, "-o", folder / "n"]
         assert run([str(argument) for argument in again]) == 2
         assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("first", ["inf", "8"])
+def test_a_run_on_public_text_does_not_wash_the_weights_it_starts_from(folder, first):
+    shared = ["--batch", 100, "--epochs", 1, "-q", "--strategy", "full"]
+    data = folder / "data.csv"
+    chain = [
+        ["train", "classify", data, "--model", folder / "tiny", "--epsilon", first, "-o", folder / "first", *shared],
+        ["train", "classify", data, "--model", folder / "first", "--public", "x", "-o", folder / "washed", *shared],
+        ["train", "classify", data, "--model", folder / "washed", "--epsilon", 8, "-o", folder / "final", *shared],
+    ]
+    for arguments in chain:
+        assert run([str(argument) for argument in arguments]) == 0
+    assert "public" not in json.loads((folder / "washed" / "task.json").read_text())
+    card = json.loads((folder / "final" / "card.json").read_text())["guarantee"]
+    if first == "inf":
+        assert card["notion"] == "none"
+    else:
+        assert any("both budgets" in item for item in card["not_covered"])
+
+
+def test_many_trials_share_one_delta(folder):
+    options = ("--epsilon", 1, "--batch", 300, "--epochs", 1, "--trials", 10, "-q")
+    assert train(folder, *options, "-o", folder / "out") == 0
+    card = json.loads((folder / "out" / "card.json").read_text())["guarantee"]
+    assert card["delta"] < 0.1 / 300
+    assert card["epsilon"] == pytest.approx(10, rel=1e-3)

@@ -31,6 +31,7 @@ from tacit.engines.cluster.storage import Folder, local_path
 from tacit.engines.local import AlreadyCompleteError, RewriteJob, StoppedError, rewrite_file
 from tacit.engines.users import UserRule
 from tacit.errors import BadInputError, BadParameterError, MissingExtraError, TacitError
+from tacit.text.digest import output_digest
 from tacit.text.files import OutputError
 from tacit.text.files.formats import MISSING
 
@@ -107,6 +108,7 @@ def test_one_file_has_the_bytes_of_the_local_engine(job: RewriteJob, tmp_path: P
     first, second = rewrite_file(local), rewrite_dataset(here)
     assert content(here.output) == content(local.output)
     assert replace(first, created="") == replace(second, created="")
+    assert second.digest == output_digest(here.output)
 
 
 def test_a_folder_becomes_a_folder_with_one_file_for_each(job: RewriteJob) -> None:
@@ -116,6 +118,7 @@ def test_a_folder_becomes_a_folder_with_one_file_for_each(job: RewriteJob) -> No
     assert [data.count(b"\n") for data in found.values()] == [41, 41, 41]
     assert all(data.startswith(b"text,stars\n") for data in found.values())
     assert facts.rows == 120
+    assert facts.digest == output_digest(job.output)
     assert not Path(staging_url(job.output)).exists()
 
 
@@ -277,7 +280,7 @@ def test_a_run_killed_at_any_write_goes_on_to_the_same_bytes(
             again = killed  # killed before it began: the same command again
         try:
             check_cluster_output(again)
-            rewrite_dataset(again)
+            assert rewrite_dataset(again).digest == output_digest(output)
         except AlreadyCompleteError:
             pass
         assert content(output) == wanted, step

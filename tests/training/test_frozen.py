@@ -8,6 +8,7 @@ import pytest
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
+from tacit.training import frozen  # noqa: E402
 from tacit.training.frozen import cut, keep  # noqa: E402
 from tacit.training.gradients import choose  # noqa: E402
 from tacit.training.strategies import apply_strategy  # noqa: E402
@@ -65,6 +66,25 @@ def test_kept_outputs_are_those_of_the_lower_half(tokenizer):  # noqa: F811
     batch = task.collate([encoded[i] for i in records], tokenizer)
     expected = halves.below(batch) * batch["attention_mask"][..., None]
     torch.testing.assert_close(kept.of(records, batch["input_ids"].shape[1]), expected, rtol=1e-2, atol=2e-3)
+
+
+@pytest.mark.parametrize("alone", [False, True])
+def test_what_is_kept_of_a_record_does_not_depend_on_the_others(tokenizer, alone, monkeypatch):  # noqa: F811
+    """Bit for bit: with half precision, another rounding error would be another number for many records at once."""
+    if alone:
+        monkeypatch.setattr(frozen, "_independent", lambda *_: False)
+    task = Classification(length=40, labels=["neg", "pos"])
+    halves = cut(apply_strategy(encoder("Bert", tokenizer), "last-1").eval(), task, task.probes(tokenizer))
+    made = [{"text": " ".join([row["text"]] * (1 + i % 4)), "label": "neg"} for i, row in enumerate(rows(90))]
+    encoded = [task.encode(row, tokenizer, train=True) for row in made]
+    whole = keep(halves, task, encoded, tokenizer, hidden=32)
+    # Without the longest ones, without every third, and with one record alone.
+    short = [i for i, example in enumerate(encoded) if len(example["input_ids"]) < 12]
+    for chosen in (short, list(range(0, 90, 3)), [17]):
+        part = keep(halves, task, [encoded[i] for i in chosen], tokenizer, hidden=32)
+        for place, record in enumerate(chosen):
+            width = len(encoded[record]["input_ids"])
+            assert torch.equal(part.of([place], width), whole.of([record], width))
 
 
 def test_what_cannot_be_cut_is_trained_as_a_whole(tokenizer):  # noqa: F811

@@ -6,9 +6,17 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from tacit.training.clipping import MARGIN  # noqa: E402
 from tacit.training.gradients import UnsupportedModelError, check, choose  # noqa: E402
 from tacit.training.gradients.check import ENGINES  # noqa: E402
-from tacit.training.gradients.examples import size_of  # noqa: E402
+from tacit.training.gradients.examples import (  # noqa: E402
+    Outer,
+    PerExample,
+    Record,
+    safe_squared_norm,
+    size_of,
+    squared_norm,
+)
 from tacit.training.gradients.loop import Loop  # noqa: E402
 from tacit.training.gradients.taps import Taps  # noqa: E402
 from tests.training.zoo import LENGTH, MODELS, batch, build  # noqa: E402
@@ -166,3 +174,47 @@ def test_the_loop_is_what_autograd_says():
     sums = alone.weighted_sums(dict.fromkeys(alone.squared_norms, torch.ones(size_of(examples))))
     for name, parameter in model.named_parameters():
         torch.testing.assert_close(sums[name], parameter.grad, rtol=1e-4, atol=1e-6)
+
+
+class KeepsStatistics(Recurrent):
+    """Nothing is mixed within a batch, and yet a mean of the examples is saved with the model."""
+
+    def __init__(self, *, tracked: bool) -> None:
+        super().__init__()
+        self.between = torch.nn.InstanceNorm1d(1, track_running_stats=tracked)
+
+    def forward(self, ids):
+        return self.between(super().forward(ids)[:, None])[:, 0]
+
+
+def test_a_model_that_keeps_statistics_of_the_examples_is_refused():
+    torch.manual_seed(0)
+    model = KeepsStatistics(tracked=True).eval()
+    before = {name: value.clone() for name, value in model.named_buffers()}
+    with pytest.raises(UnsupportedModelError, match=r"'between' changes 'between\.running_mean'"):
+        choose(model, recurrent_loss, PROBES)
+    assert all(torch.equal(value, before[name]) for name, value in model.named_buffers())
+    assert not any(module.training for module in model.modules())
+    choose(KeepsStatistics(tracked=False), recurrent_loss, PROBES)
+
+
+@pytest.mark.parametrize("width", [64, 512])
+@pytest.mark.parametrize("ratio", [1.0, 10.0, 105.0, 3000.0])
+def test_positions_that_cancel_do_not_hide_the_length_of_a_gradient(ratio, width):
+    """The squared norm comes from products that cancel: in single precision it may be far too small."""
+    found = 0.0
+    for seed in range(50):
+        generator = torch.Generator().manual_seed(seed)
+        row, column = (torch.randn(1, 1, width, generator=generator) for _ in range(2))
+        rows = torch.cat([row * ratio, row * (1.0 - ratio)], 1) + 0.01 * torch.randn(1, 2, width, generator=generator)
+        record = Record(outer=[Outer(rows, torch.cat([column, column], 1))])
+        grams: dict = {}
+        squared = squared_norm(record, grams)
+        safe = float(safe_squared_norm(record, squared, grams).double().sqrt())
+        exact = float(torch.bmm(rows.double().transpose(1, 2), record.outer[0].columns.double()).norm())
+        result = PerExample(torch.zeros(1), {"w": squared}, {"w": record}, {"w": torch.Size((width, width))})
+        added = float(result.weighted_sums({"w": torch.ones(1)})["w"].double().norm())
+        found = max(found, exact - float(squared.double().sqrt()))
+        assert safe >= max(exact, added) * (1 - MARGIN / 2)
+        assert ratio > 1.0 or safe <= 1.001 * exact, "what does not cancel is hardly shortened"
+    assert ratio < 100.0 or found > MARGIN * exact, "the computed norm alone is not enough"

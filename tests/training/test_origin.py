@@ -12,9 +12,11 @@ torch = pytest.importorskip("torch")
 
 from tacit.card import Card, ReleaseFacts  # noqa: E402
 from tacit.errors import BadInputError, NoGuaranteeError  # noqa: E402
-from tacit.guarantee import Adjacency, Guarantee, Notion, Unit  # noqa: E402
-from tacit.training.origin import Origin, released_text, starting_weights  # noqa: E402
+from tacit.guarantee import Adjacency, Guarantee, Notion, Provenance, Unit  # noqa: E402
+from tacit.text.digest import file_digest  # noqa: E402
+from tacit.training.origin import Origin, released_text, starting_weights, with_tokenizer  # noqa: E402
 from tacit.training.plan import Plan  # noqa: E402
+from tests.test_lineage import write_lineage  # noqa: E402
 
 PLAN = Plan(records=1000, batch=100, steps=10, multiplier=1.0, delta=1e-4)
 
@@ -70,9 +72,14 @@ def test_training_on_released_text_keeps_the_promise_of_the_text(tmp_path):
     release = Guarantee(
         notion=Notion.PURE, epsilon=3.0, unit=Unit.DOCUMENT, adjacency=Adjacency.ANY_TWO, mechanism="codebook"
     )
-    facts = ReleaseFacts(10, 10, 10, 5, 5, columns=("text",), kept_columns=("label",), output="out.csv")
+    (tmp_path / "elsewhere").mkdir()
+    data = tmp_path / "elsewhere" / "out.csv"
+    data.write_text("text,label\n")
+    facts = ReleaseFacts(
+        10, 10, 10, 5, 5, columns=("text",), kept_columns=("label",), output="out.csv", digest=file_digest(data)
+    )
     (tmp_path / "card.json").write_text(Card(release, facts).to_json())
-    of_file = ("elsewhere/out.csv", 10)
+    of_file = (str(data), 10)
     plain = trained(Plan.without_privacy(records=1000, batch=100, epochs=1))
     promise = released_text(tmp_path / "card.json", *of_file, ["text"])
     found = Origin(released=promise).with_training(plain, "m")
@@ -94,6 +101,23 @@ def test_training_on_released_text_keeps_the_promise_of_the_text(tmp_path):
         released_text(tmp_path / "none.json", *of_file, ["text"])
 
 
+def test_a_card_belongs_to_one_file_and_not_to_all_of_its_name(tmp_path):
+    release = Guarantee(
+        notion=Notion.PURE, epsilon=3.0, unit=Unit.DOCUMENT, adjacency=Adjacency.ANY_TWO, mechanism="codebook"
+    )
+    data, card = tmp_path / "out.csv", tmp_path / "card.json"
+    data.write_text("text\nreleased\n")
+    facts = ReleaseFacts(1, 1, 1, 1, 1, columns=("text",), output="out.csv", digest=file_digest(data))
+    card.write_text(Card(release, facts).to_json())
+    assert released_text(card, str(data), 1, ["text"]).epsilon == 3.0
+    data.write_text("text\noriginal\n")
+    with pytest.raises(BadInputError, match="is not the file that the card"):
+        released_text(card, str(data), 1, ["text"])
+    card.write_text(Card(release, replace(facts, digest="")).to_json())
+    with pytest.raises(BadInputError, match=r"does not say what .* holds"):
+        released_text(card, str(data), 1, ["text"])
+
+
 def test_a_folder_says_what_it_is(tmp_path):
     assert starting_weights("facebook/bart-base") == Origin()
     (tmp_path / "card.json").write_text(Card(trained()).to_json())
@@ -104,3 +128,101 @@ def test_a_folder_says_what_it_is(tmp_path):
     (tmp_path / "card.json").write_text("{}")
     with pytest.raises(BadInputError, match="not a privacy card"):
         starting_weights(tmp_path)
+
+
+# Training on public text washes nothing -----------------------------------------------------------------------------
+
+
+def one_run(folder, origin, own, name="m"):
+    """What a finished run leaves in its folder, as the next run finds it."""
+    folder.mkdir()
+    (folder / "card.json").write_text(Card(origin.with_training(own, name)).to_json())
+    (folder / "task.json").write_text(json.dumps(origin.settings()))
+    return starting_weights(folder)
+
+
+def plain_training():
+    return trained(Plan.without_privacy(records=1000, batch=100, epochs=1))
+
+
+def test_public_text_gives_no_guarantee_to_weights_that_had_none(tmp_path):
+    leaky = one_run(tmp_path / "leaky", Origin(), plain_training())
+    washed = one_run(tmp_path / "washed", replace(leaky, public="Tatoeba"), plain_training())
+    assert washed.start_public is None
+    final = washed.with_training(trained(), "washed")
+    assert not final.is_private
+    assert "started from weights without a guarantee" in final.void
+
+
+def test_public_text_leaves_private_weights_their_budget(tmp_path):
+    paid = one_run(tmp_path / "paid", Origin(), trained())
+    more = one_run(tmp_path / "more", replace(paid, public="Tatoeba"), plain_training())
+    assert more.start_public is None
+    assert more.start.epsilon == trained().epsilon, "training on public text is post-processing"
+    assert more.start.is_private
+    final = more.with_training(trained(), "more")
+    assert any("both budgets" in item for item in final.not_covered)
+    assert any(item.paid_by and "epsilon" in item.paid_by for item in final.provenance)
+
+
+def test_public_text_on_public_weights_is_public(tmp_path):
+    first = one_run(tmp_path / "first", Origin(public="Tatoeba"), plain_training())
+    second = one_run(tmp_path / "second", replace(first, public="WikiText"), plain_training())
+    assert second.start_public == "Tatoeba and WikiText"
+    final = second.with_training(trained(), "second")
+    assert final.is_private
+    assert "Tatoeba and WikiText" in final.provenance[-1].source
+
+
+def test_a_private_vocabulary_stays_on_the_card_of_a_model_of_public_text(tmp_path):
+    words = replace(trained(), epsilon=0.5, delta=1e-6, mechanism="vocabulary")
+    origin = Origin(vocabulary=words, public="Tatoeba", from_scratch=True)
+    found = one_run(tmp_path / "model", origin, plain_training())
+    assert found.start_public is None
+    assert found.start.epsilon == 0.5
+
+
+def test_the_budgets_of_all_earlier_weights_are_named():
+    first = Origin(start=replace(trained(), epsilon=1.25)).with_training(replace(trained(), epsilon=2.5), "a")
+    second = Origin(start=first).with_training(trained(), "b")
+    for epsilon in ("epsilon 1.25", "epsilon 2.5"):
+        assert any(epsilon in item for item in second.not_covered)
+
+
+@pytest.mark.parametrize(
+    ("void", "source"),
+    [
+        ("it started from weights without a guarantee (m: no noise)", "m"),
+        ("it was trained without noise, on text that was declared public: x", "m, trained privately by Tacit: epsilon"),
+    ],
+)
+def test_folders_that_were_declared_public_by_mistake_are_not(tmp_path, void, source):
+    """Before this was checked, such folders got a `public` in task.json."""
+    promise = replace(trained().voided(void), provenance=(Provenance("pre-trained weights", source),))
+    (tmp_path / "card.json").write_text(Card(promise).to_json())
+    (tmp_path / "task.json").write_text(json.dumps({"public": "x"}))
+    assert not starting_weights(tmp_path).with_training(trained(), "m").is_private
+
+
+# Word pieces --------------------------------------------------------------------------------------------------------
+
+
+def test_where_the_word_pieces_come_from_is_on_the_card(tmp_path):
+    scratch = Origin(from_scratch=True)
+    found = with_tokenizer(scratch, tmp_path / "pieces").with_training(trained(), "bilstm")
+    assert found.provenance[-1].name == "tokenizer"
+    assert "that of pieces, assumed to be made from public text" in found.provenance[-1].source
+    paid = with_tokenizer(scratch, write_lineage(tmp_path / "paid", trained())).with_training(trained(), "bilstm")
+    assert "epsilon" in paid.provenance[-1].paid_by
+    assert any("what the tokenizer learned" in item for item in paid.not_covered)
+    public = with_tokenizer(scratch, write_lineage(tmp_path / "public", plain_training(), "Tatoeba"))
+    assert "Tatoeba" in public.with_training(trained(), "bilstm").provenance[-1].source
+    with pytest.raises(NoGuaranteeError, match="leaky has no guarantee"):
+        with_tokenizer(scratch, write_lineage(tmp_path / "leaky", plain_training()))
+
+
+def test_a_private_vocabulary_is_its_own_line(tmp_path):
+    (tmp_path / "vocabulary-card.json").write_text(Card(replace(trained(), epsilon=0.5)).to_json())
+    found = with_tokenizer(Origin(from_scratch=True), tmp_path)
+    assert found.tokenizer is None
+    assert found.vocabulary.epsilon == 0.5

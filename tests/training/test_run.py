@@ -14,6 +14,7 @@ torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
 from tacit.account import sgd as account  # noqa: E402
+from tacit.account.delta import leak_probability  # noqa: E402
 from tacit.card import Card  # noqa: E402
 from tacit.errors import BadInputError, BadParameterError  # noqa: E402
 from tacit.guarantee import Adjacency, Notion, Unit  # noqa: E402
@@ -26,6 +27,7 @@ from tacit.training.clipping import (  # noqa: E402
     QuantileClipping,
 )
 from tacit.training.gradients import choose  # noqa: E402
+from tacit.training.origin import Origin  # noqa: E402
 from tacit.training.plan import Plan, automatic_delta  # noqa: E402
 from tacit.training.run import Settings, TrainingRun  # noqa: E402
 from tacit.training.step import PrivateStep, add_noise  # noqa: E402
@@ -194,9 +196,44 @@ def test_an_epsilon_that_needs_endless_noise_is_refused():
         Plan.calibrated(epsilon=1e-4, records=1000, batch=1000, epochs=100)
 
 
-def test_automatic_delta_is_below_one_over_the_records():
-    for records in (2, 10, 999, 67_349, 10**7):
+def test_automatic_delta_is_well_below_one_over_the_records():
+    for records in (2, 10, 999, 67_349, 10**7, 10**9, 10**12):
         assert 0 < automatic_delta(records) < 1 / records
+        assert automatic_delta(records) <= max(records**-1.5, 1e-12)
+    assert automatic_delta(20) == pytest.approx(0.01)
+    assert automatic_delta(67_349) == pytest.approx(5e-8)
+    assert leak_probability(automatic_delta(67_349), 67_349) < 0.005
+
+
+@pytest.mark.parametrize(("batch_size", "said"), [(50, 1), (1000, 0)])
+def test_amplification_by_sampling_assumes_that_the_sample_stays_secret(batch_size, said):
+    plan = Plan(records=1000, batch=batch_size, steps=2, multiplier=2.0, delta=1e-5, unit=Unit.USER)
+    found = plan.guarantee(steps=2, secure=True, what="x", parameters={})
+    assert sum("nobody learns which users were drawn" in item for item in found.assumptions) == said
+
+
+@pytest.mark.parametrize("records", [20, 80, 67_349])
+def test_trials_and_phases_share_the_automatic_delta(records):
+    for releases in (1, 2, 10, 50):
+        assert releases * automatic_delta(records, releases) <= records**-1.5 * (1 + 1e-9)
+    plan = Plan.calibrated(epsilon=8, records=80, batch=80, epochs=1, releases=20)
+    assert plan.guarantee(steps=1, secure=True, what="x", parameters={}, trials=20).delta < 1 / 80
+    with pytest.raises(BadParameterError, match="at least 1, not 0"):
+        Plan.calibrated(epsilon=8, records=80, batch=80, epochs=1, releases=0)
+    with pytest.raises(BadParameterError, match="at least 1, not 0"):
+        plan.guarantee(steps=1, secure=True, what="x", parameters={}, trials=0)
+
+
+def test_a_composed_delta_is_below_one_over_the_records_too(tokenizer, tmp_path):
+    plan = Plan(records=100, batch=50, steps=2, multiplier=2.0, delta=6e-3)
+    words = plan.guarantee(steps=1, secure=True, what="vocabulary", parameters={})
+    task = Classification(labels=["neg", "pos"])
+    run = TrainingRun(
+        task, tiny(tokenizer, task), tokenizer, rows(100), plan, Settings(), tmp_path / "m",
+        origin=Origin(vocabulary=words),
+    )  # fmt: skip
+    with pytest.raises(BadParameterError, match="not below one over"):
+        run.promise()
 
 
 # Clipping and noise --------------------------------------------------------------------------------------------------
@@ -268,6 +305,26 @@ def test_cutting_a_batch_into_parts_changes_nothing_and_an_empty_batch_is_noise(
         0, StreamKey.from_test_seed(seed)
     )
     assert all(float(p.grad.abs().max()) > 0 for p in engine.parameters.values())
+
+
+def test_what_a_model_keeps_besides_its_weights_is_the_same_after_each_step():
+    model, loss = build("bert")
+    model.eval()
+    engine, _ = choose(model, loss, [batch(3), batch(5, seed=3)])
+    model.register_buffer("seen", torch.zeros(1))
+    whole = engine.run
+
+    def counting(examples):
+        model.seen += len(examples["input_ids"])
+        return whole(examples)
+
+    engine.run = counting
+    data = batch(40, seed=2)
+    plan = Plan(records=40, batch=20, steps=1, multiplier=1.0, delta=1e-3)
+    collate = lambda ids: {n: v[list(ids)] for n, v in data.items()}  # noqa: E731
+    step = PrivateStep(plan, collate, engine=engine, clipping=FlatClipping(1.0), model=model)
+    assert step.run(0, StreamKey.from_test_seed(5)).examples > 0
+    assert float(model.seen) == 0.0
 
 
 def test_out_of_memory_halves_the_part_and_goes_on(monkeypatch):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import shutil
+from dataclasses import replace
 
 import pytest
 
@@ -25,6 +27,7 @@ from tacit.training.selective import (  # noqa: E402
     TwoPhases,
     flagged_spans,
     list_detector,
+    list_digest,
     needed_adjacency,
     redact_rows,
     redact_text,
@@ -98,6 +101,13 @@ def test_a_detector_that_answers_for_other_texts_is_refused():
 
 def plan(adjacency=Adjacency.REPLACE_ONE, steps=10):
     return Plan(records=400, batch=200, steps=steps, multiplier=6.0, delta=5e-4, adjacency=adjacency)
+
+
+def test_the_delta_of_both_phases_together_is_below_one_over_the_records(tmp_path):
+    good = make_phases(tmp_path / "m", FirstKind.PRIVATE)
+    large = replace(good.plan, delta=2e-3)
+    with pytest.raises(BadParameterError, match="not below one over"):
+        type(good)(**{**vars(good), "plan": large, "first_plan": large})
 
 
 def promise(adjacency=Adjacency.REPLACE_ONE):
@@ -243,3 +253,42 @@ def test_plans_that_would_promise_too_much_are_refused(tmp_path):
     ):
         with pytest.raises(BadParameterError, match=message):
             type(good)(**{**vars(good), name: value})
+
+
+@pytest.mark.parametrize("at", [(1, 2), (2, 1), (2, 2)])
+def test_a_run_goes_on_only_after_the_same_first_phase(tmp_path, at):
+    """Otherwise the card would speak of a first phase that never was: a public one, or another redaction."""
+
+    def stop(phase, now):
+        if (phase, now.step) == at:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        make_phases(tmp_path / "m", steps=3, rule="list 1").run(stop)
+    if at == (2, 1):
+        shutil.rmtree(tmp_path / "m")  # as if stopped before the first checkpoint of the second phase
+    for changes, message in (
+        ({"rule": "list 2"}, "another redaction"),
+        ({"rule": "list 1", "public": "Tatoeba"}, "another public text"),
+    ):
+        with pytest.raises(BadInputError, match=message):
+            make_phases(tmp_path / "m", steps=3, **changes).run(resume=True)
+    other = make_phases(tmp_path / "m", steps=3, rule="list 1")
+    other.first_rows = [{**row, "text": "other"} for row in other.first_rows]
+    with pytest.raises(BadInputError, match=r"another (data|text of the first phase)"):
+        other.run(resume=True)
+    other = make_phases(tmp_path / "m", steps=3, rule="list 1")
+    other.plan, other.kind, other.public = plan(Adjacency.ADD_REMOVE, 3), FirstKind.PUBLIC, "Tatoeba"
+    with pytest.raises(BadInputError, match="another kind of first phase"):
+        other.run(resume=True)
+    again = make_phases(tmp_path / "m", steps=3, rule="list 1")
+    again.redaction = "a list (of another run)"
+    found = again.run(resume=True)
+    assert found.domain == ("redaction by a list (of another run)" if at[0] == 1 else "redaction by a list")
+
+
+def test_word_lists_are_told_apart_by_their_words(tmp_path):
+    for name, words in (("a", "Oslo"), ("b", "Oslo"), ("c", "Paris")):
+        (tmp_path / name).write_text(words)
+    assert list_digest(tmp_path / "a") == list_digest(tmp_path / "b")
+    assert list_digest(tmp_path / "a") != list_digest(tmp_path / "c")

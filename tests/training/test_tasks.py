@@ -83,3 +83,17 @@ def test_rows_that_do_not_fit_a_task_are_named():
         Answering().learn([{"question": "q", "context": "c", "answer": "x"}])
     with pytest.raises(BadInputError, match="row 2 is not a finite number"):
         task_named("regress")().learn([{"text": "a", "label": "1"}, {"text": "b", "label": "nan"}])
+
+
+def test_whether_questions_may_have_no_answer_is_never_read_off_the_rows():
+    """It is saved with the model, so one private row without an answer would show."""
+    answered = [{"question": "q", "context": "c d", "answer": "c"}]
+    some_without = [*answered, {"question": "q", "context": "c d", "answer": ""}]
+    saved = []
+    for rows in (answered, some_without):
+        task = Answering()
+        task.learn(rows)
+        saved.append(task.settings())
+    assert saved[0] == saved[1]
+    with pytest.raises(BadInputError, match="leave out --always-answered"):
+        Answering(unanswerable=False).learn(some_without)

@@ -185,6 +185,7 @@ def _plan(given: dict[str, Any], users: int) -> Any:
         "epochs": given["epochs"],
         "delta": delta_of(given["delta"]),
         "adjacency": Adjacency.REPLACE_ONE if given["replace_one"] else Adjacency.ADD_REMOVE,
+        "releases": given["trials"],
     }
     if algorithm == "fedavg":
         return Plan.calibrated(records=users, batch=cohort, unit=Unit.USER, **shared)

@@ -50,6 +50,10 @@ def train(
     feature_column: Annotated[
         str | None, typer.Option(help="The column of words; by default 'features', or 'text' for texts.")
     ] = None,
+    feature_count: Annotated[
+        int | None,
+        typer.Option(help="indices: how many words there are, known beforehand; else the largest index is visible."),
+    ] = None,
     vocabulary: Annotated[
         Path | None, typer.Option(help="A public list of words, one per line; without it words are hashed.")
     ] = None,
@@ -104,7 +108,7 @@ def train(
     if trials < 1:
         raise BadParameterError(f"--trials counts runs, so it is at least 1, not {trials}")
     check_folder(output)
-    wanted, encode = _features(features, feature_column, vocabulary)
+    wanted, encode = _features(features, feature_column, vocabulary, feature_count)
     columns = {"name": name_column, "label": label_column, "encoder": features}
     graph = read_graph(
         nodes,
@@ -122,6 +126,7 @@ def train(
         training, held = _held_out(training, hold_out)
     key = StreamKey.from_os() if seed is None else StreamKey.from_test_seed(seed)
     promise = {"secure": key.secure, "trials": trials, "provenance": _provenance(features, vocabulary)}
+    promise["not_covered"] = wanted.not_covered
     options: dict[str, Any] = {"epsilon": epsilon, "nodes": graph.nodes, "delta": _delta(delta, graph.nodes, trials)}
     if method == "subgraphs":
         options |= {"subgraphs": subgraphs, "passes": passes, "reading": reading, "sampling": sampling}
@@ -189,9 +194,15 @@ def predict(
 # Parts ----------------------------------------------------------------------------------------------------------------
 
 
-def _features(kind: str, column: str | None, vocabulary: Path | None) -> tuple[Any, Callable[[Any], Any] | None]:
+def _features(
+    kind: str, column: str | None, vocabulary: Path | None, count: int | None = None
+) -> tuple[Any, Callable[[Any], Any] | None]:
     from tacit.training.graphs.graph import Features
 
+    if count is not None and kind != "indices":
+        raise BadParameterError("--feature-count belongs to --features indices")
+    if count is not None and count < 1:
+        raise BadParameterError(f"--feature-count is at least 1, not {count}")
     if vocabulary is not None and kind != "words":
         raise BadParameterError("a vocabulary belongs to --features words")
     if kind == "minilm":
@@ -209,7 +220,7 @@ def _features(kind: str, column: str | None, vocabulary: Path | None) -> tuple[A
                 f"the vocabulary {vocabulary} cannot be read: give a text file, a word per line"
             ) from error
         words = tuple(dict.fromkeys(line.strip().lower() for line in lines if line.strip()))
-    return Features(kind, column or ("features" if kind == "indices" else "text"), vocabulary=words), None
+    return Features(kind, column or ("features" if kind == "indices" else "text"), count or 0, words), None
 
 
 def _provenance(kind: str, vocabulary: Path | None) -> tuple[Any, ...]:
@@ -314,7 +325,7 @@ def _delta(given: str, nodes: int, trials: int) -> float:
     from tacit.training.plan import automatic_delta
 
     if given == "auto":
-        return automatic_delta(nodes) / trials
+        return automatic_delta(nodes, trials)
     try:
         return float(given)
     except ValueError:

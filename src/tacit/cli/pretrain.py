@@ -174,12 +174,12 @@ def autoencoder(
 def _go_on(start: str, corpus: Any, plan: Any, output: Path, length: int, *, resume: bool, half: bool) -> None:
     """Train a model on without noise, on texts of its own length or longer ones."""
     from tacit.documents.autoencoders.bart import BartAutoencoder
-    from tacit.documents.autoencoders.base import load_autoencoder
+    from tacit.documents.autoencoders.base import load_for_release
     from tacit.documents.pretraining.loop import train
 
     if plan.epsilons:
         raise BadParameterError("a model that exists is trained for an epsilon with 'tacit pretrain noise'")
-    model = load_autoencoder(start)
+    model = load_for_release(start)
     if model.record.trained_for is not None:
         raise BadParameterError("this model was trained with noise, which it would forget: use 'tacit pretrain noise'")
     if length > model.length:
@@ -299,11 +299,11 @@ def noise(
     require("torch", extra="documents", purpose="training a model")
     from dataclasses import replace
 
-    from tacit.documents.autoencoders.base import load_autoencoder
+    from tacit.documents.autoencoders.base import load_for_release
     from tacit.documents.bounds import bound_from_dict
     from tacit.documents.pretraining.loop import Plan, train
 
-    found = load_autoencoder(model)
+    found = load_for_release(model)
     data = dict(found.record.bound or {"kind": "value" if found.kind == "bart" else "l2"})
     other = bound is not None and bound.value != data["kind"]
     if bound is not None and other:
@@ -351,11 +351,11 @@ def average(
     if _is_complete(output, resume=False):
         return
     require("torch", extra="documents", purpose="training a model")
-    from tacit.documents.autoencoders.base import load_autoencoder
+    from tacit.documents.autoencoders.base import load_for_release
     from tacit.documents.pretraining.average import average_weights
     from tacit.documents.pretraining.loop import Plan
 
-    found = average_weights(load_autoencoder(start), load_autoencoder(model), share)
+    found = average_weights(load_for_release(start), load_for_release(model), share)
     _remember(found, corpus)
     lowercase = bool(found.record.results.get("bleu_lowercase", False))
     _finish(found, corpus, output, {"share": share}, Plan(held_out=held_out), half=half, lowercase=lowercase)

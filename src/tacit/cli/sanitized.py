@@ -42,6 +42,8 @@ def sanitized(
 
     Example: tacit pretrain sanitized wiki.txt --public "WikiText-2" --epsilon 14 --vectors minilm -o aware
     """
+    from dataclasses import replace
+
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
     from tacit.catalog import build, find
@@ -53,8 +55,8 @@ def sanitized(
 
     corpus = read_public(text, public)
     torch = require("torch", extra="documents", purpose="training a model")
-    from tacit.training.models import load_model
-    from tacit.training.origin import Origin
+    from tacit.training.models import load_model, model_folder
+    from tacit.training.origin import starting_weights
     from tacit.training.plan import Plan
     from tacit.training.run import Settings, TrainingRun
     from tacit.training.tasks import SanitizedMasking, sanitized_rows
@@ -85,7 +87,7 @@ def sanitized(
         plan = Plan.without_privacy(records=len(rows), batch=batch_size, epochs=epochs)
         run = TrainingRun(
             task, network, tokenizer, rows, plan, settings, output, seed, warn=console.print,
-            origin=Origin(public=corpus.name),
+            origin=replace(starting_weights(model_folder(model)), public=corpus.name),
         )  # fmt: skip
         bar.reset(line, total=plan.steps)
 

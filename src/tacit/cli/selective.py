@@ -73,7 +73,7 @@ def selective(
     """
     given = dict(locals())
     kind = _kind(given)
-    redaction, detect = _detector(sensitive)
+    redaction, rule, detect = _detector(sensitive)
     rows = _rows(given)
     from tacit.training.selective import redact_rows
 
@@ -94,7 +94,7 @@ def selective(
             err=True,
         )
     try:
-        _run(given, kind, rows, redacted.rows, redaction)
+        _run(given, kind, rows, redacted.rows, redaction, rule)
     except KeyboardInterrupt:
         raise StoppedError(f"stopped: repeat the command with --resume to go on; {output} holds the run") from None
 
@@ -117,19 +117,19 @@ def _kind(given: dict[str, Any]) -> Any:
     return kind
 
 
-def _detector(name: str) -> tuple[str, Any]:
-    """The name of the redaction for the card, and the detector."""
+def _detector(name: str) -> tuple[str, str, Any]:
+    """The name of the redaction for the card, what tells it from others (private), and the detector."""
     from tacit.text.sensitive import detector
-    from tacit.training.selective import list_detector
+    from tacit.training.selective import list_detector, list_digest
 
     if name == "none":
         raise BadParameterError("selective training needs something sensitive: give patterns, spacy or a word list")
     if Path(name).is_file():
         # Promises about different lists must not add up, and a hash of a list of names would give it away.
-        return f"a word list (of the run {secrets.token_hex(4)})", list_detector(name)
+        return f"a word list (of the run {secrets.token_hex(4)})", list_digest(name), list_detector(name)
     found = detector(name)
     assert found is not None
-    return f"the detector '{name}'", found
+    return f"the detector '{name}'", f"the detector '{name}'", found
 
 
 def _rows(given: dict[str, Any]) -> list[dict[str, str]]:
@@ -150,7 +150,7 @@ def _read(path: str, given: dict[str, Any]) -> list[dict[str, str]]:
     ]
 
 
-def _run(given: dict[str, Any], kind: Any, rows: Any, redacted: Any, redaction: str) -> None:
+def _run(given: dict[str, Any], kind: Any, rows: Any, redacted: Any, redaction: str, rule: str) -> None:
     import torch
 
     from tacit.card import Card
@@ -173,15 +173,17 @@ def _run(given: dict[str, Any], kind: Any, rows: Any, redacted: Any, redaction: 
     task.learn(rows)
     delta = number_or_auto(given["delta"])
     adjacency = needed_adjacency(kind)
+    # Both phases and all trials speak of the same records, and share one delta.
+    releases = given["trials"] * (2 if kind is FirstKind.PRIVATE else 1)
     plan = Plan.calibrated(
         epsilon=given["epsilon"], records=len(rows), batch=given["batch"], epochs=given["epochs"], delta=delta,
-        adjacency=adjacency,
+        adjacency=adjacency, releases=releases,
     )  # fmt: skip
     first_rows = _read(given["public_data"], given) if kind is FirstKind.PUBLIC else redacted
     if kind is FirstKind.PRIVATE:
         first_plan = Plan.calibrated(
             epsilon=given["first_epsilon"], records=len(rows), batch=given["batch"], epochs=given["first_epochs"],
-            delta=delta, adjacency=adjacency,
+            delta=delta, adjacency=adjacency, releases=releases,
         )  # fmt: skip
     else:
         first_plan = Plan.without_privacy(
@@ -203,7 +205,7 @@ def _run(given: dict[str, Any], kind: Any, rows: Any, redacted: Any, redaction: 
     phases = TwoPhases(
         task, load, rows, first_rows, kind, redaction, first_plan, plan, first_settings, settings, given["output"],
         given["public"], given["seed"], given["trials"], console.print,
-        starting_weights(model_folder(given["model"])),
+        starting_weights(model_folder(given["model"])), rule,
     )  # fmt: skip
     phases.check_folder(resume=given["resume"])
     guarantee = _with_bar(phases, resume=given["resume"], shown=not given["quiet"] and console.is_terminal)

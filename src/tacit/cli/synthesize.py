@@ -212,6 +212,7 @@ def _train(given: dict[str, Any], folder: Path) -> None:
         counted=bool(columns) and not given["balanced"],
         delta=number_or_auto(given["delta"]),
         adjacency=Adjacency.REPLACE_ONE if given["replace_one"] else Adjacency.ADD_REMOVE,
+        trials=given["trials"],
     )
     strategy = given["strategy"]
     settings = Settings(

@@ -133,16 +133,13 @@ def load_network(task: Any, given: dict[str, Any], strategy: str, **options: Any
 
 def origin_of(given: dict[str, Any]) -> Any:
     """What is known about weights and words; see training/origin.py."""
-    from dataclasses import replace
-
     from tacit.training.models import is_from_scratch, model_folder
-    from tacit.training.origin import Origin, starting_weights
+    from tacit.training.origin import Origin, starting_weights, with_tokenizer
 
-    found = (
-        Origin(from_scratch=True) if is_from_scratch(given["model"]) else starting_weights(model_folder(given["model"]))
-    )
-    if given["tokenizer"]:
-        found = replace(found, vocabulary=starting_weights(given["tokenizer"]).vocabulary)
+    from_scratch = is_from_scratch(given["model"])
+    found = Origin(from_scratch=True) if from_scratch else starting_weights(model_folder(given["model"]))
+    if given["tokenizer"] or from_scratch:
+        return with_tokenizer(found, given["tokenizer"] or "minilm")
     return found
 
 

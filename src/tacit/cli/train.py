@@ -122,6 +122,18 @@ MORE: dict[str, dict[str, tuple[Any, Any]]] = {
         ),
         "pooling": (POOLING, "auto"),
     },
+    "answer": {
+        "unanswerable": (
+            Annotated[
+                bool,
+                typer.Option(
+                    "--unanswerable/--always-answered",
+                    help="Whether a question may have no answer: known beforehand, never read off DATA.",
+                ),
+            ],
+            True,
+        ),
+    },
     "regress": {
         "pooling": (POOLING, "auto"),
         "label_range": (
@@ -179,7 +191,11 @@ def check(
         console.print(f"not {name}: {reason}")
 
 
-def _task_options(label_range: str | None = None, label_smoothing: float | None = None) -> dict[str, Any]:
+def _task_options(
+    label_range: str | None = None, label_smoothing: float | None = None, unanswerable: bool | None = None
+) -> dict[str, Any]:
+    if unanswerable is not None:
+        return {"unanswerable": unanswerable}
     if label_smoothing is not None:
         return {"smoothing": label_smoothing}
     if label_range is None:
@@ -254,6 +270,7 @@ def _plan(given: dict[str, Any], records: int) -> Any:
         epochs=given["epochs"],
         delta=delta_of(given["delta"]),
         adjacency=Adjacency.REPLACE_ONE if given["replace_one"] else Adjacency.ADD_REMOVE,
+        releases=given["trials"],
     )
 
 

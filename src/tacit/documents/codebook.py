@@ -48,9 +48,10 @@ from numpy.typing import NDArray
 
 from tacit.documents.base import DocumentMechanism
 from tacit.documents.codebook_build import PROBE, Choice, Level, PublicCodebook, load_codebook, remainder
-from tacit.documents.encoder import BATCH_ERROR, Encoder, SentenceEncoder, Vectors
+from tacit.documents.encoder import BATCH_ERROR, Encoder, SentenceEncoder, Vectors, encoder_provenance
 from tacit.errors import BadInputError, BadParameterError
 from tacit.guarantee import Guarantee, Notion, Provenance
+from tacit.lineage import lineage_of
 from tacit.mechanism import Rewritten
 from tacit.noise.parameters import positive
 from tacit.noise.response import respond
@@ -213,7 +214,12 @@ class Codebook(DocumentMechanism):
 
     @cached_property
     def sentence_encoder(self) -> Encoder:
-        return SentenceEncoder(self.encoder or self.public.encoder, batch_size=self.batch_size)
+        encoder_provenance(self._encoder_name)
+        return SentenceEncoder(self._encoder_name, batch_size=self.batch_size)
+
+    @property
+    def _encoder_name(self) -> str:
+        return str(self.encoder or self.public.encoder)
 
     @cached_property
     def _decoder(self) -> Any:
@@ -326,13 +332,14 @@ class Codebook(DocumentMechanism):
                 f"{public.provenance.source}{f' ({public.license})' if public.license else ''}; "
                 f"{len(public.sentences):,} sentences, digest {public.digest[:16]}",
             ),
-            Provenance("sentence encoder", public.encoder),
+            encoder_provenance(self._encoder_name),
         ]
         if self.k is None or self.s is None or self.symbols is None:
             way = "chosen for this epsilon by expected similarity on held-out public sentences"
             parts.append(Provenance("k, s and symbols", way))
         if self.decode == "language-model":
-            parts.append(Provenance("language model", _last_part(str(self.language_model))))
+            name = str(self.language_model)
+            parts.append(lineage_of(name).provenance("language model", _last_part(name)))
         return self._promise(
             Notion.PURE,
             self.epsilon,

@@ -53,7 +53,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.documents.encoder import Encoder, Progress, SentenceEncoder, Vectors
+from tacit.documents.encoder import Encoder, Progress, SentenceEncoder, Vectors, encoder_provenance
 from tacit.errors import BadInputError, BadParameterError, require
 from tacit.guarantee import Provenance, check_epsilon
 from tacit.noise.source import public_generator
@@ -429,6 +429,7 @@ def build_codebook(
             f"there are {len(kept)}"
         )
     encoder = SentenceEncoder() if encoder is None else encoder
+    encoder_provenance(encoder.name)
     texts = [texts[place] for place in kept]
     everything = encoder.encode(texts, progress) if vectors is None else np.asarray(vectors, dtype=np.float32)[kept]
 

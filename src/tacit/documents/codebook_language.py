@@ -37,6 +37,7 @@ class LanguageDecoder:
                     f"{found.name} is a {found.kind} model, which cannot continue a list of sentences: give a causal "
                     "language model, such as 'smollm2'"
                 )
+            found.provenance()
             self._loaded = found
         return self._loaded
 

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from tacit.documents.autoencoders.base import Autoencoder, load_autoencoder
+from tacit.documents.autoencoders.base import Autoencoder, load_for_release
 from tacit.documents.bounds import Bound, ClipValue
 from tacit.documents.latent import LatentMechanism
 from tacit.errors import BadInputError, BadParameterError
@@ -68,7 +68,7 @@ class DPBart(LatentMechanism):
     def load(self) -> Autoencoder:
         if self.length is None:
             return super().load()
-        found = load_autoencoder(self.model)
+        found = load_for_release(self.model)
         if found.kind != "bart":
             return found  # refused with its bound
         if found.record.commands and found.positions != self.length:

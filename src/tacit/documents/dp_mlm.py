@@ -37,7 +37,7 @@ from tacit.documents.base import DocumentMechanism
 from tacit.documents.language_models import Floats, LogitInterval, MaskedModel, calibrate_logits, load_masked
 from tacit.documents.paraphrase import spread_for, step_slack, token_loss, uniform_weights, whole
 from tacit.errors import BadParameterError
-from tacit.guarantee import Adjacency, Guarantee, Notion, Provenance
+from tacit.guarantee import Adjacency, Guarantee, Notion
 from tacit.noise.choice import Integers, draw_rows, probabilities
 from tacit.noise.source import Source
 
@@ -86,6 +86,7 @@ class DPMLM(DocumentMechanism):
     @cached_property
     def language_model(self) -> MaskedModel:
         model = load_masked(self.model)
+        model.provenance()
         model.check_lengths(self.tokens, pair=self.context == "pair")
         return model
 
@@ -171,7 +172,7 @@ class DPMLM(DocumentMechanism):
                 "one token changes the context of all others, so it has no better guarantee than the whole text",
                 "the texts of one batch are computed apart from each other, in constant shapes",
             ),
-            provenance=(Provenance("language model and tokenizer", model.source), self.clipping.provenance()),
+            provenance=(model.provenance(), self.clipping.provenance()),
         )
 
     def _card_parameters(self) -> dict[str, Any]:

@@ -27,6 +27,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.errors import BadInputError, BadParameterError, TacitError, require
+from tacit.guarantee import Provenance
+from tacit.lineage import Lineage, lineage_of
 from tacit.vectors.minilm import minilm_folder
 
 Vectors = NDArray[np.float32]
@@ -84,6 +86,10 @@ class SentenceEncoder:
         """The network itself, shared by all encoders of this name: copy it before training it."""
         return self._model()[1]
 
+    def provenance(self) -> Provenance:
+        """The line of a card that uses the encoder; refused if it may repeat private text."""
+        return encoder_provenance(self.name)
+
     def encode(self, texts: Sequence[str], progress: Progress | None = None) -> Vectors:
         """Unit vectors (texts, dimension), float32, in the order of the texts."""
         tokenizer, model = self._model()
@@ -136,6 +142,11 @@ def _pooled(model: Any, pieces: Sequence[Sequence[int]], padding: int) -> Vector
         unit = torch.nn.functional.normalize(mean, dim=1)
     result: Vectors = unit.numpy().astype(np.float32, copy=False)
     return result
+
+
+def encoder_provenance(name: str) -> Provenance:
+    known = Lineage() if name == "minilm" else lineage_of(name)
+    return known.provenance("sentence encoder", name)
 
 
 # Loading ----------------------------------------------------------------------------------------------------

@@ -29,7 +29,7 @@ from typing import Any, ClassVar
 
 from numpy.typing import NDArray
 
-from tacit.documents.autoencoders.base import RECORD_FILE, Autoencoder, built_in_folder, load_autoencoder
+from tacit.documents.autoencoders.base import RECORD_FILE, Autoencoder, built_in_folder, load_for_release
 from tacit.documents.base import DocumentMechanism
 from tacit.documents.bounds import AnalyticGaussian, Bound, Floats, Laplace, LatentNoise, release
 from tacit.errors import BadParameterError
@@ -177,15 +177,18 @@ class LatentMechanism(DocumentMechanism):
             )
 
 
+OF_A_MODEL = (RECORD_FILE, "config.json", "card.json", "task.json")
+
+
 def cached_autoencoder(name: str) -> Autoencoder:
     """A loaded model, shared by mechanisms that differ in other parameters."""
     if not name:
         raise BadParameterError("give a model: a built-in name, a folder, or a hub name")
     folder = built_in_folder(name) or Path(name)
-    stamps = [path.stat().st_mtime_ns for path in (folder / RECORD_FILE, folder / "config.json") if path.exists()]
+    stamps = [path.stat().st_mtime_ns for path in map(folder.joinpath, OF_A_MODEL) if path.exists()]
     return _cached(name, str(folder.resolve()), tuple(stamps))
 
 
 @lru_cache(maxsize=4)
 def _cached(name: str, folder: str, stamps: tuple[int, ...]) -> Autoencoder:
-    return load_autoencoder(name)
+    return load_for_release(name)

@@ -76,7 +76,7 @@ from tacit.documents.language_models import (
     load_generator,
 )
 from tacit.errors import BadParameterError
-from tacit.guarantee import Guarantee, Notion, Provenance
+from tacit.guarantee import Guarantee, Notion
 from tacit.noise.choice import Integers, draw_rows, exponent_cap, integer_weights, probabilities, rounding_slack
 from tacit.noise.source import Source
 
@@ -270,7 +270,9 @@ class Paraphrase(DocumentMechanism):
 
     @cached_property
     def language_model(self) -> Generator:
-        return load_generator(self.model)
+        found = load_generator(self.model)
+        found.provenance()
+        return found
 
     @cached_property
     def frame(self) -> Frame:
@@ -375,7 +377,7 @@ class Paraphrase(DocumentMechanism):
         self.prepare()
         model = self.language_model
         outcomes = len(model.support)
-        provenance = [Provenance("language model and tokenizer", model.source)]
+        provenance = [model.provenance()]
         if not self.tilted:
             provenance.append(self.clipping.provenance())
         return self._promise(

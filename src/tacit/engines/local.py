@@ -8,6 +8,7 @@ run that was never stopped.
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import sys
 from abc import ABC, abstractmethod
@@ -27,6 +28,7 @@ from tacit.errors import BadInputError, BadParameterError, StoppedError, TacitEr
 from tacit.guarantee import Guarantee
 from tacit.mechanism import Mechanism, Rewritten
 from tacit.noise.source import StreamKey
+from tacit.text.digest import file_digest
 from tacit.text.files import (
     STANDARD_STREAM,
     Encoder,
@@ -132,7 +134,14 @@ def rewrite_file(
                 if facts.rows == 0:
                     output.discard()
                     raise BadInputError(f"{table.name} has no rows: there is nothing to rewrite")
-                output.finish(lambda: before_release(facts) if before_release else None)
+
+                def complete(digest: str) -> None:
+                    nonlocal facts
+                    facts = replace(facts, digest=digest)
+                    if before_release is not None:
+                        before_release(facts)
+
+                output.finish(complete)
     return facts
 
 
@@ -407,7 +416,8 @@ class Output(ABC):
     def append(self, data: bytes, block: Finished) -> None: ...
 
     @abstractmethod
-    def finish(self, before_release: Callable[[], None]) -> None: ...
+    def finish(self, before_release: Callable[[str], None]) -> None:
+        """Everything was appended: `before_release` gets the digest of the output."""
 
     @abstractmethod
     def remains(self) -> str:
@@ -421,6 +431,10 @@ class Output(ABC):
 
 
 class StandardOutput(Output):
+    def __init__(self, encoder: Encoder) -> None:
+        super().__init__(encoder)
+        self._digest = hashlib.sha256()
+
     def start(self, job: RewriteJob, configuration: dict[str, Any]) -> StreamKey:
         self._write(self.encoder.head())
         return new_key(job.seed)
@@ -429,8 +443,8 @@ class StandardOutput(Output):
         self._write(data)
         self.totals = self.totals.plus(block)
 
-    def finish(self, before_release: Callable[[], None]) -> None:
-        before_release()
+    def finish(self, before_release: Callable[[str], None]) -> None:
+        before_release(self._digest.hexdigest())
 
     def remains(self) -> str:
         return f"{self.totals.rows:,} rows were written to standard output; such a run cannot be resumed"
@@ -439,6 +453,7 @@ class StandardOutput(Output):
         try:
             sys.stdout.buffer.write(data)
             sys.stdout.buffer.flush()
+            self._digest.update(data)
         except BrokenPipeError:
             raise
         except OSError as error:
@@ -509,10 +524,10 @@ class FileOutput(Output):
             self.totals = before
             raise
 
-    def finish(self, before_release: Callable[[], None]) -> None:
+    def finish(self, before_release: Callable[[str], None]) -> None:
         try:
             ready = self.encoder.finish(self._partial.path)
-            before_release()
+            before_release(file_digest(ready))
         except OSError as error:
             raise storage_error(error, self.path) from error
         self._partial.release(ready)

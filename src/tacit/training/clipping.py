@@ -10,8 +10,10 @@ replacing one by at most twice as much.
     quantile    flat, with C moved towards a quantile of the norms (Andrew et al. 2021); the share of examples below C
                 is released with noise of its own, see `QuantileClipping`
 
-Norms are computed in single precision; each factor is lowered by `MARGIN`, far more than their error, so that rounding
-cannot break the bound.
+Rounding. Norms and sums are computed in single precision. The norms that are handed in are no less than those of what
+is added up, with what canceling positions can make of rounding errors (`gradients.examples.safe_squared_norm`, which
+says under which model of rounding); each factor is lowered by `MARGIN` for the few operations here. Adding different
+examples to one sum rounds once more, relative to that sum: single precision approximates it, as the card says.
 """
 
 from __future__ import annotations

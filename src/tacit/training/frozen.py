@@ -6,12 +6,18 @@ layers above. The layers of both parts are those of the model itself, not copies
 
 Whether a model can be cut like this is not guessed: the two parts, one after the other, must give what the whole model
 gives on made-up records, or the model is trained as a whole.
+
+What is kept of a record must not depend on the others: the half precision would turn another rounding error into
+another number, for many records at once. So records are computed in constant shapes, (`ROWS`, a multiple of `WIDTHS`),
+filled up with made-up ones; whether a record then has the same numbers, bit for bit, in any place and beside any others
+is tried on made-up records, and if not, each record is computed alone.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,11 +25,14 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from tacit.noise.source import public_generator
 from tacit.training.gradients import Batch
 from tacit.training.tasks import Encoded, Task
 from tacit.training.tasks.base import model_inputs
 
 LARGEST_BYTES = 3 * 2**30
+ROWS = 64
+WIDTHS = 8
 TOLERANCE = 1e-4
 LAYER_LISTS = ("encoder.layer", "transformer.layer")
 
@@ -151,19 +160,79 @@ def keep(
     tokenizer: Any,
     *,
     hidden: int,
-    batch: int = 64,
+    batch: int = ROWS,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Kept:
     """Run the lower half over all records once."""
     lengths = np.array([len(example["input_ids"]) for example in encoded], dtype=np.int64)
     starts = np.concatenate([[0], np.cumsum(lengths)[:-1]]).astype(np.int64)
     values = torch.empty(int(lengths.sum()), hidden, dtype=torch.float16)
-    order = np.argsort(lengths, kind="stable")
-    for begin in range(0, len(order), batch):
-        here = order[begin : begin + batch].tolist()
-        found = halves.below(task.collate([encoded[i] for i in here], tokenizer)).half()
+    rows = batch if batch > 1 and _independent(halves, task, tokenizer, batch) else 1
+    done = 0
+    for here in _together(lengths, task.length, rows):
+        found = _filled(halves, task, [encoded[i] for i in here], tokenizer, rows).half()
         for row, record in enumerate(here):
             start = int(starts[record])
             values[start : start + int(lengths[record])] = found[row, : int(lengths[record])]
-        progress(min(begin + batch, len(order)), len(order))
+        done += len(here)
+        progress(done, len(encoded))
     return Kept(values, starts, lengths)
+
+
+def _width(length: int, most: int) -> int:
+    """The shape in which a record of this length is computed; `most` is the longest that the task reads (public)."""
+    return max(length, min(-(-length // WIDTHS) * WIDTHS, most))
+
+
+def _together(lengths: np.ndarray[Any, np.dtype[np.int64]], most: int, rows: int) -> Iterator[list[int]]:
+    """Records of one width, `rows` at most."""
+    widths: dict[int, list[int]] = defaultdict(list)
+    for record, length in enumerate(lengths.tolist()):
+        widths[_width(length, most)].append(record)
+    for width in sorted(widths):
+        for begin in range(0, len(widths[width]), rows):
+            yield widths[width][begin : begin + rows]
+
+
+def _filled(halves: Halves, task: Task, examples: Sequence[Encoded], tokenizer: Any, rows: int) -> Tensor:
+    """The lower half of these records, in the shape that all records of their width are computed in."""
+    if rows == 1:
+        return halves.below(task.collate(examples, tokenizer))
+    width = _width(max(len(example["input_ids"]) for example in examples), task.length)
+    wide = [_widened(example, width, task, tokenizer) for example in examples]
+    filler = {
+        name: [1 if name == "attention_mask" else 0] * width if isinstance(value, list) else value
+        for name, value in wide[0].items()
+    }
+    return halves.below(task.collate([*wide, *[filler] * (rows - len(wide))], tokenizer))
+
+
+def _widened(example: Encoded, width: int, task: Task, tokenizer: Any) -> Encoded:
+    return {
+        name: [*value, *[task.padding(name, tokenizer)] * (width - len(value))] if isinstance(value, list) else value
+        for name, value in example.items()
+    }
+
+
+def _independent(halves: Halves, task: Task, tokenizer: Any, rows: int) -> bool:
+    """Whether made-up records have the same numbers, bit for bit, whatever is computed beside them."""
+    generator = public_generator(11)
+    for width in sorted({WIDTHS, 2 * WIDTHS, _width(task.length, task.length)}):
+        made = [_of_width(task.probe(generator, tokenizer), width - number % 4) for number in range(rows)]
+        beside = _filled(halves, task, made, tokenizer, rows)
+        for place in (rows // 2, rows - 1):
+            length = len(made[place]["input_ids"])
+            if _width(length, task.length) != _width(width, task.length):
+                continue
+            alone = _filled(halves, task, [made[place]], tokenizer, rows)
+            if not torch.equal(alone[0, :length], beside[place, :length]):
+                return False
+    return True
+
+
+def _of_width(example: Encoded, length: int) -> Encoded:
+    """A made-up record of this length: repeated, and cut."""
+    return {
+        name: (value * (1 + length // max(1, len(value))))[: max(1, length)] if isinstance(value, list) else value
+        for name, value in example.items()
+    }

@@ -3,11 +3,14 @@
 A guarantee speaks of the records that a run reads. Starting weights may have read others, or the same ones before:
 
 * weights from elsewhere are assumed to be trained on public text; the card says so;
-* weights that Tacit trained on *declared public* text are public;
+* weights that Tacit trained on *declared public* text, from public weights, are public;
 * weights with a private card keep their promise to their own records: a record in both data sets has both budgets,
   which add up, and the card says so;
 * weights that Tacit trained without privacy and without such a declaration void the guarantee of whatever is made from
   them: their records would be unprotected, and nobody could see it.
+
+More training on public text washes nothing: private weights keep their card (the training is post-processing), and
+weights without a guarantee stay without one.
 
 A vocabulary that was learned privately from the same records is paid for by its own budget, which is added. Text that a
 mechanism has released already may be trained on without noise: that is post-processing, and its card is the promise.
@@ -15,26 +18,38 @@ mechanism has released already may be trained on without noise: that is post-pro
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from tacit.card import Card
-from tacit.errors import BadInputError, TacitError
+from tacit.errors import BadInputError
 from tacit.guarantee import Guarantee, Provenance
+from tacit.lineage import (
+    CARD,
+    PRIVATELY,
+    SETTINGS,
+    STARTED_WITHOUT,
+    VOCABULARY_CARD,
+    Lineage,
+    described,
+    lineage_of,
+    own_budget,
+    read_card,
+)
+from tacit.text.digest import output_digest
 
-CARD = "card.json"
-SETTINGS = "task.json"
-VOCABULARY_CARD = "vocabulary-card.json"
+__all__ = ["CARD", "SETTINGS", "VOCABULARY_CARD", "Origin", "released_text", "starting_weights", "with_tokenizer"]
+
+EARLIER = "what the starting weights learned from their own records"
 
 
 @dataclass(frozen=True)
 class Origin:
     """start: the card of the starting weights; start_public: the public text they were trained on, if it was declared;
     vocabulary: the card of a vocabulary learned from the same records; public: the name of the training text, declared
-    public; released: the card of the training text, if a mechanism released it; from_scratch: random weights."""
+    public; released: the card of the training text, if a mechanism released it; from_scratch: random weights;
+    tokenizer: where the word pieces come from, if they are not those of the starting weights."""
 
     start: Guarantee | None = None
     start_public: str | None = None
@@ -42,13 +57,50 @@ class Origin:
     public: str | None = None
     released: Guarantee | None = None
     from_scratch: bool = False
+    tokenizer: Provenance | None = None
 
     def with_training(self, own: Guarantee, model: str) -> Guarantee:
         """What the trained weights promise."""
+        promise = self._of_text_and_start(own, model)
+        if self.tokenizer is None:
+            return promise
+        promise = replace(promise, provenance=(*promise.provenance, self.tokenizer))
+        if self.tokenizer.paid_by is None:
+            return promise
+        return promise.also_not_covered(
+            f"what the tokenizer learned from its own records ({self.tokenizer.paid_by}); a {promise.unit.value} in "
+            "both data sets has both budgets added up"
+        )
+
+    def _of_text_and_start(self, own: Guarantee, model: str) -> Guarantee:
+        if self.public is not None and not own.is_private and not self._start_is_void:
+            return self._on_public_text(own, model)
         promise = self._of_data(own)
         if self.vocabulary is not None and promise.is_private:
             promise = promise.then(self.vocabulary)
         return self._of_start(promise, model)
+
+    @property
+    def _start_is_private(self) -> bool:
+        return self.start is not None and self.start.is_private
+
+    @property
+    def _start_is_void(self) -> bool:
+        return self.start is not None and not self.start.is_private and self.start_public is None
+
+    def _on_public_text(self, own: Guarantee, model: str) -> Guarantee:
+        """What weights and words had promised before stays true, and nothing is added to it."""
+        before = [g for g in (self.start if self._start_is_private else None, self.vocabulary) if g is not None]
+        if not before:
+            void = f"it was trained without noise, on text that was declared public: {self.public}"
+            return self._of_start(replace(own, void=void), model)
+        promise = before[0].then(*before[1:]) if len(before) > 1 else before[0]
+        return replace(
+            promise,
+            parameters={**promise.parameters, **own.parameters},
+            history=(*promise.history, f"{own.mechanism} on text declared public: post-processing"),
+            provenance=(*promise.provenance, Provenance("text", f"{self.public}, declared public")),
+        )
 
     def _of_data(self, own: Guarantee) -> Guarantee:
         if self.released is not None:
@@ -58,57 +110,79 @@ class Origin:
                 history=(*self.released.history, f"{own.mechanism} on the released text: post-processing"),
                 provenance=(*self.released.provenance, *own.provenance),
             )
-        if self.public is not None and not own.is_private:
-            return replace(own, void=f"it was trained without noise, on text that was declared public: {self.public}")
         return own
 
     def _of_start(self, promise: Guarantee, model: str) -> Guarantee:
-        name = "pre-trained weights"
+        if self._start_is_void:
+            assert self.start is not None
+            return promise.voided(f"{STARTED_WITHOUT} ({model}: {self.start.void})")
+        if self._start_is_private:
+            assert self.start is not None
+            return _after_private_weights(promise, self.start, model)
+        return replace(promise, provenance=(*promise.provenance, self._public_start(model)))
+
+    def _public_start(self, model: str) -> Provenance:
         if self.from_scratch:
-            return replace(promise, provenance=(*promise.provenance, Provenance("starting weights", "random")))
-        if self.start is None:
-            source = f"{model}, assumed to be trained on public text"
-            return replace(promise, provenance=(*promise.provenance, Provenance(name, source)))
+            return Provenance("starting weights", "random")
         if self.start_public is not None:
             source = f"{model}, trained on {self.start_public}, which was declared public"
-            return replace(promise, provenance=(*promise.provenance, Provenance(name, source)))
-        if not self.start.is_private:
-            return promise.voided(f"it started from weights without a guarantee ({model}: {self.start.void})")
-        described = (
-            f"epsilon {self.start.epsilon:.4g}, delta {self.start.delta:.3g} for one {self.start.unit.value}, between "
-            f"{self.start.adjacency.value}"
-        )
-        return replace(
-            promise,
-            provenance=(*promise.provenance, Provenance(name, f"{model}, trained privately by Tacit: {described}")),
-        ).also_not_covered(
-            f"what the starting weights learned from their own records ({described}); a {promise.unit.value} in both "
-            "data sets has both budgets added up"
-        )
+            return Provenance("pre-trained weights", source)
+        return Provenance("pre-trained weights", f"{model}, assumed to be trained on public text")
 
     def settings(self) -> dict[str, Any]:
-        return {} if self.public is None else {"public": self.public}
+        """`public` only if everything that the weights have read is: their starting weights and their words too."""
+        words_are_private = self.vocabulary is not None or (self.tokenizer is not None and not self.tokenizer.public)
+        if self.public is None or self._start_is_void or self._start_is_private or words_are_private:
+            return {}
+        return {"public": " and ".join(dict.fromkeys(text for text in (self.start_public, self.public) if text))}
+
+
+def _after_private_weights(promise: Guarantee, start: Guarantee, model: str) -> Guarantee:
+    own = described(start)
+    earlier = [item for item in start.not_covered if item.startswith(EARLIER)]
+    return replace(
+        promise,
+        provenance=(
+            *promise.provenance,
+            Provenance(
+                "pre-trained weights",
+                f"{model}, {PRIVATELY}",
+                public=False,
+                paid_by=own_budget(start),
+            ),
+        ),
+    ).also_not_covered(
+        *earlier, f"{EARLIER} ({own}); a {promise.unit.value} in both data sets has both budgets added up"
+    )
 
 
 def starting_weights(folder: str | Path) -> Origin:
     """What a model folder says about itself; nothing if it is a hub name or was not made by Tacit."""
-    place = Path(folder)
-    start = _guarantee(place / CARD)
-    public = None
-    if (place / SETTINGS).is_file():
-        public = json.loads((place / SETTINGS).read_text(encoding="utf-8")).get("public")
-    return Origin(start=start, start_public=public, vocabulary=_guarantee(place / VOCABULARY_CARD))
+    found = lineage_of(folder)
+    return Origin(start=found.promise, start_public=found.public, vocabulary=found.vocabulary)
+
+
+def with_tokenizer(origin: Origin, folder: str | Path) -> Origin:
+    """The same with the word pieces of another folder: a vocabulary that was learned privately brings its card, and
+    pieces from elsewhere are assumed to be public. A folder without a guarantee is refused."""
+    found = lineage_of(folder)
+    if found.vocabulary is not None:
+        return replace(origin, vocabulary=found.vocabulary)
+    known = found.provenance("tokenizer", f"that of {Path(folder).name}")
+    if found == Lineage():
+        known = replace(known, source=f"{known.source}, assumed to be made from public text")
+    return replace(origin, tokenizer=known)
 
 
 def released_text(path: Path, data: str, rows: int, read: Sequence[str]) -> Guarantee:
     """The promise of a released file, from its card: `read` are the columns whose text the model learns.
-    The card must be that of this file, and they must have passed the mechanism; columns that were kept are named on the
-    card already."""
+    The card must be that of this very file, and they must have passed the mechanism; columns that were kept are named
+    on the card already."""
     if not path.is_file():
         raise BadInputError(
             f"there is no card {path}: give the one that 'tacit rewrite' wrote beside the released file"
         )
-    card = _card(path)
+    card = read_card(path)
     if not card.guarantee.is_private:
         raise BadInputError(f"the card {path} promises nothing ({card.guarantee.void}): train with an epsilon instead")
     facts = card.facts
@@ -118,6 +192,7 @@ def released_text(path: Path, data: str, rows: int, read: Sequence[str]) -> Guar
             f"the card {path} speaks of {described}, not of {Path(data).name} with {rows:,}: give the card that was "
             "written with this file, or train with an epsilon"
         )
+    _check_same_file(path, data, facts.digest)
     for column in read:
         if column not in facts.columns:
             raise BadInputError(
@@ -127,12 +202,15 @@ def released_text(path: Path, data: str, rows: int, read: Sequence[str]) -> Guar
     return card.guarantee
 
 
-def _guarantee(path: Path) -> Guarantee | None:
-    return _card(path).guarantee if path.is_file() else None
-
-
-def _card(path: Path) -> Card:
-    try:
-        return Card.from_json(path.read_text(encoding="utf-8"))
-    except (TacitError, ValueError, KeyError, TypeError) as error:
-        raise BadInputError(f"{path} is not a privacy card: {error}") from error
+def _check_same_file(path: Path, data: str, digest: str) -> None:
+    """A name and a number of rows are easily the same for two files: one of them may never have been rewritten."""
+    if not digest:
+        raise BadInputError(
+            f"the card {path} does not say what {Path(data).name} holds (an earlier Tacit wrote it), so it may be the "
+            "card of another text: rewrite the text again, or train with an epsilon"
+        )
+    if output_digest(data) != digest:
+        raise BadInputError(
+            f"{data} is not the file that the card {path} was written with, or it was changed since: give the file as "
+            "it was released, or train with an epsilon"
+        )

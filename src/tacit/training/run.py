@@ -31,7 +31,7 @@ from tacit.training.frozen import cut, fits, keep
 from tacit.training.gradients import Checked, choose
 from tacit.training.log import Log
 from tacit.training.origin import Origin
-from tacit.training.plan import Plan
+from tacit.training.plan import Plan, check_composed
 from tacit.training.step import PlainStep, PrivateStep, StepFacts
 from tacit.training.tasks import Row, Task
 from tacit.training.team import Team
@@ -192,7 +192,7 @@ class TrainingRun:
             return PlainStep(model=trained, loss=self.task.loss, **shared)
         engine, self.checked = choose(trained, self.task.loss, probes, self.settings.engine)
         clipping = make_clipping(self.settings.clipping, self.settings.bound, len(engine.parameters))
-        return PrivateStep(engine=engine, clipping=clipping, **shared)
+        return PrivateStep(engine=engine, clipping=clipping, model=self.model, **shared)
 
     def _seed_torch(self, key: StreamKey, step: int) -> None:
         """Dropout and masks of a step, so that a repeated step is the same; each process of a team has its own."""
@@ -234,10 +234,7 @@ class TrainingRun:
         """Other rows with the same noise would show their difference."""
         if self._digest:
             return self._digest
-        digest = hashlib.blake2b(digest_size=16)
-        for row in self.rows:
-            digest.update(json.dumps(dict(row), sort_keys=True).encode())
-        self._digest = digest.hexdigest()
+        self._digest = digest_of(self.rows)
         return self._digest
 
     def _load(self, resume: bool) -> dict[str, Any]:
@@ -296,7 +293,8 @@ class TrainingRun:
             else {"model": self.settings.model},
             trials=self.trials,
         )
-        return self.origin.with_training(own, self.settings.model or "a model")
+        promise = self.origin.with_training(own, self.settings.model or "a model")
+        return check_composed(promise, self.plan.records) if own.is_private else promise
 
     def _finish(self) -> Guarantee:
         """Save the model as transformers does, with card and settings; destroy the key."""
@@ -314,6 +312,13 @@ class TrainingRun:
         (self.folder / CARD).write_text(Card(guarantee).to_json(), encoding="utf-8")
         (self.folder / PRIVATE_FOLDER / STATE).unlink()
         return guarantee
+
+
+def digest_of(rows: Sequence[Row]) -> str:
+    digest = hashlib.blake2b(digest_size=16)
+    for row in rows:
+        digest.update(json.dumps(dict(row), sort_keys=True).encode())
+    return digest.hexdigest()
 
 
 def _length(example: dict[str, Any]) -> int:

@@ -17,25 +17,30 @@ budget added.
 
 from __future__ import annotations
 
+import hashlib
+import json
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from tacit.account.delta import check_delta
 from tacit.card import Card
 from tacit.errors import BadInputError, BadParameterError, NoGuaranteeError
 from tacit.guarantee import Adjacency, Guarantee, Provenance
 from tacit.text.sensitive import Detector, Flags, listed_words
 from tacit.text.tokens import normalize, split
 from tacit.training.origin import Origin
-from tacit.training.plan import Plan
-from tacit.training.run import CARD, PRIVATE_FOLDER, STATE, Progress, Settings, TrainingRun
+from tacit.training.plan import Plan, check_composed, check_trials
+from tacit.training.run import CARD, PRIVATE_FOLDER, STATE, Progress, Settings, TrainingRun, digest_of
 from tacit.training.tasks import Row, Task
 
 PLACEHOLDER = "___"
 FIRST_FOLDER = "first-phase"
+FIRST_FACTS = "phase.json"
 Span = tuple[int, int]
 
 NOT_COVERED = (
@@ -131,6 +136,11 @@ def token_places(text: str) -> list[Span]:
     return places
 
 
+def list_digest(path: str | Path) -> str:
+    """Tells one word list from another. It stays in private folders: a digest of a list of names gives it away."""
+    return f"a word list with the digest {hashlib.blake2b(Path(path).read_bytes(), digest_size=16).hexdigest()}"
+
+
 def list_detector(path: str | Path) -> Detector:
     """Sensitive is what stands in a file, one word or phrase per line; each of its words counts."""
 
@@ -209,13 +219,33 @@ def selective_guarantee(second: Guarantee, first: First) -> Guarantee:
 
 
 @dataclass
+class FirstPhase(TrainingRun):
+    """`facts` say which first phase it is; they stay beside its model, for a run that goes on after it."""
+
+    facts: dict[str, str] = field(kw_only=True)
+    redaction: str = field(kw_only=True)
+
+    def _fingerprint(self) -> dict[str, Any]:
+        return {**super()._fingerprint(), **self.facts}
+
+    def _finish(self) -> Guarantee:
+        kept = json.dumps({"facts": self.facts, "redaction": self.redaction}, indent=2)
+        (self.folder / PRIVATE_FOLDER / FIRST_FACTS).write_text(kept + "\n", encoding="utf-8")
+        return super()._finish()
+
+
+@dataclass
 class SecondPhase(TrainingRun):
     """The private phase. Its card never claims more than both phases together keep."""
 
     first: First = field(kw_only=True)
+    facts: dict[str, str] = field(kw_only=True)
+
+    def _fingerprint(self) -> dict[str, Any]:
+        return {**super()._fingerprint(), **self.facts}
 
     def promise(self) -> Guarantee:
-        return selective_guarantee(super().promise(), self.first)
+        return check_composed(selective_guarantee(super().promise(), self.first), self.plan.records)
 
 
 @dataclass
@@ -224,6 +254,8 @@ class TwoPhases:
 
     load          the model to start from and its tokenizer: of the base model, or of a folder; strategy applied
     first_rows    redacted rows, or public ones
+    redaction     its name on the card
+    rule          what tells this redaction from any other: a digest of a word list, the name of a detector
     first_plan    without privacy for redacted and public text, private otherwise
     origin        what is known about the base model
     """
@@ -244,10 +276,13 @@ class TwoPhases:
     trials: int = 1
     warn: Callable[[str], None] = lambda message: None
     origin: Origin = field(default_factory=Origin)
+    rule: str = ""
 
     def __post_init__(self) -> None:
         if (self.kind is FirstKind.PRIVATE) != self.first_plan.private:
             raise BadParameterError("the first phase is private exactly if it promises something")
+        if self.first_plan.private and self.plan.private:
+            check_delta((self.first_plan.delta + self.plan.delta) * check_trials(self.trials), self.plan.records)
         if self.kind is FirstKind.PUBLIC and not self.public.strip():
             raise BadParameterError("name the public text of the first phase: only text known to be public may be used")
         if self.plan.private and self.plan.adjacency is not needed_adjacency(self.kind, self.plan.adjacency):
@@ -269,9 +304,35 @@ class TwoPhases:
                 hint = "go on with --resume, or " if begun else ""
                 raise BadInputError(f"{place} is not empty: {hint}give another folder")
 
+    @cached_property
+    def facts(self) -> dict[str, str]:
+        """What must be the same for a run to go on: the promise of the second phase speaks of this first one."""
+        return {
+            "kind of first phase": self.kind.value,
+            "redaction": self.rule or self.redaction,
+            "public text": self.public,
+            "text of the first phase": digest_of(self.first_rows),
+            "starting model": self.first_settings.model,
+        }
+
+    def _check_first_phase(self) -> None:
+        """A first phase that is finished must be the one that the card of the second will speak of."""
+        place = self.working_folder
+        if not (place / CARD).exists() or (place / PRIVATE_FOLDER / STATE).exists():
+            return  # not finished: its checkpoint is compared instead
+        kept = _kept_facts(place)
+        for part, value in self.facts.items():
+            if kept["facts"].get(part) != value:
+                raise BadInputError(
+                    f"the unfinished run in {self.folder} had another {part}: repeat its command, or start anew in "
+                    "another folder"
+                )
+        self.redaction = str(kept["redaction"])
+
     def run(self, progress: Callable[[int, Progress], None] | None = None, *, resume: bool = False) -> Guarantee:
         """Both phases; `progress` is told which of them it is, 1 or 2."""
         self.check_folder(resume=resume)
+        self._check_first_phase()
         finished = (self.folder / CARD).exists() and not (self.folder / PRIVATE_FOLDER / STATE).exists()
         guarantee = read_guarantee(self.folder) if finished else self._second(self._first(progress), progress)
         shutil.move(self.working_folder, self.folder / PRIVATE_FOLDER / FIRST_FOLDER)
@@ -283,9 +344,9 @@ class TwoPhases:
         if unfinished or not (place / CARD).exists():
             model, tokenizer = self.load(None)
             origin = replace(self.origin, public=self.public) if self.kind is FirstKind.PUBLIC else self.origin
-            run = TrainingRun(
+            run = FirstPhase(
                 self.task, model, tokenizer, self.first_rows, self.first_plan, self.first_settings, place, self.seed,
-                self.trials, self.warn, origin,
+                self.trials, self.warn, origin, facts=self.facts, redaction=self.redaction,
             )  # fmt: skip
             promised = run.run(None if progress is None else lambda p: progress(1, p), resume=unfinished)
         else:
@@ -297,10 +358,21 @@ class TwoPhases:
         model, tokenizer = self.load(self.working_folder)
         run = SecondPhase(
             self.task, model, tokenizer, self.rows, self.plan, self.settings, self.folder, self.seed, self.trials,
-            self.warn, self.origin, first=first,
+            self.warn, self.origin, first=first, facts=self.facts,
         )  # fmt: skip
         unfinished = (self.folder / PRIVATE_FOLDER / STATE).exists()
         return run.run(None if progress is None else lambda p: progress(2, p), resume=unfinished)
+
+
+def _kept_facts(folder: Path) -> dict[str, Any]:
+    try:
+        found: dict[str, Any] = json.loads((folder / PRIVATE_FOLDER / FIRST_FACTS).read_text(encoding="utf-8"))
+        return {"facts": dict(found["facts"]), "redaction": str(found["redaction"])}
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise BadInputError(
+            f"{folder} does not say how its first phase was made, so nothing can be promised after it: start anew in "
+            "another folder"
+        ) from error
 
 
 def read_guarantee(folder: Path) -> Guarantee:

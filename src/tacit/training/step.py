@@ -27,7 +27,7 @@ from tacit.training.clipping import (
     NotFiniteError,
     QuantileClipping,
 )
-from tacit.training.gradients import Batch, Engine, Loss
+from tacit.training.gradients import Batch, Engine, Loss, buffers_of, restore_buffers
 from tacit.training.plan import Plan
 from tacit.training.team import Team
 
@@ -123,12 +123,19 @@ class PrivateStep(Step):
 
     engine: Engine = field(kw_only=True)
     clipping: FlatClipping | LayerClipping | AutomaticClipping | QuantileClipping = field(kw_only=True)
+    model: nn.Module | None = field(default=None, kw_only=True)
+    """Whatever it keeps besides its weights gets no noise, so it is the same after each step as before the first."""
+
+    def __post_init__(self) -> None:
+        self._buffers = {} if self.model is None else buffers_of(self.model)
 
     def run(self, step: int, key: StreamKey) -> StepFacts:
         """Leave the noisy gradient of this step on the parameters."""
         records = self.plan.sample(step, key)
         sums = {name: torch.zeros_like(p) for name, p in self.engine.parameters.items()}
         losses, shortened = self.over_parts(records, lambda here: self._add(here, sums)).tolist()
+        if self.model is not None:
+            restore_buffers(self.model, self._buffers)
         for value in sums.values():
             self.team.add_up(value)
         bound = self.clipping.bound
@@ -146,7 +153,7 @@ class PrivateStep(Step):
 
     def _add(self, records: NDArray[np.int64], sums: dict[str, Tensor]) -> tuple[float, int]:
         result = self.engine.run(self.collate(records.tolist()))
-        clipped = self.clipping.clip(result.squared_norms)
+        clipped = self.clipping.clip(result.safe_squared_norms)
         for name, value in result.weighted_sums(clipped.factors).items():
             sums[name] += value
         return float(result.losses.sum()), clipped.shortened

@@ -23,8 +23,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.documents.bounds import Bound, bound_from_dict
-from tacit.errors import BadInputError, require
+from tacit.errors import BadInputError, NoGuaranteeError, require
 from tacit.guarantee import Provenance
+from tacit.lineage import lineage_of, own_budget
 
 Latents = NDArray[np.float32]
 Ids = NDArray[np.int64]
@@ -53,6 +54,7 @@ class Record:
     encoder_mask   whether the encoder ignores the padding of its own input
     commands       how to make it again
     results        what was measured on held-out public text
+    private        what paid for weights that have read private text: "" if nothing did, None if they have not
     """
 
     kind: str
@@ -78,6 +80,14 @@ class Record:
         if self.private is not None:
             return (Provenance(f"weights of {name}", source, public=False, paid_by=self.private or None),)
         return (Provenance(f"weights, vocabulary, C and kept columns of {name}", source),)
+
+    def check_paid(self, name: str) -> None:
+        """Refuse weights that may repeat private text, before anything is made with them."""
+        if self.private == "":
+            raise NoGuaranteeError(
+                f"{name} has no guarantee ({'; '.join(self.corpora)}), so whatever is made with it may repeat what it "
+                "has read: take a model of public text, or train it with an epsilon"
+            )
 
     def write(self, folder: Path) -> None:
         data = {"format": FORMAT, **asdict(self)}
@@ -211,7 +221,7 @@ class Autoencoder(ABC):
     @classmethod
     def from_pretrained(cls, name: str | Path) -> Self:
         """A model by built-in name, folder, or (BART) hub name."""
-        found = load_autoencoder(name)
+        found = load_for_release(name)
         if not isinstance(found, cls):
             raise BadInputError(
                 f"'{_shown(name)}' is a model of the kind '{found.kind}', and one of the kind '{cls.kind}' is needed: "
@@ -239,10 +249,30 @@ def load_autoencoder(name: str | Path) -> Autoencoder:
             "config.json of a Hugging Face BART"
         )
     else:
-        record = Record(kind="bart", positions=20, encoder_mask=True, corpora=[f"what {path.name} was published with"])
+        record = _published(path)
     module, class_name = KINDS[record.kind]
     kind: type[Autoencoder] = getattr(importlib.import_module(module), class_name)
     return kind.load_weights(source, record)
+
+
+def load_for_release(name: str | Path) -> Autoencoder:
+    """The same for whatever texts and models are made with: refused if it may repeat private text."""
+    found = load_autoencoder(name)
+    found.record.check_paid(_shown(name))
+    return found
+
+
+def _published(path: Path) -> Record:
+    """The record of a model that has none: what its card says, or else what it was published with."""
+    known = lineage_of(path)
+    corpora, private = [f"what {path.name} was published with"], None
+    if known.unpaid is not None:
+        corpora, private = [known.unpaid], ""
+    elif known.paid is not None:
+        corpora, private = [f"private text read by {path.name}"], own_budget(known.paid)
+    elif known.public is not None:
+        corpora = [f"{known.public}, declared public"]
+    return Record(kind="bart", positions=20, encoder_mask=True, corpora=corpora, private=private)
 
 
 def built_in_folder(name: str) -> Path | None:

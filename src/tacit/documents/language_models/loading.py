@@ -76,7 +76,9 @@ def _from_name(name: str) -> LanguageModel:
         _check_folder(path)
     shown = path.name if local else name
     source = f"the folder {path.name}" if local else f"the model hub, {name}"
-    return _opened(str(path) if local else name, shown, source)
+    found = _opened(str(path) if local else name, shown, source)
+    found.folder = path if local else None
+    return found
 
 
 def _check_folder(path: Path) -> None:

@@ -9,12 +9,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tacit.errors import BadInputError, BadParameterError, require
+from tacit.guarantee import Provenance
+from tacit.lineage import Lineage, lineage_of
 
 Ids = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -50,6 +53,8 @@ class LanguageModel:
     """What the three kinds share."""
 
     kind: ClassVar[str]
+    folder: Path | None = None
+    """Where the model was loaded from, unless it came from the hub or was given."""
 
     def __init__(self, model: Any, tokenizer: Any, *, name: str, source: str) -> None:
         self.torch = require("torch", extra="documents", purpose="a language model")
@@ -57,6 +62,11 @@ class LanguageModel:
         self.tokenizer = tokenizer
         self.name = name
         self.source = source
+
+    def provenance(self) -> Provenance:
+        """The line of a card that uses the model; refused if it may repeat private text."""
+        known = Lineage() if self.folder is None else lineage_of(self.folder)
+        return known.provenance("language model and tokenizer", self.source)
 
     @property
     def end(self) -> int | None:

@@ -94,6 +94,7 @@ def rewrite_dataset(
             if facts.rows == 0:
                 staging.discard()
                 raise BadInputError(f"'{job.input}' has no rows: there is nothing to rewrite")
+            facts = replace(facts, digest=staging.output_digest(whole=run.whole))
             if before_release is not None:
                 before_release(facts)
             staging.publish(job.output, whole=run.whole, overwrite=run.overwrite)

@@ -4,6 +4,7 @@
     parts/       the finished parts, each written elsewhere and committed by a rename
     done/        one record per finished part, written after the part
     release/     the files of the output, made of the parts when all are finished
+    digests/     the SHA-256 of each of these files
     attempts/    marks of the workers that are at work
     drafts/      files that are being written
     publishing   there since the files began to become the output
@@ -26,9 +27,10 @@ from typing import Any, Final
 from tacit.engines.cluster.storage import Folder, scratch
 from tacit.engines.resume import Finished, differences, locked
 from tacit.errors import BadInputError
+from tacit.text.digest import file_digest, folder_digest
 from tacit.text.files import Encoder, OutputError
 
-STAGING_VERSION: Final = 1
+STAGING_VERSION: Final = 2
 RECORDS_AT_A_TIME: Final = 16
 JOB, PUBLISHING, WHOLE, REPLACED = "job.json", "publishing", "whole", "replaced"
 
@@ -68,8 +70,8 @@ def staging_url(output: str) -> str:
 class Staging:
     def __init__(self, url: str) -> None:
         self.folder = Folder(url)
-        self.parts, self.done, self.release, self.attempts, self.drafts = (
-            self.folder / name for name in ("parts", "done", "release", "attempts", "drafts")
+        self.parts, self.done, self.release, self.digests, self.attempts, self.drafts = (
+            self.folder / name for name in ("parts", "done", "release", "digests", "attempts", "drafts")
         )
         self._lock: io.FileIO | None = None
 
@@ -80,7 +82,9 @@ class Staging:
         return self.folder.holds(JOB)
 
     def create(self, job: JobFile) -> None:
-        for folder in (self.folder, self.parts, self.done, self.release, self.attempts, self.drafts):
+        for folder in (
+            self.folder, self.parts, self.done, self.release, self.digests, self.attempts, self.drafts
+        ):  # fmt: skip
             folder.make(secret=folder is not self.release)
         self.folder.write(JOB, json.dumps({"tacit": STAGING_VERSION, **asdict(job)}).encode(), secret=True)
         self.lock()
@@ -174,7 +178,15 @@ class Staging:
                 for part in parts:
                     with self._opened(part) as blocks:
                         shutil.copyfileobj(blocks, file, 1 << 20)
-            self.release.take(encoder.finish(draft), name)
+            ready = encoder.finish(draft)
+            # Before the file: what is there has a digest.
+            self.digests.write(name, file_digest(ready).encode())
+            self.release.take(ready, name)
+
+    def output_digest(self, *, whole: bool) -> str:
+        """The digest of all that was assembled, whether or not it has got its name already."""
+        found = {name: self.digests.read(name).decode() for name in self.digests.sizes()}
+        return found[WHOLE] if whole else folder_digest(found)
 
     @contextlib.contextmanager
     def _opened(self, part: str) -> Iterator[Any]:

@@ -40,6 +40,7 @@ from tacit.experiments.steps.rewrite import step_key
 from tacit.experiments.steps.train import REPEATED, class_scores, repetition_seed
 from tacit.guarantee import Adjacency, Guarantee
 from tacit.noise.source import StreamKey, public_generator
+from tacit.training.graphs.graph import Features
 
 if TYPE_CHECKING:
     from tacit.training.graphs.graph import Graph
@@ -47,6 +48,8 @@ if TYPE_CHECKING:
 Places = NDArray[np.int64]
 Answers = NDArray[np.int64]
 TRAIN_SHARE, VALID_SHARE = 0.75, 0.10
+
+FEATURES = Features("indices", "features")
 
 
 class GraphTraining(Parameters):
@@ -87,7 +90,7 @@ def run(parameters: GraphTraining, inputs: Mapping[str, Path], folder: Path, pro
         learn = private_convolution if parameters.method == "convolution" else private_nodes
         predicted, promise, readings = learn(graph, train, parameters, key, progress)
         write_json(folder / "readings.json", readings)
-        write_json(folder / "card.json", Card(promise.also_not_covered(REPEATED)).to_dict())
+        write_json(folder / "card.json", Card(promise.also_not_covered(REPEATED, *FEATURES.not_covered)).to_dict())
     names = graph.classes
     write_lines(
         folder / "predictions.jsonl",
@@ -103,13 +106,13 @@ def run(parameters: GraphTraining, inputs: Mapping[str, Path], folder: Path, pro
 
 
 def load_graph(data: Path, parameters: GraphTraining) -> Graph:
-    from tacit.training.graphs.graph import Features, read_graph
+    from tacit.training.graphs.graph import read_graph
 
     files = {name: next(data.glob(f"{name}.*"), None) for name in ("nodes", "edges")}
     if files["nodes"] is None or files["edges"] is None:
         raise BadInputError("a graph needs two files: files.nodes and files.edges of the data set")
     return read_graph(
-        files["nodes"], files["edges"], Features("indices", "features"), label_column=parameters.label,
+        files["nodes"], files["edges"], FEATURES, label_column=parameters.label,
         split_column=parameters.split, clean=True,
     )  # fmt: skip
 

@@ -133,10 +133,10 @@ def _pruned(parameters: Pretrain, start: str, corpus: Any, work: Path, progress:
 
 
 def _with_noise(parameters: Pretrain, start: str, corpus: Any, work: Path, progress: Progress) -> tuple[Any, Any]:
-    from tacit.documents.autoencoders.base import load_autoencoder
+    from tacit.documents.autoencoders.base import load_for_release
     from tacit.documents.bounds import AnalyticGaussian, bound_from_dict
 
-    model = load_autoencoder(start)
+    model = load_for_release(start)
     if model.record.bound is None and parameters.clip is None:
         raise BadInputError("this model was not trained with clipping: give its C with 'clip', for example 0.1")
     bound = dict(model.record.bound or {"kind": parameters.bound})
@@ -181,9 +181,9 @@ def check(parameters: Pretrain, inputs: frozenset[str] = frozenset()) -> None:
     if parameters.how == "autoencoder" and "start" in inputs:
         raise BadInputError("an autoencoder is trained from scratch: leave out 'start', or choose prune or noise")
     if parameters.how != "autoencoder" and "start" not in inputs:
-        from tacit.documents.autoencoders.base import load_autoencoder
+        from tacit.documents.autoencoders.base import load_for_release
 
-        load_autoencoder(parameters.start_from)
+        load_for_release(parameters.start_from)
 
 
 KIND = Kind(

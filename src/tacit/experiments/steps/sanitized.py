@@ -90,11 +90,11 @@ def run(parameters: Sanitized, inputs: Mapping[str, Path], folder: Path, progres
 
 def check_public(start: str) -> None:
     """A model that Tacit trained tells what it has read; that must have been declared public."""
+    from tacit.lineage import lineage_of
     from tacit.training.models import model_folder
-    from tacit.training.origin import starting_weights
 
-    known = starting_weights(model_folder(start)) if start != SMALL else None
-    if known is not None and known.start is not None and known.start_public is None:
+    known = lineage_of(model_folder(start)) if start != SMALL else None
+    if known is not None and (known.unpaid is not None or known.paid is not None):
         raise BadInputError(
             f"the network '{start}' was trained on text that nobody declared public: take another one, because what is "
             "made from it would carry on what it has read"

@@ -99,7 +99,7 @@ def repetition_seed(test_seed: int | None, seed: int) -> int | None:
 
 def run(parameters: Train, inputs: Mapping[str, Path], folder: Path, progress: Progress) -> None:
     from tacit.training.models import is_from_scratch, model_folder
-    from tacit.training.origin import Origin, starting_weights
+    from tacit.training.origin import Origin, starting_weights, with_tokenizer
     from tacit.training.run import Settings, TrainingRun
 
     name = parameters.task or task_of(inputs["data"])
@@ -115,7 +115,11 @@ def run(parameters: Train, inputs: Mapping[str, Path], folder: Path, progress: P
         model=parameters.model,
     )  # fmt: skip
     from_scratch = is_from_scratch(parameters.model)
-    origin = Origin(from_scratch=True) if from_scratch else starting_weights(model_folder(parameters.model))
+    origin = (
+        with_tokenizer(Origin(from_scratch=True), "minilm")
+        if from_scratch
+        else starting_weights(model_folder(parameters.model))
+    )
     training = TrainingRun(
         task, model, tokenizer, rows, plan, settings, folder / RUN_FOLDER, parameters.noise_seed, origin=origin
     )

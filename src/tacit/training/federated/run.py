@@ -22,6 +22,7 @@ from tacit.training.federated.users import Users
 from tacit.training.federated.visits import VisitPlan
 from tacit.training.gradients import UnsupportedModelError
 from tacit.training.gradients.examples import trainable
+from tacit.training.plan import check_composed
 from tacit.training.run import TrainingRun
 
 ONE_NAME = "a person behind several user names: each name is protected on its own"
@@ -102,7 +103,8 @@ class FederatedRun(TrainingRun):
         )
         if private:
             own = own.also_not_covered(ONE_NAME).also_assuming(TRUSTED_SERVER)
-        return self.origin.with_training(own, self.settings.model or "a model")
+        promise = self.origin.with_training(own, self.settings.model or "a model")
+        return check_composed(promise, self.plan.records) if own.is_private else promise
 
 
 def _refuse_mixing(model: torch.nn.Module) -> None:

@@ -33,7 +33,7 @@ from tacit.errors import BadParameterError
 from tacit.guarantee import Adjacency, Guarantee, Model, Notion, Unit
 from tacit.noise.gaussian import analytic_gaussian_sigma, gaussian_epsilon
 from tacit.noise.source import StreamKey
-from tacit.training.plan import GAUSSIAN_NOISE, MOST_NOISE, Plan, automatic_delta
+from tacit.training.plan import GAUSSIAN_NOISE, MOST_NOISE, Plan, automatic_delta, check_trials
 
 Factor = Toeplitz | Buffered | Tree
 NOISES = ("buffered", "banded", "tree", "independent")
@@ -60,9 +60,10 @@ class VisitPlan(Plan):
         noise: str = "buffered",
         bands: int = 16,
         momentum: float = 0.0,
+        releases: int = 1,
     ) -> VisitPlan:
         """The plan with the least noise that stays within epsilon; the factorization is fitted to rounds and visits."""
-        chosen = automatic_delta(users) if delta is None else delta
+        chosen = automatic_delta(users, releases) if delta is None else delta
         draft = cls(users, cohort, max(1, math.ceil(epochs * users / max(1, cohort))), 1.0, chosen, adjacency)
         factor = factorization_named(noise, draft.steps, draft.separation, bands=bands, momentum=momentum)
         draft = replace(draft, factorization=factor)
@@ -109,7 +110,7 @@ class VisitPlan(Plan):
     ) -> Guarantee:
         if not self.private:
             return super().guarantee(steps=steps, secure=secure, what=what, parameters=parameters, trials=trials)
-        check_delta(self.delta * trials, self.records)
+        check_delta(self.delta * check_trials(trials), self.records)
         promised = Guarantee(
             notion=Notion.APPROXIMATE,
             epsilon=self.epsilon(steps) * trials,

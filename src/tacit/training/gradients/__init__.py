@@ -9,7 +9,10 @@ opacus   the hooks of Opacus, for comparison
 refused.
 """
 
-from tacit.training.gradients.check import Checked, Engine, check, choose
+from tacit.training.gradients.check import Checked, Engine, buffers_of, check, choose, restore_buffers
 from tacit.training.gradients.examples import Batch, Loss, PerExample, UnsupportedModelError
 
-__all__ = ["Batch", "Checked", "Engine", "Loss", "PerExample", "UnsupportedModelError", "check", "choose"]
+__all__ = [
+    "Batch", "Checked", "Engine", "Loss", "PerExample", "UnsupportedModelError", "buffers_of", "check", "choose",
+    "restore_buffers",
+]  # fmt: skip

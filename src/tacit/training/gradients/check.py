@@ -3,17 +3,20 @@
 The sensitivity of a step rests on two facts: the gradient of an example depends on no other example, and its norm is
 what clipping takes it for. Both are compared here, number by number, for every trainable parameter; dropout is switched
 off, since two runs would draw it differently. Running an engine without this check is not possible (`choose`).
+
+What a model keeps besides its weights (buffers: running means, counters) is saved with it and gets no noise, so a model
+that changes any of it while it learns is refused.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from tacit.errors import BadParameterError, MissingExtraError
 from tacit.training.gradients.examples import Batch, Loss, PerExample, UnsupportedModelError, size_of
@@ -91,6 +94,7 @@ def choose(model: nn.Module, loss: Loss, batches: Sequence[Batch], engine: str =
     if engine != "auto" and engine not in ENGINES:
         raise BadParameterError(f"there is no gradient engine '{engine}': choose auto, {', '.join(ENGINES)}")
     _refuse_mixing(model)
+    refuse_changing_buffers(model, loss, batches)
     refused: dict[str, str] = {}
     for name in AUTOMATIC if engine == "auto" else (engine,):
         try:
@@ -126,6 +130,51 @@ def _refuse_mixing(model: nn.Module) -> None:
                 f"'{name}' is a batch normalization, which mixes the examples of a batch: replace it by a group or "
                 "layer normalization"
             )
+
+
+def refuse_changing_buffers(model: nn.Module, loss: Loss, batches: Sequence[Batch]) -> None:
+    """Run made-up batches as in training: no buffer may change, and none may be added that would be saved."""
+    saved, before = set(model.state_dict()), buffers_of(model)
+    try:
+        with _all_training(model), torch.random.fork_rng(devices=[]), torch.no_grad():
+            for batch in batches:
+                loss(model, batch)
+        changed = [name for name, value in model.named_buffers() if name in before and not _same(value, before[name])]
+        changed += sorted(set(model.state_dict()) - saved)
+    finally:
+        restore_buffers(model, before)
+    if changed:
+        module = changed[0].rpartition(".")[0] or "the model"
+        raise UnsupportedModelError(
+            f"'{module}' changes '{changed[0]}' while it learns, which is saved without noise: replace it by a layer "
+            "that keeps no statistics (track_running_stats=False), or by a layer normalization"
+        )
+
+
+def buffers_of(model: nn.Module) -> dict[str, Tensor]:
+    return {name: buffer.detach().clone() for name, buffer in model.named_buffers()}
+
+
+def restore_buffers(model: nn.Module, kept: Mapping[str, Tensor]) -> None:
+    with torch.no_grad():
+        for name, buffer in model.named_buffers():
+            if name in kept and buffer.shape == kept[name].shape:
+                buffer.copy_(kept[name])
+
+
+def _same(one: Tensor, other: Tensor) -> bool:
+    return one.shape == other.shape and bool(torch.equal(one.detach(), other))
+
+
+@contextmanager
+def _all_training(model: nn.Module) -> Iterator[None]:
+    resting = [module for module in model.modules() if not module.training]
+    model.train()
+    try:
+        yield
+    finally:
+        for module in resting:
+            module.training = False
 
 
 @contextmanager

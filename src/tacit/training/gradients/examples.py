@@ -85,6 +85,48 @@ def squared_norm(record: Record, grams: Grams) -> Tensor:
     return total.clamp_min(0.0)
 
 
+UNIT = 2.0**-24
+"""Half the distance between neighbors of 1 in single precision."""
+SAFETY = 8.0
+
+
+def safe_squared_norm(record: Record, squared: Tensor, grams: Grams) -> Tensor:
+    """A bound on the squared norm of what is added up, rounding included, from the computed one.
+
+    An inner product of d numbers in single precision is off by at most SAFETY sqrt(d) u |a| |b|, u = 2^-24 (Higham &
+    Mary 2019, for rounding errors that are independent; the factor leaves room for those that are not). With S the sum
+    over the positions of |r_t| |c_t|, which is the length that the gradient would have if nothing canceled,
+
+        the squared norm from products of products is off by at most      2 SAFETY sqrt(width of r + width of c) u S^2
+        the sum over the positions that is released, by at most           SAFETY sqrt(positions) u S
+
+    Both count where the positions cancel: at S = 105 |g| the first one alone is 1 % of |g|^2.
+    """
+    if not record.outer:
+        return squared
+    size = torch.stack([_uncanceled(use, grams) for use in record.outer]).sum(0)
+    width = max((0 if use.one_hot else use.rows.shape[2]) + use.columns.shape[2] for use in record.outer)
+    positions = sum(use.columns.shape[1] for use in record.outer)
+    products = squared + 2.0 * SAFETY * width**0.5 * UNIT * size.square()
+    safe: Tensor = (products.sqrt() + SAFETY * positions**0.5 * UNIT * size).square()
+    return safe
+
+
+def _uncanceled(use: Outer, grams: Grams) -> Tensor:
+    """Sum over the positions of |r_t| |c_t|."""
+    lengths = _lengths(use.columns, grams)
+    return lengths.sum(1) if use.one_hot else (lengths * _lengths(use.rows, grams)).sum(1)
+
+
+def _lengths(side: Tensor, grams: Grams) -> Tensor:
+    """|x_t| of each position: the diagonal of x x^T where that is known."""
+    known = grams.get((_place(side), _place(side)))
+    if known is not None:
+        return known[0].diagonal(dim1=1, dim2=2).clamp_min(0.0).sqrt()
+    lengths: Tensor = torch.linalg.vector_norm(side, dim=2)
+    return lengths
+
+
 def _merged(uses: list[Outer]) -> list[Outer]:
     """Uses of the same kind (the steps of a recurrent layer) as one use with more positions."""
     if len(uses) <= 2:
@@ -115,7 +157,7 @@ def _inner(first: Outer, second: Outer, grams: Grams) -> Tensor:
         return _dot(rows, columns)
     if first.one_hot:
         same = first.rows[:, :, None] == second.rows[:, None, :]
-        return (columns * same).flatten(1).sum(1)
+        return _dot(columns, same.to(columns.dtype))
     # r_t of a linear use at the token of t': a gather.
     rows = first.rows.gather(2, second.rows[:, None, :].expand(-1, first.rows.shape[1], -1))
     return _dot(rows, columns)
@@ -127,15 +169,19 @@ def _gram(left: Tensor, right: Tensor, grams: Grams) -> Tensor:
     A tensor is known by its place in memory, so it is kept as long as its products are: the place of a tensor that is
     gone is given to the next one.
     """
-    key = tuple((x.data_ptr(), tuple(x.shape), x.stride()) for x in (left, right))
+    key = (_place(left), _place(right))
     if key not in grams:
         grams[key] = torch.bmm(left, right.transpose(1, 2)), left, right
     return grams[key][0]
 
 
+def _place(tensor: Tensor) -> tuple[Any, ...]:
+    return tensor.data_ptr(), tuple(tensor.shape), tensor.stride()
+
+
 def _dot(left: Tensor, right: Tensor) -> Tensor:
-    result: Tensor = torch.linalg.vecdot(left.flatten(1), right.flatten(1))
-    return result
+    """Added up in double precision: the terms may cancel."""
+    return (left * right).flatten(1).sum(1, dtype=torch.float64).to(left.dtype)
 
 
 def _weighted_sum(record: Record, factors: Tensor, shape: torch.Size) -> Tensor:
@@ -173,6 +219,11 @@ class PerExample:
     squared_norms: dict[str, Tensor]
     _records: dict[str, Record]
     _shapes: dict[str, torch.Size]
+    safe_squared_norms: dict[str, Tensor] = field(default_factory=dict)
+    """Not less than the squared norm of what is added up, rounding included: for clipping."""
+
+    def __post_init__(self) -> None:
+        self.safe_squared_norms = self.safe_squared_norms or self.squared_norms
 
     @torch.no_grad()
     def weighted_sums(self, factors: Mapping[str, Tensor]) -> dict[str, Tensor]:

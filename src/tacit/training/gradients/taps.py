@@ -49,6 +49,7 @@ from tacit.training.gradients.examples import (
     PerExample,
     Record,
     UnsupportedModelError,
+    safe_squared_norm,
     size_of,
     squared_norm,
     trainable,
@@ -461,8 +462,9 @@ class Taps:
         grams: Grams = {}
         with torch.no_grad():
             norms = {name: squared_norm(record, grams) for name, record in pass_.records.items()}
+            safe = {name: safe_squared_norm(pass_.records[name], norm, grams) for name, norm in norms.items()}
         shapes = {name: parameter.shape for name, parameter in self.parameters.items()}
-        return PerExample(losses.detach(), norms, dict(pass_.records), shapes)
+        return PerExample(losses.detach(), norms, dict(pass_.records), shapes, safe)
 
     def _refuse_leaks(self, pass_: _Pass) -> None:
         leaks = [name for name, parameter in self.parameters.items() if parameter.grad is not None]

@@ -26,6 +26,9 @@ from tacit.text.tokens import split as split_tokens
 NO_LABEL = -1
 MISSING_LABELS = ("", "-1")
 HASHED_WORDS = 2048
+LARGEST_INDEX = (
+    "the largest index of a word in the nodes file: the model is as wide (say how many there are with --feature-count)"
+)
 
 Encode = Callable[[Sequence[str]], NDArray[np.float64]]
 """Vectors of a public text encoder, one row per text."""
@@ -34,7 +37,8 @@ Encode = Callable[[Sequence[str]], NDArray[np.float64]]
 @dataclass(frozen=True)
 class Features:
     """How a node becomes numbers. kind: 'indices' (numbers of the words it has, separated by spaces), 'words' (a text,
-    hashed or looked up in `vocabulary`), 'vectors' (a text, by a public encoder). size: numbers per node."""
+    hashed or looked up in `vocabulary`), 'vectors' (a text, by a public encoder). size: numbers per node; indices
+    without one get as many as the largest of them, which is then visible in the model."""
 
     kind: str
     column: str
@@ -44,6 +48,13 @@ class Features:
     def __post_init__(self) -> None:
         if self.kind not in ("indices", "words", "vectors"):
             raise BadParameterError(f"there are no features '{self.kind}': choose indices, words or vectors")
+        if self.size < 0:
+            raise BadParameterError(f"a node has at least 1 feature, not {self.size}")
+
+    @property
+    def not_covered(self) -> tuple[str, ...]:
+        """What the width of the weights shows of the nodes."""
+        return (LARGEST_INDEX,) if self.kind == "indices" and not self.size else ()
 
 
 @dataclass(frozen=True)

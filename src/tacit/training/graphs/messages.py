@@ -280,7 +280,12 @@ def log_probabilities(logits: Numbers) -> Numbers:
 
 
 def node_guarantee(
-    plan: NodePlan, *, secure: bool, trials: int = 1, provenance: tuple[Provenance, ...] = ()
+    plan: NodePlan,
+    *,
+    secure: bool,
+    trials: int = 1,
+    provenance: tuple[Provenance, ...] = (),
+    not_covered: tuple[str, ...] = (),
 ) -> Guarantee:
     """What the weights, and the predictions of all other nodes, promise to one node."""
     check_delta(plan.delta * trials, plan.nodes)
@@ -314,6 +319,7 @@ def node_guarantee(
             + ("" if words_alone else " and the noisy sum it received"),
             *(() if words_alone else of_links),
             "how many nodes there are, their names, which of them are used for training, and the names of the labels",
+            *not_covered,
         ),
         assumptions=(
             "the number of nodes and of features, and which nodes are used for training, are public",

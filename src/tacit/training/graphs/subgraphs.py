@@ -209,6 +209,7 @@ def subgraph_guarantee(
     secure: bool,
     trials: int = 1,
     provenance: tuple[Provenance, ...] = (),
+    not_covered: tuple[str, ...] = (),
 ) -> Guarantee:
     """What the trained weights promise, in the reading and for the sampling of the plan."""
     check_delta(plan.delta * trials, plan.nodes)
@@ -238,6 +239,7 @@ def subgraph_guarantee(
             PREDICTION_CAVEAT,
             "how many nodes there are, their names and order, which of them are used for training, and the names of "
             "the labels",
+            *not_covered,
         ),
         assumptions=(
             "the groups are drawn without a look at the graph, and the number and order of the nodes are public",

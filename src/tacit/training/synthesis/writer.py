@@ -74,6 +74,7 @@ def writing_plan(
     counted: bool,
     delta: float | None = None,
     adjacency: Adjacency = Adjacency.ADD_REMOVE,
+    trials: int = 1,
 ) -> Plan:
     """The plan of the training, with what the label counts leave of the budget."""
     if not budget.private:
@@ -85,6 +86,7 @@ def writing_plan(
         epochs=epochs,
         delta=delta,
         adjacency=adjacency,
+        releases=trials,
     )
 
 

@@ -1,7 +1,8 @@
 """Extractive question answering: the span of the context that answers the question, or nothing.
 
-A question without an answer has the first piece as its target (SQuAD 2; Rajpurkar et al. 2018). A model that has seen
-such questions answers nothing where the first piece scores higher than every span.
+A question without an answer has the first piece as its target (SQuAD 2; Rajpurkar et al. 2018). A model for such
+questions answers nothing where the first piece scores higher than every span. Whether there may be such questions is
+said beforehand and never read off the rows: that a single private row has no answer would show in the saved settings.
 """
 
 from __future__ import annotations
@@ -23,10 +24,10 @@ LONGEST_ANSWER = 30
 
 @dataclass
 class Answering(Task):
-    """unanswerable: whether some training questions have no answer; read off the rows."""
+    """unanswerable: whether a question may have no answer (public)."""
 
     length: int = 256
-    unanswerable: bool = False
+    unanswerable: bool = True
 
     name: ClassVar[str] = "answer"
     help: ClassVar[str] = "find the part of a context that answers a question"
@@ -39,7 +40,8 @@ class Answering(Task):
         for number, row in enumerate(rows, 1):
             if row["answer"] and row["answer"] not in row["context"]:
                 raise BadInputError(f"the answer of row {number} does not stand in its context, word for word")
-        self.unanswerable = self.unanswerable or any(not row["answer"] for row in rows)
+            if not row["answer"] and not self.unanswerable:
+                raise BadInputError(f"row {number} has no answer: leave out --always-answered")
 
     def settings(self) -> dict[str, Any]:
         return {**super().settings(), "unanswerable": self.unanswerable}

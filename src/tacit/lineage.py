@@ -1,0 +1,133 @@
+"""What a folder of weights says about the text it has read.
+
+A model folder that Tacit made carries its card (`card.json`) and, if its text was declared public, the name of that
+text (`task.json`). Whoever uses such a folder asks here, so that no room can take weights for public that are not:
+
+* no card: from elsewhere, assumed to be made from public text; whoever uses it says so on the card;
+* a private card: paid by its own budget;
+* a void card and text that was declared public: public;
+* a void card otherwise: the weights may repeat what they have read, and no promise can be made with them.
+
+The record of a rewriting model (`tacit.json`) may also tell of private text; without a card nothing is known of it.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tacit.card import Card
+from tacit.errors import BadInputError, NoGuaranteeError, TacitError
+from tacit.guarantee import Adjacency, Guarantee, Model, Notion, Provenance, Unit
+
+CARD = "card.json"
+SETTINGS = "task.json"
+RECORD = "tacit.json"
+VOCABULARY_CARD = "vocabulary-card.json"
+STARTED_WITHOUT = "it started from weights without a guarantee"
+PRIVATELY = "trained privately by Tacit"
+
+
+@dataclass(frozen=True)
+class Lineage:
+    """promise: the card of the weights; public: the text they were trained on, if it was declared public and so was
+    everything before it; vocabulary: the card of a vocabulary that was learned privately."""
+
+    promise: Guarantee | None = None
+    public: str | None = None
+    vocabulary: Guarantee | None = None
+
+    @property
+    def unpaid(self) -> str | None:
+        """Why nothing may be promised with these weights; None if something may."""
+        if self.promise is None or self.promise.is_private or self.public is not None:
+            return None
+        return self.promise.void
+
+    @property
+    def paid(self) -> Guarantee | None:
+        """The promise of weights that were learned from private text and paid for."""
+        return self.promise if self.promise is not None and self.promise.is_private else None
+
+    def provenance(self, name: str, source: str) -> Provenance:
+        """The line of a card that uses the weights; weights that nothing can be promised with are refused."""
+        if self.unpaid is not None:
+            raise NoGuaranteeError(
+                f"{source} has no guarantee ({self.unpaid}), so whatever is made with it may repeat what it has read: "
+                "take a model of public text, or train it with an epsilon"
+            )
+        if self.paid is not None:
+            return Provenance(name, source, public=False, paid_by=own_budget(self.paid))
+        if self.public is not None:
+            return Provenance(name, f"{source}, trained on {self.public}, which was declared public")
+        return Provenance(name, source)
+
+
+def lineage_of(folder: str | Path) -> Lineage:
+    """What a folder says about itself; nothing if it is a hub name or was not made by Tacit."""
+    place = Path(folder).expanduser()
+    promise = _guarantee(place / CARD) or _without_card(place / RECORD)
+    return Lineage(promise, _public(place / SETTINGS, promise), _guarantee(place / VOCABULARY_CARD))
+
+
+def own_budget(promise: Guarantee) -> str:
+    """What paid for weights, in the words of a card."""
+    return f"a budget of its own: {described(promise)}"
+
+
+def described(promise: Guarantee) -> str:
+    return (
+        f"epsilon {promise.epsilon:.4g}, delta {promise.delta:.3g} for one {promise.unit.value}, between "
+        f"{promise.adjacency.value}"
+    )
+
+
+def read_card(path: Path) -> Card:
+    try:
+        return Card.from_json(path.read_text(encoding="utf-8"))
+    except (TacitError, ValueError, KeyError, TypeError) as error:
+        raise BadInputError(f"{path} is not a privacy card: {error}") from error
+
+
+def _guarantee(path: Path) -> Guarantee | None:
+    return read_card(path).guarantee if path.is_file() else None
+
+
+def _without_card(record: Path) -> Guarantee | None:
+    """A rewriting model that was made from private weights: its record names them, and nobody can count with that."""
+    if not record.is_file() or _json(record).get("private") is None:
+        return None
+    return Guarantee(
+        notion=Notion.NONE,
+        epsilon=math.inf,
+        model=Model.CENTRAL,
+        unit=Unit.RECORD,
+        adjacency=Adjacency.ADD_REMOVE,
+        mechanism="a rewriting model",
+        void="it was made from weights that have read private text, and its folder has no card",
+    )
+
+
+def _public(settings: Path, promise: Guarantee | None) -> str | None:
+    """The declared name of the text; it counts for nothing where the card tells of weights that had read other text."""
+    if not settings.is_file() or (promise is not None and _read_more(promise)):
+        return None
+    found = _json(settings).get("public")
+    return None if found is None else str(found)
+
+
+def _json(path: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise BadInputError(f"{path} is damaged: copy the whole folder again") from error
+    return found if isinstance(found, dict) else {}
+
+
+def _read_more(promise: Guarantee) -> bool:
+    """Whether the weights started from others that were not public: such folders may have been declared public too."""
+    private = any(not item.public or PRIVATELY in item.source for item in promise.provenance)
+    return private or (promise.void or "").startswith(STARTED_WITHOUT)
