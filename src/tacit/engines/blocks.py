@@ -67,7 +67,7 @@ def _cut(
     table: Table, selection: Selection, characters: int, users: UserRule | None, document_column: str | None
 ) -> Iterator[Block]:
     width = len(selection.texts)
-    rows = _rows(table, selection, users, document_column)
+    rows = rows_to_rewrite(table, selection, users, document_column)
     named = list(enumerate(selection.texts))
     block, size, copied = Block(index=0, first_row=1), 0, 0
     for row, values in rows:
@@ -92,9 +92,10 @@ def _cut(
         yield block
 
 
-def _rows(
-    table: Table, selection: Selection, users: UserRule | None, document_column: str | None
+def rows_to_rewrite(
+    table: Table, selection: Selection, users: UserRule | None, document_column: str | None = None
 ) -> Iterator[tuple[int, list[Any]]]:
+    """Texts, kept values, and at the end the name of the document and the user where there are any."""
     columns = (*selection.texts, *selection.kept)
     if document_column is not None:
         columns = (*columns, document_column)

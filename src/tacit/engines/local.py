@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from tacit.card import ReleaseFacts
-from tacit.engines.blocks import Block, cut_blocks, fingerprint, output_rows, plain_parameters
+from tacit.engines.blocks import Block, cut_blocks, fingerprint, output_rows, plain_parameters, rows_to_rewrite
 from tacit.engines.charging import BlockCharges, Charging
 from tacit.engines.resume import Finished, Header, ResumeFile, differences, resume_path
 from tacit.engines.users import UserRule
@@ -51,6 +51,10 @@ class AlreadyCompleteError(TacitError):
     """There is nothing to resume: the output is finished."""
 
     exit_code = 0
+
+
+class DeltaTooLargeError(BadParameterError):
+    """No row of this file may be released with this delta; going on would fail at the same row."""
 
 
 @dataclass(frozen=True)
@@ -118,6 +122,7 @@ def rewrite_file(
         output_format = choose_output_format(job, input_format)
         encoder = encoder_for(output_format, selection.written, table, selection.texts)
         configuration = describe(job, selection, input_format, output_format)
+        check_delta_of_file(job, selection, input_format, delta)
         if job.workers == 1:
             job.mechanism.prepare()  # whatever is missing is said before anything is written
         output: Output = (
@@ -152,10 +157,23 @@ def check_users(users: UserRule | None, table: Table, selection: Selection) -> N
 def check_delta(delta: float, rows: int) -> None:
     """delta is the chance of failing one document: at 1/n or above, somebody in the file may be unprotected."""
     if delta * rows >= 1.0:
-        raise BadParameterError(
+        raise DeltaTooLargeError(
             f"delta {delta:g} is too large for a file of {rows:,} rows or more: choose it well below 1/rows, "
             f"for example --option delta={0.1 / rows:.0e}"
         )
+
+
+def check_delta_of_file(job: RewriteJob, selection: Selection, input_format: FileFormat, delta: float) -> None:
+    """Count the rows of a file, as far as delta allows, before the first of them is released."""
+    if delta <= 0.0 or job.input == STANDARD_STREAM:
+        return
+    users = None if job.users is None else replace(job.users)
+    counted = 0
+    with open_table(job.input, input_format) as table, contextlib.suppress(BadInputError):  # the run itself names it
+        for counted, _ in enumerate(rows_to_rewrite(table, replace(selection, kept=()), users), start=1):
+            if counted * delta >= 1.0:
+                break
+    check_delta(delta, counted)
 
 
 def check_output(job: RewriteJob) -> None:
@@ -381,11 +399,14 @@ def _told_what_remains(output: Output) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _nothing_left_behind(output: Output) -> Iterator[None]:
-    """A run that failed before its first row has nothing to resume, and must not stand in the way of the next."""
+    """A run that failed before its first row has nothing to resume, and must not stand in the way of the next.
+
+    Nor has one whose delta is too large for all the rows that came through a pipe, however far it got.
+    """
     try:
         yield
-    except BaseException:
-        if output.totals.rows == 0:
+    except BaseException as error:
+        if output.totals.rows == 0 or isinstance(error, DeltaTooLargeError):
             output.discard()
         raise
 
@@ -528,6 +549,7 @@ class FileOutput(Output):
     def discard(self) -> None:
         self._partial.discard()
         self._state.delete()
+        self.totals = Totals()
 
     def close(self) -> None:
         self._partial.close()

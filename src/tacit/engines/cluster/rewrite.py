@@ -36,6 +36,7 @@ from tacit.engines.cluster.storage import Folder, local_path
 from tacit.engines.local import (
     AlreadyCompleteError,
     BeforeRelease,
+    DeltaTooLargeError,
     OnProgress,
     Progress,
     RewriteJob,
@@ -359,6 +360,8 @@ def _told_what_remains(run: _Run) -> Iterator[None]:
     try:
         yield
     except BaseException as error:
+        if isinstance(error, DeltaTooLargeError):  # going on would fail again: nothing of it is kept
+            run.totals = Totals()
         if not run.totals.rows and not run.staging.is_publishing():
             run.staging.discard()
         if isinstance(error, KeyboardInterrupt):
