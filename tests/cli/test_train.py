@@ -93,6 +93,32 @@ def test_a_masked_model_is_trained_by_the_same_command(folder):
     assert (folder / "filled" / "card.json").exists()
 
 
+def write(folder, model, *more):
+    options = ["--model", model, "--strategy", "full", "--epsilon", 8, "--batch", 100, "--epochs", 1, "-q"]
+    return run([str(item) for item in ("train", "write", folder / "data.csv", *options, *more, "-o", folder / "w")])
+
+
+def test_a_model_that_sees_the_words_it_predicts_cannot_learn_to_write(folder, capsys):
+    transformers.BertForMaskedLM(transformers.BertConfig.from_pretrained(folder / "tiny")).save_pretrained(
+        folder / "tiny"
+    )
+    assert write(folder, folder / "tiny") == 2
+    assert "is no decoder" in capsys.readouterr().err
+    assert not (folder / "w").exists()
+
+
+def test_a_decoder_learns_to_write_and_a_head_that_is_new_is_said(folder, tokenizer, capsys):  # noqa: F811
+    small = {"n_embd": 16, "n_layer": 1, "n_head": 2, "n_positions": 80, "tie_word_embeddings": False}
+    config = transformers.GPT2Config(vocab_size=len(tokenizer), **small)
+    transformers.GPT2LMHeadModel(config).save_pretrained(folder / "tiny")
+    assert write(folder, folder / "tiny") == 0
+    assert "warning" not in capsys.readouterr().err
+    transformers.GPT2ForSequenceClassification(config).save_pretrained(folder / "other")
+    tokenizer.save_pretrained(folder / "other")
+    assert write(folder, folder / "other", "--resume") == 2  # the run is finished: only the warning is of interest
+    assert "saved as GPT2ForSequenceClassification: 1 of the weights" in capsys.readouterr().err
+
+
 def test_each_task_asks_for_its_own_columns():
     result = CliRunner().invoke(app, ["train", "answer", "--help"])
     assert "--question-column" in result.output

@@ -122,12 +122,13 @@ def load_network(task: Any, given: dict[str, Any], strategy: str, **options: Any
     """The model with the strategy on it, and its tokenizer."""
     import torch
 
+    from tacit.cli.terminal import warn
     from tacit.training.models import load_model
     from tacit.training.strategies import apply_strategy
 
     # New heads start the same in a resumed run; weights before training are public.
     torch.manual_seed(given["seed"] or 0)
-    model, tokenizer = load_model(task, given["model"], tokenizer=given["tokenizer"], **options)
+    model, tokenizer = load_model(task, given["model"], tokenizer=given["tokenizer"], warn=warn, **options)
     return apply_strategy(model, strategy, rank=given["rank"]), tokenizer
 
 
