@@ -275,10 +275,12 @@ def number_or_auto(given: str) -> float | None:
 def load_public(task: Any, name: str) -> tuple[Any, Any]:
     """A public model; 'smollm2' comes from its package."""
     from tacit.cli.terminal import warn
-    from tacit.training.models import load_model
+    from tacit.training.models import CAUSAL, load_model
 
     if name != "smollm2":
         return load_model(task, name, warn=warn)
+    if task.model_class != CAUSAL:
+        raise BadParameterError(f"'smollm2' writes texts: for '{task.name}' give another --model, such as minilm")
     import copy
 
     from tacit.documents.language_models import load_generator
