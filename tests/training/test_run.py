@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import math
 from functools import lru_cache
@@ -142,6 +143,24 @@ def test_another_command_cannot_go_on_with_a_run(tokenizer, tmp_path):
         changed.run(resume=True)
     with pytest.raises(BadInputError, match="no unfinished run"):
         make_run(tokenizer, tmp_path / "n").run(resume=True)
+
+
+def test_a_run_with_other_weights_or_pieces_cannot_go_on(tokenizer, tmp_path):
+    def made(rank=2):
+        run = make_run(tokenizer, tmp_path / "m", seed=1, steps=12, settings={"strategy": "lora"})
+        run.model = apply_strategy(run.model, "lora", rank=rank)
+        return run
+
+    with pytest.raises(KeyboardInterrupt):
+        made().run(lambda p: (_ for _ in ()).throw(KeyboardInterrupt))
+    with pytest.raises(BadInputError, match="another set of trained weights"):
+        made(rank=4).run(resume=True)
+    other = made()
+    other.tokenizer = copy.deepcopy(tokenizer)
+    other.tokenizer.add_tokens(["another"])
+    with pytest.raises(BadInputError, match="another tokenizer"):
+        other.run(resume=True)
+    made().run(resume=True)
 
 
 # The plan ------------------------------------------------------------------------------------------------------------

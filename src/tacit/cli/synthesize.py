@@ -142,11 +142,9 @@ def synthesize(
     """
     given = dict(locals())
     _check_files(given)
-    from tacit.training.synthesis.writer import is_finished
-
     folder = from_model or keep_model or output.with_name(f"{output.name.split('.')[0]}-model")
     try:
-        if from_model is None and not (resume and is_finished(folder)):
+        if from_model is None:  # a folder that is finished is only compared with what is asked for
             _train(given, folder)
         _write(given, folder)
     except KeyboardInterrupt:

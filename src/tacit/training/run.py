@@ -116,12 +116,12 @@ class TrainingRun:
             self.check_folder(resume=resume)
         # A promise that cannot be made is refused before the first step.
         self.promise()
+        state = self.team.from_first(self._load(resume) if self.team.first else None)
         step = self._step()
         parameters = {name: p for name, p in self.model.named_parameters() if p.requires_grad}
         clipping = getattr(step, "clipping", None)
         optimizer = self._optimizer(list(parameters.values()))
         scheduler = self._scheduler(optimizer)
-        state = self.team.from_first(self._load(resume) if self.team.first else None)
         key = StreamKey(state["key"], secure=self.seed is None)
         done = 0
         self.team.same_weights(list(self.model.parameters()))
@@ -228,6 +228,10 @@ class TrainingRun:
             "task": self.task.settings(),
             "seed": self.seed,
             "data": self._data(),
+            "tokenizer": _pieces(self.tokenizer),
+            "set of trained weights (strategy, rank, pooling)": {
+                name: list(p.shape) for name, p in self.model.named_parameters() if p.requires_grad
+            },
         }
 
     def _data(self) -> str:
@@ -245,14 +249,22 @@ class TrainingRun:
             fresh = StreamKey.from_os() if self.seed is None else StreamKey.from_test_seed(self.seed)
             return {"key": fresh.key}
         state: dict[str, Any] = torch.load(self.folder / PRIVATE_FOLDER / STATE, weights_only=True)
-        kept, now = json.loads(state["fingerprint"]), json.loads(json.dumps(self._fingerprint()))
+        self.check_same(state["fingerprint"], "unfinished")
+        return state
+
+    def described(self) -> str:
+        """What decides the weights, as it was told. It names the data by a hash, so it belongs in a private folder."""
+        return json.dumps(self._fingerprint())
+
+    def check_same(self, told: str, kind: str) -> None:
+        """Refuse a folder whose run was told something else."""
+        kept, now = json.loads(told), json.loads(self.described())
         for part in now:
             if kept.get(part) != now[part]:
                 raise BadInputError(
-                    f"the unfinished run in {self.folder} had another {part}: repeat its command, or start anew in "
+                    f"the {kind} run in {self.folder} had another {part}: repeat its command, or start anew in "
                     "another folder"
                 )
-        return state
 
     def _restore(self, state: dict[str, Any], parameters: Any, optimizer: Any, scheduler: Any, clipping: Any) -> None:
         with torch.no_grad():
@@ -277,7 +289,7 @@ class TrainingRun:
                 "optimizer": optimizer.state_dict(),
                 "scheduler": scheduler.state_dict(),
                 "bound": 0.0 if clipping is None else float(clipping.bound),
-                "fingerprint": json.dumps(self._fingerprint()),
+                "fingerprint": self.described(),
             },
             draft,
         )
@@ -314,6 +326,12 @@ class TrainingRun:
         (self.folder / CARD).write_text(Card(guarantee).to_json(), encoding="utf-8")
         (self.folder / PRIVATE_FOLDER / STATE).unlink()
         return guarantee
+
+
+def _pieces(tokenizer: Any) -> str:
+    """A name of the pieces that a tokenizer knows."""
+    known = tokenizer.get_vocab() if hasattr(tokenizer, "get_vocab") else {}
+    return hashlib.blake2b(json.dumps(known, sort_keys=True).encode(), digest_size=16).hexdigest()
 
 
 def _length(example: dict[str, Any]) -> int:
