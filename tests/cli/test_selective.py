@@ -63,6 +63,8 @@ def test_redacted_texts_can_be_looked_at_first(folder, capsys):
         (("--sensitive", "patterns"), "finds nothing sensitive"),
         (("--sensitive", "none"), "needs something sensitive"),
         (("--sensitive", "places"), "does not exist"),
+        (("--show", "-1"), "number of texts"),
+        (("--first-batch", "0"), "at least 1 record"),
         (("--first", "some"), "redacted, public or private"),
         (("--first", "public"), "belong together"),
         (("--first", "public", "--public-data", "x.csv"), "--public NAME"),

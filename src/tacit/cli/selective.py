@@ -79,6 +79,8 @@ def selective(
     """
     given = dict(locals())
     given["model"] = model or USUAL_MODELS.get(task, "")
+    if show < 0:
+        raise BadParameterError(f"--show takes a number of texts, such as 20, not {show}")
     kind = _kind(given)
     redaction, detect = _detector(sensitive)
     rows = _rows(given)
@@ -166,7 +168,7 @@ def _run(given: dict[str, Any], kind: Any, rows: Any, redacted: Any, redaction: 
 
     from tacit.card import Card
     from tacit.cli.synthesize import load_public, number_or_auto
-    from tacit.cli.tasks import DEFAULT_RATES
+    from tacit.cli.tasks import usual_rate
     from tacit.cli.terminal import error_console, output_console
     from tacit.training.models import model_folder
     from tacit.training.origin import starting_weights
@@ -198,7 +200,7 @@ def _run(given: dict[str, Any], kind: Any, rows: Any, redacted: Any, redaction: 
         first_plan = Plan.without_privacy(
             records=len(first_rows), batch=min(given["first_batch"], len(first_rows)), epochs=given["first_epochs"]
         )
-    rate = given["learning_rate"] or DEFAULT_RATES.get(given["strategy"], 1e-3)
+    rate = usual_rate(given["strategy"], private=True) if given["learning_rate"] is None else given["learning_rate"]
     shared = {"bound": given["bound"], "physical": given["physical"], "strategy": given["strategy"]}
     settings = Settings(learning_rate=rate, model=given["model"], **shared)
     first_rate = rate if first_plan.private else rate * FIRST_RATES

@@ -179,7 +179,7 @@ def _check_files(given: dict[str, Any]) -> None:
 def _train(given: dict[str, Any], folder: Path) -> None:
     import torch
 
-    from tacit.cli.tasks import DEFAULT_RATES, run_with_bar
+    from tacit.cli.tasks import run_with_bar, usual_rate
     from tacit.cli.terminal import error_console
     from tacit.guarantee import Adjacency
     from tacit.training.origin import starting_weights
@@ -212,8 +212,9 @@ def _train(given: dict[str, Any], folder: Path) -> None:
         adjacency=Adjacency.REPLACE_ONE if given["replace_one"] else Adjacency.ADD_REMOVE,
     )
     strategy = given["strategy"]
+    usual, asked = usual_rate(strategy, private=plan.private), given["learning_rate"]
     settings = Settings(
-        learning_rate=given["learning_rate"] or DEFAULT_RATES.get(strategy, 1e-3) * (1.0 if plan.private else 0.2),
+        learning_rate=usual if asked is None else asked,
         bound=given["bound"],
         physical=given["physical"],
         strategy=strategy,

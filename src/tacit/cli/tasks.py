@@ -46,7 +46,7 @@ Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="No progress bar and 
 DEFAULT_RATES = {
     "lora": 1e-3, "ia3": 5e-3, "head": 5e-3, "bias": 5e-3, "frozen-lstm": 2e-3, "from scratch": 5e-3, "full": 5e-4,
     "no-embeddings": 5e-4,
-}  # fmt: skip  # fmt: skip
+}  # fmt: skip
 
 ROLES: dict[str, dict[str, str | None]] = {
     "classify": {"text": "text", "label": "label", "pair": None},

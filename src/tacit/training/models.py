@@ -24,6 +24,7 @@ OUR_KINDS = ("tacit-bilstm", "tacit-encoder-lstm", "tacit-mean-pooled")
 POOLINGS = ("auto", "mean", "own")
 CAUSAL = "AutoModelForCausalLM"
 LANGUAGE_TASKS = ("write", "fill", "translate")
+PRETRAINED = ("ForMaskedLM", "ForPreTraining", "ForCausalLM", "ForConditionalGeneration")
 
 
 def model_folder(name: str) -> str:
@@ -93,8 +94,8 @@ def _pretrained(transformers: Any, folder: str, name: str, task: Task, warn: Cal
     settings = Path(folder) / "config.json"
     saved = json.loads(settings.read_text(encoding="utf-8")).get("architectures") if settings.is_file() else None
     kind = (saved or ["model"])[0]
-    # A classifier starts from an encoder without a head: that is no news. A language model has one of its own.
-    if new and (task.name in LANGUAGE_TASKS or "For" in kind):
+    # A classifier that starts from a pre-trained model has a new head: that is no news. A language model has its own.
+    if new and (task.name in LANGUAGE_TASKS or ("For" in kind and not kind.endswith(PRETRAINED))):
         warn(
             f"{name} was saved as {kind}: {len(new)} of the weights that '{task.name}' needs are new and start at "
             f"random ({min(new)}); give a model of this task if there is one"

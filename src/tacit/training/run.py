@@ -74,6 +74,8 @@ class Settings:
                 raise BadParameterError(f"there is no {name} '{value}': choose one of {', '.join(choices)}")
         if not self.learning_rate > 0:
             raise BadParameterError(f"the learning rate must be positive, not {self.learning_rate}")
+        if self.physical < 1:
+            raise BadParameterError(f"at least 1 record is worked on at a time (physical), not {self.physical}")
 
 
 @dataclass
@@ -109,6 +111,17 @@ class TrainingRun:
     checked: Checked | None = None
     prepared: Callable[[int, int], None] = field(default=lambda done, total: None)
     _digest: str = field(default="", init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.trials < 1:
+            raise BadParameterError(f"at least 1 run is compared, this one (trials), not {self.trials}")
+        marks = getattr(self.tokenizer, "num_special_tokens_to_add", int)()
+        least = max(2, marks + 1)
+        if self.task.length < least:
+            raise BadParameterError(
+                f"a length of {self.task.length} leaves nothing of a text to learn from: give at least {least} word "
+                "pieces"
+            )
 
     def run(self, progress: Callable[[Progress], None] | None = None, *, resume: bool = False) -> Guarantee:
         """Train to the end, save, and return what the saved model promises."""
