@@ -18,13 +18,22 @@ from pathlib import Path
 from typing import Any
 
 from tacit.card import ReleaseFacts
-from tacit.engines.blocks import Block, cut_blocks, fingerprint, output_rows, plain_parameters, rows_to_rewrite
+from tacit.engines.blocks import (
+    Block,
+    cut_blocks,
+    fingerprint,
+    output_rows,
+    plain_parameters,
+    rows_to_rewrite,
+    with_labels,
+)
 from tacit.engines.charging import BlockCharges, Charging
 from tacit.engines.resume import Finished, Header, ResumeFile, differences, resume_path
 from tacit.engines.users import UserRule
 from tacit.engines.workers import Assignment, Results, rewrite_here, rewrite_with_workers
 from tacit.errors import BadInputError, BadParameterError, StoppedError, TacitError
-from tacit.guarantee import Guarantee
+from tacit.guarantee import Guarantee, Unit
+from tacit.labels import LabelRule
 from tacit.mechanism import Mechanism, Rewritten
 from tacit.noise.source import StreamKey
 from tacit.text.files import (
@@ -74,11 +83,25 @@ class RewriteJob:
     command: str = ""
     users: UserRule | None = None
     charging: Charging | None = None
+    labels: LabelRule | None = None
 
-    def promise(self) -> Guarantee:
-        """What this job promises: per unit of the mechanism, or per user."""
+    def promise(self, facts: ReleaseFacts | None = None) -> Guarantee:
+        """What this job promises: per unit of the mechanism, per record with its label, or per user.
+
+        At the word level a record is as long as its longest row, which `facts` tell; before, the label is only named.
+        """
         promised = self.mechanism.guarantee(secure=self.seed is None)
-        return promised if self.users is None else self.users.promise(promised)
+        if self.users is not None and self.labels is None:
+            return self.users.promise(promised)
+        if self.labels is None:
+            return promised
+        if self.users is not None and promised.unit is Unit.TOKEN:
+            return self.users.promise(promised)  # says why there is none
+        if facts is None and promised.unit is Unit.TOKEN:
+            return replace(promised, parameters={**promised.parameters, **self.labels.told(promised)})
+        width = max(1, len(self.columns if facts is None else facts.columns))
+        record = self.labels.of_record(promised, longest_row=facts.longest_row if facts else 1, width=width)
+        return record if self.users is None else self.users.promise(record)
 
 
 @dataclass(frozen=True)
@@ -115,8 +138,7 @@ def rewrite_file(
     delta = job.promise().delta
     input_format = format_of(job.input, job.input_format)
     with open_table(job.input, input_format) as table:
-        selection = choose_columns(table.columns, job.columns, job.keep)
-        check_users(job.users, table, selection)
+        selection = choose_for(job, table)
         if job.charging is not None:
             job.charging.check(table, selection, job.users)
         output_format = choose_output_format(job, input_format)
@@ -139,6 +161,27 @@ def rewrite_file(
                     raise BadInputError(f"{table.name} has no rows: there is nothing to rewrite")
                 output.finish(lambda: before_release(facts) if before_release else None)
     return facts
+
+
+def choose_for(job: RewriteJob, table: Table) -> Selection:
+    """The columns of a job; the one with labels to randomize takes the way of the kept ones."""
+    keep = job.keep
+    if job.labels is not None:
+        if job.labels.column in (*job.keep, *job.columns):
+            raise BadInputError(
+                f"'{job.labels.column}' is randomized: do not name it in --column or --keep as well, or leave "
+                "--randomize out"
+            )
+        if job.users is not None and job.users.mode == "concatenate":
+            raise BadInputError(
+                "--randomize does not go with --user-mode concatenate: the rows of a user become one, and have no one "
+                "label"
+            )
+        check_column(job.labels.column, table.columns)
+        keep = (*keep, job.labels.column)
+    selection = choose_columns(table.columns, job.columns, keep)
+    check_users(job.users, table, selection)
+    return selection
 
 
 def check_users(users: UserRule | None, table: Table, selection: Selection) -> None:
@@ -251,6 +294,7 @@ def describe(
         "seed": job.seed,
         "users": None if job.users is None else job.users.describe(),
         "ledger": None if job.charging is None else job.charging.describe(),
+        "randomized labels": None if job.labels is None else job.labels.describe(),
     }
 
 
@@ -287,7 +331,9 @@ def _run(
 ) -> None:
     identity = fingerprint(job.mechanism, selection.texts)
     document_column = None if job.charging is None else job.charging.document_column
-    blocks = cut_blocks(table, selection, job.mechanism.block_characters, identity, job.users, document_column)
+    blocks = cut_blocks(
+        table, selection, job.mechanism.block_characters, identity, job.users, document_column, job.labels
+    )
     charges = block_charges(job, key, len(selection.texts))
     for finished, block in zip(output.finished, _first(blocks, len(output.finished)), strict=True):
         _check_same(finished, block)
@@ -302,7 +348,8 @@ def _run(
     with contextlib.closing(_rewritten(job, key, blocks)) as results:
         for block, result in results:
             check_delta(delta, output.totals.rows + block.rows)
-            data = output.encoder.block(output_rows(block, result.texts, selection))
+            shown = with_labels(block, selection, job.labels, key)
+            data = output.encoder.block(output_rows(shown, result.texts, selection))
             output.append(data, summarize(block, result, len(selection.texts)))
             if charges:
                 charges.commit(block)
@@ -317,7 +364,8 @@ def block_charges(job: RewriteJob, key: StreamKey, width: int) -> BlockCharges |
     if job.charging is None:
         return None
     guarantee = job.mechanism.guarantee(secure=job.seed is None)
-    return BlockCharges(job.charging, job.mechanism, guarantee, key, job.command, width)
+    label = None if job.labels is None else job.labels.guarantee(secure=job.seed is None)
+    return BlockCharges(job.charging, job.mechanism, guarantee, key, job.command, width, label)
 
 
 def _rewritten(job: RewriteJob, key: StreamKey, blocks: Iterator[Block]) -> Results:
@@ -374,7 +422,8 @@ def _facts(job: RewriteJob, selection: Selection, totals: Totals) -> ReleaseFact
         longest_document=totals.longest_document,
         longest_row=totals.longest_row,
         columns=selection.texts,
-        kept_columns=selection.kept,
+        kept_columns=tuple(name for name in selection.kept if job.labels is None or name != job.labels.column),
+        randomized_columns=() if job.labels is None else (job.labels.column,),
         dropped_columns=len(selection.dropped),
         output="standard output" if job.output == STANDARD_STREAM else Path(job.output).name,
         command=job.command,
