@@ -535,7 +535,7 @@ def test_damaged_folder_is_one_sentence(folder: Path, tmp_path: Path, damage: ob
 
 
 def test_no_such_folder(tmp_path: Path):
-    with pytest.raises(BadInputError, match="no codebook folder"):
+    with pytest.raises(BadInputError, match=r"no codebook folder.*--public NAME -o FOLDER"):
         Codebook(epsilon=1.0, codebook=str(tmp_path / "nothing")).prepare()
 
 
