@@ -145,6 +145,7 @@ class Codebook(DocumentMechanism):
     name: ClassVar[str] = "codebook"
     title: ClassVar[str] = "Private codebook"
     paper: ClassVar[str] = "Tacit"
+    needs: ClassVar[str] = "codebook (included), MiniLM"
     notion: ClassVar[str] = Notion.PURE.value
 
     def __post_init__(self) -> None:
