@@ -30,7 +30,7 @@ from tacit.engines.local import (
 )
 from tacit.engines.users import UserRule
 from tacit.errors import BadInputError, BadParameterError
-from tacit.guarantee import check_epsilon
+from tacit.guarantee import NOTE, check_epsilon
 from tacit.labels import LabelRule
 from tacit.text.files import (
     STANDARD_STREAM,
@@ -270,6 +270,8 @@ def run(
     started = time.monotonic()
     console = terminal.error_console()
     promised = job.promise()  # refused before any work where none can be made
+    if job.workers > 1 and NOTE in promised.parameters:  # with one worker this process prepares, and warns itself
+        terminal.warn(str(promised.parameters[NOTE]))
     preview = Preview(diff)
     card_places: list[str] = []
 
