@@ -92,6 +92,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code."""
     try:
         with warnings.catch_warnings():
+            warnings.simplefilter("always", TacitWarning)
             warnings.showwarning = _shown_warning(warnings.showwarning)
             typer.main.get_command(app)(args=arguments, prog_name="tacit")
     except SystemExit as done:

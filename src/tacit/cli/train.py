@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from tacit.cli.rewriter import rewriter
 from tacit.cli.selective import selective
 from tacit.cli.tasks import (
     HELP,
@@ -140,6 +141,7 @@ def _command(task: str) -> Any:
 
 for _task, _help in HELP.items():
     app.command(_task, help=_help)(_command(_task))
+app.command("rewrite")(rewriter)
 app.command("selective")(selective)
 
 
