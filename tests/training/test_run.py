@@ -104,6 +104,10 @@ def test_a_run_learns_and_its_folder_is_a_model_with_a_card(tokenizer, tmp_path)
     assert loaded.config.id2label == {0: "neg", 1: "pos"}
     card = Card.from_json((tmp_path / "model" / "card.json").read_text())
     assert card.guarantee.epsilon == guarantee.epsilon
+    assert card.guarantee.parameters["gradients"].startswith("taps, within ")
+    told = json.loads((tmp_path / "model" / "private" / "engine.json").read_text())
+    assert told["engine"] == "taps"
+    assert told["norm_deviation"] < 1e-5
     assert not (tmp_path / "model" / "private" / "checkpoint.pt").exists(), "the key of the noise must be gone"
 
 

@@ -40,6 +40,7 @@ PRIVATE_FOLDER = "private"
 STATE = "checkpoint.pt"
 SETTINGS = "task.json"
 CARD = "card.json"
+ENGINE = "engine.json"
 LONGEST_BETWEEN_CHECKPOINTS = 120.0
 """Seconds of work that a stopped run has to repeat at most, about."""
 WITHOUT_INFLUENCE = ("physical", "checkpoint_every", "tensorboard")
@@ -148,6 +149,8 @@ class TrainingRun:
 
         if not done:
             save()
+        if self.team.first and self.checked is not None:
+            (self.folder / PRIVATE_FOLDER / ENGINE).write_text(json.dumps(asdict(self.checked), indent=1) + "\n")
         log = Log(self.folder / PRIVATE_FOLDER, after=done, tensorboard=self.settings.tensorboard)
         self.model.train()
         saved = time.monotonic()
@@ -316,12 +319,20 @@ class TrainingRun:
             what=f"DP-{self.settings.optimizer.upper()} ({self.task.name}, strategy {self.settings.strategy})"
             if self.plan.private
             else f"{self.settings.optimizer.upper()} ({self.task.name}, strategy {self.settings.strategy})",
-            parameters={"clipping": self.settings.clipping, "bound": self.settings.bound, "model": self.settings.model}
-            if self.plan.private
-            else {"model": self.settings.model},
+            parameters=self._parameters(),
             trials=self.trials,
         )
         return self.origin.with_training(own, self.settings.model or "a model")
+
+    def _parameters(self) -> dict[str, Any]:
+        """Details for the card. How the gradients were worked out is known once the engine was compared."""
+        shown: dict[str, Any] = {"model": self.settings.model}
+        if self.plan.private:
+            shown = {"clipping": self.settings.clipping, "bound": self.settings.bound, **shown}
+        if self.checked is not None:
+            deviation = max(self.checked.norm_deviation, self.checked.sum_deviation)
+            shown["gradients"] = f"{self.checked.engine}, within {deviation:.0e} of one example at a time"
+        return shown
 
     def _finish(self) -> Guarantee:
         """Save the model as transformers does, with card and settings; destroy the key."""
