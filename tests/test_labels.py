@@ -13,6 +13,7 @@ from scipy import stats
 
 from tacit import randomize_labels
 from tacit.account.ledger import Subject, open_ledger
+from tacit.audit.text.release import told_by
 from tacit.cli.main import run
 from tacit.engines.local import RewriteJob, rewrite_file
 from tacit.engines.users import UserRule
@@ -198,6 +199,14 @@ def test_the_card_of_the_command_adds_both_up(table, capsys):
     shown = table.with_name("out.csv.card.md").read_text()
     assert "epsilon of 'stars'" in shown
     assert "2 per token" in shown
+    assert "which texts are empty" in shown
+    assert told_by(card["release"]["command"]) == ("santext", {"epsilon": "2"}), "an audit finds the mechanism again"
+    place = table.with_name("ledger.db")
+    assert run(["ledger", "add", str(place), str(table.with_name("out.csv.card.json")), "--dataset", "mail"]) == 0
+    with open_ledger(str(place)) as ledger:
+        spent = ledger.spent(Subject("dataset", "mail")).epsilon
+    assert spent == pytest.approx(Guarantee.from_dict(card["guarantee"]).exponent()), "a record is a whole row"
+    capsys.readouterr()
     assert rewrite(table, *ALL, "--dry-run") == 0
     assert "Columns randomized: stars" in capsys.readouterr().out
 

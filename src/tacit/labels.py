@@ -29,6 +29,7 @@ from tacit.mechanism import TEST_SEED_REASON
 from tacit.noise.response import respond
 from tacit.noise.source import Source, new_source
 
+LENGTHS = "how many words each text has, and which texts are empty"
 GIVEN = "the list of labels was given from public knowledge, not read off the private rows"
 
 
@@ -108,6 +109,8 @@ class LabelRule:
             parameters={**text.parameters, **self.told(text)},
             history=(*whole.history, "text and label of a record added up"),
         )
+        if text.unit is Unit.TOKEN:
+            composed = composed.also_not_covered(LENGTHS)
         return composed.also_assuming(*own.assumptions)
 
     def told(self, text: Guarantee) -> dict[str, str]:
