@@ -97,7 +97,9 @@ class LabelRule:
 
     def of_record(self, text: Guarantee, *, longest_row: int, width: int = 1) -> Guarantee:
         """From one token or text to a record: its `width` texts, of `longest_row` tokens together, and its label."""
-        whole = text.for_document(max(1, longest_row)) if text.unit is Unit.TOKEN else text.for_group(width)
+        whole = text if width == 1 else text.for_group(width)
+        if text.unit is Unit.TOKEN:
+            whole = text.for_document(max(1, longest_row))
         own = self.guarantee()
         metric = whole.metric is not None
         composed = replace(

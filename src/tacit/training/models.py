@@ -73,8 +73,6 @@ def load_model(
             model = _mean_pooled(folder, task) if of_mean else _pretrained(transformers, folder, name, task, warn)
         except (OSError, ValueError, KeyError, RuntimeError) as error:
             raise BadInputError(_why_not(name, folder, task, error)) from error
-        if task.model_class == CAUSAL:
-            _check_decoder(model, name)
         _fit_tokenizer(model, words, name)
         if tokenizer is not None:
             _same_pieces(transformers, folder, words, name, tokenizer)
@@ -89,6 +87,8 @@ def _pretrained(transformers: Any, folder: str, name: str, task: Task, warn: Cal
     model, found = loader.from_pretrained(
         folder, ignore_mismatched_sizes=True, output_loading_info=True, **task.model_options()
     )
+    if task.model_class == CAUSAL:
+        _check_decoder(model, name)
     others = {key if isinstance(key, str) else key[0] for key in found["mismatched_keys"]}
     new = {name for name, _ in model.named_parameters()} & ({*found["missing_keys"]} | others)
     settings = Path(folder) / "config.json"
