@@ -74,7 +74,7 @@ def test_what_was_trained_can_be_audited(folder, capsys):
         (("--epsilon", 8, "--batch", 100, "--length", 0), "leaves nothing of a text"),
         (("--epsilon", 8, "--batch", 100, "--length", 1), "leaves nothing of a text"),
         (("--epsilon", 8, "--batch", 100, "--learning-rate", 0), "learning rate must be positive"),
-        (("--epsilon", 8, "--batch", 100, "--trials", 0), "at least 1 run"),
+        (("--epsilon", 8, "--batch", 100, "--trials", 0), "at least 1, not 0"),
         (("--epsilon", 8, "--batch", 100, "--rank", 0), "rank of lora"),
         (("--epsilon", 1e-6, "--batch", 100, "--epochs", 100), "nothing can be learned"),
     ],

@@ -115,7 +115,7 @@ class TrainingRun:
 
     def __post_init__(self) -> None:
         if self.trials < 1:
-            raise BadParameterError(f"at least 1 run is compared, this one (trials), not {self.trials}")
+            raise BadParameterError(f"the number of trials, this run included, is at least 1, not {self.trials}")
         marks = getattr(self.tokenizer, "num_special_tokens_to_add", int)()
         least = max(2, marks + 1)
         if self.task.length < least:
