@@ -29,6 +29,7 @@ from tacit.mechanism import TEST_SEED_REASON
 from tacit.noise.response import respond
 from tacit.noise.source import Source, new_source
 
+LOCAL_ONLY = "--randomize needs --engine local: the workers of a cluster copy columns as they are"
 LENGTHS = "how many words each text has, and which texts are empty"
 GIVEN = "the list of labels was given from public knowledge, not read off the private rows"
 

@@ -31,7 +31,7 @@ from tacit.engines.local import (
 from tacit.engines.users import UserRule
 from tacit.errors import BadInputError, BadParameterError
 from tacit.guarantee import NOTE, check_epsilon
-from tacit.labels import LabelRule
+from tacit.labels import LOCAL_ONLY, LabelRule
 from tacit.text.files import (
     STANDARD_STREAM,
     Selection,
@@ -213,7 +213,7 @@ def rewrite(
     rule = label_rule(randomize, label_epsilon, labels)
     command = shown_command(mechanism, options, column, keep, seed, users, rule)
     if rule is not None and on_cluster:
-        raise BadInputError("--randomize needs --engine local: the workers of a cluster copy columns as they are")
+        raise BadInputError(LOCAL_ONLY)
     if rule is not None and users is not None:
         rule = replace(rule, epsilon=users.epsilon_of_document(rule.epsilon))
     if users is not None and "epsilon" in options:

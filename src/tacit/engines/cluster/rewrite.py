@@ -48,6 +48,7 @@ from tacit.engines.local import (
 )
 from tacit.engines.resume import Finished
 from tacit.errors import BadInputError, StoppedError, TacitError, place_of
+from tacit.labels import LOCAL_ONLY
 from tacit.text.files import (
     STANDARD_STREAM,
     Encoder,
@@ -107,6 +108,8 @@ def check_cluster_output(job: RewriteJob) -> None:
     """Say early that the output cannot be written as asked; clean up behind a run that was stopped at its very end."""
     if job.output == STANDARD_STREAM:
         raise BadInputError("--engine ray writes a folder of parts, or a file: give its name with -o")
+    if job.labels is not None:
+        raise BadInputError(LOCAL_ONLY)
     output, staging = Folder(job.output), Staging(staging_url(job.output))
     _check_place(job, output)
     if staging.is_left_over():
