@@ -28,6 +28,7 @@ _LAZY = {
     "load_vectors": "tacit.vectors",
     "VectorTable": "tacit.vectors",
     "TacitError": "tacit.errors",
+    "randomize_labels": "tacit.labels",
 }
 
 

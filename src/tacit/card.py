@@ -37,6 +37,7 @@ class ReleaseFacts:
     longest_row: int
     columns: tuple[str, ...] = ()
     kept_columns: tuple[str, ...] = ()
+    randomized_columns: tuple[str, ...] = ()
     dropped_columns: int = 0
     output: str = ""
     command: str = ""
@@ -92,8 +93,8 @@ class Card:
             release = data.get("release")
             facts = None
             if release is not None:
-                for name in ("columns", "kept_columns"):
-                    release[name] = tuple(release[name])
+                for name in ("columns", "kept_columns", "randomized_columns"):
+                    release[name] = tuple(release.get(name, ()))
                 facts = ReleaseFacts(**release)
             return cls(Guarantee.from_dict(data["guarantee"]), facts, version=data["tacit_version"])
         except (KeyError, TypeError, ValueError) as error:
@@ -341,7 +342,11 @@ def _release_rows(facts: ReleaseFacts | None) -> Iterator[tuple[str, str]]:
     yield "rows", f"{facts.rows:,}"
     yield "texts", f"{facts.documents:,}"
     yield "units released", f"{facts.units:,} (longest text {facts.longest_document:,})"
-    for label, columns in (("columns rewritten", facts.columns), ("columns copied", facts.kept_columns)):
+    for label, columns in (
+        ("columns rewritten", facts.columns),
+        ("columns randomized", facts.randomized_columns),
+        ("columns copied", facts.kept_columns),
+    ):
         if columns:
             yield label, ", ".join(columns)
     if facts.dropped_columns:
@@ -526,6 +531,7 @@ def json_schema() -> dict[str, Any]:
                     "units": {"type": "integer", "minimum": 0},
                     "columns": strings,
                     "kept_columns": strings,
+                    "randomized_columns": strings,
                     "dropped_columns": {"type": "integer", "minimum": 0},
                     "digest": {"type": "string", "pattern": "^([0-9a-f]{64})?$"},
                 },

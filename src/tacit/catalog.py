@@ -126,6 +126,7 @@ def described(mechanism: type[Mechanism]) -> dict[str, Any]:
         "level": mechanism.level,
         "notion": mechanism.notion,
         "unit": mechanism.unit,
+        "needs": mechanism.needs,
         "paper": mechanism.paper,
         "summary": summary(mechanism),
         "description": description(mechanism),

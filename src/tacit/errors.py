@@ -30,6 +30,10 @@ class StoppedError(TacitError):
     exit_code = 130
 
 
+class TacitWarning(UserWarning):
+    """Something a user should know of that stops nothing. Commands show it as one line; cards carry it as a note."""
+
+
 class MissingExtraError(TacitError, ImportError):
     """An optional library is not installed."""
 

@@ -31,6 +31,9 @@ from typing import Any
 
 from tacit.errors import BadParameterError, NoGuaranteeError
 
+NOTE = "note"
+"""The parameter of a guarantee that holds what its user should know although it changes no promise."""
+
 
 class Notion(Enum):
     PURE = "pure"

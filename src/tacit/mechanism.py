@@ -61,6 +61,8 @@ class Mechanism(ABC):
     level: ClassVar[str]
     notion: ClassVar[str]
     unit: ClassVar[str]
+    needs: ClassVar[str] = "none"
+    """The model it works with, in a few words; the parameters of the mechanism choose another one."""
     block_characters: ClassVar[int] = 250_000
     registry: ClassVar[dict[str, type[Mechanism]]] = {}
 

@@ -73,6 +73,10 @@ def test_a_trained_folder_has_a_model_and_a_card_for_users(folder, algorithm, ca
         (("--epsilon", 8, "--delta", "0.5"), "not below one over"),
         (("--epsilon", 8, "--local-epochs", 0), "at least 1 of 'epochs'"),
         (("--epsilon", 8, "--resume"), "no unfinished run"),
+        (("--epsilon", 8, "--cohort", 0), "at least 1 record"),
+        (("--epsilon", 8, "--optimizer", "sgd", "--momentum", 1.5), "momentum of the server"),
+        (("--epsilon", 8, "--length", 1), "leaves nothing of a text"),
+        (("--epsilon", 8, "--trials", 0), "at least 1, not 0"),
         (
             ("--epsilon", 1e-6, "--algorithm", "ftrl", "--noise", "independent", "--epochs", 1000),
             "nothing can be learned",

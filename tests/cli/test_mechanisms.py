@@ -16,6 +16,8 @@ def test_the_list_names_all(capfd: pytest.CaptureFixture[str]) -> None:
     assert "notion" in out
     for name in mechanism_names():
         assert any(line.split()[:1] == [name] for line in out.splitlines())
+    assert "model needed" in out
+    assert "masked language model (give one)" in out
     assert "(the default)" in " ".join(out.split())
 
 
@@ -32,7 +34,7 @@ def test_json(capfd: pytest.CaptureFixture[str]) -> None:
     assert run(["mechanisms", "--json"]) == 0
     listed = json.loads(capfd.readouterr().out)
     assert [item["name"] for item in listed] == mechanism_names()
-    assert all({"notion", "unit", "paper", "summary", "parameters"} <= set(item) for item in listed)
+    assert all({"notion", "unit", "needs", "paper", "summary", "parameters"} <= set(item) for item in listed)
     assert run(["mechanisms", DEFAULT_MECHANISM, "--json"]) == 0
     one = json.loads(capfd.readouterr().out)
     assert one in listed

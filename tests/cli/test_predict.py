@@ -56,13 +56,20 @@ def test_predictions_stand_beside_the_rows_and_are_scored(trained, capsys):
 def test_what_predict_cannot_do_is_said(trained, capsys):
     write(trained / "new.csv", rows(4))
     for more, message in (
-        ((trained / "tiny", trained / "new.csv", "-o", "x.csv"), "no task.json"),
+        ((trained / "tiny", trained / "new.csv", "-o", "x.csv"), "has no task.json. Give one"),
+        ((trained / "model", trained / "new.csv", "--score", "--batch", 0), "at least 1 row"),
         ((trained / "model", trained / "new.csv"), "say where"),
         ((trained / "model", trained / "new.csv", "-o", "x.csv", "--column", "sound=a"), "ROLE=NAME"),
         ((trained / "model", trained / "new.csv", "-o", "x.csv", "--column", "text=a"), "'a'"),
     ):
         assert tacit("predict", *more) == 2
-        assert message in capsys.readouterr().err
+        told = capsys.readouterr().err
+        assert message in told
+        assert "not finished" not in told
+    (trained / "stopped" / "private").mkdir(parents=True)
+    (trained / "stopped" / "private" / "checkpoint.pt").touch()
+    assert tacit("predict", trained / "stopped", trained / "new.csv", "--score") == 2
+    assert "is not finished: go on" in capsys.readouterr().err
 
 
 def test_a_test_file_is_scored_after_training(folder, capsys):  # noqa: F811

@@ -140,6 +140,23 @@ def test_text_that_is_not_declared_public_is_refused(command, text, tmp_path):
     assert not (tmp_path / "m").exists()
 
 
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (("--layers", "0"), "--layers must be at least 1"),
+        (("--feed-forward", "0"), "--feed-forward must be at least 1"),
+        (("--heads", "5"), "cannot be shared by 5 heads"),
+        (("--vocabulary", "0"), "--vocabulary must be at least"),
+        (("--kind", "narrow", "--epsilon", "5", "--latent-width", "0"), "--latent-width must be at least 1"),
+        (("--kind", "adept", "--embedding", "0"), "--embedding must be at least 1"),
+    ],
+)
+def test_shapes_that_no_network_can_have_are_refused(more, message, text, tmp_path):
+    with pytest.raises(TacitError, match=message):
+        run("autoencoder", text, "--public", "x", "-o", str(tmp_path / "m"), *more)
+    assert not (tmp_path / "m").exists()
+
+
 def test_help_names_the_three_commands():
     output = run("--help")
     assert all(name in output for name in ("autoencoder", "prune", "noise"))

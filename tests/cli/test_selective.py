@@ -11,7 +11,8 @@ from typer.main import get_command
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
-from tacit.cli.selective import app  # noqa: E402
+from tacit.cli.main import run  # noqa: E402
+from tacit.cli.selective import USUAL_MODELS, app  # noqa: E402
 from tacit.errors import TacitError  # noqa: E402
 from tests.training.test_synthesis import PLACES, small_model, small_rows, small_tokenizer  # noqa: E402
 
@@ -62,12 +63,15 @@ def test_redacted_texts_can_be_looked_at_first(folder, capsys):
         (("--sensitive", "patterns"), "finds nothing sensitive"),
         (("--sensitive", "none"), "needs something sensitive"),
         (("--sensitive", "places"), "does not exist"),
+        (("--show", "-1"), "number of texts"),
+        (("--first-batch", "0"), "at least 1 record"),
         (("--first", "some"), "redacted, public or private"),
         (("--first", "public"), "belong together"),
         (("--first", "public", "--public-data", "x.csv"), "--public NAME"),
         (("--first", "private"), "belong together"),
         (("--first-epsilon", "3"), "belong together"),
         (("--task", "translate"), "write, fill and classify"),
+        (("--task", "classify", "--label-column", "intent", "--model", "smollm2"), "'smollm2' writes texts"),
     ],
 )
 def test_what_cannot_be_done_is_said(folder, arguments, message):
@@ -84,3 +88,18 @@ def test_trials_and_private_phases_share_one_delta(folder):
     selective(folder, *options, "--trials", 3, "-o", folder / "shared")
     card = json.loads((folder / "shared" / "card.json").read_text())["guarantee"]
     assert card["delta"] < 0.1 / 300
+
+
+def test_a_classifier_starts_from_an_encoder_and_can_be_scored_afterwards(folder, monkeypatch, capsys):
+    assert USUAL_MODELS == {"write": "smollm2", "fill": "minilm", "classify": "minilm"}
+    words = small_tokenizer()
+    small = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
+    transformers.BertModel(transformers.BertConfig(vocab_size=len(words), **small)).save_pretrained(folder / "bert")
+    words.save_pretrained(folder / "bert")
+    monkeypatch.setitem(USUAL_MODELS, "classify", str(folder / "bert"))
+    options = ("--task", "classify", "--label-column", "intent", "--strategy", "full", "--batch", 100, "--epochs", 1)
+    arguments = (folder / "data.csv", *options, "--sensitive", folder / "places.txt", "--epsilon", 8)
+    assert run([str(item) for item in ("train", "selective", *arguments, "-o", folder / "c", "-q")]) == 0
+    assert json.loads((folder / "c" / "task.json").read_text())["columns"] == {"text": "text", "label": "intent"}
+    assert run(["predict", str(folder / "c"), str(folder / "data.csv"), "--score", "-q"]) == 0
+    assert "acro-F1" in capsys.readouterr().out

@@ -118,6 +118,27 @@ def test_what_cannot_be_done_is_said(made, arguments, message, capsys, monkeypat
     assert not (made / "never.csv").exists()
 
 
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        (("--epsilon", 3), "had another epsilon"),
+        (("--epsilon", 8, "--balanced"), "had another epsilon or way to count"),
+        (("--epsilon", 8, "--epochs", 9), "had another plan"),
+        (("--epsilon", 8, "--length", 20), "had another task"),
+    ],
+)
+def test_a_finished_model_does_not_answer_another_command(made, changed, message, capsys):
+    again = (*options(made), "--epochs", 6, "--keep-model", made / "model", "--resume", "-n", 4, "-q")
+    assert synthesize(made, *again, *changed, "-o", made / "again.csv") == 2
+    assert message in capsys.readouterr().err
+    assert not (made / "again.csv").exists()
+
+
+def test_a_finished_model_writes_on_for_the_same_command(made):
+    again = (*options(made), "--epochs", 6, "--keep-model", made / "model", "--resume", "-n", 4, "-q")
+    assert synthesize(made, *again, "--epsilon", 8, "-o", made / "again.csv") == 0
+
+
 # The audit behind the check ------------------------------------------------------------------------------------------
 
 

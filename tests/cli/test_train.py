@@ -69,6 +69,15 @@ def test_what_was_trained_can_be_audited(folder, capsys):
         (("--epsilon", 8, "--batch", 100, "--trials", 0), "at least 1, not 0"),
         (("--epsilon", "inf", "--batch", 100, "--trials", 0), "at least 1, not 0"),
         (("--epsilon", 1e-4, "--batch", 300, "--epochs", 100), "nothing can be learned"),
+        (("--epsilon", 8, "--batch", 0), "at least 1 record"),
+        (("--epsilon", "inf", "--batch", 0), "at least 1 record"),
+        (("--epsilon", 8, "--batch", 100, "--physical", 0), "at least 1 record is worked on"),
+        (("--epsilon", 8, "--batch", 100, "--epochs", -5), "a number above 0"),
+        (("--epsilon", 8, "--batch", 100, "--epochs", "nan"), "a number above 0"),
+        (("--epsilon", 8, "--batch", 100, "--length", 0), "leaves nothing of a text"),
+        (("--epsilon", 8, "--batch", 100, "--length", 1), "leaves nothing of a text"),
+        (("--epsilon", 8, "--batch", 100, "--learning-rate", 0), "learning rate must be positive"),
+        (("--epsilon", 8, "--batch", 100, "--rank", 0), "rank of lora"),
     ],
 )
 def test_what_cannot_be_done_is_said_and_nothing_is_written(folder, more, message, capsys):
@@ -93,6 +102,32 @@ def test_a_masked_model_is_trained_by_the_same_command(folder):
     arguments = ["train", "fill", folder / "data.csv", *options, "-o", folder / "filled"]
     assert run([str(argument) for argument in arguments]) == 0
     assert (folder / "filled" / "card.json").exists()
+
+
+def write(folder, model, *more):
+    options = ["--model", model, "--strategy", "full", "--epsilon", 8, "--batch", 100, "--epochs", 1, "-q"]
+    return run([str(item) for item in ("train", "write", folder / "data.csv", *options, *more, "-o", folder / "w")])
+
+
+def test_a_model_that_sees_the_words_it_predicts_cannot_learn_to_write(folder, capsys):
+    transformers.BertForMaskedLM(transformers.BertConfig.from_pretrained(folder / "tiny")).save_pretrained(
+        folder / "tiny"
+    )
+    assert write(folder, folder / "tiny") == 2
+    assert "is no decoder" in capsys.readouterr().err
+    assert not (folder / "w").exists()
+
+
+def test_a_decoder_learns_to_write_and_a_head_that_is_new_is_said(folder, tokenizer, capsys):  # noqa: F811
+    small = {"n_embd": 16, "n_layer": 1, "n_head": 2, "n_positions": 80, "tie_word_embeddings": False}
+    config = transformers.GPT2Config(vocab_size=len(tokenizer), **small)
+    transformers.GPT2LMHeadModel(config).save_pretrained(folder / "tiny")
+    assert write(folder, folder / "tiny") == 0
+    assert "warning" not in capsys.readouterr().err
+    transformers.GPT2ForSequenceClassification(config).save_pretrained(folder / "other")
+    tokenizer.save_pretrained(folder / "other")
+    assert write(folder, folder / "other", "--resume") == 2  # the run is finished: only the warning is of interest
+    assert "saved as GPT2ForSequenceClassification: 1 of the weights" in capsys.readouterr().err
 
 
 def test_each_task_asks_for_its_own_columns():

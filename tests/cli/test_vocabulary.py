@@ -69,6 +69,7 @@ def test_a_test_seed_voids_the_card(data):
         (("--public-words", "list.txt"), 1, "must be public"),
         ((), 0.001, "no word is frequent enough"),
         ((), -1, "positive"),
+        (("--size", 0), 1, "at least 16 pieces"),
     ],
 )
 def test_what_cannot_be_done_is_said_and_nothing_is_written(data, more, epsilon, message, capsys):

@@ -25,7 +25,6 @@ from tacit.documents.codebook import (
     Codebook,
     draw_cells,
     nearest_cells,
-    randomize_labels,
     staircase_law,
     staircase_shares,
 )
@@ -536,7 +535,7 @@ def test_damaged_folder_is_one_sentence(folder: Path, tmp_path: Path, damage: ob
 
 
 def test_no_such_folder(tmp_path: Path):
-    with pytest.raises(BadInputError, match="no codebook folder"):
+    with pytest.raises(BadInputError, match=r"no codebook folder.*--public NAME -o FOLDER"):
         Codebook(epsilon=1.0, codebook=str(tmp_path / "nothing")).prepare()
 
 
@@ -545,26 +544,6 @@ def test_another_encoder_is_noticed(folder: Path):
     made.__dict__["sentence_encoder"] = WordEncoder(dimension=9, name="nine")
     with pytest.raises(BadInputError, match="not the one this codebook was built with"):
         made.prepare()
-
-
-# Labels -----------------------------------------------------------------------------------------------------
-
-
-def test_randomized_labels():
-    source = Source.from_test_seed(2)
-    answers = randomize_labels(["b"] * 30_000, ["a", "b", "c"], 1.0, source)
-    counts = [answers.count(category) for category in "abc"]
-    truth = math.e / (math.e + 2)
-    expected = [30_000 * share for share in ((1 - truth) / 2, truth, (1 - truth) / 2)]
-    assert stats.chisquare(counts, expected).pvalue > FALSE_ALARM
-
-
-def test_labels_outside_the_categories_are_not_shown():
-    with pytest.raises(BadInputError) as refused:
-        randomize_labels(["rare disease"], ["a", "b"], 1.0, Source.from_test_seed(1))
-    assert "rare" not in str(refused.value)
-    with pytest.raises(BadParameterError):
-        randomize_labels(["a"], ["a", "a"], 1.0, Source.from_test_seed(1))
 
 
 # The real encoder -------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
+from tacit.card import Card  # noqa: E402
 from tacit.documents.adept import Adept, PublishedAdept, published_adept  # noqa: E402
 from tacit.documents.bounds import ClipL1  # noqa: E402
 from tacit.documents.dp_bart import DPBart  # noqa: E402
@@ -152,6 +153,22 @@ def test_another_epsilon_than_trained_for_warns(tmp_path):
     NarrowLatent(epsilon=250, model=folder).rewrite("cat")
     with pytest.warns(UserWarning, match="trained for epsilon 100 to 500, not 10"):
         NarrowLatent(epsilon=10, model=folder).rewrite("cat")
+
+
+def test_a_command_warns_in_one_line_and_the_card_has_a_note(tmp_path, capsys):
+    from tacit.cli.main import run
+
+    trained = {"noise": "gaussian", "delta": 1e-6, "epsilons": [100.0, 500.0]}
+    folder = save_tiny("narrow", tmp_path / "m", trained_for=trained)
+    (tmp_path / "in.txt").write_text("cat\ndog\n")
+    arguments = ["rewrite", tmp_path / "in.txt", "-m", "narrow", "--epsilon", 10, "--option", f"model={folder}", "-q"]
+    assert run([str(item) for item in (*arguments, "-o", tmp_path / "out.txt")]) == 0
+    told = capsys.readouterr().err
+    assert told.startswith("warning: this model was trained for epsilon 100 to 500, not 10")
+    assert ".py" not in told
+    assert len(told.strip().splitlines()) == 1
+    card = Card.from_json((tmp_path / "out.txt.card.json").read_text())
+    assert "trained for epsilon 100 to 500" in card.guarantee.parameters["note"]
 
 
 def test_narrow_takes_the_noise_its_model_was_trained_with(tmp_path):

@@ -31,6 +31,7 @@ from tacit.engines.cluster.storage import Folder, local_path
 from tacit.engines.local import AlreadyCompleteError, RewriteJob, StoppedError, rewrite_file
 from tacit.engines.users import UserRule
 from tacit.errors import BadInputError, BadParameterError, MissingExtraError, TacitError
+from tacit.labels import LabelRule
 from tacit.text.digest import output_digest
 from tacit.text.files import OutputError
 from tacit.text.files.formats import MISSING
@@ -318,6 +319,15 @@ def test_ctrl_c_says_what_is_left_and_how_to_go_on(job: RewriteJob) -> None:
         rewrite_dataset(replace(job, resume=True))
 
 
+def test_a_delta_that_is_too_large_leaves_nothing_behind(job: RewriteJob) -> None:
+    with pytest.raises(BadParameterError, match="choose it well below 1/rows") as refused:
+        rewrite_dataset(replace(job, seed=None, mechanism=Counted(epsilon=1.0, delta=0.02)))
+    assert not getattr(refused.value, "__notes__", ()), "there is nothing to go on with"
+    assert not Path(staging_url(job.output)).exists()
+    with pytest.raises(BadInputError, match="--randomize needs --engine local"):
+        rewrite_dataset(replace(job, labels=LabelRule(("a", "b"), 1.0, "stars")))
+
+
 def test_a_changed_input_or_command_is_not_resumed(job: RewriteJob) -> None:
     assert stopped(job, 30)
     going_on = replace(job, resume=True)
@@ -527,6 +537,10 @@ def test_local_urls_are_local(tmp_path: Path) -> None:
         (["--engine", "ray"], "give its name with -o"),
         (["--engine", "ray", "-o", "out", "--diff"], "--diff needs --engine local"),
         (["--engine", "ray", "-o", "out", "--format", "xml"], "there is no format 'xml'"),
+        (
+            ["--engine", "ray", "-o", "out", "--randomize", "stars", "--label-epsilon", "1", "--labels", "0,1"],
+            "--randomize needs --engine local",
+        ),
     ],
 )
 def test_the_command_says_what_does_not_go_together(

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import csv
+import io
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import pytest
@@ -118,8 +119,31 @@ def test_bad_rules_and_columns(table):
 def test_a_delta_that_is_too_large_for_the_file_is_refused(table):
     with pytest.raises(BadParameterError, match="choose it well below 1/rows"):
         rewrite_file(job(table, None, mechanism=Counted(epsilon=1.0, delta=0.25)))
-    assert not table.with_name("out.csv").exists()
+    assert [file.name for file in table.parent.iterdir()] == ["in.csv"], "no released row is left behind"
+    rewrite_file(job(table, UserRule("who"), mechanism=Counted(epsilon=1.0, delta=0.25)))
+    assert len(written(table)) == 3, "rows that are left out do not count"
     check_delta(1e-6, 1000)
+
+
+def test_a_delta_that_is_too_large_is_found_before_the_first_of_many_blocks(table):
+    table.write_text("text\n" + "a text of some length\n" * 6)
+    seen: list[str] = []
+    with pytest.raises(BadParameterError, match="choose it well below 1/rows"):
+        rewrite_file(
+            job(table, None, mechanism=Counted(epsilon=1.0, delta=0.25)), on_block=lambda texts, _: seen.extend(texts)
+        )
+    assert not seen
+    assert [file.name for file in table.parent.iterdir()] == ["in.csv"]
+
+
+def test_a_delta_that_is_too_large_for_a_pipe_leaves_nothing_to_resume(table, monkeypatch, capsys):
+    lines = b"text\n" + b"a text of some length\n" * 6  # one block each, so rows are released before the last is seen
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(lines)))
+    piped = job(table, None, mechanism=Counted(epsilon=1.0, delta=0.25))
+    with pytest.raises(BadParameterError, match="choose it well below 1/rows") as refused:
+        rewrite_file(replace(piped, input="-", input_format="csv"))
+    assert not getattr(refused.value, "__notes__", ()), "nothing is there to go on with"
+    assert [file.name for file in table.parent.iterdir()] == ["in.csv"]
 
 
 def test_document_rows_hide_which_texts_are_empty(table):

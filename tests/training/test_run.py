@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import math
 from functools import lru_cache
@@ -105,6 +106,10 @@ def test_a_run_learns_and_its_folder_is_a_model_with_a_card(tokenizer, tmp_path)
     assert loaded.config.id2label == {0: "neg", 1: "pos"}
     card = Card.from_json((tmp_path / "model" / "card.json").read_text())
     assert card.guarantee.epsilon == guarantee.epsilon
+    assert card.guarantee.parameters["gradients"].startswith("taps, within ")
+    told = json.loads((tmp_path / "model" / "private" / "engine.json").read_text())
+    assert told["engine"] == "taps"
+    assert told["norm_deviation"] < 1e-5
     assert not (tmp_path / "model" / "private" / "checkpoint.pt").exists(), "the key of the noise must be gone"
 
 
@@ -144,6 +149,24 @@ def test_another_command_cannot_go_on_with_a_run(tokenizer, tmp_path):
         changed.run(resume=True)
     with pytest.raises(BadInputError, match="no unfinished run"):
         make_run(tokenizer, tmp_path / "n").run(resume=True)
+
+
+def test_a_run_with_other_weights_or_pieces_cannot_go_on(tokenizer, tmp_path):
+    def made(rank=2):
+        run = make_run(tokenizer, tmp_path / "m", seed=1, steps=12, settings={"strategy": "lora"})
+        run.model = apply_strategy(run.model, "lora", rank=rank)
+        return run
+
+    with pytest.raises(KeyboardInterrupt):
+        made().run(lambda p: (_ for _ in ()).throw(KeyboardInterrupt))
+    with pytest.raises(BadInputError, match="another set of trained weights"):
+        made(rank=4).run(resume=True)
+    other = made()
+    other.tokenizer = copy.deepcopy(tokenizer)
+    other.tokenizer.add_tokens(["another"])
+    with pytest.raises(BadInputError, match="another tokenizer"):
+        other.run(resume=True)
+    made().run(resume=True)
 
 
 # The plan ------------------------------------------------------------------------------------------------------------

@@ -375,7 +375,7 @@ def test_the_card_is_written_before_the_counts_it_pays_for(tokenizer, tmp_path, 
     real = module.write_whole
     monkeypatch.setattr(module, "write_whole", lambda path, text: (order.append(path.name), real(path, text)))
     make_training(tokenizer, tmp_path / "m", steps=2).run()
-    assert order == ["training.card.json", "card.json", "synthesis.json"]
+    assert order == ["command.json", "training.card.json", "card.json", "synthesis.json"]
 
 
 def test_test_seeds_and_baselines_promise_nothing(tokenizer, tmp_path):

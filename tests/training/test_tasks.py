@@ -79,6 +79,8 @@ def test_the_pieces_of_an_answer_are_found(tokenizer):  # noqa: F811
 def test_rows_that_do_not_fit_a_task_are_named():
     with pytest.raises(BadInputError, match="row 1 has 2 words and 1 tags"):
         Tagging().learn([{"text": "a b", "tags": "X"}])
+    with pytest.raises(BadInputError, match="tags that are not in the given list: 1 of them"):
+        Tagging(labels=["X", "Y"]).learn([{"text": "a b", "tags": "X SECRET"}])
     with pytest.raises(BadInputError, match="answer of row 1"):
         Answering().learn([{"question": "q", "context": "c", "answer": "x"}])
     with pytest.raises(BadInputError, match="row 2 is not a finite number"):

@@ -158,8 +158,10 @@ def test_the_rows_of_a_user_count_once():
     of_records = count_words(units_of(many, None, None, lowercase=True), Contribution(5, "one"))
     of_user = count_words(units_of(many, ["ann"] * 50, None, lowercase=True), Contribution(5, "one"))
     assert (of_records["secret"], of_user["secret"]) == (50.0, 1.0)
+    spaced = count_words(units_of(many[:2], ["ann", " ann "], None, lowercase=True), Contribution(5, "one"))
+    assert spaced["secret"] == 1.0, "white space makes no second user"
     with pytest.raises(BadInputError, match="row 2 has no user"):
-        list(units_of(["a", "b"], ["ann", ""], None, lowercase=True))
+        list(units_of(["a", "b"], ["ann", " "], None, lowercase=True))
 
 
 def test_words_are_cut_by_one_public_rule():

@@ -30,6 +30,8 @@ def uses_cluster(engine: str, address: str | None) -> bool:
 
 def cluster_of(engine: str, address: str | None, workers: int) -> AbstractContextManager[Cluster | None]:
     """The cluster that was asked for, while the command needs it; None for the local engine."""
+    if workers < 1:
+        raise BadParameterError(f"--workers must be at least 1, not {workers}")
     if not uses_cluster(engine, address):
         return nullcontext(None)
     from tacit.engines.cluster.session import cluster

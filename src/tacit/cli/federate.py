@@ -143,7 +143,7 @@ def _federate(task_name: str, given: dict[str, Any], roles: dict[str, str]) -> N
     usual = 1.0 if given["optimizer"] == "sgd" else usual_rate(strategy, private=True)
     settings = Settings(
         optimizer=given["optimizer"],
-        learning_rate=given["learning_rate"] or usual,
+        learning_rate=usual if given["learning_rate"] is None else given["learning_rate"],
         schedule=given["schedule"],
         clipping=given["clipping"],
         bound=given["bound"],

@@ -272,7 +272,7 @@ def _units(card: Any) -> int:
     """How many units of the guarantee the largest row of the release holds."""
     from tacit.guarantee import Model, Unit
 
-    if card.guarantee.model is Model.CENTRAL or card.guarantee.unit is Unit.USER:
+    if card.guarantee.model is Model.CENTRAL or card.guarantee.unit in (Unit.USER, Unit.RECORD):  # a record is a row
         return 1
     if card.facts is None:
         raise BadInputError("this card does not say how long its texts are: add the card that lies beside the release")

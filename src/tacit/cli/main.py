@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 import sys
+import warnings
 from collections.abc import Sequence
 from difflib import get_close_matches
 from typing import Any, Final, NoReturn
@@ -12,7 +13,7 @@ from typing import Any, Final, NoReturn
 import typer
 from typer.core import TyperGroup
 
-from tacit.errors import TacitError, place_of
+from tacit.errors import TacitError, TacitWarning, place_of
 from tacit.version import __version__
 
 COMMANDS: Final[dict[str, tuple[str, str]]] = {
@@ -90,7 +91,10 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code."""
     try:
-        typer.main.get_command(app)(args=arguments, prog_name="tacit")
+        with warnings.catch_warnings():
+            warnings.simplefilter("always", TacitWarning)
+            warnings.showwarning = _shown_warning(warnings.showwarning)
+            typer.main.get_command(app)(args=arguments, prog_name="tacit")
     except SystemExit as done:
         return done.code if isinstance(done.code, int) else int(done.code is not None)
     except TacitError as error:
@@ -105,6 +109,18 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except Exception as error:
         return _unexpected(error)
     return 0
+
+
+def _shown_warning(usual: Any) -> Any:
+    """Our own warnings are one line without the place in the source, which tells a user nothing."""
+
+    def show(message: Any, category: type[Warning], *place: Any, **more: Any) -> None:
+        if issubclass(category, TacitWarning):
+            print(f"warning: {message}", file=sys.stderr)
+        else:
+            usual(message, category, *place, **more)
+
+    return show
 
 
 def _complain(error: TacitError) -> int:

@@ -1,4 +1,4 @@
-"""`tacit mechanisms`: what there is, with its notion, its unit and its paper."""
+"""`tacit mechanisms`: what there is, with its notion, its unit, the model it needs and its paper."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def show_all(everything: list[type[Mechanism]]) -> None:
 
     from tacit.cli.terminal import output_console
 
-    headings = ("name", "level", "notion", "unit", "paper")
-    rows = [headings, *((one.name, one.level, one.notion, one.unit, one.paper) for one in everything)]
+    headings = ("name", "level", "notion", "unit", "model needed", "paper")
+    rows = [headings, *((one.name, one.level, one.notion, one.unit, one.needs, one.paper) for one in everything)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(headings))]
     console = output_console()
     for number, row in enumerate(rows):
@@ -62,7 +62,8 @@ def show_one(mechanism: type[Mechanism]) -> None:
     facts = described(mechanism)
     console.print(Text(f"{facts['title']} ({facts['name']})", style="bold"))
     console.print(
-        f"{facts['level']} level, {facts['notion']} differential privacy per {facts['unit']}; {facts['paper']}\n",
+        f"{facts['level']} level, {facts['notion']} differential privacy per {facts['unit']}; {facts['paper']}\n"
+        f"model needed: {facts['needs']}\n",
         markup=False,
     )
     console.print(facts["description"], markup=False, soft_wrap=True)

@@ -22,6 +22,8 @@ app = typer.Typer(
 )
 app.command()(sanitized)
 
+FEWEST_PIECES = 16
+
 
 class Kind(StrEnum):
     bart = "bart"
@@ -121,6 +123,11 @@ def autoencoder(
     Example: tacit pretrain autoencoder tatoeba.txt --public "Tatoeba English, CC BY 2.0 FR" -o bart
     """
     corpus = _public(text, public)
+    shape = {"width": width, "layers": layers, "heads": heads, "feed_forward": feed_forward}
+    _check_shape(
+        {**shape, "length": length, "embedding": embedding, "latent_positions": latent_positions,
+         "latent_width": latent_width}, vocabulary, adept=kind is Kind.adept
+    )  # fmt: skip
     if _is_complete(output, resume):
         return
     torch = require("torch", extra="documents", purpose="training a model")
@@ -162,13 +169,25 @@ def autoencoder(
     with _progress("training") as show:
         torch.manual_seed(seed)
         tokenizer = train_vocabulary(corpus.split(held_out)[0], vocabulary, lowercase=lowercase)
-        shape = {"width": width, "layers": layers, "heads": heads, "feed_forward": feed_forward}
         model = _new_model(kind, tokenizer, record, shape, length, embedding, latent_width)
         facts = train(
             model, corpus, plan, output, bound=limit, noise=_noise(noise, delta) if plan.epsilons else None,
             resume=resume, progress=show,
         )  # fmt: skip
     _finish(model, corpus, output, facts, plan, half=half, lowercase=lowercase)
+
+
+def _check_shape(shape: dict[str, int], vocabulary: int, *, adept: bool) -> None:
+    """Say before the vocabulary is made what no network can have."""
+    for name, size in shape.items():
+        if size < 1:
+            raise BadParameterError(f"--{name.replace('_', '-')} must be at least 1, not {size}")
+    if vocabulary < FEWEST_PIECES:
+        raise BadParameterError(f"--vocabulary must be at least {FEWEST_PIECES}, better thousands, not {vocabulary}")
+    if not adept and shape["width"] % shape["heads"]:
+        raise BadParameterError(
+            f"--width {shape['width']} cannot be shared by {shape['heads']} heads: give a multiple of --heads"
+        )
 
 
 def _go_on(start: str, corpus: Any, plan: Any, output: Path, length: int, *, resume: bool, half: bool) -> None:

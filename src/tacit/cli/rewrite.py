@@ -24,17 +24,17 @@ from tacit.engines.local import (
     AlreadyCompleteError,
     RewriteJob,
     check_output,
-    check_users,
+    choose_for,
     choose_output_format,
     rewrite_file,
 )
 from tacit.engines.users import UserRule
 from tacit.errors import BadInputError, BadParameterError
-from tacit.guarantee import check_epsilon
+from tacit.guarantee import NOTE, check_epsilon
+from tacit.labels import LOCAL_ONLY, LabelRule
 from tacit.text.files import (
     STANDARD_STREAM,
     Selection,
-    choose_columns,
     format_of,
     open_table,
     suffix_format,
@@ -133,6 +133,23 @@ def rewrite(
     documents_per_user: int = typer.Option(
         1, help="With 'divide': how many rows of a user are used; further ones are left out.", rich_help_panel=PRIVACY
     ),
+    randomize: str | None = typer.Option(
+        None,
+        metavar="COLUMN",
+        help="A column of labels to release by randomized response; needs --label-epsilon and --labels.",
+        rich_help_panel=PRIVACY,
+    ),
+    label_epsilon: float | None = typer.Option(
+        None,
+        help="The budget of the label of a row (or of a user's labels); adds to --epsilon.",
+        rich_help_panel=PRIVACY,
+    ),
+    labels: str | None = typer.Option(
+        None,
+        metavar="A,B,C",
+        help="All labels that exist, from public knowledge: never read off the data.",
+        rich_help_panel=PRIVACY,
+    ),
     seed: int | None = typer.Option(
         None, help="Repeatable noise for tests. The output then has NO guarantee.", rich_help_panel=PRIVACY
     ),
@@ -193,7 +210,12 @@ def rewrite(
     mechanism = chosen_mechanism(mechanism, level)
     users = None if user_column is None else UserRule(user_column, user_mode, documents_per_user)
     options = mechanism_options(epsilon, vectors, option)
-    command = shown_command(mechanism, options, column, keep, seed, users)
+    rule = label_rule(randomize, label_epsilon, labels)
+    command = shown_command(mechanism, options, column, keep, seed, users, rule)
+    if rule is not None and on_cluster:
+        raise BadInputError(LOCAL_ONLY)
+    if rule is not None and users is not None:
+        rule = replace(rule, epsilon=users.epsilon_of_document(rule.epsilon))
     if users is not None and "epsilon" in options:
         options["epsilon"] = users.epsilon_of_document(options["epsilon"])
     job = RewriteJob(
@@ -209,6 +231,7 @@ def rewrite(
         seed=seed,
         command=command,
         users=users,
+        labels=rule,
     )
     if dry_run:
         show_plan(job, on_cluster=on_cluster)
@@ -246,11 +269,15 @@ def run(
     """Do the job, write the cards just before the output gets its name, and say what happened."""
     started = time.monotonic()
     console = terminal.error_console()
-    promised = job.promise()
+    promised = job.promise()  # refused before any work where none can be made
+    if job.workers > 1 and NOTE in promised.parameters:  # with one worker this process prepares, and warns itself
+        terminal.warn(str(promised.parameters[NOTE]))
     preview = Preview(diff)
     card_places: list[str] = []
 
     def write_cards(facts: ReleaseFacts) -> None:
+        nonlocal promised
+        promised = job.promise(facts)
         shown = for_file(promised, facts.kept_columns)
         if on_cluster and suffix_format(job.output) is None:
             shown = shown.also_not_covered("how many files there are, and how many rows each of them has")
@@ -298,18 +325,21 @@ def show_plan(job: RewriteJob, *, on_cluster: bool = False) -> None:
         source = find_data_set(job.input, job.input_format).files[0].url
     input_format = format_of(source, job.input_format)
     with open_table(source, input_format) as table:
-        selection = choose_columns(table.columns, job.columns, job.keep)
-        check_users(job.users, table, selection)
+        selection = choose_for(job, table)
     choose_output_format(job, input_format)
+    label = None if job.labels is None else job.labels.column
+    selection = replace(selection, kept=tuple(name for name in selection.kept if name != label))
     promised = for_file(job.promise(), selection.kept)
     console = terminal.output_console()
     Card(promised).print_to(console)
-    for line in column_lines(selection):
+    for line in column_lines(selection, label):
         console.print(line, markup=False)
 
 
-def column_lines(selection: Selection) -> list[str]:
+def column_lines(selection: Selection, label: str | None = None) -> list[str]:
     lines = [f"Columns rewritten: {', '.join(selection.texts)}"]
+    if label is not None:
+        lines.append(f"Columns randomized: {label}")
     if selection.kept:
         lines.append(f"Columns copied as they are, NOT covered: {', '.join(selection.kept)}")
     if selection.dropped:
@@ -427,6 +457,18 @@ def chosen_mechanism(name: str | None, level: str | None) -> str:
     return name
 
 
+def label_rule(column: str | None, epsilon: float | None, labels: str | None) -> LabelRule | None:
+    """The labels to randomize, with their own budget and their public list."""
+    if column is None and epsilon is None and labels is None:
+        return None
+    if column is None or epsilon is None or labels is None:
+        raise BadParameterError(
+            "labels are randomized with all three of --randomize COLUMN, --label-epsilon E and --labels A,B,C: the "
+            "list must be known publicly, so it is never read off the data"
+        )
+    return LabelRule(tuple(label.strip() for label in labels.split(",") if label.strip()), epsilon, column)
+
+
 def shown_command(
     mechanism: str,
     options: Mapping[str, Any],
@@ -434,6 +476,7 @@ def shown_command(
     keep: Sequence[str],
     seed: int | None,
     users: UserRule | None = None,
+    labels: LabelRule | None = None,
 ) -> str:
     """The command for the card: what was promised depends on it, so it is public; names of folders are not."""
     words = ["tacit rewrite"]
@@ -446,6 +489,9 @@ def shown_command(
     if users is not None:
         words += [f"--user-column {_quoted(users.column)}", f"--user-mode {users.mode}"]
         words += [f"--documents-per-user {users.documents}"] if users.mode == "divide" else []
+    if labels is not None:
+        words += [f"--randomize {_quoted(labels.column)}", f"--label-epsilon {labels.epsilon:g}"]
+        words.append(f"--labels {_quoted(','.join(labels.labels))}")
     if seed is not None:
         words.append(f"--seed {seed}")
     return " ".join(words)

@@ -10,6 +10,7 @@ from tacit.errors import BadInputError, BadParameterError, StoppedError
 
 app = typer.Typer(pretty_exceptions_enable=False, add_completion=False)
 
+USUAL_MODELS = {"write": "smollm2", "fill": "minilm", "classify": "minilm"}
 FIRST_RATES = 0.2
 """Without noise, smaller steps than the private phase takes."""
 
@@ -45,7 +46,12 @@ def selective(
     task: Annotated[str, typer.Option(help="write, fill or classify.")] = "write",
     text_column: Annotated[str, typer.Option("--text-column", help="The column of texts.")] = "text",
     label_column: Annotated[str, typer.Option("--label-column", help="For classify: the column of labels.")] = "label",
-    model: Annotated[str, typer.Option("--model", help="'smollm2', 'minilm', a folder, or a hub name.")] = "smollm2",
+    model: Annotated[
+        str | None,
+        typer.Option(
+            "--model", help="A folder or a hub name; by default 'smollm2' for write, 'minilm' for fill and classify."
+        ),
+    ] = None,
     strategy: Annotated[str, typer.Option(help="What is trained: lora, full, last-2 …")] = "lora",
     delta: Annotated[str, typer.Option(help="Chance of failure; 'auto' takes one well below 1 / records.")] = "auto",
     first_epochs: Annotated[float, typer.Option("--first-epochs", help="Passes of the first phase.")] = 1.0,
@@ -72,6 +78,9 @@ def selective(
     Example: tacit train selective letters.csv --sensitive patterns --epsilon 3 -o writer
     """
     given = dict(locals())
+    given["model"] = model or USUAL_MODELS.get(task, "")
+    if show < 0:
+        raise BadParameterError(f"--show takes a number of texts, such as 20, not {show}")
     kind = _kind(given)
     redaction, rule, detect = _detector(sensitive)
     rows = _rows(given)
@@ -139,15 +148,19 @@ def _rows(given: dict[str, Any]) -> list[dict[str, str]]:
 def _read(path: str, given: dict[str, Any]) -> list[dict[str, str]]:
     from tacit.text.files import read_columns
 
-    roles = {"text": given["text_column"]}
-    if given["task"] == "classify":
-        roles["label"] = given["label_column"]
-    elif given["task"] not in ("write", "fill"):
-        raise BadParameterError(f"selective training knows write, fill and classify, not '{given['task']}'")
+    roles = _roles(given)
     found = read_columns(path, list(roles.values()))
     return [
         dict(zip(roles, cells, strict=True)) for cells in zip(*(found[name] for name in roles.values()), strict=True)
     ]
+
+
+def _roles(given: dict[str, Any]) -> dict[str, str]:
+    """The columns of the task, by role; they are saved with the model, which asks for them again to predict."""
+    if given["task"] not in USUAL_MODELS:
+        raise BadParameterError(f"selective training knows write, fill and classify, not '{given['task']}'")
+    text = {"text": given["text_column"]}
+    return {**text, "label": given["label_column"]} if given["task"] == "classify" else text
 
 
 def _run(given: dict[str, Any], kind: Any, rows: Any, redacted: Any, redaction: str, rule: str) -> None:
@@ -155,7 +168,7 @@ def _run(given: dict[str, Any], kind: Any, rows: Any, redacted: Any, redaction: 
 
     from tacit.card import Card
     from tacit.cli.synthesize import load_public, number_or_auto
-    from tacit.cli.tasks import DEFAULT_RATES
+    from tacit.cli.tasks import usual_rate
     from tacit.cli.terminal import error_console, output_console
     from tacit.training.models import model_folder
     from tacit.training.origin import starting_weights
@@ -169,7 +182,7 @@ def _run(given: dict[str, Any], kind: Any, rows: Any, redacted: Any, redaction: 
         raise BadInputError(
             f"there are {len(rows):,} rows, fewer than a batch of {given['batch']:,}: give a smaller --batch"
         )
-    task = task_named(given["task"])(length=given["length"], columns={"text": given["text_column"]})
+    task = task_named(given["task"])(length=given["length"], columns=_roles(given))
     task.learn(rows)
     delta = number_or_auto(given["delta"])
     adjacency = needed_adjacency(kind)
@@ -189,7 +202,7 @@ def _run(given: dict[str, Any], kind: Any, rows: Any, redacted: Any, redaction: 
         first_plan = Plan.without_privacy(
             records=len(first_rows), batch=min(given["first_batch"], len(first_rows)), epochs=given["first_epochs"]
         )
-    rate = given["learning_rate"] or DEFAULT_RATES.get(given["strategy"], 1e-3)
+    rate = usual_rate(given["strategy"], private=True) if given["learning_rate"] is None else given["learning_rate"]
     shared = {"bound": given["bound"], "physical": given["physical"], "strategy": given["strategy"]}
     settings = Settings(learning_rate=rate, model=given["model"], **shared)
     first_rate = rate if first_plan.private else rate * FIRST_RATES

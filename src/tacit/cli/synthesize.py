@@ -142,11 +142,9 @@ def synthesize(
     """
     given = dict(locals())
     _check_files(given)
-    from tacit.training.synthesis.writer import is_finished
-
     folder = from_model or keep_model or output.with_name(f"{output.name.split('.')[0]}-model")
     try:
-        if from_model is None and not (resume and is_finished(folder)):
+        if from_model is None:  # a folder that is finished is only compared with what is asked for
             _train(given, folder)
         _write(given, folder)
     except KeyboardInterrupt:
@@ -181,7 +179,7 @@ def _check_files(given: dict[str, Any]) -> None:
 def _train(given: dict[str, Any], folder: Path) -> None:
     import torch
 
-    from tacit.cli.tasks import DEFAULT_RATES, run_with_bar
+    from tacit.cli.tasks import run_with_bar, usual_rate
     from tacit.cli.terminal import error_console
     from tacit.guarantee import Adjacency
     from tacit.training.origin import starting_weights
@@ -215,8 +213,9 @@ def _train(given: dict[str, Any], folder: Path) -> None:
         trials=given["trials"],
     )
     strategy = given["strategy"]
+    usual, asked = usual_rate(strategy, private=plan.private), given["learning_rate"]
     settings = Settings(
-        learning_rate=given["learning_rate"] or DEFAULT_RATES.get(strategy, 1e-3) * (1.0 if plan.private else 0.2),
+        learning_rate=usual if asked is None else asked,
         bound=given["bound"],
         physical=given["physical"],
         strategy=strategy,
@@ -275,10 +274,13 @@ def number_or_auto(given: str) -> float | None:
 
 def load_public(task: Any, name: str) -> tuple[Any, Any]:
     """A public model; 'smollm2' comes from its package."""
-    from tacit.training.models import load_model
+    from tacit.cli.terminal import warn
+    from tacit.training.models import CAUSAL, load_model
 
     if name != "smollm2":
-        return load_model(task, name)
+        return load_model(task, name, warn=warn)
+    if task.model_class != CAUSAL:
+        raise BadParameterError(f"'smollm2' writes texts: for '{task.name}' give another --model, such as minilm")
     import copy
 
     from tacit.documents.language_models import load_generator

@@ -46,7 +46,7 @@ Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="No progress bar and 
 DEFAULT_RATES = {
     "lora": 1e-3, "ia3": 5e-3, "head": 5e-3, "bias": 5e-3, "frozen-lstm": 2e-3, "from scratch": 5e-3, "full": 5e-4,
     "no-embeddings": 5e-4,
-}  # fmt: skip  # fmt: skip
+}  # fmt: skip
 
 ROLES: dict[str, dict[str, str | None]] = {
     "classify": {"text": "text", "label": "label", "pair": None},
@@ -122,12 +122,13 @@ def load_network(task: Any, given: dict[str, Any], strategy: str, **options: Any
     """The model with the strategy on it, and its tokenizer."""
     import torch
 
+    from tacit.cli.terminal import warn
     from tacit.training.models import load_model
     from tacit.training.strategies import apply_strategy
 
     # New heads start the same in a resumed run; weights before training are public.
     torch.manual_seed(given["seed"] or 0)
-    model, tokenizer = load_model(task, given["model"], tokenizer=given["tokenizer"], **options)
+    model, tokenizer = load_model(task, given["model"], tokenizer=given["tokenizer"], warn=warn, **options)
     return apply_strategy(model, strategy, rank=given["rank"]), tokenizer
 
 

@@ -28,6 +28,11 @@ def output_console() -> Console:
     return Console(highlight=False)
 
 
+def warn(message: str) -> None:
+    """One line that a user should know of, and that stops nothing."""
+    error_console().print(f"warning: {message}", markup=False)
+
+
 class ProgressBar:
     """Bytes done, rates and time left on a terminal; silent anywhere else."""
 

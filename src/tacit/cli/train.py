@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from tacit.cli.rewriter import rewriter
 from tacit.cli.selective import selective
 from tacit.cli.tasks import (
     HELP,
@@ -70,10 +71,6 @@ Physical = Annotated[int, typer.Option(help="Records worked on at a time; no inf
 Optimizer = Annotated[str, typer.Option(help="adamw, adam or sgd.")]
 
 USUAL_STRATEGIES = {"classify": "bias", "regress": "bias", "tag": "last-2"}
-DEFAULT_RATES = {
-    "lora": 1e-3, "ia3": 5e-3, "head": 5e-3, "bias": 5e-3, "frozen-lstm": 2e-3, "from scratch": 5e-3, "full": 5e-4,
-    "no-embeddings": 5e-4,
-}  # fmt: skip
 
 
 def _train_command(
@@ -156,6 +153,7 @@ def _command(task: str) -> Any:
 
 for _task, _help in HELP.items():
     app.command(_task, help=_help)(_command(_task))
+app.command("rewrite")(rewriter)
 app.command("selective")(selective)
 
 
@@ -225,7 +223,7 @@ def _train(task_name: str, given: dict[str, Any], roles: dict[str, str], options
     rate = usual_rate("from scratch" if from_scratch else strategy, private=plan.private)
     settings = Settings(
         optimizer=given["optimizer"],
-        learning_rate=given["learning_rate"] or rate,
+        learning_rate=rate if given["learning_rate"] is None else given["learning_rate"],
         schedule=given["schedule"],
         clipping=given["clipping"],
         bound=given["bound"],

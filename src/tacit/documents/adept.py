@@ -52,6 +52,7 @@ class Adept(LatentMechanism):
     name: ClassVar[str] = "adept"
     title: ClassVar[str] = "ADePT, repaired"
     paper: ClassVar[str] = "Krishna et al. 2021; Habernal 2021; Igamberdiev 2023"
+    needs: ClassVar[str] = "LSTM autoencoder (included)"
 
     def __post_init__(self) -> None:
         super().__post_init__()

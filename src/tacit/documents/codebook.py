@@ -54,7 +54,6 @@ from tacit.guarantee import Guarantee, Notion, Provenance
 from tacit.lineage import lineage_of
 from tacit.mechanism import Rewritten
 from tacit.noise.parameters import positive
-from tacit.noise.response import respond
 from tacit.noise.source import Source
 
 Floats = NDArray[np.float64]
@@ -113,26 +112,6 @@ def draw_cells(order: Integers, s: int, epsilon: float, source: Source) -> Integ
     return np.asarray(order[np.arange(rows), place])
 
 
-def randomize_labels(labels: Sequence[Any], categories: Sequence[Any], epsilon: float, source: Source) -> list[Any]:
-    """k-ary randomized response on the label of each document, with an epsilon of its own.
-
-    A label copied beside a rewritten text is not protected. Randomized like this, text and label together have
-    epsilon(text) + epsilon(label), by sequential composition. `categories` are all labels that exist, from public
-    knowledge: reading them off the private labels would tell that a rare one occurs.
-    """
-    index = {category: place for place, category in enumerate(categories)}
-    if len(index) != len(categories) or len(index) < 2:
-        raise BadParameterError("categories must be at least two different labels: list all labels that exist, once")
-    try:
-        numbers = np.array([index[label] for label in labels], dtype=np.int64)
-    except (KeyError, TypeError):
-        raise BadInputError(
-            "a label is not among the categories (it is not shown here, because it is private): list all labels that "
-            "exist, spelled as in the data"
-        ) from None
-    return [categories[answer] for answer in respond(numbers, len(index), epsilon, source).tolist()]
-
-
 # The mechanism ----------------------------------------------------------------------------------------------
 
 
@@ -167,6 +146,7 @@ class Codebook(DocumentMechanism):
     name: ClassVar[str] = "codebook"
     title: ClassVar[str] = "Private codebook"
     paper: ClassVar[str] = "Tacit"
+    needs: ClassVar[str] = "codebook (included), MiniLM"
     notion: ClassVar[str] = Notion.PURE.value
 
     def __post_init__(self) -> None:

@@ -326,8 +326,8 @@ def load_codebook(spec: str | Path = "default") -> PublicCodebook:
     folder = default_folder() if str(spec) == "default" else Path(spec).expanduser()
     if not folder.is_dir():
         raise BadInputError(
-            f"there is no codebook folder '{spec}': build one with 'tacit codebook build PUBLIC_TEXT --public -o "
-            "FOLDER', or use 'default'"
+            f"there is no codebook folder '{spec}': build one with 'tacit codebook build PUBLIC_TEXT --public NAME "
+            "-o FOLDER', or use 'default'"
         )
     settings = _settings(folder, spec)
     if settings.get("version") != FORMAT_VERSION:

@@ -59,6 +59,7 @@ class DPBart(LatentMechanism):
     name: ClassVar[str] = "dp-bart"
     title: ClassVar[str] = "DP-BART"
     paper: ClassVar[str] = "Igamberdiev & Habernal 2023"
+    needs: ClassVar[str] = "BART (included, or any)"
 
     def __post_init__(self) -> None:
         super().__post_init__()

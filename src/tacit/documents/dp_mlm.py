@@ -66,6 +66,7 @@ class DPMLM(DocumentMechanism):
     name: ClassVar[str] = "dp-mlm"
     title: ClassVar[str] = "DP-MLM"
     paper: ClassVar[str] = "Meisenbacher et al. 2024"
+    needs: ClassVar[str] = "masked language model (give one)"
     notion: ClassVar[str] = Notion.PURE.value
     block_characters: ClassVar[int] = 20_000
 

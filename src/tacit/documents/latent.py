@@ -32,8 +32,8 @@ from numpy.typing import NDArray
 from tacit.documents.autoencoders.base import RECORD_FILE, Autoencoder, built_in_folder, load_for_release
 from tacit.documents.base import DocumentMechanism
 from tacit.documents.bounds import AnalyticGaussian, Bound, Floats, Laplace, LatentNoise, release
-from tacit.errors import BadParameterError
-from tacit.guarantee import Guarantee, Notion
+from tacit.errors import BadParameterError, TacitWarning
+from tacit.guarantee import NOTE, Guarantee, Notion
 from tacit.mechanism import Rewritten
 from tacit.noise.source import Source
 
@@ -112,7 +112,8 @@ class LatentMechanism(DocumentMechanism):
     def prepare(self) -> None:
         if "prepared" not in self.__dict__:
             _ = self.released_numbers
-            self._warn_about_epsilon()
+            if note := self.note():
+                warnings.warn(note, TacitWarning, stacklevel=2)
             self.__dict__["prepared"] = True
 
     # The private step ---------------------------------------------------------------------------------------
@@ -144,7 +145,8 @@ class LatentMechanism(DocumentMechanism):
             provenance=self.autoencoder.record.provenance(Path(self.model_name).name),
             assumptions=(
                 *(() if pure else ("the normal sampler is exact within 8 standard deviations",)),
-                "the model and everything in its record come from public text",
+                "the model and everything in its record come from public text"
+                + (", apart from weights whose own training was paid for" if self.autoencoder.record.private else ""),
             ),
         )
         return promised.voided(NO_NOISE_REASON) if self.noise_kind == "none" else promised
@@ -161,20 +163,20 @@ class LatentMechanism(DocumentMechanism):
             shown["noise scale"] = noise.scale(bound, n, self.epsilon)
         if self.noise_kind != "gaussian":
             shown.pop("delta", None)
+        if note := self.note():
+            shown[NOTE] = note
         return shown
 
-    def _warn_about_epsilon(self) -> None:
+    def note(self) -> str | None:
         """A model that was trained with noise knows that noise only."""
         trained = self.autoencoder.record.epsilons()
-        if not trained or self.noise_kind == "none":
-            return
-        if not 0.99 * trained[0] <= self.epsilon <= 1.01 * trained[-1]:
-            span = f"{trained[0]:g}" if len(trained) == 1 else f"{trained[0]:g} to {trained[-1]:g}"
-            warnings.warn(
-                f"this model was trained for epsilon {span}, not {self.epsilon:g}: the guarantee holds, but the texts "
-                "will be worse than those of a model trained for it ('tacit pretrain noise')",
-                stacklevel=2,
-            )
+        if not trained or self.noise_kind == "none" or 0.99 * trained[0] <= self.epsilon <= 1.01 * trained[-1]:
+            return None
+        span = f"{trained[0]:g}" if len(trained) == 1 else f"{trained[0]:g} to {trained[-1]:g}"
+        return (
+            f"this model was trained for epsilon {span}, not {self.epsilon:g}: the guarantee holds, but the texts "
+            "will be worse than those of a model trained for it ('tacit pretrain noise')"
+        )
 
 
 OF_A_MODEL = (RECORD_FILE, "config.json", "card.json", "task.json")

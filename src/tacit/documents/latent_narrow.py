@@ -49,6 +49,7 @@ class NarrowLatent(LatentMechanism):
     name: ClassVar[str] = "narrow"
     title: ClassVar[str] = "Narrow latent"
     paper: ClassVar[str] = "Tacit, after Igamberdiev 2023"
+    needs: ClassVar[str] = "narrow BART (included)"
     noises: ClassVar[tuple[str, ...]] = ("trained", *NOISES)
 
     @property

@@ -252,6 +252,7 @@ class Paraphrase(DocumentMechanism):
     name: ClassVar[str] = "paraphrase"
     title: ClassVar[str] = "Private paraphrase"
     paper: ClassVar[str] = "Mattern et al. 2022; Utpala et al. 2023"
+    needs: ClassVar[str] = "language model (SmolLM2, by pip)"
     notion: ClassVar[str] = Notion.PURE.value
     block_characters: ClassVar[int] = 20_000
 

@@ -10,14 +10,16 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from tacit.engines.users import UserRule
 from tacit.errors import BadInputError, BadParameterError, TacitError, place_of
+from tacit.labels import LabelRule
 from tacit.mechanism import Mechanism, Rewritten
 from tacit.noise.source import StreamKey
-from tacit.text.files import ArrowCell, Selection, Table, text_value
+from tacit.text.files import ArrowCell, Selection, Table, cell_string, text_value
+from tacit.text.files.tables import arrow_library
 
 BLOCK_ROWS: Final = 200_000
 BLOCK_KEPT_CHARACTERS: Final = 16_000_000
@@ -55,19 +57,26 @@ def cut_blocks(
     job_fingerprint: bytes,
     users: UserRule | None = None,
     document_column: str | None = None,
+    labels: LabelRule | None = None,
 ) -> Iterator[Block]:
     """Rows in blocks of about `characters` characters of text."""
-    for block in _cut(table, selection, characters, users, document_column):
+    for block in _cut(table, selection, characters, users, document_column, labels):
         block.bytes_read = table.bytes_read()
         block.content = content_digest(block.texts, job_fingerprint)
         yield block
 
 
 def _cut(
-    table: Table, selection: Selection, characters: int, users: UserRule | None, document_column: str | None
+    table: Table,
+    selection: Selection,
+    characters: int,
+    users: UserRule | None,
+    document_column: str | None,
+    labels: LabelRule | None,
 ) -> Iterator[Block]:
     width = len(selection.texts)
-    rows = _rows(table, selection, users, document_column)
+    label = None if labels is None else selection.kept.index(labels.column)
+    rows = rows_to_rewrite(table, selection, users, document_column)
     named = list(enumerate(selection.texts))
     block, size, copied = Block(index=0, first_row=1), 0, 0
     for row, values in rows:
@@ -82,6 +91,8 @@ def _cut(
             block.users.append(str(kept.pop()))
         if document_column is not None:
             block.documents.append(document_name(kept.pop(), row, document_column))
+        if labels is not None and label is not None:
+            labels.check(cell_string(kept[label]), row)
         block.kept.append(kept)
         for value in kept:
             copied += len(value) if type(value) is str else _weight(value)
@@ -92,9 +103,10 @@ def _cut(
         yield block
 
 
-def _rows(
-    table: Table, selection: Selection, users: UserRule | None, document_column: str | None
+def rows_to_rewrite(
+    table: Table, selection: Selection, users: UserRule | None, document_column: str | None = None
 ) -> Iterator[tuple[int, list[Any]]]:
+    """Texts, kept values, and at the end the name of the document and the user where there are any."""
     columns = (*selection.texts, *selection.kept)
     if document_column is not None:
         columns = (*columns, document_column)
@@ -125,6 +137,30 @@ def output_rows(block: Block, texts: Sequence[str], selection: Selection) -> lis
         values = [*texts[number * width : (number + 1) * width], *kept]
         rows.append([values[position] for position in order])
     return rows
+
+
+def with_labels(block: Block, selection: Selection, labels: LabelRule | None, key: StreamKey) -> Block:
+    """The same rows with randomized labels. The noise comes from the key, so a repeated block has the same ones."""
+    if labels is None:
+        return block
+    place = selection.kept.index(labels.column)
+    given = [cell_string(row[place]) for row in block.kept]
+    drawn = labels.draw(given, key.stream(block.index, labels.digest(given)))
+    kept = [
+        [*row[:place], like_cell(row[place], label), *row[place + 1 :]]
+        for row, label in zip(block.kept, drawn, strict=True)
+    ]
+    return replace(block, kept=kept)
+
+
+def like_cell(old: Any, label: str) -> Any:
+    """A label as a value of the kind that the column has: numbers stay numbers."""
+    if isinstance(old, ArrowCell):
+        kind = old.array.type
+        return ArrowCell(arrow_library().array([label]).cast(kind), 0)
+    if isinstance(old, bool):
+        return label == "True"
+    return type(old)(label) if isinstance(old, int | float) else label
 
 
 # Noise ------------------------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from tacit.account.ledger import Ledger, Reservation, Subject
 from tacit.engines.blocks import Block
@@ -51,11 +51,28 @@ class Charging:
             )
 
 
+class Reserved(NamedTuple):
+    """What is set aside for one block."""
+
+    parts: list[Reservation]
+
+    def commit(self) -> None:
+        for part in self.parts:
+            part.commit()
+
+
 class BlockCharges:
     """Reserves each block of a job when it is handed out, and commits it when it is written."""
 
     def __init__(
-        self, charging: Charging, mechanism: Mechanism, guarantee: Guarantee, key: StreamKey, command: str, width: int
+        self,
+        charging: Charging,
+        mechanism: Mechanism,
+        guarantee: Guarantee,
+        key: StreamKey,
+        command: str,
+        width: int,
+        label: Guarantee | None = None,
     ) -> None:
         self._charging = charging
         self._mechanism = mechanism
@@ -63,7 +80,8 @@ class BlockCharges:
         self._job = job_name(key)
         self._command = command
         self._width = width
-        self._open: dict[int, Reservation] = {}
+        self._label = label
+        self._open: dict[int, Reserved] = {}
 
     def reserved(self, blocks: Iterator[Block]) -> Iterator[Block]:
         """The same blocks, each only when its budget is set aside."""
@@ -71,16 +89,26 @@ class BlockCharges:
             self._open[block.index] = self.reserve(block)
             yield block
 
-    def reserve(self, block: Block) -> Reservation:
-        dataset = self._charging.dataset
+    def reserve(self, block: Block) -> Reserved:
+        """The budget of the texts and, where labels are randomized, that of one label for each row."""
         units = self._mechanism.count_units(block.texts)
+        texts = self._reserve(self._guarantee, block, units, "")
+        if self._label is None:
+            return Reserved([texts])
+        # Each text of a row is charged with the label: whoever recognizes one knows whose label it is.
+        labels = self._reserve(self._label, block, [1] * len(block.texts), ":labels")
+        return Reserved([texts, labels])
+
+    def _reserve(self, guarantee: Guarantee, block: Block, units: Sequence[int], kind: str) -> Reservation:
+        # A job charges its data set once, with the largest of its blocks; labels add to that, so they are their own.
+        dataset = self._charging.dataset
         return self._charging.ledger.reserve(
-            self._guarantee,
+            guarantee,
             dataset=dataset,
             subjects=subjects_of(block, units, self._width, dataset),
-            token=f"{self._job}:{block.index}:{block.content.hex()}",
+            token=f"{self._job}{kind}:{block.index}:{block.content.hex()}",
             command=self._command,
-            job=self._job,
+            job=f"{self._job}{kind}",
         )
 
     def commit(self, block: Block) -> None:

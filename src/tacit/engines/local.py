@@ -19,13 +19,22 @@ from pathlib import Path
 from typing import Any
 
 from tacit.card import ReleaseFacts
-from tacit.engines.blocks import Block, cut_blocks, fingerprint, output_rows, plain_parameters
+from tacit.engines.blocks import (
+    Block,
+    cut_blocks,
+    fingerprint,
+    output_rows,
+    plain_parameters,
+    rows_to_rewrite,
+    with_labels,
+)
 from tacit.engines.charging import BlockCharges, Charging
 from tacit.engines.resume import Finished, Header, ResumeFile, differences, resume_path
 from tacit.engines.users import UserRule
 from tacit.engines.workers import Assignment, Results, rewrite_here, rewrite_with_workers
 from tacit.errors import BadInputError, BadParameterError, StoppedError, TacitError
-from tacit.guarantee import Guarantee
+from tacit.guarantee import Guarantee, Unit
+from tacit.labels import LabelRule
 from tacit.mechanism import Mechanism, Rewritten
 from tacit.noise.source import StreamKey
 from tacit.text.digest import file_digest
@@ -55,6 +64,10 @@ class AlreadyCompleteError(TacitError):
     exit_code = 0
 
 
+class DeltaTooLargeError(BadParameterError):
+    """No row of this file may be released with this delta; going on would fail at the same row."""
+
+
 @dataclass(frozen=True)
 class RewriteJob:
     """What to do. Everything but `workers`, `resume` and `force` decides the output."""
@@ -72,11 +85,25 @@ class RewriteJob:
     command: str = ""
     users: UserRule | None = None
     charging: Charging | None = None
+    labels: LabelRule | None = None
 
-    def promise(self) -> Guarantee:
-        """What this job promises: per unit of the mechanism, or per user."""
+    def promise(self, facts: ReleaseFacts | None = None) -> Guarantee:
+        """What this job promises: per unit of the mechanism, per record with its label, or per user.
+
+        At the word level a record is as long as its longest row, which `facts` tell; before, the label is only named.
+        """
         promised = self.mechanism.guarantee(secure=self.seed is None)
-        return promised if self.users is None else self.users.promise(promised)
+        if self.users is not None and self.labels is None:
+            return self.users.promise(promised)
+        if self.labels is None:
+            return promised
+        if self.users is not None and promised.unit is Unit.TOKEN:
+            return self.users.promise(promised)  # says why there is none
+        if facts is None and promised.unit is Unit.TOKEN:
+            return replace(promised, parameters={**promised.parameters, **self.labels.told(promised)})
+        width = max(1, len(self.columns if facts is None else facts.columns))
+        record = self.labels.of_record(promised, longest_row=facts.longest_row if facts else 1, width=width)
+        return record if self.users is None else self.users.promise(record)
 
 
 @dataclass(frozen=True)
@@ -113,13 +140,13 @@ def rewrite_file(
     delta = job.promise().delta
     input_format = format_of(job.input, job.input_format)
     with open_table(job.input, input_format) as table:
-        selection = choose_columns(table.columns, job.columns, job.keep)
-        check_users(job.users, table, selection)
+        selection = choose_for(job, table)
         if job.charging is not None:
             job.charging.check(table, selection, job.users)
         output_format = choose_output_format(job, input_format)
         encoder = encoder_for(output_format, selection.written, table, selection.texts)
         configuration = describe(job, selection, input_format, output_format)
+        check_delta_of_file(job, selection, input_format, delta)
         if job.workers == 1:
             job.mechanism.prepare()  # whatever is missing is said before anything is written
         output: Output = (
@@ -145,6 +172,27 @@ def rewrite_file(
     return facts
 
 
+def choose_for(job: RewriteJob, table: Table) -> Selection:
+    """The columns of a job; the one with labels to randomize takes the way of the kept ones."""
+    keep = job.keep
+    if job.labels is not None:
+        if job.labels.column in (*job.keep, *job.columns):
+            raise BadInputError(
+                f"'{job.labels.column}' is randomized: do not name it in --column or --keep as well, or leave "
+                "--randomize out"
+            )
+        if job.users is not None and job.users.mode == "concatenate":
+            raise BadInputError(
+                "--randomize does not go with --user-mode concatenate: the rows of a user become one, and have no one "
+                "label"
+            )
+        check_column(job.labels.column, table.columns)
+        keep = (*keep, job.labels.column)
+    selection = choose_columns(table.columns, job.columns, keep)
+    check_users(job.users, table, selection)
+    return selection
+
+
 def check_users(users: UserRule | None, table: Table, selection: Selection) -> None:
     """A user column must be there, and cannot be rewritten or kept beside texts that were put together."""
     if users is None:
@@ -161,10 +209,23 @@ def check_users(users: UserRule | None, table: Table, selection: Selection) -> N
 def check_delta(delta: float, rows: int) -> None:
     """delta is the chance of failing one document: at 1/n or above, somebody in the file may be unprotected."""
     if delta * rows >= 1.0:
-        raise BadParameterError(
+        raise DeltaTooLargeError(
             f"delta {delta:g} is too large for a file of {rows:,} rows or more: choose it well below 1/rows, "
             f"for example --option delta={0.1 / rows:.0e}"
         )
+
+
+def check_delta_of_file(job: RewriteJob, selection: Selection, input_format: FileFormat, delta: float) -> None:
+    """Count the rows of a file, as far as delta allows, before the first of them is released."""
+    if delta <= 0.0 or job.input == STANDARD_STREAM:
+        return
+    users = None if job.users is None else replace(job.users)
+    counted = 0
+    with open_table(job.input, input_format) as table, contextlib.suppress(BadInputError):  # the run itself names it
+        for counted, _ in enumerate(rows_to_rewrite(table, replace(selection, kept=()), users), start=1):
+            if counted * delta >= 1.0:
+                break
+    check_delta(delta, counted)
 
 
 def check_output(job: RewriteJob) -> None:
@@ -242,6 +303,7 @@ def describe(
         "seed": job.seed,
         "users": None if job.users is None else job.users.describe(),
         "ledger": None if job.charging is None else job.charging.describe(),
+        "randomized labels": None if job.labels is None else job.labels.describe(),
     }
 
 
@@ -278,7 +340,9 @@ def _run(
 ) -> None:
     identity = fingerprint(job.mechanism, selection.texts)
     document_column = None if job.charging is None else job.charging.document_column
-    blocks = cut_blocks(table, selection, job.mechanism.block_characters, identity, job.users, document_column)
+    blocks = cut_blocks(
+        table, selection, job.mechanism.block_characters, identity, job.users, document_column, job.labels
+    )
     charges = block_charges(job, key, len(selection.texts))
     for finished, block in zip(output.finished, _first(blocks, len(output.finished)), strict=True):
         _check_same(finished, block)
@@ -293,7 +357,8 @@ def _run(
     with contextlib.closing(_rewritten(job, key, blocks)) as results:
         for block, result in results:
             check_delta(delta, output.totals.rows + block.rows)
-            data = output.encoder.block(output_rows(block, result.texts, selection))
+            shown = with_labels(block, selection, job.labels, key)
+            data = output.encoder.block(output_rows(shown, result.texts, selection))
             output.append(data, summarize(block, result, len(selection.texts)))
             if charges:
                 charges.commit(block)
@@ -308,7 +373,8 @@ def block_charges(job: RewriteJob, key: StreamKey, width: int) -> BlockCharges |
     if job.charging is None:
         return None
     guarantee = job.mechanism.guarantee(secure=job.seed is None)
-    return BlockCharges(job.charging, job.mechanism, guarantee, key, job.command, width)
+    label = None if job.labels is None else job.labels.guarantee(secure=job.seed is None)
+    return BlockCharges(job.charging, job.mechanism, guarantee, key, job.command, width, label)
 
 
 def _rewritten(job: RewriteJob, key: StreamKey, blocks: Iterator[Block]) -> Results:
@@ -365,7 +431,8 @@ def _facts(job: RewriteJob, selection: Selection, totals: Totals) -> ReleaseFact
         longest_document=totals.longest_document,
         longest_row=totals.longest_row,
         columns=selection.texts,
-        kept_columns=selection.kept,
+        kept_columns=tuple(name for name in selection.kept if job.labels is None or name != job.labels.column),
+        randomized_columns=() if job.labels is None else (job.labels.column,),
         dropped_columns=len(selection.dropped),
         output="standard output" if job.output == STANDARD_STREAM else Path(job.output).name,
         command=job.command,
@@ -390,11 +457,14 @@ def _told_what_remains(output: Output) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _nothing_left_behind(output: Output) -> Iterator[None]:
-    """A run that failed before its first row has nothing to resume, and must not stand in the way of the next."""
+    """A run that failed before its first row has nothing to resume, and must not stand in the way of the next.
+
+    Nor has one whose delta is too large for all the rows that came through a pipe, however far it got.
+    """
     try:
         yield
-    except BaseException:
-        if output.totals.rows == 0:
+    except BaseException as error:
+        if output.totals.rows == 0 or isinstance(error, DeltaTooLargeError):
             output.discard()
         raise
 
@@ -543,6 +613,7 @@ class FileOutput(Output):
     def discard(self) -> None:
         self._partial.discard()
         self._state.delete()
+        self.totals = Totals()
 
     def close(self) -> None:
         self._partial.close()

@@ -47,7 +47,7 @@ class UserRule:
 
     def promise(self, document: Guarantee) -> Guarantee:
         """From the guarantee of one document to that of a user."""
-        if document.unit is not Unit.DOCUMENT:
+        if document.unit not in (Unit.DOCUMENT, Unit.RECORD):
             raise NoGuaranteeError(
                 "--user-column needs a mechanism that protects whole documents, such as 'codebook': at the word level "
                 "the exponents of all words of a user add up, and no budget per user can be kept"

@@ -7,6 +7,7 @@ the same noise.
 
 from __future__ import annotations
 
+import warnings
 from collections import deque
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
@@ -16,7 +17,7 @@ from typing import Any, Final
 
 from tacit.engines import processes
 from tacit.engines.blocks import Block, rewrite_block
-from tacit.errors import TacitError, place_of
+from tacit.errors import TacitError, TacitWarning, place_of
 from tacit.mechanism import Mechanism, Rewritten
 from tacit.noise.source import StreamKey
 
@@ -171,6 +172,7 @@ def _ending(process: BaseProcess) -> str:
 def _work(connection: Connection, assignment: Assignment) -> None:
     """The life of a worker: build the mechanism, then rewrite what comes until the job's process closes the pipe."""
     inbox = processes.inbox_of(connection)
+    warnings.simplefilter("ignore", TacitWarning)  # said by the process of the job, once
     try:
         mechanism = assignment.mechanism(**assignment.parameters)
         mechanism.prepare()

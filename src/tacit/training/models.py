@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,9 @@ FROM_SCRATCH = re.compile(r"bilstm(?:-(\d+)x(\d+))?")
 EMBEDDING = 100
 OUR_KINDS = ("tacit-bilstm", "tacit-encoder-lstm", "tacit-mean-pooled")
 POOLINGS = ("auto", "mean", "own")
+CAUSAL = "AutoModelForCausalLM"
+LANGUAGE_TASKS = ("write", "fill", "translate")
+PRETRAINED = ("ForMaskedLM", "ForPreTraining", "ForCausalLM", "ForConditionalGeneration")
 
 
 def model_folder(name: str) -> str:
@@ -34,7 +38,13 @@ def is_from_scratch(name: str) -> bool:
 
 
 def load_model(
-    task: Task, name: str, *, tokenizer: str | None = None, vectors: str | None = None, pooling: str = "auto"
+    task: Task,
+    name: str,
+    *,
+    tokenizer: str | None = None,
+    vectors: str | None = None,
+    pooling: str = "auto",
+    warn: Callable[[str], None] = lambda message: None,
 ) -> tuple[nn.Module, Any]:
     """A model for the task, with a new head where it needs one, and its tokenizer.
 
@@ -42,7 +52,7 @@ def load_model(
     reads ("own"); "auto" takes the mean for MiniLM, which was trained for it.
 
     A model from scratch takes the tokenizer of a folder, by default MiniLM's, and starts the embeddings of whole words
-    from public `vectors` if they are named.
+    from public `vectors` if they are named. `warn` is told when weights that the task needs are new.
     """
     transformers = require("transformers", extra="documents", purpose="loading a model")
     # A head that is new is no news here, and bars for saving a file are not worth a line.
@@ -58,15 +68,9 @@ def load_model(
         if vectors is not None:
             start_from_vectors(model, words, vectors)
     else:
-        auto = getattr(transformers, task.model_class)
         of_mean = _reads_the_mean(pooling, name, task)
         try:
-            # A head for other labels is replaced by a new one.
-            model = (
-                _mean_pooled(folder, task)
-                if of_mean
-                else auto.from_pretrained(folder, ignore_mismatched_sizes=True, **task.model_options())
-            )
+            model = _mean_pooled(folder, task) if of_mean else _pretrained(transformers, folder, name, task, warn)
         except (OSError, ValueError, KeyError, RuntimeError) as error:
             raise BadInputError(_why_not(name, folder, task, error)) from error
         _fit_tokenizer(model, words, name)
@@ -75,6 +79,44 @@ def load_model(
     if words.pad_token_id is not None and getattr(model.config, "pad_token_id", None) is None:
         model.config.pad_token_id = words.pad_token_id
     return model, words
+
+
+def _pretrained(transformers: Any, folder: str, name: str, task: Task, warn: Callable[[str], None]) -> Any:
+    """The weights of a checkpoint. A head for other labels is replaced by a new one, as is one of another task."""
+    loader = getattr(transformers, task.model_class)
+    model, found = loader.from_pretrained(
+        folder, ignore_mismatched_sizes=True, output_loading_info=True, **task.model_options()
+    )
+    if task.model_class == CAUSAL:
+        _check_decoder(model, name)
+    others = {key if isinstance(key, str) else key[0] for key in found["mismatched_keys"]}
+    new = {name for name, _ in model.named_parameters()} & ({*found["missing_keys"]} | others)
+    settings = Path(folder) / "config.json"
+    saved = json.loads(settings.read_text(encoding="utf-8")).get("architectures") if settings.is_file() else None
+    kind = (saved or ["model"])[0]
+    # A classifier that starts from a pre-trained model has a new head: that is no news. A language model has its own.
+    if new and (task.name in LANGUAGE_TASKS or ("For" in kind and not kind.endswith(PRETRAINED))):
+        warn(
+            f"{name} was saved as {kind}: {len(new)} of the weights that '{task.name}' needs are new and start at "
+            f"random ({min(new)}); give a model of this task if there is one"
+        )
+    return model
+
+
+@torch.no_grad()
+def _check_decoder(model: Any, name: str) -> None:
+    """What a causal model says of a word may not depend on the words after it, or it learns to copy them."""
+    pieces = torch.arange(6).remainder(model.config.vocab_size)[None]
+    other = torch.tensor([0, 1, 2, 3, 4, 6]).remainder(model.config.vocab_size)[None]
+    was_training = model.training
+    model.eval()
+    first, second = (model(input_ids=ids, attention_mask=torch.ones_like(ids)).logits for ids in (pieces, other))
+    model.train(was_training)
+    if not torch.allclose(first[:, :-1], second[:, :-1], rtol=1e-5, atol=1e-6):
+        raise BadInputError(
+            f"{name} is no decoder: it sees the words that it is to predict. Give --model a causal language model, "
+            "such as a folder of GPT-2 or Llama, or train this one with 'tacit train fill'"
+        )
 
 
 def _tokenizer(transformers: Any, name: str, folder: str, task: Task, tokenizer: str | None) -> Any:

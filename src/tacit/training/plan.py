@@ -76,7 +76,7 @@ class Plan:
         """The plan with the least noise that stays within epsilon. Without a delta, 1 / records^1.5 or less, shared by
         all `releases` about the same records (trials, phases)."""
         chosen = automatic_delta(records, releases) if delta is None else delta
-        draft = cls(records, batch, max(1, math.ceil(epochs * records / batch)), 1.0, chosen, adjacency, unit)
+        draft = cls(records, batch, steps_of(epochs, records, batch), 1.0, chosen, adjacency, unit)
         multiplier = sgd_noise_multiplier(
             epsilon=epsilon, sampling_rate=draft.rate, steps=draft.steps, delta=chosen, adjacency=adjacency
         )
@@ -90,9 +90,7 @@ class Plan:
     @classmethod
     def without_privacy(cls, *, records: int, batch: int, epochs: float, unit: Unit = Unit.RECORD) -> Plan:
         """Plain training, for baselines, for public text, and for text that a mechanism has released already."""
-        return cls(
-            records, batch, max(1, math.ceil(epochs * records / max(1, batch))), 0.0, 0.0, unit=unit, private=False
-        )
+        return cls(records, batch, steps_of(epochs, records, batch), 0.0, 0.0, unit=unit, private=False)
 
     @property
     def rate(self) -> float:
@@ -171,6 +169,15 @@ class Plan:
 
 
 MOST_NOISE = 1_000.0
+
+
+def steps_of(epochs: float, records: int, batch: int) -> int:
+    """The steps of so many passes over the records."""
+    if batch < 1:
+        raise BadParameterError(f"a batch takes at least 1 record, not {batch:,}: give a larger one")
+    if not 0 < epochs < math.inf:
+        raise BadParameterError(f"the number of passes (epochs) is a number above 0, not {epochs:g}: give 5, or 0.5")
+    return max(1, math.ceil(epochs * records / batch))
 
 
 LEAST_DELTA = 1e-12

@@ -11,9 +11,10 @@ from typing import Any
 import torch
 from torch import nn
 
-from tacit.errors import BadInputError
+from tacit.errors import BadInputError, BadParameterError
 from tacit.training.models import load_model
 from tacit.training.origin import SETTINGS
+from tacit.training.run import PRIVATE_FOLDER, STATE
 from tacit.training.tasks import Row, Task, task_named
 
 
@@ -31,8 +32,11 @@ def load_trained(folder: Path) -> tuple[Task, nn.Module, Any]:
 def read_settings(folder: Path) -> dict[str, Any]:
     path = folder / SETTINGS
     if not path.is_file():
-        unfinished = " (its run is not finished: go on with 'tacit train … --resume')" if folder.is_dir() else ""
-        raise BadInputError(f"{folder} is not a folder that 'tacit train' has made: it has no {SETTINGS}{unfinished}")
+        if (folder / PRIVATE_FOLDER / STATE).is_file():
+            raise BadInputError(f"the run in {folder} is not finished: go on with 'tacit train … --resume'")
+        raise BadInputError(
+            f"{folder} is not a folder that 'tacit train' has made: it has no {SETTINGS}. Give one that it has made"
+        )
     try:
         settings = json.loads(path.read_text(encoding="utf-8"))
         settings["task"]
@@ -51,6 +55,8 @@ def predict_rows(
     progress: Callable[[int], None] = lambda done: None,
 ) -> list[str]:
     """A prediction for each row, in order; rows of similar length are worked on together."""
+    if batch < 1:
+        raise BadParameterError(f"a batch has at least 1 row, not {batch}")
     model.eval()
     encoded = [task.encode(row, tokenizer, train=False) for row in rows]
     order = sorted(range(len(rows)), key=lambda i: len(encoded[i].get("input_ids", ())))

@@ -40,6 +40,7 @@ PRIVATE_FOLDER = "private"
 STATE = "checkpoint.pt"
 SETTINGS = "task.json"
 CARD = "card.json"
+ENGINE = "engine.json"
 LONGEST_BETWEEN_CHECKPOINTS = 120.0
 """Seconds of work that a stopped run has to repeat at most, about."""
 WITHOUT_INFLUENCE = ("physical", "checkpoint_every", "tensorboard")
@@ -74,6 +75,8 @@ class Settings:
                 raise BadParameterError(f"there is no {name} '{value}': choose one of {', '.join(choices)}")
         if not self.learning_rate > 0:
             raise BadParameterError(f"the learning rate must be positive, not {self.learning_rate}")
+        if self.physical < 1:
+            raise BadParameterError(f"at least 1 record is worked on at a time (physical), not {self.physical}")
 
 
 @dataclass
@@ -110,18 +113,29 @@ class TrainingRun:
     prepared: Callable[[int, int], None] = field(default=lambda done, total: None)
     _digest: str = field(default="", init=False, repr=False)
 
+    def __post_init__(self) -> None:
+        if self.trials < 1:
+            raise BadParameterError(f"the number of trials, this run included, is at least 1, not {self.trials}")
+        marks = getattr(self.tokenizer, "num_special_tokens_to_add", int)()
+        least = max(2, marks + 1)
+        if self.task.length < least:
+            raise BadParameterError(
+                f"a length of {self.task.length} leaves nothing of a text to learn from: give at least {least} word "
+                "pieces"
+            )
+
     def run(self, progress: Callable[[Progress], None] | None = None, *, resume: bool = False) -> Guarantee:
         """Train to the end, save, and return what the saved model promises."""
         if self.team.first:
             self.check_folder(resume=resume)
         # A promise that cannot be made is refused before the first step.
         self.promise()
+        state = self.team.from_first(self._load(resume) if self.team.first else None)
         step = self._step()
         parameters = {name: p for name, p in self.model.named_parameters() if p.requires_grad}
         clipping = getattr(step, "clipping", None)
         optimizer = self._optimizer(list(parameters.values()))
         scheduler = self._scheduler(optimizer)
-        state = self.team.from_first(self._load(resume) if self.team.first else None)
         key = StreamKey(state["key"], secure=self.seed is None)
         done = 0
         self.team.same_weights(list(self.model.parameters()))
@@ -135,6 +149,8 @@ class TrainingRun:
 
         if not done:
             save()
+        if self.team.first and self.checked is not None:
+            (self.folder / PRIVATE_FOLDER / ENGINE).write_text(json.dumps(asdict(self.checked), indent=1) + "\n")
         log = Log(self.folder / PRIVATE_FOLDER, after=done, tensorboard=self.settings.tensorboard)
         self.model.train()
         saved = time.monotonic()
@@ -228,6 +244,10 @@ class TrainingRun:
             "task": self.task.settings(),
             "seed": self.seed,
             "data": self._data(),
+            "tokenizer": _pieces(self.tokenizer),
+            "set of trained weights (strategy, rank, pooling)": {
+                name: list(p.shape) for name, p in self.model.named_parameters() if p.requires_grad
+            },
         }
 
     def _data(self) -> str:
@@ -242,14 +262,22 @@ class TrainingRun:
             fresh = StreamKey.from_os() if self.seed is None else StreamKey.from_test_seed(self.seed)
             return {"key": fresh.key}
         state: dict[str, Any] = torch.load(self.folder / PRIVATE_FOLDER / STATE, weights_only=True)
-        kept, now = json.loads(state["fingerprint"]), json.loads(json.dumps(self._fingerprint()))
+        self.check_same(state["fingerprint"], "unfinished")
+        return state
+
+    def described(self) -> str:
+        """What decides the weights, as it was told. It names the data by a hash, so it belongs in a private folder."""
+        return json.dumps(self._fingerprint())
+
+    def check_same(self, told: str, kind: str) -> None:
+        """Refuse a folder whose run was told something else."""
+        kept, now = json.loads(told), json.loads(self.described())
         for part in now:
             if kept.get(part) != now[part]:
                 raise BadInputError(
-                    f"the unfinished run in {self.folder} had another {part}: repeat its command, or start anew in "
+                    f"the {kind} run in {self.folder} had another {part}: repeat its command, or start anew in "
                     "another folder"
                 )
-        return state
 
     def _restore(self, state: dict[str, Any], parameters: Any, optimizer: Any, scheduler: Any, clipping: Any) -> None:
         with torch.no_grad():
@@ -274,7 +302,7 @@ class TrainingRun:
                 "optimizer": optimizer.state_dict(),
                 "scheduler": scheduler.state_dict(),
                 "bound": 0.0 if clipping is None else float(clipping.bound),
-                "fingerprint": json.dumps(self._fingerprint()),
+                "fingerprint": self.described(),
             },
             draft,
         )
@@ -288,13 +316,21 @@ class TrainingRun:
             what=f"DP-{self.settings.optimizer.upper()} ({self.task.name}, strategy {self.settings.strategy})"
             if self.plan.private
             else f"{self.settings.optimizer.upper()} ({self.task.name}, strategy {self.settings.strategy})",
-            parameters={"clipping": self.settings.clipping, "bound": self.settings.bound, "model": self.settings.model}
-            if self.plan.private
-            else {"model": self.settings.model},
+            parameters=self._parameters(),
             trials=self.trials,
         )
         promise = self.origin.with_training(own, self.settings.model or "a model")
         return check_composed(promise, self.plan.records) if own.is_private else promise
+
+    def _parameters(self) -> dict[str, Any]:
+        """Details for the card. How the gradients were worked out is known once the engine was compared."""
+        shown: dict[str, Any] = {"model": self.settings.model}
+        if self.plan.private:
+            shown = {"clipping": self.settings.clipping, "bound": self.settings.bound, **shown}
+        if self.checked is not None:
+            deviation = max(self.checked.norm_deviation, self.checked.sum_deviation)
+            shown["gradients"] = f"{self.checked.engine}, within {deviation:.0e} of one example at a time"
+        return shown
 
     def _finish(self) -> Guarantee:
         """Save the model as transformers does, with card and settings; destroy the key."""
@@ -319,6 +355,12 @@ def digest_of(rows: Sequence[Row]) -> str:
     for row in rows:
         digest.update(json.dumps(dict(row), sort_keys=True).encode())
     return digest.hexdigest()
+
+
+def _pieces(tokenizer: Any) -> str:
+    """A name of the pieces that a tokenizer knows."""
+    known = tokenizer.get_vocab() if hasattr(tokenizer, "get_vocab") else {}
+    return hashlib.blake2b(json.dumps(known, sort_keys=True).encode(), digest_size=16).hexdigest()
 
 
 def _length(example: dict[str, Any]) -> int:

@@ -40,6 +40,8 @@ def apply_strategy(model: Any, strategy: str, *, rank: int = 8) -> Any:
             f"a model from scratch has nothing worth keeping, so '{strategy}' cannot train it: choose "
             f"{' or '.join(OF_WHOLE_MODELS)}"
         )
+    if rank < 1:
+        raise BadParameterError(f"the rank of lora is at least 1, not {rank}")
     if strategy == "frozen-lstm":
         from tacit.training.networks import on_frozen_encoder
 

@@ -61,6 +61,7 @@ class WordMechanism(Mechanism):
     told_elsewhere: ClassVar[frozenset[str]] = frozenset()
     level: ClassVar[str] = "word"
     unit: ClassVar[str] = "token"
+    needs: ClassVar[str] = "word vectors (included)"
 
     def __post_init__(self) -> None:
         super().__post_init__()

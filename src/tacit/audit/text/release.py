@@ -20,7 +20,9 @@ from tacit.mechanism import Mechanism
 from tacit.words.base import WordMechanism
 
 CARD_SUFFIX = ".card.json"
-_IGNORED = {"column", "keep", "user-column", "user-mode", "documents-per-user", "seed"}
+_IGNORED = {
+    "column", "keep", "user-column", "user-mode", "documents-per-user", "randomize", "label-epsilon", "labels", "seed",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,8 @@
 
 An autoencoder that is trained on private text memorizes it and writes it into its outputs: Igamberdiev 2023, section
 5.4, shows an ADePT that answers with its training sentences. Clipping without noise does not prevent that. So training
-asks for `PublicText`, which somebody has to declare by name; the other way is DP-SGD, which pays for private text.
+asks for `PublicText`, which somebody has to declare by name; the other way is DP-SGD, which pays for private text
+(`tacit train rewrite`).
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from tacit.errors import BadInputError
 
 REFUSAL = (
     "this text is not declared public, and a rewriting model must not learn from private text: it would repeat it. "
-    "Declare public text by its name (--public NAME, or PublicText(texts, name=...)); for private text the other way "
-    "is training with DP-SGD, which spends budget"
+    "Declare public text by its name (--public NAME, or PublicText(texts, name=...)); a BART learns from private text "
+    "with DP-SGD, which spends budget: tacit train rewrite DATA --epsilon 8 -o FOLDER"
 )
 
 JOINED_AT_MOST = 6

@@ -36,6 +36,7 @@ from tacit.engines.cluster.storage import Folder, local_path
 from tacit.engines.local import (
     AlreadyCompleteError,
     BeforeRelease,
+    DeltaTooLargeError,
     OnProgress,
     Progress,
     RewriteJob,
@@ -47,6 +48,7 @@ from tacit.engines.local import (
 )
 from tacit.engines.resume import Finished
 from tacit.errors import BadInputError, StoppedError, TacitError, place_of
+from tacit.labels import LOCAL_ONLY
 from tacit.text.files import (
     STANDARD_STREAM,
     Encoder,
@@ -107,6 +109,8 @@ def check_cluster_output(job: RewriteJob) -> None:
     """Say early that the output cannot be written as asked; clean up behind a run that was stopped at its very end."""
     if job.output == STANDARD_STREAM:
         raise BadInputError("--engine ray writes a folder of parts, or a file: give its name with -o")
+    if job.labels is not None:
+        raise BadInputError(LOCAL_ONLY)
     output, staging = Folder(job.output), Staging(staging_url(job.output))
     _check_place(job, output)
     if staging.is_left_over():
@@ -360,6 +364,8 @@ def _told_what_remains(run: _Run) -> Iterator[None]:
     try:
         yield
     except BaseException as error:
+        if isinstance(error, DeltaTooLargeError):  # going on would fail again: nothing of it is kept
+            run.totals = Totals()
         if not run.totals.rows and not run.staging.is_publishing():
             run.staging.discard()
         if isinstance(error, KeyboardInterrupt):

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from tacit.errors import BadInputError
+from tacit.errors import BadInputError, BadParameterError
 from tacit.guarantee import Guarantee, Unit
 from tacit.training.clipping import make_clipping
 from tacit.training.federated.local import LocalTraining
@@ -39,6 +39,9 @@ class FederatedRun(TrainingRun):
     momentum: float = field(kw_only=True, default=0.0)
 
     def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0.0 <= self.momentum < 1.0:
+            raise BadParameterError(f"the momentum of the server lies between 0 and 1, not {self.momentum:g}")
         if self.plan.records != len(self.users):
             raise BadInputError(
                 f"the plan is for {self.plan.records:,} users, but there are {len(self.users):,}: make the plan anew"

@@ -33,7 +33,7 @@ from tacit.errors import BadParameterError
 from tacit.guarantee import Adjacency, Guarantee, Model, Notion, Unit
 from tacit.noise.gaussian import analytic_gaussian_sigma, gaussian_epsilon
 from tacit.noise.source import StreamKey
-from tacit.training.plan import GAUSSIAN_NOISE, MOST_NOISE, Plan, automatic_delta, check_trials
+from tacit.training.plan import GAUSSIAN_NOISE, MOST_NOISE, Plan, automatic_delta, check_trials, steps_of
 
 Factor = Toeplitz | Buffered | Tree
 NOISES = ("buffered", "banded", "tree", "independent")
@@ -64,7 +64,7 @@ class VisitPlan(Plan):
     ) -> VisitPlan:
         """The plan with the least noise that stays within epsilon; the factorization is fitted to rounds and visits."""
         chosen = automatic_delta(users, releases) if delta is None else delta
-        draft = cls(users, cohort, max(1, math.ceil(epochs * users / max(1, cohort))), 1.0, chosen, adjacency)
+        draft = cls(users, cohort, steps_of(epochs, users, cohort), 1.0, chosen, adjacency)
         factor = factorization_named(noise, draft.steps, draft.separation, bands=bands, momentum=momentum)
         draft = replace(draft, factorization=factor)
         # A little more than the exact number: rounding must not lift the epsilon of the plan above the one asked for.

@@ -32,6 +32,7 @@ from tacit.training.tasks import Row
 
 SYNTHESIS = "synthesis.json"
 TRAINING_CARD = "training.card.json"
+COMMAND = "command.json"
 COUNT_SHARE = 0.05
 
 NOT_COVERED = (
@@ -120,12 +121,16 @@ class WriterTraining:
 
     def run(self, progress: Callable[[Progress], None] | None = None, *, resume: bool = False) -> Guarantee:
         """Train, count, save; return what the folder promises."""
-        if resume and is_finished(self.folder):
-            return read_card(self.folder / CARD).guarantee
+        command = self._command()  # of the model as it is now: training may merge weights
         trained = resume and (self.folder / CARD).exists() and not (self.folder / PRIVATE_FOLDER / STATE).exists()
+        if trained:
+            self._check_same(command)
+        if trained and is_finished(self.folder):
+            return read_card(self.folder / CARD).guarantee
         if not trained:
             self.task.check_length(self.tokenizer)
             self._run().run(progress, resume=resume)
+            write_whole(self.folder / PRIVATE_FOLDER / COMMAND, json.dumps(command, indent=1) + "\n")
         if not (self.folder / TRAINING_CARD).exists():
             write_whole(self.folder / TRAINING_CARD, (self.folder / CARD).read_text(encoding="utf-8"))
         training = read_card(self.folder / TRAINING_CARD).guarantee
@@ -140,6 +145,27 @@ class WriterTraining:
             self.task, self.model, self.tokenizer, self.rows, self.plan, self.settings, self.folder, self.seed,
             self.trials, self.warn, self.origin,
         )  # fmt: skip
+
+    def _command(self) -> dict[str, str]:
+        """What the folder was told, for a later --resume to compare."""
+        counting = {"epsilon": self.budget.epsilon, "share": self.budget.count_share, "balanced": self.balanced}
+        return {"counting": json.dumps(counting), "training": self._run().described()}
+
+    def _check_same(self, now: dict[str, str]) -> None:
+        """A trained folder answers no other command: its texts would have the budget and the look of the old one."""
+        place = self.folder / PRIVATE_FOLDER / COMMAND
+        if not place.is_file():
+            raise BadInputError(
+                f"{self.folder} does not say by which command it was trained: write with it by --from-model, or start "
+                "anew in another folder (--keep-model)"
+            )
+        kept = json.loads(place.read_text(encoding="utf-8"))
+        if kept["counting"] != now["counting"]:
+            raise BadInputError(
+                f"the finished run in {self.folder} had another epsilon or way to count labels: repeat its command, "
+                "write with it by --from-model, or start anew in another folder (--keep-model)"
+            )
+        self._run().check_same(kept["training"], "finished")
 
     def _count(self) -> LabelCounts:
         if not self.counted:

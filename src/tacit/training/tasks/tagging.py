@@ -39,6 +39,12 @@ class Tagging(Task):
                 raise BadInputError(f"row {number} has {words} words and {tags} tags: each word needs one tag")
         found = sorted({tag for row in rows for tag in row["tags"].split()})
         self.labels = self.labels or found
+        unknown = [tag for tag in found if tag not in set(self.labels)]
+        if unknown:
+            raise BadInputError(
+                f"the training rows have tags that are not in the given list: {len(unknown)} of them; list all that "
+                "exist with --labels, or leave it out"
+            )
         if len(self.labels) < 2:
             raise BadInputError("all words have the same tag: there is nothing to learn")
 

@@ -156,9 +156,10 @@ def units_of(
         return
     of_user: dict[str, list[str]] = {}
     for row, (user, text) in enumerate(zip(users, texts, strict=True), 1):
-        if not user:
+        name = user.strip()  # as in federated training: white space makes no second person
+        if not name:
             raise BadInputError(f"row {row} has no user: every row must belong to one")
-        of_user.setdefault(user, []).extend(words(text))
+        of_user.setdefault(name, []).extend(words(text))
     yield from of_user.values()
 
 

@@ -34,6 +34,7 @@ from tacit.training.vocabulary.histogram import WordHistogram
 KINDS = ("wordpiece", "bpe", "unigram")
 CARD_FILE = VOCABULARY_CARD
 WORDS_FILE = "words.tsv"
+FEWEST_PIECES = 16
 TRAINING_WORDS = 1_000_000
 """Words that a trainer is shown; larger counts are scaled down together."""
 
@@ -50,6 +51,8 @@ def build_tokenizer(histogram: WordHistogram, *, kind: str = "wordpiece", size: 
     ([CLS] text [SEP]), bpe those of GPT-2."""
     if kind not in KINDS:
         raise BadParameterError(f"there is no tokenizer '{kind}': choose one of {', '.join(KINDS)}")
+    if size < FEWEST_PIECES:
+        raise BadParameterError(f"a tokenizer has at least {FEWEST_PIECES} pieces, better thousands, not {size}")
     if not len(histogram):
         raise BadInputError(
             "no word is frequent enough to be shown at this budget: raise epsilon, let a record add more or fewer "

@@ -1,0 +1,141 @@
+"""Labels beside a text: k-ary randomized response, with an epsilon of its own.
+
+A label that is copied beside a rewritten text is not protected, and often it is what one must not know. Randomized
+response (Kairouz, Bonawitz & Ramage, ICML 2016) tells the true one of k labels with probability
+e**epsilon / (e**epsilon + k - 1) and each other one with probability 1 / (e**epsilon + k - 1).
+
+Guarantee: epsilon-differential privacy, delta = 0, for one label against any other of the list. The list is public
+knowledge: reading it off the private labels would tell that a rare one occurs.
+
+Text and label of a record are two releases with independent noise, so their exponents add up (`of_record`):
+
+    plain     epsilon(text) + epsilon(label)
+    metric    epsilon d(x, x') + offset + epsilon(label):  what is added whatever the distance is an offset
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from tacit.errors import BadInputError, BadParameterError
+from tacit.guarantee import Adjacency, Guarantee, Notion, Unit, check_epsilon
+from tacit.mechanism import TEST_SEED_REASON
+from tacit.noise.response import respond
+from tacit.noise.source import Source, new_source
+
+LOCAL_ONLY = "--randomize needs --engine local: the workers of a cluster copy columns as they are"
+LENGTHS = "how many words each text has, and which texts are empty"
+GIVEN = "the list of labels was given from public knowledge, not read off the private rows"
+
+
+@dataclass(frozen=True)
+class LabelRelease:
+    """Labels that may be shared, and what was promised about each of them."""
+
+    labels: list[str]
+    guarantee: Guarantee
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+
+@dataclass(frozen=True)
+class LabelRule:
+    """labels: all that exist, from public knowledge; epsilon: of one label; column: where a file has them."""
+
+    labels: tuple[str, ...]
+    epsilon: float
+    column: str = "label"
+    _places: dict[str, int] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        check_epsilon(self.epsilon)
+        object.__setattr__(self, "_places", {label: place for place, label in enumerate(self.labels)})
+        if len(self._places) != len(self.labels) or len(self.labels) < 2:
+            raise BadParameterError(
+                "the labels must be at least two different ones: list all labels that exist, once, as in --labels a,b,c"
+            )
+
+    def check(self, label: str, row: int) -> None:
+        """Refuse a label that is not in the list, by its row: the label itself is private."""
+        if label not in self._places:
+            raise BadInputError(
+                f"row {row:,} has a label in '{self.column}' that is not among the {len(self.labels):,} given ones "
+                "(it is not shown here, because it is private): list all labels that exist, spelled as in the data"
+            )
+
+    def draw(self, labels: Sequence[str], source: Source) -> list[str]:
+        """The only private step. Every label was checked before."""
+        numbers = np.array([self._places[label] for label in labels], dtype=np.int64)
+        return [self.labels[place] for place in respond(numbers, len(self.labels), self.epsilon, source).tolist()]
+
+    def digest(self, labels: Sequence[str]) -> bytes:
+        """What, beside the key and the block, decides the noise: other labels get independent noise."""
+        told = json.dumps([self.describe(), list(labels)], sort_keys=True).encode()
+        return hashlib.blake2b(told, digest_size=32, person=b"tacit-labels").digest()
+
+    def describe(self) -> dict[str, Any]:
+        return {"randomized column": self.column, "label epsilon": self.epsilon, "labels": list(self.labels)}
+
+    def guarantee(self, *, secure: bool = True) -> Guarantee:
+        """What one label is promised."""
+        promised = Guarantee(
+            notion=Notion.PURE,
+            epsilon=self.epsilon,
+            unit=Unit.RECORD,
+            adjacency=Adjacency.ANY_TWO,
+            mechanism="randomized response",
+            parameters={"labels": f"{len(self.labels):,}, given publicly"},
+            assumptions=(GIVEN,),
+        )
+        return promised if secure else promised.voided(TEST_SEED_REASON)
+
+    def of_record(self, text: Guarantee, *, longest_row: int, width: int = 1) -> Guarantee:
+        """From one token or text to a record: its `width` texts, of `longest_row` tokens together, and its label."""
+        whole = text if width == 1 else text.for_group(width)
+        if text.unit is Unit.TOKEN:
+            whole = text.for_document(max(1, longest_row))
+        own = self.guarantee()
+        metric = whole.metric is not None
+        composed = replace(
+            whole,
+            epsilon=whole.epsilon if metric else whole.epsilon + own.epsilon,
+            offset=whole.offset + own.epsilon if metric else whole.offset,
+            unit=Unit.RECORD,
+            mechanism=f"{text.mechanism} + {own.mechanism} on '{self.column}'",
+            parameters={**text.parameters, **self.told(text)},
+            history=(*whole.history, "text and label of a record added up"),
+        )
+        if text.unit is Unit.TOKEN:
+            composed = composed.also_not_covered(LENGTHS)
+        return composed.also_assuming(*own.assumptions)
+
+    def told(self, text: Guarantee) -> dict[str, str]:
+        """Both budgets in words, for the card."""
+        return {
+            "epsilon of the text": f"{text.epsilon:.6g} per {text.unit.value}",
+            f"epsilon of '{self.column}'": f"{self.epsilon:.6g}, randomized response among {len(self.labels):,} labels "
+            "that were given publicly; it adds to that of the text",
+        }
+
+
+def randomize_labels(
+    labels: Sequence[Any], categories: Sequence[Any], epsilon: float, *, seed: int | None = None
+) -> LabelRelease:
+    """Randomize the label of each document. Every call draws new noise, and spends the budget again.
+
+    `categories` are all labels that exist, from public knowledge. A test `seed` makes it repeatable and voids the
+    guarantee.
+    """
+    rule = LabelRule(tuple(str(category) for category in categories), epsilon)
+    given = [str(label) for label in labels]
+    for row, label in enumerate(given, start=1):
+        rule.check(label, row)
+    source = new_source(seed)
+    return LabelRelease(rule.draw(given, source), rule.guarantee(secure=source.secure))
