@@ -85,8 +85,8 @@ class Record:
         """Refuse weights that may repeat private text, before anything is made with them."""
         if self.private == "":
             raise NoGuaranteeError(
-                f"{name} has no guarantee ({'; '.join(self.corpora)}), so whatever is made with it may repeat what it "
-                "has read: take a model of public text, or train it with an epsilon"
+                f"{name} has no guarantee ({'; '.join(self.corpora)}): it was learned from private data, and whatever "
+                "is made with it may repeat them; take a model of public text, or train it with an epsilon"
             )
 
     def write(self, folder: Path) -> None:
