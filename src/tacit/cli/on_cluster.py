@@ -135,10 +135,21 @@ def encoded_texts(
         done += size
         if progress is not None:
             progress(min(done, data.size), data.size)
-    pieces = [found.pop(place) for place in sorted(found)]
-    if not pieces:
+    return _in_order(found)
+
+
+def _in_order(found: dict[tuple[int, int], tuple[list[str], Vectors]]) -> tuple[list[str], Vectors]:
+    """Pieces put together; each is given up when it is copied, so that memory holds the vectors about once."""
+    if not found:
         return [], np.empty((0, 0), dtype=np.float32)
-    return [text for texts, _ in pieces for text in texts], np.concatenate([vectors for _, vectors in pieces])
+    width = next(iter(found.values()))[1].shape[1]
+    texts: list[str] = []
+    vectors = np.empty((sum(len(some) for some, _ in found.values()), width), dtype=np.float32)
+    for place in sorted(found):
+        some, rows = found.pop(place)
+        vectors[len(texts) : len(texts) + len(some)] = rows
+        texts += some
+    return texts, vectors
 
 
 def _texts_of(
