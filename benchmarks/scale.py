@@ -6,15 +6,17 @@ Measured in a short run, on one core each:
     codebook         public texts encoded per second, when a codebook is built
     engine           seconds of the cluster engine beside: cutting, pickling, staging, records (without Ray itself)
     ledger           seconds and bytes per document in an SQLite ledger
+    Ray              what it adds to the CPU seconds of a further row of a long job, against the local engine (the start
+                     of Ray, which a long job pays once, is not in it; see ray_engine.py)
 
 Computed: core-hours, storage and cost at --price per core-hour; a part is `tacit.engines.cluster.parts.part_characters`
-of the whole, as in the engine. --ray-share adds what Ray costs beside (see ray_engine.py).
+of the whole, as in the engine. --ray-share puts another number in the place of what was measured of Ray.
 
 Simulated: the same parts on 64, 256 and 1,024 cores, with durations that scatter (log-normal, sigma 0.3), one part in
 200 on a machine that is five times slower, and machines of 16 cores that fail once in --hours-between-failures; a
 failure costs the parts in work, and 90 s until the machine is back. Part by part, with a fixed seed.
 
-    python benchmarks/scale.py                       about two minutes
+    python benchmarks/scale.py                       about five minutes
     python benchmarks/scale.py --documents 1000000000 --characters 500 --price 0.03 --json numbers.json
 """
 
@@ -32,10 +34,12 @@ from typing import Any
 
 from corpus import MADE_UP, SEED, SMALL, some_sentences, vectors_path
 from measure import Facts, Report, answer_part, arguments_parser, run_part, say, seconds
+from ray_engine import overhead
 
 CORES_PER_MACHINE = 16
 RESTART_SECONDS = 90.0
 STRAGGLERS, SLOWNESS, SCATTER = 1 / 200, 5.0, 0.3
+RAY_SHARE = "Ray, share of a long job"
 
 
 # Measured -----------------------------------------------------------------------------------------------------------
@@ -273,7 +277,10 @@ def main() -> None:
     parser.add_argument("--documents", type=int, default=1_000_000_000)
     parser.add_argument("--characters", type=int, default=500, help="of a document, on average")
     parser.add_argument("--price", type=float, default=0.03, help="of a core-hour")
-    parser.add_argument("--ray-share", type=float, default=0.10, help="what Ray adds to the work, as a share of it")
+    parser.add_argument(
+        "--ray-share", type=float, help="what Ray adds to the work, as a share of it; measured by default"
+    )
+    parser.add_argument("--ray-rows", type=int, default=400_000, help="short rows to measure that with")
     parser.add_argument("--hours-between-failures", type=float, default=200.0, help="of one machine of 16 cores")
     parser.add_argument("--tokens", type=int, default=300_000, help="measured at the word level")
     parser.add_argument("--measured-documents", type=int, default=500, help="measured at the document level")
@@ -286,9 +293,14 @@ def main() -> None:
         say("measuring rates")
         asked = {"tokens": given.tokens, "documents": given.measured_documents, "characters": given.characters}
         measured = run_part(__file__, "rates", {"vectors": str(vectors_path(SMALL)), **asked})
+    if given.ray_share is not None:
+        measured[RAY_SHARE] = given.ray_share
+    elif RAY_SHARE not in measured:
+        measured[RAY_SHARE] = overhead(given.ray_rows, runs=2)[2]
+    share = max(0.0, measured[RAY_SHARE])
     report = Report("scale", notes=[MADE_UP])
     report.table("Measured, per core", ("what", "rate"), [[name, f"{value:,.6g}"] for name, value in measured.items()])
-    lines = plan(given.documents, given.characters, measured, given.ray_share)
+    lines = plan(given.documents, given.characters, measured, share)
     report.table(
         f"{given.documents:,} documents of {given.characters} characters, {given.price} per core-hour",
         ("job", "parts", "s per part", "core-hours", "cost", "input TB", "staging TB"),
@@ -314,7 +326,7 @@ def main() -> None:
         ],
     )  # fmt: skip
     texts = given.codebook_texts
-    hours = texts / measured["codebook texts per second"] * (1 + given.ray_share) / 3600
+    hours = texts / measured["codebook texts per second"] * (1 + share) / 3600
     report.notes.append(
         f"a codebook from {texts:,} public texts: {hours:,.0f} core-hours, {hours * given.price:,.0f} at this price; "
         f"its vectors lie in the memory of one machine, {texts * 384 * 4 / 1e9:,.1f} GB"

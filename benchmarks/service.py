@@ -55,10 +55,10 @@ def sentences(count: int = 4_000) -> list[str]:
 class Service:
     """`tacit serve` as a process of its own, in a state folder of its own."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *more: str) -> None:
         environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1",
                        "TACIT_LEDGER_KEY": "a key for a benchmark only"}  # fmt: skip
-        command = [sys.executable, "-m", "tacit", "serve", "--port", "0", "--state", str(folder), "--quiet"]
+        command = [sys.executable, "-m", "tacit", "serve", "--port", "0", "--state", str(folder), "--quiet", *more]
         self.log = (folder / "log.txt").open("w+")
         self.process = subprocess.Popen(command, stderr=self.log, env=environment)
         self.port = self._port()

@@ -1,33 +1,32 @@
-"""Rewrite: support mail, word by word and as whole texts.
+"""Rewrite: what people wrote about their medicine, word by word and as whole texts.
 
     python examples/01_rewrite.py [FOLDER]
 
-Rewrites examples/support_mail.csv with SanText+ (readable; rare words hide) and, in Python, with SanText; shows the
-card and what the guarantee adds up to. The codebook (whole documents) runs where its libraries are installed.
+Rewrites real reviews (made-up support mail where there are none, see real_messages.py) with SanText+ (readable; rare
+words hide) and, in Python, with SanText; shows the card and what the guarantee adds up to. The codebook (whole
+documents) runs where its libraries are installed.
 """
 
 from __future__ import annotations
 
-import csv
-
-from shell import HERE, tacit, workplace
+from real_messages import read_messages, reviews
+from shell import tacit, workplace
 
 import tacit as library
 from tacit.errors import MissingExtraError
 
-MAIL = HERE / "support_mail.csv"
-
 
 def main() -> None:
     folder = workplace("rewrite")
-    private = folder / "private.csv"
-    tacit(f"rewrite {MAIL} --column message --keep topic --mechanism santext+ --epsilon 4 -o {private} --force --quiet")
+    source, private = reviews(folder), folder / "private.csv"
+    tacit(
+        f"rewrite {source} --column message --keep topic --mechanism santext+ --epsilon 4 -o {private} --force --quiet"
+    )
     print(private.read_text(encoding="utf-8"))
     print((folder / "private.csv.card.md").read_text(encoding="utf-8"))
 
     print("The same in Python, with SanText: every word is protected alike")
-    with MAIL.open(encoding="utf-8", newline="") as file:
-        messages = [row["message"] for row in csv.DictReader(file)]
+    messages = read_messages(source)
     for epsilon in (1.0, 3.0, 6.0):
         release = library.SanText(epsilon=epsilon).rewrite(messages)
         longest = release.for_documents()

@@ -2,8 +2,9 @@
 
     python examples/07_serve.py [FOLDER]
 
-Starts `tacit serve` on a free port of this machine, sends it two messages, and prints what comes back with its promise.
-While it runs, the page is at the printed address.
+Starts `tacit serve` on a free port of this machine, sends it two questions of bank customers (made-up messages where
+there are no real ones, see real_messages.py), and prints what comes back with its promise. While it runs, the page is
+at the printed address.
 """
 
 from __future__ import annotations
@@ -19,9 +20,8 @@ import urllib.error
 import urllib.request
 from typing import Any
 
+from real_messages import questions, read_messages
 from shell import workplace
-
-MESSAGES = ["Please call Maria Gonzalez in Leeds today.", "The cream gave me a terrible rash."]
 
 
 def started(folder: Any) -> tuple[subprocess.Popen[str], str]:
@@ -57,10 +57,12 @@ def ask(url: str, message: dict[str, Any]) -> dict[str, Any]:
 
 
 def main() -> None:
-    service, address = started(workplace("serve"))
+    folder = workplace("serve")
+    messages = read_messages(questions(folder))[:2]
+    service, address = started(folder)
     try:
-        answer = ask(f"{address}/v1/rewrite", {"texts": MESSAGES, "mechanism": "santext+", "epsilon": 3})
-        for original, private in zip(MESSAGES, answer["draws"][0]["texts"], strict=True):
+        answer = ask(f"{address}/v1/rewrite", {"texts": messages, "mechanism": "santext+", "epsilon": 3})
+        for original, private in zip(messages, answer["draws"][0]["texts"], strict=True):
             print(f"\n  sent      {original}\n  received  {private}")
         print(f"\n{answer['guarantee']['sentence']}")
     finally:

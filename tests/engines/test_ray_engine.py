@@ -133,6 +133,65 @@ def test_sentence_vectors_are_those_of_one_process(two_workers: Cluster, monkeyp
     assert seen[-1] == (50, 50)
 
 
+def test_a_codebook_gets_the_texts_of_a_folder_and_the_vectors_of_one_process(
+    two_workers: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("torch")
+    from tacit.cli import on_cluster
+    from tacit.documents.codebook_build import public_form
+    from tacit.documents.encoder import BATCH_ERROR, SentenceEncoder
+    from tacit.evaluate.rows import read_rows
+
+    monkeypatch.setattr(on_cluster, "TEXTS_AT_A_TIME", 20)
+    folder = make_folder(tmp_path / "in")
+    wanted = [text for path in sorted(folder.iterdir()) for text in read_rows(str(path), ("text",)).texts[0]]
+    try:
+        alone = SentenceEncoder().encode([public_form(text) for text in wanted])
+    except (MissingExtraError, BadInputError) as error:
+        pytest.skip(str(error))
+    seen: list[tuple[int, int]] = []
+    texts, vectors = on_cluster.encoded_texts(
+        two_workers, str(folder), "text", progress=lambda done, total: seen.append((done, total))
+    )
+    assert texts == wanted
+    assert np.abs(vectors - alone).max() <= BATCH_ERROR
+    assert seen[-1][0] == seen[-1][1] > 0
+
+
+def test_an_evaluation_reads_a_folder_as_if_it_were_one_file(two_workers: Cluster, tmp_path: Path) -> None:
+    pytest.importorskip("sklearn")
+    from tacit.cli.on_cluster import read_data_set
+    from tacit.evaluate.rows import read_rows
+
+    folder = make_folder(tmp_path / "in")
+    parts = [read_rows(str(path), ("text",), "stars") for path in sorted(folder.iterdir())]
+    rows = read_data_set(two_workers, str(folder), ("text",), "stars")
+    assert list(rows.texts[0]) == [text for part in parts for text in part.texts[0]]
+    assert list(rows.labels or ()) == [label for part in parts for label in part.labels or ()]
+    with pytest.raises(TacitError, match="there is no column 'words'"):
+        read_data_set(two_workers, str(folder), ("words",))
+
+
+def test_the_installed_ray_can_do_without_what_one_command_does_not_need(two_workers: Cluster) -> None:
+    from tacit.engines.cluster import lean
+
+    for group in (lean.PROCESSES, lean.COUNTING, lean.GROWING, lean.TRACKING):
+        assert lean.is_known(group)
+    node = two_workers.ray._private.worker._global_node
+    assert {"dashboard", "monitor", "log_monitor"}.isdisjoint(node.all_processes)
+    assert {"raylet", "gcs_server"} <= {*node.all_processes}
+
+
+def test_names_that_a_ray_does_not_have_are_left_alone() -> None:
+    from tacit.engines.cluster import lean
+
+    strange = {("tacit.engines.cluster.lean:", "nothing"): print, ("tacit.engines.cluster.lean:Gone", "gone"): print}
+    before = lean.nothing
+    assert not lean.is_known(strange)
+    with lean.without(strange):
+        assert lean.nothing is before
+
+
 SCRIPT = """
 import sys
 from pathlib import Path

@@ -13,13 +13,13 @@ import pytest
 from tests.conftest import ROOT
 
 
-def run(name: str, *arguments: object) -> str:
+def run(name: str, *arguments: object, **variables: str) -> str:
     done = subprocess.run(
         [sys.executable, str(ROOT / "examples" / name), *map(str, arguments)],
         capture_output=True,
         text=True,
         check=False,
-        env=os.environ | {"COLUMNS": "200"},
+        env=os.environ | {"COLUMNS": "200"} | variables,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
@@ -34,9 +34,15 @@ def test_rewrite(tmp_path: Path):
 
 
 @pytest.mark.usefixtures("default_table")
-def test_ledger(tmp_path: Path):
+@pytest.mark.parametrize("data", ["there", "missing"])
+def test_ledger(tmp_path: Path, data: str):
+    """Its limit holds for real questions and for the made-up messages alike."""
     pytest.importorskip("tacit.cli.ledger")
-    printed = run("06_ledger.py", tmp_path)
+    if data == "missing":
+        printed = run("06_ledger.py", tmp_path, TACIT_DATA=str(tmp_path))
+        assert "made-up messages" in printed
+    else:
+        printed = run("06_ledger.py", tmp_path)
     assert "\nanchor: " in printed
     assert (tmp_path / "first.csv").is_file()
     assert not (tmp_path / "second.csv").exists()

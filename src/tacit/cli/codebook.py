@@ -69,16 +69,18 @@ def build(
 
     wanted = SIZES if sizes is None else _sizes(sizes)
     with cluster_of(engine, address, workers) as cluster, _progress(shown=not quiet) as update:
+        vectors = None
         if cluster is None:
-            texts, chosen = _texts(text, format, column), SentenceEncoder(encoder)
+            texts = _texts(text, format, column)
         else:
-            from tacit.cli.on_cluster import ClusterEncoder, read_texts
+            from tacit.cli.on_cluster import encoded_texts
 
-            texts, chosen = read_texts(cluster, text, column, format), ClusterEncoder(cluster, encoder)
+            texts, vectors = encoded_texts(cluster, text, column, format, encoder, update)
         made = build_codebook(
             texts,
             Provenance(str(public).strip(), str(public).strip()),
-            chosen,
+            SentenceEncoder(encoder),
+            vectors=vectors,
             license=license,
             sizes=wanted,
             seed=seed,

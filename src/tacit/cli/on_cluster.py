@@ -1,20 +1,28 @@
 """What a cluster does for `tacit codebook build` and `tacit evaluate`: reading data sets, vectors, measures.
 
-Nothing is released here, so nothing needs a commit: the actors of `tacit.engines.cluster.crew` do the work, each with
-its own copy of the model, and the results come together in the memory of this process. (Here and not with the engine,
-because the engine imports no deep-learning library.)
+Nothing is released here, so nothing needs a commit (`tacit.engines.cluster.crew`). Over Ray Data go the reading of all
+files, and for a codebook the encoding of what is read, by actors that each load the model once. For an evaluation, each
+measure of each release is one actor's piece of work.
+
+What comes together in the memory of this process: for a codebook, the public texts and their vectors, since the
+sentences are chosen by comparing all of them; for an evaluation, all texts of all files, of which each worker that
+measures has a copy of one release and the original. (Here and not with the engine, because the engine imports no
+deep-learning library.)
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
+from tacit.documents.codebook_build import public_form
 from tacit.documents.encoder import Progress, SentenceEncoder, Vectors
-from tacit.engines.cluster.crew import handed_out
+from tacit.engines.cluster.crew import handed_out, streamed
 from tacit.engines.cluster.dataset import SourceFile, find_data_set, opened
 from tacit.engines.cluster.session import Cluster
 from tacit.errors import BadInputError, MissingExtraError, TacitError
@@ -73,16 +81,14 @@ def read_data_set(
     """The rows of a file or of a folder of files, in the order of their names. Texts, labels and the other columns of
     all files come together here, in the memory of one machine."""
     data = find_data_set(path, format)
-    items = [(file, tuple(columns), label_column, str(data.format)) for file in data.files]
-    found = dict(handed_out(cluster, _rows_of, items))
-    return joined(Path(path.rstrip("/")).name, [found[place] for place in range(len(items))])
+    arguments = (tuple(columns), label_column, str(data.format))
+    found = {file: rows for file, _, rows in streamed(cluster, data.files, _rows_of, arguments)}
+    return joined(Path(path.rstrip("/")).name, [found[place] for place in range(len(data.files))])
 
 
-def _rows_of(
-    memory: dict[str, Any], file: SourceFile, columns: tuple[str, ...], label_column: str | None, format: str
-) -> Rows:
+def _rows_of(file: SourceFile, columns: tuple[str, ...], label_column: str | None, format: str) -> Iterator[Rows]:
     try:
-        return read_rows(file.url, columns, label_column, format)
+        yield read_rows(file.url, columns, label_column, format)
     except TacitError as error:
         raise BadInputError(f"{file.name}: {error}") from None
 
@@ -102,22 +108,72 @@ def joined(name: str, parts: Sequence[Rows]) -> Rows:
     )
 
 
-def read_texts(cluster: Cluster, path: str, column: str | None = None, format: str | None = None) -> list[str]:
-    """The texts of one column of a file or of a folder of files."""
+# Codebooks --------------------------------------------------------------------------------------------------------
+
+
+def encoded_texts(
+    cluster: Cluster,
+    path: str,
+    column: str | None = None,
+    format: str | None = None,
+    encoder: str = "minilm",
+    progress: Progress | None = None,
+) -> tuple[list[str], Vectors]:
+    """The texts of one column of a file or of a folder of files, in the order of the files, and the vectors of their
+    public form. `progress` hears of bytes.
+
+    Texts that are encoded together lie together in a file, so the vectors do not depend on the number of workers. From
+    those of one process they differ by rounding errors only (`tacit.documents.encoder.BATCH_ERROR`).
+    """
     data = find_data_set(path, format)
-    items = [(file, column, data.format) for file in data.files]
-    found = dict(handed_out(cluster, _texts_of, items))
-    return [text for place in range(len(items)) for text in found[place]]
+    found: dict[tuple[int, int], tuple[list[str], Vectors]] = {}
+    done = 0
+    for file, number, (texts, vectors, size) in streamed(
+        cluster, data.files, _texts_of, (column, data.format, TEXTS_AT_A_TIME), partial(_with_vectors, encoder=encoder)
+    ):
+        found[file, number] = texts, vectors
+        done += size
+        if progress is not None:
+            progress(min(done, data.size), data.size)
+    return _in_order(found)
 
 
-def _texts_of(memory: dict[str, Any], file: SourceFile, column: str | None, format: FileFormat) -> list[str]:
+def _in_order(found: dict[tuple[int, int], tuple[list[str], Vectors]]) -> tuple[list[str], Vectors]:
+    """Pieces put together; each is given up when it is copied, so that memory holds the vectors about once."""
+    if not found:
+        return [], np.empty((0, 0), dtype=np.float32)
+    width = next(iter(found.values()))[1].shape[1]
+    texts: list[str] = []
+    vectors = np.empty((sum(len(some) for some, _ in found.values()), width), dtype=np.float32)
+    for place in sorted(found):
+        some, rows = found.pop(place)
+        vectors[len(texts) : len(texts) + len(some)] = rows
+        texts += some
+    return texts, vectors
+
+
+def _texts_of(
+    file: SourceFile, column: str | None, format: FileFormat, together: int
+) -> Iterator[tuple[list[str], int]]:
+    """The texts of a file, some at a time, with how many bytes of the file they took."""
     try:
         with opened(file, format) as table:
             names = choose_columns(table.columns, () if column is None else (column,), ()).texts
             table.select(names)
-            return [text_value(value, row, names[0]) for row, values in table.rows() for value in values]
+            rows = (text_value(value, row, names[0]) for row, values in table.rows() for value in values)
+            before = 0
+            while texts := list(islice(rows, together)):
+                yield texts, table.bytes_read() - before
+                before = table.bytes_read()
     except TacitError as error:
         raise BadInputError(f"{file.name}: {error}") from None
+
+
+def _with_vectors(
+    memory: dict[str, Any], piece: tuple[list[str], int], *, encoder: str
+) -> tuple[list[str], Vectors, int]:
+    texts, size = piece
+    return texts, encoded(memory, encoder, [public_form(text) for text in texts]), size
 
 
 # Measuring --------------------------------------------------------------------------------------------------------

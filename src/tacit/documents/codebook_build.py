@@ -396,6 +396,11 @@ def _damaged(spec: str | Path, what: str) -> BadInputError:
 # Building ---------------------------------------------------------------------------------------------------
 
 
+def public_form(text: str) -> str:
+    """A text as a codebook keeps and encodes it: on one line, with single spaces."""
+    return " ".join(text.split())
+
+
 def build_codebook(
     public_texts: Iterable[str],
     provenance: Provenance,
@@ -418,7 +423,7 @@ def build_codebook(
     progress     called with (texts encoded, texts)
     """
     _check_public(provenance)
-    texts = [" ".join(text.split()) for text in public_texts]
+    texts = [public_form(text) for text in public_texts]
     if vectors is not None and len(vectors) != len(texts):
         raise BadParameterError(f"there are {len(texts)} texts but {len(vectors)} vectors: give one for each text")
     first = {text: place for place, text in reversed(list(enumerate(texts))) if text}

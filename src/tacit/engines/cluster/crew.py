@@ -1,19 +1,30 @@
-"""Work handed out to a few actors with models, for codebooks and evaluation, where nothing is released; and to any idle
-worker, for putting finished parts together.
+"""Work where nothing is released, for codebooks and evaluation; and putting finished parts together.
 
-An actor builds its model once. Whoever is killed is started again and the work repeated, up to three times. What goes
-wrong comes back as a sentence without any text in it, because what Ray sees of an error it writes into its logs.
+    streamed     the files of a data set, read and worked on over Ray Data, as a stream of results
+    handed_out   pieces of work for a few actors with models
+    done_apart   work without a model, for whoever is idle
+
+An actor builds its model once. Whoever is killed is started again and the work repeated, up to three times (Ray Data
+sets no limit). What goes wrong comes back as a sentence without any text in it, because what Ray sees of an error it
+writes into its logs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import pickle
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from tacit.engines.cluster.session import Cluster
+from tacit.engines.cluster.dataset import SourceFile
+from tacit.engines.cluster.session import Cluster, streaming
 from tacit.errors import TacitError, place_of
 
 MOST_RETRIES: Final = 3
+WORKERS_PER_READER: Final = 4
+MOST_INPUT_BLOCKS: Final = 4_096
+
+Reader = Callable[..., Iterable[Any]]
+"""A function of a module, called in a worker with (file, *arguments): what is in a file, in pieces of work."""
 
 Work = Callable[..., Any]
 """A function of a module, called in an actor with (memory, *arguments); `memory` is a dictionary the actor keeps."""
@@ -36,6 +47,67 @@ def _done(place: int, work: Callable[..., Any], *arguments: Any) -> tuple[int, A
         return place, None, ("a worker ran out of memory: use fewer --workers, or machines with more memory", 2)
     except Exception as error:
         return place, None, (f"a worker failed: {place_of(error)}. Please report this", 1)
+
+
+# Over Ray Data ----------------------------------------------------------------------------------------------------
+
+
+def streamed(
+    cluster: Cluster, files: Sequence[SourceFile], read: Reader, arguments: tuple[Any, ...], work: Work | None = None
+) -> Iterator[tuple[int, int, Any]]:
+    """(file, number, result) for each piece of each file, as they are finished: read by tasks, then worked on by
+    `cluster.workers` actors. Ray Data hands the pieces on and holds the readers back when the actors, or whoever takes
+    the results, fall behind."""
+    ray, workers = cluster.ray, cluster.workers
+    items = [{"place": place, "url": file.url, "size": file.size} for place, file in enumerate(files)]
+    readers = min(len(items), 1 + workers // WORKERS_PER_READER if work else workers)
+    with streaming(ray):
+        rows = ray.data.from_items(items, override_num_blocks=min(len(items), MOST_INPUT_BLOCKS))
+        cores = 0 if work else 1  # readers that feed actors wait most of the time
+        rows = rows.map_batches(_pieces, batch_size=1, fn_args=(read, arguments), num_cpus=cores, concurrency=readers)
+        if work is not None:
+            pool = ray.data.ActorPoolStrategy(size=workers, max_tasks_in_flight_per_actor=2)
+            rows = rows.map_batches(_Worked, batch_size=1, fn_constructor_args=(work,), num_cpus=1, compute=pool)
+        for row in _rows(ray, rows):
+            _, result = _unpacked(pickle.loads(row["outcome"]))
+            yield int(row["place"]), int(row["number"]), result
+
+
+def _rows(ray: Any, data: Any) -> Iterator[Any]:
+    try:
+        yield from data.iter_rows()
+    except ray.exceptions.RayError as error:
+        raise _lost(ray, error) from None
+
+
+def _pieces(batch: Mapping[str, Sequence[Any]], read: Reader, arguments: tuple[Any, ...]) -> Iterator[dict[str, Any]]:
+    for place, url, size in zip(*(batch[name] for name in ("place", "url", "size")), strict=True):
+        pieces = iter(read(SourceFile(str(url), int(size)), *arguments))
+        number, going = 0, True
+        while going:
+            outcome = _done(number, next, pieces, None)
+            going = outcome[1] is not None
+            if going or outcome[2] is not None:
+                yield {"place": [place], "number": [number], "outcome": [pickle.dumps(outcome)]}
+            number += 1
+
+
+class _Worked:
+    """For Ray Data: one actor."""
+
+    def __init__(self, work: Work) -> None:
+        self._work = work
+        self._memory: dict[str, Any] = {}
+
+    def __call__(self, batch: Mapping[str, Sequence[Any]]) -> dict[str, Any]:
+        return {**batch, "outcome": [self._outcome(outcome) for outcome in batch["outcome"]]}
+
+    def _outcome(self, read: bytes) -> bytes:
+        number, piece, problem = pickle.loads(read)
+        return read if problem is not None else pickle.dumps(_done(number, self._work, self._memory, piece))
+
+
+# By hand ----------------------------------------------------------------------------------------------------------
 
 
 def done_apart(cluster: Cluster, work: Callable[..., Any], items: Sequence[tuple[Any, ...]]) -> None:
@@ -74,7 +146,14 @@ def handed_out(cluster: Cluster, work: Work, items: Sequence[tuple[Any, ...]]) -
 
 
 def _result(ray: Any, ready: Any) -> tuple[int, Any]:
-    place, result, problem = _got(ray, ready)
+    try:
+        return _unpacked(ray.get(ready))
+    except ray.exceptions.RayError as error:
+        raise _lost(ray, error) from None
+
+
+def _unpacked(outcome: tuple[int, Any, tuple[str, int] | None]) -> tuple[int, Any]:
+    place, result, problem = outcome
     if problem is not None:
         error = TacitError(problem[0])
         error.exit_code = problem[1]
@@ -82,15 +161,12 @@ def _result(ray: Any, ready: Any) -> tuple[int, Any]:
     return place, result
 
 
-def _got(ray: Any, ready: Any) -> Any:
-    try:
-        return ray.get(ready)
-    except (ray.exceptions.RayActorError, ray.exceptions.WorkerCrashedError):
-        raise TacitError(
+def _lost(ray: Any, error: Exception) -> TacitError:
+    if isinstance(error, (ray.exceptions.RayActorError, ray.exceptions.WorkerCrashedError)):
+        return TacitError(
             "workers died one after the other on the same piece of work, most likely for want of memory: use fewer "
             "--workers, or machines with more memory"
-        ) from None
-    except ray.exceptions.RayError as error:
-        raise TacitError(
-            f"a worker did not understand its work ({type(error).__name__}): install the same Tacit on all machines"
-        ) from None
+        )
+    return TacitError(
+        f"a worker did not understand its work ({type(error).__name__}): install the same Tacit on all machines"
+    )

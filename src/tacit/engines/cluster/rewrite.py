@@ -23,11 +23,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from tacit.card import ReleaseFacts
 from tacit.engines.blocks import fingerprint
-from tacit.engines.cluster.crew import done_apart
+from tacit.engines.cluster.crew import MOST_INPUT_BLOCKS, WORKERS_PER_READER, done_apart
 from tacit.engines.cluster.dataset import DataSet, check_files, find_data_set, opened
 from tacit.engines.cluster.parts import PartWriter, Plan, part_characters, part_name, read_parts
 from tacit.engines.cluster.session import Cluster, cluster, streaming
@@ -59,9 +59,6 @@ from tacit.text.files import (
     encoder_for,
     suffix_format,
 )
-
-WORKERS_PER_READER: Final = 4
-MOST_INPUT_BLOCKS: Final = 4_096
 
 
 def rewrite_dataset(

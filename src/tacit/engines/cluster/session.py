@@ -1,7 +1,8 @@
 """Ray itself: a small one on this machine, or one that is there already.
 
-On this machine Ray is started without a dashboard, without its messages about usage, with its files (logs, and what its
-object store spills) in a folder that only the owner may enter and that is deleted at the end.
+On this machine Ray is started without a dashboard, without its messages about usage and what else a single command does
+not need (`lean`), with its files (logs, and what its object store spills) in a folder that only the owner may enter and
+that is deleted at the end.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from tacit.engines.cluster.lean import COUNTING, GROWING, PROCESSES, SYSTEM_SETTINGS, TRACKING, without
 from tacit.engines.processes import one_thread
 from tacit.errors import BadInputError, BadParameterError, TacitError, require
 
@@ -45,6 +47,7 @@ def cluster(address: str | None = None, workers: int = 1) -> Iterator[Cluster]:
         raise BadParameterError(f"--workers must be at least 1, not {workers}")
     ray = _library()
     if ray.is_initialized():
+        _load_data()
         yield Cluster(ray, workers)
         return
     with _joined(ray, address) if address else _started(ray, workers):
@@ -55,19 +58,26 @@ def cluster(address: str | None = None, workers: int = 1) -> Iterator[Cluster]:
 
 def _library() -> Any:
     os.environ.update({name: value for name, value in QUIET.items() if name not in os.environ})
-    require("ray.data", extra="ray", purpose=PURPOSE)
     ray: Any = require("ray", extra="ray", purpose=PURPOSE)
-    for name in ("ray", "ray.data"):
-        logging.getLogger(name).setLevel(logging.ERROR)
+    logging.getLogger("ray").setLevel(logging.ERROR)
     return ray
+
+
+def _load_data() -> None:
+    """Ray Data, with pandas and more behind it: imported while the first workers start."""
+    require("ray.data", extra="ray", purpose=PURPOSE)
+    logging.getLogger("ray.data").setLevel(logging.ERROR)
 
 
 @contextlib.contextmanager
 def _started(ray: Any, workers: int) -> Iterator[None]:
     with _private_folder() as folder, _own_messages_only(folder / "messages.log"):
         try:
-            _start(ray, workers, folder)
-            yield
+            with without(PROCESSES):
+                _start(ray, workers, folder)
+            _load_data()
+            with without(COUNTING, GROWING, TRACKING):
+                yield
         finally:
             ray.shutdown()
 
@@ -86,6 +96,7 @@ def _start(ray: Any, workers: int, folder: Path) -> None:
                     logging_level=logging.ERROR,
                     object_store_memory=STORE_BYTES_PER_WORKER * (workers + 1),
                     _temp_dir=str(folder),
+                    _system_config=SYSTEM_SETTINGS,
                 )
             return
         except Exception as error:
@@ -113,6 +124,7 @@ def _joined(ray: Any, address: str) -> Iterator[None]:
                 "--address to start one here"
             ) from error
         try:
+            _load_data()
             yield
         finally:
             ray.shutdown()
