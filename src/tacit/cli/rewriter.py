@@ -128,7 +128,7 @@ def _plan(given: dict[str, Any], records: int) -> Any:
         return Plan.without_privacy(records=records, batch=given["batch"], epochs=given["epochs"])
     return Plan.calibrated(
         epsilon=given["epsilon"], records=records, batch=given["batch"], epochs=given["epochs"],
-        delta=delta_of(given["delta"]),
+        delta=delta_of(given["delta"]), releases=given["trials"],
     )  # fmt: skip
 
 
