@@ -72,6 +72,14 @@ def test_every_norm_of_a_bilstm_is_exact_in_one_pass(name, tokenizer, tmp_path):
     assert len(task.predict(again, asked, tokenizer, ROWS[name])) == len(ROWS[name])
 
 
+@pytest.mark.parametrize("length", [2, 3, 6, 8, 9, 16])
+def test_a_bilstm_is_checked_with_all_the_steps_it_will_take(length, tokenizer):  # noqa: F811
+    task = Classification(length=length, labels=["a", "b"])
+    engine, checked = choose(small(task, tokenizer), task.loss, task.probes(tokenizer), "taps")
+    longest = {"input_ids": torch.ones(4, length, dtype=torch.long), "attention_mask": torch.ones(4, length)}
+    assert engine.run({**longest, "label": torch.tensor([0, 1, 0, 1])}).squared_norms.shape[-1] == 4, checked
+
+
 def test_norms_stay_exact_over_many_batches_of_the_same_shape(tokenizer):  # noqa: F811
     """Products that are remembered by place in memory must not outlive what lay there."""
     task = task_of("classify")
