@@ -209,9 +209,8 @@ rewrite_dataset(RewriteJob(
 def test_a_command_that_is_killed_goes_on_with_the_same_noise(tmp_path: Path, two_workers: Cluster) -> None:
     """A process with a Ray of its own, killed with everything it started, and resumed here on another Ray."""
     make_folder(tmp_path / "in")
-    variables = {**os.environ, "PYTHONPATH": str(ROOT)}
-    process = subprocess.Popen(
-        [sys.executable, "-c", SCRIPT, str(tmp_path)], env=variables, start_new_session=True, stderr=subprocess.PIPE
+    process = subprocess.Popen(  # with the same PYTHONPATH as the workers here, so that both are the same Tacit
+        [sys.executable, "-c", SCRIPT, str(tmp_path)], start_new_session=True, stderr=subprocess.PIPE
     )
     records = tmp_path / "out.partial" / "done"
     deadline = time.monotonic() + 120

@@ -211,7 +211,7 @@ def test_where_the_word_pieces_come_from_is_on_the_card(tmp_path):
     scratch = Origin(from_scratch=True)
     found = with_tokenizer(scratch, tmp_path / "pieces").with_training(trained(), "bilstm")
     assert found.provenance[-1].name == "tokenizer"
-    assert "that of pieces, assumed to be made from public text" in found.provenance[-1].source
+    assert "the tokenizer of pieces, assumed to be made from public text" in found.provenance[-1].source
     paid = with_tokenizer(scratch, write_lineage(tmp_path / "paid", trained())).with_training(trained(), "bilstm")
     assert "epsilon" in paid.provenance[-1].paid_by
     assert any("what the tokenizer learned" in item for item in paid.not_covered)

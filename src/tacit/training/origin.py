@@ -168,7 +168,7 @@ def with_tokenizer(origin: Origin, folder: str | Path) -> Origin:
     found = lineage_of(folder)
     if found.vocabulary is not None:
         return replace(origin, vocabulary=found.vocabulary)
-    known = found.provenance("tokenizer", f"that of {Path(folder).name}")
+    known = found.provenance("tokenizer", f"the tokenizer of {Path(folder).name}")
     if found == Lineage():
         known = replace(known, source=f"{known.source}, assumed to be made from public text")
     return replace(origin, tokenizer=known)
