@@ -26,13 +26,14 @@ FURTHER: Mapping[str, tuple[str, ...]] = {
     "graph": (*_OF_CLASSES, *_OF_THE_CARD, "training nodes", "epsilon of a *", "noise multiplier"),
     "memorize": ("similarity to the original", "similarity to pre-training"),
     "perturb": ("sensitivity of the map", "diameter after the map", "smallest epsilon of the domain"),
+    "perturbed_task": ("F1 of *",),
     "pretrain": ("width", "noise share"),
     "rewrite": ("documents", "units per document", "different words in *", "words in *", "words per text in *",
                 *_OF_THE_CARD),
     "sanitized": ("loss at the beginning", "lines"),
     "similarity": ("chrF", "BERTScore", "perplexity", "words kept in place", "words kept anywhere", "length change"),
     "statistics": ("exact", "median of *", "inputs of a word", "effective outputs", "bits of an output"),
-    "train": (*_OF_CLASSES, *_OF_THE_CARD, "exact match", "F1 where there is an answer"),
+    "train": (*_OF_CLASSES, *_OF_THE_CARD, "exact match", "F1 where there is an answer", "F1 of *"),
     "tune": (*_OF_CLASSES, *_OF_THE_CARD),
 }  # fmt: skip
 
@@ -53,5 +54,5 @@ def check_measure(kind: str, name: str, step: str) -> None:
         return
     known = measures_of(kind)
     close = get_close_matches(name, known, n=1)
-    hint = f"; did you mean '{close[0]}'?" if close else ""
+    hint = f"; did you mean '{close[0]}'?" if close else "."
     raise BadInputError(f"'{step}' has no score '{name}'{hint} A {kind} step has: {'; '.join(known)}")

@@ -239,7 +239,7 @@ def meaning(parameters: GraphTraining) -> str:
 
 
 KIND = Kind(
-    "graph", 1, GraphTraining, run, score, {"data": Input(("data",))}, check, epsilon=meaning,
+    "graph", 2, GraphTraining, run, score, {"data": Input(("data",))}, check, epsilon=meaning,
     measures=("accuracy", "above the largest class", "macro-F1", "epsilon of a node, poisson",
               "epsilon of a node, visits", "epsilon of a subgraph, poisson"),
 )  # fmt: skip
