@@ -13,6 +13,7 @@ import os
 import shutil
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -64,7 +65,7 @@ def _library() -> Any:
 
 
 def _load_data() -> None:
-    """Ray Data, with pandas and more behind it: imported while the first workers start."""
+    """Ray Data, with pandas and more behind it: imported while Ray and its first workers start."""
     require("ray.data", extra="ray", purpose=PURPOSE)
     logging.getLogger("ray.data").setLevel(logging.ERROR)
 
@@ -73,8 +74,12 @@ def _load_data() -> None:
 def _started(ray: Any, workers: int) -> Iterator[None]:
     with _private_folder() as folder, _own_messages_only(folder / "messages.log"):
         try:
+            # Ray waits for its processes while it starts: time enough for the imports.
+            loading = threading.Thread(target=_load_data, daemon=True)
+            loading.start()
             with without(PROCESSES):
                 _start(ray, workers, folder)
+            loading.join()
             _load_data()
             with without(COUNTING, GROWING, TRACKING):
                 yield
