@@ -59,6 +59,24 @@ def test_open_reservations_count_and_canceled_ones_do_not(ledger: Ledger) -> Non
     assert ledger.verify().ok
 
 
+def test_only_what_could_be_under_counted_waits_for_the_disk(file_ledger: Ledger) -> None:
+    asked: list[str] = []
+    file_ledger._database.connection.set_trace_callback(asked.append)
+
+    def settings() -> list[str]:
+        found = [line.rpartition(" ")[2] for line in asked if line.startswith("PRAGMA synchronous")]
+        asked.clear()
+        return found
+
+    first = file_ledger.reserve(pure(2), dataset="d", subjects=[A], token="1")
+    second = file_ledger.reserve(pure(2), dataset="d", subjects=[A], token="2")
+    assert settings() == ["FULL", "FULL"]
+    first.commit()
+    assert settings() == ["NORMAL"], "a commit that is lost leaves a reservation, which counts"
+    second.cancel()
+    assert settings() == ["FULL"], "a chain that misses a cancellation in its middle could not be told from an edit"
+
+
 def test_a_token_counts_once(ledger: Ledger) -> None:
     for _ in range(3):
         ledger.reserve(pure(2), dataset="d", subjects=[A], token="1", command="x")

@@ -53,7 +53,7 @@ class Database(ABC):
     def _connect(self) -> Any: ...
 
     @abstractmethod
-    def _begin(self, connection: Any) -> None: ...
+    def _begin(self, connection: Any, lasting: bool) -> None: ...
 
     @abstractmethod
     def _has_tables(self) -> bool: ...
@@ -106,13 +106,17 @@ class Database(ABC):
             raise found from None
 
     @contextlib.contextmanager
-    def writing(self) -> Iterator[None]:
-        """The only write transaction at its time; all of it, or nothing when an exception leaves it."""
+    def writing(self, *, lasting: bool = True) -> Iterator[None]:
+        """The only write transaction at its time; all of it, or nothing when an exception leaves it.
+
+        lasting   whether it has to be on the disk at the end, whatever happens to the machine; otherwise it may be lost
+                  in a power cut (not when a process dies), and it is written with the next one that is lasting
+        """
         with self.speaking(), self._alone():
             connection = self.connection
             self._in_transaction = True
             try:
-                self._begin(connection)
+                self._begin(connection, lasting)
                 yield
                 connection.execute("COMMIT")
             except BaseException:
@@ -236,7 +240,8 @@ class Sqlite(Database):
         connection.execute("PRAGMA foreign_keys = ON")
         return connection
 
-    def _begin(self, connection: Any) -> None:
+    def _begin(self, connection: Any, lasting: bool) -> None:
+        connection.execute(f"PRAGMA synchronous = {'FULL' if lasting else 'NORMAL'}")
         connection.execute("BEGIN IMMEDIATE")
 
     def _has_tables(self) -> bool:
@@ -324,8 +329,10 @@ class Postgres(Database):
         connection.execute("SET synchronous_commit = on")
         return connection
 
-    def _begin(self, connection: Any) -> None:
+    def _begin(self, connection: Any, lasting: bool) -> None:
         connection.execute("BEGIN")
+        if not lasting:
+            connection.execute("SET LOCAL synchronous_commit = off")
         # One lock for the whole ledger, held until the end of the transaction, also before there is any table.
         connection.execute("SELECT pg_advisory_xact_lock(hashtext('tacit ledger'))")
 

@@ -210,7 +210,8 @@ class Ledger:
         return Reservation(self, release, RESERVED)
 
     def _change_state(self, release: int, state: str) -> str:
-        with self._database.writing():
+        # What stays reserved counts as spent: a commit that a power cut takes away is no loss.
+        with self._database.writing(lasting=state != COMMITTED):
             found = self._database.one("SELECT state, dataset, job FROM releases WHERE id = ?", (release,))
             if found is None:
                 raise LedgerError(f"{self.name} has lost release {release}: run 'tacit ledger verify'")
