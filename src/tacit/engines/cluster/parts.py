@@ -18,11 +18,9 @@ through Ray.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import pickle
-import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
@@ -189,25 +187,12 @@ def _check_version(plan: Plan) -> None:
 class PartWriter:
     """For Ray Data: one actor. It builds the mechanism once, then rewrites and commits the parts it is given.
 
-    Its constructor does nothing that could fail, since an actor that cannot be made is made again and again. The
-    mechanism is built beside it, while the first part is being read; if that fails, the first part says why.
+    Its constructor does nothing that could fail, since an actor that cannot be made is made again and again.
     """
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
         self._ready: tuple[Mechanism, StreamKey, Staging, BlockCharges | None] | None = None
-        self._mechanism: Mechanism | None = None
-        self._building = threading.Thread(target=self._build_early, daemon=True)
-        self._building.start()
-
-    def _build_early(self) -> None:
-        with contextlib.suppress(Exception):
-            self._mechanism = self._built()
-
-    def _built(self) -> Mechanism:
-        mechanism = self._plan.mechanism(**self._plan.parameters)
-        mechanism.prepare()
-        return mechanism
 
     def __call__(self, batch: Mapping[str, Sequence[Any]]) -> dict[str, list[Any]]:
         outcomes = [self._outcome(*row) for row in zip(batch["part"], batch["payload"], strict=True)]
@@ -235,8 +220,8 @@ class PartWriter:
         if self._ready is None:
             _check_version(self._plan)
             staging = Staging(self._plan.staging)
-            self._building.join()
-            mechanism = self._built() if self._mechanism is None else self._mechanism
+            mechanism = self._plan.mechanism(**self._plan.parameters)
+            mechanism.prepare()
             job = staging.load()
             key = StreamKey(bytes.fromhex(job.key), secure=job.secure)
             charges = None if job.ledger is None else _charges(self._plan, job.ledger, mechanism, key)
