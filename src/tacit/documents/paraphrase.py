@@ -388,7 +388,7 @@ class Paraphrase(DocumentMechanism):
             parameters=self._card_parameters(outcomes),
             not_covered=("people whose text was used to train the language model",),
             assumptions=(
-                "the language model, its tokenizer and the prompt are public, chosen without looking at the text",
+                "the language model, its tokenizer and the prompt were fixed without looking at the text",
                 f"only the first {self.input_tokens:,} tokens of a text are read",
                 "the texts of one batch are computed apart from each other, in constant shapes",
                 *(
