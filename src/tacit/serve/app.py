@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
+from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
@@ -38,9 +39,9 @@ from tacit.serve.answers import (
 from tacit.serve.answers import Reports as ReportList
 from tacit.serve.batching import Lines
 from tacit.serve.budget import Accounts
-from tacit.serve.errors import STATUS_CODES, ServiceError, error_body
+from tacit.serve.errors import STATUS_CODES, ServiceError, as_service_error, error_body
 from tacit.serve.files import Files
-from tacit.serve.gate import Gate
+from tacit.serve.gate import Gate, Receive, Scope, Send
 from tacit.serve.jobs import JobStore
 from tacit.serve.keys import Keys
 from tacit.serve.messages import (
@@ -93,7 +94,20 @@ class Aside:
         self._executor.shutdown(wait=True, cancel_futures=True)
 
 
-def create_app(settings: Settings) -> FastAPI:
+class Service(FastAPI):
+    """Every request meets the gate first. Behind it the framework is entered below its telemetry, which would write
+    messages of errors into traces."""
+
+    gate: Gate
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self.gate(scope, receive, send)
+
+    async def framework(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await Starlette.__call__(self, scope, receive, send)
+
+
+def create_app(settings: Settings) -> Service:
     """The service, ready to be run by an ASGI server."""
     make_private_folder(settings.state)
     keys, metrics, pool = Keys(settings.state), Metrics(), Pool(settings.mechanisms, settings.allowed)
@@ -118,7 +132,7 @@ def create_app(settings: Settings) -> FastAPI:
         aside.stop()
         accounts.close()
 
-    app = FastAPI(
+    app = Service(
         title="Tacit",
         version=__version__,
         summary="Rewrite text under differential privacy, with the guarantee attached.",
@@ -128,9 +142,10 @@ def create_app(settings: Settings) -> FastAPI:
         default_response_class=Response,
     )
     app.state.runner = runner
-    app.add_middleware(Gate, settings=settings, keys=keys, metrics=metrics, tickets=reports.has_ticket,
-                       direct={("POST", "/v1/rewrite"): rewriting.answer})  # fmt: skip
+    app.gate = Gate(app.framework, settings=settings, keys=keys, metrics=metrics, tickets=reports.has_ticket,
+                    direct={("POST", "/v1/rewrite"): rewriting.answer})  # fmt: skip
     app.add_exception_handler(HTTPException, _http_error)
+    app.add_exception_handler(Exception, _any_error)
 
     async def work_aside(function: Callable[..., dict[str, Any]], request: Request, kind: type[Message]) -> Response:
         """Long computations on public data, one at a time, beside the event loop."""
@@ -150,7 +165,7 @@ def create_app(settings: Settings) -> FastAPI:
     )
     async def rewrite(request: Request) -> Response:
         """Rewrite one text or several."""
-        return await rewriting.answer(request)  # usually answered before, by the gate
+        raise AssertionError("answered by the gate")
 
     @app.get("/v1/mechanisms", responses=answers(Mechanisms), tags=["catalog"])
     async def mechanisms() -> Response:
@@ -298,6 +313,12 @@ def create_app(settings: Settings) -> FastAPI:
         if methods is not None and "GET" in methods:
             methods.add("HEAD")
     return app
+
+
+async def _any_error(request: Request, error: Exception) -> Response:
+    """Everything that the routes refuse; the gate hears of it as well."""
+    refusal = as_service_error(error)
+    return Response(refusal.body(), refusal.status, headers=refusal.headers, media_type="application/json")
 
 
 async def _http_error(request: Request, error: Exception) -> Response:

@@ -72,17 +72,21 @@ class Order:
         """Released texts as they are finished; raises what went wrong."""
         received = 0
         while received < len(self.texts):
-            part = await self.parts.get()
-            if isinstance(part, Exception):
-                raise part
+            part = await self._next()
             received += len(part)
             yield part
 
     async def all(self) -> list[str]:
-        released: list[str] = []
-        async for part in self.slices():
-            released += part
+        released = await self._next()
+        while len(released) < len(self.texts):
+            released = released + await self._next()
         return released
+
+    async def _next(self) -> list[str]:
+        part = await self.parts.get()
+        if isinstance(part, Exception):
+            raise part
+        return part
 
 
 Slice = tuple[Order, list[str]]

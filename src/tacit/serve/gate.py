@@ -12,12 +12,11 @@ import asyncio
 import logging
 import math
 import time
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
-from starlette.requests import Request
 from starlette.responses import Response
 
 from tacit.serve.errors import ServiceError, as_service_error, note
@@ -30,7 +29,8 @@ Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
-Answer = Callable[[Request], Awaitable[Response]]
+Headers = Mapping[bytes, bytes]
+Answer = Callable[["Caller", Headers, Receive], Awaitable[Response | bytes]]
 
 log = logging.getLogger("tacit.serve")
 
@@ -45,6 +45,7 @@ SECURITY_HEADERS = (
     (b"referrer-policy", b"no-referrer"),
     (b"cache-control", b"no-store"),
 )
+JSON_HEADERS = ((b"content-type", b"application/json"), *SECURITY_HEADERS)
 REPORT_POLICY = "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'self'"
 BODY_PAUSE_SECONDS = 30.0
 BODY_SECONDS = 60.0
@@ -62,7 +63,7 @@ class Caller:
 
 class Gate:
     """`direct` routes, by method and path, are answered here: where time counts, the framework's own way to them would
-    take more of it than the work."""
+    take more of it than the work. Bytes as an answer are JSON, and all is well."""
 
     def __init__(
         self,
@@ -101,16 +102,21 @@ class Gate:
             await send(message)
 
         try:
-            self._check_place(scope)
-            scope["caller"] = self._caller(scope)
-            body = self._limited(scope, receive)
+            headers = dict(scope["headers"])
+            self._check_place(headers)
+            scope["caller"] = self._caller(scope, headers)
+            body = self._limited(scope["path"], headers, receive)
             answer = self._direct.get((scope["method"], scope["path"]))
             if answer is None:
                 await self._app(scope, body, sending)
             else:
                 scope["endpoint"] = answer
-                response = await answer(Request(scope, body))
-                await response(scope, body, sending)
+                response = await answer(scope["caller"], headers, body)
+                if isinstance(response, bytes):
+                    status = 200
+                    await _send(200, [*JSON_HEADERS, (b"content-length", b"%d" % len(response))], response, send)
+                else:
+                    await response(scope, body, sending)
         except Exception as error:
             refusal = as_service_error(error)
             if refusal.status >= 500:
@@ -123,10 +129,9 @@ class Gate:
             self._metrics.answered(route, status, seconds)
             log.info("%s %s %d %.1f ms", scope["method"], route, status, 1000 * seconds)
 
-    def _check_place(self, scope: Scope) -> None:
+    def _check_place(self, headers: Headers) -> None:
         """Only for a service without keys: there the machine itself is the permission, and a web page that the user has
         open must not borrow it (by its own requests, or by a name that it lets point to 127.0.0.1)."""
-        headers = dict(scope["headers"])
         host = urlsplit("//" + headers.get(b"host", b"").decode("latin-1")).netloc
         if not self._keys_needed() and not self._is_ours(_name(host)):
             raise ServiceError(
@@ -145,12 +150,12 @@ class Gate:
     def _is_ours(self, name: str) -> bool:
         return is_local(name) or name in (self._settings.host, *self._settings.hosts)
 
-    def _caller(self, scope: Scope) -> Caller:
+    def _caller(self, scope: Scope, headers: Headers) -> Caller:
         if scope["path"] in OPEN_ROUTES or scope["path"].startswith("/assets/") or self._tickets(scope):
             return Caller(None)
         if not self._keys_needed():
             return Caller(None)
-        key = self._keys.find(presented_key(scope))
+        key = self._keys.find(presented_key(headers))
         if key is None:
             raise ServiceError(401, "give a valid key in the header 'Authorization: Bearer KEY'")
         wait = self._rates.wait(key)
@@ -159,13 +164,12 @@ class Gate:
             raise ServiceError(429, f"too many requests: wait {seconds} s", retry_after=seconds)
         return Caller(key.name)
 
-    def _limited(self, scope: Scope, receive: Receive) -> Receive:
+    def _limited(self, path: str, headers: Headers, receive: Receive) -> Receive:
         """The body, stopped as soon as it is larger than allowed, stands still, or takes too long in all."""
-        limit = self._settings.upload_bytes if scope["path"] == "/v1/jobs" else self._settings.body_bytes
-        declared = dict(scope["headers"]).get(b"content-length", b"0")
-        too_large = ServiceError(413, f"the body is larger than {limit:,} bytes: send less at a time")
+        limit = self._settings.upload_bytes if path == "/v1/jobs" else self._settings.body_bytes
+        declared = headers.get(b"content-length", b"0")
         if declared.isdigit() and int(declared) > limit:
-            raise too_large
+            raise _too_large(limit)
         seen, complete, started = 0, False, time.monotonic()
 
         async def receiving() -> Message:
@@ -182,7 +186,7 @@ class Gate:
                 seen += len(message.get("body", b""))
                 complete = not message.get("more_body", False)
                 if seen > limit:
-                    raise too_large
+                    raise _too_large(limit)
             return message
 
         return receiving
@@ -196,8 +200,7 @@ def route_of(scope: Scope) -> str:
     return found or "unknown route"
 
 
-def presented_key(scope: Scope) -> str:
-    headers: dict[bytes, bytes] = dict(scope["headers"])
+def presented_key(headers: Headers) -> str:
     scheme, _, credentials = headers.get(b"authorization", b"").decode("latin-1").partition(" ")
     if scheme.lower() == "bearer":
         return credentials.strip()
@@ -209,14 +212,16 @@ def _name(netloc: str) -> str:
     return netloc.rpartition(":")[0] if netloc.rpartition(":")[2].isdigit() and not netloc.endswith("]") else netloc
 
 
+def _too_large(limit: int) -> ServiceError:
+    return ServiceError(413, f"the body is larger than {limit:,} bytes: send less at a time")
+
+
 async def _send_error(error: ServiceError, send: Send) -> None:
     body = error.body()
     headers = {"content-type": "application/json", "content-length": str(len(body)), **error.headers}
-    await send(
-        {
-            "type": "http.response.start",
-            "status": error.status,
-            "headers": [(name.encode(), value.encode()) for name, value in headers.items()],
-        }
-    )
+    await _send(error.status, [(name.encode(), value.encode()) for name, value in headers.items()], body, send)
+
+
+async def _send(status: int, headers: Sequence[tuple[bytes, bytes]], body: bytes, send: Send) -> None:
+    await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})

@@ -84,10 +84,13 @@ M = TypeVar("M", bound=Message)
 
 async def read_message(request: Request, kind: type[M]) -> M:
     """The JSON body of a request, or a refusal: 415, 400, 413 (while it streams in) or 422."""
-    content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if content_type != "application/json":
-        raise ServiceError(415, "send JSON with the header 'Content-Type: application/json'")
+    check_json(request.headers.get("content-type", ""))
     return parse_message(await request.body(), kind)
+
+
+def check_json(content_type: str) -> None:
+    if content_type.partition(";")[0].strip().lower() != "application/json":
+        raise ServiceError(415, "send JSON with the header 'Content-Type: application/json'")
 
 
 def parse_message(data: bytes, kind: type[M]) -> M:

@@ -27,11 +27,15 @@ class Metrics:
         self.jobs = Gauge("tacit_jobs", "Jobs by state", ["state"], registry=registry)
         # Routes and statuses are few, and looking up a label costs more than counting.
         self._of = cache(lambda route, status: (self.requests.labels(route, str(status)), self.seconds.labels(route)))
+        self._units_of = cache(self.units.labels)
 
     def answered(self, route: str, status: int, seconds: float) -> None:
         counter, histogram = self._of(route, status)
         counter.inc()
         histogram.observe(seconds)
+
+    def released(self, mechanism: str, units: int) -> None:
+        self._units_of(mechanism).inc(units)
 
     def page(self) -> bytes:
         return bytes(generate_latest(self._registry))

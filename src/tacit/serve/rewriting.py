@@ -53,7 +53,7 @@ class Prepared:
         self.mechanism = mechanism
         self.is_word_level = mechanism.level == "word"
         self._joining = joining  # set when the mechanism gives tokens apart, which are then joined here
-        self._promises: dict[tuple[int, int], str] = {}
+        self._promises: dict[tuple[int, int], bytes] = {}
 
     @cached_property
     def unit_guarantee(self) -> Guarantee:
@@ -67,9 +67,9 @@ class Prepared:
         """How the cost in the ledger grows with the units."""
         return rate_of(self.unit_guarantee)
 
-    def promises(self, draws: int, tokens: int) -> str:
-        """The guarantees of an answer, of one unit and of the longest text, over all draws together: as JSON, because
-        most answers of a mechanism share them."""
+    def promises(self, draws: int, tokens: int) -> bytes:
+        """The guarantees of an answer, of one unit and of the longest text, over all draws together: as the end of a
+        JSON object, because most answers of a mechanism share them."""
         found = self._promises.get((draws, tokens))
         if found is None:
             if len(self._promises) >= REMEMBERED_GUARANTEES:
@@ -77,7 +77,7 @@ class Prepared:
             found = self._promises[draws, tokens] = self._written(draws, tokens)
         return found
 
-    def _written(self, draws: int, tokens: int) -> str:
+    def _written(self, draws: int, tokens: int) -> bytes:
         unit = composed(self.unit_guarantee, draws)
         whole, note = document_promise(unit, tokens)
         found = {
@@ -86,7 +86,7 @@ class Prepared:
             "document_note": note,
             "plain": plain_sentence(unit if whole is None else whole),
         }
-        return json.dumps(found, ensure_ascii=False, allow_nan=False)
+        return b", " + json.dumps(found, ensure_ascii=False, allow_nan=False)[1:].encode("utf-8")
 
     def units(self, text: str) -> int:
         """How many units a text releases; known before any noise is drawn."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import socket
@@ -16,6 +17,9 @@ from tacit.serve.settings import Settings, is_local
 
 log = logging.getLogger("tacit.serve")
 MOST_CONNECTIONS = 2_000
+COLLECTED_AFTER = (20_000, 20, 20)
+"""Requests that wait hold many objects: with Python's own numbers a tenth of the time goes into looking at them again
+and again."""
 
 
 def run(settings: Settings, *, quiet: bool = False) -> None:
@@ -49,6 +53,8 @@ def run(settings: Settings, *, quiet: bool = False) -> None:
     place = f"[{host}]" if ":" in host else host
     who = f"{len(keys)} key{'' if len(keys) == 1 else 's'}" if keys else "no keys: this machine only"
     print(f"Tacit serves http://{place}:{port} ({who}; state in {settings.state})", file=sys.stderr, flush=True)
+    gc.freeze()  # what was imported stays
+    gc.set_threshold(*COLLECTED_AFTER)
     uvicorn.Server(config).run([listening])
 
 

@@ -8,13 +8,14 @@ from collections.abc import AsyncIterator
 from concurrent.futures import Executor
 from typing import Any, Final
 
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect
 from starlette.responses import Response, StreamingResponse
 
 from tacit.serve.batching import Lines, Order, Spender
 from tacit.serve.budget import Accounts
 from tacit.serve.errors import ServiceError, as_service_error
-from tacit.serve.messages import RewriteRequest, is_unicode, read_message
+from tacit.serve.gate import Caller, Headers, Receive
+from tacit.serve.messages import RewriteRequest, check_json, is_unicode, parse_message
 from tacit.serve.metrics import Metrics
 from tacit.serve.rewriting import Pieces, Pool, Prepared
 from tacit.serve.settings import Settings
@@ -37,12 +38,14 @@ class Rewriting:
         self._executor = executor
         self._metrics = metrics
 
-    async def answer(self, request: Request) -> Response:
+    async def answer(self, caller: Caller, headers: Headers, receive: Receive) -> Response | bytes:
+        """The answer as JSON, or as a stream if that is asked for."""
         self._lines.check_room()
-        asked = await read_message(request, RewriteRequest)
+        check_json(headers.get(b"content-type", b"").decode("latin-1"))
+        asked = parse_message(await whole_body(receive), RewriteRequest)
         texts = self._checked_texts(asked)
         prepared = await self.prepared(asked)
-        spender = Spender(request.scope["caller"].name, asked.dataset, asked.user)
+        spender = Spender(caller.name, asked.dataset, asked.user)
         units = await counted(prepared, texts)
         order = Order(texts * asked.draws, spender, asked.draws, units)
         self._lines.put(prepared, order)
@@ -58,8 +61,8 @@ class Rewriting:
         finally:
             self._lines.leave(order)
         draws = [self._draw(asked, prepared, texts, part) for part in cut(released, len(texts))]
-        self._metrics.units.labels(prepared.mechanism.name).inc(asked.draws * sum(order.units))
-        return Response(self._with_promises({"draws": draws}, prepared, order), media_type="application/json")
+        self._metrics.released(prepared.mechanism.name, asked.draws * sum(order.units))
+        return self._with_promises({"draws": draws}, prepared, order)
 
     async def prepared(self, asked: RewriteRequest) -> Prepared:
         """From memory if it is there; loading is done beside the event loop."""
@@ -97,7 +100,7 @@ class Rewriting:
         spent = self._accounts.spent(prepared, order)
         facts = {"mechanism": prepared.mechanism.name, **answer, "units": order.units, "spent": spent}
         promises = prepared.promises(order.draws, max(order.units))
-        return (json.dumps(facts, ensure_ascii=False, allow_nan=False)[:-1] + ", " + promises[1:]).encode("utf-8")
+        return json.dumps(facts, ensure_ascii=False, allow_nan=False)[:-1].encode("utf-8") + promises
 
     async def _streamed(
         self, asked: RewriteRequest, texts: list[str], prepared: Prepared, order: Order
@@ -121,8 +124,22 @@ class Rewriting:
             return
         finally:
             self._lines.leave(order)
-        self._metrics.units.labels(prepared.mechanism.name).inc(asked.draws * sum(order.units))
+        self._metrics.released(prepared.mechanism.name, asked.draws * sum(order.units))
         yield self._with_promises({}, prepared, order) + b"\n"
+
+
+async def whole_body(receive: Receive) -> bytes:
+    message = await receive()
+    body: bytes = message.get("body", b"")
+    if not message.get("more_body", False) and message["type"] == "http.request":
+        return body  # nearly always
+    parts = [body]
+    while message["type"] == "http.request" and message.get("more_body", False):
+        message = await receive()
+        parts.append(message.get("body", b""))
+    if message["type"] == "http.disconnect":
+        raise ClientDisconnect
+    return b"".join(parts)
 
 
 async def counted(prepared: Prepared, texts: list[str]) -> list[int]:

@@ -12,6 +12,7 @@ import sqlite3
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar, Final
 from urllib.parse import unquote, urlsplit
@@ -21,6 +22,7 @@ from tacit.errors import BadInputError, TacitError, require
 
 WAIT_SECONDS: Final = 30
 POSTGRES_PREFIXES: Final = ("postgresql://", "postgres://")
+MOST_ROWS: Final = 256
 SQLITE_PREFIX: Final = "sqlite:///"
 Row = tuple[Any, ...]
 _OF_PARENTS: list[Any] = []
@@ -254,7 +256,15 @@ class Sqlite(Database):
         yield from self.run(statement, values)
 
     def many(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
-        self.connection.executemany(statement, rows)
+        """Several rows at a step: between two steps a busy service would give the interpreter to another thread and
+        wait to get it back. Powers of two, so that few different statements have to be remembered."""
+        start = 0
+        while start < len(rows):
+            count = min(MOST_ROWS, 1 << (len(rows) - start).bit_length() - 1)
+            part = rows[start : start + count]
+            values = [value for row in part for value in row]
+            self.connection.execute(_repeated(statement, len(part[0]), count), values)
+            start += count
 
     def where_in(self, statement: str, values: Sequence[bytes]) -> Iterator[Row]:
         for start in range(0, len(values), 500):
@@ -276,6 +286,16 @@ class Sqlite(Database):
         ):
             return LedgerError(f"{self.name} cannot be used ({text}): check the file, or take a copy of it from before")
         return None
+
+
+@cache
+def _repeated(statement: str, columns: int, rows: int) -> str:
+    """An INSERT of one row as an INSERT of several."""
+    one = f"({', '.join('?' * columns)})"
+    before, found, after = statement.partition(one)
+    if not found:
+        raise ValueError(f"no row of {columns} values in: {statement}")
+    return before + ", ".join([one] * rows) + after
 
 
 _SQLITE_ADVICE: Final = (
