@@ -6,6 +6,7 @@ local engine, a worker killed in the middle, a command killed in the middle, not
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -175,7 +176,7 @@ def test_an_evaluation_reads_a_folder_as_if_it_were_one_file(two_workers: Cluste
 def test_the_installed_ray_can_do_without_what_one_command_does_not_need(two_workers: Cluster) -> None:
     from tacit.engines.cluster import lean
 
-    for group in (lean.PROCESSES, lean.COUNTING, lean.GROWING, lean.TRACKING):
+    for group in (lean.PROCESSES, lean.WEB_SERVER, lean.LOOKING, lean.COUNTING, lean.GROWING, lean.TRACKING):
         assert lean.is_known(group)
     node = two_workers.ray._private.worker._global_node
     assert {"dashboard", "monitor", "log_monitor"}.isdisjoint(node.all_processes)
@@ -248,3 +249,30 @@ def test_an_address_where_nobody_answers(monkeypatch: pytest.MonkeyPatch, two_wo
 
 def _nobody(**_: Any) -> None:
     raise ConnectionError("Could not find any running Ray instance.")
+
+
+def test_what_is_wrong_with_the_plan_ends_a_start_in_a_thread(monkeypatch):
+    """The cluster is left again, whenever it came up, and an error of the start reaches whoever waits for it."""
+    from tacit.engines.cluster import session
+
+    events: list[str] = []
+
+    @contextlib.contextmanager
+    def slow(_address, workers):
+        time.sleep(0.2)
+        if workers == 2:
+            raise TacitError("no Ray here")
+        events.append("up")
+        yield Cluster(None, workers)
+        events.append("down")
+
+    monkeypatch.setattr(session, "cluster", slow)
+    with session.starting(None, 1) as ready:
+        assert ready().workers == 1
+        assert events == ["up"]
+    assert events == ["up", "down"]
+    with session.starting(None, 1):
+        pass
+    assert events == ["up", "down", "up", "down"]
+    with pytest.raises(TacitError, match="no Ray here"), session.starting(None, 2) as ready:
+        ready()

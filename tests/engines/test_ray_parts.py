@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 
 from tacit.cli.main import run
 from tacit.engines.cluster import crew, parts, rewrite
-from tacit.engines.cluster.dataset import find_data_set
+from tacit.engines.cluster.dataset import DataSet, find_data_set
 from tacit.engines.cluster.parts import PartWriter, part_characters, read_parts
 from tacit.engines.cluster.rewrite import check_cluster_output, rewrite_dataset
 from tacit.engines.cluster.session import Cluster, cluster
@@ -74,7 +74,7 @@ def in_process(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(rewrite, "_outcomes", outcomes)
     monkeypatch.setattr(rewrite, "done_apart", done_apart)
-    monkeypatch.setattr(rewrite, "cluster", lambda _, workers: nullcontext(Cluster(None, workers)))
+    monkeypatch.setattr(rewrite, "starting", lambda _, workers: nullcontext(lambda: Cluster(None, workers)))
 
 
 @pytest.fixture
@@ -87,6 +87,10 @@ def job(tmp_path: Path, in_process: None) -> RewriteJob:
         keep=("stars",),
         seed=7,
     )
+
+
+def planned(job: RewriteJob, data: DataSet) -> parts.Plan:
+    return rewrite._planned(job, data, *rewrite._layout(job, data))
 
 
 def content(output: str | Path) -> dict[str, bytes]:
@@ -187,9 +191,7 @@ def test_parts_hold_every_row_once_in_order(tmp_path: Path, lengths: list[int], 
     source = tmp_path / "rows.txt"
     source.write_text("".join("y" * length + "\n" for length in lengths))
     data = find_data_set(str(source))
-    _, plan = rewrite._planned(
-        RewriteJob(mechanism=NoiseShown(), input=str(source), output=str(tmp_path / "out")), data
-    )
+    plan = planned(RewriteJob(mechanism=NoiseShown(), input=str(source), output=str(tmp_path / "out")), data)
     found = list(parts.cut_parts(replace(plan, characters=characters), 3, data.files[0], None))
     assert [len(text) for part in found for block in part.blocks for text in block.texts] == lengths
     assert [part.number for part in found] == list(range(len(found)))
@@ -352,8 +354,8 @@ def test_a_part_that_takes_three_workers_with_it_stops_the_run(job: RewriteJob) 
             raise Killed
 
     data = find_data_set(job.input)
-    _, plan = rewrite._planned(job, data)
-    run = rewrite._Run(job, data, rewrite._planned(job, data)[0], plan, Staging(plan.staging), 0.0, None)
+    plan = planned(job, data)
+    run = rewrite._Run(job, data, plan.selection, plan, Staging(plan.staging), 0.0, None)
     run.start({})
     plan = replace(plan, mechanism=Dies)
     row = next(read_parts({name: [value] for name, value in run._items()[0].items()}, plan))
@@ -494,7 +496,7 @@ def test_a_promise_to_users_needs_all_rows_in_one_file(job: RewriteJob, tmp_path
 
 def test_another_version_of_tacit_on_a_worker_is_refused(job: RewriteJob) -> None:
     data = find_data_set(job.input)
-    _, plan = rewrite._planned(job, data)
+    plan = planned(job, data)
     row = next(read_parts({"file": [0], "url": ["x.csv"], "size": [1], "done": ["{}"]}, replace(plan, version="0.0.0")))
     assert "install one version on all machines" in json.loads(row["payload"][0])["error"]
 

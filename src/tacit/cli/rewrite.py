@@ -30,7 +30,7 @@ from tacit.engines.local import (
 )
 from tacit.engines.users import UserRule
 from tacit.errors import BadInputError, BadParameterError
-from tacit.guarantee import NOTE, check_epsilon
+from tacit.guarantee import NOTE, Guarantee, check_epsilon
 from tacit.labels import LOCAL_ONLY, LabelRule
 from tacit.text.files import (
     STANDARD_STREAM,
@@ -269,14 +269,14 @@ def run(
     """Do the job, write the cards just before the output gets its name, and say what happened."""
     started = time.monotonic()
     console = terminal.error_console()
-    promised = job.promise()  # refused before any work where none can be made
-    if job.workers > 1 and NOTE in promised.parameters:  # with one worker this process prepares, and warns itself
-        terminal.warn(str(promised.parameters[NOTE]))
     preview = Preview(diff)
     card_places: list[str] = []
 
+    def warn_of(promised: Guarantee) -> None:
+        if job.workers > 1 and NOTE in promised.parameters:  # with one worker this process prepares, and warns itself
+            terminal.warn(str(promised.parameters[NOTE]))
+
     def write_cards(facts: ReleaseFacts) -> None:
-        nonlocal promised
         promised = job.promise(facts)
         shown = for_file(promised, facts.kept_columns)
         if on_cluster and suffix_format(job.output) is None:
@@ -296,9 +296,10 @@ def run(
             from tacit.engines.cluster.rewrite import rewrite_dataset
 
             facts = rewrite_dataset(
-                job, address=address, ledger=ledger, progress=bar.update, before_release=write_cards
+                job, address=address, ledger=ledger, progress=bar.update, on_promise=warn_of, before_release=write_cards
             )
         else:
+            warn_of(job.promise())  # refused before any work where none can be made
             facts = rewrite_file(job, progress=bar.update, on_block=preview.add, before_release=write_cards)
     seconds = time.monotonic() - started
     if diff:
@@ -311,7 +312,7 @@ def run(
                 f"{job.users.documents:,} (for your eyes; not on the card)",
                 markup=False,
             )
-        console.print(plain_sentence(promised), markup=False)
+        console.print(plain_sentence(job.promise(facts)), markup=False)
         if job.charging is not None:
             console.print(ledger_line(job.charging), markup=False)
 

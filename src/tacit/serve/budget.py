@@ -13,7 +13,6 @@ import math
 import secrets
 import threading
 import time
-from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -143,9 +142,9 @@ class Accounts:
         spender = group[0].spender
         everything, largest, found = 0, 0, []
         for order in group:
-            texts: Counter[str] = Counter()
+            texts: dict[str, int] = {}
             for text, units in zip(order.texts, order.units, strict=False):  # the first draw holds each text once
-                texts[text] += units * order.draws
+                texts[text] = texts.get(text, 0) + units * order.draws
             everything += sum(texts.values())
             largest += max(texts.values())
             found += [Subject("document", text, units) for text, units in texts.items()]

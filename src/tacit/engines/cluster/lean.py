@@ -2,7 +2,8 @@
 
 Ray starts processes that only the operator of a cluster needs, each of them a Python with its imports:
 
-    its API server (the start waits for it), the monitor of the autoscaler, and one that collects logs for the screen
+    its API server (the start waits for it), the monitor of the autoscaler, and one that collects logs for the screen;
+    and the agent that its dashboard would ask is started without a web server
     in Ray Data, actors that count for a dashboard, that ask an autoscaler for machines, and that know on which machine
     the other actors are
 
@@ -18,15 +19,32 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 SYSTEM_SETTINGS: Final = {"enable_metrics_collection": False, "task_events_report_interval_ms": 0}
 """No metrics and no history of tasks: nobody is there to collect them."""
+LONGEST_LOOK: Final = 20.0
 
 
 def nothing(*_: Any, **__: Any) -> None:
     return
+
+
+def no_web_server() -> ImportError:
+    return ImportError("left out")
+
+
+def node_when_there(gcs_address: str, node_id: str) -> Any:
+    """Ray looks once a second whether its first node is there; this looks all the time."""
+    services = importlib.import_module("ray._private.services")
+    state = importlib.import_module("ray._private.state").GlobalState()
+    state._initialize_global_state(services._get_gcs_client_options(gcs_address))
+    patience = time.monotonic() + LONGEST_LOOK
+    while time.monotonic() < patience and all(node["NodeID"] != node_id for node in state.node_table()):
+        time.sleep(0.02)
+    return state.get_node(node_id)
 
 
 def no_locations(*_: Any) -> dict[str, str]:
@@ -58,6 +76,8 @@ class NoTracker:
         remote = staticmethod(nothing)
 
 
+UTILITIES: Final = "ray._private.utils:"
+SERVICES: Final = "ray._private.services:"
 NODE: Final = "ray._private.node:Node"
 STATISTICS: Final = "ray.data._internal.stats:_StatsManager"
 EXECUTOR: Final = "ray.data._internal.execution.streaming_executor:"
@@ -69,6 +89,8 @@ PROCESSES: Final[Group] = {
     (NODE, "start_monitor"): staticmethod(nothing),
     (NODE, "start_log_monitor"): staticmethod(nothing),
 }
+WEB_SERVER: Final[Group] = {(UTILITIES, "get_dashboard_dependency_error"): no_web_server}
+LOOKING: Final[Group] = {(SERVICES, "get_node"): node_when_there}
 COUNTING: Final[Group] = {
     (STATISTICS, "register_dataset_to_stats_actor"): staticmethod(nothing),
     (STATISTICS, "update_execution_metrics"): staticmethod(nothing),

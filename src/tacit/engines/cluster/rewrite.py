@@ -19,18 +19,18 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from tacit.card import ReleaseFacts
 from tacit.engines.blocks import fingerprint
 from tacit.engines.cluster.crew import MOST_INPUT_BLOCKS, WORKERS_PER_READER, done_apart
 from tacit.engines.cluster.dataset import DataSet, check_files, find_data_set, opened
 from tacit.engines.cluster.parts import PartWriter, Plan, part_characters, part_name, read_parts
-from tacit.engines.cluster.session import Cluster, cluster, streaming
+from tacit.engines.cluster.session import Cluster, starting, streaming
 from tacit.engines.cluster.staging import WHOLE, Done, JobFile, LedgerEntry, Staging, staging_url
 from tacit.engines.cluster.storage import Folder, local_path
 from tacit.engines.local import (
@@ -48,6 +48,7 @@ from tacit.engines.local import (
 )
 from tacit.engines.resume import Finished
 from tacit.errors import BadInputError, StoppedError, TacitError, place_of
+from tacit.guarantee import Guarantee
 from tacit.labels import LOCAL_ONLY
 from tacit.text.files import (
     STANDARD_STREAM,
@@ -60,6 +61,9 @@ from tacit.text.files import (
     suffix_format,
 )
 
+QUICK_BLOCK: Final = 1_000_000
+"""Mechanisms with blocks of so many characters rewrite one in seconds."""
+
 
 def rewrite_dataset(
     job: RewriteJob,
@@ -67,28 +71,35 @@ def rewrite_dataset(
     address: str | None = None,
     ledger: str | None = None,
     progress: OnProgress | None = None,
+    on_promise: Callable[[Guarantee], None] | None = None,
     before_release: BeforeRelease | None = None,
 ) -> ReleaseFacts:
     """Rewrite a data set with `job.workers` actors, of a Ray started here or of the cluster at `address`.
 
     The output is one file if its name ends in that of a format, else a folder with one file for each file of the input,
     named by their order, since the name of a file can tell who is in it. `ledger` is the place of `job.charging`'s
-    ledger, which every worker opens for itself. `before_release` is called when all parts are finished but the output
-    does not have its name yet.
+    ledger, which every worker opens for itself. `on_promise` is told what will be promised, before anything is read;
+    `before_release` is called when all parts are finished but the output does not have its name yet.
     """
     check_cluster_output(job)
-    delta = job.promise().delta
     data = find_data_set(job.input, job.input_format)
-    selection, plan = _planned(job, data)
-    staging = Staging(plan.staging)
-    run = _Run(job, data, selection, plan, staging, delta, _entry(job, ledger))
+    selection, encoder = _layout(job, data)
+    staging = Staging(staging_url(job.output))
     try:
-        run.start(describe(job, selection, data.format, plan.encoder.format))
+        with contextlib.ExitStack() as stack:
+            # What is quickly found to be wrong has been found; the rest of the plan is made while Ray starts.
+            ray = None if staging.is_publishing() else stack.enter_context(starting(address, job.workers))
+            promised = job.promise()
+            if on_promise is not None:
+                on_promise(promised)
+            plan = _planned(job, data, selection, encoder)
+            run = _Run(job, data, selection, plan, staging, promised.delta, _entry(job, ledger))
+            run.start(describe(job, selection, data.format, encoder.format))
+            with _told_what_remains(run):
+                if ray is not None:
+                    run.rewrite(ray(), progress)
+                    run.assemble(ray())
         with _told_what_remains(run):
-            if not staging.is_publishing():
-                with cluster(address, job.workers) as ray:
-                    run.rewrite(ray, progress)
-                    run.assemble(ray)
             facts = run.facts()
             if facts.rows == 0:
                 staging.discard()
@@ -145,8 +156,8 @@ def _may_overwrite(staging: Staging) -> bool:
 # The plan ---------------------------------------------------------------------------------------------------------
 
 
-def _planned(job: RewriteJob, data: DataSet) -> tuple[Selection, Plan]:
-    """What is to be done, with everything checked that can be without reading texts."""
+def _layout(job: RewriteJob, data: DataSet) -> tuple[Selection, Encoder]:
+    """Which columns, and how they are written: everything that can be checked without reading texts."""
     with opened(data.files[0], data.format) as table:
         selection = choose_columns(table.columns, job.columns, job.keep)
         check_users(job.users, table, selection)
@@ -158,22 +169,29 @@ def _planned(job: RewriteJob, data: DataSet) -> tuple[Selection, Plan]:
             "--user-column needs all rows of the data set in one file, since the rows of a user may lie in several: "
             "put them into one file, or use --engine local file by file if no user is in two of them"
         )
-    document_column = None if job.charging is None else job.charging.document_column
-    others = (None if job.users is None else job.users.column, document_column)
+    others = (None if job.users is None else job.users.column, _document_column(job))
     check_files(data, selection, [*selection.written, *(name for name in others if name is not None)])
-    return selection, Plan(
+    return selection, encoder
+
+
+def _planned(job: RewriteJob, data: DataSet, selection: Selection, encoder: Encoder) -> Plan:
+    return Plan(
         mechanism=type(job.mechanism),
         parameters=job.mechanism.get_params(deep=False),
         selection=selection,
         format=data.format,
         encoder=encoder,
         users=job.users,
-        document_column=document_column,
+        document_column=_document_column(job),
         command=job.command,
         fingerprint=fingerprint(job.mechanism, selection.texts),
         characters=part_characters(data.size, job.mechanism.block_characters),
         staging=staging_url(job.output),
     )
+
+
+def _document_column(job: RewriteJob) -> str | None:
+    return None if job.charging is None else job.charging.document_column
 
 
 def _entry(job: RewriteJob, place: str | None) -> LedgerEntry | None:
@@ -328,8 +346,10 @@ def _outcomes(cluster: Cluster, plan: Plan, items: list[dict[str, Any]]) -> Iter
         rows = ray.data.from_items(items, override_num_blocks=min(len(items), MOST_INPUT_BLOCKS))
         # Readers wait for workers most of the time: they take no core from them.
         parts = rows.map_batches(read_parts, batch_size=1, fn_args=(plan,), num_cpus=0, concurrency=readers)
-        # One part on the way to each: with more, the worker that is ready first takes what the others wait for.
-        pool = ray.data.ActorPoolStrategy(size=workers, max_tasks_in_flight_per_actor=1)
+        # Parts of seconds: the next one is there when a worker is done. Parts that take long: one on the way to each,
+        # since at the end a worker would have two of them and another one none.
+        waiting = 2 if plan.mechanism.block_characters >= QUICK_BLOCK else 1
+        pool = ray.data.ActorPoolStrategy(size=workers, max_tasks_in_flight_per_actor=waiting)
         done = parts.map_batches(PartWriter, batch_size=1, fn_constructor_args=(plan,), num_cpus=1, compute=pool)
         try:
             for row in done.iter_rows():

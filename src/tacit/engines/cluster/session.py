@@ -14,12 +14,22 @@ import shutil
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from tacit.engines.cluster.lean import COUNTING, GROWING, PROCESSES, SYSTEM_SETTINGS, TRACKING, without
+from tacit.engines.cluster.lean import (
+    COUNTING,
+    GROWING,
+    LOOKING,
+    PROCESSES,
+    SYSTEM_SETTINGS,
+    TRACKING,
+    WEB_SERVER,
+    without,
+)
 from tacit.engines.processes import one_thread
 from tacit.errors import BadInputError, BadParameterError, TacitError, require
 
@@ -57,6 +67,18 @@ def cluster(address: str | None = None, workers: int = 1) -> Iterator[Cluster]:
         yield Cluster(ray, workers)
 
 
+@contextlib.contextmanager
+def starting(address: str | None = None, workers: int = 1) -> Iterator[Callable[[], Cluster]]:
+    """The same, entered in a thread: Ray takes seconds to start, mostly waiting, and a command has something to do in
+    the meantime. Calling what is given waits for it."""
+    with contextlib.ExitStack() as entered, ThreadPoolExecutor(1, "tacit-ray") as thread:
+        ready = thread.submit(entered.enter_context, cluster(address, workers))
+        try:
+            yield ready.result
+        finally:
+            wait([ready])  # only what has been entered can be left
+
+
 def _library() -> Any:
     os.environ.update({name: value for name, value in QUIET.items() if name not in os.environ})
     ray: Any = require("ray", extra="ray", purpose=PURPOSE)
@@ -77,7 +99,7 @@ def _started(ray: Any, workers: int) -> Iterator[None]:
             # Ray waits for its processes while it starts: time enough for the imports.
             loading = threading.Thread(target=_load_data, daemon=True)
             loading.start()
-            with without(PROCESSES):
+            with without(PROCESSES, WEB_SERVER, LOOKING):
                 _start(ray, workers, folder)
             loading.join()
             _load_data()
