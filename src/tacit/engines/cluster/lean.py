@@ -23,8 +23,13 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
-SYSTEM_SETTINGS: Final = {"enable_metrics_collection": False, "task_events_report_interval_ms": 0}
-"""No metrics and no history of tasks: nobody is there to collect them."""
+SYSTEM_SETTINGS: Final = {
+    "enable_metrics_collection": False,
+    "task_events_report_interval_ms": 0,
+    "prestart_worker_first_driver": False,
+}
+"""No metrics and no history of tasks: nobody is there to collect them. No workers before it is known how many: one more
+than needed would be started."""
 LONGEST_LOOK: Final = 20.0
 
 
