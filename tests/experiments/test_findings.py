@@ -23,8 +23,8 @@ from tacit.experiments.results import Cell, Results
 from tacit.report import Light
 
 
-def cell(score: float, problem: str = "", **axes: Value) -> Cell:
-    scores = {} if problem else {"score": score, "score.low": score - 0.02, "score.high": score + 0.02,
+def cell(score: float, problem: str = "", off: float = 0.02, **axes: Value) -> Cell:
+    scores = {} if problem else {"score": score, "score.low": score - off, "score.high": score + off,
                                  "score.floor": 0.5, "macro-F1": score / 2}  # fmt: skip
     return Cell("task", "downstream", axes, scores, problem)
 
@@ -33,13 +33,17 @@ def results(*cells: Cell) -> Results:
     return Results(About(name="a", title="A", reference={"mechanism": "none"}), "quick", "0", cells, {})
 
 
+def sure(score: float, **axes: Value) -> Cell:
+    return cell(score, off=0.0001, **axes)
+
+
 GRID = results(
-    cell(0.90, data="sst2", mechanism="none"),
-    cell(0.80, data="qnli", mechanism="none"),
-    *(cell(0.5 + 0.1 * e, data="sst2", mechanism="santext", epsilon=e) for e in (1, 2, 3)),
-    *(cell(0.5 + 0.05 * e, data="qnli", mechanism="santext", epsilon=e) for e in (1, 2, 3)),
-    *(cell(0.70, data="sst2", mechanism="santext+", epsilon=e) for e in (1, 2, 3)),
-    *(cell(0.60, data="qnli", mechanism="santext+", epsilon=e) for e in (1, 2)),
+    sure(0.90, data="sst2", mechanism="none"),
+    sure(0.80, data="qnli", mechanism="none"),
+    *(sure(0.5 + 0.1 * e, data="sst2", mechanism="santext", epsilon=e) for e in (1, 2, 3)),
+    *(sure(0.5 + 0.05 * e, data="qnli", mechanism="santext", epsilon=e) for e in (1, 2, 3)),
+    *(sure(0.70, data="sst2", mechanism="santext+", epsilon=e) for e in (1, 2, 3)),
+    *(sure(0.60, data="qnli", mechanism="santext+", epsilon=e) for e in (1, 2)),
     cell(0, "failed: it did", data="qnli", mechanism="santext+", epsilon=3),
 )
 
@@ -53,15 +57,15 @@ def verdict(check: str, where: Results = GRID, **more: str) -> str:
     [
         ("task.score[mechanism=santext] increases with epsilon for each data", "agree"),
         ("task.score[mechanism=santext] decreases with epsilon", "disagree"),
-        ("task.score[mechanism=santext+, data=sst2] increases with epsilon", "disagree"),
+        ("task.score[mechanism=santext+, data=sst2] increases with epsilon", "undecided"),
         ("task.score[mechanism=santext+, data=sst2] is flat with epsilon within 0.01", "agree"),
         ("task.score[mechanism=santext] is flat with epsilon within 0.1", "disagree"),
         ("task.score[mechanism=santext, epsilon=max] > task.score[mechanism=santext+, epsilon=min] for each data",
          "agree"),
         ("task.score[mechanism=santext, epsilon=2] > task.score[mechanism=santext+, epsilon=2] for each data",
-         "disagree"),
+         "undecided"),
         ("task.score[mechanism=santext, epsilon=2.0] >= task.score[mechanism=santext+, epsilon=2] for each data",
-         "agree"),
+         "undecided"),
         ("task.score[mechanism=none] > task.score[mechanism=santext] for each data, epsilon", "agree"),
         ("task.score[mechanism=santext, data=sst2] > 0.65 for each epsilon", "disagree"),
         ("task.score[mechanism=santext, data=sst2] > 0.65 for most epsilon", "agree"),
@@ -106,24 +110,45 @@ def test_a_disagreement_is_red_without_an_explanation_and_amber_with_one():
     assert judge(Finding(statement="s", source="t", check=check, explanation="x"), GRID).light is Light.AMBER
 
 
-def test_clear_compares_with_the_errors_over_items():
-    # each value is off by at most 0.02, so a difference of 0.1 is clear and one of 0.01 is not
-    near = results(cell(0.60, mechanism="a"), cell(0.61, mechanism="b"), cell(0.71, mechanism="c"))
-    assert (
-        judge(Finding(statement="s", source="t", check="task.score[mechanism=b] > task.score[mechanism=a]"), near).clear
-        is False
-    )
-    assert (
-        judge(Finding(statement="s", source="t", check="task.score[mechanism=c] > task.score[mechanism=a]"), near).clear
-        is True
-    )
+def judged(check, where):
+    found = judge(Finding(statement="s", source="t", check=check), where)
+    return found.word, found.leaning
+
+
+# each value is off by at most 0.02, so a difference of 0.1 is clear and one of 0.01 is not
+NEAR = results(cell(0.60, mechanism="a"), cell(0.61, mechanism="b"), cell(0.71, mechanism="c"))
+
+
+@pytest.mark.parametrize(
+    ("check", "expected"),
+    [
+        ("task.score[mechanism=c] > task.score[mechanism=a]", ("agree", None)),
+        ("task.score[mechanism=c] < task.score[mechanism=a]", ("disagree", None)),
+        ("task.score[mechanism=b] > task.score[mechanism=a]", ("undecided", True)),
+        ("task.score[mechanism=b] < task.score[mechanism=a]", ("undecided", False)),
+        ("task.score[mechanism=c] within 0.3 of task.score[mechanism=a]", ("agree", None)),
+        ("task.score[mechanism=c] within 0.1 of task.score[mechanism=a]", ("undecided", False)),
+        # over groups: b (0.61) and c (0.71) against numbers
+        ("task.score[mechanism=b|c] > 0.5 for each mechanism", ("agree", None)),
+        ("task.score[mechanism=b|c] > 0.6 for each mechanism", ("undecided", True)),
+        ("task.score[mechanism=b|c] > 0.62 for each mechanism", ("undecided", False)),
+        ("task.score[mechanism=b|c] > 0.66 for each mechanism", ("disagree", None)),
+        ("task.score[mechanism=a|b|c] > 0.66 for most mechanism", ("disagree", None)),
+        ("task.score[mechanism=a|b|c] > 0.605 for most mechanism", ("undecided", True)),
+        ("task.score[mechanism=a|b|c] > 0.5 for most mechanism", ("agree", None)),
+    ],
+)
+def test_a_verdict_needs_more_than_chance_on_either_side(check, expected):
+    assert judged(check, NEAR) == expected
 
 
 def test_the_summary_tells_what_chance_could_have_done():
-    near = results(cell(0.60, mechanism="a"), cell(0.61, mechanism="b"))
-    found = judge(Finding(statement="s", source="t", check="task.score[mechanism=b] > task.score[mechanism=a]"), near)
-    agreed = "1 of 1 testable published findings agree (100%), 1 of these within chance"
-    assert summary([found]) == f"{agreed}, 0 not testable"
+    checks = ["task.score[mechanism=b] > task.score[mechanism=a]", "task.score[mechanism=b] < task.score[mechanism=a]",
+              "task.score[mechanism=c] > task.score[mechanism=a]"]  # fmt: skip
+    found = [judge(Finding(statement="s", source="t", check=check), NEAR) for check in checks]
+    agreed = "1 of 1 testable published findings agree (100%)"
+    chance = "2 undecided (chance could have made the difference; 1 lean this way)"
+    assert summary(found) == f"{agreed}, {chance}, 0 not testable"
 
 
 def test_seeds_are_averaged():
@@ -160,7 +185,7 @@ def test_findings_of_our_own_are_counted_apart():
 @settings(deadline=None, max_examples=50)
 @given(st.lists(st.floats(0, 1, allow_nan=False), min_size=2, max_size=6))
 def test_nothing_increases_and_decreases_at_once(values: list[float]):
-    line = results(*(cell(v, mechanism="a", epsilon=e) for e, v in enumerate(values)))
+    line = results(*(cell(v, off=0.0, mechanism="a", epsilon=e) for e, v in enumerate(values)))
     up, down = (verdict(f"task.score {how} with epsilon", line) for how in ("increases", "decreases"))
     assert not (up == down == "agree")
     if all(b - a > 1e-9 for a, b in pairwise(values)):

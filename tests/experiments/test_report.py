@@ -273,7 +273,7 @@ def test_the_page_of_several_experiments():
     findings = (Finding(statement="It works", source="t", check="task.accuracy[mechanism=none] > 0.8"),)
     text = results_page([results(findings=findings, published=(PUBLISHED,))], "tacit experiment summary x")
     assert "1 of 1 testable published findings agree (100%)" in text
-    assert "| agree | clear | It works (t) |" in text
+    assert "| agree |  | It works (t) |" in text
     assert "tacit experiment run experiments/a.toml --size quick" in text
 
 
@@ -317,8 +317,8 @@ def test_findings_of_our_own_stand_apart_in_every_file(tmp_path: Path):
         published, own = text.split("Findings of our own\n", 1)
         assert "A paper says so" in published
         assert "We say so" not in published
-        assert "| holds | clear | We say so" in own
-        assert "| does not hold | clear | We were wrong" in own
+        assert "| holds |  | We say so" in own
+        assert "| does not hold |  | We were wrong" in own
         assert "Nobody has published them" in own
     write_files(found, tmp_path)
     rows = list(csv.reader(io.StringIO((tmp_path / "findings.csv").read_text())))
@@ -371,7 +371,7 @@ def test_an_experiment_that_does_not_count_is_left_out_of_the_total():
     text = results_page([one, other], "command")
     assert "Over all experiments, 1 of 1 testable published findings agree" in text
     assert "Not counted: Smoke." in text
-    assert text.count("| agree | clear | It works (t) |") == 2
+    assert text.count("| agree |  | It works (t) |") == 2
 
 
 def test_page_and_files_of_a_run(tmp_path: Path):

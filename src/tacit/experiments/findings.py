@@ -1,4 +1,4 @@
-"""Published statements as expressions over the results, with a verdict: agree, disagree, not testable.
+"""Published statements as expressions over the results, with a verdict: agree, disagree, undecided, not testable.
 
     task.score[mechanism=santext] increases with epsilon for each data
     task.score[mechanism=santext+] > task.score[mechanism=santext] for most data, epsilon
@@ -16,8 +16,10 @@ axis with several values in brackets that is named after `for each` as well runs
     decreases with AXIS     the same downward
     is flat with AXIS within X    largest and smallest mean differ by at most X
 
-The verdict looks at the means. Whether chance alone could have made it is told beside it: `clear` when the difference
-is more than 1.96 standard errors, over seeds and test items.
+The verdict looks at the means, and at chance in the same way whichever side they are on: a difference is clear when it
+is more than 1.96 standard errors, over seeds and test items. We agree if the statement holds in every group (in most)
+and clearly so; we disagree if it clearly fails in one (in half of them); otherwise the sample is too small to tell, and
+the finding is undecided. What has no error, such as a number from an accountant, is always clear.
 """
 
 from __future__ import annotations
@@ -36,7 +38,8 @@ from tacit.experiments.plan import shown
 from tacit.experiments.results import Number, Results
 from tacit.report import Light
 
-Word = Literal["agree", "disagree", "not testable"]
+Word = Literal["agree", "disagree", "undecided", "not testable"]
+TESTED: tuple[Word, ...] = ("agree", "disagree")
 LEAST_CORRELATION = 0.5
 
 _SELECTION = re.compile(
@@ -97,7 +100,8 @@ class Verdict:
     finding: Finding
     word: Word
     detail: str
-    clear: bool | None = None
+    leaning: bool | None = None
+    """Of an undecided one: whether the means stand as published."""
 
     @property
     def shown(self) -> str:
@@ -112,7 +116,7 @@ class Verdict:
     def light(self) -> Light:
         if self.word == "agree":
             return Light.GREEN
-        if self.word == "not testable":
+        if self.word not in TESTED:
             return Light.NONE
         return Light.AMBER if self.finding.explanation else Light.RED
 
@@ -301,7 +305,7 @@ class Outcome:
 
     holds: bool
     text: str
-    clear: bool | None
+    clear: bool
 
 
 def judge(finding: Finding, results: Results) -> Verdict:
@@ -317,12 +321,23 @@ def judge(finding: Finding, results: Results) -> Verdict:
     except NotTestableError as error:
         return Verdict(finding, "not testable", f"{error}.")
     holding = [outcome.holds for _, outcome in outcomes]
-    agreed = all(holding) if check.scope == "each" else 2 * sum(holding) > len(holding)
     told = "; ".join(f"{_group(at)}{outcome.text}" for at, outcome in outcomes[:6])
     if len(outcomes) > 1:
         told = f"{sum(holding)} of {len(holding)} groups. {told}{' …' if len(outcomes) > 6 else ''}"
-    known = [outcome.clear for _, outcome in outcomes if outcome.clear is not None]
-    return Verdict(finding, "agree" if agreed else "disagree", told, all(known) if known else None)
+    word, leaning = _word(check, [outcome for _, outcome in outcomes])
+    return Verdict(finding, word, told, leaning)
+
+
+def _word(check: Check, outcomes: Sequence[Outcome]) -> tuple[Word, bool | None]:
+    """The verdict over all groups, and for an undecided one the side on which the means are."""
+    everywhere = check.scope == "each"
+    enough = len(outcomes) if everywhere else len(outcomes) // 2 + 1
+    too_many = 1 if everywhere else len(outcomes) - enough + 1
+    if sum(outcome.holds and outcome.clear for outcome in outcomes) >= enough:
+        return "agree", None
+    if sum(not outcome.holds and outcome.clear for outcome in outcomes) >= too_many:
+        return "disagree", None
+    return "undecided", sum(outcome.holds for outcome in outcomes) >= enough
 
 
 def _group(at: Mapping[str, Value]) -> str:
@@ -352,8 +367,8 @@ def _measured(expression: Expression, number: Number) -> str:
     return f"{number.value - added:.3f} {'+' if added > 0 else '-'} {abs(added):g}"
 
 
-def _clear(gap: float, error: float) -> bool | None:
-    return None if math.isnan(error) else gap > 1.96 * error
+def _clear(gap: float, error: float) -> bool:
+    return math.isnan(error) or error == 0 or gap > 1.96 * error
 
 
 def _trend(check: Check, results: Results, at: Mapping[str, Value]) -> Outcome:
@@ -397,7 +412,7 @@ def judge_all(results: Results) -> list[Verdict]:
 
 
 def summary(verdicts: Sequence[Verdict]) -> str:
-    """How many published findings hold, how many of them perhaps by chance alone; apart from them, those of ours."""
+    """How many published findings hold, and how many the sample is too small for; apart from them, those of ours."""
     published, own = (of_source(verdicts, ours=ours) for ours in (False, True))
     parts = [_counted(published, "testable published findings agree")] if published or not own else []
     parts += [_counted(own, "testable findings of our own hold")] if own else []
@@ -410,13 +425,10 @@ def of_source(verdicts: Sequence[Verdict], *, ours: bool) -> list[Verdict]:
 
 
 def _counted(verdicts: Sequence[Verdict], what: str) -> str:
-    agreed = [verdict for verdict in verdicts if verdict.word == "agree"]
-    testable = _testable(verdicts)
-    share = f" ({len(agreed) / testable:.0%})" if testable else ""
-    doubtful = sum(verdict.clear is False for verdict in agreed)
-    chance = f", {doubtful} of these within chance" if doubtful else ""
-    return f"{len(agreed)} of {testable} {what}{share}{chance}, {len(verdicts) - testable} not testable"
-
-
-def _testable(verdicts: Sequence[Verdict]) -> int:
-    return sum(verdict.word != "not testable" for verdict in verdicts)
+    agreed, tested = sum(v.word == "agree" for v in verdicts), sum(v.word in TESTED for v in verdicts)
+    undecided = [verdict for verdict in verdicts if verdict.word == "undecided"]
+    share = f" ({agreed / tested:.0%})" if tested else ""
+    leaning = sum(bool(verdict.leaning) for verdict in undecided)
+    chance = f", {len(undecided)} undecided (chance could have made the difference; {leaning} lean this way)"
+    told = f"{agreed} of {tested} {what}{share}{chance if undecided else ''}"
+    return f"{told}, {len(verdicts) - tested - len(undecided)} not testable"

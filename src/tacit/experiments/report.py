@@ -243,6 +243,7 @@ def _score_at(points: Mapping[Value | None, Number], place: Value | None) -> str
     return score_text(points[place], WIDE_DIGITS) if place in points else ""
 
 
+LEANING = {True: "as stated", False: "the other way", None: ""}
 OWN = "Findings of our own"
 PUBLISHED = "Published findings"
 
@@ -255,11 +256,11 @@ def findings_tables(verdicts: Sequence[Verdict]) -> list[Table]:
 
 def _findings_table(title: str, verdicts: Sequence[Verdict]) -> Table:
     rows = [
-        [v.shown, {True: "clear", False: "within chance", None: ""}[v.clear], v.finding.statement, v.finding.source,
-         v.detail, v.finding.check or "", _explained(v)]
+        [v.shown, LEANING[v.leaning], v.finding.statement, v.finding.source, v.detail, v.finding.check or "",
+         _explained(v)]
         for v in verdicts
     ]  # fmt: skip
-    columns = ["verdict", "certainty", "finding", "source", "what we measured", "check", "explanation"]
+    columns = ["verdict", "means", "finding", "source", "what we measured", "check", "explanation"]
     nobody = " Nobody has published them: they are no agreement with a paper." if title == OWN else ""
     return Table(title, columns, rows, f"{summary(verdicts)}.{nobody}")
 
@@ -267,7 +268,8 @@ def _findings_table(title: str, verdicts: Sequence[Verdict]) -> Table:
 def _explained(verdict: Verdict) -> str:
     """Why we do not agree, and why epsilons that mean different things were compared."""
     mixed = f"Epsilons that mean different things: {verdict.finding.mixed}" if verdict.finding.mixed else ""
-    why = verdict.finding.explanation if verdict.word == "disagree" else ""
+    against = verdict.word == "disagree" or verdict.leaning is False
+    why = verdict.finding.explanation if against else ""
     return ". ".join(part.rstrip(".") for part in (why, mixed) if part)
 
 
@@ -351,7 +353,8 @@ def page(plan: Plan, results: Results, cache: Path) -> Report:
     sections = [_asked(results, verdicts)]
     if published := of_source(verdicts, ours=False):
         text = (
-            "Each statement of the paper, checked against the means of this run. A verdict is about its direction only."
+            "Each statement of the paper, checked against this run. A verdict is about its direction only, and it is "
+            "left open where chance alone could have made the difference."
         )
         sections.append(Section(PUBLISHED, text, _findings(published), meaning=MEANING))
     if own := of_source(verdicts, ours=True):
@@ -395,7 +398,7 @@ MEANING = {
     Light.GREEN: "the published statement holds here too",
     Light.AMBER: "it does not hold here, for the reason given",
     Light.RED: "it does not hold here, and we do not know why",
-    Light.NONE: "it cannot be checked here",
+    Light.NONE: "it cannot be checked here, or the sample is too small to tell",
 }
 
 
@@ -403,7 +406,7 @@ OWN_MEANING = {
     Light.GREEN: "what we say holds in this run",
     Light.AMBER: "what we say does not hold in this run, for the reason given",
     Light.RED: "what we say does not hold in this run, and we do not know why",
-    Light.NONE: "what we say cannot be checked here",
+    Light.NONE: "what we say cannot be checked here, or the sample is too small to tell",
 }
 
 
@@ -423,7 +426,7 @@ def _findings(verdicts: Sequence[Verdict]) -> list[Finding]:
             v.light,
             _told(v),
             " ".join(part for part in (f"{v.finding.source}.", f"Check: {v.finding.check}." if v.finding.check else "",
-                     {True: "Beyond chance.", False: "Within chance.", None: ""}[v.clear]) if part),
+                     f"The means stand {LEANING[v.leaning]}." if v.leaning is not None else "") if part),
         )
         for v in verdicts
     ]  # fmt: skip
@@ -557,7 +560,9 @@ def results_page(found: Sequence[Results], command: str) -> str:
         f"Over all experiments, {summary(everything)}." if everything else "",
         f"Not counted: {', '.join(left_out)}." if left_out else "", "",
         "A verdict looks at the direction of a published statement, not at its size: our models are smaller and our "
-        "data are parts of the papers' data, as each table says. [Experiments](experiments.md) tells how to run them.",
+        "data are parts of the papers' data, as each table says. Where chance alone could have made the difference "
+        "(less than 1.96 standard errors), whichever way it points, the finding is undecided. "
+        "[Experiments](experiments.md) tells how to run them.",
     ]  # fmt: skip
     for results in found:
         verdicts = judge_all(results)
@@ -565,7 +570,7 @@ def results_page(found: Sequence[Results], command: str) -> str:
                   f"    tacit experiment run experiments/{results.about.name}.toml --size {results.size}", "",
                   *(f"- {name}: {told}" for name, told in results.data.items() if told)]  # fmt: skip
         for table in findings_tables(verdicts):
-            short = Table(table.title, ["verdict", "certainty", "finding", "what we measured", "explanation"],
+            short = Table(table.title, ["verdict", "means", "finding", "what we measured", "explanation"],
                           [[r[0], r[1], f"{r[2]} ({r[3]})", r[4], r[6]] for r in table.rows], table.note)  # fmt: skip
             lines += ["", *markdown_table(short, "###")]
         for table in (*wide_tables(results), *published_tables(results)):

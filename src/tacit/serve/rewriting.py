@@ -8,6 +8,7 @@ value that the operator allowed (`--allow vectors=FILE`). A test seed is refused
 
 from __future__ import annotations
 
+import gc
 import json
 import threading
 import types
@@ -221,8 +222,11 @@ class Pool:
                 found = self._prepared(mechanism, tokens_apart)
                 with self._lock:
                     self._known[key] = found
+                    forgotten = len(self._known) > self._size
                     while len(self._known) > self._size:
                         self._known.popitem(last=False)
+                if forgotten:
+                    gc.collect()  # large tables that hang in circles would stay until the next turn of the collector
         with self._lock:
             self._loading.pop(key, None)
         return found

@@ -17,7 +17,7 @@ from tacit.serve.settings import Settings, is_local
 
 log = logging.getLogger("tacit.serve")
 MOST_CONNECTIONS = 2_000
-COLLECTED_AFTER = (20_000, 20, 20)
+COLLECTED_AFTER = (20_000, 10, 10)
 """Requests that wait hold many objects: with Python's own numbers a tenth of the time goes into looking at them again
 and again."""
 
