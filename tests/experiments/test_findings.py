@@ -115,6 +115,11 @@ def judged(check, where):
     return found.word, found.leaning
 
 
+def test_two_scores_at_their_floor_decide_nothing():
+    floor = results(cell(0.0, off=0.0, mechanism="a"), cell(0.0, off=0.0, mechanism="b"))
+    assert judged("task.score[mechanism=a] > task.score[mechanism=b]", floor) == ("undecided", False)
+
+
 # each value is off by at most 0.02, so a difference of 0.1 is clear and one of 0.01 is not
 NEAR = results(cell(0.60, mechanism="a"), cell(0.61, mechanism="b"), cell(0.71, mechanism="c"))
 

@@ -368,7 +368,8 @@ def _measured(expression: Expression, number: Number) -> str:
 
 
 def _clear(gap: float, error: float) -> bool:
-    return math.isnan(error) or error == 0 or gap > 1.96 * error
+    """No error at all (NaN) is an exact number; two scores at their floor are not clearly anything."""
+    return math.isnan(error) or gap > 1.96 * error
 
 
 def _trend(check: Check, results: Results, at: Mapping[str, Value]) -> Outcome:
