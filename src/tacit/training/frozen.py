@@ -215,7 +215,19 @@ def _widened(example: Encoded, width: int, task: Task, tokenizer: Any) -> Encode
 
 
 def _independent(halves: Halves, task: Task, tokenizer: Any, rows: int) -> bool:
-    """Whether made-up records have the same numbers, bit for bit, whatever is computed beside them."""
+    """Whether made-up records have the same numbers, bit for bit, whatever is computed beside them. It is a matter of
+    the machine and of shapes, so a process that trains several models of one shape asks once."""
+    shapes = tuple((name, tuple(value.shape)) for name, value in halves.bottom.named_parameters())
+    asked = (type(halves.bottom), shapes, type(task), task.length, rows, torch.get_num_threads())
+    if asked not in _ASKED:
+        _ASKED[asked] = _are_independent(halves, task, tokenizer, rows)
+    return _ASKED[asked]
+
+
+_ASKED: dict[tuple[Any, ...], bool] = {}
+
+
+def _are_independent(halves: Halves, task: Task, tokenizer: Any, rows: int) -> bool:
     generator = public_generator(11)
     for width in sorted({WIDTHS, 2 * WIDTHS, _width(task.length, task.length)}):
         made = [_of_width(task.probe(generator, tokenizer), width - number % 4) for number in range(rows)]
