@@ -67,6 +67,17 @@ def test_divide_keeps_the_first_rows_of_each_user(table):
     assert facts.dropped_columns == 1
 
 
+def test_white_space_makes_no_second_user(table):
+    table.write_text("who,text\na,one\n a,two\na\t,three\nb,four\n")
+    rule = UserRule("who", "divide", 1)
+    assert rewrite_file(job(table, rule)).rows == 2
+    assert rule.left_out == 2
+    assert rewrite_file(job(table, UserRule("who", "concatenate"), force=True)).rows == 2
+    table.write_text("who,text\n  ,one\n")
+    with pytest.raises(BadInputError, match="row 1 has no value in 'who'"):
+        rewrite_file(job(table, rule, force=True))
+
+
 def test_the_user_column_can_be_kept(table):
     rewrite_file(job(table, UserRule("who", "divide", 1), keep=("who",)))
     assert [row["who"] for row in written(table)] == ["a", "b", "c"]

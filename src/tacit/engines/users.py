@@ -66,7 +66,7 @@ class UserRule:
         self.left_out = 0
         chosen = self._at_most(rows, position) if self.mode == "divide" else self._together(rows, position, texts)
         for row, values in chosen:
-            yield row, [*values[:position], *values[position + 1 :], values[position]]
+            yield row, [*values[:position], *values[position + 1 :], _name(values[position])]
 
     def _at_most(self, rows: Rows, position: int) -> Rows:
         seen: dict[bytes, int] = {}
@@ -102,6 +102,12 @@ class UserRule:
 
     def _key(self, value: Any, row: int) -> bytes:
         """16 bytes per user, so that millions of them fit in memory."""
-        if value is None or value == "":
+        name = _name(value)
+        if not name:
             raise BadInputError(f"row {row} has no value in '{self.column}': every row must belong to a user")
-        return hashlib.blake2b(str(value).encode("utf-8", "surrogatepass"), digest_size=16).digest()
+        return hashlib.blake2b(name.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+def _name(value: Any) -> str:
+    """White space makes no second person, here and in the ledger."""
+    return "" if value is None else str(value).strip()
