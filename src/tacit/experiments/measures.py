@@ -26,7 +26,7 @@ FURTHER: Mapping[str, tuple[str, ...]] = {
     "graph": (*_OF_CLASSES, *_OF_THE_CARD, "training nodes", "epsilon of a *", "noise multiplier"),
     "memorize": ("similarity to the original", "similarity to pre-training"),
     "perturb": ("sensitivity of the map", "diameter after the map", "smallest epsilon of the domain"),
-    "perturbed_task": ("F1 of *",),
+    "perturbed_task": ("accuracy", "score", "F1 of *"),
     "pretrain": ("width", "noise share"),
     "rewrite": ("documents", "units per document", "different words in *", "words in *", "words per text in *",
                 *_OF_THE_CARD),
