@@ -129,16 +129,14 @@ class Rewriting:
 
 
 async def whole_body(receive: Receive) -> bytes:
-    message = await receive()
-    body: bytes = message.get("body", b"")
-    if not message.get("more_body", False) and message["type"] == "http.request":
-        return body  # nearly always
-    parts = [body]
-    while message["type"] == "http.request" and message.get("more_body", False):
+    parts: list[bytes] = []
+    more = True
+    while more:
         message = await receive()
+        if message["type"] == "http.disconnect":
+            raise ClientDisconnect
         parts.append(message.get("body", b""))
-    if message["type"] == "http.disconnect":
-        raise ClientDisconnect
+        more = message.get("more_body", False)
     return b"".join(parts)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -75,6 +76,14 @@ def test_only_what_could_be_under_counted_waits_for_the_disk(file_ledger: Ledger
     assert settings() == ["NORMAL"], "a commit that is lost leaves a reservation, which counts"
     second.cancel()
     assert settings() == ["FULL"], "a chain that misses a cancellation in its middle could not be told from an edit"
+
+
+def test_many_subjects_fit_into_the_statements_of_an_older_sqlite(file_ledger: Ledger) -> None:
+    file_ledger._database.connection.setlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER, 999)
+    subjects = [Subject("document", f"text {number}") for number in range(700)]
+    file_ledger.reserve(pure(0.5), dataset="mail", subjects=subjects, token="1").commit()
+    assert {file_ledger.spent(subject).epsilon for subject in subjects[::50] + subjects[-1:]} == {0.5}
+    assert file_ledger.verify().ok
 
 
 def test_a_token_counts_once(ledger: Ledger) -> None:

@@ -22,7 +22,8 @@ from tacit.errors import BadInputError, TacitError, require
 
 WAIT_SECONDS: Final = 30
 POSTGRES_PREFIXES: Final = ("postgresql://", "postgres://")
-MOST_ROWS: Final = 256
+MOST_ROWS: Final = 128
+"""So many rows of seven values stay below the 999 values that older SQLite takes in one statement."""
 SQLITE_PREFIX: Final = "sqlite:///"
 Row = tuple[Any, ...]
 _OF_PARENTS: list[Any] = []
