@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from itertools import pairwise
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -145,6 +146,50 @@ NEAR = results(cell(0.60, mechanism="a"), cell(0.61, mechanism="b"), cell(0.71, 
 )
 def test_a_verdict_needs_more_than_chance_on_either_side(check, expected):
     assert judged(check, NEAR) == expected
+
+
+@pytest.mark.parametrize(
+    ("groups", "scope", "failing", "expected"),
+    [
+        (1, "each", 1, "disagree"),
+        (12, "each", 1, "undecided"),  # one of a dozen by 2.2 standard errors: chance does that
+        (12, "most", 7, "undecided"),  # just more than half, and each only just
+        (12, "most", 11, "disagree"),
+        (12, "each", 0, "agree"),  # that all of them hold by 2.2 is no chance
+        (12, "most", 0, "agree"),
+    ],
+)
+def test_the_more_groups_could_have_failed_the_clearer_a_failure_has_to_be(groups, scope, failing, expected):
+    error = 0.02 / 1.96
+    off = 2.2 * error
+    cells = [cell(0.5 + (-off if i < failing else off), off=0.02, mechanism=f"m{i}") for i in range(groups)]
+    check = f"task.score > 0.5 for {scope} mechanism"
+    found = judged(check, results(*cells))[0]
+    assert found == expected, (groups, scope, failing)
+
+
+def test_with_sixty_groups_that_all_stand_as_published_a_disagreement_is_rare():
+    """Two-sided at 5 % over all groups of a finding; true differences of 0, where a group fails half of the time."""
+    rng = np.random.default_rng(4)
+    wrong = 0
+    for _ in range(200):
+        cells = [cell(0.5 + rng.normal(0, 0.01), off=1.96 * 0.01, mechanism=f"m{i}") for i in range(60)]
+        wrong += judged("task.score >= 0.5 for each mechanism", results(*cells))[0] == "disagree"
+    assert wrong / 200 < 0.07  # 2.5 % expected: the chance of 14 or more of 200 is below 1e-3
+
+
+def test_a_trend_that_only_wavers_decides_nothing():
+    """The ends stand as stated, the order between them does not."""
+    values = [0.50, 0.40, 0.35, 0.30, 0.60]
+    cells = [cell(value, mechanism="a", epsilon=float(i)) for i, value in enumerate(values)]
+    assert judged("task.score increases with epsilon", results(*cells)) == ("undecided", False)
+    assert judged("task.score decreases with epsilon", results(*cells)) == ("disagree", None)
+
+
+def test_how_flat_a_line_is_hangs_on_its_extremes():
+    cells = [cell(value, off=off, mechanism="a", epsilon=float(i))
+             for i, (value, off) in enumerate([(0.5, 0.001), (0.62, 0.1), (0.5, 0.001)])]  # fmt: skip
+    assert judged("task.score is flat with epsilon within 0.1", results(*cells)) == ("undecided", False)
 
 
 def test_the_summary_tells_what_chance_could_have_done():

@@ -20,6 +20,7 @@ import torch
 
 from tacit.card import Card
 from tacit.errors import BadInputError, TacitError
+from tacit.evaluate import scores
 from tacit.experiments.config import load, of_dict, read
 from tacit.experiments.findings import judge
 from tacit.experiments.plan import Plan, make_plan
@@ -187,6 +188,30 @@ def test_a_published_collapse_is_flagged():
     assert found["accuracy"] == 0.5
     mixed = train.class_scores(truth, [["pos"]] * 1300 + [["neg"]] * 1200, {"pos": 1250, "neg": 1250})
     assert mixed["collapsed"] == 0
+
+
+def test_which_rare_tags_are_lost_is_uncertain_when_it_hangs_on_one_row():
+    common = [["NOUN", "VERB", "NOUN"]] * 40
+    truth = [*common, ["INTJ"]]
+    said = [*common, ["NOUN"]]
+    found = train.class_scores(truth, said, {"NOUN": 80, "VERB": 40, "INTJ": 1})
+    assert found["lost classes"] == pytest.approx(1 / 3)
+    assert (found["lost classes.low"], found["lost classes.high"]) == (0, pytest.approx(1 / 3))
+    many = train.class_scores([*common, *[["INTJ"]] * 20], [*common, *[["NOUN"]] * 20], {"NOUN": 80, "INTJ": 20})
+    assert many["lost classes.low"] == many["lost classes.high"] == pytest.approx(1 / 3)
+
+
+def test_every_tag_that_occurs_has_an_f1_with_an_interval():
+    rng = np.random.default_rng(3)
+    truth = [["NOUN", "VERB"] for _ in range(200)]
+    said = [["NOUN" if rng.random() < 0.8 else "ADJ", "VERB"] for _ in range(200)]
+    found = train.tag_scores(truth, said)
+    assert {name for name in found if "." not in name} == {"F1 of NOUN", "F1 of VERB"}
+    flat = scores.classification_scores([t for row in truth for t in row], [t for row in said for t in row])
+    assert found["F1 of NOUN"] == pytest.approx(next(one.f1 for one in flat.classes if one.label == "NOUN"))
+    # the recall is binomial and the precision 1: the F1 is off by about 2 r' / (1 + r)^2, with r' = .028
+    assert found["F1 of NOUN.high"] - found["F1 of NOUN.low"] == pytest.approx(2 * 1.96 * 2 * 0.0283 / 1.8**2, rel=0.25)
+    assert found["F1 of VERB.low"] == found["F1 of VERB.high"] == 1
 
 
 def test_saying_nothing_scores_the_floor_of_answers():

@@ -422,22 +422,27 @@ def token_f1_of_items(
     truth: Sequence[Sequence[str]], runs: Sequence[Sequence[Sequence[str]]]
 ) -> Callable[[Counts], float]:
     """Macro-F1 over tokens; whole texts are resampled, since the tokens of a text belong together."""
-    flat = [tag for tags in truth for tag in tags]
-    flat_runs = [[tag for tags in run for tag in tags] for run in runs]
-    order = label_order(flat, *flat_runs)
+    tables = [confusion_of_items(truth, run)[1] for run in runs]
+    return lambda at: float(np.mean([macro_f1(table(at)) for table in tables]))
+
+
+def confusion_of_items(
+    truth: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]
+) -> tuple[list[Label], Callable[[Counts], Counts]]:
+    """The labels, and the confusion of them in some of the texts, each of which has one label or several."""
+    order = label_order([tag for tags in truth for tag in tags], [tag for tags in predicted for tag in tags])
     place, k = {label: i for i, label in enumerate(order)}, len(order)
-    tables = []
-    for run in runs:
-        cells = [
-            np.bincount(codes(t, place) * k + codes(p, place), minlength=k * k) for t, p in zip(truth, run, strict=True)
-        ]
-        tables.append(np.array(cells, dtype=np.int32))
+    cells = [
+        np.bincount(codes(t, place) * k + codes(p, place), minlength=k * k)
+        for t, p in zip(truth, predicted, strict=True)
+    ]
+    table = np.array(cells, dtype=np.int32).reshape(len(truth), k * k)
 
-    def statistic(at: Counts) -> float:
-        weights = np.bincount(at, minlength=len(truth))
-        return float(np.mean([macro_f1((weights @ table).reshape(k, k)) for table in tables]))
+    def confusion(at: Counts) -> Counts:
+        found: Counts = (np.bincount(at, minlength=len(truth)) @ table).reshape(k, k)
+        return found
 
-    return statistic
+    return list(order), confusion
 
 
 def _same_length(first: Any, second: Any) -> None:

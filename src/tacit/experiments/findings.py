@@ -16,10 +16,14 @@ axis with several values in brackets that is named after `for each` as well runs
     decreases with AXIS     the same downward
     is flat with AXIS within X    largest and smallest mean differ by at most X
 
-The verdict looks at the means, and at chance in the same way whichever side they are on: a difference is clear when it
-is more than 1.96 standard errors, over seeds and test items. We agree if the statement holds in every group (in most)
-and clearly so; we disagree if it clearly fails in one (in half of them); otherwise the sample is too small to tell, and
-the finding is undecided. What has no error, such as a number from an accountant, is always clear.
+The verdict looks at the means, and at chance in the same way whichever side they are on: it has to be ruled out at 5
+%, with standard errors over seeds and test items. We agree if the statement holds in every group (in most) and
+clearly so; we disagree if it clearly fails in one (in half of them); otherwise the sample is too small to tell, and
+the finding is undecided. How clear is clear depends on how many groups could have done it: that one of a dozen fails
+by 1.96 standard errors is to be expected, so it has to be 2.87 there, whereas all of a dozen hardly ever hold by 1.96
+without a reason. These are the partial conjunction tests of Benjamini and Heller (2008), with Simes's inequality: for
+r of n groups some i >= r of them must have p <= .05 (i - r + 1) / (n - r + 1). What has no error, such as a number
+from an accountant, is always clear.
 """
 
 from __future__ import annotations
@@ -30,6 +34,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from itertools import product
+from statistics import NormalDist
 from typing import Any, Literal
 
 from tacit.errors import BadInputError
@@ -41,6 +46,7 @@ from tacit.report import Light
 Word = Literal["agree", "disagree", "undecided", "not testable"]
 TESTED: tuple[Word, ...] = ("agree", "disagree")
 LEAST_CORRELATION = 0.5
+SIGNIFICANCE = 0.05
 
 _SELECTION = re.compile(
     r"^(?P<share>share\()?(?P<step>[\w+-]+)\.(?P<measure>[^\[\]()]+?)(?:\[(?P<where>[^\]]*)\])?(?(share)\))$"
@@ -301,11 +307,11 @@ def _there(one: Selection, results: Results, at: Mapping[str, Value]) -> bool:
 
 @dataclass(frozen=True)
 class Outcome:
-    """One group: whether the statement holds there, how it looks in numbers, and whether chance is ruled out."""
+    """One group: whether the statement holds there, how it looks in numbers, and by how many standard errors."""
 
     holds: bool
     text: str
-    clear: bool
+    errors: float
 
 
 def judge(finding: Finding, results: Results) -> Verdict:
@@ -333,11 +339,21 @@ def _word(check: Check, outcomes: Sequence[Outcome]) -> tuple[Word, bool | None]
     everywhere = check.scope == "each"
     enough = len(outcomes) if everywhere else len(outcomes) // 2 + 1
     too_many = 1 if everywhere else len(outcomes) - enough + 1
-    if sum(outcome.holds and outcome.clear for outcome in outcomes) >= enough:
+    if _clearly([outcome.errors for outcome in outcomes if outcome.holds], enough, len(outcomes)):
         return "agree", None
-    if sum(not outcome.holds and outcome.clear for outcome in outcomes) >= too_many:
+    if _clearly([outcome.errors for outcome in outcomes if not outcome.holds], too_many, len(outcomes)):
         return "disagree", None
     return "undecided", sum(outcome.holds for outcome in outcomes) >= enough
+
+
+def _clearly(errors: Sequence[float], wanted: int, groups: int) -> bool:
+    """Whether chance is ruled out for at least so many of the groups; the errors are of those that stand this way."""
+    chances = sorted(2 * NormalDist().cdf(-found) for found in errors)
+    return any(
+        chance <= SIGNIFICANCE * (place - wanted + 1) / (groups - wanted + 1)
+        for place, chance in enumerate(chances, start=1)
+        if place >= wanted
+    )
 
 
 def _group(at: Mapping[str, Value]) -> str:
@@ -356,7 +372,7 @@ def _outcome(check: Check, results: Results, at: Mapping[str, Value]) -> Outcome
     }[check.how]  # fmt: skip
     gap = abs(difference) if check.how != "within" else abs(abs(difference) - check.within)
     told = f"{_measured(check.left, left)} and {_measured(check.right, right)}"
-    return Outcome(holds, told, _clear(gap, error))
+    return Outcome(holds, told, _in_errors(gap, error))
 
 
 def _measured(expression: Expression, number: Number) -> str:
@@ -367,9 +383,11 @@ def _measured(expression: Expression, number: Number) -> str:
     return f"{number.value - added:.3f} {'+' if added > 0 else '-'} {abs(added):g}"
 
 
-def _clear(gap: float, error: float) -> bool:
+def _in_errors(gap: float, error: float) -> float:
     """No error at all (NaN) is an exact number; two scores at their floor are not clearly anything."""
-    return math.isnan(error) or gap > 1.96 * error
+    if math.isnan(error):
+        return math.inf
+    return gap / error if error else (math.inf if gap else 0.0)
 
 
 def _trend(check: Check, results: Results, at: Mapping[str, Value]) -> Outcome:
@@ -386,14 +404,18 @@ def _trend(check: Check, results: Results, at: Mapping[str, Value]) -> Outcome:
         raise NotTestableError(f"a trend needs at least two values of '{axis}'")
     means = [number.value for _, number in points]
     told = " → ".join(f"{mean:.3f}" for mean in means)
-    start, end = points[0][1], points[-1][1]
-    error = math.hypot(start.error, end.error)
     if check.how == "is flat":
-        spread = max(means) - min(means)
-        return Outcome(spread <= check.within, told, _clear(abs(spread - check.within), error))
+        low, high = (choose((number for _, number in points), key=lambda one: one.value) for choose in (min, max))
+        spread = high.value - low.value
+        errors = _in_errors(abs(spread - check.within), math.hypot(low.error, high.error))
+        return Outcome(spread <= check.within, told, errors)
+    start, end = points[0][1], points[-1][1]
     sign = 1.0 if check.how == "increases" else -1.0
-    rises = sign * (end.value - start.value) > 0 and sign * rank_correlation(means) >= LEAST_CORRELATION
-    return Outcome(rises, told, _clear(abs(end.value - start.value), error))
+    rise = sign * (end.value - start.value)
+    holds = rise > 0 and sign * rank_correlation(means) >= LEAST_CORRELATION
+    errors = _in_errors(abs(rise), math.hypot(start.error, end.error))
+    # The ends stand as stated, but the values between them do not: no way to tell whether chance did that.
+    return Outcome(holds, told, 0.0 if rise > 0 and not holds and math.isfinite(errors) else errors)
 
 
 def rank_correlation(values: Sequence[float], others: Sequence[float] | None = None) -> float:

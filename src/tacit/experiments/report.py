@@ -561,7 +561,7 @@ def results_page(found: Sequence[Results], command: str) -> str:
         f"Not counted: {', '.join(left_out)}." if left_out else "", "",
         "A verdict looks at the direction of a published statement, not at its size: our models are smaller and our "
         "data are parts of the papers' data, as each table says. Where chance alone could have made the difference "
-        "(less than 1.96 standard errors), whichever way it points, the finding is undecided. "
+        "(at 5 %, over all groups of a finding), whichever way it points, the finding is undecided. "
         "[Experiments](experiments.md) tells how to run them.",
     ]  # fmt: skip
     for results in found:

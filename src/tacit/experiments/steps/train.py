@@ -295,9 +295,7 @@ def score(folder: Path) -> dict[str, float]:
         found = class_scores([t.split() if split else [t] for t in truth], [p.split() if split else [p] for p in said],
                              about["train labels"])  # fmt: skip
         if split:
-            flat = scores.classification_scores([t for row in truth for t in row.split()],
-                                                [t for row in said for t in row.split()])  # fmt: skip
-            found |= {f"F1 of {one.label}": one.f1 for one in flat.classes if one.support}
+            found |= tag_scores([t.split() for t in truth], [p.split() for p in said])
     if (folder / "card.json").is_file():
         card = Card.from_json((folder / "card.json").read_text(encoding="utf-8"))
         if card.guarantee.is_private:
@@ -331,8 +329,38 @@ def class_scores(
         **found,
         "collapsed": float(majority_voting(all_scores) is not None),
         "never predicted": len(all_scores.never_predicted) / len(present),
-        "lost classes": sum(one.f1 <= LOST for one in present) / len(present),
+        **without_floor("lost classes", lost_classes(truth, predicted)),
     }
+
+
+def lost_classes(truth: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]) -> scores.Interval:
+    """The share of the classes that occur which have hardly any F1. Whether a rare one is lost may hang on one row."""
+    _, confusion = scores.confusion_of_items(truth, predicted)
+
+    def share(at: np.ndarray[Any, Any]) -> float:
+        matrix = confusion(at)
+        return float(np.mean(scores.class_f1(matrix)[matrix.sum(axis=1) > 0] <= LOST))
+
+    return scores.bootstrap_interval(share, len(truth), resamples=RESAMPLES)
+
+
+def tag_scores(truth: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]) -> dict[str, float]:
+    """The F1 of each tag that occurs."""
+    labels, confusion = scores.confusion_of_items(truth, predicted)
+    support = confusion(np.arange(len(truth))).sum(axis=1)
+    found: dict[str, float] = {}
+    for place in np.flatnonzero(support):
+
+        def f1(at: np.ndarray[Any, Any], place: int = int(place)) -> float:
+            return float(np.nan_to_num(scores.class_f1(confusion(at))[place]))
+
+        interval = scores.bootstrap_interval(f1, len(truth), resamples=RESAMPLES)
+        found |= without_floor(f"F1 of {labels[place]}", interval)
+    return found
+
+
+def without_floor(name: str, found: scores.Interval) -> dict[str, float]:
+    return {name: found.value, f"{name}.low": found.low, f"{name}.high": found.high}
 
 
 def answer_scores(truth: Sequence[str], predicted: Sequence[str]) -> dict[str, float]:
@@ -341,15 +369,15 @@ def answer_scores(truth: Sequence[str], predicted: Sequence[str]) -> dict[str, f
     overlap = np.array([word_overlap(a.split(), b.split()) for a, b in pairs])
     interval = scores.mean_interval(overlap, resamples=RESAMPLES)
     floor = float(np.mean([not a for a, _ in pairs]))
-    unanswered = float(np.mean([not b for _, b in pairs]))
+    unanswered = scores.mean_interval([float(not b) for _, b in pairs], resamples=RESAMPLES)
     answerable = np.array([bool(a) for a, _ in pairs])
     return {
         **with_interval("score", interval, floor),
         **with_interval("word F1", interval, floor),
         "exact match": float(np.mean([a == b for a, b in pairs])),
         "F1 where there is an answer": float(overlap[answerable].mean()) if answerable.any() else math.nan,
-        "unanswered": unanswered,
-        "collapsed": float(unanswered >= 0.95),
+        **without_floor("unanswered", unanswered),
+        "collapsed": float(unanswered.value >= 0.95),
     }
 
 
