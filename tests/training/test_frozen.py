@@ -21,6 +21,11 @@ SMALL = {
 }  # fmt: skip
 
 
+@pytest.fixture(autouse=True)
+def nothing_remembered():
+    frozen._REMEMBERED.clear()
+
+
 def encoder(kind, words, head="SequenceClassification", labels=2):
     torch.manual_seed(0)
     shared = {**SMALL, "vocab_size": len(words), "num_labels": labels}
@@ -66,6 +71,42 @@ def test_kept_outputs_are_those_of_the_lower_half(tokenizer):  # noqa: F811
     batch = task.collate([encoded[i] for i in records], tokenizer)
     expected = halves.below(batch) * batch["attention_mask"][..., None]
     torch.testing.assert_close(kept.of(records, batch["input_ids"].shape[1]), expected, rtol=1e-2, atol=2e-3)
+
+
+def test_the_same_records_below_the_same_layers_are_computed_once(tokenizer, monkeypatch):  # noqa: F811
+    task = Classification(length=16, labels=["neg", "pos"])
+    computed = []
+    below = frozen.Halves.below
+    monkeypatch.setattr(frozen.Halves, "below", lambda self, batch: computed.append(1) or below(self, batch))
+
+    def kept(texts, *, strategy="last-1", length=16, change=None):
+        model = apply_strategy(encoder("Bert", tokenizer), strategy).eval()
+        if change:
+            with torch.no_grad():
+                change(model)
+        task.length = length
+        halves = cut(model, task, task.probes(tokenizer))
+        encoded = [task.encode(row, tokenizer, train=True) for row in texts]
+        told = []
+        computed.clear()
+        found = keep(halves, task, encoded, tokenizer, hidden=32, progress=lambda a, b: told.append((a, b)))
+        assert told[-1] == (len(texts), len(texts))
+        return found, bool(computed)
+
+    def nudge(model):
+        next(model.base_model.embeddings.parameters())[5, 3] += 1e-3
+
+    first, worked = kept(rows(30))
+    assert worked
+    again, worked = kept(rows(30))
+    assert again is first, "another model with the same lower layers"
+    assert not worked
+    for other in ({"strategy": "head"}, {"length": 12}, {"change": nudge}):
+        assert kept(rows(30), **other)[1], other
+    assert kept(rows(29))[1]
+    monkeypatch.setattr(frozen, "REMEMBERED_BYTES", first.bytes)
+    assert kept(rows(25))[1]
+    assert sum(one.bytes for one in frozen._REMEMBERED.values()) <= first.bytes
 
 
 @pytest.mark.parametrize("alone", [False, True])

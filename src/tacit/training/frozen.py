@@ -11,12 +11,16 @@ What is kept of a record must not depend on the others: the half precision would
 another number, for many records at once. So records are computed in constant shapes, (`ROWS`, a multiple of `WIDTHS`),
 filled up with made-up ones; whether a record then has the same numbers, bit for bit, in any place and beside any others
 is tried on made-up records, and if not, each record is computed alone.
+
+A process that trains several models on the same records above the same layers computes them once (`REMEMBERED_BYTES`).
 """
 
 from __future__ import annotations
 
 import copy
-from collections import defaultdict
+import hashlib
+import pickle
+from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -31,6 +35,7 @@ from tacit.training.tasks import Encoded, Task
 from tacit.training.tasks.base import model_inputs
 
 LARGEST_BYTES = 3 * 2**30
+REMEMBERED_BYTES = 2**28
 ROWS = 64
 WIDTHS = 8
 TOLERANCE = 1e-4
@@ -140,6 +145,10 @@ class Kept:
     starts: np.ndarray[Any, np.dtype[np.int64]]
     lengths: np.ndarray[Any, np.dtype[np.int64]] = field(repr=False)
 
+    @property
+    def bytes(self) -> int:
+        return self.values.numel() * self.values.element_size()
+
     def of(self, records: Sequence[int], width: int) -> Tensor:
         """(B, width, hidden), zero where a record has ended."""
         found = torch.zeros(len(records), width, self.values.shape[1])
@@ -163,7 +172,28 @@ def keep(
     batch: int = ROWS,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Kept:
-    """Run the lower half over all records once."""
+    """Run the lower half over all records once; what this process has just computed is taken as it is."""
+    asked = _digest(halves, task, encoded, tokenizer, batch)
+    if (found := _REMEMBERED.get(asked)) is not None:
+        _REMEMBERED.move_to_end(asked)
+        progress(len(encoded), len(encoded))
+        return found
+    found = _computed(halves, task, encoded, tokenizer, hidden, batch, progress)
+    _REMEMBERED[asked] = found
+    while sum(one.bytes for one in _REMEMBERED.values()) > REMEMBERED_BYTES:
+        _REMEMBERED.popitem(last=False)
+    return found
+
+
+def _computed(
+    halves: Halves,
+    task: Task,
+    encoded: Sequence[Encoded],
+    tokenizer: Any,
+    hidden: int,
+    batch: int,
+    progress: Callable[[int, int], None],
+) -> Kept:
     lengths = np.array([len(example["input_ids"]) for example in encoded], dtype=np.int64)
     starts = np.concatenate([[0], np.cumsum(lengths)[:-1]]).astype(np.int64)
     values = torch.empty(int(lengths.sum()), hidden, dtype=torch.float16)
@@ -177,6 +207,23 @@ def keep(
         done += len(here)
         progress(done, len(encoded))
     return Kept(values, starts, lengths)
+
+
+_REMEMBERED: OrderedDict[bytes, Kept] = OrderedDict()
+
+
+def _digest(halves: Halves, task: Task, encoded: Sequence[Encoded], tokenizer: Any, batch: int) -> bytes:
+    """Of all that the numbers depend on: the layers, the records, and the shapes that they are computed in."""
+    digest = hashlib.blake2b(digest_size=32)
+    settings = (str(getattr(halves.bottom, "config", "")), task.length, batch, torch.get_num_threads())
+    filling = {name: task.padding(name, tokenizer) for name in (encoded[0] if encoded else {})}
+    digest.update(pickle.dumps((type(halves.bottom).__qualname__, settings, filling)))
+    for name, value in halves.bottom.state_dict().items():
+        digest.update(pickle.dumps((name, str(value.dtype), tuple(value.shape))))
+        digest.update(value.detach().cpu().contiguous().view(torch.uint8).numpy().data)
+    for example in encoded:
+        digest.update(pickle.dumps(sorted(example.items())))
+    return digest.digest()
 
 
 def _width(length: int, most: int) -> int:
