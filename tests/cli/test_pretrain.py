@@ -131,6 +131,36 @@ def test_weights_between_two_models(text, tmp_path):
         run("average", other, second, text, "-o", str(tmp_path / "none"), *public)
 
 
+def test_a_model_without_clipping_knows_how_large_its_values_are(text, tmp_path):
+    public = ["--public", "made-up sentences"]
+    first, on, pruned = (str(tmp_path / name) for name in ("first", "on", "pruned"))
+    run("autoencoder", text, "-o", first, *public, *TINY)
+    model = load_autoencoder(first)
+    assert model.record.bound is None
+    assert model.record.sigma == pytest.approx(model.encode(PUBLIC_TEXTS).std(), rel=1e-3)
+    run("autoencoder", text, "-o", on, *public, "--from", first, "--steps", "2", "--batch-size", "8")
+    later = load_autoencoder(on)
+    assert later.record.sigma == pytest.approx(later.encode(PUBLIC_TEXTS).std(), rel=1e-3)
+    run(
+        "prune",
+        first,
+        text,
+        "-o",
+        pruned,
+        *public,
+        "--stages",
+        "2",
+        "--steps",
+        "2",
+        "--batch-size",
+        "8",
+        "--least-bleu",
+        "0",
+    )
+    record = load_autoencoder(pruned).record
+    assert record.bound["C"] == model.record.sigma, "trained with one standard deviation"
+
+
 @pytest.mark.parametrize("command", ["autoencoder", "prune", "noise"])
 def test_text_that_is_not_declared_public_is_refused(command, text, tmp_path):
     model = [] if command == "autoencoder" else ["bart-20"]

@@ -130,6 +130,10 @@ def test_variants(tmp_path):
     with pytest.raises(BadParameterError, match="variant is one of"):
         DPBart(epsilon=1, model=whole, variant="prx")
     assert DPBart(epsilon=1, model=whole, clip=0.25).bound.C == 0.25
+    unclipped = save_tiny("bart", tmp_path / "unclipped", bound=None, sigma=1.4)
+    assert DPBart(epsilon=1, model=unclipped).bound.C == 0.7, "half the standard deviation of its values"
+    unknown = save_tiny("bart", tmp_path / "unknown", bound=None)
+    assert DPBart(epsilon=1, model=unknown).bound.C == 0.1, "the C of the thesis"
 
 
 def test_choosing_c_on_public_text():

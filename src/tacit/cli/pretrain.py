@@ -174,7 +174,16 @@ def autoencoder(
             model, corpus, plan, output, bound=limit, noise=_noise(noise, delta) if plan.epsilons else None,
             resume=resume, progress=show,
         )  # fmt: skip
+    _measure_values(model, corpus)
     _finish(model, corpus, output, facts, plan, half=half, lowercase=lowercase)
+
+
+def _measure_values(model: Any, corpus: Any) -> None:
+    """What C can be chosen by later, if the model was trained without one."""
+    from tacit.documents.dp_bart import estimate_clip
+
+    if model.kind == "bart" and model.record.bound is None:
+        model.record.sigma = round(estimate_clip(model, corpus).sigma, 4)
 
 
 def _check_shape(shape: dict[str, int], vocabulary: int, *, adept: bool) -> None:
@@ -211,6 +220,7 @@ def _go_on(start: str, corpus: Any, plan: Any, output: Path, length: int, *, res
     with _progress("training") as show:
         facts = train(model, corpus, plan, output, bound=model.record.trained_bound(), resume=resume, progress=show)
     _remember(model, corpus)
+    _measure_values(model, corpus)
     lowercase = bool(model.record.results.get("bleu_lowercase", False))
     _finish(model, corpus, output, facts, plan, half=half, lowercase=lowercase)
 
@@ -268,7 +278,7 @@ def prune(
     from tacit.documents.pretraining.prune import prune as prune_model
 
     found = BartAutoencoder.from_pretrained(model)
-    C = clip or (found.record.bound or {}).get("C") or 2 * estimate_clip(found, corpus).C
+    C = clip or (found.record.bound or {}).get("C") or found.record.sigma or 2 * estimate_clip(found, corpus).C
     plan = Plan(
         steps=steps, batch_size=batch_size, learning_rate=learning_rate, evaluate_every=max(1, steps // 2),
         patience=1_000, held_out=held_out, plain_share=plain_share, mixed_share=mixed_share, dropout=dropout, seed=seed,

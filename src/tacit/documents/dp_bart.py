@@ -44,10 +44,12 @@ PUBLISHED_C = 0.1
 class DPBart(LatentMechanism):
     """DP-BART with any Hugging Face BART.
 
-    model     bart-20 (texts of up to 20 word pieces), bart-40, a folder, or a name of the hub
+    model     bart-20 (texts of up to 20 word pieces), bart-40, bart-20-unclipped (trained without clipping, as the
+              one of the paper), a folder, or a name of the hub
     variant   "clv", "pr" (a pruned model) or "pr+" (pruned and trained for this epsilon); default: what the model is
     clip      C; by default half the one of the checkpoint as in the thesis (for pr+, which knows its noise, the same
-              one), and 0.1 for a model of the hub
+              one), half the standard deviation of its values if it was trained without clipping, and 0.1 for a model
+              of the hub
     length    positions of a hub model (default 20); a model of 'tacit pretrain' has its own
     """
 
@@ -95,7 +97,10 @@ class DPBart(LatentMechanism):
             raise BadInputError(f"variant {variant} needs a pruned model: make one with 'tacit pretrain prune'")
         if variant == "pr+" and not record.epsilons():
             raise BadInputError("variant pr+ needs a model trained with noise: make one with 'tacit pretrain noise'")
-        C = PUBLISHED_C if trained is None else trained.C if variant == "pr+" else trained.C / 2
+        if trained is None:
+            C = PUBLISHED_C if record.sigma is None else record.sigma / 2
+        else:
+            C = trained.C if variant == "pr+" else trained.C / 2
         return ClipValue(C if self.clip is None else self.clip, None if variant == "clv" else kept)
 
 

@@ -49,6 +49,7 @@ class Record:
     positions      latent positions, and the largest number of pieces of a text
     corpora        names of the public corpora that the weights, the vocabulary, C and the kept columns come from
     bound          the bound it was trained with: kind, C, kept columns
+    sigma          standard deviation of the encoder's values on public text, if it was trained without a bound
     trained_for    the noise it was trained with: noise, delta, and the epsilons; None if there was none
     pruning        pruned columns after each stage, if the model was pruned
     encoder_mask   whether the encoder ignores the padding of its own input
@@ -61,6 +62,7 @@ class Record:
     positions: int
     corpora: list[str] = field(default_factory=list)
     bound: dict[str, Any] | None = None
+    sigma: float | None = None
     trained_for: dict[str, Any] | None = None
     pruning: dict[str, Any] | None = None
     encoder_mask: bool = False

@@ -124,7 +124,8 @@ def _pruned(parameters: Pretrain, start: str, corpus: Any, work: Path, progress:
     from tacit.documents.pretraining.prune import prune
 
     model = BartAutoencoder.from_pretrained(start)
-    C = parameters.clip or (model.record.bound or {}).get("C") or 2 * estimate_clip(model, corpus).C
+    record = model.record
+    C = parameters.clip or (record.bound or {}).get("C") or record.sigma or 2 * estimate_clip(model, corpus).C
     prune(
         model, corpus, work, parameters.plan(), C=float(C), stages=parameters.stages,
         least_bleu=parameters.least_bleu, progress=_told(progress),
