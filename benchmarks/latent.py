@@ -18,9 +18,10 @@ Settings of a training are chosen on public text and on --task clinc, so that Sn
 Every cell (method, epsilon, draw) is kept in the folder --work together with the rewritten texts, so a run that was
 stopped goes on where it was; a model that has changed is measured again.
 
-Models: `adept`, `clv` and `narrow` are those that come with Tacit. The pruned and the noisy-trained BARTs (`pr`, `pr+`)
-are too many to come with it: --train PUBLIC_TEXT makes them from the built-in BART with the commands in TRAINING, about
-an hour on one core, in the folder --models. Without them their rows are left out.
+Models: `adept`, `clv` and `narrow` are those that come with Tacit. As in the paper, `clv` has a BART that was trained
+without clipping; `clv-clipped` has the one that was trained with it. The pruned and the noisy-trained BARTs (`pr`,
+`pr+`) are too many to come with it: --train PUBLIC_TEXT makes them from the BART of `clv` with the commands in
+TRAINING, about half an hour on one core, in the folder --models. Without them their rows are left out.
 Nothing is downloaded; Snips and CLINC150 are read from the folder TACIT_DATA, or `../shared/data` beside this one.
 """
 
@@ -46,7 +47,8 @@ from measure import Report, Stopwatch, arguments_parser, say
 
 EPSILONS = (10.0, 50.0, 100.0, 250.0, 500.0, 1000.0, 2500.0)
 QUICK_EPSILONS = (50.0, 250.0, 1000.0)
-METHODS = ("adept", "clv", "pr", "pr+", "narrow")
+METHODS = ("adept", "clv", "pr", "pr+", "clv-clipped", "narrow")
+BARTS = {"clv": "bart-20-unclipped", "clv-clipped": "bart-20"}
 DELTA = 1e-5
 TARGET = 5.0
 
@@ -56,7 +58,7 @@ NOISY = {2500: "bart-pr+2500", 1000: "bart-pr+1000", 500: "bart-pr+500-half", 25
 COMMON = "--batch-size 64 --learning-rate 0.0007 --held-out 500 --plain-share 0.25"
 NOISE = f"--delta 1e-5 --evaluate-every 300 --mixed-share 0.5 --content 0.01 {COMMON}"
 TRAINING = [
-    f"prune bart-20 {{text}} -o bart-pr --clip 0.25 --dropout 0.1 --mixed-share 0.2 --steps 300 {COMMON}",
+    f"prune bart-20-unclipped {{text}} -o bart-pr --clip 0.25 --dropout 0.1 --mixed-share 0.2 --steps 300 {COMMON}",
     # From little noise to much, each model the start of the next.
     f"noise bart-pr {{text}} -o bart-pr+2500 --epsilon 2500 --steps 600 {NOISE}",
     f"noise bart-pr+2500 {{text}} -o bart-pr+1000 --epsilon 1000 --steps 600 {NOISE}",
@@ -169,9 +171,9 @@ def cells(given: Any, epsilons: tuple[float, ...]) -> list[Cell]:
             noise = "none" if epsilon == float("inf") else "gaussian"
             if method == "adept":
                 found.append(Cell(method, epsilon, given.adept, (("mechanism", "adept"), ("noise", noise))))
-            elif method == "clv":
+            elif method in BARTS:
                 options = (("mechanism", "dp-bart"), ("variant", "clv"), ("noise", noise))
-                found.append(Cell(method, epsilon, given.bart, options))
+                found.append(Cell(method, epsilon, BARTS[method], options))
             elif method == "pr" and (pruned / "tacit.json").exists():
                 options = (("mechanism", "dp-bart"), ("variant", "pr"), ("noise", noise))
                 found.append(Cell(method, epsilon, str(pruned), options))
@@ -332,7 +334,7 @@ def make_models(text: Path, name: str, folder: Path, share: float) -> None:
 def speed(given: Any, report: Report) -> None:
     from tacit.documents.autoencoders import load_autoencoder
 
-    model = load_autoencoder(given.bart)
+    model = load_autoencoder(BARTS["clv-clipped"])
     texts = snips("test")[0][: 64 if given.quick else 256]
     latents = model.encode(texts)
     model.decode(latents[:2], beams=given.beams)
@@ -358,7 +360,6 @@ def speed(given: Any, report: Report) -> None:
 def main() -> None:
     parser = arguments_parser(__doc__)
     parser.add_argument("--quick", action="store_true", help="three epsilons, one draw")
-    parser.add_argument("--bart", default="bart-20")
     parser.add_argument("--adept", default="adept-20")
     parser.add_argument("--narrow", default="", help="a narrow model (default: the built-in one for each epsilon)")
     parser.add_argument("--epsilon", action="append", type=float, default=[])

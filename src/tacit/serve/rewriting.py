@@ -39,7 +39,9 @@ CHOICES: Final = frozenset(
 BUILT_IN: Final[Mapping[str, frozenset[str]]] = {
     "vectors": frozenset(KNOWN_VECTORS),
     "detector": frozenset({"none", "patterns", "spacy"}),
-    "model": frozenset({"adept-20", "bart-20", "bart-40", "narrow-20", "narrow-20-low", "smollm2"}),
+    "model": frozenset(
+        {"adept-20", "bart-20", "bart-20-unclipped", "bart-40", "narrow-20", "narrow-20-low", "smollm2"}
+    ),
     "codebook": frozenset({"default"}),
 }
 REMEMBERED_GUARANTEES: Final = 500

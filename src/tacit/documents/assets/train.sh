@@ -17,6 +17,11 @@ train autoencoder $TEXT -o bart-20 --kind bart --length 20 --vocabulary 8000 --w
 train autoencoder $TEXT --from bart-20 --length 40 --join -o bart-40 --plain-share 0.25 --steps 450 --batch-size 32 \
     --learning-rate 0.0007 --evaluate-every 150 --held-out 500
 
+# The same without clipping, as the BART of the paper: what DP-BART-PR gains over -CLV is what it learns about clipping.
+train autoencoder $TEXT -o bart-20-unclipped --kind bart --length 20 --vocabulary 8000 --width 192 --layers 2 \
+    --feed-forward 384 --plain-share 0.25 --steps 1350 --batch-size 64 --learning-rate 0.0015 --evaluate-every 250 \
+    --held-out 500
+
 # ADePT: from scratch, on, on with mixed texts, on with joined ones: long texts were what it still got wrong.
 train autoencoder $TEXT -o adept-20-first --kind adept --length 20 --vocabulary 4000 --lowercase --width 256 \
     --embedding 128 --clip 5 --plain-share 0.25 --steps 5500 --batch-size 64 --learning-rate 0.003 --evaluate-every 500
