@@ -17,22 +17,10 @@ from tacit.experiments import figures
 from tacit.experiments.config import About, Figure, Finding, Published, Value, WideTable, load
 from tacit.experiments.findings import judge_all
 from tacit.experiments.plan import make_plan
-from tacit.experiments.report import (
-    KEPT,
-    comparison,
-    example_tables,
-    markdown,
-    page,
-    published_tables,
-    results_page,
-    score_tables,
-    scores_csv,
-    wide_tables,
-    with_error,
-    write_files,
-)
+from tacit.experiments.report import KEPT, comparison, example_tables, page, results_page, write_files
 from tacit.experiments.results import Cell, Results, collect, mean_of
 from tacit.experiments.steps.perturb import spaces
+from tacit.experiments.tables import markdown, published_tables, score_tables, scores_csv, wide_tables, with_error
 from tacit.experiments.validation import validate
 from tests.experiments.small import WORDS, plan_of, run_here, small
 from tests.experiments.small import write_files as write_data

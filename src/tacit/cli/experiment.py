@@ -162,7 +162,8 @@ def compare(
 ) -> None:
     """Two result files side by side, cell by cell."""
     _needs()
-    from tacit.experiments.report import comparison, markdown_table, put, table_csv
+    from tacit.experiments.report import comparison, put
+    from tacit.experiments.tables import markdown_table, table_csv
     from tacit.report import Report, Section
     from tacit.report.parts import refuse_existing
 
@@ -298,8 +299,9 @@ def _run(plan: Plan, folder: Path, cache: Path, workers: int, only: list[str] | 
 
 
 def _write(plan: Plan, folder: Path, cache: Path) -> Results:
-    from tacit.experiments.report import cost_table, page, put, table_csv, timing_tables, write_files
+    from tacit.experiments.report import cost_table, page, put, timing_tables, write_files
     from tacit.experiments.results import collect, costs
+    from tacit.experiments.tables import table_csv
 
     results = collect(plan, cache)
     write_files(results, folder)

@@ -13,10 +13,7 @@ The files without texts and times have the same bytes whenever the same noise wa
 
 from __future__ import annotations
 
-import csv
-import io
-import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,31 +21,40 @@ from typing import Any
 from tacit.errors import TacitError
 from tacit.evaluate.similarity import shortened
 from tacit.experiments import figures
-from tacit.experiments.config import Published, Value, WideTable
+from tacit.experiments.config import Value
 from tacit.experiments.findings import (
-    Expression,
-    NotTestableError,
     Verdict,
-    evaluate,
     judge_all,
     of_source,
-    parse_expression,
-    rank_correlation,
     summary,
 )
-from tacit.experiments.grids import Grid, grid, in_order
-from tacit.experiments.measures import ENDS
 from tacit.experiments.plan import Plan, Step, shown
 from tacit.experiments.raw import parts_of, read_part, read_released
-from tacit.experiments.results import SEED, Cost, Number, Results, costs
+from tacit.experiments.results import SEED, Cost, Results, costs
 from tacit.experiments.runner import folder_of, is_finished
 from tacit.experiments.steps import kinds
 from tacit.experiments.steps.perturb import read_words
 from tacit.experiments.steps.rewrite import NONE
+from tacit.experiments.tables import (
+    LEANING,
+    OWN,
+    PUBLISHED,
+    SHOWN_MEASURES,
+    axes_text,
+    axis_text,
+    explained,
+    findings_tables,
+    markdown,
+    markdown_table,
+    problems_table,
+    published_tables,
+    score_tables,
+    scores_csv,
+    table_csv,
+    wide_tables,
+)
 from tacit.report import Finding, Light, Report, Section, Table
-from tacit.report.parts import cell_text
 
-SHOWN_MEASURES = 6
 EXAMPLES = 3
 MOST_EXAMPLES = 150
 KEPT = ("results.json", "scores.csv", "published.csv", "findings.csv", "tables.md")
@@ -68,279 +74,6 @@ def put(path: Path, text: str) -> None:
     draft = path.with_name(f".{path.name}.draft")
     draft.write_text(text, encoding="utf-8", newline="")
     draft.replace(path)
-
-
-# Tables -----------------------------------------------------------------------------------------------------------
-
-
-def score_tables(results: Results) -> list[Table]:
-    """One table per step: its axes without the seed, and its main scores as means over the seeds."""
-    found = []
-    for step in results.steps:
-        measures = results.measures(step)[:SHOWN_MEASURES] or ["result"]
-        axes = [axis for axis in results.axes(step) if axis != SEED]
-        groups = dict.fromkeys(tuple(cell.axes.get(axis) for axis in axes) for cell in results.of(step))
-        rows = [
-            [*(_axis(value) for value in group), *_scores(results, step, measures, axes, group)] for group in groups
-        ]
-        seeds = results.values(step, SEED)
-        notes = [f"Means over {len(seeds)} seeds."] if len(seeds) > 1 else []
-        notes += [OUTSIDE_NOTE] if any(cell.outside for cell in results.of(step)) else []
-        found.append(Table(f"{step} ({results.of(step)[0].kind})", [*axes, *measures], rows, " ".join(notes)))
-    return found
-
-
-def _axis(value: Value | None) -> str:
-    return "" if value is None else shown(value)
-
-
-def _scores(
-    results: Results, step: str, measures: Sequence[str], axes: Sequence[str], group: Sequence[Value | None]
-) -> list[str]:
-    cells = [c for c in results.of(step) if tuple(c.axes.get(axis) for axis in axes) == tuple(group)]
-    finished = [cell for cell in cells if cell.finished]
-    if not finished:
-        return ["failed" if cells[0].problem.startswith("failed") else "no result", *[""] * (len(measures) - 1)]
-    where = {axis: value for axis, value in zip(axes, group, strict=True) if value is not None}
-    found = []
-    for measure in measures:
-        number = results.number(step, measure, where) if any(measure in c.scores for c in finished) else None
-        found.append("" if number is None else score_text(number))
-    return found
-
-
-def score_text(number: Number, most: int = 9) -> str:
-    """A mean, how far it can be off, and a mark where it is not covered by the mechanism's definition."""
-    return with_error(number.value, number.error, most) + (f" {MARK}" if number.outside else "")
-
-
-def with_error(value: float, error: float, most: int = 9) -> str:
-    """A mean and how far it can be off at 95 %, both with the digits that the error leaves, or fewer."""
-    if math.isnan(error) or error <= 1e-9 * abs(value):
-        return cell_text(value)
-    reach = 1.96 * error
-    digits = min(most, max(0, 1 - math.floor(math.log10(reach))))
-    return f"{value:,.{digits}f} ±\u00a0{reach:.{digits}f}"
-
-
-def published_tables(results: Results) -> list[Table]:
-    """Each published table, with our value and the difference beside every number."""
-    return [_beside(results, table) for table in results.published]
-
-
-def _beside(results: Results, table: Published) -> Table:
-    expression = parse_expression(table.ours)
-    pairs: list[tuple[float, Number | None]] = []
-    for *place, value in table.rows:
-        at = {axis: v for axis, v in zip(table.axes, place, strict=True) if v != ""}
-        try:
-            pairs.append((float(value), evaluate(expression, results, at)))
-        except NotTestableError:
-            pairs.append((float(value), None))
-    rows = [
-        [*(shown(one) for one in place), *_compared(number, ours)]
-        for (*place, _), (number, ours) in zip(table.rows, pairs, strict=True)
-    ]
-    columns = [*table.axes, "published", "ours", "± 95 %", "difference"]
-    notes = []
-    if _is_signed(table, expression):
-        signs = [_sign(number, ours) for number, ours in pairs]
-        columns, rows = [*columns, "sign"], [[*row, sign] for row, sign in zip(rows, signs, strict=True)]
-        known = [sign for sign in signs if sign]
-        notes += [f"{known.count(AGREES)} of {len(known)} signs agree."] if known else []
-    notes += _trend_agreement(pairs)
-    if any(ours is not None and ours.outside for _, ours in pairs):
-        columns = [*columns, "domain"]
-        rows = [[*row, OUTSIDE if ours is not None and ours.outside else ""]
-                for row, (_, ours) in zip(rows, pairs, strict=True)]  # fmt: skip
-        notes.append(OUTSIDE_NOTE)
-    unit = f" ({table.unit})" if table.unit else ""
-    notes += [f"Epsilons that mean different things: {table.mixed.rstrip('.')}."] if table.mixed else []
-    note = " ".join([*notes, f"Why ours differs: {table.difference}"])
-    return Table(f"{table.source}{unit}", columns, rows, note)
-
-
-def _compared(number: float, ours: Number | None) -> list[float | None]:
-    if ours is None:
-        return [number, None, None, None]
-    return [number, ours.value, None if math.isnan(ours.error) else 1.96 * ours.error, ours.value - number]
-
-
-AGREES = "agrees"
-MARK = "†"
-OUTSIDE = f"{MARK} outside"
-OUTSIDE_NOTE = f"{MARK} Outside the domain in which the mechanism is defined: what ran there has no guarantee."
-CHANGES = ("change", "privacy gain")
-LEAST_ROWS = 4
-WIDE_DIGITS = 2
-
-
-def _is_signed(table: Published, expression: Expression) -> bool:
-    if table.signed is not None:
-        return table.signed
-    difference = len(expression.selections) > 1 and any(sign < 0 for sign, _ in expression.terms)
-    change = any(one.measure in CHANGES for one in expression.selections)
-    return difference or change or any(float(row[-1]) < 0 for row in table.rows)
-
-
-def _sign(number: float, ours: Number | None) -> str:
-    """Whether both are above or below zero; a published zero has no sign."""
-    if ours is None or number == 0:
-        return ""
-    return AGREES if number * ours.value > 0 else "differs"
-
-
-def _trend_agreement(pairs: Sequence[tuple[float, Number | None]]) -> list[str]:
-    common = [(number, ours.value) for number, ours in pairs if ours is not None]
-    published, own = ([pair[side] for pair in common] for side in (0, 1))
-    if len(common) < LEAST_ROWS or len(set(published)) < 2 or len(set(own)) < 2:
-        return []
-    told = f"Rank correlation of the published numbers and ours: {rank_correlation(published, own):.2f}"
-    return [f"{told} over {len(common)} common rows."]
-
-
-def wide_tables(results: Results) -> list[Table]:
-    """The tables of the file: several scores, each over two axes."""
-    return [table for rule in results.tables if (table := _wide(rule, results)) is not None]
-
-
-def _wide(rule: WideTable, results: Results) -> Table | None:
-    parts = {
-        label: grid(parse_expression(value), results, rule.rows, rule.columns, rule.where)
-        for value, label in zip(rule.values, rule.labels or rule.values, strict=True)
-    }
-    parts = {label: found for label, found in parts.items() if found}
-    lines = list(dict.fromkeys(line for found in parts.values() for line in found))
-    if not lines:
-        return None
-    places = {label: _places(found) for label, found in parts.items()}
-    columns = [_column(place) for label in parts for place in places[label]]
-    rows = [
-        [shown(line), *(_score_at(found.get(line, {}), place) for label, found in parts.items()
-                        for place in places[label])]
-        for line in lines
-    ]  # fmt: skip
-    groups = [("", 1), *((label, len(places[label])) for label in parts)]
-    outside = any(number.outside for found in parts.values() for points in found.values() for number in points.values())
-    without = f" (–: without {rule.columns})" if any(None in places[label] for label in parts) else ""
-    told = (f"Columns: {rule.columns}{without}.", "± is 95 %.", rule.note, OUTSIDE_NOTE if outside else "")
-    note = " ".join(part for part in told if part)
-    return Table(rule.title, [rule.rows, *columns], rows, note, groups=groups)
-
-
-def _places(found: Grid) -> list[Value | None]:
-    """The columns of one score; last the one for lines that do not have this axis."""
-    known = {place for points in found.values() for place in points}
-    last = [None] if None in known else []
-    return [*sorted((place for place in known if place is not None), key=in_order), *last]
-
-
-def _column(place: Value | None) -> str:
-    return "–" if place is None else "∞" if place == math.inf else shown(place)
-
-
-def _score_at(points: Mapping[Value | None, Number], place: Value | None) -> str:
-    return score_text(points[place], WIDE_DIGITS) if place in points else ""
-
-
-LEANING = {True: "as stated", False: "the other way", None: ""}
-OWN = "Findings of our own"
-PUBLISHED = "Published findings"
-
-
-def findings_tables(verdicts: Sequence[Verdict]) -> list[Table]:
-    """The verdicts on published statements, and apart from them those on what only we say."""
-    split = {PUBLISHED: of_source(verdicts, ours=False), OWN: of_source(verdicts, ours=True)}
-    return [_findings_table(title, found) for title, found in split.items() if found]
-
-
-def _findings_table(title: str, verdicts: Sequence[Verdict]) -> Table:
-    rows = [
-        [v.shown, LEANING[v.leaning], v.finding.statement, v.finding.source, v.detail, v.finding.check or "",
-         _explained(v)]
-        for v in verdicts
-    ]  # fmt: skip
-    columns = ["verdict", "means", "finding", "source", "what we measured", "check", "explanation"]
-    nobody = " Nobody has published them: they are no agreement with a paper." if title == OWN else ""
-    return Table(title, columns, rows, f"{summary(verdicts)}.{nobody}")
-
-
-def _explained(verdict: Verdict) -> str:
-    """Why we do not agree, and why epsilons that mean different things were compared."""
-    mixed = f"Epsilons that mean different things: {verdict.finding.mixed}" if verdict.finding.mixed else ""
-    against = verdict.word == "disagree" or verdict.leaning is False
-    why = verdict.finding.explanation if against else ""
-    return ". ".join(part.rstrip(".") for part in (why, mixed) if part)
-
-
-def problems_table(results: Results) -> Table | None:
-    rows = [[c.step, axes_text(c.axes), c.problem] for c in results.cells if not c.finished]
-    return Table("Cells without a result", ["step", "cell", "why"], rows) if rows else None
-
-
-def axes_text(axes: Mapping[str, Value]) -> str:
-    return ", ".join(f"{axis} {shown(value)}" for axis, value in axes.items())
-
-
-def scores_csv(results: Results) -> str:
-    axes = list(dict.fromkeys(axis for cell in results.cells for axis in cell.axes))
-    lines: list[list[Any]] = [["step", "kind", *axes, "measure", "value", *ENDS, "problem", "domain"]]
-    for cell in results.cells:
-        start = [cell.step, cell.kind, *(_axis(cell.axes.get(axis)) for axis in axes)]
-        if not cell.finished:
-            lines.append([*start, "", "", *[""] * len(ENDS), cell.problem, ""])
-        for name, value in cell.scores.items():
-            if not name.endswith(tuple(f".{end}" for end in ENDS)):
-                ends = [_exact(cell.scores.get(f"{name}.{end}")) for end in ENDS]
-                lines.append([*start, name, _exact(value), *ends, "", "outside" if cell.outside else ""])
-    return csv_text(lines)
-
-
-def _exact(value: Any) -> str:
-    if isinstance(value, float):
-        return "" if math.isnan(value) else repr(value)
-    return "" if value is None else str(value)
-
-
-def table_csv(tables: Iterable[Table]) -> str:
-    """Tables below each other, each with its title in front of its rows."""
-    lines: list[list[Any]] = []
-    for table in tables:
-        lines += [["table", *table.headings], *([table.title, *(_exact(cell) for cell in row)] for row in table.rows)]
-    return csv_text(lines)
-
-
-def csv_text(lines: Iterable[Sequence[Any]]) -> str:
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows(lines)
-    return text.getvalue()
-
-
-def markdown(results: Results, verdicts: Sequence[Verdict]) -> str:
-    about = results.about
-    parts = [f"# {about.title}", "", *([about.question, ""] if about.question else []), f"Size: {results.size}. "
-             f"{summary(verdicts)}." if verdicts else f"Size: {results.size}.", ""]  # fmt: skip
-    parts += [f"- {name}: {told}" for name, told in results.data.items() if told]
-    tables = [*wide_tables(results), *published_tables(results), *findings_tables(verdicts), *score_tables(results)]
-    problems = problems_table(results)
-    for table in [*tables, *([problems] if problems else [])]:
-        parts += ["", *markdown_table(table)]
-    return "\n".join(parts) + "\n"
-
-
-def markdown_table(table: Table, heading: str = "##") -> list[str]:
-    lines = [
-        f"{heading} {table.title}",
-        "",
-        "| " + " | ".join(table.headings) + " |",
-        "|" + "---|" * len(table.columns),
-    ]
-    lines += ["| " + " | ".join(_inside(cell) for cell in row) + " |" for row in table.rows]
-    return [*lines, *(["", table.note] if table.note else [])]
-
-
-def _inside(cell: Any) -> str:
-    return cell_text(cell).replace("|", "\\|").replace("\n", " ") if cell is not None else ""
 
 
 # The page ---------------------------------------------------------------------------------------------------------
@@ -434,7 +167,7 @@ def _findings(verdicts: Sequence[Verdict]) -> list[Finding]:
 
 def _told(verdict: Verdict) -> str:
     """What was measured, and why it is not as published."""
-    why = _explained(verdict)
+    why = explained(verdict)
     if not why:
         return verdict.detail
     return f"{verdict.detail.rstrip('.')}. Why: {why[0].upper()}{why[1:].rstrip('.')}."
@@ -471,7 +204,7 @@ def _examples(releases: Sequence[tuple[Step, list[str]]], cache: Path) -> Table:
         rows.append([row + 1, "original", "", shortened(original)])
         for step, texts in releases:
             other = [shown(v) for axis, v in step.axes.items() if axis not in ("data", "epsilon", SEED)]
-            rows.append([row + 1, ", ".join(other), _axis(step.axes.get("epsilon")), shortened(texts[row])])
+            rows.append([row + 1, ", ".join(other), axis_text(step.axes.get("epsilon")), shortened(texts[row])])
     name = releases[0][0].inputs["data"].name
     return Table(str(name), ["row", "released by", "epsilon", "text"], rows, private=True)
 
