@@ -44,7 +44,8 @@ def rewrite(path: str, ledger: bool, limit: bool) -> Facts:
     from tacit.account.ledger import open_ledger
     from tacit.catalog import DEFAULT_MECHANISM, build
     from tacit.engines.charging import Charging
-    from tacit.engines.local import RewriteJob, rewrite_file
+    from tacit.engines.job import RewriteJob
+    from tacit.engines.local import rewrite_file
 
     mechanism = build(DEFAULT_MECHANISM, {"epsilon": EPSILON})
     mechanism.prepare()

@@ -15,7 +15,8 @@ from tacit import randomize_labels
 from tacit.account.ledger import Subject, open_ledger
 from tacit.audit.text.release import told_by
 from tacit.cli.main import run
-from tacit.engines.local import RewriteJob, rewrite_file
+from tacit.engines.job import RewriteJob
+from tacit.engines.local import rewrite_file
 from tacit.engines.users import UserRule
 from tacit.errors import BadInputError, BadParameterError, NoGuaranteeError
 from tacit.guarantee import Adjacency, Guarantee, Metric, Notion, Unit

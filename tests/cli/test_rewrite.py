@@ -21,7 +21,7 @@ from tacit.card import Card, json_schema
 from tacit.cli.main import run
 from tacit.cli.rewrite import shown_command, with_diff_number
 from tacit.cli.terminal import readable_bytes, readable_seconds, side_by_side, status_line
-from tacit.engines.local import Progress
+from tacit.engines.job import Progress
 from tacit.engines.resume import resume_path
 from tacit.errors import TacitError
 from tacit.text.digest import file_digest

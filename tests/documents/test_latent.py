@@ -268,7 +268,8 @@ def test_the_published_adept_is_not_in_the_catalog():
 
 
 def test_tacit_rewrite_refuses_the_published_adept(folders, tmp_path):
-    from tacit.engines.local import RewriteJob, rewrite_file
+    from tacit.engines.job import RewriteJob
+    from tacit.engines.local import rewrite_file
 
     source = tmp_path / "in.txt"
     source.write_text("cat\n")

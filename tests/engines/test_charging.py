@@ -11,9 +11,10 @@ import pytest
 from tacit.account.ledger import BudgetExceededError, Ledger, Subject, open_ledger
 from tacit.engines.blocks import Block
 from tacit.engines.charging import Charging, job_name, subjects_of
-from tacit.engines.local import RewriteJob, StoppedError, rewrite_file
+from tacit.engines.job import RewriteJob
+from tacit.engines.local import rewrite_file
 from tacit.engines.users import UserRule
-from tacit.errors import BadInputError, NoGuaranteeError
+from tacit.errors import BadInputError, NoGuaranteeError, StoppedError
 from tacit.guarantee import Guarantee, Unit
 from tacit.mechanism import Mechanism
 from tacit.noise.source import StreamKey

@@ -18,19 +18,14 @@ from typing import Any
 
 import pytest
 
-from tacit.engines import local
+from tacit.engines import outputs
 from tacit.engines.blocks import Block, content_digest, cut_blocks, fingerprint
-from tacit.engines.local import (
-    AlreadyCompleteError,
-    Progress,
-    RewriteJob,
-    StoppedError,
-    rewrite_file,
-)
+from tacit.engines.job import AlreadyCompleteError, Progress, RewriteJob
+from tacit.engines.local import rewrite_file
 from tacit.engines.processes import THREAD_VARIABLES
 from tacit.engines.resume import resume_path
 from tacit.engines.workers import WorkerDiedError
-from tacit.errors import BadInputError, BadParameterError, TacitError
+from tacit.errors import BadInputError, BadParameterError, StoppedError, TacitError
 from tacit.noise.source import StreamKey
 from tacit.text import files
 from tacit.text.files import OutputError, choose_columns, open_table, partial_path
@@ -77,7 +72,7 @@ def left_over(job: RewriteJob) -> list[str]:
 def reference(job: RewriteJob, key: bytes, monkeypatch: pytest.MonkeyPatch) -> bytes:
     """What an uninterrupted run with this key writes."""
     with monkeypatch.context() as patch:
-        patch.setattr(local, "new_key", lambda seed: StreamKey(key, secure=True))
+        patch.setattr(outputs, "new_key", lambda seed: StreamKey(key, secure=True))
         whole = replace(job, output=str(Path(job.output).with_name(f"reference-{Path(job.output).name}")), resume=False)
         rewrite_file(whole)
     return output_bytes(whole)
@@ -545,7 +540,8 @@ def test_rows_before_a_broken_one_are_finished(job: RewriteJob, tmp_path: Path) 
 SCRIPT = """
 import os
 import sys
-from tacit.engines.local import RewriteJob, rewrite_file
+from tacit.engines.job import RewriteJob
+from tacit.engines.local import rewrite_file
 from tacit.errors import TacitError
 from tests.engines.fakes import LargeBlocks, NoiseShown
 

@@ -24,7 +24,8 @@ import pytest
 from tacit.engines.cluster.rewrite import rewrite_dataset
 from tacit.engines.cluster.session import Cluster, cluster
 from tacit.engines.cluster.staging import staging_url
-from tacit.engines.local import RewriteJob, rewrite_file
+from tacit.engines.job import RewriteJob
+from tacit.engines.local import rewrite_file
 from tacit.errors import BadInputError, MissingExtraError, TacitError
 
 from .fakes import NoiseShown, draws_by_text, processes
@@ -196,7 +197,7 @@ def test_names_that_a_ray_does_not_have_are_left_alone() -> None:
 SCRIPT = """
 import sys
 from pathlib import Path
-from tacit.engines.local import RewriteJob
+from tacit.engines.job import RewriteJob
 from tacit.engines.cluster.rewrite import rewrite_dataset
 from tests.engines.fakes import NoiseShown
 folder = Path(sys.argv[1])

@@ -28,9 +28,10 @@ from tacit.engines.cluster.rewrite import check_cluster_output, rewrite_dataset
 from tacit.engines.cluster.session import Cluster, cluster
 from tacit.engines.cluster.staging import Staging, staging_url
 from tacit.engines.cluster.storage import Folder, local_path
-from tacit.engines.local import AlreadyCompleteError, RewriteJob, StoppedError, rewrite_file
+from tacit.engines.job import AlreadyCompleteError, RewriteJob
+from tacit.engines.local import rewrite_file
 from tacit.engines.users import UserRule
-from tacit.errors import BadInputError, BadParameterError, MissingExtraError, TacitError
+from tacit.errors import BadInputError, BadParameterError, MissingExtraError, StoppedError, TacitError
 from tacit.labels import LabelRule
 from tacit.text.digest import output_digest
 from tacit.text.files import OutputError

@@ -11,7 +11,8 @@ from typing import ClassVar
 import pytest
 
 from tacit.documents.base import DocumentMechanism
-from tacit.engines.local import RewriteJob, check_delta, rewrite_file
+from tacit.engines.job import RewriteJob, check_delta
+from tacit.engines.local import rewrite_file
 from tacit.engines.users import UserRule
 from tacit.errors import BadInputError, BadParameterError, NoGuaranteeError
 from tacit.guarantee import Guarantee, Notion, Unit

@@ -494,16 +494,16 @@ def test_a_limit_and_an_upgrade_leave_a_job_that_can_go_on(start, begun, tmp_pat
 
 
 def test_a_job_of_another_version_waits_for_that_version(start, begun, monkeypatch):
-    from tacit.engines import local
+    from tacit.engines import job
 
-    version = local.__version__
-    monkeypatch.setattr(local, "__version__", "99.0")
+    version = job.__version__
+    monkeypatch.setattr(job, "__version__", "99.0")
     again = start()
     failed = finished(again, begun["id"])
     assert (failed["state"], failed["resumable"]) == ("failed", True)
     assert "another version" in failed["error"]
     assert "--" not in failed["error"]
-    monkeypatch.setattr(local, "__version__", version)
+    monkeypatch.setattr(job, "__version__", version)
     assert again.post(f"/v1/jobs/{begun['id']}/resume").status_code == 202
     assert finished(again, begun["id"])["state"] == "done"
 

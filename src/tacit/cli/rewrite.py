@@ -20,14 +20,8 @@ from tacit.cli import terminal
 from tacit.cli.engine import ADDRESS_HELP, ENGINE_HELP, LOCAL, uses_cluster
 from tacit.cli.ledger import new_ledger_sentence
 from tacit.engines.charging import Charging
-from tacit.engines.local import (
-    AlreadyCompleteError,
-    RewriteJob,
-    check_output,
-    choose_for,
-    choose_output_format,
-    rewrite_file,
-)
+from tacit.engines.job import AlreadyCompleteError, RewriteJob, check_output, choose_for, choose_output_format
+from tacit.engines.local import rewrite_file
 from tacit.engines.users import UserRule
 from tacit.errors import BadInputError, BadParameterError
 from tacit.guarantee import NOTE, Guarantee, check_epsilon

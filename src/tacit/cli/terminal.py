@@ -15,7 +15,7 @@ from rich.progress import Progress as Bar
 from rich.table import Table
 from rich.text import Text
 
-from tacit.engines.local import Progress
+from tacit.engines.job import Progress
 from tacit.text.tokens import split
 
 

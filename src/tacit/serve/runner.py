@@ -24,7 +24,8 @@ from tacit.card import Card, ReleaseFacts, for_file
 from tacit.catalog import shortened
 from tacit.engines.blocks import Block, cut_blocks
 from tacit.engines.charging import subjects_of
-from tacit.engines.local import AlreadyCompleteError, Progress, RewriteJob, check_users, is_unfinished, rewrite_file
+from tacit.engines.job import AlreadyCompleteError, Progress, RewriteJob, check_users, is_unfinished
+from tacit.engines.local import rewrite_file
 from tacit.engines.users import UserRule
 from tacit.errors import BadInputError, TacitError
 from tacit.serve.budget import DATASET, LOCAL, Accounts, command_of

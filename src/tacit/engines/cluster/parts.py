@@ -32,7 +32,8 @@ from tacit.engines.charging import BlockCharges, Charging
 from tacit.engines.cluster.dataset import SourceFile, opened
 from tacit.engines.cluster.staging import Done, LedgerEntry, Staging
 from tacit.engines.cluster.storage import scratch
-from tacit.engines.local import Totals, summarize
+from tacit.engines.local import summarize
+from tacit.engines.outputs import Totals
 from tacit.engines.resume import Finished
 from tacit.engines.users import UserRule
 from tacit.errors import BadInputError, TacitError, place_of

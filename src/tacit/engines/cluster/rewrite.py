@@ -33,19 +33,17 @@ from tacit.engines.cluster.parts import PartWriter, Plan, part_characters, part_
 from tacit.engines.cluster.session import Cluster, starting, streaming
 from tacit.engines.cluster.staging import WHOLE, Done, JobFile, LedgerEntry, Staging, staging_url
 from tacit.engines.cluster.storage import Folder, local_path
-from tacit.engines.local import (
+from tacit.engines.job import (
     AlreadyCompleteError,
-    BeforeRelease,
     DeltaTooLargeError,
-    OnProgress,
     Progress,
     RewriteJob,
-    Totals,
     check_delta,
     check_users,
     describe,
-    new_key,
 )
+from tacit.engines.local import BeforeRelease, OnProgress
+from tacit.engines.outputs import Totals, new_key
 from tacit.engines.resume import Finished
 from tacit.errors import BadInputError, StoppedError, TacitError, place_of
 from tacit.guarantee import Guarantee

@@ -1,0 +1,194 @@
+"""Where the output of a job goes: a file that can be gone on with, or standard output."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from tacit.engines.job import RewriteJob, is_unfinished
+from tacit.engines.resume import Finished, Header, ResumeFile, differences
+from tacit.errors import BadInputError
+from tacit.noise.source import StreamKey
+from tacit.text.digest import file_digest
+from tacit.text.files import (
+    Encoder,
+    OutputError,
+    PartialOutput,
+    storage_error,
+)
+
+
+@dataclass(frozen=True)
+class Totals:
+    rows: int = 0
+    documents: int = 0
+    units: int = 0
+    longest_document: int = 0
+    longest_row: int = 0
+
+    def plus(self, block: Finished) -> Totals:
+        return Totals(
+            self.rows + block.rows,
+            self.documents + block.documents,
+            self.units + block.units,
+            max(self.longest_document, block.longest_document),
+            max(self.longest_row, block.longest_row),
+        )
+
+
+class Output(ABC):
+    def __init__(self, encoder: Encoder) -> None:
+        self.encoder = encoder
+        self.totals = Totals()
+        self.finished: list[Finished] = []
+
+    @abstractmethod
+    def start(self, job: RewriteJob, configuration: dict[str, Any]) -> StreamKey:
+        """Begin, or go on; returns the key that all noise of the job comes from."""
+
+    @abstractmethod
+    def append(self, data: bytes, block: Finished) -> None: ...
+
+    @abstractmethod
+    def finish(self, before_release: Callable[[str], None]) -> None:
+        """Everything was appended: `before_release` gets the digest of the output."""
+
+    @abstractmethod
+    def remains(self) -> str:
+        """What a stopped run has left, in words."""
+
+    def discard(self) -> None:
+        return
+
+    def close(self) -> None:
+        return
+
+
+class StandardOutput(Output):
+    def __init__(self, encoder: Encoder) -> None:
+        super().__init__(encoder)
+        self._digest = hashlib.sha256()
+
+    def start(self, job: RewriteJob, configuration: dict[str, Any]) -> StreamKey:
+        self._write(self.encoder.head())
+        return new_key(job.seed)
+
+    def append(self, data: bytes, block: Finished) -> None:
+        self._write(data)
+        self.totals = self.totals.plus(block)
+
+    def finish(self, before_release: Callable[[str], None]) -> None:
+        before_release(self._digest.hexdigest())
+
+    def remains(self) -> str:
+        return f"{self.totals.rows:,} rows were written to standard output; such a run cannot be resumed"
+
+    def _write(self, data: bytes) -> None:
+        try:
+            sys.stdout.buffer.write(data)
+            sys.stdout.buffer.flush()
+            self._digest.update(data)
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            # What is still buffered cannot be written either, and would be tried again at the very end.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise storage_error(error, "standard output") from error
+
+
+class FileOutput(Output):
+    """Bytes go to the partial file first and into the state afterwards, so the state never promises too much."""
+
+    def __init__(self, path: Path, encoder: Encoder) -> None:
+        super().__init__(encoder)
+        self.path = path
+        self._partial = PartialOutput(path)
+        self._state = ResumeFile(path)
+
+    def start(self, job: RewriteJob, configuration: dict[str, Any]) -> StreamKey:
+        if job.resume and is_unfinished(self.path):
+            return self._go_on(configuration)
+        return self._begin(job, configuration)
+
+    def _begin(self, job: RewriteJob, configuration: dict[str, Any]) -> StreamKey:
+        key, head = new_key(job.seed), self.encoder.head()
+        header = Header(key.key.hex(), key.secure, job.force, len(head), configuration)
+        self._state.create(header)
+        try:
+            if job.force:
+                self._partial.discard()
+            self._partial.create()
+        except BaseException:
+            self._state.delete()
+            raise
+        try:
+            self._partial.append(head)
+        except BaseException:
+            self.discard()
+            raise
+        return key
+
+    def _go_on(self, configuration: dict[str, Any]) -> StreamKey:
+        header, finished = self._state.load()
+        if changes := differences(header.configuration, configuration):
+            raise BadInputError(
+                f"this is not the command that was stopped: {'; '.join(changes)}. "
+                "Give the same options to go on, or --force to start over"
+            )
+        size = self._partial.path.stat().st_size if self._partial.path.exists() else 0
+        self.finished = [block for block in finished if block.offset <= size]
+        self._state.keep(header, self.finished)
+        if size < header.start:
+            self._partial.reopen(0)
+            self._partial.append(self.encoder.head())
+        else:
+            self._partial.reopen(self.finished[-1].offset if self.finished else header.start)
+        for block in self.finished:
+            self.totals = self.totals.plus(block)
+        return StreamKey(bytes.fromhex(header.key), secure=header.secure)
+
+    def append(self, data: bytes, block: Finished) -> None:
+        block = replace(block, offset=self._partial.append(data))
+        before = self.totals
+        # Counted before it is stored: an interrupt in between must not make a finished block look like none.
+        self.totals = before.plus(block)
+        try:
+            self._state.append(block)
+        except OutputError:
+            self.totals = before
+            raise
+
+    def finish(self, before_release: Callable[[str], None]) -> None:
+        try:
+            ready = self.encoder.finish(self._partial.path)
+            before_release(file_digest(ready))
+        except OSError as error:
+            raise storage_error(error, self.path) from error
+        self._partial.release(ready)
+        self._state.delete()
+
+    def remains(self) -> str:
+        if self.totals.rows == 0:
+            return "nothing was written; run the same command again"
+        return (
+            f"{self.totals.rows:,} rows are in {self._partial.path.name}; run the same command with --resume to go on"
+        )
+
+    def discard(self) -> None:
+        self._partial.discard()
+        self._state.delete()
+        self.totals = Totals()
+
+    def close(self) -> None:
+        self._partial.close()
+        self._state.close()
+
+
+def new_key(seed: int | None) -> StreamKey:
+    return StreamKey.from_os() if seed is None else StreamKey.from_test_seed(seed)
