@@ -220,7 +220,7 @@ def _digest(halves: Halves, task: Task, encoded: Sequence[Encoded], tokenizer: A
     digest.update(pickle.dumps((type(halves.bottom).__qualname__, settings, filling)))
     for name, value in halves.bottom.state_dict().items():
         digest.update(pickle.dumps((name, str(value.dtype), tuple(value.shape))))
-        digest.update(value.detach().cpu().contiguous().view(torch.uint8).numpy().data)
+        digest.update(value.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
     for example in encoded:
         digest.update(pickle.dumps(sorted(example.items())))
     return digest.digest()
