@@ -1,6 +1,6 @@
 """What private training costs in quality: SST-2 sentiment and parts of speech with MiniLM, epsilon 3 against none.
 
-    python benchmarks/dp_quality.py                    # all cells, 3 seeds: about 3 hours of one core
+    python benchmarks/dp_quality.py                    # all cells, 3 seeds: about 4 hours of one core
     python benchmarks/dp_quality.py --sets pos --seeds 1
 
 Each cell (data set, privacy, seed) is a training run of its own; its score is kept in the results file, so a stopped
