@@ -270,3 +270,9 @@ def test_an_expression_is_read_term_by_term():
 def test_checks_that_are_not_understood(text: str):
     with pytest.raises(BadInputError):
         parse_check(text)
+
+
+@pytest.mark.parametrize("text", ["task.score within 0.0.5 of 1", "task.score is flat with epsilon within ."])
+def test_a_distance_that_is_no_number_is_named(text: str):
+    with pytest.raises(BadInputError, match=r"after 'within', which is no number"):
+        parse_check(text)

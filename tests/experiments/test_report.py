@@ -59,6 +59,22 @@ def test_results_survive_their_file():
     assert published_tables(again)[1].rows[0][3] == pytest.approx(0.8)
 
 
+def test_infinity_survives_the_file_wherever_an_axis_value_stands():
+    """As the reference of the experiment, and among others in a list."""
+    cells = (cell(0.8, mechanism="a", epsilon=5), cell(0.9, mechanism="a", epsilon=math.inf))
+    finding = Finding(statement="s", source="t", check="share(task.accuracy[epsilon=5]) > 0.5")
+    both: dict[str, Any] = {"epsilon": [5, math.inf]}
+    found = Results(
+        About(name="a", title="A", reference={"epsilon": math.inf}), "quick", "d", cells, {}, findings=(finding,),
+        figures=(Figure(title="f", value="task.accuracy", where=both),),
+        tables=(WideTable(title="w", values=["task.accuracy"], where=both),),
+    )  # fmt: skip
+    again = Results.from_json(found.to_json(), "file")
+    assert again == found
+    assert [verdict.word for verdict in judge_all(again)] == ["agree"]
+    assert wide_tables(again)[0].columns == ["mechanism", "5", "∞"]
+
+
 @pytest.mark.parametrize("text", ["", "{}", "[1]", '{"results_version": 1, "cells": 3}'])
 def test_a_file_that_holds_no_results(text: str):
     with pytest.raises(BadInputError, match=r"x.json is no results file"):
@@ -158,6 +174,16 @@ def test_a_failed_cell_is_in_every_table():
     assert "## Cells without a result" in markdown(found, judge_all(found))
 
 
+def test_a_mean_over_fewer_seeds_says_so():
+    cells = (cell(0.9, mechanism="none"), cell(0.6, mechanism="a", seed=1), cell(0.7, mechanism="a", seed=2),
+             cell(0.8, mechanism="b", seed=1), cell(0, "failed: x", mechanism="b", seed=2))  # fmt: skip
+    (table,) = score_tables(Results(About(name="a", title="A"), "quick", "d", cells, {}))
+    assert "Means over 1 to 2 seeds." in table.note
+    none, both, one = (row[1] for row in table.rows)
+    assert one == "0.800 ±\u00a00.049 (1 of 2 seeds)"
+    assert "seeds" not in none + both
+
+
 def test_the_csv_has_a_line_for_each_score():
     lines = list(csv.DictReader(io.StringIO(scores_csv(results()))))
     values = [(line["mechanism"], line["epsilon"], line["value"], line["floor"]) for line in lines if line["value"]]
@@ -227,6 +253,13 @@ def test_panels_of_a_heat_map_have_the_same_rows_and_colors(monkeypatch: pytest.
     assert all(area.get_images()[0].get_array().shape == (3, 3) for area in areas)
     assert len({area.get_images()[0].get_clim() for area in areas}) == 1
     assert len({area.get_images()[0].get_cmap().name for area in areas}) == 1
+
+
+def test_the_caption_of_a_heat_map_counts_what_is_drawn():
+    drawn = figures.draw(Figure(title="F", kind="heatmap", value="task.accuracy"), results())
+    assert drawn is not None
+    # the run without privacy has no epsilon, and so no place
+    assert drawn.description.endswith("; 2 cells.")
 
 
 def test_why_epsilons_were_mixed_is_told():

@@ -286,7 +286,6 @@ def _legend(canvas: Any, areas: Sequence[Any], names: Sequence[str]) -> None:
 
 
 def _described(rule: Rule, tables: Mapping[Value | None, Grid]) -> str:
-    cells = sum(len(points) for table in tables.values() for points in table.values())
     what = f"{rule.label or rule.value} against {rule.x}, by {rule.lines}"
     each = f", one picture for each {rule.panels}" if rule.panels else ""
     if rule.kind == "curve":
@@ -296,4 +295,6 @@ def _described(rule: Rule, tables: Mapping[Value | None, Grid]) -> str:
         return f"{what}{each}. {told}"
     if rule.kind == "bars":
         return f"{what}{each}. Lines on the bars: 95 % over seeds and test items."
+    # What has no place on the x axis, such as the run without privacy, is not drawn.
+    cells = sum(x is not None for table in tables.values() for points in table.values() for x in points)
     return f"{what}{each}; {cells} cells."

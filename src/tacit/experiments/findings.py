@@ -171,11 +171,20 @@ def parse_check(text: str) -> Check:
                 raise BadInputError(f"the check '{text}' cannot have 'within': leave it out")
             right = parse_expression(parts["right"]) if "right" in parts else None
             return Check(how, parse_expression(parts["left"]), right, parts.get("axis"),
-                         float(parts.get("within") or 0.0), parts["scope"] or "each", groups)  # fmt: skip
+                         _distance(parts.get("within"), text), parts["scope"] or "each", groups)  # fmt: skip
     raise BadInputError(
         f"the check '{text}' is not understood: write VALUE > VALUE, VALUE within X of VALUE, or VALUE increases with "
         "AXIS"
     )
+
+
+def _distance(within: str | None, check: str) -> float:
+    try:
+        return float(within or 0.0)
+    except ValueError:
+        raise BadInputError(
+            f"the check '{check}' has '{within}' after 'within', which is no number: write one, such as 0.05"
+        ) from None
 
 
 def check_names(

@@ -163,15 +163,16 @@ class Results:
                 for c in found["cells"]
             ]  # fmt: skip
             return cls(
-                About.model_validate(found["experiment"]), found["size"], found["digest"], tuple(cells), found["data"],
+                About.model_validate(_with_infinity(found["experiment"], "reference")), found["size"],
+                found["digest"], tuple(cells), found["data"],
                 tuple(
                     Published.model_validate({**item, "rows": [[_value(v) for v in row] for row in item["rows"]]})
                     for item in found["published"]
                 ),
                 tuple(Finding.model_validate(item) for item in found["findings"]),
-                tuple(Figure.model_validate(_with_place(item)) for item in found["figures"]),
+                tuple(Figure.model_validate(_with_infinity(item, "where")) for item in found["figures"]),
                 found["test_seed"], found["tacit_version"],
-                tuple(WideTable.model_validate(_with_place(item)) for item in found.get("tables", [])),
+                tuple(WideTable.model_validate(_with_infinity(item, "where")) for item in found.get("tables", [])),
             )  # fmt: skip
         except (ValueError, KeyError, TypeError, AttributeError):
             raise BadInputError(
@@ -184,8 +185,11 @@ def _value(value: Value) -> Value:
     return math.inf if value == "inf" else value
 
 
-def _with_place(item: Mapping[str, Any]) -> dict[str, Any]:
-    return {**item, "where": {axis: _value(v) for axis, v in item["where"].items()}}
+def _with_infinity(item: Mapping[str, Any], key: str) -> dict[str, Any]:
+    """A table of the file whose `key` holds axis values, alone or in lists."""
+    places = item[key].items()
+    values = {axis: [_value(one) for one in v] if isinstance(v, list) else _value(v) for axis, v in places}
+    return {**item, key: values}
 
 
 def mean_of(cells: Sequence[Cell], measure: str) -> Number:

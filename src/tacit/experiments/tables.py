@@ -22,7 +22,7 @@ from tacit.experiments.findings import (
 from tacit.experiments.grids import Grid, grid, in_order
 from tacit.experiments.measures import ENDS
 from tacit.experiments.plan import shown
-from tacit.experiments.results import SEED, Number, Results
+from tacit.experiments.results import SEED, Cell, Number, Results, mean_of
 from tacit.report import Table
 from tacit.report.parts import cell_text
 
@@ -30,7 +30,8 @@ SHOWN_MEASURES = 6
 
 
 def score_tables(results: Results) -> list[Table]:
-    """One table per step: its axes without the seed, and its main scores as means over the seeds."""
+    """One table per step: its axes without the seed, and its main scores as means over the seeds; a mean over fewer
+    seeds than were to run says so."""
     found = []
     for step in results.steps:
         measures = results.measures(step)[:SHOWN_MEASURES] or ["result"]
@@ -39,8 +40,7 @@ def score_tables(results: Results) -> list[Table]:
         rows = [
             [*(axis_text(value) for value in group), *_scores(results, step, measures, axes, group)] for group in groups
         ]
-        seeds = results.values(step, SEED)
-        notes = [f"Means over {len(seeds)} seeds."] if len(seeds) > 1 else []
+        notes = _seeds_note([len(_group_cells(results, step, axes, group)) for group in groups])
         notes += [OUTSIDE_NOTE] if any(cell.outside for cell in results.of(step)) else []
         found.append(Table(f"{step} ({results.of(step)[0].kind})", [*axes, *measures], rows, " ".join(notes)))
     return found
@@ -50,18 +50,28 @@ def axis_text(value: Value | None) -> str:
     return "" if value is None else shown(value)
 
 
+def _group_cells(results: Results, step: str, axes: Sequence[str], group: Sequence[Value | None]) -> list[Cell]:
+    return [c for c in results.of(step) if tuple(c.axes.get(axis) for axis in axes) == tuple(group)]
+
+
+def _seeds_note(repetitions: Sequence[int]) -> list[str]:
+    """How many cells each row is the mean of; what does not vary with the seed is run once."""
+    least, most = min(repetitions), max(repetitions)
+    return [f"Means over {most if least == most else f'{least} to {most}'} seeds."] if most > 1 else []
+
+
 def _scores(
     results: Results, step: str, measures: Sequence[str], axes: Sequence[str], group: Sequence[Value | None]
 ) -> list[str]:
-    cells = [c for c in results.of(step) if tuple(c.axes.get(axis) for axis in axes) == tuple(group)]
+    cells = _group_cells(results, step, axes, group)
     finished = [cell for cell in cells if cell.finished]
     if not finished:
         return ["failed" if cells[0].problem.startswith("failed") else "no result", *[""] * (len(measures) - 1)]
-    where = {axis: value for axis, value in zip(axes, group, strict=True) if value is not None}
     found = []
     for measure in measures:
-        number = results.number(step, measure, where) if any(measure in c.scores for c in finished) else None
-        found.append("" if number is None else score_text(number))
+        having = [cell for cell in finished if measure in cell.scores]
+        fewer = f" ({len(having)} of {len(cells)} seeds)" if len(having) < len(cells) else ""
+        found.append(f"{score_text(mean_of(having, measure))}{fewer}" if having else "")
     return found
 
 
