@@ -7,7 +7,9 @@ import io
 import json
 import os
 import random
+import shutil
 import signal
+import stat
 import subprocess
 import sys
 import time
@@ -20,6 +22,7 @@ from typer.testing import CliRunner
 
 from tacit.cli.experiment import app, live_table
 from tacit.errors import BadInputError
+from tacit.experiments import started
 from tacit.experiments.report import KEPT
 from tacit.experiments.runner import Status
 from tacit.experiments.steps import RUN_FOLDER
@@ -87,6 +90,99 @@ def test_results_of_another_configuration_are_not_replaced(file: Path, tmp_path:
     with pytest.raises(BadInputError, match="holds the results of another configuration"):
         run("run", file, *options)
     assert "words (statistics): 2 cells, 0 of them finished" in run("run", file, *options, "--force", "--check")
+
+
+@pytest.fixture
+def finished(file: Path, tmp_path: Path) -> Path:
+    """The folder of a run of the releases and the statistics: six cells of ten."""
+    out = tmp_path / "out"
+    run("run", file, "-o", out, "--cache", tmp_path / "cache", "--only", "rewritten", "--only", "words", "-q")
+    return out
+
+
+def change_rows(folder: Path) -> None:
+    rows = folder / "rows.csv"
+    rows.write_text(rows.read_text().replace("w1 ", "w2 ", 1))
+
+
+@pytest.mark.parametrize("command", ["report", "resume"])
+def test_changed_data_replaces_no_results(command: str, finished: Path, tmp_path: Path):
+    before = {path.name: path.read_bytes() for path in finished.iterdir()}
+    change_rows(tmp_path)
+    with pytest.raises(BadInputError, match=r"^the data set 'rows' has changed since the run in .*--force") as error:
+        run(command, finished)
+    assert "\n" not in str(error.value)
+    assert {path.name: path.read_bytes() for path in finished.iterdir()} == before
+    run("report", finished, "--force")
+    assert "2 of 10 cells have a result" in run("report", finished)  # what was forced is the run from now on
+
+
+def test_what_has_changed_is_told(finished: Path, monkeypatch: pytest.MonkeyPatch):
+    copy = finished / "experiment.toml"
+    copy.write_text(copy.read_text().replace('"words" = 10', '"words" = 12'))
+    with pytest.raises(BadInputError, match=r"^the step 'words' has changed"):
+        run("report", finished)
+    monkeypatch.setattr(started, "__version__", "9.9")
+    with pytest.raises(BadInputError, match=r"^Tacit has changed from version .* to 9\.9"):
+        run("report", finished)
+
+
+def without(settings: Path, *keys: str) -> None:
+    found = json.loads(settings.read_text())
+    settings.write_text(json.dumps({key: value for key, value in found.items() if key not in keys}))
+
+
+def test_a_run_that_has_no_digest_is_compared_with_its_results(finished: Path, tmp_path: Path):
+    without(finished / "run.json", "digest", "parts", "version")
+    assert "6 of 10 cells have a result" in run("report", finished)
+    without(finished / "run.json", "digest", "parts", "version")
+    change_rows(tmp_path)
+    with pytest.raises(BadInputError, match="the data, the code or the experiment has changed"):
+        run("report", finished)
+    (finished / "results.json").unlink()
+    assert "2 of 10 cells have a result" in run("report", finished)  # nothing to compare with, nothing to lose
+
+
+@pytest.mark.parametrize("command", ["report", "resume"])
+def test_results_that_the_cache_has_lost_are_not_replaced(command: str, finished: Path, tmp_path: Path):
+    shutil.rmtree(tmp_path / "cache" / "rewrite")
+    with pytest.raises(BadInputError, match=r"^4 of the 6 cells with a result in .* are no longer in the cache"):
+        run(command, finished)
+    assert "2 of 10 cells have a result" in run("report", finished, "--force")
+
+
+@pytest.mark.parametrize("text", ["{", "{}", "[]", "", '{"file": 3}'])
+def test_settings_that_tell_nothing_are_one_sentence(text: str, finished: Path):
+    (finished / "run.json").write_text(text)
+    for command in ("report", "resume"):
+        with pytest.raises(BadInputError, match="does not tell how the run was started: run the experiment again"):
+            run(command, finished)
+
+
+def test_a_run_keeps_its_data_folder(file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    data, moved = tmp_path / "data", tmp_path / "moved"
+    data.mkdir()
+    (tmp_path / "rows.csv").rename(data / "rows.csv")
+    monkeypatch.setenv("TACIT_DATA", str(data))
+    out = tmp_path / "out"
+    run("run", file, "-o", out, "--cache", tmp_path / "cache", "--only", "words", "-q")
+    monkeypatch.setenv("TACIT_DATA", str(tmp_path / "elsewhere"))
+    assert "2 of 10 cells" in run("report", out)
+    data.rename(moved)
+    with pytest.raises(BadInputError, match="which is not in"):
+        run("report", out)
+    assert "2 of 10 cells" in run("resume", out, "--data", moved, "-q")
+    assert "2 of 10 cells" in run("report", out)  # and keeps the one that was given last
+
+
+def test_only_the_owner_may_read_the_page(finished: Path):
+    page = finished / "report.html"
+    assert stat.S_IMODE(page.stat().st_mode) == 0o600
+    page.chmod(0o644)
+    (finished / ".report.html.draft").touch(0o644)  # a killed run can leave one
+    run("report", finished)
+    assert stat.S_IMODE(page.stat().st_mode) == 0o600
+    assert stat.S_IMODE((finished / "results.json").stat().st_mode) != 0o600
 
 
 def test_failed_cells_end_with_code_1_and_their_error(file: Path, tmp_path: Path):

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from tacit.experiments.plan import Plan
     from tacit.experiments.results import Results
     from tacit.experiments.runner import Status
+    from tacit.experiments.started import Settings
 
 BUILD = Path("build/experiments")
 CACHE = BUILD / "cache"
@@ -30,6 +31,10 @@ app = typer.Typer(
 Workers = Annotated[int, typer.Option(help="Processes that work at the same time, one thread each.")]
 Cache = Annotated[Path, typer.Option(help="Where finished steps are kept. It holds the data: keep it private.")]
 Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="No live table.")]
+DataAgain = Annotated[Path | None, typer.Option(help="Folder of the data sets; default: the one of the run.")]
+ForceChanged = Annotated[
+    bool, typer.Option("--force", help="Even if data, code or cache have changed since the run: replace its results.")
+]
 
 
 @app.command()
@@ -59,8 +64,9 @@ def run(
     Example: tacit experiment run experiments/santext.toml --size quick --workers 2
     """
     _needs()
-    from tacit.experiments.config import load
+    from tacit.experiments.config import data_folders, load
     from tacit.experiments.report import put
+    from tacit.experiments.started import COPY, Settings, write_settings
     from tacit.experiments.validation import validate
 
     plan = _plan(file, load(file, size), size, data, test_seed)
@@ -73,10 +79,11 @@ def run(
         typer.echo(_planned(plan, cache))
         return
     target.mkdir(parents=True, exist_ok=True)
-    put(target / "experiment.toml", file.read_text(encoding="utf-8"))
-    settings = {"file": str(file.absolute()), "size": size, "test_seed": test_seed, "cache": str(cache.absolute()),
-                "data": None if data is None else str(data.absolute()), "only": only}  # fmt: skip
-    _write_settings(target, settings)
+    put(target / COPY, file.read_text(encoding="utf-8"))
+    # With the data folder of now: another shell that resumes this run may have another TACIT_DATA.
+    settings = Settings(file=str(file.absolute()), size=size, test_seed=test_seed, cache=str(cache.absolute()),
+                        data=str(data_folders(file, data)[-1].absolute()), only=only)  # fmt: skip
+    write_settings(target, settings.of_plan(plan))
     _run(plan, target, cache, workers, only, quiet)
 
 
@@ -84,15 +91,19 @@ def run(
 def resume(
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="The folder of the results of a run.")],
     workers: Workers = 2,
+    data: DataAgain = None,
+    force: ForceChanged = False,
     quiet: Quiet = False,
 ) -> None:
     """Go on with a run that was stopped or killed, with the configuration it was started with."""
     _needs()
+    from tacit.experiments.started import write_settings
     from tacit.experiments.validation import validate
 
-    plan, settings = _started(folder)
+    plan, settings = _started(folder, data, force=force)
     validate(plan)
-    _run(plan, folder, Path(settings["cache"]), workers, settings["only"], quiet)
+    write_settings(folder, settings)
+    _run(plan, folder, Path(settings.cache), workers, settings.only, quiet)
 
 
 @app.command("list")
@@ -139,11 +150,16 @@ def list_experiments(
 def report(
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="The folder of the results of a run.")],
     rescore: Annotated[bool, typer.Option("--rescore", help="Derive all scores again from the raw files.")] = False,
+    data: DataAgain = None,
+    force: ForceChanged = False,
 ) -> None:
     """Write the tables and the page again, from what is in the cache."""
     _needs()
-    plan, settings = _started(folder)
-    cache = Path(settings["cache"])
+    from tacit.experiments.started import write_settings
+
+    plan, settings = _started(folder, data, force=force)
+    write_settings(folder, settings)
+    cache = Path(settings.cache)
     if rescore:
         from tacit.experiments.runner import folder_of, is_finished
         from tacit.experiments.runner import rescore as derive
@@ -223,23 +239,31 @@ def _check_only(plan: Plan, only: list[str]) -> None:
             )
 
 
-def _write_settings(folder: Path, settings: dict[str, Any]) -> None:
-    from tacit.experiments.raw import write_json
-
-    write_json(folder / "run.json", settings)
-
-
-def _started(folder: Path) -> tuple[Plan, dict[str, Any]]:
-    """The plan of a run, as it was started."""
+def _started(folder: Path, data: Path | None, *, force: bool) -> tuple[Plan, Settings]:
+    """The plan of a run as it was started, unless it would be another one now; and the settings to go on with."""
     from tacit.experiments.config import load
-    from tacit.experiments.raw import read_json
+    from tacit.experiments.started import COPY, read_settings, refuse_changed, refuse_lost
 
-    if not (folder / "run.json").is_file() or not (folder / "experiment.toml").is_file():
-        raise BadInputError(f"no run was started in '{folder}': start one with 'tacit experiment run FILE.toml'")
-    settings = read_json(folder / "run.json")
-    data = None if settings["data"] is None else Path(settings["data"])
-    experiment = load(folder / "experiment.toml", settings["size"])
-    return _plan(Path(settings["file"]), experiment, settings["size"], data, settings["test_seed"]), settings
+    settings = read_settings(folder)
+    if data is not None:
+        settings = settings.model_copy(update={"data": str(data.absolute())})
+    experiment = load(folder / COPY, settings.size)
+    # Data that was moved since is looked for where a new run would look: its content counts, not its place.
+    place = Path(settings.data) if settings.data is not None and Path(settings.data).is_dir() else data
+    plan = _plan(Path(settings.file), experiment, settings.size, place, settings.test_seed)
+    if not force:
+        known = _known_results(folder)
+        refuse_changed(folder, settings, plan, known)
+        refuse_lost(folder, plan, Path(settings.cache), known)
+    return plan, settings.of_plan(plan)
+
+
+def _known_results(folder: Path) -> Results | None:
+    """The results in a folder; a file that nobody can read is nothing to lose."""
+    try:
+        return _results(folder)
+    except BadInputError:
+        return None
 
 
 def _refuse_others(folder: Path, plan: Plan, *, force: bool) -> None:
@@ -307,7 +331,7 @@ def _write(plan: Plan, folder: Path, cache: Path) -> Results:
     write_files(results, folder)
     spent = cost_table(costs(plan, cache), plan.experiment.experiment.watts)
     put(folder / "costs.csv", table_csv([spent, *timing_tables(plan, cache)]))
-    put(folder / "report.html", page(plan, results, cache).to_html())
+    put(folder / "report.html", page(plan, results, cache).to_html(), private=True)
     return results
 
 

@@ -6,13 +6,14 @@
     findings.csv     the verdicts
     tables.md        the same tables for reading
     costs.csv        seconds, memory and energy: the only file beside the page that differs between equal runs
-    report.html      everything on one page, with texts: as private as the data
+    report.html      everything on one page, with texts: as private as the data, so only its owner may read it
 
 The files without texts and times have the same bytes whenever the same noise was drawn.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -70,9 +71,13 @@ def write_files(results: Results, folder: Path) -> None:
     put(folder / "tables.md", markdown(results, verdicts))
 
 
-def put(path: Path, text: str) -> None:
+def put(path: Path, text: str, *, private: bool = False) -> None:
+    """Whole or not at all; what is private can be read by its owner only, from its first byte on."""
     draft = path.with_name(f".{path.name}.draft")
-    draft.write_text(text, encoding="utf-8", newline="")
+    draft.unlink(missing_ok=True)  # one that a killed run has left keeps its mode
+    mode = 0o600 if private else 0o666
+    with open(draft, "x", encoding="utf-8", newline="", opener=lambda name, flags: os.open(name, flags, mode)) as file:
+        file.write(text)
     draft.replace(path)
 
 
