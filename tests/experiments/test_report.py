@@ -15,10 +15,10 @@ import pytest
 from tacit.errors import BadInputError
 from tacit.experiments import figures
 from tacit.experiments.config import About, Figure, Finding, Published, Value, WideTable, load
-from tacit.experiments.findings import judge_all
+from tacit.experiments.findings import evaluate, judge_all, parse_expression
 from tacit.experiments.plan import make_plan
 from tacit.experiments.report import KEPT, comparison, example_tables, page, results_page, write_files
-from tacit.experiments.results import Cell, Results, collect, mean_of
+from tacit.experiments.results import ONE_DRAW, Cell, Results, collect, mean_of
 from tacit.experiments.steps.perturb import spaces
 from tacit.experiments.tables import markdown, published_tables, score_tables, scores_csv, wide_tables, with_error
 from tacit.experiments.validation import validate
@@ -255,6 +255,47 @@ def test_panels_of_a_heat_map_have_the_same_rows_and_colors(monkeypatch: pytest.
     assert len({area.get_images()[0].get_cmap().name for area in areas}) == 1
 
 
+def with_seeds(*seeds: int) -> Results:
+    cells = tuple(cell(0.6, mechanism="a", epsilon=1, seed=seed) for seed in seeds)
+    rules = {"tables": (WideTable(title="w", values=["task.accuracy"]),)}
+    return Results(About(name="a", title="A"), "quick", "d", cells, {}, **rules)
+
+
+@pytest.mark.parametrize(
+    ("seeds", "said", "spread"),
+    [((1,), True, "over test items"), ((1, 2), False, "over test items and, where there are several, seeds")],
+)
+def test_one_draw_of_the_noise_is_told(seeds: tuple[int, ...], said: bool, spread: str):
+    found = with_seeds(*seeds)
+    for text in (markdown(found, []), results_page([found], "command")):
+        assert (ONE_DRAW in text) == said
+        assert f"± is 95 % {spread}." in text
+    curve = figures.draw(Figure(title="F", value="task.accuracy"), found)
+    assert curve is not None
+    assert f"Shaded: 95 % {spread};" in curve.description
+
+
+def test_a_step_with_one_draw_beside_one_with_several_says_so():
+    found = with_seeds(1, 2)
+    once = replace(cell(0.7, mechanism="a"), step="other")
+    notes = {table.title: table.note for table in score_tables(replace(found, cells=(*found.cells, once)))}
+    assert ONE_DRAW in notes["other (downstream)"]
+    assert ONE_DRAW not in notes["task (downstream)"]
+
+
+def test_what_has_no_interval_is_exact_and_tells_of_no_draw():
+    """A number from an accountant adds no error to that of a score, and takes none away."""
+    exact = Cell("spent", "accounting", {"seed": 1}, {"epsilon": 0.55})
+    assert not Results(About(name="a", title="A"), "quick", "d", (exact,), {}).one_draw()
+    found = Results(About(name="a", title="A"), "quick", "d", (cell(0.57, seed=1), exact), {})
+    number = evaluate(parse_expression("task.accuracy - spent.epsilon"), found, {})
+    assert number.error == pytest.approx(0.049 / 1.96)
+    check = Finding(statement="s", source="t", check="task.accuracy > spent.epsilon")
+    assert judge_all(replace(found, findings=(check,)))[0].word == "undecided"
+    clear = Finding(statement="s", source="t", check="spent.epsilon > 0.54")
+    assert judge_all(replace(found, findings=(clear,)))[0].word == "agree"
+
+
 def test_the_caption_of_a_heat_map_counts_what_is_drawn():
     drawn = figures.draw(Figure(title="F", kind="heatmap", value="task.accuracy"), results())
     assert drawn is not None
@@ -412,6 +453,8 @@ def test_page_and_files_of_a_run(tmp_path: Path):
         "quotes the original text",
         "peak MB",
         "not run",
+        ONE_DRAW,
+        "± is 95 % over test items.",
     )
     for part in shown:
         assert part in html, part

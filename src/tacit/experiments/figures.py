@@ -44,7 +44,7 @@ def draw(rule: Rule, results: Results) -> Figure | None:
             area.set_title(shown(panel), fontsize=9)
     if rule.kind != "heatmap":
         _legend(canvas, areas, [shown(line) for line in shared.looks])
-    return figure(canvas, rule.title, _described(rule, tables))
+    return figure(canvas, rule.title, _described(rule, tables, results.spread))
 
 
 @dataclass(frozen=True)
@@ -285,16 +285,16 @@ def _legend(canvas: Any, areas: Sequence[Any], names: Sequence[str]) -> None:
     canvas.legend(handles, ordered, loc="outside lower center", ncols=min(5, len(found)), fontsize=8, frameon=False)
 
 
-def _described(rule: Rule, tables: Mapping[Value | None, Grid]) -> str:
+def _described(rule: Rule, tables: Mapping[Value | None, Grid], spread: str) -> str:
     what = f"{rule.label or rule.value} against {rule.x}, by {rule.lines}"
     each = f", one picture for each {rule.panels}" if rule.panels else ""
     if rule.kind == "curve":
         endless = any(x == math.inf for table in tables.values() for points in table.values() for x in points)
         ceiling = "; ∞: without noise" if endless else ""
-        told = f"Shaded: 95 % over seeds and test items; dashed: without {rule.x}; dotted: the floor{ceiling}."
+        told = f"Shaded: 95 % {spread}; dashed: without {rule.x}; dotted: the floor{ceiling}."
         return f"{what}{each}. {told}"
     if rule.kind == "bars":
-        return f"{what}{each}. Lines on the bars: 95 % over seeds and test items."
+        return f"{what}{each}. Lines on the bars: 95 % {spread}."
     # What has no place on the x axis, such as the run without privacy, is not drawn.
     cells = sum(x is not None for table in tables.values() for points in table.values() for x in points)
     return f"{what}{each}; {cells} cells."

@@ -17,13 +17,14 @@ axis with several values in brackets that is named after `for each` as well runs
     is flat with AXIS within X    largest and smallest mean differ by at most X
 
 The verdict looks at the means, and at chance in the same way whichever side they are on: it has to be ruled out at 5
-%, with standard errors over seeds and test items. We agree if the statement holds in every group (in most) and
-clearly so; we disagree if it clearly fails in one (in half of them); otherwise the sample is too small to tell, and
-the finding is undecided. How clear is clear depends on how many groups could have done it: that one of a dozen fails
-by 1.96 standard errors is to be expected, so it has to be 2.87 there, whereas all of a dozen hardly ever hold by 1.96
-without a reason. These are the partial conjunction tests of Benjamini and Heller (2008), with Simes's inequality: for
-r of n groups some i >= r of them must have p <= .05 (i - r + 1) / (n - r + 1). What has no error, such as a number
-from an accountant, is always clear.
+%, with standard errors over test items and, where there are several, seeds. We agree if the statement holds in every
+group (in most) and clearly so; we disagree if it clearly fails in one (in half of them); otherwise the sample is too
+small to tell, and the finding is undecided. How clear is clear depends on how many groups could have done it: that one
+of a dozen fails by 1.96 standard errors is to be expected, so it has to be 2.87 there, whereas all of a dozen hardly
+ever hold by 1.96 without a reason. These are the partial conjunction tests of Benjamini and Heller (2008), with Simes's
+inequality: for r of n groups some i >= r of them must have p <= .05 (i - r + 1) / (n - r + 1). A score without an
+interval and with one seed has no error and counts as exact, such as a number from an accountant: a difference between
+two of them is always clear.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ from typing import Any, Literal
 from tacit.errors import BadInputError
 from tacit.experiments.config import Finding, Value
 from tacit.experiments.plan import shown
-from tacit.experiments.results import Number, Results
+from tacit.experiments.results import Number, Results, joint_error
 from tacit.report import Light
 
 Word = Literal["agree", "disagree", "undecided", "not testable"]
@@ -214,7 +215,7 @@ class NotTestableError(Exception):
 
 def evaluate(expression: Expression, results: Results, at: Mapping[str, Value]) -> Number:
     """The value of an expression in one group."""
-    value = error = 0.0
+    value, error = 0.0, math.nan
     floor = ceiling = math.nan
     outside = False
     for sign, term in expression.terms:
@@ -223,7 +224,7 @@ def evaluate(expression: Expression, results: Results, at: Mapping[str, Value]) 
             continue
         number = _number(term, results, at)
         value += sign * number.value
-        error = math.hypot(error, number.error)
+        error = joint_error([error, number.error])
         floor, ceiling, outside = number.floor, number.ceiling, outside or number.outside
     only = len(expression.terms) == 1
     return Number(value, error, floor if only else math.nan, ceiling if only else math.nan, outside=outside)
@@ -374,7 +375,7 @@ def _outcome(check: Check, results: Results, at: Mapping[str, Value]) -> Outcome
         return _trend(check, results, at)
     assert check.right is not None
     left, right = evaluate(check.left, results, at), evaluate(check.right, results, at)
-    difference, error = left.value - right.value, math.hypot(left.error, right.error)
+    difference, error = left.value - right.value, joint_error([left.error, right.error])
     holds = {
         ">": difference > 0, "<": difference < 0, ">=": difference >= 0, "<=": difference <= 0,
         "within": abs(difference) <= check.within,
@@ -416,13 +417,13 @@ def _trend(check: Check, results: Results, at: Mapping[str, Value]) -> Outcome:
     if check.how == "is flat":
         low, high = (choose((number for _, number in points), key=lambda one: one.value) for choose in (min, max))
         spread = high.value - low.value
-        errors = _in_errors(abs(spread - check.within), math.hypot(low.error, high.error))
+        errors = _in_errors(abs(spread - check.within), joint_error([low.error, high.error]))
         return Outcome(spread <= check.within, told, errors)
     start, end = points[0][1], points[-1][1]
     sign = 1.0 if check.how == "increases" else -1.0
     rise = sign * (end.value - start.value)
     holds = rise > 0 and sign * rank_correlation(means) >= LEAST_CORRELATION
-    errors = _in_errors(abs(rise), math.hypot(start.error, end.error))
+    errors = _in_errors(abs(rise), joint_error([start.error, end.error]))
     # The ends stand as stated, but the values between them do not: no way to tell whether chance did that.
     return Outcome(holds, told, 0.0 if rise > 0 and not holds and math.isfinite(errors) else errors)
 

@@ -31,7 +31,7 @@ from tacit.experiments.findings import (
 )
 from tacit.experiments.plan import Plan, Step, shown
 from tacit.experiments.raw import parts_of, read_part, read_released
-from tacit.experiments.results import SEED, Cost, Results, costs
+from tacit.experiments.results import ONE_DRAW, SEED, Cost, Results, costs
 from tacit.experiments.runner import folder_of, is_finished
 from tacit.experiments.steps import kinds
 from tacit.experiments.steps.perturb import read_words
@@ -102,7 +102,9 @@ def page(plan: Plan, results: Results, cache: Path) -> Report:
         sections.append(Section("Side by side", "Every system and every score in one table.", tables=wide))
     drawn = [drawing for rule in results.figures if (drawing := figures.draw(rule, results)) is not None]
     if drawn:
-        text = "Curves are means over seeds; every figure is drawn from the scores in results.json."
+        text = (
+            "Curves are means over seeds, if there are several; every figure is drawn from the scores in results.json."
+        )
         sections.append(Section("Figures", text, figures=drawn))
     if results.published:
         text = (
@@ -111,7 +113,7 @@ def page(plan: Plan, results: Results, cache: Path) -> Report:
         )
         sections.append(Section("Beside the published tables", text, tables=published_tables(results)))
     tables = score_tables(results)
-    sections.append(Section("All scores", "± is 95 % over seeds and test items together.", tables=tables))
+    sections.append(Section("All scores", f"± is 95 % {results.spread}.", tables=tables))
     if examples := example_tables(plan, cache):
         text = "The first rows of each data set, released once for each cell shown."
         sections.append(Section("Examples of released text", text, tables=examples))
@@ -154,6 +156,8 @@ def _asked(results: Results, verdicts: Sequence[Verdict]) -> Section:
     text = " ".join(part for part in (about.question, f"Source: {about.paper}." if about.paper else "") if part)
     if verdicts:
         text += f" {summary(verdicts)}."
+    if results.one_draw():
+        text += f" {ONE_DRAW}"
     return Section("What was asked", text, tables=[Table("Data", ["data set", "what it is"], rows)] if rows else [])
 
 
@@ -299,14 +303,16 @@ def results_page(found: Sequence[Results], command: str) -> str:
         f"Not counted: {', '.join(left_out)}." if left_out else "", "",
         "A verdict looks at the direction of a published statement, not at its size: our models are smaller and our "
         "data are parts of the papers' data, as each table says. Where chance alone could have made the difference "
-        "(at 5 %, over all groups of a finding), whichever way it points, the finding is undecided. "
-        "[Experiments](experiments.md) tells how to run them.",
+        "(at 5 %, over all groups of a finding), whichever way it points, the finding is undecided. Chance "
+        "is that of the test items and, where cells were run with several seeds, that of the noise; an experiment with "
+        "one draw of the noise says so. [Experiments](experiments.md) tells how to run them.",
     ]  # fmt: skip
     for results in found:
         verdicts = judge_all(results)
         lines += ["", f"## {results.about.title}", "", results.about.question, "",
                   f"    tacit experiment run experiments/{results.about.name}.toml --size {results.size}", "",
-                  *(f"- {name}: {told}" for name, told in results.data.items() if told)]  # fmt: skip
+                  *(f"- {name}: {told}" for name, told in results.data.items() if told),
+                  *(["", ONE_DRAW] if results.one_draw() else [])]  # fmt: skip
         for table in findings_tables(verdicts):
             short = Table(table.title, ["verdict", "means", "finding", "what we measured", "explanation"],
                           [[r[0], r[1], f"{r[2]} ({r[3]})", r[4], r[6]] for r in table.rows], table.note)  # fmt: skip

@@ -28,6 +28,7 @@ from tacit.version import __version__
 RESULTS_VERSION = 1
 SEED = "seed"
 DOMAIN = "inside the domain"
+ONE_DRAW = "One draw of the noise: chance is that of the test items, not of the noise."
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,8 @@ class Cell:
 
 @dataclass(frozen=True)
 class Number:
-    """A mean over cells. `error` is its standard error, over seeds and over test items together; NaN if unknown.
+    """A mean over cells. `error` is its standard error: over test items where the score has an interval, and over seeds
+    where there are several, both together; NaN where there is neither.
     `outside`: at least one of the cells is outside the domain of its mechanism."""
 
     value: float
@@ -125,6 +127,23 @@ class Results:
         found = self.number(step, measure, {**kept, **self.about.reference})
         return math.nan if found is None else found.value
 
+    # How far scores can be off ----------------------------------------------------------------------------------
+
+    def repeated(self, step: str | None = None) -> bool:
+        """Whether a question was asked with several seeds, in the whole experiment or in one step."""
+        cells = [cell for cell in self.cells if cell.finished and step in (None, cell.step)]
+        return any(len(group) > 1 for group in _by_question(cells))
+
+    def one_draw(self, step: str | None = None) -> bool:
+        """Whether standard errors know the chance of the test items only."""
+        named = (name for cell in self.cells if step in (None, cell.step) for name in cell.scores)
+        return any(name.endswith(".low") for name in named) and not self.repeated(step)
+
+    @property
+    def spread(self) -> str:
+        """What ± is over."""
+        return "over test items and, where there are several, seeds" if self.repeated() else "over test items"
+
     # For files ------------------------------------------------------------------------------------------------
 
     def to_json(self) -> str:
@@ -197,28 +216,38 @@ def mean_of(cells: Sequence[Cell], measure: str) -> Number:
 
     The test items are the same for all seeds of a question, so more seeds do not make their part of the error smaller.
     """
-    questions: dict[tuple[tuple[str, Value], ...], list[Cell]] = {}
-    for cell in cells:
-        key = tuple(sorted((axis, value) for axis, value in cell.axes.items() if axis != SEED))
-        questions.setdefault(key, []).append(cell)
-    means = [_mean(c.scores[measure] for c in group) for group in questions.values()]
-    errors = [_error(group, measure) for group in questions.values()]
-    error = math.sqrt(sum(e * e for e in errors)) / len(errors)
+    questions = _by_question(cells)
+    means = [_mean(c.scores[measure] for c in group) for group in questions]
+    errors = [_error(group, measure) for group in questions]
+    error = joint_error(errors) / len(errors)
     return Number(
         _mean(means), error, _mean(c.scores.get(f"{measure}.floor", math.nan) for c in cells),
         _mean(c.scores.get(f"{measure}.ceiling", math.nan) for c in cells), len(cells), any(c.outside for c in cells),
     )  # fmt: skip
 
 
+def _by_question(cells: Iterable[Cell]) -> list[list[Cell]]:
+    """Cells that differ by their seed only, together."""
+    found: dict[tuple[str, frozenset[tuple[str, Value]]], list[Cell]] = {}
+    for cell in cells:
+        place = frozenset((axis, value) for axis, value in cell.axes.items() if axis != SEED)
+        found.setdefault((cell.step, place), []).append(cell)
+    return list(found.values())
+
+
 def _error(group: Sequence[Cell], measure: str) -> float:
     """Of one question: over seeds (Student), and over test items (from the 95 % interval of each run)."""
     values = [cell.scores[measure] for cell in group]
     widths = [c.scores.get(f"{measure}.high", math.nan) - c.scores.get(f"{measure}.low", math.nan) for c in group]
-    items = _mean(widths) / (2 * 1.96)
-    if len(values) < 2:
-        return items
-    seeds = (t_interval(values).high - _mean(values)) / 1.96
-    return seeds if math.isnan(items) else math.hypot(seeds, items)
+    items = _mean(width for width in widths if not math.isnan(width)) / (2 * 1.96)
+    seeds = (t_interval(values).high - _mean(values)) / 1.96 if len(values) > 1 else math.nan
+    return joint_error([seeds, items])
+
+
+def joint_error(errors: Iterable[float]) -> float:
+    """The standard error of a sum: what has none (NaN) is exact and adds nothing; NaN if nothing has one."""
+    known = [error for error in errors if not math.isnan(error)]
+    return math.hypot(*known) if known else math.nan
 
 
 def _mean(values: Iterable[float]) -> float:

@@ -22,7 +22,7 @@ from tacit.experiments.findings import (
 from tacit.experiments.grids import Grid, grid, in_order
 from tacit.experiments.measures import ENDS
 from tacit.experiments.plan import shown
-from tacit.experiments.results import SEED, Cell, Number, Results, mean_of
+from tacit.experiments.results import ONE_DRAW, SEED, Cell, Number, Results, mean_of
 from tacit.report import Table
 from tacit.report.parts import cell_text
 
@@ -41,6 +41,8 @@ def score_tables(results: Results) -> list[Table]:
             [*(axis_text(value) for value in group), *_scores(results, step, measures, axes, group)] for group in groups
         ]
         notes = _seeds_note([len(_group_cells(results, step, axes, group)) for group in groups])
+        # Where the whole experiment has one draw, the head of the page says so.
+        notes += [ONE_DRAW] if results.repeated() and results.one_draw(step) else []
         notes += [OUTSIDE_NOTE] if any(cell.outside for cell in results.of(step)) else []
         found.append(Table(f"{step} ({results.of(step)[0].kind})", [*axes, *measures], rows, " ".join(notes)))
     return found
@@ -189,7 +191,12 @@ def _wide(rule: WideTable, results: Results) -> Table | None:
     groups = [("", 1), *((label, len(places[label])) for label in parts)]
     outside = any(number.outside for found in parts.values() for points in found.values() for number in points.values())
     without = f" (–: without {rule.columns})" if any(None in places[label] for label in parts) else ""
-    told = (f"Columns: {rule.columns}{without}.", "± is 95 %.", rule.note, OUTSIDE_NOTE if outside else "")
+    told = (
+        f"Columns: {rule.columns}{without}.",
+        f"± is 95 % {results.spread}.",
+        rule.note,
+        OUTSIDE_NOTE if outside else "",
+    )
     note = " ".join(part for part in told if part)
     return Table(rule.title, [rule.rows, *columns], rows, note, groups=groups)
 
@@ -286,6 +293,7 @@ def markdown(results: Results, verdicts: Sequence[Verdict]) -> str:
     about = results.about
     parts = [f"# {about.title}", "", *([about.question, ""] if about.question else []), f"Size: {results.size}. "
              f"{summary(verdicts)}." if verdicts else f"Size: {results.size}.", ""]  # fmt: skip
+    parts += [ONE_DRAW, ""] if results.one_draw() else []
     parts += [f"- {name}: {told}" for name, told in results.data.items() if told]
     tables = [*wide_tables(results), *published_tables(results), *findings_tables(verdicts), *score_tables(results)]
     problems = problems_table(results)
