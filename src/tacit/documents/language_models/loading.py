@@ -6,7 +6,7 @@ import contextlib
 import os
 import shutil
 from collections.abc import Iterator
-from importlib import metadata, util
+from importlib import import_module, metadata, util
 from pathlib import Path
 from typing import Any
 
@@ -200,7 +200,7 @@ def _smollm2_file() -> Path:
 def _unpacked(file: Path) -> tuple[Any, Any]:
     transformers = require("transformers", extra="documents", purpose="a language model")
     torch = require("torch", extra="documents", purpose="a language model")
-    with _quiet(transformers):
+    with _quiet(transformers), _quiet_unpacking(transformers):
         place, options = str(file.parent), {"gguf_file": file.name}
         tokenizer = transformers.AutoTokenizer.from_pretrained(place, **options)
         packed = transformers.AutoModelForCausalLM.from_pretrained(place, dtype=torch.float32, **options)
@@ -210,6 +210,18 @@ def _unpacked(file: Path) -> tuple[Any, Any]:
         model = transformers.LlamaForCausalLM(config)
         model.load_state_dict(packed.state_dict())
     return model, tokenizer
+
+
+@contextlib.contextmanager
+def _quiet_unpacking(transformers: Any) -> Iterator[None]:
+    """The bar of this format is tqdm's own, which nothing turns off: the library's, which obeys, stands in for it."""
+    reader: Any = import_module("transformers.modeling_gguf_pytorch_utils")
+    bar = reader.tqdm
+    reader.tqdm = transformers.utils.logging.tqdm
+    try:
+        yield
+    finally:
+        reader.tqdm = bar
 
 
 def _save(model: Any, tokenizer: Any, folder: Path) -> None:
