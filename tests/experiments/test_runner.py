@@ -18,6 +18,7 @@ from tacit.experiments.runner import (
     MARKER,
     Status,
     Task,
+    execute,
     folder_of,
     is_finished,
     outcome,
@@ -97,6 +98,25 @@ def test_an_unexpected_error_tells_its_place_and_no_text(tmp_path: Path):
     assert secret not in reason
     assert read_json(tmp_path / "out" / "failed.json") == {"error": reason}
     assert not is_finished(tmp_path / "out")
+
+
+@pytest.mark.parametrize("learner", ["tfidf", "lstm"])
+@pytest.mark.parametrize("label", ["text", "constant"])
+def test_a_failed_task_tells_no_label(label: str, learner: str, value: dict[str, Any], tmp_path: Path):
+    secret = "my name is Ada"
+    (tmp_path / "rows.csv").write_text(
+        "text,constant\n" + "".join(f"{secret} {number},{secret}\n" for number in range(24))
+    )
+    value["data"]["rows"] |= {"label": label, "keep": []}
+    value |= {"variants": {}, "steps": {"task": {"kind": "downstream", "data": "rows", "learner": learner}}}
+    step = plan_of(value, tmp_path).named("task")[0]
+    data = step.inputs["data"]
+    execute(Task("data", data.parameters.model_dump(), {}, tmp_path / "data"), lambda _done, _total: None)
+    reason = outcome(Task("downstream", step.parameters.model_dump(), {"data": tmp_path / "data"}, tmp_path / "out"),
+                     lambda _done, _total: None)  # fmt: skip
+    assert reason is not None
+    assert "label" in reason
+    assert "Ada" not in reason
 
 
 def test_a_process_that_dies_is_replaced(value: dict[str, Any], tmp_path: Path):
