@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import multiprocessing
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tacit.errors import BadParameterError
@@ -16,6 +18,7 @@ from tacit.experiments.results import collect, costs
 from tacit.experiments.runner import (
     KEY_FILE,
     MARKER,
+    RUN_FOLDER,
     Status,
     Task,
     execute,
@@ -158,6 +161,40 @@ def test_a_step_without_its_marker_is_run_again_from_the_beginning(value: dict[s
     run_here(plan, cache, "words")
     assert (folder / "words.jsonl").read_bytes() == whole
     assert not (folder / "stray.txt").exists()
+
+
+def test_everything_is_on_the_disk_before_the_marker_and_the_marker_before_the_key_goes(
+    value: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """A power cut loses what was not written through, in any order."""
+    folder = tmp_path / "cache" / "data" / "key"
+    events: list[str] = []
+
+    def run(_parameters: Any, _inputs: Any, where: Path, _progress: Any) -> None:
+        (where / "model").mkdir()
+        np.save(where / "model" / "weights.npy", np.arange(3))
+        (where / "copied.txt").write_text("as it was")
+        (where / RUN_FOLDER).mkdir()
+        (where / RUN_FOLDER / "checkpoint").write_text("of no use once it is finished")
+
+    def note(name: str, then: Callable[..., None]) -> Callable[..., None]:
+        def noted(path: Path, *rest: Any) -> None:
+            events.append(f"{name} {path.relative_to(tmp_path / 'cache')}")
+            then(path, *rest)
+
+        return noted
+
+    monkeypatch.setitem(kinds(), "data", replace(kinds()["data"], run=run, score=lambda _folder: {}))
+    monkeypatch.setattr(runner, "sync", note("sync", runner.sync))
+    monkeypatch.setattr(runner, "write_json", note("write", runner.write_json))
+    monkeypatch.setattr(runner, "destroy_key", note("destroy", runner.destroy_key))
+    data = plan_of(value, tmp_path).named("rows")[0]
+    execute(Task("data", data.parameters.model_dump(), {}, folder), lambda _done, _total: None)
+    marked = events.index(f"write data/key/{MARKER}")
+    synced = {event.removeprefix("sync ") for event in events[:marked] if event.startswith("sync ")}
+    assert {"data/key/model/weights.npy", "data/key/copied.txt", "data/key/model", "data/key", "data", "."} <= synced
+    assert not any(RUN_FOLDER in place.split("/") for place in synced)
+    assert events[marked + 1 :] == ["sync data/key", "destroy data/key"]
 
 
 def test_scores_are_derived_from_raw_files(value: dict[str, Any], tmp_path: Path):
