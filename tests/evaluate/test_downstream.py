@@ -243,9 +243,9 @@ def test_the_split_is_fixed_stratified_and_complete():
 @pytest.mark.parametrize(
     ("task", "train", "test", "message"),
     [
-        ("classification", (["x"] * 3, ["a"] * 3), (["x"], ["a"]), "only the label 'a'"),
-        ("classification", (["x"] * 2, ["a", "b"]), (["x"] * 2, ["a", "a"]), "the test rows have only the label 'a'"),
-        ("classification", (["x"] * 2, ["a", "b"]), (["x"] * 2, ["a", "c"]), "label 'c' is in the test rows"),
+        ("classification", (["x"] * 3, ["a"] * 3), (["x"], ["a"]), "the training rows have one label only"),
+        ("classification", (["x"] * 2, ["a", "b"]), (["x"] * 2, ["a", "a"]), "the test rows have one label only"),
+        ("classification", (["x"] * 2, ["a", "b"]), (["x"] * 2, ["a", "c"]), "1 of the 2 labels of the test"),
         ("classification", ([], []), (["x"], ["a"]), "no training rows"),
         ("similarity", ([("x", "y")] * 2, [1.0, 1.0]), ([("x", "y")], [1.0]), "same similarity"),
         ("tagging", ([["x"]], [["A", "B"]]), ([["x"]], [["A"]]), "training row 1 has 1 tokens but 2 tags"),

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import multiprocessing
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tacit.errors import BadParameterError
@@ -16,8 +18,10 @@ from tacit.experiments.results import collect, costs
 from tacit.experiments.runner import (
     KEY_FILE,
     MARKER,
+    RUN_FOLDER,
     Status,
     Task,
+    execute,
     folder_of,
     is_finished,
     outcome,
@@ -99,6 +103,25 @@ def test_an_unexpected_error_tells_its_place_and_no_text(tmp_path: Path):
     assert not is_finished(tmp_path / "out")
 
 
+@pytest.mark.parametrize("learner", ["tfidf", "lstm"])
+@pytest.mark.parametrize("label", ["text", "constant"])
+def test_a_failed_task_tells_no_label(label: str, learner: str, value: dict[str, Any], tmp_path: Path):
+    secret = "my name is Ada"
+    (tmp_path / "rows.csv").write_text(
+        "text,constant\n" + "".join(f"{secret} {number},{secret}\n" for number in range(24))
+    )
+    value["data"]["rows"] |= {"label": label, "keep": []}
+    value |= {"variants": {}, "steps": {"task": {"kind": "downstream", "data": "rows", "learner": learner}}}
+    step = plan_of(value, tmp_path).named("task")[0]
+    data = step.inputs["data"]
+    execute(Task("data", data.parameters.model_dump(), {}, tmp_path / "data"), lambda _done, _total: None)
+    reason = outcome(Task("downstream", step.parameters.model_dump(), {"data": tmp_path / "data"}, tmp_path / "out"),
+                     lambda _done, _total: None)  # fmt: skip
+    assert reason is not None
+    assert "label" in reason
+    assert "Ada" not in reason
+
+
 def test_a_process_that_dies_is_replaced(value: dict[str, Any], tmp_path: Path):
     killed = []
 
@@ -138,6 +161,40 @@ def test_a_step_without_its_marker_is_run_again_from_the_beginning(value: dict[s
     run_here(plan, cache, "words")
     assert (folder / "words.jsonl").read_bytes() == whole
     assert not (folder / "stray.txt").exists()
+
+
+def test_everything_is_on_the_disk_before_the_marker_and_the_marker_before_the_key_goes(
+    value: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """A power cut loses what was not written through, in any order."""
+    folder = tmp_path / "cache" / "data" / "key"
+    events: list[str] = []
+
+    def run(_parameters: Any, _inputs: Any, where: Path, _progress: Any) -> None:
+        (where / "model").mkdir()
+        np.save(where / "model" / "weights.npy", np.arange(3))
+        (where / "copied.txt").write_text("as it was")
+        (where / RUN_FOLDER).mkdir()
+        (where / RUN_FOLDER / "checkpoint").write_text("of no use once it is finished")
+
+    def note(name: str, then: Callable[..., None]) -> Callable[..., None]:
+        def noted(path: Path, *rest: Any) -> None:
+            events.append(f"{name} {path.relative_to(tmp_path / 'cache')}")
+            then(path, *rest)
+
+        return noted
+
+    monkeypatch.setitem(kinds(), "data", replace(kinds()["data"], run=run, score=lambda _folder: {}))
+    monkeypatch.setattr(runner, "sync", note("sync", runner.sync))
+    monkeypatch.setattr(runner, "write_json", note("write", runner.write_json))
+    monkeypatch.setattr(runner, "destroy_key", note("destroy", runner.destroy_key))
+    data = plan_of(value, tmp_path).named("rows")[0]
+    execute(Task("data", data.parameters.model_dump(), {}, folder), lambda _done, _total: None)
+    marked = events.index(f"write data/key/{MARKER}")
+    synced = {event.removeprefix("sync ") for event in events[:marked] if event.startswith("sync ")}
+    assert {"data/key/model/weights.npy", "data/key/copied.txt", "data/key/model", "data/key", "data", "."} <= synced
+    assert not any(RUN_FOLDER in place.split("/") for place in synced)
+    assert events[marked + 1 :] == ["sync data/key", "destroy data/key"]
 
 
 def test_scores_are_derived_from_raw_files(value: dict[str, Any], tmp_path: Path):

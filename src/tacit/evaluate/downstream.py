@@ -121,17 +121,17 @@ def check_task(task: Task, train: Labeled, test: Labeled) -> None:
                         "token"
                     )
     known, wanted = _kinds(task, train.labels), _kinds(task, test.labels)
+    # Counts, never the labels themselves: a message is kept and printed, and a label can be a private text.
     if len(known) < 2:
-        only = f"only the label '{next(iter(known))}'" if known else "no label at all"
+        only = "one label only" if known else "no label at all"
         raise BadInputError(f"the training rows have {only}: a task needs at least two different labels")
     if task != "tagging" and len(wanted) < 2:
+        raise BadInputError("the test rows have one label only: scores need at least two different labels there")
+    if unseen := len(wanted - known):
+        are, them = ("is", "it") if unseen == 1 else ("are", "them")
         raise BadInputError(
-            f"the test rows have only the label '{next(iter(wanted))}': scores need at least two different labels there"
-        )
-    if unseen := sorted(map(str, wanted - known)):
-        raise BadInputError(
-            f"the label '{unseen[0]}'{f' and {len(unseen) - 1} more' if len(unseen) > 1 else ''} is in the test rows "
-            "but not in the training rows, so nothing can learn it: leave such rows out, or add training rows"
+            f"{unseen:,} of the {len(wanted):,} labels of the test rows {are} not in the training rows, so nothing can "
+            f"learn {them}: leave such rows out, or add training rows"
         )
 
 

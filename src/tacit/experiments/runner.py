@@ -31,6 +31,7 @@ from tacit.experiments.plan import Plan, Step
 from tacit.experiments.raw import read_json, write_json
 from tacit.experiments.sources import scoring_digest
 from tacit.experiments.steps import KEY_FILE, RUN_FOLDER, kinds
+from tacit.text.files.partial import sync
 
 MARKER = "finished.json"
 FAILURE = "failed.json"
@@ -277,8 +278,31 @@ def execute(task: Task, progress: Callable[[int, int], None]) -> None:
                  "peak_megabytes": peak_megabytes()}  # fmt: skip
         _derive(kind.name, task.folder)
         write_json(task.folder / "costs.json", costs)
+        put_on_disk(task.folder)
         write_json(task.folder / MARKER, {"kind": kind.name, "version": kind.version})
+        # Without its key a step that lost its marker would draw new noise, so the marker comes first here as well.
+        sync_folder(task.folder)
         destroy_key(task.folder)
+
+
+def put_on_disk(folder: Path) -> None:
+    """Write through what the system still holds back: steps and libraries (arrays, models) leave that to it. What is
+    on the disk already costs next to nothing."""
+    for place, folders, files in os.walk(folder):
+        # Checkpoints, key and lock are gone or meaningless once the step is finished.
+        folders[:] = [name for name in folders if (Path(place) / name) != folder / RUN_FOLDER]
+        for name in files:
+            if name not in (KEY_FILE, LOCK):
+                sync(Path(place) / name)
+        sync_folder(Path(place))
+    for above in (folder.parent, folder.parent.parent):  # CACHE/KIND and CACHE, which may be new
+        sync_folder(above)
+
+
+def sync_folder(folder: Path) -> None:
+    """Names live in folders. Some systems cannot open one, and need not."""
+    with contextlib.suppress(OSError):
+        sync(folder)
 
 
 @contextlib.contextmanager

@@ -66,5 +66,5 @@ def check_trainable(texts: Sequence[Any], labels: Sequence[Any], task: Task) -> 
         raise BadParameterError(f"there are {len(texts):,} texts but {len(labels):,} labels: give one for each")
     kinds = {tag for tags in labels for tag in tags} if task == "tagging" else set(labels)
     if len(kinds) < 2:
-        only = f"only the label '{next(iter(kinds))}'" if kinds else "no label"
+        only = "one label only" if kinds else "no label"  # which one is private
         raise BadParameterError(f"the training rows have {only}: give rows with at least two different labels")
