@@ -24,6 +24,7 @@ from tacit.experiments.runner import (
     execute,
     folder_of,
     is_finished,
+    next_for,
     outcome,
     rescore,
     run_plan,
@@ -245,3 +246,13 @@ def test_raw_files_that_changed_code_cannot_read_are_a_problem_of_their_cell(
 def test_no_workers(value: dict[str, Any], tmp_path: Path):
     with pytest.raises(BadParameterError, match="--workers must be at least 1"):
         run_plan(plan_of(value, tmp_path), tmp_path / "cache", workers=0)
+
+
+def test_a_process_goes_on_with_the_inputs_it_has_used(value: dict[str, Any], tmp_path: Path):
+    """What it has loaded and computed of them is used again; without such a step the first one in the plan is next."""
+    plan = plan_of(value, tmp_path)
+    cells = [step for step in plan.steps if step.name == "rewritten"]
+    first, other = cells[0], next(step for step in plan.steps if step.name not in ("rewritten", "rows"))
+    assert next_for(None, [other, *cells]) is other
+    assert next_for(first, [other, *cells[1:]]) is cells[1]
+    assert next_for(first, [other]) is other

@@ -231,3 +231,28 @@ class FakeTokenizer:
 @pytest.mark.parametrize(("text", "cut"), [("abcdefg", "abcd"), ("abc", "abc"), ("", "")])
 def test_a_long_original_is_compared_up_to_the_pieces_that_were_read(text: str, cut: str):
     assert similarity.first_pieces(FakeTokenizer(), text, 2) == cut
+
+
+def test_vectors_of_a_list_are_computed_once_and_are_those_of_a_fresh_process(monkeypatch: pytest.MonkeyPatch):
+    """Another list with the same texts is computed anew: by rounding, vectors depend on what is in their batch."""
+    from tacit.documents.encoder import SentenceEncoder
+    from tacit.experiments.steps.downstream import RememberingEncoder
+
+    computed: list[tuple[str, ...]] = []
+
+    def encode(self: SentenceEncoder, texts: Any, progress: Any = None) -> Any:
+        computed.append(tuple(texts))
+        return np.full((len(texts), 2), len(texts), dtype=np.float32)
+
+    monkeypatch.setattr(SentenceEncoder, "encode", encode)
+    encoder = RememberingEncoder("minilm")
+    first = encoder.encode(["a", "b"])
+    first[:] = 0  # nobody can change what is remembered
+    assert (encoder.encode(["a", "b"]) == 2).all()
+    assert computed == [("a", "b")]
+    encoder.encode(["a"])
+    assert computed == [("a", "b"), ("a",)]
+    monkeypatch.setattr(RememberingEncoder, "MOST_VECTORS", 2)
+    encoder.encode(["c", "d"])
+    encoder.encode(["a", "b"])
+    assert computed[2:] == [("c", "d"), ("a", "b")]

@@ -73,11 +73,11 @@ def run(
     if only is not None:
         _check_only(plan, only)
     target = output or BUILD / f"{plan.experiment.experiment.name}-{size}"
-    _refuse_others(target, plan, force=force)
     validate(plan)
     if check:
         typer.echo(_planned(plan, cache))
         return
+    _refuse_others(target, plan, force=force)
     target.mkdir(parents=True, exist_ok=True)
     put(target / COPY, file.read_text(encoding="utf-8"))
     # With the data folder of now: another shell that resumes this run may have another TACIT_DATA.

@@ -151,8 +151,8 @@ def cosine(
     """Cosine of the sentence vectors of original and release."""
     check_pairs(originals, releases)
     vectors = vectors or TextVectors()
-    known = vectors([*originals, *releases], progress)
-    before, after = known[: len(originals)], known[len(originals) :]
+    # Originals by themselves: whoever remembers lists of texts computes them once for many releases.
+    before, after = vectors(originals, progress), vectors(releases, progress)
     per_text = np.einsum("ij,ij->i", before, after).astype(np.float64)
     floor = float(np.einsum("ij,ij->i", before, after[strangers(len(releases))]).mean())
     ceiling = float(np.einsum("ij,ij->i", before, before).mean())

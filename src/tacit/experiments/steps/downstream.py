@@ -25,7 +25,7 @@ from tacit.errors import BadInputError, require
 from tacit.evaluate import scores
 from tacit.evaluate.downstream import Labeled, check_task, floor_of, item_statistic
 from tacit.evaluate.learners import Task, make_learner
-from tacit.evaluate.vectors import TextVectors
+from tacit.evaluate.vectors import TextVectors, Vectors
 from tacit.experiments.config import Parameters
 from tacit.experiments.raw import Rows, read_json, read_lines, read_part, read_released, write_json, write_lines
 from tacit.experiments.steps import Input, Kind, Progress
@@ -71,10 +71,34 @@ def _learnable(train: Labeled, test: Labeled) -> Labeled:
     return Labeled([test.texts[i] for i in kept], [test.labels[i] for i in kept])
 
 
+class RememberingEncoder(SentenceEncoder):
+    """Remembers the vectors of the last lists of texts: many steps of a process ask for the same originals.
+
+    Only a whole list is known again, because vectors depend, by rounding, on the texts they are computed with: so a
+    step gets the same numbers in every process, whatever ran there before.
+    """
+
+    MOST_VECTORS = 40_000
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self._lists: dict[tuple[str, ...], Vectors] = {}
+
+    def encode(self, texts: Sequence[str], progress: Progress | None = None) -> Vectors:
+        asked = tuple(texts)
+        found = self._lists.pop(asked, None)
+        if found is None:
+            found = super().encode(asked, progress)
+        self._lists[asked] = found
+        while len(self._lists) > 1 and sum(map(len, self._lists)) > self.MOST_VECTORS:
+            del self._lists[next(iter(self._lists))]
+        return found.copy()
+
+
 @lru_cache(maxsize=2)
-def encoder(name: str) -> SentenceEncoder:
-    """Loaded once per process. Vectors are not remembered between steps: they depend, by rounding, on their batch."""
-    return SentenceEncoder(name)
+def encoder(name: str) -> RememberingEncoder:
+    """Loaded once per process."""
+    return RememberingEncoder(name)
 
 
 def labeled(task: Task, data: Path, released: Path | None, part: str) -> Labeled:

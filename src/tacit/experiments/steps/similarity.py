@@ -93,6 +93,6 @@ def content(parameters: Similarity) -> dict[str, Any]:
 
 
 KIND = Kind(
-    "similarity", 1, Similarity, run, score, {"data": Input(("data",)), "texts": Input(("rewrite",))}, check, content,
+    "similarity", 2, Similarity, run, score, {"data": Input(("data",)), "texts": Input(("rewrite",))}, check, content,
     measures=("BLEU", "cosine", "words changed"),
 )  # fmt: skip
