@@ -71,6 +71,19 @@ def test_a_misspelled_key_in_a_size_is_found(value: dict[str, Any]):
         assert "the experiment, full: unknown key 'partz'" in complaint(value, size)
 
 
+@pytest.mark.parametrize("sizes", [3, {"full": 3}, ["full"]])
+def test_sizes_that_are_no_tables(value: dict[str, Any], sizes: Any):
+    value["sizes"] = sizes
+    assert "'sizes' holds a table for each size" in complaint(value)
+
+
+@pytest.mark.parametrize("key", ["parts", "files"])
+@pytest.mark.parametrize("name", ["../test", "a/b", ".hidden"])
+def test_a_part_that_would_be_written_elsewhere(value: dict[str, Any], key: str, name: str):
+    value["data"]["rows"][key] = {name: {"file": "rows.csv"} if key == "parts" else "rows.csv"}
+    assert f"'data.rows.{key}.{name}' is {name!r}, which is no name: take letters" in complaint(value)
+
+
 def test_an_unknown_size(value: dict[str, Any]):
     assert "no size 'huge': choose from quick, full" in complaint(value, "huge")
 

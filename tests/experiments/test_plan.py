@@ -14,7 +14,7 @@ from tacit.experiments.measures import check_measure
 from tacit.experiments.plan import Plan, outline
 from tacit.experiments.results import Results
 from tacit.experiments.steps import Input, Kind
-from tacit.experiments.validation import check_parts, validate
+from tacit.experiments.validation import check_choices, check_parts, validate
 from tests.experiments.small import plan_of, small, write_files
 
 ROOT = Path(__file__).parent.parent.parent
@@ -230,6 +230,21 @@ def test_private_data_where_public_data_is_needed(
         ({"test_seed": 1}, "give --test-seed"),
         ({"only": [{"mechanism": "nobody"}]}, "'steps.kept' has no cells"),
         ({"colour": 1}, "unknown key 'colour' in steps.kept"),
+        ({"sizes": ["ful"]}, "'steps.kept.sizes' names 'ful': the sizes are quick, full"),
+        (
+            {"only": [{"mecanism": "none"}]},
+            "'only' and 'skip' leave none of those that there are (data: rows; mechanism: none, random, santext;",
+        ),
+        (
+            {"skip": [{"mecanism": "none"}]},
+            "'steps.kept.skip' names the axis 'mecanism', which no size has; did you mean 'mechanism'? there are data,",
+        ),
+        (
+            {"skip": [{"mechanism": ["none", "santex"]}]},
+            "'steps.kept.skip' names mechanism = 'santex', which no size has; did you mean 'santext'? there are 'none'",
+        ),
+        ({"only": [{"epsilon": 4}, {"epsilon": "1"}]}, "names epsilon = '1', which no size has: there are 1, 4"),
+        ({"part": "tset"}, "steps.kept: 'part' names the part 'tset', which the data set does not have: it has train"),
     ],
 )
 def test_wrong_steps(value: dict[str, Any], tmp_path: Path, change: dict[str, Any], said: str):
@@ -251,6 +266,11 @@ def test_wrong_steps(value: dict[str, Any], tmp_path: Path, change: dict[str, An
         ({"published": [{"source": "t", "ours": "kept.BLEU", "axes": ["epsilon"], "rows": [[1]], "difference": "d"}]},
          "each row holds a value for each of epsilon"),
         ({"variants": {"nobody": {"a": {}}}}, "'variants.nobody' is used by no step"),
+        ({"experiment": {"reference": {"mecanism": "none"}}},
+         "'experiment.reference' names the axis 'mecanism', which no size has; did you mean 'mechanism'?"),
+        ({"experiment": {"reference": {"mechanism": "nonne"}}}, "mechanism = 'nonne', which no size has; did you mean"),
+        ({"variants": {"mechanism": {"santex": {"options": {}}}}},
+         "'variants.mechanism.santex' is for a value of 'mechanism', which no size has; did you mean 'santext'?"),
         ({"findings": [{"statement": "a", "source": "b", "check": "kept.words chnged > 0"}]},
          "findings.0: 'kept' has no score 'words chnged'; did you mean 'words changed'? A similarity step has:"),
         ({"findings": [{"statement": "a", "source": "b", "check": "kept.BLEU[mechanism=santex] > 0"}]},
@@ -273,6 +293,8 @@ def test_wrong_steps(value: dict[str, Any], tmp_path: Path, change: dict[str, An
 )  # fmt: skip
 def test_wrong_parts_of_the_report(value: dict[str, Any], tmp_path: Path, part: dict[str, Any], said: str):
     for key, given in part.items():
+        if key == "variants":
+            given = {axis: {**value[key].get(axis, {}), **tables} for axis, tables in given.items()}
         value[key] = {**value.get(key, {}), **given} if isinstance(given, dict) else given
     assert said in complaint(value, tmp_path)
 
@@ -290,6 +312,150 @@ def test_a_check_may_ask_for_what_only_another_size_has(value: dict[str, Any], t
     validate(plan_of(value, tmp_path))
 
 
+def test_what_chooses_cells_may_name_what_only_another_size_has(value: dict[str, Any], tmp_path: Path):
+    value["variants"]["mechanism"]["custext"] = {"options": {}, "over": {"epsilon": [2]}}
+    value["steps"]["kept"]["skip"] = [{"mechanism": "custext"}, {"epsilon": 2}, {"seed": 2}]
+    more = {"over": {"mechanism": ["none", "random", "santext", "custext"], "seed": [1, 2]}}
+    value["sizes"] = {"full": {"steps": {"rewritten": more}}}
+    validate(plan_of(value, tmp_path))
+
+
+def test_a_seed_of_the_noise_from_a_variant(value: dict[str, Any], tmp_path: Path):
+    value["variants"]["mechanism"]["random"]["test_seed"] = 1
+    assert "give --test-seed to the command" in complaint(value, tmp_path)
+
+
+# What does not go with the data -----------------------------------------------------------------------------------
+
+
+def asked(kind: str, **rest: Any) -> dict[str, Any]:
+    return {"kind": kind, **rest}
+
+
+ATTRIBUTES = {"texts": "rewritten", "attack": "attributes"}
+NETWORK = {"data": "rows", "model": "nobody/nothing", "epsilon": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("step", "said"),
+    [
+        (asked("attack", **ATTRIBUTES, column="age"),
+         "'column' names the column 'age', which the data set does not keep: add it to 'keep' there (it keeps writer)"),
+        (asked("attack", **ATTRIBUTES, column="writer", author="name"), "'author' names the column 'name'"),
+        (asked("attack", texts="rewritten", attack="linkage", part="dev"), "the part 'dev', which the data set does"),
+        (asked("memorize", texts="rewritten", corpus="rows", part="dev"), "'part' names the part 'dev'"),
+        (asked("memorize", texts="rewritten", corpus="rows", pretraining_part="dev"), "'pretraining_part' names"),
+        (asked("rewrite", data="rows", mechanism="none", parts=["tran"]), "'parts' names the part 'tran'"),
+        (asked("downstream", texts="rewritten", learner="tfidf", train="trn"), "'train' names the part 'trn'"),
+        (asked("downstream", texts="rewritten", learner="tfidf", test="train"), "both the part 'train'"),
+        (asked("graph", data="rows", method="majority"), "'files.nodes' of the data set is missing: add it"),
+        (asked("train", **NETWORK, task="pairs"), "'pairs' reads 2 of the columns, and 'text' of the data set names 1"),
+        (asked("train", **NETWORK, test="dev"), "'test' names the part 'dev'"),
+        (asked("tune", data="rows", strategy="foo"), "there is no strategy 'foo': choose full"),
+        (asked("tune", texts="rewritten", train="dev"), "'train' names the part 'dev'"),
+        (asked("statistics", mechanism="none"), "'none' is no word mechanism"),
+    ],
+)  # fmt: skip
+def test_a_step_that_does_not_go_with_its_data(value: dict[str, Any], tmp_path: Path, step: dict[str, Any], said: str):
+    value["steps"]["asked"] = step
+    found = complaint(value, tmp_path)
+    assert found.startswith("steps.asked: ")
+    assert said in found
+
+
+@pytest.mark.parametrize("kind", ["downstream", "train", "tune"])
+@pytest.mark.parametrize(("missing", "said"), [("task", "no task"), ("label", "names no label")])
+def test_data_without_a_task_or_a_label(kind: str, missing: str, said: str, value: dict[str, Any], tmp_path: Path):
+    del value["data"]["rows"][missing]
+    value["steps"]["asked"] = asked(kind, data="rows", **({"epsilon": 1.0} if kind == "train" else {}))
+    assert said in complaint(value, tmp_path)
+
+
+def test_a_part_that_is_not_rewritten(value: dict[str, Any], tmp_path: Path):
+    value["steps"]["rewritten"]["parts"] = ["train"]
+    assert "steps.kept: 'part' names the part 'test', which is not rewritten" in complaint(value, tmp_path)
+
+
+def test_the_words_of_a_mechanism_for_whole_documents(value: dict[str, Any], tmp_path: Path):
+    value["variants"]["mechanism"]["dp-bart"] = {"over": {"epsilon": [100]}}
+    value["steps"]["rewritten"]["over"]["mechanism"] = ["none", "random", "santext", "dp-bart"]
+    value["steps"]["inverted"] = asked("attack", texts="rewritten", attack="inversion")
+    assert "steps.inverted: the attack 'inversion' is about words, and 'dp-bart'" in complaint(value, tmp_path)
+    value["steps"]["inverted"]["skip"] = [{"mechanism": "dp-bart"}]
+    value["steps"]["late"] = asked("similarity", texts="rewritten", part="dev")
+    assert "steps.late: 'part'" in complaint(value, tmp_path)  # the next complaint: this one is gone
+
+
+def test_vectors_for_a_learner_that_reads_words(value: dict[str, Any], tmp_path: Path):
+    value["steps"]["noisy"] = asked("perturb", data="rows", mechanism="laplace", epsilon=1.0)
+    value["steps"]["learned"] = asked("perturbed_task", vectors="noisy", learner="probe")
+    assert "the learner 'probe' reads words, and 'laplace' without a mapping" in complaint(value, tmp_path)
+    value["steps"]["learned"] |= {"learner": "pooled", "target": "age"}
+    assert "'target' names the column 'age'" in complaint(value, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("train", "test", "said"),
+    [
+        ({"rows": 16}, {"rows": 8, "skip": 15}, "have rows of one file in common"),
+        ({"rows": 16}, {"rows": 8}, "have rows of one file in common"),
+        ({}, {"rows": 8, "skip": 16}, "have rows of one file in common"),
+        ({"rows": 16}, {"rows": 8, "skip": 16, "seed": 1}, "and both the same 'seed'"),
+        ({}, {"where": {"label": "odd"}}, "have rows of one file in common"),
+        ({"where": {"label": "even"}}, {"where": {"label": "odd"}}, None),
+        ({"rows": 16}, {"skip": 16}, None),
+        ({"rows": 16}, {"skip": 24}, "the part 'test' has no rows: none matches after the 24 that are skipped"),
+        ({"rows": 16}, {"skip": 16, "where": {"label": "neither"}}, "the part 'test' has no rows"),
+        ({"where": {"label": "neither"}}, {"where": {"label": "odd"}}, "the part 'train' has no rows: none matches"),
+    ],
+)
+def test_rows_of_parts(
+    train: dict[str, Any], test: dict[str, Any], said: str | None, value: dict[str, Any], tmp_path: Path
+):
+    value["data"]["rows"]["parts"] = {"train": {"file": "rows.csv", **train}, "test": {"file": "./rows.csv", **test}}
+    if said is None:
+        validate(plan_of(value, tmp_path))
+    else:
+        found = complaint(value, tmp_path)
+        assert found.startswith("data.rows: ")
+        assert said in found
+
+
+def test_parts_with_other_names_that_overlap(value: dict[str, Any], tmp_path: Path):
+    value["data"]["rows"]["parts"] |= {"all": {"file": "rows.csv"}}
+    validate(plan_of(value, tmp_path))
+    value["steps"]["task"] = asked("downstream", texts="rewritten", learner="tfidf", train="all")
+    assert "steps.task: the parts 'all' and 'test' have rows of one file in common" in complaint(value, tmp_path)
+
+
+def test_similarities_that_are_words(value: dict[str, Any], tmp_path: Path):
+    value["data"]["rows"] |= {"task": "similarity", "text": ["text", "writer"]}
+    said = complaint(value, tmp_path)
+    assert "data.rows: not all labels of the part 'train' are numbers" in said
+    assert "odd" not in said
+
+
+# Figures of steps that are wrong themselves -----------------------------------------------------------------------
+
+
+def test_a_wrong_epsilon_is_said_as_without_the_figure(value: dict[str, Any], tmp_path: Path):
+    value["figures"] = [{"title": "Kept", "value": "kept.words changed"}]
+    santext = {"options": value["variants"]["mechanism"]["santext"]["options"]}
+    value["variants"]["mechanism"] = {"none": {}, "santext": santext}
+    value["steps"]["rewritten"]["over"] = {"mechanism": ["none", "santext"], "epsilon": [1, 2]}
+    value["steps"]["words"]["epsilon"] = 1.0
+    assert "the mechanism 'none' copies the texts: it has no epsilon" in complaint(value, tmp_path)
+
+
+def test_plain_masking_over_epsilons_with_a_figure(value: dict[str, Any], tmp_path: Path):
+    value["data"]["rows"]["access"] = "public"
+    over = {"masking": ["plain"], "epsilon": [1.0, 2.0]}
+    value["steps"]["masked"] = asked("sanitized", data="rows", public="rows", over=over)
+    value["figures"] = [{"title": "Loss", "value": "masked.loss at the end", "lines": "masking"}]
+    assert 'steps.masked: masking = "plain" rewrites nothing' in complaint(value, tmp_path)
+    check_parts(plan_of(value, tmp_path))  # by itself it does not ask what such an epsilon means
+
+
 @pytest.mark.parametrize("file", sorted((ROOT / "docs" / "results").glob("*.json")), ids=lambda path: path.stem)
 def test_every_score_that_was_ever_made_has_a_name_that_checks_may_use(file: Path):
     for cell in Results.from_json(file.read_text(), file.name).cells:
@@ -300,7 +466,9 @@ def test_every_score_that_was_ever_made_has_a_name_that_checks_may_use(file: Pat
 @pytest.mark.parametrize("file", sorted((ROOT / "experiments").glob("*.toml")), ids=lambda path: path.stem)
 def test_the_reports_of_the_files_that_are_shipped(file: Path):
     experiment = load(file)
-    check_parts(Plan(experiment, "quick", tuple(outline(experiment, "quick"))))
+    plan = Plan(experiment, "quick", tuple(outline(experiment, "quick")))
+    check_choices(plan)
+    check_parts(plan)
 
 
 def test_missing_vectors_are_said_before_anything_runs(value: dict[str, Any], tmp_path: Path):

@@ -17,7 +17,7 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError
 
@@ -27,6 +27,8 @@ Value = str | int | float | bool
 SIZES = ("quick", "full")
 DATA_VARIABLE = "TACIT_DATA"
 NAME = r"^[A-Za-z0-9][A-Za-z0-9+_.-]*$"
+FileName = Annotated[str, Field(pattern=NAME)]
+"""The name of something that becomes a file of that name: no path."""
 
 
 class Strict(BaseModel):
@@ -79,8 +81,8 @@ class DataSet(Strict):
     text: str | list[str] = []
     label: str | None = None
     keep: list[str] = []
-    parts: dict[str, Part] = {}
-    files: dict[str, str] = {}
+    parts: dict[FileName, Part] = {}
+    files: dict[FileName, str] = {}
 
     @property
     def text_columns(self) -> list[str]:
@@ -196,7 +198,7 @@ def read(path: str | Path) -> dict[str, Any]:
 
 
 def of_dict(found: Mapping[str, Any], size: str, name: str = "the experiment") -> Experiment:
-    sizes = found.get("sizes", {})
+    sizes = _sizes(found, name)
     if size not in sizes and size not in SIZES:
         raise BadInputError(f"{name} has no size '{size}': choose from {', '.join(dict.fromkeys((*SIZES, *sizes)))}")
     # A mistake in a size is found whichever size is asked for.
@@ -206,6 +208,14 @@ def of_dict(found: Mapping[str, Any], size: str, name: str = "the experiment") -
     asked = every.pop(size)
     asked._other_sizes.update(every)
     return asked
+
+
+def _sizes(found: Mapping[str, Any], name: str) -> Mapping[str, Mapping[str, Any]]:
+    """What each size replaces. It is read before the file is validated, because it decides what is validated."""
+    sizes = found.get("sizes", {})
+    if not isinstance(sizes, Mapping) or not all(isinstance(changes, Mapping) for changes in sizes.values()):
+        raise BadInputError(f"{name}: 'sizes' holds a table for each size, such as [sizes.full]; write it so")
+    return sizes
 
 
 def _validated(found: Mapping[str, Any], name: str) -> Experiment:
@@ -232,7 +242,9 @@ def _replaced(base: Mapping[str, Any], changes: Mapping[str, Any], where: str) -
 def sentence(error: ValidationError, model: type[BaseModel], where: str = "") -> str:
     """The first thing that is wrong, as a sentence with the key and what is allowed."""
     first = error.errors(include_url=False)[0]
-    place = ".".join([*([where] if where else []), *(str(part) for part in first["loc"])])
+    # A key that is wrong itself has the mark "[key]" behind it.
+    named = [str(part) for part in first["loc"] if part != "[key]"]
+    place = ".".join([*([where] if where else []), *named])
     kind, context = first["type"], first.get("ctx", {})
     if kind == "extra_forbidden":
         return _unknown(place, _fields_at(model, first["loc"][:-1]))
@@ -242,6 +254,11 @@ def sentence(error: ValidationError, model: type[BaseModel], where: str = "") ->
         return f"'{place}' must be one of {context['expected']}, not {first['input']!r}"
     if kind == "value_error":
         return f"'{place}' {context['error']}, not {first['input']!r}"
+    if kind == "string_pattern_mismatch" and context["pattern"] == NAME:
+        return (
+            f"'{place}' is {_shown(first['input'])}, which is no name: take letters, digits and + _ . - only, with a "
+            "letter or digit in front"
+        )
     reason = str(first["msg"])
     return f"'{place}' is {_shown(first['input'])}, but {reason[:1].lower()}{reason[1:]}"
 

@@ -20,19 +20,22 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 from tacit.errors import BadInputError, TacitError
-from tacit.experiments.config import DataSet, Experiment, Strict, Value, find_file, parse
+from tacit.experiments.config import SIZES, DataSet, Experiment, Strict, Value, find_file, parse
 from tacit.experiments.steps import Kind, kind, kinds
 from tacit.report.parts import plain
 from tacit.version import __version__
 
 OWN_KEYS = ("kind", "over", "rename", "only", "skip", "sizes")
 Axes = dict[str, Value]
+Offered = dict[str, dict[str, list[Value]]]
+"""The values that the cells of each step have on each axis before `only` and `skip` choose among them."""
 
 
 @dataclass(frozen=True)
@@ -100,31 +103,56 @@ def outline(experiment: Experiment, size: str) -> list[Step]:
     return [step for name in experiment.steps for step in made[name]]
 
 
-def _add_steps(made: dict[str, list[Step]], experiment: Experiment, size: str, test_seed: int | None) -> None:
+def offered(experiment: Experiment, size: str) -> Offered:
+    """What `only` and `skip` can choose from in one size."""
+    made = {name: [Step(name, name, "data", {"data": name}, data, {})] for name, data in experiment.data.items()}
+    return _add_steps(made, experiment, size, None)
+
+
+def _add_steps(made: dict[str, list[Step]], experiment: Experiment, size: str, test_seed: int | None) -> Offered:
     if both := [name for name in experiment.data if name in experiment.steps]:
         raise BadInputError(f"'{both[0]}' is a data set and a step: give one of them another name")
     _check_variants(experiment)
+    known = list(dict.fromkeys((*SIZES, *experiment.sizes)))
+    choices: Offered = {}
     for name, table in experiment.steps.items():
         sizes = table.get("sizes", [size])
         if not isinstance(sizes, list) or not all(isinstance(one, str) for one in sizes):
             raise BadInputError(f"'steps.{name}.sizes' is a list of sizes, such as [\"full\"]")
-        made[name] = list(_cells(name, table, experiment, made, test_seed)) if size in sizes else []
+        if unknown := [one for one in sizes if one not in known]:
+            raise BadInputError(f"'steps.{name}.sizes' names '{unknown[0]}': the sizes are {', '.join(known)}")
+        made[name] = []
+        if size in sizes:
+            choices[name] = {}
+            made[name] = list(_cells(name, table, experiment, made, test_seed, choices[name]))
+    return choices
 
 
 def check_plan(plan: Plan) -> None:
-    """Whether everything that the cells need is there (libraries, models, vectors), before anything runs."""
-    seen: set[str] = set()
+    """Whether the cells go together, and whether everything they need is there (libraries, models, vectors), before
+    anything runs. What the file alone tells comes first, because models take long to load."""
+    cells: dict[str, Step] = {}
     for step in plan.steps:
-        if step.key not in seen and step.kind != "data":
-            seen.add(step.key)
+        cells.setdefault(step.key, step)
+    for step in cells.values():
+        if (fits := kinds()[step.kind].fits) is not None:
+            with _said_at(f"{'data' if step.kind == 'data' else 'steps'}.{step.name}"):
+                fits(step.parameters, step.inputs)
+    for step in cells.values():
+        if step.kind != "data":
             _checked(kinds()[step.kind], step.parameters, frozenset(step.inputs), f"steps.{step.name}")
 
 
 def _checked(found: Kind, parameters: Strict, inputs: frozenset[str], where: str) -> None:
-    if found.check is None:
-        return
+    if found.check is not None:
+        with _said_at(where):
+            found.check(parameters, inputs)
+
+
+@contextmanager
+def _said_at(where: str) -> Iterator[None]:
     try:
-        found.check(parameters, inputs)
+        yield
     except TacitError as error:
         raise BadInputError(f"{where}: {error}") from None
 
@@ -133,8 +161,10 @@ def _checked(found: Kind, parameters: Strict, inputs: frozenset[str], where: str
 
 
 def _cells(
-    name: str, table: Mapping[str, Any], experiment: Experiment, made: Mapping[str, list[Step]], test_seed: int | None
-) -> Iterator[Step]:
+    name: str, table: Mapping[str, Any], experiment: Experiment, made: Mapping[str, list[Step]], test_seed: int | None,
+    choices: dict[str, list[Value]],
+) -> Iterator[Step]:  # fmt: skip
+    """The cells of a step; `choices` is filled with the axis values that they are chosen from."""
     where = f"steps.{name}"
     if "kind" not in table:
         raise BadInputError(f"the key '{where}.kind' is missing: give one of {', '.join(_kinds_of_steps())}")
@@ -150,6 +180,8 @@ def _cells(
     seen: set[str] = set()
     for axes, varied in _varied(_table(table, "over", where), experiment.variants, accepted, where):
         values = {**fixed, **varied}
+        if "test_seed" in values:
+            raise BadInputError(f"'{where}' gets 'test_seed' from a variant or axis: give --test-seed to the command")
         named = {key: values.pop(key) for key in found.inputs if key in values}
         if found.draws_noise and test_seed is not None:
             values["test_seed"] = test_seed
@@ -157,6 +189,9 @@ def _cells(
         for joined, inputs in _joined(axes, named, found, made, where):
             seen |= set(joined)
             final = {str(names.get(axis, axis)): value for axis, value in joined.items()}
+            for axis, value in final.items():
+                if value not in choices.setdefault(axis, []):
+                    choices[axis].append(value)
             if not _chosen(final, table, where):
                 continue
             if parameters is None:
@@ -170,7 +205,10 @@ def _cells(
                 f"'{where}.rename' names '{axis}', but the axes of the step are {', '.join(sorted(seen))}"
             )
     if not count:
-        raise BadInputError(f"'{where}' has no cells: its inputs have no axis values in common, or 'only' fits none")
+        if not choices:
+            raise BadInputError(f"'{where}' has no cells: its inputs have no axis values in common; name other inputs")
+        there = "; ".join(f"{axis}: {', '.join(map(shown, values))}" for axis, values in choices.items())
+        raise BadInputError(f"'{where}' has no cells: 'only' and 'skip' leave none of those that there are ({there})")
 
 
 def _kinds_of_steps() -> list[str]:
@@ -310,13 +348,20 @@ def _check_public(found: Kind, inputs: Mapping[str, Step], where: str) -> None:
                 )
 
 
-def _check_variants(experiment: Experiment) -> None:
-    used: set[str] = set()
+def varied_values(experiment: Experiment) -> dict[str, list[str]]:
+    """The values that a table 'over' gives to each axis, in steps and in variants."""
+    found: dict[str, list[str]] = {}
     tables: list[Mapping[str, Any]] = [*experiment.steps.values()]
     tables += [table for values in experiment.variants.values() for table in values.values()]
     for table in tables:
         over = table.get("over", {})
-        used |= set(over) if isinstance(over, Mapping) else set()
+        for axis, values in over.items() if isinstance(over, Mapping) else ():
+            found.setdefault(axis, []).extend(map(shown, values) if isinstance(values, list) else ())
+    return found
+
+
+def _check_variants(experiment: Experiment) -> None:
+    used = varied_values(experiment)
     for axis in experiment.variants:
         if axis not in used:
             raise BadInputError(f"'variants.{axis}' is used by no step: vary a step over it, or remove it")

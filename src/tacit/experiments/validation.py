@@ -4,14 +4,14 @@ epsilons that do not share an axis, libraries, models and data that are missing.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from difflib import get_close_matches
 from itertools import chain, product
-from typing import Any
+from typing import Any, TypeVar
 
-from tacit.errors import BadInputError
-from tacit.experiments.config import Figure, Finding, Published, Value, WideTable
+from tacit.errors import BadInputError, TacitError
+from tacit.experiments.config import Experiment, Figure, Finding, Published, Value, WideTable
 from tacit.experiments.findings import (
     Check,
     Expression,
@@ -22,20 +22,23 @@ from tacit.experiments.findings import (
     plain_value,
 )
 from tacit.experiments.measures import check_measure
-from tacit.experiments.plan import Plan, Step, check_plan, matches, outline, shown
+from tacit.experiments.plan import Plan, Step, check_plan, matches, offered, outline, shown, varied_values
 from tacit.experiments.steps import kinds
 
 EPSILON = "epsilon"
 MISSPELLED = 0.75
 Where = Mapping[str, Any]
+Found = TypeVar("Found")
 Cells = Mapping[str, Sequence[Step]]
 """The cells of each step: of this size ("here"), or of all sizes, because a check may ask for what another size has."""
 
 
 def validate(plan: Plan) -> None:
-    """Everything: first what the file says, then what has to be installed."""
-    check_parts(plan)
+    """Everything: what chooses cells, then the cells themselves, then the report, which asks right cells what their
+    epsilon means."""
+    check_choices(plan)
     check_plan(plan)
+    check_parts(plan)
 
 
 def check_parts(plan: Plan) -> None:
@@ -59,14 +62,70 @@ def cells_of(plan: Plan) -> dict[str, list[Step]]:
     """What stands in the plan, and in those of the other sizes. A size that the file does not write down may lack what
     it needs; one that it does is an error here."""
     found: dict[str, list[Step]] = {}
-    sizes = plan.experiment.sizes
-    every = [list(plan.steps)]
-    for size, experiment in plan.experiment.other_sizes.items():
-        with _at(f"sizes.{size}") if size in sizes else suppress(BadInputError):
-            every.append(outline(experiment, size))
-    for step in chain.from_iterable(every):
+    for step in chain(plan.steps, *in_other_sizes(plan, outline).values()):
         found.setdefault(step.name, []).append(step)
     return found
+
+
+def in_other_sizes(plan: Plan, look: Callable[[Experiment, str], Found]) -> dict[str, Found]:
+    """What the other sizes of the file tell, as far as they can be made."""
+    found = {}
+    for size, experiment in plan.experiment.other_sizes.items():
+        with _at(f"sizes.{size}") if size in plan.experiment.sizes else suppress(BadInputError):
+            found[size] = look(experiment, size)
+    return found
+
+
+def check_choices(plan: Plan) -> None:
+    """Whether what variants, 'only', 'skip' and the reference name exists in some size: otherwise they would do
+    nothing, and nobody would notice."""
+    experiments = {plan.size: plan.experiment, **plan.experiment.other_sizes}
+    choices = {plan.size: offered(plan.experiment, plan.size), **in_other_sizes(plan, offered)}
+    axes: dict[str, list[Value]] = {}
+    of_step: dict[str, dict[str, None]] = {}
+    for step, found in chain.from_iterable(one.items() for one in choices.values()):
+        for axis, values in found.items():
+            of_step.setdefault(step, {})[axis] = None
+            axes.setdefault(axis, []).extend(values)
+    varied: dict[str, list[str]] = {}
+    for experiment in experiments.values():
+        for axis, names in varied_values(experiment).items():
+            varied.setdefault(axis, []).extend(names)
+    for size in choices:
+        for axis, tables in experiments[size].variants.items():
+            for name in tables:
+                _check_known(name, varied.get(axis, []), f"'variants.{axis}.{name}' is for a value of '{axis}'")
+        for step, table in experiments[size].steps.items():
+            for key in ("only", "skip") if step in of_step else ():  # otherwise it is run in no size
+                for rule in table.get(key, []):
+                    _check_place(rule, list(of_step[step]), axes, f"steps.{step}.{key}")
+    _check_place(plan.experiment.experiment.reference, list(axes), axes, "experiment.reference")
+
+
+def _check_place(rule: Where, known: Sequence[str], axes: Mapping[str, list[Value]], where: str) -> None:
+    """Whether cells can stand at these axis values."""
+    for axis, wanted in rule.items():
+        _check_known(axis, known, f"'{where}' names the axis '{axis}'")
+        for value in wanted if isinstance(wanted, list) else [wanted]:
+            if value not in axes[axis]:
+                there = list(dict.fromkeys(map(repr, axes[axis])))  # 1 and '1' are not the same
+                hint = _hint(str(value), [shown(one) for one in axes[axis] if shown(one) != str(value)])
+                raise BadInputError(f"'{where}' names {axis} = {value!r}, which no size has{hint} there {_are(there)}")
+
+
+def _check_known(name: str, known: Iterable[str], said: str) -> None:
+    there = list(dict.fromkeys(known))
+    if name not in there:
+        raise BadInputError(f"{said}, which no size has{_hint(name, there)} there {_are(there)}")
+
+
+def _are(names: Sequence[str]) -> str:
+    return f"{'is' if len(names) == 1 else 'are'} {', '.join(names)}" if names else "is none"
+
+
+def _hint(name: str, known: Sequence[str], cutoff: float = 0.6) -> str:
+    close = get_close_matches(name, known, n=1, cutoff=cutoff)
+    return f"; did you mean '{close[0]}'?" if close else ":"
 
 
 @contextmanager
@@ -74,7 +133,7 @@ def _at(where: str) -> Iterator[None]:
     """What is wrong is said with its place."""
     try:
         yield
-    except BadInputError as error:
+    except TacitError as error:
         raise BadInputError(f"{where}: {error}") from None
 
 
@@ -185,10 +244,9 @@ def _check_value(step: str, axis: str, text: str, cells: Cells, *, at_least: flo
     known = [shown(value) for value in values]
     if text in known or (text in ("min", "max") and numeric):
         return
-    close = get_close_matches(text, known, n=1, cutoff=at_least or 0.6)
-    if at_least is not None and not close:
+    hint = _hint(text, known, at_least or 0.6)
+    if at_least is not None and hint == ":":
         return
-    hint = f"; did you mean '{close[0]}'?" if close else ":"
     raise BadInputError(f"no cell of '{step}' has {axis} = {text} in any size{hint} it has {', '.join(known)}")
 
 
@@ -232,7 +290,8 @@ def _meanings(step: Step) -> set[str]:
     """What the epsilon on the axis of a cell means: that of the steps behind it that have one."""
     found = set()
     for cell in (step, *step.ancestors()):
-        meaning = kinds()[cell.kind].epsilon
-        if meaning is not None and EPSILON in cell.axes:
-            found.add(meaning(cell.parameters))
+        tell = kinds()[cell.kind].epsilon
+        meaning = None if tell is None or EPSILON not in cell.axes else tell(cell.parameters)
+        if meaning is not None:
+            found.add(meaning)
     return found

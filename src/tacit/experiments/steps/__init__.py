@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from tacit.errors import BadInputError
 from tacit.experiments.config import Strict
@@ -44,6 +44,19 @@ class Input:
     public: bool = False
 
 
+class Cell(Protocol):
+    """What a cell tells about itself before anything runs."""
+
+    @property
+    def kind(self) -> str: ...
+
+    @property
+    def parameters(self) -> Strict: ...
+
+    @property
+    def inputs(self) -> Mapping[str, Cell]: ...
+
+
 @dataclass(frozen=True)
 class Kind:
     """One kind of step.
@@ -51,8 +64,11 @@ class Kind:
     version   raised whenever `run` would write something else: steps of older versions are run again
     check     says before anything runs what is missing or contradicts (a model, a library, a setting); it gets the
               parameters and the names of the inputs that are given
+    fits      says before anything runs why the cells that are given as inputs do not go with the parameters (a part or
+              a column that the data does not have); see `tacit.experiments.inputs`
     content   what stands for the parameters in the key of a step; by default the parameters themselves
-    epsilon   what the epsilon of a step means, such as "per document": only equal meanings share an axis
+    epsilon   what the epsilon of a step means, such as "per document": only equal meanings share an axis; None where it
+              means nothing
     measures  the scores to show first
     timing    a table about time, from the axes and folders of the finished cells of a step; it stands with the costs,
               because times differ between equal runs
@@ -66,9 +82,10 @@ class Kind:
     inputs: Mapping[str, Input] = field(default_factory=dict)
     check: Callable[[Any, frozenset[str]], None] | None = None
     content: Callable[[Any], Any] | None = None
-    epsilon: Callable[[Any], str] | None = None
+    epsilon: Callable[[Any], str | None] | None = None
     measures: tuple[str, ...] = ()
     timing: Callable[[Sequence[tuple[Mapping[str, Any], Path]]], Table | None] | None = None
+    fits: Callable[[Any, Mapping[str, Cell]], None] | None = None
 
     @property
     def draws_noise(self) -> bool:

@@ -20,16 +20,18 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from tacit import catalog
 from tacit.audit.text import attributes, authorship, entities, inversion, linkage, mask_inference
 from tacit.audit.text.pairs import TextPairs
 from tacit.audit.text.plan import some_authors
 from tacit.audit.text.scale import Success
 from tacit.errors import BadInputError, require
 from tacit.experiments.config import Parameters
+from tacit.experiments.inputs import check_column, data_in
 from tacit.experiments.raw import read_json, read_part, read_released, write_json
-from tacit.experiments.steps import Input, Kind, Progress
+from tacit.experiments.steps import Cell, Input, Kind, Progress
 from tacit.experiments.steps.downstream import encoder
-from tacit.experiments.steps.rewrite import NONE, Rewrite
+from tacit.experiments.steps.rewrite import NONE, Rewrite, check_both
 from tacit.words.base import WordMechanism
 
 
@@ -134,7 +136,23 @@ def check(parameters: Attack, inputs: frozenset[str] = frozenset()) -> None:
         mask_inference.load(parameters.model)
 
 
+def fits(parameters: Attack, inputs: Mapping[str, Cell]) -> None:
+    check_both(inputs, parameters.part)
+    if parameters.attack in ("attributes", "authorship") and parameters.column is not None:
+        check_column(data_in(inputs), parameters.column, "column")
+    if parameters.attack == "attributes" and parameters.author is not None:
+        check_column(data_in(inputs), parameters.author, "author")
+    made = inputs["texts"].parameters
+    assert isinstance(made, Rewrite)  # `Input.kinds` lets nothing else stand there
+    known = made.mechanism in catalog.mechanism_names()  # of another one the rewrite step says that it does not exist
+    if parameters.attack == "inversion" and known and not issubclass(catalog.find(made.mechanism), WordMechanism):
+        raise BadInputError(
+            f"the attack 'inversion' is about words, and '{made.mechanism}' rewrites whole documents: leave it out "
+            f'with skip = [{{ mechanism = "{made.mechanism}" }}]'
+        )
+
+
 KIND = Kind(
     "attack", 1, Attack, run, score, {"data": Input(("data",)), "texts": Input(("rewrite",))}, check,
-    measures=("rate", "macro-F1"),
+    measures=("rate", "macro-F1"), fits=fits,
 )  # fmt: skip

@@ -11,13 +11,15 @@ import hashlib
 import shutil
 from collections.abc import Mapping
 from functools import lru_cache
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from tacit.errors import BadInputError
 from tacit.experiments.config import DataSet, Part
+from tacit.experiments.inputs import check_apart
 from tacit.experiments.raw import parts_of, read_lines, write_json, write_lines
-from tacit.experiments.steps import Kind, Progress
+from tacit.experiments.steps import Cell, Kind, Progress
 from tacit.noise.source import public_generator
 from tacit.text.files import cell_string, check_column, format_of, open_table, text_value
 
@@ -88,6 +90,40 @@ def check(data: DataSet, inputs: frozenset[str] = frozenset()) -> None:
                 check_column(column, table.columns)
 
 
+def fits(data: DataSet, inputs: Mapping[str, Cell]) -> None:
+    """What the rows themselves say; only as many are read as it takes."""
+    if {"train", "test"} <= set(data.parts):
+        check_apart(data, "train", "test")
+    for name, part in data.parts.items():
+        if data.task == "similarity" and data.label is not None:
+            if not all(_is_number(row["label"]) for row in taken_rows(data, part, name)):
+                raise BadInputError(
+                    f"not all labels of the part '{name}' are numbers, which the task 'similarity' is about: name "
+                    "another column in 'label'"
+                )
+        elif not _has_rows(data, part):
+            skipped = f" after the {part.skip:,} that are skipped" if part.skip else ""
+            raise BadInputError(f"the part '{name}' has no rows: none matches{skipped}; correct 'where' or 'skip'")
+
+
+def _is_number(label: str) -> bool:
+    try:
+        float(label)
+    except ValueError:
+        return False
+    return True
+
+
+def _has_rows(data: DataSet, part: Part) -> bool:
+    with open_table(part.file, format_of(part.file, part.format)) as table:
+        table.select(list(part.where) or data.text_columns)
+        wanted = list(part.where.values())
+        matching = (
+            row for row, values in table.rows() if [cell_string(value) for value in values[: len(wanted)]] == wanted
+        )
+        return next(islice(matching, part.skip, None), None) is not None
+
+
 def _columns(data: DataSet, part: Part) -> list[str]:
     label = [data.label] if data.label is not None else []
     return list(dict.fromkeys([*data.text_columns, *label, *data.keep, *part.where]))
@@ -104,4 +140,4 @@ def file_digest(path: str | Path) -> str:
     return _digest(str(path), status.st_size, status.st_mtime_ns)
 
 
-KIND = Kind("data", 1, DataSet, run, score, check=check, content=content)
+KIND = Kind("data", 1, DataSet, run, score, check=check, content=content, fits=fits)

@@ -27,8 +27,10 @@ from tacit.evaluate.downstream import Labeled, check_task, floor_of, item_statis
 from tacit.evaluate.learners import Task, make_learner
 from tacit.evaluate.vectors import TextVectors, Vectors
 from tacit.experiments.config import Parameters
+from tacit.experiments.inputs import check_apart, check_labeled, check_part, data_in
 from tacit.experiments.raw import Rows, read_json, read_lines, read_part, read_released, write_json, write_lines
-from tacit.experiments.steps import Input, Kind, Progress
+from tacit.experiments.steps import Cell, Input, Kind, Progress
+from tacit.experiments.steps.rewrite import check_released
 from tacit.text.tokens import split
 
 RESAMPLES = 500
@@ -173,8 +175,21 @@ def check(parameters: Downstream, inputs: frozenset[str] = frozenset()) -> None:
         encoder(parameters.encoder).tokenizer  # noqa: B018  # loads it, or says what is missing
 
 
+def fits_data(parameters: Downstream, inputs: Mapping[str, Cell]) -> None:
+    data = data_in(inputs)
+    if data.task is None:
+        raise BadInputError("the data set names no task: add 'task', such as task = \"classification\"")
+    check_labeled(data)
+    named = {"train": (parameters.train, parameters.train_on), "test": (parameters.test, parameters.test_on)}
+    for key, (part, seen) in named.items():
+        check_part(data, part, key)
+        if "texts" in inputs and seen == "released":
+            check_released(inputs["texts"], part, key)
+    check_apart(data, parameters.train, parameters.test)
+
+
 KIND = Kind(
     "downstream", 1, Downstream, run, score,
     {"data": Input(("data",)), "texts": Input(("rewrite",), required=False)}, check,
-    measures=("accuracy", "macro-F1", "pearson", "spearman", "entity F1", "score"),
+    measures=("accuracy", "macro-F1", "pearson", "spearman", "entity F1", "score"), fits=fits_data,
 )  # fmt: skip

@@ -34,8 +34,9 @@ from pydantic import Field
 from tacit.card import Card
 from tacit.errors import BadInputError, require
 from tacit.experiments.config import Parameters
+from tacit.experiments.inputs import data_in
 from tacit.experiments.raw import read_json, read_lines, write_json, write_lines
-from tacit.experiments.steps import Input, Kind, Progress
+from tacit.experiments.steps import Cell, Input, Kind, Progress
 from tacit.experiments.steps.rewrite import step_key
 from tacit.experiments.steps.train import REPEATED, class_scores, repetition_seed
 from tacit.guarantee import Adjacency, Guarantee
@@ -232,6 +233,12 @@ def check(parameters: GraphTraining, inputs: frozenset[str] = frozenset()) -> No
         raise BadInputError("nodes = \"rest\" reads the split of the file: name its column with 'split'")
 
 
+def fits(parameters: GraphTraining, inputs: Mapping[str, Cell]) -> None:
+    files = data_in(inputs).files
+    if missing := [name for name in ("nodes", "edges") if name not in files]:
+        raise BadInputError(f"a graph needs two files, and 'files.{missing[0]}' of the data set is missing: add it")
+
+
 def meaning(parameters: GraphTraining) -> str:
     """What the epsilon of a cell is counted per; the linear models always speak of one node."""
     whole = parameters.method == "convolution" and parameters.reading == "subgraph"
@@ -241,5 +248,5 @@ def meaning(parameters: GraphTraining) -> str:
 KIND = Kind(
     "graph", 2, GraphTraining, run, score, {"data": Input(("data",))}, check, epsilon=meaning,
     measures=("accuracy", "above the largest class", "macro-F1", "epsilon of a node, poisson",
-              "epsilon of a node, visits", "epsilon of a subgraph, poisson"),
+              "epsilon of a node, visits", "epsilon of a subgraph, poisson"), fits=fits,
 )  # fmt: skip

@@ -19,7 +19,8 @@ from tacit.audit.text.pairs import TextPairs
 from tacit.errors import require
 from tacit.experiments.config import Parameters
 from tacit.experiments.raw import read_json, read_part, read_released, write_json
-from tacit.experiments.steps import Input, Kind, Progress
+from tacit.experiments.steps import Cell, Input, Kind, Progress
+from tacit.experiments.steps.rewrite import check_both
 from tacit.experiments.steps.sanitized import MODEL
 
 WORKS = 0.05  # so much more of the original words must be recovered than by the most frequent word
@@ -55,9 +56,13 @@ def check(parameters: Guessing, inputs: frozenset[str] = frozenset()) -> None:
     require("torch", extra="training", purpose="a language model that attacks texts")
 
 
+def fits(parameters: Guessing, inputs: Mapping[str, Cell]) -> None:
+    check_both(inputs, parameters.part)
+
+
 KIND = Kind(
     "guessing", 1, Guessing, run, score,
     {"data": Input(("data",)), "texts": Input(("rewrite",)), "model": Input(("sanitized",))}, check,
     measures=("defended", "gained", "rate", "unchanged words", "defended where the attack works",
-              "gained where the attack works"),
+              "gained where the attack works"), fits=fits,
 )  # fmt: skip

@@ -22,9 +22,11 @@ from tacit.audit.models.memorization import NEAR, bleu, repeats
 from tacit.errors import require
 from tacit.evaluate.scores import mean_interval
 from tacit.experiments.config import Parameters
+from tacit.experiments.inputs import check_part, data_in
 from tacit.experiments.raw import read_json, read_lines, read_part, read_released, write_json, write_lines
-from tacit.experiments.steps import Input, Kind, Progress
+from tacit.experiments.steps import Cell, Input, Kind, Progress
 from tacit.experiments.steps.downstream import RESAMPLES
+from tacit.experiments.steps.rewrite import check_both
 
 
 class Memorize(Parameters):
@@ -63,8 +65,13 @@ def check(parameters: Memorize, inputs: frozenset[str] = frozenset()) -> None:
     require("sacrebleu", extra="audit", purpose="BLEU")
 
 
+def fits(parameters: Memorize, inputs: Mapping[str, Cell]) -> None:
+    check_both(inputs, parameters.part)
+    check_part(data_in(inputs, "corpus"), parameters.pretraining_part, "pretraining_part")
+
+
 KIND = Kind(
     "memorize", 1, Memorize, run, score,
     {"data": Input(("data",)), "texts": Input(("rewrite",)), "corpus": Input(("data",))}, check,
-    measures=("strayed", "copies", "nearer", "BLEU"),
+    measures=("strayed", "copies", "nearer", "BLEU"), fits=fits,
 )  # fmt: skip

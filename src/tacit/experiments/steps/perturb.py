@@ -35,8 +35,9 @@ from tacit.card import Card, ReleaseFacts
 from tacit.engines.blocks import content_digest
 from tacit.errors import BadInputError, BadParameterError
 from tacit.experiments.config import Parameters
+from tacit.experiments.inputs import check_texts, data_in
 from tacit.experiments.raw import parts_of, read_json, read_part, write_json
-from tacit.experiments.steps import Input, Kind, Progress
+from tacit.experiments.steps import Cell, Input, Kind, Progress
 from tacit.experiments.steps.rewrite import NONE, REPEATED, step_key
 from tacit.text.lexicon import Lexicon
 from tacit.text.tokens import split
@@ -244,6 +245,15 @@ def check(parameters: Perturb, inputs: frozenset[str] = frozenset()) -> None:
         raise BadInputError(str(error)) from None
 
 
+def fits(parameters: Perturb, inputs: Mapping[str, Cell]) -> None:
+    check_texts(data_in(inputs))
+
+
+def gives_words(parameters: Perturb) -> bool:
+    """Whether a learner that reads text can go on from here."""
+    return parameters.mapping != "none" or parameters.mechanism not in ("laplace", "mahalanobis")
+
+
 def meaning(parameters: Perturb) -> str:
     if parameters.mechanism == "mahalanobis":
         return f"per token and unit of Mahalanobis distance (lam {parameters.lam:g})"
@@ -252,5 +262,5 @@ def meaning(parameters: Perturb) -> str:
 
 KIND = Kind(
     "perturb", 1, Perturb, run, score, {"data": Input(("data",))}, check, epsilon=meaning,
-    measures=("words kept", "epsilon in the original distance", "inside the domain", "noise over diameter"),
+    measures=("words kept", "epsilon in the original distance", "inside the domain", "noise over diameter"), fits=fits,
 )  # fmt: skip

@@ -33,10 +33,11 @@ from tacit.evaluate.learners.base import Progress as LearnerProgress
 from tacit.evaluate.learners.neural import NeuralLearner
 from tacit.evaluate.vectors import TextVectors
 from tacit.experiments.config import Parameters
+from tacit.experiments.inputs import check_apart, check_column, check_labeled, check_part, data_in
 from tacit.experiments.raw import Rows, read_json, read_lines, read_part, write_json, write_lines
-from tacit.experiments.steps import Input, Kind, Progress
+from tacit.experiments.steps import Cell, Input, Kind, Progress
 from tacit.experiments.steps.downstream import RESAMPLES, encoder, scores_of, with_interval
-from tacit.experiments.steps.perturb import read_vectors, read_words
+from tacit.experiments.steps.perturb import Perturb, gives_words, read_vectors, read_words
 
 NOTHING = "none"
 JOINT = " + "
@@ -227,6 +228,24 @@ def check(parameters: PerturbedTask, inputs: frozenset[str] = frozenset()) -> No
         encoder(parameters.encoder).tokenizer  # noqa: B018  # loads it, or says what is missing
 
 
+def fits(parameters: PerturbedTask, inputs: Mapping[str, Cell]) -> None:
+    data = data_in(inputs)
+    check_part(data, parameters.train, "train")
+    check_part(data, parameters.test, "test")
+    check_apart(data, parameters.train, parameters.test)
+    if parameters.target == "label":
+        check_labeled(data)
+    elif parameters.target != "entities":
+        check_column(data, parameters.target, "target")
+    made = inputs["vectors"].parameters
+    assert isinstance(made, Perturb)  # `Input.kinds` lets nothing else stand there
+    if parameters.learner in ("probe", "transformer") and not gives_words(made):
+        raise BadInputError(
+            f"the learner '{parameters.learner}' reads words, and '{made.mechanism}' without a mapping gives vectors: "
+            "give the perturb step a 'mapping', or skip such cells"
+        )
+
+
 KIND = Kind(
     "perturbed_task", 1, PerturbedTask, run, score,
     {
@@ -234,5 +253,5 @@ KIND = Kind(
         "vectors": Input(("perturb",)),
         "baseline": Input(("perturbed_task",), required=False),
     },
-    check, measures=("macro-F1", "change", "privacy", "privacy gain"),
+    check, measures=("macro-F1", "change", "privacy", "privacy gain"), fits=fits,
 )  # fmt: skip

@@ -24,8 +24,9 @@ from pydantic import Field
 
 from tacit.errors import BadInputError, require
 from tacit.experiments.config import Parameters
+from tacit.experiments.inputs import check_part, data_in
 from tacit.experiments.raw import read_json, read_part, write_json
-from tacit.experiments.steps import Input, Kind, Progress
+from tacit.experiments.steps import Cell, Input, Kind, Progress
 
 
 class Pretrain(Parameters):
@@ -187,8 +188,12 @@ def check(parameters: Pretrain, inputs: frozenset[str] = frozenset()) -> None:
         load_for_release(parameters.start_from)
 
 
+def fits(parameters: Pretrain, inputs: Mapping[str, Cell]) -> None:
+    check_part(data_in(inputs, "corpus"), parameters.part, "part")
+
+
 KIND = Kind(
     "pretrain", 1, Pretrain, run, score,
     {"corpus": Input(("data",), public=True), "start": Input(("pretrain",), required=False)}, check,
-    measures=("held-out BLEU without noise", "held-out loss", "kept columns"),
+    measures=("held-out BLEU without noise", "held-out loss", "kept columns"), fits=fits,
 )  # fmt: skip

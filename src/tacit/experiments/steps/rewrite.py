@@ -29,8 +29,9 @@ from tacit.engines.local import longest_sum
 from tacit.errors import BadInputError
 from tacit.experiments.config import Parameters
 from tacit.experiments.conversion import calibrated, check_length, fixed_length, of_document
+from tacit.experiments.inputs import check_part, check_texts, data_in
 from tacit.experiments.raw import parts_of, read_json, read_lines, read_part, write_json, write_lines
-from tacit.experiments.steps import KEY_FILE, Input, Kind, Progress
+from tacit.experiments.steps import KEY_FILE, Cell, Input, Kind, Progress
 from tacit.guarantee import Guarantee
 from tacit.mechanism import Mechanism
 from tacit.noise.source import KEY_BYTES, StreamKey
@@ -242,6 +243,31 @@ def check(rewrite: Rewrite, inputs: frozenset[str] = frozenset()) -> None:
         _prepared(rewrite.mechanism, tuple(sorted(rewrite.settings.items())), rewrite.epsilon)
 
 
+def fits(rewrite: Rewrite, inputs: Mapping[str, Cell]) -> None:
+    data = data_in(inputs)
+    check_texts(data)
+    for part in rewrite.parts:
+        check_part(data, part, "parts")
+
+
+def check_released(texts: Cell, part: str, key: str) -> None:
+    """Whether a rewrite step releases the part that the parameter `key` of another step names."""
+    made = texts.parameters
+    assert isinstance(made, Rewrite)  # `Input.kinds` lets nothing else stand there
+    released = made.parts or list(data_in(texts.inputs).parts)
+    if part not in released:
+        raise BadInputError(
+            f"'{key}' names the part '{part}', which is not rewritten: name it in 'parts' of the rewrite step, or take "
+            f"one of {', '.join(released)}"
+        )
+
+
+def check_both(inputs: Mapping[str, Cell], part: str, key: str = "part") -> None:
+    """Whether there are originals and released texts of a part, for a step that compares them."""
+    check_part(data_in(inputs), part, key)
+    check_released(inputs["texts"], part, key)
+
+
 def _prepared(mechanism: str, options: tuple[tuple[str, Any], ...], epsilon: float | None) -> None:
     """Load the public data of a mechanism once for all its epsilons, so that what is missing is said in the beginning.
 
@@ -260,8 +286,10 @@ def has_epsilon(cls: type[Mechanism]) -> bool:
     return next(item for item in fields(cls) if item.name == "epsilon").default is MISSING
 
 
-def meaning(rewrite: Rewrite) -> str:
+def meaning(rewrite: Rewrite) -> str | None:
     """What the epsilon of a mechanism is counted per; one per unit of distance depends on the vectors."""
+    if rewrite.mechanism == NONE:
+        return None
     cls = catalog.find(rewrite.mechanism)
     if rewrite.document_tokens is not None:
         return "per document"
@@ -279,5 +307,5 @@ def content(rewrite: Rewrite) -> dict[str, Any]:
 
 KIND = Kind(
     "rewrite", 1, Rewrite, run, score, {"data": Input(("data",)), "model": Input(("pretrain",), required=False)}, check,
-    content, meaning, measures=("different words in test", "epsilon of the card"),
+    content, meaning, measures=("different words in test", "epsilon of the card"), fits=fits,
 )  # fmt: skip

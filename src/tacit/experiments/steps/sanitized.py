@@ -25,8 +25,9 @@ from pydantic import Field
 
 from tacit.errors import BadInputError, require
 from tacit.experiments.config import Parameters
+from tacit.experiments.inputs import check_part, data_in
 from tacit.experiments.raw import read_json, read_part, write_json
-from tacit.experiments.steps import RUN_FOLDER, Input, Kind, Progress
+from tacit.experiments.steps import RUN_FOLDER, Cell, Input, Kind, Progress
 from tacit.experiments.steps.rewrite import Rewrite
 from tacit.experiments.steps.rewrite import check as check_mechanism
 from tacit.experiments.steps.rewrite import meaning as meaning_of_rewriting
@@ -212,12 +213,16 @@ def check(parameters: Sanitized, inputs: frozenset[str] = frozenset()) -> None:
         check_network(parameters.network)
 
 
-def meaning(parameters: Sanitized) -> str:
-    return meaning_of_rewriting(parameters.rewriting())
+def fits(parameters: Sanitized, inputs: Mapping[str, Cell]) -> None:
+    check_part(data_in(inputs), parameters.part, "part")
+
+
+def meaning(parameters: Sanitized) -> str | None:
+    return None if parameters.mechanism is None else meaning_of_rewriting(parameters.rewriting())
 
 
 KIND = Kind(
     "sanitized", 1, Sanitized, run, score,
     {"data": Input(("data",), public=True), "model": Input(("sanitized",), required=False)}, check,
-    epsilon=meaning, measures=("loss at the end", "words kept"),
+    epsilon=meaning, measures=("loss at the end", "words kept"), fits=fits,
 )  # fmt: skip

@@ -18,8 +18,9 @@ from tacit.evaluate.similarity import measure_similarity
 from tacit.evaluate.vectors import TextVectors
 from tacit.experiments.config import Parameters
 from tacit.experiments.raw import read_json, read_part, read_released, write_json, write_lines
-from tacit.experiments.steps import Input, Kind, Progress
+from tacit.experiments.steps import Cell, Input, Kind, Progress
 from tacit.experiments.steps.downstream import encoder
+from tacit.experiments.steps.rewrite import check_both
 
 Measure = Literal["bleu", "chrf", "bertscore", "cosine", "kept-words", "length", "perplexity"]
 NEURAL = {"bertscore", "cosine"}
@@ -87,6 +88,10 @@ def check(parameters: Similarity, inputs: frozenset[str] = frozenset()) -> None:
         encoder(parameters.encoder).tokenizer  # noqa: B018  # loads it, or says what is missing
 
 
+def fits(parameters: Similarity, inputs: Mapping[str, Cell]) -> None:
+    check_both(inputs, parameters.part)
+
+
 def content(parameters: Similarity) -> dict[str, Any]:
     """What the key is made from. A parameter that came later counts where it is used: no earlier cell is run again."""
     return parameters.model_dump(exclude={"pieces"} if parameters.pieces is None else set())
@@ -94,5 +99,5 @@ def content(parameters: Similarity) -> dict[str, Any]:
 
 KIND = Kind(
     "similarity", 2, Similarity, run, score, {"data": Input(("data",)), "texts": Input(("rewrite",))}, check, content,
-    measures=("BLEU", "cosine", "words changed"),
+    measures=("BLEU", "cosine", "words changed"), fits=fits,
 )  # fmt: skip

@@ -20,7 +20,7 @@ from tacit.errors import BadInputError
 from tacit.evaluate.deniability import deniability
 from tacit.experiments.raw import read_json, read_lines, write_json, write_lines
 from tacit.experiments.steps import Kind, Progress
-from tacit.experiments.steps.rewrite import Rewrite, content, meaning
+from tacit.experiments.steps.rewrite import NONE, Rewrite, content, meaning
 from tacit.experiments.steps.rewrite import check as check_mechanism
 
 
@@ -50,7 +50,7 @@ def score(folder: Path) -> dict[str, float]:
 
 
 def check(parameters: Statistics, inputs: frozenset[str] = frozenset()) -> None:
-    if find(parameters.mechanism).level != "word":
+    if parameters.mechanism == NONE or find(parameters.mechanism).level != "word":
         raise BadInputError(f"'{parameters.mechanism}' is no word mechanism: statistics are about words")
     check_mechanism(parameters, inputs)
 

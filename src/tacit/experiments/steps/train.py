@@ -37,9 +37,10 @@ from tacit.errors import BadInputError, require
 from tacit.evaluate import scores
 from tacit.evaluate.collapse import majority_voting
 from tacit.evaluate.predictions import plain_answer, word_overlap
-from tacit.experiments.config import Parameters
+from tacit.experiments.config import DataSet, Parameters
+from tacit.experiments.inputs import check_apart, check_labeled, check_part, data_in
 from tacit.experiments.raw import Rows, read_json, read_lines, read_part, write_json, write_lines
-from tacit.experiments.steps import RUN_FOLDER, Input, Kind, Progress
+from tacit.experiments.steps import RUN_FOLDER, Cell, Input, Kind, Progress
 from tacit.experiments.steps.downstream import RESAMPLES, with_interval
 from tacit.noise.source import public_generator
 from tacit.report import Table
@@ -409,15 +410,44 @@ def epoch_costs(cells: Sequence[tuple[Mapping[str, Any], Path]]) -> Table | None
 
 
 def check(parameters: Train, inputs: frozenset[str] = frozenset()) -> None:
-    if _STRATEGY.fullmatch(parameters.strategy) is None:
-        raise BadInputError(
-            f"there is no strategy '{parameters.strategy}': choose full, no-embeddings, last-2, head, bias, lora, ia3 "
-            "or frozen-lstm"
-        )
+    check_strategy(parameters.strategy)
     require("torch", extra="training", purpose="training a model")
     if parameters.private:
         require("dp_accounting", extra="accounting", purpose="accounting for DP-SGD")
     check_network(parameters.model)
+
+
+def fits(parameters: Train, inputs: Mapping[str, Cell]) -> None:
+    data = data_in(inputs)
+    check_rows(data, parameters.task or data.task, parameters.train, parameters.test)
+
+
+def check_rows(data: DataSet, task: str | None, train: str, test: str) -> None:
+    """Whether a data set has the rows that a model is trained and tested on."""
+    if task not in ("classification", "pairs", "tagging", "answering"):
+        has = "no task" if task is None else f"the task '{task}'"
+        raise BadInputError(
+            f"the data set has {has}: models are trained for classification, pairs and tagging; name one of them in "
+            "'task' of the data set"
+        )
+    check_labeled(data)
+    check_part(data, train, "train")
+    check_part(data, test, "test")
+    check_apart(data, train, test)
+    there, wanted = len(data.text_columns), 2 if task == "pairs" else 1
+    if there != wanted and task != "answering":
+        raise BadInputError(
+            f"the task '{task}' reads {wanted} of the columns, and 'text' of the data set names {there}: change 'text' "
+            "or 'task'"
+        )
+
+
+def check_strategy(strategy: str) -> None:
+    if _STRATEGY.fullmatch(strategy) is None:
+        raise BadInputError(
+            f"there is no strategy '{strategy}': choose full, no-embeddings, last-2, head, bias, lora, ia3 or "
+            "frozen-lstm"
+        )
 
 
 @lru_cache(maxsize=16)
@@ -446,5 +476,5 @@ KIND = Kind(
     "train", 2, Train, run, score, {"data": Input(("data",))}, check, epsilon=meaning,
     measures=("score", "macro-F1", "accuracy", "entity F1", "word F1", "collapsed", "never predicted", "lost classes",
               "unanswered"),
-    timing=epoch_costs,
+    timing=epoch_costs, fits=fits,
 )  # fmt: skip

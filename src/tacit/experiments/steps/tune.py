@@ -17,12 +17,16 @@ from pydantic import Field
 from tacit.card import Card
 from tacit.errors import BadInputError, require
 from tacit.experiments.config import Parameters
+from tacit.experiments.inputs import data_in
 from tacit.experiments.raw import Rows, read_part, read_released, write_json
-from tacit.experiments.steps import RUN_FOLDER, Input, Kind, Progress
+from tacit.experiments.steps import RUN_FOLDER, Cell, Input, Kind, Progress
+from tacit.experiments.steps.rewrite import check_released
 from tacit.experiments.steps.sanitized import MODEL
 from tacit.experiments.steps.train import (
     carry_out,
     check_network,
+    check_rows,
+    check_strategy,
     load_network,
     make_task,
     score,
@@ -93,14 +97,26 @@ def _promise(texts: Path | None) -> Guarantee | None:
 
 
 def check(parameters: Tune, inputs: frozenset[str] = frozenset()) -> None:
+    check_strategy(parameters.strategy)
     require("torch", extra="training", purpose="training a model")
     if "model" not in inputs:
         check_network(parameters.network)
+
+
+def fits(parameters: Tune, inputs: Mapping[str, Cell]) -> None:
+    data = data_in(inputs)
+    if data.task == "tagging":
+        raise BadInputError("a release need not keep the number of words, so tags do not fit: take texts or pairs")
+    check_rows(data, data.task, parameters.train, parameters.test)
+    if "texts" in inputs:
+        check_released(inputs["texts"], parameters.train, "train")
+        if parameters.test_on == "released":
+            check_released(inputs["texts"], parameters.test, "test")
 
 
 KIND = Kind(
     "tune", 1, Tune, run, score,
     {"data": Input(("data",)), "texts": Input(("rewrite",), required=False),
      "model": Input(("sanitized",), required=False)}, check,
-    measures=("accuracy", "macro-F1", "collapsed"),
+    measures=("accuracy", "macro-F1", "collapsed"), fits=fits,
 )  # fmt: skip
