@@ -168,6 +168,20 @@ def test_bootstrap_intervals_cover_the_truth():
     assert hits >= 178
 
 
+def test_several_numbers_of_one_resample_have_the_intervals_of_each():
+    values = np.random.default_rng(7).normal(size=(50, 2))
+    both = scores.bootstrap_intervals(lambda at: values[at].mean(axis=0), 50, resamples=100)
+    for found, column in zip(both, values.T, strict=True):
+        alone = scores.mean_interval(column, resamples=100)
+        assert (found.value, found.low, found.high) == pytest.approx((alone.value, alone.low, alone.high))
+    assert math.isnan(scores.bootstrap_intervals(lambda at: values[at].mean(axis=0), 1)[1].low)
+
+
+def test_every_text_needs_as_many_predictions_as_labels():
+    with pytest.raises(BadInputError, match="one for each"):
+        scores.confusion_of_items([["a", "b"], ["a"]], [["a"], ["a", "b"]])
+
+
 def test_statistics_of_items_are_the_scores_themselves():
     rng = np.random.default_rng(6)
     truth = rng.choice(["a", "b", "c"], 40).tolist()

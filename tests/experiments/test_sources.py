@@ -61,7 +61,7 @@ STEPS = "tacit.experiments.steps"
 def test_scores_see_the_code_that_derives_them(edited):
     before = scoring_digest("graph"), scoring_digest("accounting"), run_digest(kinds()["graph"])
     # graph takes its scores from train, and train from tacit.evaluate
-    edited(f"{STEPS}.train", "> 0] <= LOST", "> 0] < LOST")
+    edited(f"{STEPS}.train", "[occurs] <= LOST", "[occurs] < LOST")
     assert scoring_digest("graph") != before[0]
     assert scoring_digest("accounting") == before[1]
     assert run_digest(kinds()["graph"]) == before[2]

@@ -23,7 +23,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -344,9 +344,18 @@ class Interval:
             return f"{self.value:.3f}"
         return f"{self.value:.3f} [{self.low:.3f}, {self.high:.3f}]"
 
+    def named(self, name: str) -> dict[str, float]:
+        """The score of this name, and the ends of its interval beside it."""
+        return {name: self.value, f"{name}.low": self.low, f"{name}.high": self.high}
+
+    def times(self, factor: float) -> Interval:
+        """That of the score times a number; a negative one turns it around."""
+        low, high = sorted((factor * self.low, factor * self.high))
+        return replace(self, value=factor * self.value, low=low, high=high)
+
 
 def t_interval(values: Sequence[float], confidence: float = CONFIDENCE) -> Interval:
-    """Student's interval of the mean. One value has no interval."""
+    """Student's interval of the mean, of seeds or of a number of each test item. One value has no interval."""
     from scipy.stats import t
 
     numbers = np.asarray(values, dtype=np.float64)
@@ -359,7 +368,9 @@ def t_interval(values: Sequence[float], confidence: float = CONFIDENCE) -> Inter
     return Interval(mean, mean - reach, mean + reach, len(numbers), confidence)
 
 
-def resampled(statistic: Callable[[Counts], float], items: int, *, resamples: int = RESAMPLES, seed: int = 0) -> Floats:
+def resampled(
+    statistic: Callable[[Counts], float | Floats], items: int, *, resamples: int = RESAMPLES, seed: int = 0
+) -> Floats:
     """The statistic on `resamples` test sets drawn from the items with replacement (Efron 1979)."""
     rng = public_generator(seed)
     return np.array([statistic(rng.integers(0, items, items)) for _ in range(resamples)])
@@ -374,12 +385,26 @@ def bootstrap_interval(
     seed: int = 0,
 ) -> Interval:
     """Percentile bootstrap over test items; `statistic` gets the places of the items of one resample."""
-    value = statistic(np.arange(items))
+    return bootstrap_intervals(
+        lambda at: np.array([statistic(at)]), items, confidence=confidence, resamples=resamples, seed=seed
+    )[0]
+
+
+def bootstrap_intervals(
+    statistics: Callable[[Counts], Floats],
+    items: int,
+    *,
+    confidence: float = CONFIDENCE,
+    resamples: int = RESAMPLES,
+    seed: int = 0,
+) -> list[Interval]:
+    """The same for several numbers of each resample at once."""
+    values = statistics(np.arange(items)).tolist()
     if items < 2:
-        return Interval(value, math.nan, math.nan, items, confidence)
-    draws = resampled(statistic, items, resamples=resamples, seed=seed)
-    low, high = np.quantile(draws, [(1 - confidence) / 2, (1 + confidence) / 2])
-    return Interval(value, float(low), float(high), items, confidence)
+        return [Interval(value, math.nan, math.nan, items, confidence) for value in values]
+    draws = resampled(statistics, items, resamples=resamples, seed=seed)
+    ends = np.quantile(draws, [(1 - confidence) / 2, (1 + confidence) / 2], axis=0).T.tolist()
+    return [Interval(value, low, high, items, confidence) for value, (low, high) in zip(values, ends, strict=True)]
 
 
 def mean_interval(values: Sequence[float] | Floats, *, seed: int = 0, resamples: int = RESAMPLES) -> Interval:
@@ -432,14 +457,14 @@ def confusion_of_items(
     """The labels, and the confusion of them in some of the texts, each of which has one label or several."""
     order = label_order([tag for tags in truth for tag in tags], [tag for tags in predicted for tag in tags])
     place, k = {label: i for i, label in enumerate(order)}, len(order)
-    cells = [
-        np.bincount(codes(t, place) * k + codes(p, place), minlength=k * k)
-        for t, p in zip(truth, predicted, strict=True)
-    ]
-    table = np.array(cells, dtype=np.int32).reshape(len(truth), k * k)
+    for t, p in zip(truth, predicted, strict=True):
+        _same_length(t, p)
+    flat, said = (codes([label for labels in some for label in labels], place) for some in (truth, predicted))
+    cells, text = flat * k + said, np.repeat(np.arange(len(truth)), [len(labels) for labels in truth])
 
     def confusion(at: Counts) -> Counts:
-        found: Counts = (np.bincount(at, minlength=len(truth)) @ table).reshape(k, k)
+        times = np.bincount(at, minlength=len(truth))
+        found: Counts = np.bincount(cells, weights=times[text], minlength=k * k).astype(np.int64).reshape(k, k)
         return found
 
     return list(order), confusion

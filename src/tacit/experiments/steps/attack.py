@@ -9,7 +9,7 @@
 
 "rate" is the success of the strongest variant that was run, with its interval, its floor (a blind guess) and its
 ceiling (the same attack on the original text); "defended" is 1 - rate. An attack that fails proves nothing about better
-ones.
+ones. macro-F1 has no interval: which cases were right is not kept.
 """
 
 from __future__ import annotations

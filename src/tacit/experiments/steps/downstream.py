@@ -151,7 +151,7 @@ def scores_of(task: Task, train: Sequence[Any], truth: Sequence[Any], predicted:
         gold, said = np.asarray(truth), np.asarray(predicted)
         also = scores.bootstrap_interval(lambda at: scores.pearson(gold[at], said[at]), len(truth), resamples=RESAMPLES)
         return {**with_interval("spearman", main, floor), **with_interval("pearson", also, 0.0),
-                "mean absolute error": float(np.abs(gold - said).mean()), "score": found.pearson,
+                **scores.t_interval(np.abs(gold - said).tolist()).named("mean absolute error"), "score": found.pearson,
                 "score.low": also.low, "score.high": also.high, "score.floor": 0.0}  # fmt: skip
     if task == "tagging":
         name = "entity F1" if scores.marks_entities(truth) else "macro-F1"
@@ -166,7 +166,7 @@ def scores_of(task: Task, train: Sequence[Any], truth: Sequence[Any], predicted:
 
 
 def with_interval(name: str, found: scores.Interval, floor: float) -> dict[str, float]:
-    return {name: found.value, f"{name}.low": found.low, f"{name}.high": found.high, f"{name}.floor": floor}
+    return {**found.named(name), f"{name}.floor": floor}
 
 
 def check(parameters: Downstream, inputs: frozenset[str] = frozenset()) -> None:

@@ -9,14 +9,17 @@ whoever always says the most frequent one.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from pathlib import Path
 
 from pydantic import Field
 
+from tacit.audit import binomial
 from tacit.audit.text.mask_inference import infer_masked
 from tacit.audit.text.pairs import TextPairs
 from tacit.errors import require
+from tacit.evaluate.scores import Interval
 from tacit.experiments.config import Parameters
 from tacit.experiments.raw import read_json, read_part, read_released, write_json
 from tacit.experiments.steps import Cell, Input, Kind, Progress
@@ -45,11 +48,27 @@ def run(parameters: Guessing, inputs: Mapping[str, Path], folder: Path, progress
 def score(folder: Path) -> dict[str, float]:
     found = {name: float(value) for name, value in read_json(folder / "success.json").items()}
     ends = {f"rate.{end}": found[end] for end in ("low", "high", "floor", "ceiling")}
-    told = {"defended": 1 - found["rate"], "defended.low": 1 - found["high"], "defended.high": 1 - found["low"],
-            "gained": found["ceiling"] - found["rate"]}  # fmt: skip
+    words = int(found["cases"])
+    defended = Interval(1 - found["rate"], 1 - found["high"], 1 - found["low"], words)
+    told = {"defended": defended, "gained": gained(defended, of_words(found["ceiling"], words))}
     if found["ceiling"] - found["floor"] > WORKS:
-        told |= {"defended where the attack works": told["defended"], "gained where the attack works": told["gained"]}
-    return {"rate": found["rate"], **ends, **told, "unchanged words": found["unchanged"]}
+        told |= {f"{name} where the attack works": interval for name, interval in told.items()}
+    told["unchanged words"] = of_words(found["unchanged"], words)
+    shown = {end: value for name, interval in told.items() for end, value in interval.named(name).items()}
+    return {"rate": found["rate"], **ends, **shown}
+
+
+def of_words(share: float, words: int) -> Interval:
+    return Interval(share, *binomial.interval(round(share * words), words), words)
+
+
+def gained(defended: Interval, ceiling: Interval) -> Interval:
+    """defended - (1 - ceiling), from the intervals of both (Newcombe 1998). Which words were recovered twice is not
+    known; taken as independent, the two give an interval that is rather too wide, since easy words are easy twice."""
+    value = defended.value - (1 - ceiling.value)
+    below = math.hypot(defended.value - defended.low, ceiling.value - ceiling.low)
+    above = math.hypot(defended.high - defended.value, ceiling.high - ceiling.value)
+    return Interval(value, value - below, value + above, defended.count)
 
 
 def check(parameters: Guessing, inputs: frozenset[str] = frozenset()) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tacit.errors import BadInputError
 from tacit.evaluate.scores import bootstrap_interval
@@ -43,9 +44,14 @@ def score(folder: Path) -> dict[str, float]:
         return {"hard cases": 0.0}
     on_hard = setting[full].astype(np.float64)
     interval = bootstrap_interval(lambda at: float(on_hard[at].mean()), len(on_hard), resamples=RESAMPLES)
-    chance = float(setting.mean())
-    return {**with_interval("overlap", interval, chance), "beyond chance": interval.value - chance,
+    beyond = bootstrap_interval(lambda at: beyond_chance(setting[at], full[at]), len(full), resamples=RESAMPLES)
+    return {**with_interval("overlap", interval, float(setting.mean())), **beyond.named("beyond chance"),
             "hard cases": float(full.sum())}  # fmt: skip
+
+
+def beyond_chance(setting: NDArray[np.bool_], full: NDArray[np.bool_]) -> float:
+    """How much more often the setting errs on the hard nodes than on all; nothing where no node is hard."""
+    return float(setting[full].mean() - setting.mean()) if full.any() else 0.0
 
 
 KIND = Kind(

@@ -31,9 +31,11 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from tacit.audit import binomial
 from tacit.card import Card, ReleaseFacts
 from tacit.engines.blocks import content_digest
 from tacit.errors import BadInputError, BadParameterError
+from tacit.evaluate.scores import Interval
 from tacit.experiments.config import Parameters
 from tacit.experiments.inputs import check_texts, data_in
 from tacit.experiments.raw import parts_of, read_json, read_part, write_json
@@ -194,7 +196,19 @@ def facts_of(parameters: Perturb, space: Space) -> dict[str, float]:
 
 
 def score(folder: Path) -> dict[str, float]:
-    return {name: float(value) for name, value in read_json(folder / "facts.json").items()}
+    found = {name: float(value) for name, value in read_json(folder / "facts.json").items()}
+    if "words kept" in found and (folder / "card.json").is_file():
+        lengths = np.concatenate([np.load(folder / f"{part}.lengths.npy") for part in parts_of(folder)])
+        found |= kept_interval(found["words kept"], lengths).named("words kept")
+    return found
+
+
+def kept_interval(share: float, lengths: NDArray[np.int32]) -> Interval:
+    """Which words were kept is not stored, so it holds for texts that keep all their words or none: the share varies
+    like that of (sum of n_i)^2 / (sum of n_i^2) independent words, for texts of n_i words, or less."""
+    words = lengths.astype(np.float64)
+    texts = max(1, int(words.sum() ** 2 / (words @ words)))
+    return Interval(share, *binomial.interval(share * texts, texts), texts)
 
 
 # What other steps read ----------------------------------------------------------------------------------------------

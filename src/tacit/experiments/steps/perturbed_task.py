@@ -12,7 +12,8 @@ are repeated in training).
 
 Scores: macro-F1 (for entities over the names), and "privacy" = 1 - macro-F1. With a `baseline` (the same learner on
 unperturbed text) also "change" = macro-F1 - baseline and "privacy gain" = baseline - macro-F1, which are the Delta U
-and Delta P of the thesis. A macro-F1 at its floor means that nothing is learned at all: no success of privacy alone.
+and Delta P of the thesis; of the baseline only its number is kept, so their intervals are those of macro-F1. A macro-F1
+at its floor means that nothing is learned at all: no success of privacy alone.
 """
 
 from __future__ import annotations
@@ -202,7 +203,7 @@ def _mirrored(name: str, found: Mapping[str, float], top: float) -> dict[str, fl
 
 
 def entity_scores(entities: Sequence[str], truth: Sequence[str], predicted: Sequence[str]) -> dict[str, float]:
-    """Macro-F1 over the names, and the F1 of each; naming nothing at all has 0."""
+    """Macro-F1 over the names, and the F1 of each; naming nothing at all has 0. Intervals are over texts."""
     there, said = (
         np.array([[name in label.split(JOINT) for name in entities] for label in labels], dtype=bool)
         for labels in (truth, predicted)
@@ -211,11 +212,14 @@ def entity_scores(entities: Sequence[str], truth: Sequence[str], predicted: Sequ
     def f1(at: NDArray[np.int64]) -> NDArray[np.float64]:
         right = (there[at] & said[at]).sum(axis=0)
         both = there[at].sum(axis=0) + said[at].sum(axis=0)
-        return np.asarray(np.divide(2.0 * right, both, out=np.zeros(len(right)), where=both > 0))
+        each = np.divide(2.0 * right, both, out=np.zeros(len(right)), where=both > 0)
+        return np.array([np.mean(each), *each])
 
-    interval = scores.bootstrap_interval(lambda at: float(np.mean(f1(at))), len(truth), resamples=RESAMPLES)
-    each = dict(zip(entities, f1(np.arange(len(truth))), strict=True))
-    return with_interval("macro-F1", interval, 0.0) | {f"F1 of {name}": float(value) for name, value in each.items()}
+    macro, *of_names = scores.bootstrap_intervals(f1, len(truth), resamples=RESAMPLES)
+    found = with_interval("macro-F1", macro, 0.0)
+    for name, interval in zip(entities, of_names, strict=True):
+        found |= interval.named(f"F1 of {name}")
+    return found
 
 
 def check(parameters: PerturbedTask, inputs: frozenset[str] = frozenset()) -> None:

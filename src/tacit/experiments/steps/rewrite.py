@@ -15,6 +15,7 @@ import math
 import os
 import time
 import warnings
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, fields
 from pathlib import Path
@@ -27,6 +28,7 @@ from tacit.card import Card, ReleaseFacts
 from tacit.engines.blocks import content_digest, fingerprint, rewrite_block
 from tacit.engines.local import longest_sum
 from tacit.errors import BadInputError
+from tacit.evaluate.scores import Interval, t_interval
 from tacit.experiments.config import Parameters
 from tacit.experiments.conversion import calibrated, check_length, fixed_length, of_document
 from tacit.experiments.inputs import check_part, check_texts, data_in
@@ -202,19 +204,30 @@ def card_of(promise: Guarantee, data: Path, released: Texts, units: Mapping[str,
 
 def score(folder: Path) -> dict[str, float]:
     units = [unit for values in read_json(folder / "units.json").values() for unit in values]
-    found = {"documents": len(units), "units per document": sum(units) / max(1, len(units))}
+    found = {"documents": len(units), **t_interval(units or [0]).named("units per document")}
     for part in parts_of(folder):
-        texts = [text for row in read_lines(folder / f"{part}.jsonl") for text in row["texts"]]
-        words = [word for text in texts for word in split(text)]
-        found[f"different words in {part}"] = len(set(words))
-        found[f"words in {part}"] = len(words)
-        found[f"words per text in {part}"] = len(words) / max(1, len(texts))
+        texts = [split(text) for row in read_lines(folder / f"{part}.jsonl") for text in row["texts"]]
+        per_text = t_interval([len(words) for words in texts] or [0])
+        found |= different_words(texts).named(f"different words in {part}")
+        found |= per_text.times(len(texts)).named(f"words in {part}")
+        found |= per_text.named(f"words per text in {part}")
     if (folder / "card.json").is_file():
         card = Card.from_json((folder / "card.json").read_text(encoding="utf-8"))
         if card.guarantee.is_private:
             found["epsilon of the card"] = card.guarantee.epsilon
             found["delta of the card"] = card.guarantee.delta
     return found
+
+
+def different_words(texts: Sequence[Sequence[str]]) -> Interval:
+    """How many there are, with the interval of the jackknife: without a text, the words that no other has are gone. It
+    is rather too wide than too narrow (Efron & Stein 1981); resampled texts would always hold fewer words than these.
+    """
+    holders = Counter(word for words in texts for word in set(words))
+    alone = [sum(holders[word] == 1 for word in set(words)) for words in texts]
+    reach = t_interval(alone or [0]).times(max(0, len(texts) - 1))
+    number = len(holders)
+    return Interval(number, number + reach.low - reach.value, number + reach.high - reach.value, len(texts))
 
 
 def check(rewrite: Rewrite, inputs: frozenset[str] = frozenset()) -> None:

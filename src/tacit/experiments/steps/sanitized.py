@@ -10,7 +10,7 @@ BERT of two layers from scratch over `pieces` word pieces of the same public tex
 goes on from another step of this kind.
 
 Scores: the mean loss over the masked pieces in the last tenth of the steps, and the share of the public words that the
-mechanism left as they were.
+mechanism left as they were. Each step reads other lines: the interval of a loss is over steps.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
+from tacit.audit import binomial
 from tacit.errors import BadInputError, require
+from tacit.evaluate import scores
 from tacit.experiments.config import Parameters
 from tacit.experiments.inputs import check_part, data_in
 from tacit.experiments.raw import read_json, read_part, write_json
@@ -189,12 +191,16 @@ def public_tokenizer(lines: Sequence[str], pieces: int) -> Any:
 
 def score(folder: Path) -> dict[str, float]:
     about, losses = read_json(folder / "about.json"), read_json(folder / "losses.json")
-    found = {"words kept": float(about["words kept"]), "lines": float(about["lines"])}
+    kept, lines = float(about["words kept"]), int(about["lines"])
+    found = {"words kept": kept, "lines": float(lines)}
+    if read_json(folder / "parameters.json")["masking"] == "aware":
+        # The words of a line are not independent; no more is known than that lines are.
+        found |= scores.Interval(kept, *binomial.interval(kept * lines, lines), lines).named("words kept")
     if not losses:
         return found
     tenth = max(1, len(losses) // 10)
-    first, last = (sum(some) / tenth for some in (losses[:tenth], losses[-tenth:]))
-    return {"loss at the end": last, "loss at the beginning": first, **found}
+    first, last = (scores.t_interval(some) for some in (losses[:tenth], losses[-tenth:]))
+    return {**last.named("loss at the end"), **first.named("loss at the beginning"), **found}
 
 
 def check(parameters: Sanitized, inputs: frozenset[str] = frozenset()) -> None:

@@ -4,7 +4,7 @@
     S*_y    number of different inputs that give one output
 
 Exact sums where the law of the mechanism is known, counts of a simulation elsewhere (`tacit.evaluate.deniability`).
-The scores are means and medians over the same public choice of words.
+The scores are means and medians over the same public choice of words, with 95 % intervals over them.
 """
 
 from __future__ import annotations
@@ -18,8 +18,10 @@ from pydantic import Field
 from tacit.catalog import find
 from tacit.errors import BadInputError
 from tacit.evaluate.deniability import deniability
+from tacit.evaluate.scores import bootstrap_intervals, t_interval
 from tacit.experiments.raw import read_json, read_lines, write_json, write_lines
 from tacit.experiments.steps import Kind, Progress
+from tacit.experiments.steps.downstream import RESAMPLES
 from tacit.experiments.steps.rewrite import NONE, Rewrite, content, meaning
 from tacit.experiments.steps.rewrite import check as check_mechanism
 
@@ -44,8 +46,11 @@ def score(folder: Path) -> dict[str, float]:
     shown = {"N": "word stays", "S": "outputs of a word", "S*": "inputs of a word", "effective": "effective outputs",
              "bits": "bits of an output"}  # fmt: skip
     for key, name in shown.items():
-        values = np.array([float(row[key]) for row in rows])
-        result |= {name: float(values.mean()), f"median of {name}": float(np.median(values))}
+        result |= t_interval([float(row[key]) for row in rows]).named(name)
+    table = np.array([[float(row[key]) for key in shown] for row in rows])
+    medians = bootstrap_intervals(lambda at: np.median(table[at], axis=0), len(rows), resamples=RESAMPLES)
+    for name, interval in zip(shown.values(), medians, strict=True):
+        result |= interval.named(f"median of {name}")
     return result
 
 

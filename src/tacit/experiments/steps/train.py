@@ -35,7 +35,7 @@ from pydantic import Field
 from tacit.card import Card
 from tacit.errors import BadInputError, require
 from tacit.evaluate import scores
-from tacit.evaluate.collapse import majority_voting
+from tacit.evaluate.collapse import MAJORITY_SHARE, majority_voting
 from tacit.evaluate.predictions import plain_answer, word_overlap
 from tacit.experiments.config import DataSet, Parameters
 from tacit.experiments.inputs import check_apart, check_labeled, check_part, data_in
@@ -308,8 +308,7 @@ def class_scores(
     truth: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]], train: Mapping[str, int]
 ) -> dict[str, float]:
     """Scores over the labels of each row (one, or one for each word); rows are resampled for the intervals."""
-    flat, said = [t for row in truth for t in row], [p for row in predicted for p in row]
-    all_scores = scores.classification_scores(flat, said)
+    flat = [label for row in truth for label in row]
     seen = list(Counter(train).elements())
     macro = scores.bootstrap_interval(scores.token_f1_of_items(truth, [predicted]), len(truth), resamples=RESAMPLES)
     counts = np.array([len(row) for row in truth])
@@ -325,43 +324,37 @@ def class_scores(
     if scores.marks_entities(truth):
         of_items = scores.entity_f1_of_items(truth, [predicted])
         found |= with_interval("entity F1", scores.bootstrap_interval(of_items, len(truth), resamples=RESAMPLES), 0.0)
-    present = [one for one in all_scores.classes if one.support]
-    return {
-        **found,
-        "collapsed": float(majority_voting(all_scores) is not None),
-        "never predicted": len(all_scores.never_predicted) / len(present),
-        **without_floor("lost classes", lost_classes(truth, predicted)),
-    }
+    return {**found, **signs_of_collapse(truth, predicted)}
 
 
-def lost_classes(truth: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]) -> scores.Interval:
-    """The share of the classes that occur which have hardly any F1. Whether a rare one is lost may hang on one row."""
-    _, confusion = scores.confusion_of_items(truth, predicted)
+def signs_of_collapse(truth: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]) -> dict[str, float]:
+    """Whether the model has collapsed, and the shares of the classes that occur which are never named, and which have
+    hardly any F1. Whether a rare one is among them may hang on one row."""
+    labels, confusion = scores.confusion_of_items(truth, predicted)
 
-    def share(at: np.ndarray[Any, Any]) -> float:
+    def signs(at: scores.Counts) -> scores.Floats:
         matrix = confusion(at)
-        return float(np.mean(scores.class_f1(matrix)[matrix.sum(axis=1) > 0] <= LOST))
+        occurs, named = matrix.sum(axis=1) > 0, matrix.sum(axis=0) > 0
+        collapsed = majority_voting(scores.scores_of_confusion(matrix, labels)) is not None
+        return np.array([collapsed, np.mean(~named[occurs]), np.mean(scores.class_f1(matrix)[occurs] <= LOST)])
 
-    return scores.bootstrap_interval(share, len(truth), resamples=RESAMPLES)
+    collapsed, never, lost = scores.bootstrap_intervals(signs, len(truth), resamples=RESAMPLES)
+    return {**collapsed.named("collapsed"), **never.named("never predicted"), **lost.named("lost classes")}
 
 
 def tag_scores(truth: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]) -> dict[str, float]:
     """The F1 of each tag that occurs."""
     labels, confusion = scores.confusion_of_items(truth, predicted)
-    support = confusion(np.arange(len(truth))).sum(axis=1)
+    occurring = np.flatnonzero(confusion(np.arange(len(truth))).sum(axis=1))
+
+    def f1(at: scores.Counts) -> scores.Floats:
+        return np.nan_to_num(scores.class_f1(confusion(at))[occurring])
+
+    intervals = scores.bootstrap_intervals(f1, len(truth), resamples=RESAMPLES)
     found: dict[str, float] = {}
-    for place in np.flatnonzero(support):
-
-        def f1(at: np.ndarray[Any, Any], place: int = int(place)) -> float:
-            return float(np.nan_to_num(scores.class_f1(confusion(at))[place]))
-
-        interval = scores.bootstrap_interval(f1, len(truth), resamples=RESAMPLES)
-        found |= without_floor(f"F1 of {labels[place]}", interval)
+    for place, interval in zip(occurring, intervals, strict=True):
+        found |= interval.named(f"F1 of {labels[place]}")
     return found
-
-
-def without_floor(name: str, found: scores.Interval) -> dict[str, float]:
-    return {name: found.value, f"{name}.low": found.low, f"{name}.high": found.high}
 
 
 def answer_scores(truth: Sequence[str], predicted: Sequence[str]) -> dict[str, float]:
@@ -370,15 +363,22 @@ def answer_scores(truth: Sequence[str], predicted: Sequence[str]) -> dict[str, f
     overlap = np.array([word_overlap(a.split(), b.split()) for a, b in pairs])
     interval = scores.mean_interval(overlap, resamples=RESAMPLES)
     floor = float(np.mean([not a for a, _ in pairs]))
-    unanswered = scores.mean_interval([float(not b) for _, b in pairs], resamples=RESAMPLES)
-    answerable = np.array([bool(a) for a, _ in pairs])
+    silent = np.array([float(not b) for _, b in pairs])
+    unanswered = scores.mean_interval(silent, resamples=RESAMPLES)
+    collapsed = scores.bootstrap_interval(
+        lambda at: float(silent[at].mean() >= MAJORITY_SHARE), len(pairs), resamples=RESAMPLES
+    )
+    exact = scores.mean_interval([float(a == b) for a, b in pairs], resamples=RESAMPLES)
+    answerable = overlap[[bool(a) for a, _ in pairs]]
+    nothing = scores.Interval(math.nan, math.nan, math.nan, 0)
+    there = scores.mean_interval(answerable, resamples=RESAMPLES) if len(answerable) else nothing
     return {
         **with_interval("score", interval, floor),
         **with_interval("word F1", interval, floor),
-        "exact match": float(np.mean([a == b for a, b in pairs])),
-        "F1 where there is an answer": float(overlap[answerable].mean()) if answerable.any() else math.nan,
-        **without_floor("unanswered", unanswered),
-        "collapsed": float(unanswered.value >= 0.95),
+        **exact.named("exact match"),
+        **there.named("F1 where there is an answer"),
+        **unanswered.named("unanswered"),
+        **collapsed.named("collapsed"),
     }
 
 
