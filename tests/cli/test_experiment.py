@@ -186,11 +186,15 @@ def test_only_the_owner_may_read_the_page(finished: Path):
 
 
 def test_failed_cells_end_with_code_1_and_their_error(file: Path, tmp_path: Path):
-    file.write_text(file.read_text().replace('"texts" = "rewritten"', '"texts" = "rewritten", "part" = "gone"'))
+    rows = tmp_path / "rows.csv"
+    rows.write_text(rows.read_text().replace("even", "odd"))  # nothing to learn
+    value = small(tmp_path)
+    value["steps"]["task"] = {"kind": "downstream", "texts": "rewritten", "learner": "tfidf"}
+    file.write_text(toml_of(value))
     arguments = ["run", str(file), "-o", str(tmp_path / "out"), "--cache", str(tmp_path / "cache"), "-q"]
     result = CliRunner().invoke(app, arguments, catch_exceptions=False)
     assert result.exit_code == 1
-    assert "failed: kept data=rows mechanism=none: the data has no part 'gone'" in result.output
+    assert "failed: task data=rows mechanism=none: the training rows have one label only" in result.output
     assert "What did not run" in (tmp_path / "out" / "report.html").read_text()
 
 
