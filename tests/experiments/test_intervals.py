@@ -212,3 +212,25 @@ def test_losses_of_training(tmp_path: Path, rng: np.random.Generator):
 def test_a_multiple_of_an_interval():
     found = Interval(1.0, 0.5, 2.0, 10).times(-2)
     assert (found.value, found.low, found.high, found.count) == (-2.0, -4.0, -1.0, 10)
+
+
+@pytest.mark.parametrize("entities", [[], ["bush", "iraq"]])
+def test_a_change_is_measured_text_by_text(entities: list[str], rng: np.random.Generator, tmp_path: Path):
+    """Where nothing changed there is no chance in the change, however wide the interval of the score itself is."""
+    truth = rng.choice(["bush", "iraq", "none"], 200).tolist()
+    before = [label if rng.random() < 0.7 else "none" for label in truth]
+    about = {"train labels": truth, "entities": entities, "baseline": before}
+
+    def scored(predicted: list[str]) -> dict[str, float]:
+        write_json(tmp_path / "about.json", about)
+        rows = zip(truth, predicted, strict=True)
+        write_lines(tmp_path / "predictions.jsonl", ({"true": a, "predicted": b} for a, b in rows))
+        return perturbed_task.score(tmp_path)
+
+    same = scored(before)
+    assert ends(same, "change") == (0.0, 0.0)
+    low, high = ends(same, "macro-F1")
+    assert high - low > 0.05
+    worse = scored(["none"] * 200)
+    assert ends(worse, "change")[1] < -0.3
+    assert ends(worse, "privacy gain") == tuple(-end for end in reversed(ends(worse, "change")))

@@ -12,14 +12,14 @@ are repeated in training).
 
 Scores: macro-F1 (for entities over the names), and "privacy" = 1 - macro-F1. With a `baseline` (the same learner on
 unperturbed text) also "change" = macro-F1 - baseline and "privacy gain" = baseline - macro-F1, which are the Delta U
-and Delta P of the thesis; of the baseline only its number is kept, so their intervals are those of macro-F1. A macro-F1
-at its floor means that nothing is learned at all: no success of privacy alone.
+and Delta P of the thesis, with intervals over pairs: both tell about the same test texts. A macro-F1 at its floor means
+that nothing is learned at all: no success of privacy alone.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -29,6 +29,7 @@ from pydantic import Field
 
 from tacit.errors import BadInputError, require
 from tacit.evaluate import scores
+from tacit.evaluate.downstream import item_statistic
 from tacit.evaluate.learners import make_learner
 from tacit.evaluate.learners.base import Progress as LearnerProgress
 from tacit.evaluate.learners.neural import NeuralLearner
@@ -77,10 +78,10 @@ def run(parameters: PerturbedTask, inputs: Mapping[str, Path], folder: Path, pro
     predicted = learner.predict(read(inputs["vectors"], parameters.test))
     write_lines(folder / "predictions.jsonl", ({"true": a, "predicted": b} for a, b in
                                                zip(truth, predicted, strict=True)))  # fmt: skip
-    baseline = read_json(inputs["baseline"] / "scores.json")["macro-F1"] if "baseline" in inputs else None
-    write_json(
-        folder / "about.json", {"train labels": train, "entities": entities_of(parameters), "baseline": baseline}
-    )
+    about: dict[str, Any] = {"train labels": train, "entities": entities_of(parameters), "baseline": None}
+    if "baseline" in inputs:  # the same test rows: a change is measured text by text
+        about["baseline"] = [row["predicted"] for row in read_lines(inputs["baseline"] / "predictions.jsonl")]
+    write_json(folder / "about.json", about)
 
 
 def targets(parameters: PerturbedTask, rows: Rows) -> list[str]:
@@ -188,22 +189,52 @@ def score(folder: Path) -> dict[str, float]:
         found = entity_scores(about["entities"], truth, predicted)
     else:
         found = scores_of("classification", about["train labels"], truth, predicted)
-    found |= _mirrored("privacy", found, 1.0)
+    found |= _mirrored("privacy", "macro-F1", found, 1.0)
     if about["baseline"] is not None:
-        base = float(about["baseline"])
-        found |= {f"change{end}": found[f"macro-F1{end}"] - base for end in ("", ".low", ".high", ".floor")}
-        found |= _mirrored("privacy gain", found, base) | {"macro-F1.ceiling": base}
+        found |= _changes(about["entities"], truth, predicted, about["baseline"], found["macro-F1.floor"])
     return found
 
 
-def _mirrored(name: str, found: Mapping[str, float], top: float) -> dict[str, float]:
-    """top - macro-F1: its interval is turned around, and its floor becomes the most there is."""
-    return {name: top - found["macro-F1"], f"{name}.low": top - found["macro-F1.high"],
-            f"{name}.high": top - found["macro-F1.low"], f"{name}.ceiling": top - found["macro-F1.floor"]}  # fmt: skip
+def _changes(
+    entities: Sequence[str], truth: Sequence[str], predicted: Sequence[str], before: Sequence[str], floor: float
+) -> dict[str, float]:
+    """What became of the score of the baseline; the bootstrap draws the same texts for both."""
+    now, then = (_macro_f1(entities, truth, labels) for labels in (predicted, before))
+    base = then(np.arange(len(truth)))
+    change = scores.bootstrap_interval(lambda at: now(at) - then(at), len(truth), resamples=RESAMPLES)
+    found = with_interval("change", change, floor - base)
+    return found | _mirrored("privacy gain", "change", found, 0.0) | {"macro-F1.ceiling": base}
+
+
+def _mirrored(name: str, of: str, found: Mapping[str, float], top: float) -> dict[str, float]:
+    """top - a score: its interval is turned around, and its floor becomes the most there is."""
+    return {name: top - found[of], f"{name}.low": top - found[f"{of}.high"],
+            f"{name}.high": top - found[f"{of}.low"], f"{name}.ceiling": top - found[f"{of}.floor"]}  # fmt: skip
+
+
+def _macro_f1(entities: Sequence[str], truth: Sequence[str], predicted: Sequence[str]) -> Callable[[Any], float]:
+    """Macro-F1 on some of the texts."""
+    if not entities:
+        return item_statistic("classification", truth, [predicted])
+    of_names = _f1_of_names(entities, truth, predicted)
+    return lambda at: float(of_names(at)[0])
 
 
 def entity_scores(entities: Sequence[str], truth: Sequence[str], predicted: Sequence[str]) -> dict[str, float]:
     """Macro-F1 over the names, and the F1 of each; naming nothing at all has 0. Intervals are over texts."""
+    macro, *of_names = scores.bootstrap_intervals(
+        _f1_of_names(entities, truth, predicted), len(truth), resamples=RESAMPLES
+    )
+    found = with_interval("macro-F1", macro, 0.0)
+    for name, interval in zip(entities, of_names, strict=True):
+        found |= interval.named(f"F1 of {name}")
+    return found
+
+
+def _f1_of_names(
+    entities: Sequence[str], truth: Sequence[str], predicted: Sequence[str]
+) -> Callable[[Any], NDArray[np.float64]]:
+    """On some of the texts: the macro-F1, then the F1 of each name."""
     there, said = (
         np.array([[name in label.split(JOINT) for name in entities] for label in labels], dtype=bool)
         for labels in (truth, predicted)
@@ -215,11 +246,7 @@ def entity_scores(entities: Sequence[str], truth: Sequence[str], predicted: Sequ
         each = np.divide(2.0 * right, both, out=np.zeros(len(right)), where=both > 0)
         return np.array([np.mean(each), *each])
 
-    macro, *of_names = scores.bootstrap_intervals(f1, len(truth), resamples=RESAMPLES)
-    found = with_interval("macro-F1", macro, 0.0)
-    for name, interval in zip(entities, of_names, strict=True):
-        found |= interval.named(f"F1 of {name}")
-    return found
+    return f1
 
 
 def check(parameters: PerturbedTask, inputs: frozenset[str] = frozenset()) -> None:
@@ -241,6 +268,11 @@ def fits(parameters: PerturbedTask, inputs: Mapping[str, Cell]) -> None:
         check_labeled(data)
     elif parameters.target != "entities":
         check_column(data, parameters.target, "target")
+    if "baseline" in inputs:
+        before = inputs["baseline"].parameters
+        assert isinstance(before, PerturbedTask)  # as for "vectors"
+        if (before.target, before.test, before.entities) != (parameters.target, parameters.test, parameters.entities):
+            raise BadInputError("'baseline' has to learn the same 'target' and be tried on the same 'test' part")
     made = inputs["vectors"].parameters
     assert isinstance(made, Perturb)  # `Input.kinds` lets nothing else stand there
     if parameters.learner in ("probe", "transformer") and not gives_words(made):
@@ -251,7 +283,7 @@ def fits(parameters: PerturbedTask, inputs: Mapping[str, Cell]) -> None:
 
 
 KIND = Kind(
-    "perturbed_task", 1, PerturbedTask, run, score,
+    "perturbed_task", 2, PerturbedTask, run, score,
     {
         "data": Input(("data",)),
         "vectors": Input(("perturb",)),
