@@ -18,7 +18,7 @@ from tacit.experiments.config import About, Figure, Finding, Published, Value, W
 from tacit.experiments.findings import evaluate, judge_all, parse_expression
 from tacit.experiments.plan import make_plan
 from tacit.experiments.report import KEPT, comparison, example_tables, page, results_page, write_files
-from tacit.experiments.results import ONE_DRAW, Cell, Results, collect, mean_of
+from tacit.experiments.results import ONE_DRAW, OTHER_SIZE, Cell, Results, collect, mean_of
 from tacit.experiments.steps.perturb import spaces
 from tacit.experiments.tables import markdown, published_tables, score_tables, scores_csv, wide_tables, with_error
 from tacit.experiments.validation import validate
@@ -273,6 +273,14 @@ def test_one_draw_of_the_noise_is_told(seeds: tuple[int, ...], said: bool, sprea
     curve = figures.draw(Figure(title="F", value="task.accuracy"), found)
     assert curve is not None
     assert f"Shaded: 95 % {spread};" in curve.description
+
+
+@pytest.mark.parametrize(("size", "said"), [("quick", False), ("full", True)])
+def test_explanations_of_the_quick_size_are_called_so_in_another(size: str, said: bool):
+    finding = Finding(statement="s", source="p", check="task.accuracy[mechanism=a] > 0.9", explanation="few rows")
+    found = replace(with_seeds(1), size=size, findings=(finding,))
+    for text in (markdown(found, []), results_page([found], "command")):
+        assert (OTHER_SIZE in text) == said
 
 
 def test_a_step_with_one_draw_beside_one_with_several_says_so():

@@ -31,7 +31,7 @@ from tacit.experiments.findings import (
 )
 from tacit.experiments.plan import Plan, Step, shown
 from tacit.experiments.raw import parts_of, read_part, read_released
-from tacit.experiments.results import ONE_DRAW, SEED, Cost, Results, costs
+from tacit.experiments.results import SEED, Cost, Results, costs
 from tacit.experiments.runner import folder_of, is_finished
 from tacit.experiments.steps import kinds
 from tacit.experiments.steps.perturb import read_words
@@ -156,8 +156,7 @@ def _asked(results: Results, verdicts: Sequence[Verdict]) -> Section:
     text = " ".join(part for part in (about.question, f"Source: {about.paper}." if about.paper else "") if part)
     if verdicts:
         text += f" {summary(verdicts)}."
-    if results.one_draw():
-        text += f" {ONE_DRAW}"
+    text = " ".join([text, *results.caveats])
     return Section("What was asked", text, tables=[Table("Data", ["data set", "what it is"], rows)] if rows else [])
 
 
@@ -312,7 +311,7 @@ def results_page(found: Sequence[Results], command: str) -> str:
         lines += ["", f"## {results.about.title}", "", results.about.question, "",
                   f"    tacit experiment run experiments/{results.about.name}.toml --size {results.size}", "",
                   *(f"- {name}: {told}" for name, told in results.data.items() if told),
-                  *(["", ONE_DRAW] if results.one_draw() else [])]  # fmt: skip
+                  *(line for caveat in results.caveats for line in ("", caveat))]  # fmt: skip
         for table in findings_tables(verdicts):
             short = Table(table.title, ["verdict", "means", "finding", "what we measured", "explanation"],
                           [[r[0], r[1], f"{r[2]} ({r[3]})", r[4], r[6]] for r in table.rows], table.note)  # fmt: skip

@@ -29,6 +29,7 @@ RESULTS_VERSION = 1
 SEED = "seed"
 DOMAIN = "inside the domain"
 ONE_DRAW = "One draw of the noise: chance is that of the test items, not of the noise."
+OTHER_SIZE = "Explanations and reasons for differences were written about the quick size, and may not hold in this one."
 
 
 @dataclass(frozen=True)
@@ -138,6 +139,13 @@ class Results:
         """Whether standard errors know the chance of the test items only."""
         named = (name for cell in self.cells if step in (None, cell.step) for name in cell.scores)
         return any(name.endswith(".low") for name in named) and not self.repeated(step)
+
+    @property
+    def caveats(self) -> list[str]:
+        """What a reader of all tables should know first."""
+        explained = any(finding.explanation for finding in self.findings) or bool(self.published)
+        return [*([ONE_DRAW] if self.one_draw() else []),
+                *([OTHER_SIZE] if explained and self.size != "quick" else [])]  # fmt: skip
 
     @property
     def spread(self) -> str:

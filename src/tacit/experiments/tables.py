@@ -293,7 +293,7 @@ def markdown(results: Results, verdicts: Sequence[Verdict]) -> str:
     about = results.about
     parts = [f"# {about.title}", "", *([about.question, ""] if about.question else []), f"Size: {results.size}. "
              f"{summary(verdicts)}." if verdicts else f"Size: {results.size}.", ""]  # fmt: skip
-    parts += [ONE_DRAW, ""] if results.one_draw() else []
+    parts += [line for caveat in results.caveats for line in (caveat, "")]
     parts += [f"- {name}: {told}" for name, told in results.data.items() if told]
     tables = [*wide_tables(results), *published_tables(results), *findings_tables(verdicts), *score_tables(results)]
     problems = problems_table(results)
