@@ -251,8 +251,9 @@ def test_no_workers(value: dict[str, Any], tmp_path: Path):
 def test_a_process_goes_on_with_the_inputs_it_has_used(value: dict[str, Any], tmp_path: Path):
     """What it has loaded and computed of them is used again; without such a step the first one in the plan is next."""
     plan = plan_of(value, tmp_path)
-    cells = [step for step in plan.steps if step.name == "rewritten"]
-    first, other = cells[0], next(step for step in plan.steps if step.name not in ("rewritten", "rows"))
-    assert next_for(None, [other, *cells]) is other
-    assert next_for(first, [other, *cells[1:]]) is cells[1]
-    assert next_for(first, [other]) is other
+    cells = plan.named("rewritten")
+    others = [step for step in plan.steps if "texts" in step.inputs]
+    made_from = {step.inputs["texts"].key: step for step in reversed(others)}
+    assert next_for(None, [*others, *cells]) is others[0]
+    assert next_for(cells[0], cells[1:]) is cells[1]
+    assert next_for(cells[1], [*others, *cells[2:]]) is made_from[cells[1].key]
