@@ -117,7 +117,10 @@ def _number(label: str, row: int, rows: Rows) -> float:
     except ValueError:
         found = float("nan")
     if found != found or found in (float("inf"), float("-inf")):
-        raise BadInputError(f"row {row} of {rows.name} has the similarity '{label}', which is not a number: correct it")
+        # What stands there may be a private text, if the wrong column was named.
+        raise BadInputError(
+            f"row {row} of {rows.name} has a similarity that is not a number: correct it, or name another column"
+        )
     return found
 
 
