@@ -21,6 +21,7 @@ from tacit.experiments.runner import (
     RUN_FOLDER,
     Status,
     Task,
+    chains_of,
     execute,
     folder_of,
     is_finished,
@@ -254,6 +255,21 @@ def test_a_process_goes_on_with_the_inputs_it_has_used(value: dict[str, Any], tm
     cells = plan.named("rewritten")
     others = [step for step in plan.steps if "texts" in step.inputs]
     made_from = {step.inputs["texts"].key: step for step in reversed(others)}
-    assert next_for(None, [*others, *cells]) is others[0]
-    assert next_for(cells[0], cells[1:]) is cells[1]
-    assert next_for(cells[1], [*others, *cells[2:]]) is made_from[cells[1].key]
+    chains = chains_of({step.key: step for step in plan.steps})
+    assert next_for(None, [*others, *cells], chains) is others[0]
+    assert next_for(cells[0], cells[1:], chains) is cells[1]
+    assert next_for(cells[1], [*others, *cells[2:]], chains) is made_from[cells[1].key]
+
+
+def test_what_a_long_chain_waits_for_comes_first(value: dict[str, Any], tmp_path: Path):
+    """Data, release, score: the data first; then the length of a chain decides only where it is more than two."""
+    plan = plan_of(value, tmp_path)
+    chains = chains_of({step.key: step for step in plan.steps})
+    cells = plan.named("rewritten")
+    data = next(iter(cells[0].inputs.values()))
+    others = [step for step in plan.steps if "texts" in step.inputs]
+    assert chains[data.key] == 3
+    assert {chains[step.key] for step in cells} == {2}
+    assert {chains[step.key] for step in others} == {1}
+    assert next_for(cells[0], [*others, data], chains) is data
+    assert next_for(cells[0], [*others, *cells[1:]], {cells[-1].key: 3}) is cells[-1]

@@ -31,7 +31,7 @@ from tacit.training.gradients import choose  # noqa: E402
 from tacit.training.origin import Origin  # noqa: E402
 from tacit.training.plan import Plan, automatic_delta  # noqa: E402
 from tacit.training.run import Settings, TrainingRun  # noqa: E402
-from tacit.training.step import PrivateStep, add_noise  # noqa: E402
+from tacit.training.step import PlainStep, PrivateStep, add_noise  # noqa: E402
 from tacit.training.strategies import apply_strategy  # noqa: E402
 from tacit.training.tasks import Classification  # noqa: E402
 from tests.training.zoo import batch, build  # noqa: E402
@@ -333,6 +333,25 @@ def test_cutting_a_batch_into_parts_changes_nothing_and_an_empty_batch_is_noise(
         0, StreamKey.from_test_seed(seed)
     )
     assert all(float(p.grad.abs().max()) > 0 for p in engine.parameters.values())
+
+
+def test_records_are_worked_on_with_others_of_similar_length():
+    """Every record once, in parts that fit; a long record does not pad thirty short ones."""
+    model, loss = build("bert")
+    plan = Plan.without_privacy(records=64, batch=64, epochs=1)
+    lengths = np.where(np.arange(64) % 16 == 0, 48, 5 + np.arange(64) % 5)
+    parts = []
+
+    def collate(ids):
+        parts.append(list(ids))
+        return batch(len(ids))
+
+    PlainStep(plan, collate, 32, lengths=lengths, model=model, loss=loss).run(0, StreamKey.from_test_seed(5))
+    drawn = plan.sample(0, StreamKey.from_test_seed(5))
+    assert sorted(i for part in parts for i in part) == sorted(drawn.tolist())
+    assert all(4 <= len(part) <= 32 for part in parts[:-1])
+    padded = sum(len(part) * max(lengths[part]) for part in parts)
+    assert padded <= 1.5 * sum(lengths[drawn])
 
 
 def test_what_a_model_keeps_besides_its_weights_is_the_same_after_each_step():

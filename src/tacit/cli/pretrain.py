@@ -69,6 +69,7 @@ Content = Annotated[
 Seed = Annotated[int, typer.Option(help="Seed of the (public) randomness.")]
 Resume = Annotated[bool, typer.Option("--resume", help="Go on with a training that was stopped.")]
 Half = Annotated[bool, typer.Option("--half", help="Save the weights in 16 bits.")]
+EightBits = Annotated[bool, typer.Option("--eight-bits", help="ADePT: save the weights in 8 bits.")]
 Delta = Annotated[float, typer.Option(help="delta of the Gaussian noise.")]
 
 
@@ -90,6 +91,9 @@ def autoencoder(
     ),
     length: Annotated[int, typer.Option(help="Largest number of pieces of a text.")] = 20,
     vocabulary: Annotated[int, typer.Option(help="Number of word pieces.")] = 8000,
+    words: Annotated[
+        bool, typer.Option("--words", help="A vocabulary of whole words: every other word is the same unknown one.")
+    ] = False,
     lowercase: Annotated[bool, typer.Option("--lowercase", help="A vocabulary without capitals.")] = False,
     width: Annotated[int, typer.Option(help="Width of the model (hidden size of an ADePT).")] = 192,
     layers: Annotated[int, typer.Option(help="Layers of encoder and of decoder.")] = 2,
@@ -116,6 +120,7 @@ def autoencoder(
     held_out: HeldOut = 2_000,
     seed: Seed = 0,
     half: Half = False,
+    eight_bits: EightBits = False,
     resume: Resume = False,
 ) -> None:
     """Train an autoencoder from scratch, with its own vocabulary, or go on from a model.
@@ -150,8 +155,10 @@ def autoencoder(
         seed=seed,
     )
     if start is not None:
-        _go_on(start, corpus, plan, output, length, resume=resume, half=half)
+        _go_on(start, corpus, plan, output, length, resume=resume, half=half, eight_bits=eight_bits)
         return
+    if eight_bits and kind is not Kind.adept:
+        raise BadParameterError("only an ADePT (--kind adept) can be saved in 8 bits: use --half")
     if kind is Kind.narrow and not plan.epsilons:
         raise BadParameterError("a narrow model is trained for the noise it will meet: give --epsilon, for example 250")
     if clip is None and (plan.epsilons or kind is not Kind.bart):
@@ -168,14 +175,14 @@ def autoencoder(
     )
     with _progress("training") as show:
         torch.manual_seed(seed)
-        tokenizer = train_vocabulary(corpus.split(held_out)[0], vocabulary, lowercase=lowercase)
+        tokenizer = train_vocabulary(corpus.split(held_out)[0], vocabulary, lowercase=lowercase, words=words)
         model = _new_model(kind, tokenizer, record, shape, length, embedding, latent_width)
         facts = train(
             model, corpus, plan, output, bound=limit, noise=_noise(noise, delta) if plan.epsilons else None,
             resume=resume, progress=show,
         )  # fmt: skip
     _measure_values(model, corpus)
-    _finish(model, corpus, output, facts, plan, half=half, lowercase=lowercase)
+    _finish(model, corpus, output, facts, plan, half=half, eight_bits=eight_bits, lowercase=lowercase)
 
 
 def _measure_values(model: Any, corpus: Any) -> None:
@@ -199,7 +206,9 @@ def _check_shape(shape: dict[str, int], vocabulary: int, *, adept: bool) -> None
         )
 
 
-def _go_on(start: str, corpus: Any, plan: Any, output: Path, length: int, *, resume: bool, half: bool) -> None:
+def _go_on(
+    start: str, corpus: Any, plan: Any, output: Path, length: int, *, resume: bool, half: bool, eight_bits: bool
+) -> None:
     """Train a model on without noise, on texts of its own length or longer ones."""
     from tacit.documents.autoencoders.bart import BartAutoencoder
     from tacit.documents.autoencoders.base import load_for_release
@@ -208,6 +217,8 @@ def _go_on(start: str, corpus: Any, plan: Any, output: Path, length: int, *, res
     if plan.epsilons:
         raise BadParameterError("a model that exists is trained for an epsilon with 'tacit pretrain noise'")
     model = load_for_release(start)
+    if eight_bits and model.kind != "adept":
+        raise BadParameterError("only an ADePT can be saved in 8 bits: use --half")
     if model.record.trained_for is not None:
         raise BadParameterError("this model was trained with noise, which it would forget: use 'tacit pretrain noise'")
     if length > model.length:
@@ -222,7 +233,7 @@ def _go_on(start: str, corpus: Any, plan: Any, output: Path, length: int, *, res
     _remember(model, corpus)
     _measure_values(model, corpus)
     lowercase = bool(model.record.results.get("bleu_lowercase", False))
-    _finish(model, corpus, output, facts, plan, half=half, lowercase=lowercase)
+    _finish(model, corpus, output, facts, plan, half=half, eight_bits=eight_bits, lowercase=lowercase)
 
 
 def _new_model(
@@ -447,14 +458,15 @@ def _is_unmeasured(output: Path) -> bool:
 
 
 def _finish(
-    model: Any, corpus: Any, output: Path, facts: dict[str, Any], plan: Any, *, half: bool, lowercase: bool = False
-) -> None:
+    model: Any, corpus: Any, output: Path, facts: dict[str, Any], plan: Any, *, half: bool, eight_bits: bool = False,
+    lowercase: bool = False,
+) -> None:  # fmt: skip
     """Measure, save, and only then drop the checkpoint."""
     from tacit.documents.autoencoders.base import load_autoencoder
     from tacit.documents.pretraining.loop import CHECKPOINT, held_out_bleu
 
-    model.save_pretrained(output, half=half)
-    saved = load_autoencoder(output)  # measured as it will be used, in 16 bits if so saved
+    model.save_pretrained(output, half=half, eight_bits=eight_bits)
+    saved = load_autoencoder(output)  # measured as it will be used, in 16 or 8 bits if so saved
     measured = held_out_bleu(saved, corpus, plan.held_out, join=plan.join, lowercase=lowercase)
     saved.record.results = {**facts, **measured, "bleu_lowercase": lowercase}
     saved.record.write(output)

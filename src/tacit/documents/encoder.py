@@ -18,7 +18,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Protocol
@@ -37,6 +37,8 @@ Progress = Callable[[int, int], None]
 LONGEST_CHARACTERS = 20_000
 BATCH_ERROR = 1e-6
 """A bound on how far a coordinate of a text's vector can move with the batch it is computed in."""
+BATCH_PIECES = 1_600
+"""Pieces computed together, padding included: larger batches leave the cache of one core and are slower."""
 
 PURPOSE = "the sentence encoder"
 
@@ -58,7 +60,7 @@ class SentenceEncoder:
     """Mean-pooled, normalized vectors of a Hugging Face encoder.
 
     name         "minilm" (all-MiniLM-L6-v2, from an installed package), a folder, or a name on the model hub
-    batch_size   texts computed together; no influence on the vectors beyond rounding
+    batch_size   texts computed together, at most; no influence on the vectors beyond rounding
     pieces       how many word pieces of a text count, with the two special ones
     """
 
@@ -96,11 +98,12 @@ class SentenceEncoder:
         pieces = self._pieces(tokenizer, texts)
         order = sorted(range(len(pieces)), key=lambda i: len(pieces[i]))
         vectors = np.empty((len(pieces), self.dimension), dtype=np.float32)
-        for start in range(0, len(order), self.batch_size):
-            batch = order[start : start + self.batch_size]
+        done = 0
+        for batch in _batches(order, [len(ids) for ids in pieces], self.batch_size):
             vectors[batch] = _pooled(model, [pieces[i] for i in batch], tokenizer.pad_token_id or 0)
+            done += len(batch)
             if progress is not None:
-                progress(start + len(batch), len(order))
+                progress(done, len(order))
         return vectors
 
     def encode_alone(self, text: str) -> Vectors:
@@ -124,6 +127,18 @@ class SentenceEncoder:
         if self._loaded is None:
             self._loaded = _load(self.name)
         return self._loaded
+
+
+def _batches(order: Sequence[int], lengths: Sequence[int], most: int) -> Iterator[list[int]]:
+    """Texts from short to long, at most so many together, and no more pieces than a processor keeps at hand."""
+    batch: list[int] = []
+    for text in order:
+        if len(batch) == most or (batch and (len(batch) + 1) * lengths[text] > BATCH_PIECES):
+            yield batch
+            batch = []
+        batch.append(text)
+    if batch:
+        yield batch
 
 
 def _pooled(model: Any, pieces: Sequence[Sequence[int]], padding: int) -> Vectors:

@@ -59,6 +59,10 @@ class Task:
     folder: Path
 
 
+SHORT_CHAIN = 2
+"""A release and what is measured on it: such steps come in the order in which a process has most to use again."""
+
+
 @dataclass
 class Status:
     """How far a run is. `progress` holds, by key, how much of a running step is done."""
@@ -139,6 +143,7 @@ class Crew:
         self._watch = watch or (lambda _: None)
         self._workers: list[Worker] = []
         self._deaths: dict[str, int] = {}
+        self._chains = chains_of(status.steps)
 
     def run(self) -> None:
         self._watch(self._status)
@@ -170,7 +175,7 @@ class Crew:
                 if len(self._workers) >= self._count:
                     return
                 worker = self._hire()
-            step = next_for(worker.last, waiting)
+            step = next_for(worker.last, waiting, self._chains)
             waiting.remove(step)
             inputs = {name: folder_of(self._cache, cell).absolute() for name, cell in step.inputs.items()}
             folder = folder_of(self._cache, step).absolute()
@@ -223,16 +228,32 @@ class Crew:
         return self._workers[-1]
 
 
-def next_for(last: Step | None, waiting: Sequence[Step]) -> Step:
-    """The step that has most inputs in common with the last one of a process, or is made from it: what the process has
-    loaded and computed of them (models, vectors, features of frozen layers) is used again. Of equals, one that does the
-    same, then the first in the plan. Which process runs a step changes nothing but the time it takes."""
-    if last is None:
-        return waiting[0]
-    known = {last.key, *(cell.key for cell in last.inputs.values())}
-    return max(
-        waiting, key=lambda step: (sum(cell.key in known for cell in step.inputs.values()), step.name == last.name)
-    )
+def next_for(last: Step | None, waiting: Sequence[Step], chains: Mapping[str, int]) -> Step:
+    """The step that a process goes on with. Which process runs a step changes nothing but the time it takes.
+
+    What a long chain of other steps waits for comes first (a model that is trained on before texts go through it):
+    otherwise one process would be busy with it at the end, and the others idle. Then the step that has most inputs in
+    common with the last one of the process, or is made from it: what the process has loaded and computed of them
+    (models, vectors, features of frozen layers) is used again. Of equals, one that does the same, then the first in the
+    plan.
+    """
+    known = set() if last is None else {last.key, *(cell.key for cell in last.inputs.values())}
+
+    def rank(step: Step) -> tuple[int, int, bool]:
+        shared = sum(cell.key in known for cell in step.inputs.values())
+        return max(SHORT_CHAIN, chains.get(step.key, 0)), shared, last is not None and step.name == last.name
+
+    return max(waiting, key=rank)
+
+
+def chains_of(steps: Mapping[str, Step]) -> dict[str, int]:
+    """How many steps, one after the other, begin with each: 1 for a step that nothing waits for."""
+    found = dict.fromkeys(steps, 1)
+    for key, step in reversed(list(steps.items())):
+        for cell in step.inputs.values():
+            if cell.key in found:
+                found[cell.key] = max(found[cell.key], found[key] + 1)
+    return found
 
 
 def _ending(process: BaseProcess) -> str:

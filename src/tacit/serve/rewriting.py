@@ -40,7 +40,10 @@ BUILT_IN: Final[Mapping[str, frozenset[str]]] = {
     "vectors": frozenset(KNOWN_VECTORS),
     "detector": frozenset({"none", "patterns", "spacy"}),
     "model": frozenset(
-        {"adept-20", "bart-20", "bart-20-unclipped", "bart-40", "narrow-20", "narrow-20-low", "smollm2"}
+        {
+            *("adept-20", "adept-20-wide", "bart-20", "bart-20-unclipped", "bart-40", "narrow-20", "narrow-20-low"),
+            "smollm2",
+        }
     ),
     "codebook": frozenset({"default"}),
 }

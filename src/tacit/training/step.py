@@ -34,6 +34,11 @@ from tacit.training.team import Team
 Collate = Callable[[Sequence[int]], Batch]
 """The batch of these records."""
 
+SPREAD = 1.5
+"""Records are worked on together while the longest is at most this many times as long as the shortest."""
+LEAST_TOGETHER = 4
+"""So many are worked on together all the same: below it, the way into the model costs more than the padding."""
+
 
 @dataclass(frozen=True)
 class StepFacts:
@@ -50,8 +55,8 @@ class Step:
     """What private and plain steps share: going through the records of a step in parts that fit into memory.
 
     `physical` is how many examples are worked on at a time; it shrinks when memory runs out. `lengths`, if given, lets
-    records of similar length be worked on together, which saves padding. With a `team` of several processes each works
-    on its share of the records; the sums of all are added up.
+    records of similar length be worked on together, which saves padding: more than half of a batch of 32 sentences.
+    With a `team` of several processes each works on its share of the records; the sums of all are added up.
     """
 
     plan: Plan
@@ -67,7 +72,7 @@ class Step:
         mine = self.team.share_of(mine)
         losses, shortened, start = 0.0, 0, 0
         while start < len(mine):
-            here = mine[start : start + self.physical]
+            here = self._together(mine[start : start + self.physical])
             try:
                 loss, clipped = add(here)
             except (RuntimeError, MemoryError) as error:
@@ -75,6 +80,14 @@ class Step:
                 continue
             losses, shortened, start = losses + loss, shortened + clipped, start + len(here)
         return self.team.add_up(torch.tensor([losses, float(shortened)], dtype=torch.float64))
+
+    def _together(self, records: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The first of these records, which are sorted by length: as many as are about equally long."""
+        if self.lengths is None:
+            return records
+        lengths = self.lengths[records]
+        similar = int(np.searchsorted(lengths, SPREAD * lengths[0], side="right"))
+        return records[: max(similar, LEAST_TOGETHER)]
 
     def _shrink(self, error: Exception) -> None:
         """Out of memory: go on with half as many examples at a time. Sums are only touched by parts that succeeded."""

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.documents.bounds import Bound, bound_from_dict
-from tacit.errors import BadInputError, NoGuaranteeError, require
+from tacit.errors import BadInputError, BadParameterError, NoGuaranteeError, require
 from tacit.guarantee import Provenance
 from tacit.lineage import lineage_of, own_budget
 
@@ -168,6 +168,10 @@ class Autoencoder(ABC):
     @abstractmethod
     def save_weights(self, folder: Path) -> None: ...
 
+    def save_small(self, folder: Path) -> None:
+        """Replace saved weights by such in 8 bits, where a kind can be loaded from these."""
+        raise BadParameterError(f"a model of the kind '{self.kind}' is saved in 16 bits at least: use --half")
+
     @classmethod
     @abstractmethod
     def load_weights(cls, folder: str, record: Record) -> Self: ...
@@ -206,8 +210,8 @@ class Autoencoder(ABC):
         scores = self.scores(self.states(latents, ids)[counted])
         return _torch().nn.functional.cross_entropy(scores, ids[counted], weight=weights)
 
-    def save_pretrained(self, folder: str | Path, *, half: bool = False) -> None:
-        """Weights (in 16 bits if `half`), vocabulary and record in one folder."""
+    def save_pretrained(self, folder: str | Path, *, half: bool = False, eight_bits: bool = False) -> None:
+        """Weights (in 16 bits if `half`, an ADePT also in 8), vocabulary and record in one folder."""
         target = Path(folder)
         target.mkdir(parents=True, exist_ok=True)
         kept = {name: value.clone() for name, value in self.module.state_dict().items()} if half else {}
@@ -215,6 +219,8 @@ class Autoencoder(ABC):
             if half:
                 self.module.half()
             self.save_weights(target)
+            if eight_bits:
+                self.save_small(target)
         finally:
             if half:
                 self.module.float().load_state_dict(kept)

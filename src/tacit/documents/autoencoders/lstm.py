@@ -17,7 +17,7 @@ import torch
 from tacit.documents.autoencoders import vocabulary
 from tacit.documents.autoencoders.bart import as_text, load_tokenizer, padded, save_tokenizer
 from tacit.documents.autoencoders.base import Autoencoder, Ids, Record
-from tacit.documents.autoencoders.weights import load_tensors, save_tensors
+from tacit.documents.autoencoders.weights import load_tensors, save_in_eight_bits, save_tensors
 from tacit.errors import BadInputError
 
 WEIGHTS_FILE = "model.safetensors"
@@ -116,6 +116,9 @@ class LstmAutoencoder(Autoencoder):
         }
         (folder / CONFIG_FILE).write_text(json.dumps(shape) + "\n", encoding="utf-8")
         save_tokenizer(self.tokenizer, folder)
+
+    def save_small(self, folder: Path) -> None:
+        save_in_eight_bits(self.network, folder / WEIGHTS_FILE)
 
     @classmethod
     def load_weights(cls, folder: str, record: Record) -> Self:

@@ -1,7 +1,12 @@
-"""A byte-pair vocabulary from public text: every string has pieces, so no text is refused and none passes through.
+"""A vocabulary from public text: every string has pieces, so no text is refused and none passes through.
 
-Sennrich, Haddow & Birch, "Neural machine translation of rare words with subword units" (ACL 2016), on bytes. A
-vocabulary made from private text would show which words occur in it (pitfall P12), so it is made from public text only.
+    byte pairs   Sennrich, Haddow & Birch, "Neural machine translation of rare words with subword units" (ACL 2016), on
+                 bytes: a word that is not in the vocabulary is spelled
+    words        the most frequent words, as ADePT has them (Krishna et al. 2021): every other one is the same unknown
+                 word, which leaves nothing behind in what is written
+
+A vocabulary made from private text would show which words occur in it (pitfall P12), so it is made from public text
+only.
 """
 
 from __future__ import annotations
@@ -16,20 +21,23 @@ PADDING, START, END, UNKNOWN = "<pad>", "<s>", "</s>", "<unk>"
 FILE = "tokenizer.json"
 
 
-def train_vocabulary(texts: Iterable[str], size: int, *, lowercase: bool = False) -> Any:
-    """A `tokenizers.Tokenizer` with `size` pieces, the four marks first."""
+def train_vocabulary(texts: Iterable[str], size: int, *, lowercase: bool = False, words: bool = False) -> Any:
+    """A `tokenizers.Tokenizer` with `size` pieces (at most so many `words`), the four marks first."""
     library = require("tokenizers", extra="documents", purpose="a vocabulary of word pieces")
-    tokenizer = library.Tokenizer(library.models.BPE(unk_token=None))
+    shared: dict[str, Any] = {
+        "vocab_size": size, "special_tokens": [PADDING, START, END, UNKNOWN], "show_progress": False,
+    }  # fmt: skip
+    if words:
+        tokenizer = library.Tokenizer(library.models.WordLevel(unk_token=UNKNOWN))
+        tokenizer.pre_tokenizer = library.pre_tokenizers.Whitespace()
+        trainer = library.trainers.WordLevelTrainer(**shared)
+    else:
+        tokenizer = library.Tokenizer(library.models.BPE(unk_token=None))
+        tokenizer.pre_tokenizer = library.pre_tokenizers.ByteLevel(add_prefix_space=True)
+        tokenizer.decoder = library.decoders.ByteLevel()
+        trainer = library.trainers.BpeTrainer(initial_alphabet=library.pre_tokenizers.ByteLevel.alphabet(), **shared)
     if lowercase:
         tokenizer.normalizer = library.normalizers.Lowercase()
-    tokenizer.pre_tokenizer = library.pre_tokenizers.ByteLevel(add_prefix_space=True)
-    tokenizer.decoder = library.decoders.ByteLevel()
-    trainer = library.trainers.BpeTrainer(
-        vocab_size=size,
-        special_tokens=[PADDING, START, END, UNKNOWN],
-        initial_alphabet=library.pre_tokenizers.ByteLevel.alphabet(),
-        show_progress=False,
-    )
     tokenizer.train_from_iterator(texts, trainer=trainer)
     return tokenizer
 

@@ -1,4 +1,8 @@
-"""Tensors in a safetensors file."""
+"""Tensors in a safetensors file: as they are, or matrices in 8 bits with a scale for each row.
+
+In 8 bits a number is off by at most 1/254 of the largest number of its row, and the file has half the size of one with
+16 bits.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +11,30 @@ from typing import Any
 
 from tacit.errors import BadInputError, require
 
+SCALE = ".scale"
+
 
 def save_tensors(module: Any, path: Path) -> None:
+    _save({name: value.contiguous() for name, value in module.state_dict().items()}, path)
+
+
+def save_in_eight_bits(module: Any, path: Path) -> None:
+    import torch
+
+    kept: dict[str, Any] = {}
+    for name, value in module.state_dict().items():
+        if value.ndim != 2:
+            kept[name] = value.contiguous()
+            continue
+        scale = value.abs().amax(dim=1, keepdim=True).clamp(min=1e-30).float() / 127
+        kept[name] = (value / scale).round().to(torch.int8)
+        kept[name + SCALE] = scale
+    _save(kept, path)
+
+
+def _save(tensors: dict[str, Any], path: Path) -> None:
     library = require("safetensors.torch", extra="documents", purpose="saving a model")
-    library.save_file({name: value.contiguous() for name, value in module.state_dict().items()}, str(path))
+    library.save_file(tensors, str(path))
 
 
 def load_tensors(path: Path) -> dict[str, Any]:
@@ -21,4 +45,5 @@ def load_tensors(path: Path) -> dict[str, Any]:
         raise BadInputError(
             f"{path.name} is missing or damaged in '{path.parent.name}': copy the whole folder again"
         ) from error
-    return tensors
+    scales = {name: tensors.pop(name + SCALE) for name in list(tensors) if name + SCALE in tensors}
+    return {name: value.float() * scales[name] if name in scales else value for name, value in tensors.items()}

@@ -32,6 +32,7 @@ from tacit.experiments.steps import Cell, Input, Kind, Progress
 class Pretrain(Parameters):
     """public      the name that the text is known by; it is printed on the card of every release
     length      largest number of word pieces of a text
+    words       a vocabulary of whole words: every other word is the same unknown one
     clip bound  C and what is clipped: l1 or l2 norm, or each value
     epsilon     the budget to train for (`noise`); as an axis it gives one model for each epsilon
     epsilons    several budgets in its place: one model for all of them
@@ -45,6 +46,7 @@ class Pretrain(Parameters):
     length: int = Field(default=20, ge=2)
     vocabulary: int = Field(default=4000, ge=300)
     lowercase: bool = True
+    words: bool = False
     width: int = Field(default=192, ge=4)
     embedding: int = Field(default=128, ge=2)
     clip: float | None = Field(default=None, gt=0)
@@ -109,8 +111,9 @@ def _from_scratch(parameters: Pretrain, start: str, corpus: Any, work: Path, pro
 
     limit = None if parameters.clip is None else bound_from_dict({"kind": parameters.bound, "C": parameters.clip})
     tokenizer = train_vocabulary(
-        corpus.split(parameters.held_out)[0], parameters.vocabulary, lowercase=parameters.lowercase
-    )
+        corpus.split(parameters.held_out)[0], parameters.vocabulary, lowercase=parameters.lowercase,
+        words=parameters.words,
+    )  # fmt: skip
     record = Record(kind="adept", positions=2, bound=None if limit is None else limit.to_dict())
     torch.manual_seed(parameters.seed)
     model = LstmAutoencoder.create(
@@ -193,7 +196,7 @@ def fits(parameters: Pretrain, inputs: Mapping[str, Cell]) -> None:
 
 
 KIND = Kind(
-    "pretrain", 1, Pretrain, run, score,
+    "pretrain", 2, Pretrain, run, score,
     {"corpus": Input(("data",), public=True), "start": Input(("pretrain",), required=False)}, check,
     measures=("held-out BLEU without noise", "held-out loss", "kept columns"), fits=fits,
 )  # fmt: skip

@@ -228,7 +228,7 @@ def meaning(parameters: Sanitized) -> str | None:
 
 
 KIND = Kind(
-    "sanitized", 1, Sanitized, run, score,
+    "sanitized", 2, Sanitized, run, score,
     {"data": Input(("data",), public=True), "model": Input(("sanitized",), required=False)}, check,
     epsilon=meaning, measures=("loss at the end", "words kept"), fits=fits,
 )  # fmt: skip

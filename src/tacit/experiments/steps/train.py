@@ -473,7 +473,7 @@ def meaning(parameters: Train) -> str:
 
 
 KIND = Kind(
-    "train", 2, Train, run, score, {"data": Input(("data",))}, check, epsilon=meaning,
+    "train", 3, Train, run, score, {"data": Input(("data",))}, check, epsilon=meaning,
     measures=("score", "macro-F1", "accuracy", "entity F1", "word F1", "collapsed", "never predicted", "lost classes",
               "unanswered"),
     timing=epoch_costs, fits=fits,

@@ -115,7 +115,7 @@ def fits(parameters: Tune, inputs: Mapping[str, Cell]) -> None:
 
 
 KIND = Kind(
-    "tune", 1, Tune, run, score,
+    "tune", 2, Tune, run, score,
     {"data": Input(("data",)), "texts": Input(("rewrite",), required=False),
      "model": Input(("sanitized",), required=False)}, check,
     measures=("accuracy", "macro-F1", "collapsed"), fits=fits,
