@@ -29,7 +29,7 @@ from tacit.documents.codebook import (
     staircase_shares,
 )
 from tacit.documents.codebook_build import PublicCodebook, build_codebook, load_codebook
-from tacit.documents.encoder import BATCH_ERROR, SentenceEncoder
+from tacit.documents.encoder import BATCH_ERROR, BATCH_PIECES, SentenceEncoder, _batches
 from tacit.errors import BadInputError, BadParameterError, MissingExtraError, TacitError
 from tacit.guarantee import Adjacency, Notion, Provenance, Unit
 from tacit.noise.source import Source
@@ -571,6 +571,25 @@ def test_vectors_do_not_depend_on_the_batch(minilm: SentenceEncoder):
     np.testing.assert_allclose(np.linalg.norm(together, axis=1), 1.0, rtol=1e-5)
     assert np.abs(together - alone).max() < BATCH_ERROR
     np.testing.assert_array_equal(alone[3], minilm.encode_alone(texts[3]))
+
+
+def test_fast_vectors_are_nearly_the_same(minilm: SentenceEncoder):
+    """With 16 bits where the processor has them, and the same vectors elsewhere; exact ones stay as they were."""
+    texts = ["book a table for two", "what is the weather like in Paris today", ""]
+    exact = minilm.encode(texts)
+    fast = SentenceEncoder("minilm", precision="fast").encode(texts)
+    assert fast.dtype == np.float32
+    assert float((exact * fast).sum(axis=1).min()) > 0.999
+    np.testing.assert_array_equal(minilm.encode(texts), exact)
+
+
+def test_batches_are_small_in_pieces_and_hold_every_text_once():
+    lengths = [3, 200, 5, 900, 2_000, 5, 7]
+    order = sorted(range(len(lengths)), key=lambda i: lengths[i])
+    batches = list(_batches(order, lengths, 3))
+    assert [text for batch in batches for text in batch] == order
+    assert all(len(batch) <= 3 for batch in batches)
+    assert all(len(batch) == 1 or len(batch) * lengths[batch[-1]] <= BATCH_PIECES for batch in batches)
 
 
 def test_long_and_empty_texts(minilm: SentenceEncoder):

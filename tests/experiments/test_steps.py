@@ -256,3 +256,8 @@ def test_vectors_of_a_list_are_computed_once_and_are_those_of_a_fresh_process(mo
     encoder.encode(["c", "d"])
     encoder.encode(["a", "b"])
     assert computed[2:] == [("c", "d"), ("a", "b")]
+
+
+def test_fast_vectors_are_for_probes_only():
+    with pytest.raises(BadInputError, match="leave it out"):
+        downstream.check(downstream.Downstream(learner="tfidf", precision="fast"))
