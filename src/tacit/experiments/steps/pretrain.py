@@ -36,6 +36,7 @@ class Pretrain(Parameters):
     clip bound  C and what is clipped: l1 or l2 norm, or each value
     epsilon     the budget to train for (`noise`); as an axis it gives one model for each epsilon
     epsilons    several budgets in its place: one model for all of them
+    content     frequent pieces count little (content / (content + frequency)), for budgets of a few bits
     keep        the weights with the "best" held-out loss, or the "last" ones, however much they were learned by heart
     """
 
@@ -61,6 +62,7 @@ class Pretrain(Parameters):
     learning_rate: float = Field(default=1e-3, gt=0, lt=1)
     plain_share: float = Field(default=0.0, ge=0, le=1)
     mixed_share: float = Field(default=0.0, ge=0, le=1)
+    content: float | None = Field(default=None, gt=0)
     dropout: float | None = Field(default=None, ge=0, lt=1)
     held_out: int = Field(default=200, ge=1)
     keep: Literal["best", "last"] = "best"
@@ -77,7 +79,7 @@ class Pretrain(Parameters):
             steps=self.steps, batch_size=self.batch_size, learning_rate=self.learning_rate,
             evaluate_every=max(1, self.steps // (4 if self.keep == "best" else 1)), patience=1_000,
             held_out=self.held_out, plain_share=self.plain_share, mixed_share=self.mixed_share, dropout=self.dropout,
-            epsilons=tuple(self.budgets), seed=self.seed,
+            content=self.content, epsilons=tuple(self.budgets), seed=self.seed,
         )  # fmt: skip
 
 
