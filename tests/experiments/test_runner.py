@@ -259,6 +259,9 @@ def test_a_process_goes_on_with_the_inputs_it_has_used(value: dict[str, Any], tm
     assert next_for(None, [*others, *cells], chains) is others[0]
     assert next_for(cells[0], cells[1:], chains) is cells[1]
     assert next_for(cells[1], [*others, *cells[2:]], chains) is made_from[cells[1].key]
+    taken = {others[0].inputs["texts"].key}  # what another process works with is left to it
+    assert next_for(None, others, chains, taken).inputs["texts"].key not in taken
+    assert next_for(None, others[:1], chains, taken) is others[0]
 
 
 def test_what_a_long_chain_waits_for_comes_first(value: dict[str, Any], tmp_path: Path):

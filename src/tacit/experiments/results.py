@@ -10,6 +10,7 @@ import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -92,8 +93,18 @@ class Results:
     def steps(self) -> list[str]:
         return list(dict.fromkeys(cell.step for cell in self.cells))
 
+    @cached_property
+    def _looked_up(self) -> dict[tuple[Any, ...], list[Cell]]:
+        """Findings, tables and page look the same cells up thousands of times."""
+        return {}
+
     def of(self, step: str, where: Mapping[str, Any] | None = None) -> list[Cell]:
-        return [cell for cell in self.cells if cell.step == step and matches(cell.axes, where or {})]
+        asked = where or {}
+        key = (step, *((axis, tuple(v) if isinstance(v, list) else v) for axis, v in asked.items()))
+        if key not in self._looked_up:
+            among = self.cells if len(key) == 1 else self.of(step)
+            self._looked_up[key] = [cell for cell in among if cell.step == step and matches(cell.axes, asked)]
+        return list(self._looked_up[key])
 
     def axes(self, step: str) -> list[str]:
         return list(dict.fromkeys(axis for cell in self.of(step) for axis in cell.axes))

@@ -18,7 +18,7 @@ import contextlib
 import os
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
@@ -175,7 +175,13 @@ class Crew:
                 if len(self._workers) >= self._count:
                     return
                 worker = self._hire()
-            step = next_for(worker.last, waiting, self._chains)
+            others = {
+                cell.key
+                for one in self._workers
+                if one.key is not None and one.last is not None
+                for cell in one.last.inputs.values()
+            }
+            step = next_for(worker.last, waiting, self._chains, others)
             waiting.remove(step)
             inputs = {name: folder_of(self._cache, cell).absolute() for name, cell in step.inputs.items()}
             folder = folder_of(self._cache, step).absolute()
@@ -228,20 +234,24 @@ class Crew:
         return self._workers[-1]
 
 
-def next_for(last: Step | None, waiting: Sequence[Step], chains: Mapping[str, int]) -> Step:
+def next_for(
+    last: Step | None, waiting: Sequence[Step], chains: Mapping[str, int], others: Set[str] = frozenset()
+) -> Step:
     """The step that a process goes on with. Which process runs a step changes nothing but the time it takes.
 
     What a long chain of other steps waits for comes first (a model that is trained on before texts go through it):
     otherwise one process would be busy with it at the end, and the others idle. Then the step that has most inputs in
     common with the last one of the process, or is made from it: what the process has loaded and computed of them
-    (models, vectors, features of frozen layers) is used again. Of equals, one that does the same, then the first in the
-    plan.
+    (models, vectors, features of frozen layers) is used again. Then one whose inputs no other process works with: they
+    are computed once. Of equals, one that does the same, then the first in the plan.
     """
     known = set() if last is None else {last.key, *(cell.key for cell in last.inputs.values())}
 
-    def rank(step: Step) -> tuple[int, int, bool]:
-        shared = sum(cell.key in known for cell in step.inputs.values())
-        return max(SHORT_CHAIN, chains.get(step.key, 0)), shared, last is not None and step.name == last.name
+    def rank(step: Step) -> tuple[int, int, int, bool]:
+        inputs = [cell.key for cell in step.inputs.values()]
+        alike = last is not None and step.name == last.name
+        mine, theirs = sum(key in known for key in inputs), sum(key in others for key in inputs)
+        return max(SHORT_CHAIN, chains.get(step.key, 0)), mine, -theirs, alike
 
     return max(waiting, key=rank)
 
