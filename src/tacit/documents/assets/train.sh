@@ -43,7 +43,8 @@ train noise narrow-20 $TEXT -o narrow-20-low --bound l1 --noise laplace --epsilo
     --content 0.002 --steps 1000 --batch-size 48 --learning-rate 0.001 --evaluate-every 200 --held-out 1280
 
 # ADePT as in the DP-BART paper: a state of 2 x 512 numbers, general text, long and short, and no style but that of the
-# text. It is there for comparison: at the same epsilon 1,024 numbers carry more noise than the 512 of adept-20.
+# text. (It was saved with --half first, and its 16-bit weights then in 8 bits; the BLEU in tacit.json is that of the
+# latter.) It is there for comparison: at the same epsilon 1,024 numbers carry more noise than the 512 of adept-20.
 python3 - <<'END'
 import re
 pieces = set()
