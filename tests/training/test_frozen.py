@@ -109,13 +109,15 @@ def test_the_same_records_below_the_same_layers_are_computed_once(tokenizer, mon
     assert sum(one.bytes for one in frozen._REMEMBERED.values()) <= first.bytes
 
 
+@pytest.mark.parametrize("fast", [False, True])
 @pytest.mark.parametrize("alone", [False, True])
-def test_what_is_kept_of_a_record_does_not_depend_on_the_others(tokenizer, alone, monkeypatch):  # noqa: F811
+def test_what_is_kept_of_a_record_does_not_depend_on_the_others(tokenizer, alone, fast, monkeypatch):  # noqa: F811
     """Bit for bit: with half precision, another rounding error would be another number for many records at once."""
     if alone:
         monkeypatch.setattr(frozen, "_independent", lambda *_: False)
     task = Classification(length=40, labels=["neg", "pos"])
     halves = cut(apply_strategy(encoder("Bert", tokenizer), "last-1").eval(), task, task.probes(tokenizer))
+    halves.fast = fast
     made = [{"text": " ".join([row["text"]] * (1 + i % 4)), "label": "neg"} for i, row in enumerate(rows(90))]
     encoded = [task.encode(row, tokenizer, train=True) for row in made]
     whole = keep(halves, task, encoded, tokenizer, hidden=32)

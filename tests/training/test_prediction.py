@@ -60,3 +60,28 @@ def test_curves_for_tensorboard(tmp_path):
     log.write(1, 0.5, StepFacts(10, 0.5, 0.1, 1.0))
     log.close()
     assert list((tmp_path / "tensorboard").glob("events.*"))
+
+
+@pytest.mark.parametrize("precision", ["float32", "fast"])
+def test_frozen_layers_are_computed_once_for_several_models(tokenizer, precision, monkeypatch):  # noqa: F811
+    from tacit.training import frozen
+    from tacit.training.strategies import apply_strategy
+    from tacit.training.tasks import Classification
+    from tests.training.test_frozen import encoder
+
+    frozen._REMEMBERED.clear()
+    computed = []
+    monkeypatch.setattr(frozen, "_computed", lambda *given, work=frozen._computed: computed.append(1) or work(*given))
+    task, asked = Classification(length=16, labels=["neg", "pos"]), rows(60, seed=5)
+    said = []
+    for seed in (1, 2):
+        model = apply_strategy(encoder("Bert", tokenizer), "head").eval()
+        torch.manual_seed(seed)
+        torch.nn.init.normal_(model.classifier.weight)
+        whole = predict_rows(task, model, tokenizer, asked)
+        halved = predict_rows(task, model, tokenizer, asked, batch=7, frozen=precision)
+        # A row whose two classes are equally likely may change sides by rounding.
+        assert sum(a == b for a, b in zip(whole, halved, strict=True)) >= 57
+        said.append(halved)
+    assert said[0] != said[1], "the heads are their own"
+    assert computed == [1]

@@ -21,7 +21,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,11 +29,11 @@ from numpy.typing import NDArray
 from tacit.errors import BadInputError, BadParameterError, TacitError, require
 from tacit.guarantee import Provenance
 from tacit.lineage import Lineage, lineage_of
+from tacit.precision import Precision, in_sixteen_bits
 from tacit.vectors.minilm import minilm_folder
 
 Vectors = NDArray[np.float32]
 Progress = Callable[[int, int], None]
-Precision = Literal["float32", "fast"]
 
 LONGEST_CHARACTERS = 20_000
 BATCH_ERROR = 1e-6
@@ -132,7 +132,7 @@ class SentenceEncoder:
     def _model(self) -> tuple[Any, Any]:
         if self._loaded is None:
             tokenizer, model = _load(self.name)
-            self._loaded = tokenizer, (_in_sixteen_bits(self.name) if self.precision == "fast" and _fast() else model)
+            self._loaded = tokenizer, (_smaller(self.name) if in_sixteen_bits(self.precision) else model)
         return self._loaded
 
 
@@ -205,20 +205,12 @@ def _load(name: str) -> tuple[Any, Any]:
 
 
 @lru_cache(maxsize=1)
-def _in_sixteen_bits(name: str) -> Any:
+def _smaller(name: str) -> Any:
     import copy
 
     import torch
 
     return copy.deepcopy(_load(name)[1]).to(torch.bfloat16)
-
-
-def _fast() -> bool:
-    """Whether this processor multiplies 16-bit numbers by itself: others imitate it and are slower than with 32."""
-    import torch
-
-    asked = ("_is_avx512_bf16_supported", "_is_amx_tile_supported")
-    return any(bool(getattr(torch.cpu, name, bool)()) for name in asked)
 
 
 def _check_folder(folder: Path, name: str) -> None:

@@ -13,6 +13,10 @@ filled up with made-up ones; whether a record then has the same numbers, bit for
 is tried on made-up records, and if not, each record is computed alone.
 
 A process that trains several models on the same records above the same layers computes them once (`REMEMBERED_BYTES`).
+
+With `fast` the lower half is computed in 16 bits (bfloat16), which takes half the time and moves a number by some
+thousandths of it. That is another fixed function of a record, no less private than the first: the trial above decides
+about it as well.
 """
 
 from __future__ import annotations
@@ -30,6 +34,7 @@ import torch
 from torch import Tensor, nn
 
 from tacit.noise.source import public_generator
+from tacit.precision import Precision, in_sixteen_bits
 from tacit.training.gradients import Batch
 from tacit.training.tasks import Encoded, Task
 from tacit.training.tasks.base import model_inputs
@@ -57,12 +62,14 @@ class Halves:
 
     bottom: nn.Module
     top: nn.Module
+    fast: bool = False
 
     @torch.no_grad()
     def below(self, batch: Batch) -> Tensor:
         self.bottom.eval()
-        hidden: Tensor = self.bottom(**model_inputs(batch)).last_hidden_state
-        return hidden
+        with torch.autocast("cpu", torch.bfloat16, enabled=self.fast):
+            hidden: Tensor = self.bottom(**model_inputs(batch)).last_hidden_state
+        return hidden.float()
 
     def continued(self, batch: Batch) -> dict[str, Tensor]:
         return {**batch, "inputs_embeds": self.below(batch)}
@@ -157,6 +164,30 @@ class Kept:
             found[row, :length] = self.values[start : start + length].float()
         return found
 
+    def added(self, batch: Batch, records: Sequence[int]) -> Batch:
+        """A batch of these records for the upper half."""
+        return {**batch, "inputs_embeds": self.of(records, batch["input_ids"].shape[1])}
+
+
+def computed_once(
+    model: Any,
+    task: Task,
+    encoded: Sequence[Encoded],
+    tokenizer: Any,
+    *,
+    precision: Precision = "float32",
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> tuple[Halves, Kept] | tuple[None, None]:
+    """The halves of a model, and what the lower one makes of all records; or neither, if it has to run as a whole."""
+    hidden = int(getattr(getattr(model, "config", None), "hidden_size", 0) or 0)
+    if not hidden or not fits(encoded, hidden):
+        return None, None
+    halves = cut(model, task, task.probes(tokenizer))
+    if halves is None:
+        return None, None
+    halves.fast = in_sixteen_bits(precision)
+    return halves, keep(halves, task, encoded, tokenizer, hidden=hidden, progress=progress)
+
 
 def fits(encoded: Sequence[Encoded], hidden: int) -> bool:
     return sum(len(example["input_ids"]) for example in encoded) * hidden * 2 <= LARGEST_BYTES
@@ -215,7 +246,7 @@ _REMEMBERED: OrderedDict[bytes, Kept] = OrderedDict()
 def _digest(halves: Halves, task: Task, encoded: Sequence[Encoded], tokenizer: Any, batch: int) -> bytes:
     """Of all that the numbers depend on: the layers, the records, and the shapes that they are computed in."""
     digest = hashlib.blake2b(digest_size=32)
-    settings = (str(getattr(halves.bottom, "config", "")), task.length, batch, torch.get_num_threads())
+    settings = (str(getattr(halves.bottom, "config", "")), halves.fast, task.length, batch, torch.get_num_threads())
     filling = {name: task.padding(name, tokenizer) for name in (encoded[0] if encoded else {})}
     digest.update(pickle.dumps((type(halves.bottom).__qualname__, settings, filling)))
     for name, value in halves.bottom.state_dict().items():
@@ -265,7 +296,7 @@ def _independent(halves: Halves, task: Task, tokenizer: Any, rows: int) -> bool:
     """Whether made-up records have the same numbers, bit for bit, whatever is computed beside them. It is a matter of
     the machine and of shapes, so a process that trains several models of one shape asks once."""
     shapes = tuple((name, tuple(value.shape)) for name, value in halves.bottom.named_parameters())
-    asked = (type(halves.bottom), shapes, type(task), task.length, rows, torch.get_num_threads())
+    asked = (type(halves.bottom), shapes, halves.fast, type(task), task.length, rows, torch.get_num_threads())
     if asked not in _ASKED:
         _ASKED[asked] = _are_independent(halves, task, tokenizer, rows)
     return _ASKED[asked]

@@ -12,6 +12,8 @@ import torch
 from torch import nn
 
 from tacit.errors import BadInputError, BadParameterError
+from tacit.precision import Precision
+from tacit.training.frozen import computed_once
 from tacit.training.models import load_model
 from tacit.training.origin import SETTINGS
 from tacit.training.run import PRIVATE_FOLDER, STATE
@@ -52,14 +54,21 @@ def predict_rows(
     rows: Sequence[Row],
     *,
     batch: int = 64,
+    frozen: Precision | None = None,
     progress: Callable[[int], None] = lambda done: None,
 ) -> list[str]:
-    """A prediction for each row, in order; rows of similar length are worked on together."""
+    """A prediction for each row, in order; rows of similar length are worked on together.
+
+    frozen   compute the layers whose weights are marked as not trained once for all models of this process that have
+             the same, with this precision
+    """
     if batch < 1:
         raise BadParameterError(f"a batch has at least 1 row, not {batch}")
     model.eval()
     encoded = [task.encode(row, tokenizer, train=False) for row in rows]
     order = sorted(range(len(rows)), key=lambda i: len(encoded[i].get("input_ids", ())))
+    halves, kept = (None, None) if frozen is None else computed_once(model, task, encoded, tokenizer, precision=frozen)
+    asked = model if halves is None else halves.top
     found = [""] * len(rows)
     with torch.random.fork_rng(devices=[]):
         # The same masks whenever a masked language model is asked.
@@ -67,7 +76,8 @@ def predict_rows(
         for start in range(0, len(order), batch):
             here = order[start : start + batch]
             numbers = task.collate([encoded[i] for i in here], tokenizer)
-            predicted = task.predict(model, numbers, tokenizer, [rows[i] for i in here])
+            numbers = numbers if kept is None else kept.added(numbers, here)
+            predicted = task.predict(asked, numbers, tokenizer, [rows[i] for i in here])
             for i, prediction in zip(here, predicted, strict=True):
                 found[i] = prediction
             progress(min(start + batch, len(order)))

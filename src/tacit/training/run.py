@@ -26,8 +26,9 @@ from tacit.card import Card
 from tacit.errors import BadInputError, BadParameterError
 from tacit.guarantee import Guarantee
 from tacit.noise.source import StreamKey
+from tacit.precision import Precision
 from tacit.training.clipping import QuantileClipping, make_clipping
-from tacit.training.frozen import cut, fits, keep
+from tacit.training.frozen import computed_once
 from tacit.training.gradients import Checked, choose
 from tacit.training.log import Log
 from tacit.training.origin import Origin
@@ -51,7 +52,10 @@ SCHEDULES = ("constant", "linear", "cosine")
 
 @dataclass(frozen=True)
 class Settings:
-    """What a run is told, apart from data, model and plan. Nothing of it may depend on the private data."""
+    """What a run is told, apart from data, model and plan. Nothing of it may depend on the private data.
+
+    precision   of the layers below the lowest trained one, which are computed once (`tacit.training.frozen`)
+    """
 
     optimizer: str = "adamw"
     learning_rate: float = 1e-3
@@ -65,6 +69,7 @@ class Settings:
     tensorboard: bool = False
     strategy: str = "full"
     model: str = ""
+    precision: Precision = "float32"
 
     def __post_init__(self) -> None:
         for name, value, choices in (
@@ -112,6 +117,7 @@ class TrainingRun:
     checked: Checked | None = None
     prepared: Callable[[int, int], None] = field(default=lambda done, total: None)
     _digest: str = field(default="", init=False, repr=False)
+    _vocabulary: str = field(default="", init=False, repr=False)
 
     def __post_init__(self) -> None:
         if self.trials < 1:
@@ -188,17 +194,16 @@ class TrainingRun:
         lengths = np.array([_length(example) for example in encoded])
 
         probes = self.task.probes(self.tokenizer)
-        trained, kept = self.model, None
-        hidden = int(getattr(getattr(self.model, "config", None), "hidden_size", 0) or 0)
-        if hidden and fits(encoded, hidden) and (halves := cut(self.model, self.task, probes)) is not None:
+        trained = self.model
+        halves, kept = computed_once(
+            self.model, self.task, encoded, self.tokenizer, precision=self.settings.precision, progress=self.prepared
+        )
+        if halves is not None:
             trained, probes = halves.top, [halves.continued(probe) for probe in probes]
-            kept = keep(halves, self.task, encoded, self.tokenizer, hidden=hidden, progress=self.prepared)
 
         def collate(records: Sequence[int]) -> Any:
             batch = self.task.collate([encoded[i] for i in records], self.tokenizer)
-            if kept is None:
-                return batch
-            return {**batch, "inputs_embeds": kept.of(records, batch["input_ids"].shape[1])}
+            return batch if kept is None else kept.added(batch, records)
 
         shared: dict[str, Any] = {
             "plan": self.plan, "collate": collate, "physical": self.settings.physical, "warn": self.warn,
@@ -244,7 +249,7 @@ class TrainingRun:
             "task": self.task.settings(),
             "seed": self.seed,
             "data": self._data(),
-            "tokenizer": _pieces(self.tokenizer),
+            "tokenizer": self._pieces(),
             "set of trained weights (strategy, rank, pooling)": {
                 name: list(p.shape) for name, p in self.model.named_parameters() if p.requires_grad
             },
@@ -256,6 +261,14 @@ class TrainingRun:
             return self._digest
         self._digest = digest_of(self.rows)
         return self._digest
+
+    def _pieces(self) -> str:
+        """A name of the pieces that the tokenizer knows."""
+        if not self._vocabulary:
+            known = self.tokenizer.get_vocab() if hasattr(self.tokenizer, "get_vocab") else {}
+            listed = json.dumps(known, sort_keys=True).encode()
+            self._vocabulary = hashlib.blake2b(listed, digest_size=16).hexdigest()
+        return self._vocabulary
 
     def _load(self, resume: bool) -> dict[str, Any]:
         if not resume:
@@ -355,12 +368,6 @@ def digest_of(rows: Sequence[Row]) -> str:
     for row in rows:
         digest.update(json.dumps(dict(row), sort_keys=True).encode())
     return digest.hexdigest()
-
-
-def _pieces(tokenizer: Any) -> str:
-    """A name of the pieces that a tokenizer knows."""
-    known = tokenizer.get_vocab() if hasattr(tokenizer, "get_vocab") else {}
-    return hashlib.blake2b(json.dumps(known, sort_keys=True).encode(), digest_size=16).hexdigest()
 
 
 def _length(example: dict[str, Any]) -> int:

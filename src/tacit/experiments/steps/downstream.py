@@ -20,7 +20,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from tacit.documents.encoder import Precision, SentenceEncoder
+from tacit.documents.encoder import SentenceEncoder
 from tacit.errors import BadInputError, require
 from tacit.evaluate import scores
 from tacit.evaluate.downstream import Labeled, check_task, floor_of, item_statistic
@@ -31,6 +31,7 @@ from tacit.experiments.inputs import check_apart, check_labeled, check_part, dat
 from tacit.experiments.raw import Rows, read_json, read_lines, read_part, read_released, write_json, write_lines
 from tacit.experiments.steps import Cell, Input, Kind, Progress
 from tacit.experiments.steps.rewrite import check_released
+from tacit.precision import Precision
 from tacit.text.tokens import split
 
 RESAMPLES = 500

@@ -27,7 +27,6 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from tacit.documents.encoder import Precision
 from tacit.errors import BadInputError, require
 from tacit.evaluate import scores
 from tacit.evaluate.downstream import item_statistic
@@ -41,6 +40,7 @@ from tacit.experiments.raw import Rows, read_json, read_lines, read_part, write_
 from tacit.experiments.steps import Cell, Input, Kind, Progress
 from tacit.experiments.steps.downstream import RESAMPLES, check_encoder, encoder, scores_of, with_interval
 from tacit.experiments.steps.perturb import Perturb, gives_words, read_vectors, read_words
+from tacit.precision import Precision
 
 NOTHING = "none"
 JOINT = " + "

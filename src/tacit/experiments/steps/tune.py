@@ -79,7 +79,7 @@ def run(parameters: Tune, inputs: Mapping[str, Path], folder: Path, progress: Pr
         task, model, tokenizer, rows, plan, settings, folder / RUN_FOLDER, parameters.seed, origin=origin
     )
     carry_out(training, folder, progress)
-    write_predictions(name, rows, tested, folder)
+    write_predictions(name, rows, tested, folder, parameters.strategy)
     if origin.released is not None:
         write_json(folder / "card.json", Card(training.promise()).to_dict())
 
@@ -115,7 +115,7 @@ def fits(parameters: Tune, inputs: Mapping[str, Cell]) -> None:
 
 
 KIND = Kind(
-    "tune", 2, Tune, run, score,
+    "tune", 3, Tune, run, score,
     {"data": Input(("data",)), "texts": Input(("rewrite",), required=False),
      "model": Input(("sanitized",), required=False)}, check,
     measures=("accuracy", "macro-F1", "collapsed"), fits=fits,

@@ -1,0 +1,22 @@
+"""How exactly a public model computes where no promise hangs on its rounding.
+
+float32   32 bits
+fast      16 bits (bfloat16) where the processor multiplies them by itself, which takes half the time and moves a
+          number by some thousandths of it; else 32 bits
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+Precision = Literal["float32", "fast"]
+
+
+def in_sixteen_bits(precision: Precision) -> bool:
+    """Whether to compute with 16 bits: processors that only imitate it are slower than with 32."""
+    if precision != "fast":
+        return False
+    import torch
+
+    asked = ("_is_avx512_bf16_supported", "_is_amx_tile_supported")
+    return any(bool(getattr(torch.cpu, name, bool)()) for name in asked)
