@@ -52,6 +52,7 @@ class LatentMechanism(DocumentMechanism):
     beams     width of the beam search (1 is greedy); no influence on privacy
     """
 
+    batch_size: int = 128
     model: str = ""
     noise: str = "gaussian"
     delta: float = 1e-6

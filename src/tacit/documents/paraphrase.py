@@ -239,6 +239,7 @@ class Paraphrase(DocumentMechanism):
     stop           the output is cut here (and at the end token)
     """
 
+    batch_size: int = 64
     model: str | CausalModel | Seq2SeqModel = SMOLLM2
     tokens: int = 24
     input_tokens: int = 64
