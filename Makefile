@@ -31,7 +31,7 @@ bench: $(VENV)/.test
 	$(BIN)/python benchmarks/startup.py
 	$(BIN)/python benchmarks/word_mechanisms.py
 
-# Every experiment in its quick size, and the page of all of them. What is finished is not run again.
+# Every experiment in its quick size (about an hour), and the page of all of them. What is finished is not run again.
 # Two at a time with one process each, the long ones first, so that no core waits for the last cell or the page of an
 # experiment; the short ones at the end have two processes, so that none waits for the last of them. all_systems stands
 # before dp_bart, which uses its models. `tacit experiment list` tells how far they are. One that fails does not keep the
@@ -45,6 +45,7 @@ experiments-quick: $(VENV)/.experiments
 	@mkdir -p build/experiments && rm -f $(FAILED)
 	@printf '%s\n' $(LONG:%=1-%) $(SHORT:%=2-%) | xargs -P 2 -I WORK sh -c '\
 	    given=WORK; file=$${given#*-}; workers=$${given%%-*}; \
+	    echo "$$file: running since $$(date +%H:%M) ..."; \
 	    told=$$($(BIN)/tacit experiment run $$file --size quick --workers $$workers --force --quiet 2>&1) \
 	        || echo $$file >> $(FAILED); \
 	    echo "$$file: $$told"'
