@@ -1,15 +1,104 @@
-"""Errors a user can act on: one sentence that says what is wrong, and what to do next."""
+"""Errors a user can act on: a stable code, named fields, and one sentence that says what is wrong and what to do next.
+
+    raise BadInputError(
+        "fewer-rows-than-batch",
+        "there are {rows:,} rows, fewer than a batch of {batch:,}: give a smaller {option.batch}",
+        rows=len(rows),
+        batch=batch,
+    )
+
+Code that reacts to an error looks at its class, its code and its fields, never at its sentence. The sentence names
+options by the fields of the configuration that they set (`{option.batch}`, or with a value `{option.epsilon[3]}`), and
+whoever shows it says them in the words of its reader: `--batch` on a terminal, `batch` in Python, `'batch'` in HTTP.
+"""
 
 from __future__ import annotations
 
 import importlib
+from collections.abc import Mapping
 from types import ModuleType
+from typing import Any, ClassVar, Protocol
+
+
+class Naming(Protocol):
+    """How the readers of an error call an option, alone and with an example value."""
+
+    def name(self, option: str) -> str: ...
+
+    def with_value(self, option: str, value: str) -> str: ...
+
+
+class PythonNaming:
+    """Options as parameters: `batch`, `epsilon=3`."""
+
+    def name(self, option: str) -> str:
+        return option
+
+    def with_value(self, option: str, value: str) -> str:
+        return f"{option}={value}"
+
+
+class _Option:
+    """One option in a sentence; `{option.epsilon[3]}` gives it a value."""
+
+    def __init__(self, option: str, naming: Naming) -> None:
+        self._option = option
+        self._naming = naming
+
+    def __str__(self) -> str:
+        return self._naming.name(self._option)
+
+    def __format__(self, spec: str) -> str:
+        return format(str(self), spec)
+
+    def __getitem__(self, value: int | str) -> str:
+        return self._naming.with_value(self._option, str(value))
+
+
+class _Options:
+    def __init__(self, naming: Naming) -> None:
+        self._naming = naming
+
+    def __getattr__(self, option: str) -> _Option:
+        if option.startswith("__"):
+            raise AttributeError(option)
+        return _Option(option, self._naming)
+
+
+PYTHON: Naming = PythonNaming()
 
 
 class TacitError(Exception):
     """Something the user can fix. The command prints it as one sentence and exits with `exit_code`."""
 
-    exit_code = 2
+    exit_code: ClassVar[int] = 2
+
+    def __init__(self, code: str, sentence: str | None = None, /, **fields: Any) -> None:
+        # A lone argument is a whole sentence, and the error has the code of its class.
+        self.code: str = type(self).__name__ if sentence is None else code
+        self.sentence: str | None = sentence
+        self.fields: Mapping[str, Any] = fields
+        self._whole = code
+        super().__init__(code if sentence is None else self.rendered(PYTHON))
+
+    def rendered(self, naming: Naming) -> str:
+        """The sentence in the words of one kind of reader."""
+        if self.sentence is None:
+            return self._whole
+        return self.sentence.format(option=_Options(naming), **self.fields)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuilt, (type(self), self._whole, self.sentence, dict(self.fields), self.__dict__.copy())
+
+
+def _rebuilt(
+    kind: type[TacitError], code: str, sentence: str | None, fields: dict[str, Any], state: dict[str, Any]
+) -> TacitError:
+    """An error that came from another process, with all that was set on it there."""
+    error = kind.__new__(kind)
+    TacitError.__init__(error, *((code,) if sentence is None else (code, sentence)), **fields)
+    error.__dict__.update(state)
+    return error
 
 
 class BadInputError(TacitError):

@@ -1,0 +1,151 @@
+"""Commands made from configurations: each field of a configuration is one option, declared there and nowhere else."""
+
+from __future__ import annotations
+
+import types
+import typing
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import click
+from pydantic.fields import FieldInfo
+from pydantic_core import PydanticUndefined
+
+from tacit.cli.naming import SHORT, TERMINAL
+from tacit.jobs.config import Config, Group, Option
+
+Action = Callable[..., None]
+
+
+class SectionedCommand(click.Command):
+    """A command whose help lists options under the headings of their groups."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        sections: dict[str, list[tuple[str, str]]] = {}
+        for parameter in self.get_params(ctx):
+            record = _argument_record(parameter) or parameter.get_help_record(ctx)
+            if record is not None:
+                sections.setdefault(getattr(parameter, "section", "Options"), []).append(record)
+        for heading, records in sections.items():
+            with formatter.section(heading):
+                formatter.write_dl(records)
+
+
+class SectionedOption(click.Option):
+    """An option that knows the heading it is listed under; names of earlier versions work and are not listed."""
+
+    def __init__(self, *arguments: Any, section: str, old_names: tuple[str, ...] = (), **settings: Any) -> None:
+        super().__init__(*arguments, **settings)
+        self.section = section
+        self.old_names = old_names
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        names = self.opts
+        self.opts = [name for name in names if name not in self.old_names]
+        try:
+            return super().get_help_record(ctx)
+        finally:
+            self.opts = names
+
+
+class DescribedArgument(click.Argument):
+    """A positional argument with a line of help."""
+
+    section = "Arguments"
+
+    def __init__(self, *arguments: Any, described: str, **settings: Any) -> None:
+        super().__init__(*arguments, **settings)
+        self.described = described
+
+
+def _argument_record(parameter: click.Parameter) -> tuple[str, str] | None:
+    if not isinstance(parameter, DescribedArgument):
+        return None
+    return parameter.make_metavar(click.get_current_context()), parameter.described
+
+
+def command_for(
+    name: str, configs: Sequence[type[Config]], action: Action, *, help: str, epilog: str | None = None
+) -> click.Command:
+    """The command that builds the configurations from its options and calls `action` with them, in that order."""
+    parameters = [parameter for config in configs for parameter in parameters_of(config)]
+
+    def called(**given: Any) -> None:
+        action(*(config(**_given_to(config, given)) for config in configs))
+
+    return SectionedCommand(name, params=parameters, callback=called, help=help, epilog=epilog)
+
+
+def _given_to(config: type[Config], given: dict[str, Any]) -> dict[str, Any]:
+    """The options that were given on the command line; fields that were not keep their default."""
+    context = click.get_current_context()
+    default = click.core.ParameterSource.DEFAULT
+    return {
+        name: given[name]
+        for name in config.model_fields
+        if name in given and context.get_parameter_source(name) is not default
+    }
+
+
+def parameters_of(config: type[Config]) -> list[click.Parameter]:
+    """The options of a configuration, arguments first."""
+    parameters = [_parameter(name, field, option) for name, field, option in config.options()]
+    return sorted(parameters, key=lambda parameter: not isinstance(parameter, click.Argument))
+
+
+def _parameter(name: str, field: FieldInfo, option: Option) -> click.Parameter:
+    kind, repeated, choices = _kind(field.annotation)
+    required = field.is_required()
+    described = field.description or ""
+    if option.positional:
+        return DescribedArgument(
+            [name], required=required, type=kind, nargs=-1 if repeated else 1,
+            metavar=option.metavar or name.upper(), described=described,
+        )  # fmt: skip
+    flag = TERMINAL.name(name)
+    names = [name, *([SHORT[name]] if name in SHORT else []), flag, *option.old_names]
+    if kind is bool:
+        return SectionedOption(
+            names, is_flag=True, default=False, help=described, section=option.group.value, old_names=option.old_names
+        )
+    return SectionedOption(
+        names, old_names=option.old_names, type=kind, multiple=repeated, required=required,
+        default=() if repeated else None,
+        metavar=option.metavar or ("|".join(choices) if choices else None),
+        help=_with_default(described, field, option), section=option.group.value,
+    )  # fmt: skip
+
+
+def _with_default(described: str, field: FieldInfo, option: Option) -> str:
+    unit = f" {option.unit}" if option.unit else ""
+    if field.is_required():
+        return f"{described}  [required]"
+    if field.default in (None, (), PydanticUndefined):
+        return described
+    return f"{described}  [default: {field.default}{unit}]"
+
+
+def _kind(annotation: Any) -> tuple[Any, bool, tuple[str, ...]]:
+    """The type of a command-line value, whether it may be repeated, and its choices.
+
+    What is not a plain type is left to the configuration as text: it says in its own words what does not fit.
+    """
+    origin = typing.get_origin(annotation)
+    if origin is typing.Annotated:
+        return _kind(typing.get_args(annotation)[0])
+    if origin in (types.UnionType, typing.Union):
+        kinds = [kind for kind in typing.get_args(annotation) if kind is not type(None)]
+        return _kind(kinds[0]) if len(kinds) == 1 else (str, False, ())
+    if origin in (tuple, list):
+        return _kind(typing.get_args(annotation)[0])[0], True, ()
+    if origin is Literal:
+        return str, False, tuple(map(str, typing.get_args(annotation)))
+    if annotation is bool:
+        return bool, False, ()
+    if annotation is Path:
+        return click.Path(path_type=Path), False, ()
+    return (annotation if annotation in (int, float, str) else str), False, ()
+
+
+__all__ = ["Group", "command_for", "parameters_of"]

@@ -1,0 +1,34 @@
+"""How options are called on a command line."""
+
+from __future__ import annotations
+
+from typing import Final
+
+SHORT: Final = {
+    "columns": "-c",
+    "keep": "-k",
+    "epsilon": "-e",
+    "label_column": "-l",
+    "mechanism": "-m",
+    "output": "-o",
+    "quiet": "-q",
+    "rows": "-n",
+    "workers": "-w",
+}
+"""Options with a name of one letter."""
+
+SINGULAR: Final = {"columns": "column", "options": "option", "keep": "keep"}
+"""Options that are given once for each of their values."""
+
+
+class TerminalNaming:
+    """Options as flags: `--batch`, `--epsilon 3`."""
+
+    def name(self, option: str) -> str:
+        return f"--{SINGULAR.get(option, option).replace('_', '-')}"
+
+    def with_value(self, option: str, value: str) -> str:
+        return f"{self.name(option)} {value}"
+
+
+TERMINAL: Final = TerminalNaming()

@@ -1,0 +1,154 @@
+"""What every configuration of a job is: frozen, validated, complete in its fields.
+
+A field says all that an adapter has to know: its type with choices and range, its default, what it means
+(`description`), and by an `Option` in which group it is shown and whether it stands first on a command line. Fields of
+the group `Group.RUN` change how fast, where or how loudly a job runs, and never what it releases or promises: they are
+left out of `Config.identity`, by which a release names the configuration that made it.
+"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic.fields import FieldInfo
+
+from tacit.errors import BadInputError, BadParameterError
+
+
+class Group(StrEnum):
+    """The headings under which options are shown."""
+
+    DATA = "Files and columns"
+    PRIVACY = "Privacy"
+    MODEL = "Model"
+    TRAINING = "Training"
+    MEASURES = "Measures"
+    BUDGET = "Spent budget"
+    RUN = "Running"
+
+
+@dataclass(frozen=True)
+class Option:
+    """How a field is shown as an option.
+
+    group       its heading
+    positional  it stands first on a command line, without a name
+    old_names   names of earlier versions, which still work and are not shown
+    metavar     what stands for its value in help
+    unit        the unit of a number, such as "rows"
+    """
+
+    group: Group
+    positional: bool = False
+    old_names: tuple[str, ...] = ()
+    metavar: str | None = None
+    unit: str | None = None
+
+
+class Config(BaseModel):
+    """Base of all configurations; `job` names the use case in files and on cards."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True, ser_json_inf_nan="strings")
+
+    job: ClassVar[str]
+
+    def __init__(self, **values: Any) -> None:
+        """Checked as a whole; what does not fit is one sentence about the first field that is wrong."""
+        try:
+            super().__init__(**values)
+        except ValidationError as error:
+            raise parameter_error(type(self), error) from None
+
+    @classmethod
+    def options(cls) -> Iterator[tuple[str, FieldInfo, Option]]:
+        """All fields with their options, in the order they are shown."""
+        for name, field in cls.model_fields.items():
+            yield name, field, option_of(field)
+
+    def identity(self) -> dict[str, Any]:
+        """The values that decide what is released, as plain JSON values."""
+        running = {name for name, _, option in self.options() if option.group is Group.RUN}
+        return {"job": self.job, **self.model_dump(mode="json", exclude=running)}
+
+    def to_toml(self) -> str:
+        """This configuration as a TOML file that `tacit run` takes; fields at their default are left out."""
+        values = self.model_dump(mode="json", exclude_defaults=True)
+        lines = [f"{name} = {_toml(value)}" for name, value in {"job": self.job, **values}.items() if value is not None]
+        return "\n".join(lines) + "\n"
+
+    @classmethod
+    def from_mapping(cls, values: Mapping[str, Any]) -> Self:
+        """A configuration from the values of a file, whose `job` must be this one."""
+        given = dict(values)
+        job = given.pop("job", cls.job)
+        if job != cls.job:
+            raise BadInputError(
+                "another-job", "this file describes '{job}', not '{expected}'", job=job, expected=cls.job
+            )
+        return cls(**given)
+
+
+def option_of(field: FieldInfo) -> Option:
+    """The option of a field; one without belongs to how a job runs."""
+    return next((item for item in field.metadata if isinstance(item, Option)), Option(Group.RUN))
+
+
+def read_mapping(path: Path) -> dict[str, Any]:
+    """The values of a TOML or JSON file."""
+    try:
+        text = path.read_text(encoding="utf-8")
+        values = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
+    except OSError as error:
+        raise BadInputError(
+            "no-such-file", "{path} cannot be read: {reason}", path=path, reason=error.strerror
+        ) from None
+    except ValueError:
+        raise BadInputError("not-a-configuration", "{path} is neither TOML nor JSON", path=path) from None
+    if not isinstance(values, dict):
+        raise BadInputError("not-a-configuration", "{path} is not a table of options", path=path)
+    return values
+
+
+def _toml(value: Any) -> str:
+    """A JSON value as TOML; strings, numbers, booleans and lists are written alike in both."""
+    if isinstance(value, float):
+        return repr(value)
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{json.dumps(key)} = {_toml(item)}" for key, item in value.items()) + " }"
+    if isinstance(value, list):
+        return "[" + ", ".join(_toml(item) for item in value) + "]"
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")  # the one character that only JSON allows
+
+
+def parameter_error(config: type[Config], error: ValidationError) -> BadParameterError:
+    """The first thing that is wrong with the values of a configuration, in our words."""
+    first = error.errors(include_url=False)[0]
+    nested = first.get("ctx", {}).get("error")
+    if isinstance(nested, BadParameterError):
+        return nested
+    name = str(first["loc"][0]) if first["loc"] else ""
+    if first["type"] == "extra_forbidden":
+        return BadParameterError(
+            "unknown-option",
+            "{job} has no option '{name}': it has {known}",
+            job=config.job, name=name, known=", ".join(sorted(config.model_fields)),
+        )  # fmt: skip
+    if first["type"] == "missing":
+        return BadParameterError("missing-option", "{job} needs {option." + name + "}", job=config.job, name=name)
+    return BadParameterError(
+        "bad-option",
+        "{option." + name + "} does not fit: {reason}" if name else "{reason}",
+        name=name, reason=_reason(first),
+    )  # fmt: skip
+
+
+def _reason(detail: Mapping[str, Any]) -> str:
+    message = str(detail["msg"]).removeprefix("Value error, ")
+    return message[:1].lower() + message[1:]
