@@ -196,11 +196,9 @@ class Table(ABC):
         return BadInputError(f"{self.name} is empty: there is nothing to rewrite")
 
 
-def open_table(path: str | Path, format: str | FileFormat | None = None, columns: Sequence[str] | None = None) -> Table:
-    """Open a file for reading; by default all its columns are selected."""
-    path = str(path)
-    wanted = format if isinstance(format, FileFormat) else format_of(path, format)
-    table = _table(path, wanted)
+def open_table(source: Any, format: str | FileFormat | None = None, columns: Sequence[str] | None = None) -> Table:
+    """Open a file, or data in memory, for reading; by default all its columns are selected."""
+    table = _table_of(source, format)
     try:
         table.select(_selectable(table.columns) if columns is None else columns)
     except TacitError:
@@ -211,6 +209,15 @@ def open_table(path: str | Path, format: str | FileFormat | None = None, columns
 
 def _selectable(columns: Sequence[str]) -> list[str]:
     return [name for name in columns if list(columns).count(name) == 1]
+
+
+def _table_of(source: Any, format: str | FileFormat | None) -> Table:
+    from tacit.text.files.memory import is_in_memory, memory_table
+
+    if is_in_memory(source):
+        return memory_table(source)
+    path = str(source)
+    return _table(path, format if isinstance(format, FileFormat) else format_of(path, format))
 
 
 def _table(path: str, format: FileFormat) -> Table:

@@ -1,0 +1,112 @@
+"""Tables that are in memory already: lists of texts, lists of rows, pandas frames, Arrow tables, `datasets`.
+
+They are read through the same `Table` as files, so that a job takes either.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from tacit.errors import BadInputError
+from tacit.text.files.formats import TEXT_COLUMN
+from tacit.text.files.tables import Table
+
+NAME = "the data in memory"
+
+
+class MemoryTable(Table):
+    """Columns of equal length."""
+
+    def __init__(self, columns: Mapping[str, Sequence[Any]], name: str = NAME) -> None:
+        super().__init__(name)
+        self.columns = tuple(columns)
+        self._values = columns
+        lengths = {len(values) for values in columns.values()}
+        if len(lengths) > 1:
+            raise BadInputError("unequal-columns", "the columns of {name} are not equally long", name=name)
+        if not lengths or lengths == {0}:
+            raise self._empty()
+        self.size_bytes = lengths.pop()
+        self._read = 0
+        self.select(self.columns)
+
+    def rows(self) -> Iterator[tuple[int, list[Any]]]:
+        selected = [self._values[column] for column in self.selected]
+        for row, values in enumerate(zip(*selected, strict=True), start=1):
+            self._read = row
+            yield row, [_plain(value) for value in values]
+
+    def bytes_read(self) -> int:
+        """Rows in place of bytes, in `size_bytes` as well."""
+        return self._read
+
+    def close(self) -> None:
+        return
+
+
+def is_in_memory(source: Any) -> bool:
+    """Whether a source is data and not the name of a file."""
+    return not isinstance(source, str) and not hasattr(source, "__fspath__")
+
+
+def memory_table(data: Any, name: str = NAME) -> MemoryTable:
+    """Data of the usual libraries as a table.
+
+    >>> memory_table(["a text", "another"]).columns
+    ('text',)
+    >>> memory_table([{"text": "good", "label": 1}]).columns
+    ('text', 'label')
+    """
+    if isinstance(data, MemoryTable):
+        return data
+    return MemoryTable(_columns(data), name)
+
+
+def _columns(data: Any) -> Mapping[str, Sequence[Any]]:
+    if isinstance(data, Mapping):
+        return {str(column): list(values) for column, values in data.items()}
+    # Data can only be of a library that has been imported already.
+    for library, convert in (("pandas", _pandas), ("pyarrow", _arrow), ("datasets", _datasets)):
+        module = sys.modules.get(library)
+        if module is not None and (columns := convert(module, data)) is not None:
+            return columns
+    items = list(data)
+    if all(isinstance(item, Mapping) for item in items):
+        names = list(dict.fromkeys(str(name) for item in items for name in item))
+        return {name: [item.get(name) for item in items] for name in names}
+    return {TEXT_COLUMN: items}
+
+
+def _pandas(pandas: Any, data: Any) -> Mapping[str, Sequence[Any]] | None:
+    if isinstance(data, pandas.Series):
+        data = data.to_frame(TEXT_COLUMN if data.name is None else str(data.name))
+    if not isinstance(data, pandas.DataFrame):
+        return None
+    names = [str(name) for name in data.columns]
+    if len(set(names)) < len(names):
+        raise BadInputError("column-twice", "two columns of the frame have one name: rename one of them")
+    objects = data.astype(object).where(data.notna(), None)
+    return {name: objects.iloc[:, place].tolist() for place, name in enumerate(names)}
+
+
+def _arrow(pyarrow: Any, data: Any) -> Mapping[str, Sequence[Any]] | None:
+    if isinstance(data, pyarrow.Table | pyarrow.RecordBatch):
+        return {str(name): data.column(name).to_pylist() for name in data.schema.names}
+    if isinstance(data, pyarrow.Array | pyarrow.ChunkedArray):
+        return {TEXT_COLUMN: data.to_pylist()}
+    return None
+
+
+def _datasets(datasets: Any, data: Any) -> Mapping[str, Sequence[Any]] | None:
+    if isinstance(data, datasets.DatasetDict):
+        raise BadInputError(
+            "several-data-sets", "this holds several data sets ({names}): give one of them", names=", ".join(data)
+        )
+    return {name: list(data[name]) for name in data.column_names} if isinstance(data, datasets.Dataset) else None
+
+
+def _plain(value: Any) -> Any:
+    """A value of numpy as one of Python, as files give them."""
+    return value.item() if hasattr(value, "item") and getattr(value, "shape", None) == () else value
