@@ -17,7 +17,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Mapping
 from types import ModuleType
-from typing import Any, ClassVar, Protocol
+from typing import Any, Protocol
 
 
 class Naming(Protocol):
@@ -71,7 +71,7 @@ PYTHON: Naming = PythonNaming()
 class TacitError(Exception):
     """Something the user can fix. The command prints it as one sentence and exits with `exit_code`."""
 
-    exit_code: ClassVar[int] = 2
+    exit_code: int = 2
 
     def __init__(self, code: str, sentence: str | None = None, /, **fields: Any) -> None:
         # A lone argument is a whole sentence, and the error has the code of its class.

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from tacit.card import Card, ReleaseFacts
-from tacit.cli.evaluate import app
+from tacit.cli.evaluate import command as app
 from tacit.cli.main import run as tacit
+from tacit.cli.naming import TERMINAL
 from tacit.errors import BadInputError, BadParameterError, TacitError
 from tacit.guarantee import Adjacency, Guarantee, Notion, Unit
+from tacit.jobs.evaluate import evaluate
 
 WORDS = {"food": ["soup", "bread", "rice", "cake"], "weather": ["rain", "snow", "wind", "sun"]}
 FAST = ("--learner", "tfidf", "--metrics", "kept-words,length")
@@ -199,8 +202,8 @@ def test_labels_that_do_not_work_are_refused(original, private, tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--task", "translation"), "no task 'translation'"),
-        (("--learner", "forest"), "no learner 'forest'"),
+        (("--task", "translation"), "--task must be one of .*, not 'translation'"),
+        (("--learner", "forest"), "--learner must be one of .*, not 'forest'"),
         (("--metrics", "rouge"), "no metric 'rouge'"),
         (("--seeds", "0"), "--seeds must be at least 1"),
         (("--test", "x.csv"), "--label-column"),
@@ -209,8 +212,20 @@ def test_labels_that_do_not_work_are_refused(original, private, tmp_path):
     ],
 )
 def test_options_that_make_no_sense(original, private, options, message):
-    with pytest.raises(BadParameterError, match=message):
+    with pytest.raises(BadParameterError) as raised:
         run(original, private, *options)
+    assert re.search(message, raised.value.rendered(TERMINAL))
+
+
+def test_python_takes_files_and_data_in_memory(original, private):
+    pandas = pytest.importorskip("pandas")
+    options = {"metrics": "kept-words", "label_column": "label", "learner": "tfidf"}
+    from_files = evaluate(original, private, columns=["text"], **options)
+    frames = pandas.read_csv(original), pandas.read_csv(private)
+    in_memory = evaluate(*frames, columns=["text"], **options)
+    scores = [[finding.numbers for finding in report.findings] for report in (from_files, in_memory)]
+    assert scores[0] == scores[1]
+    assert in_memory.facts["original"] == "the data in memory"
 
 
 def test_nothing_is_overwritten_without_force(original, private, tmp_path):

@@ -7,7 +7,7 @@ import json
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from tacit.cli.main import app, run
 from tests.training.test_graphs import planted

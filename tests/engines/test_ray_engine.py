@@ -120,8 +120,8 @@ def _logged(found: Cluster) -> bytes:
 
 def test_sentence_vectors_are_those_of_one_process(two_workers: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("torch")
-    from tacit.cli import on_cluster
     from tacit.documents.encoder import BATCH_ERROR, SentenceEncoder
+    from tacit.jobs import cluster as on_cluster
 
     monkeypatch.setattr(on_cluster, "TEXTS_AT_A_TIME", 20)
     texts = [f"text number {number} is {'very ' * (number % 7)}short" for number in range(50)]
@@ -139,10 +139,10 @@ def test_a_codebook_gets_the_texts_of_a_folder_and_the_vectors_of_one_process(
     two_workers: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("torch")
-    from tacit.cli import on_cluster
     from tacit.documents.codebook_build import public_form
     from tacit.documents.encoder import BATCH_ERROR, SentenceEncoder
     from tacit.evaluate.rows import read_rows
+    from tacit.jobs import cluster as on_cluster
 
     monkeypatch.setattr(on_cluster, "TEXTS_AT_A_TIME", 20)
     folder = make_folder(tmp_path / "in")
@@ -162,8 +162,8 @@ def test_a_codebook_gets_the_texts_of_a_folder_and_the_vectors_of_one_process(
 
 def test_an_evaluation_reads_a_folder_as_if_it_were_one_file(two_workers: Cluster, tmp_path: Path) -> None:
     pytest.importorskip("sklearn")
-    from tacit.cli.on_cluster import read_data_set
     from tacit.evaluate.rows import read_rows
+    from tacit.jobs.cluster import read_data_set
 
     folder = make_folder(tmp_path / "in")
     parts = [read_rows(str(path), ("text",), "stars") for path in sorted(folder.iterdir())]

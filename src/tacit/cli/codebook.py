@@ -73,7 +73,7 @@ def build(
         if cluster is None:
             texts = _texts(text, format, column)
         else:
-            from tacit.cli.on_cluster import encoded_texts
+            from tacit.jobs.cluster import encoded_texts
 
             texts, vectors = encoded_texts(cluster, text, column, format, encoder, update)
         made = build_codebook(

@@ -27,9 +27,12 @@ class SectionedCommand(click.Command):
             record = _argument_record(parameter) or parameter.get_help_record(ctx)
             if record is not None:
                 sections.setdefault(getattr(parameter, "section", "Options"), []).append(record)
-        for heading, records in sections.items():
+        for heading, records in sorted(sections.items(), key=lambda item: _SECTIONS.index(item[0])):
             with formatter.section(heading):
                 formatter.write_dl(records)
+
+
+_SECTIONS = ["Arguments", *(group.value for group in Group), "Options"]
 
 
 class SectionedOption(click.Option):
@@ -96,6 +99,7 @@ def parameters_of(config: type[Config]) -> list[click.Parameter]:
 
 def _parameter(name: str, field: FieldInfo, option: Option) -> click.Parameter:
     kind, repeated, choices = _kind(field.annotation)
+    repeated = repeated and not option.comma_separated
     required = field.is_required()
     described = field.description or ""
     if option.positional:
@@ -103,7 +107,7 @@ def _parameter(name: str, field: FieldInfo, option: Option) -> click.Parameter:
             [name], required=required, type=kind, nargs=-1 if repeated else 1,
             metavar=option.metavar or name.upper(), described=described,
         )  # fmt: skip
-    flag = TERMINAL.name(name)
+    flag = TERMINAL.name(option.name or name)
     names = [name, *([SHORT[name]] if name in SHORT else []), flag, *option.old_names]
     if kind is bool:
         return SectionedOption(
@@ -123,7 +127,8 @@ def _with_default(described: str, field: FieldInfo, option: Option) -> str:
         return f"{described}  [required]"
     if field.default in (None, (), PydanticUndefined):
         return described
-    return f"{described}  [default: {field.default}{unit}]"
+    shown = ",".join(field.default) if option.comma_separated else field.default
+    return f"{described}  [default: {shown}{unit}]"
 
 
 def _kind(annotation: Any) -> tuple[Any, bool, tuple[str, ...]]:
@@ -146,6 +151,3 @@ def _kind(annotation: Any) -> tuple[Any, bool, tuple[str, ...]]:
     if annotation is Path:
         return click.Path(path_type=Path), False, ()
     return (annotation if annotation in (int, float, str) else str), False, ()
-
-
-__all__ = ["Group", "command_for", "parameters_of"]

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from difflib import get_close_matches
 from typing import Any, Final, NoReturn
 
-import typer
-from typer.core import TyperGroup
+import click
 
+from tacit.cli.naming import TERMINAL
 from tacit.errors import TacitError, TacitWarning, place_of
 from tacit.version import __version__
 
@@ -39,49 +39,51 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
 """Name: module with a typer `app`, and one line of help. A new command is a new line here."""
 
 
-class LazyGroup(TyperGroup):
+class LazyGroup(click.Group):
     """Lists the commands from the table above, and imports one when it is needed."""
 
-    def list_commands(self, ctx: Any) -> list[str]:
+    def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
 
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command:
         if cmd_name not in COMMANDS:
             close = get_close_matches(cmd_name, COMMANDS, n=1)
             hint = f"; did you mean '{close[0]}'?" if close else ""
             ctx.fail(f"there is no command '{cmd_name}'{hint} The commands are: {', '.join(COMMANDS)}")
-        module, _ = COMMANDS[cmd_name]
-        command = typer.main.get_command(importlib.import_module(module).app)
-        command.name = cmd_name
+        module = importlib.import_module(COMMANDS[cmd_name][0])
+        command: click.Command = module.command if hasattr(module, "command") else TyperBridge(cmd_name, module.app)
         return command
 
-    def format_commands(self, ctx: Any, formatter: Any) -> None:
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
 
 
-app = typer.Typer(
+class TyperBridge(click.Command):
+    """A command that is still written with typer: gets its arguments as they are."""
+
+    def __init__(self, name: str, app: Any) -> None:
+        super().__init__(name, add_help_option=False)
+        self._app = app
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        ctx.args = args
+        return []
+
+    def invoke(self, ctx: click.Context) -> Any:
+        import typer
+
+        return typer.main.get_command(self._app)(args=ctx.args, prog_name=ctx.command_path)
+
+
+@click.group(
     cls=LazyGroup,
     no_args_is_help=True,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
     help="Work with text you are not allowed to show: rewrite it under differential privacy.",
     epilog="'tacit COMMAND --help' explains a command.",
 )
-
-
-def _show_version(wanted: bool) -> None:
-    if wanted:
-        typer.echo(f"tacit {__version__}")
-        raise typer.Exit
-
-
-@app.callback()
-def _tacit(
-    version: bool = typer.Option(
-        False, "--version", callback=_show_version, is_eager=True, help="Show the version and exit."
-    ),
-) -> None:
+@click.version_option(__version__, prog_name="tacit", message="%(prog)s %(version)s", help="Show the version and exit.")
+def app() -> None:
     return
 
 
@@ -108,7 +110,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
         with warnings.catch_warnings():
             warnings.simplefilter("always", TacitWarning)
             warnings.showwarning = _shown_warning(warnings.showwarning)
-            typer.main.get_command(app)(args=arguments, prog_name="tacit")
+            app(args=arguments, prog_name="tacit")
     except SystemExit as done:
         return done.code if isinstance(done.code, int) else int(done.code is not None)
     except TacitError as error:
@@ -139,7 +141,7 @@ def _shown_warning(usual: Any) -> Any:
 
 def _complain(error: TacitError) -> int:
     stopped = error.exit_code in (0, 130)
-    print(f"{'' if stopped else 'error: '}{error}", file=sys.stderr)
+    print(f"{'' if stopped else 'error: '}{error.rendered(TERMINAL)}", file=sys.stderr)
     for note in getattr(error, "__notes__", ()):
         print(note, file=sys.stderr)
     return error.exit_code

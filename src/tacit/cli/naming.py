@@ -17,7 +17,12 @@ SHORT: Final = {
 }
 """Options with a name of one letter."""
 
-SINGULAR: Final = {"columns": "column", "options": "option", "keep": "keep"}
+SINGULAR: Final = {
+    "columns": "column",
+    "options": "option",
+    "private_columns": "private_column",
+    "private_tests": "private_test",
+}
 """Options that are given once for each of their values."""
 
 

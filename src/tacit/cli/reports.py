@@ -5,15 +5,53 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Annotated, ClassVar
 
 import typer
+from pydantic import Field
 
+from tacit.errors import BadParameterError
+from tacit.jobs.config import Config, Group, Option
 from tacit.report import Report
+from tacit.report.parts import refuse_existing
 
 Told = Callable[[str, int, int], None]
 """(what is being done, so much, of so much)"""
 
 Update = Callable[[int, int], None]
+
+
+class ReportOptions(Config):
+    """How a command shows its report."""
+
+    job: ClassVar[str] = "report"
+
+    html: Annotated[
+        Path | None, Field(description="Write one page with tables and plots. It quotes the texts."), Option(Group.RUN)
+    ] = None
+    json_file: Annotated[Path | None, Field(description="Write the report as JSON to a file."), Option(Group.RUN)] = (
+        None
+    )
+    as_json: Annotated[
+        bool, Field(description="Print one JSON object instead of tables."), Option(Group.RUN, name="json")
+    ] = False
+    force: Annotated[bool, Field(description="Replace existing report files."), Option(Group.RUN)] = False
+    quiet: Annotated[bool, Field(description="No progress bar."), Option(Group.RUN)] = False
+
+    def check_files(self) -> None:
+        """Say before any work that a file cannot be written."""
+        for path in (self.html, self.json_file):
+            if path is not None:
+                refuse_existing(path, force=self.force)
+        if self.json_file is not None and self.json_file.suffix != ".json":
+            raise BadParameterError(
+                "not-a-json-name",
+                "a report for machines ends in .json: name it {better}",
+                better=self.json_file.with_suffix(".json").name,
+            )
+
+    def deliver(self, report: Report) -> None:
+        deliver(report, self.html, self.json_file, as_json=self.as_json, force=self.force)
 
 
 def deliver(report: Report, html: Path | None, json_file: Path | None, *, as_json: bool, force: bool) -> None:

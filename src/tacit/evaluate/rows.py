@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from tacit.card import Card
 from tacit.errors import BadInputError
 from tacit.evaluate.downstream import Labeled
 from tacit.evaluate.learners import Task
-from tacit.text.files import cell_string, check_column, choose_columns, format_of, open_table, text_value
+from tacit.text.files import cell_string, check_column, choose_columns, open_table, text_value
 from tacit.text.tokens import split
 
 UNALIGNED_LIMIT = 0.5
@@ -35,10 +36,10 @@ class Rows:
 
 
 def read_rows(
-    path: str, columns: Sequence[str] = (), label_column: str | None = None, format: str | None = None
+    source: Any, columns: Sequence[str] = (), label_column: str | None = None, format: str | None = None
 ) -> Rows:
-    """Read a file whole; a label column that is not there leaves `labels` empty."""
-    with open_table(path, format_of(path, format)) as table:
+    """The rows of a file, or of data in memory; a label column that is not there leaves `labels` empty."""
+    with open_table(source, format) as table:
         names = list(choose_columns(table.columns, columns, ()).texts) if not columns else list(columns)
         for name in names:
             check_column(name, table.columns)
@@ -57,7 +58,7 @@ def read_rows(
                 found[place].append(text)
     labels = found[len(names)] if has_label else None
     rest = dict(zip(others, found[len(names) + has_label :], strict=True))
-    return Rows(Path(path).name, tuple(found[: len(names)]), labels, rest)
+    return Rows(table.name, tuple(found[: len(names)]), labels, rest)
 
 
 def align(original: Rows, released: Rows) -> Rows:

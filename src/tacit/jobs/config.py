@@ -21,6 +21,8 @@ from pydantic.fields import FieldInfo
 
 from tacit.errors import BadInputError, BadParameterError
 
+LONGEST_QUOTED = 40
+
 
 class Group(StrEnum):
     """The headings under which options are shown."""
@@ -43,6 +45,8 @@ class Option:
     old_names   names of earlier versions, which still work and are not shown
     metavar     what stands for its value in help
     unit        the unit of a number, such as "rows"
+    comma_separated  several values stand in one, with commas
+    name        its name on a command line, if that is not the name of the field
     """
 
     group: Group
@@ -50,6 +54,8 @@ class Option:
     old_names: tuple[str, ...] = ()
     metavar: str | None = None
     unit: str | None = None
+    comma_separated: bool = False
+    name: str | None = None
 
 
 class Config(BaseModel):
@@ -142,13 +148,40 @@ def parameter_error(config: type[Config], error: ValidationError) -> BadParamete
         )  # fmt: skip
     if first["type"] == "missing":
         return BadParameterError("missing-option", "{job} needs {option." + name + "}", job=config.job, name=name)
+    if not name:
+        return BadParameterError("bad-options", "the options do not fit together: {reason}", reason=first["msg"])
+    reason, details = _reason(first)
+    given = str(first.get("input"))
     return BadParameterError(
         "bad-option",
-        "{option." + name + "} does not fit: {reason}" if name else "{reason}",
-        name=name, reason=_reason(first),
-    )  # fmt: skip
+        "{option." + name + "} " + reason,
+        name=name,
+        given=given if len(given) <= LONGEST_QUOTED else f"{given[:LONGEST_QUOTED]}…",
+        **details,
+    )
 
 
-def _reason(detail: Mapping[str, Any]) -> str:
-    message = str(detail["msg"]).removeprefix("Value error, ")
-    return message[:1].lower() + message[1:]
+def _reason(detail: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
+    """What is wrong with one value, as the rest of a sentence, and the fields that it names."""
+    context = detail.get("ctx", {})
+    known = _REASONS.get(str(detail["type"]))
+    if known is not None:
+        return known, {key: value for key, value in context.items() if key in ("expected", "ge", "gt", "le", "lt")}
+    return "does not fit: {reason}", {"reason": str(detail["msg"]).removeprefix("Value error, ")}
+
+
+_REASONS = {
+    "literal_error": "must be one of {expected}, not '{given}'",
+    "greater_than_equal": "must be at least {ge}, not {given}",
+    "greater_than": "must be above {gt}, not {given}",
+    "less_than_equal": "must be at most {le}, not {given}",
+    "less_than": "must be below {lt}, not {given}",
+    "int_parsing": "must be a whole number, not '{given}'",
+    "int_from_float": "must be a whole number, not {given}",
+    "int_type": "must be a whole number, not '{given}'",
+    "float_parsing": "must be a number, not '{given}'",
+    "float_type": "must be a number, not '{given}'",
+    "string_type": "must be a text, not '{given}'",
+    "bool_parsing": "must be yes or no, not '{given}'",
+}
+"""Sentences of the library that checks values, in our words."""

@@ -1,4 +1,4 @@
-"""What a cluster does for `tacit codebook build` and `tacit evaluate`: reading data sets, vectors, measures.
+"""What a cluster does for building a codebook and for an evaluation: reading data sets, vectors, measures.
 
 Nothing is released here, so nothing needs a commit (`tacit.engines.cluster.crew`). Over Ray Data go the reading of all
 files, and for a codebook the encoding of what is read, by actors that each load the model once. For an evaluation, each
@@ -12,7 +12,7 @@ deep-learning library.)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -27,11 +27,11 @@ from tacit.engines.cluster.dataset import SourceFile, find_data_set, opened
 from tacit.engines.cluster.session import Cluster
 from tacit.errors import BadInputError, MissingExtraError, TacitError
 from tacit.evaluate.rows import Rows, read_rows
-from tacit.evaluate.similarity import Measure, measure_similarity
+from tacit.evaluate.similarity import measure_similarity
+from tacit.evaluate.utility import MeasuredMetric
+from tacit.evaluate.utility import Progress as LabeledProgress
 from tacit.evaluate.vectors import TextVectors
 from tacit.text.files import FileFormat, choose_columns, text_value
-
-Told = Callable[[str, int, int], None]
 
 TEXTS_AT_A_TIME: Final = 1_024
 
@@ -178,9 +178,6 @@ def _with_vectors(
 
 # Measuring --------------------------------------------------------------------------------------------------------
 
-Found = tuple[list[Measure], str | None]
-"""The measures of one metric, or the sentence that says which library it lacks."""
-
 
 def measure_releases(
     cluster: Cluster,
@@ -191,18 +188,18 @@ def measure_releases(
     encoder: str,
     language_model: str,
     limit: int,
-    told: Told | None = None,
-) -> dict[tuple[str, str], Found]:
+    progress: LabeledProgress | None = None,
+) -> dict[tuple[str, str], MeasuredMetric]:
     """Every metric of every release, each by one worker: the same functions and numbers as in one process."""
     before = cluster.ray.put(list(original))
     after = {name: cluster.ray.put(list(texts)) for name, texts in releases.items()}
     pairs = [(name, metric) for name in releases for metric in metrics]
     items = [(before, after[name], metric, encoder, language_model, limit) for name, metric in pairs]
-    found: dict[tuple[str, str], Found] = {}
+    found: dict[tuple[str, str], MeasuredMetric] = {}
     for place, result in handed_out(cluster, _measured, items):
         found[pairs[place]] = result
-        if told is not None:
-            told("measures", len(found), len(pairs))
+        if progress is not None:
+            progress("measures", len(found), len(pairs))
     return found
 
 
@@ -214,7 +211,7 @@ def _measured(
     encoder: str,
     language_model: str,
     limit: int,
-) -> Found:
+) -> MeasuredMetric:
     vectors = memory.setdefault(encoder, TextVectors(encoder))
     try:
         found = measure_similarity(

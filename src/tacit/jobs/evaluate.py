@@ -1,0 +1,168 @@
+"""What released texts are still good for, beside floors, ceilings and the promise on their cards.
+
+report = tacit.evaluate("reviews.csv", "private.csv", label_column="rating")
+print(report)
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+from pydantic import Field, model_validator
+
+from tacit.engines.cluster.session import Cluster
+from tacit.errors import BadParameterError
+from tacit.evaluate.learners import Task
+from tacit.evaluate.releases import Comparison, Files, read_comparison
+from tacit.evaluate.rows import read_rows
+from tacit.evaluate.similarity import DEFAULT_METRICS, check_metrics
+from tacit.evaluate.utility import Progress, UtilityPlan, utility_report
+from tacit.evaluate.vectors import TextVectors
+from tacit.jobs.cluster import ClusterEncoder, measure_releases, read_data_set
+from tacit.jobs.config import Group, Option
+from tacit.jobs.fields import Columns, CommaSeparated, Encoder, Format, LabelColumn, Source
+from tacit.jobs.running import Running
+from tacit.report import Report
+
+DEFAULT = "default"
+
+
+class EvaluateConfig(Running):
+    """Originals, the releases made from them, and what to measure."""
+
+    job: ClassVar[str] = "evaluate"
+
+    original: Annotated[
+        Source, Field(description="The private file (txt, csv, tsv, jsonl …)."), Option(Group.DATA, positional=True)
+    ]
+    private: Annotated[
+        tuple[Source, ...],
+        Field(min_length=1, description="One or more files that were made from it, row by row."),
+        Option(Group.DATA, positional=True, metavar="PRIVATE..."),
+    ]
+    columns: Columns = ()
+    private_columns: Annotated[
+        tuple[str, ...], Field(description="The same in PRIVATE, if it is called otherwise."), Option(Group.DATA)
+    ] = ()
+    label_column: LabelColumn = None
+    test: Annotated[
+        Source,
+        Field(description="Original test texts with labels; by default a fifth of the rows is set aside."),
+        Option(Group.DATA),
+    ] = None
+    private_tests: Annotated[
+        tuple[Source, ...],
+        Field(description="The rewritten test texts, one file per PRIVATE, in the same order."),
+        Option(Group.DATA),
+    ] = ()
+    format: Format = None
+    private_format: Annotated[
+        str | None, Field(description="Format of PRIVATE and its test files."), Option(Group.DATA)
+    ] = None
+    task: Annotated[Task, Field(description="The downstream task."), Option(Group.MEASURES)] = "classification"
+    learner: Annotated[
+        Literal["probe", "tfidf", "lstm", "transformer"],
+        Field(description="What is trained on the released texts; a probe is fast."),
+        Option(Group.MEASURES),
+    ] = "probe"
+    metrics: Annotated[
+        tuple[str, ...],
+        CommaSeparated,
+        Field(description="Of: bleu, chrf, bertscore, cosine, kept-words, length, perplexity; or all, none, default."),
+        Option(Group.MEASURES, comma_separated=True),
+    ] = (DEFAULT,)
+    seeds: Annotated[
+        int, Field(ge=1, description="How many times a learner with randomness is trained."), Option(Group.MEASURES)
+    ] = 3
+    sample: Annotated[
+        int,
+        Field(ge=2, description="At most this many texts for the measures that need a neural model."),
+        Option(Group.MEASURES),
+    ] = 2000
+    encoder: Encoder = "minilm"
+    language_model: Annotated[
+        str,
+        Field(description="Public language model of the perplexity: 'smollm2', a folder, or a hub name."),
+        Option(Group.MODEL),
+    ] = "smollm2"
+
+    @model_validator(mode="after")
+    def _options_fit_together(self) -> Self:
+        if self.label_column is None and (self.test is not None or self.private_tests):
+            raise BadParameterError(
+                "test-without-labels",
+                "test files measure a downstream task: say where its labels are, with {option.label_column}",
+            )
+        if self.private_tests and self.test is None:
+            raise BadParameterError(
+                "private-test-without-test",
+                "{option.private_tests} needs {option.test}, the original texts that it was made from",
+            )
+        if self.private_tests and len(self.private_tests) != len(self.private):
+            raise BadParameterError(
+                "private-tests-do-not-match",
+                "give {option.private_tests} once for each of the {releases} private files",
+                releases=len(self.private),
+            )
+        self.chosen_metrics  # noqa: B018  # a name that does not exist is an error of the configuration
+        return self
+
+    @property
+    def chosen_metrics(self) -> tuple[str, ...]:
+        return DEFAULT_METRICS if self.metrics == (DEFAULT,) else check_metrics(self.metrics)
+
+
+def run(config: EvaluateConfig, progress: Progress | None = None) -> Report:
+    """The report of an evaluation: similarity, a downstream task if there are labels, and the trade-off."""
+    with config.cluster() as cluster:
+        comparison = read_comparison(
+            _files(config), config.task, read_rows if cluster is None else partial(read_data_set, cluster)
+        )
+        plan = UtilityPlan(
+            metrics=config.chosen_metrics,
+            strict=config.metrics != (DEFAULT,),
+            learner=config.learner,
+            vectors=TextVectors(config.encoder if cluster is None else ClusterEncoder(cluster, config.encoder)),
+            language_model=config.language_model,
+            seeds=config.seeds,
+            sample=config.sample,
+            measured=None if cluster is None else _measured(config, cluster, comparison, progress),
+            progress=progress,
+        )
+        return utility_report(comparison, plan, config.encoder)
+
+
+def evaluate(original: Any, *private: Any, progress: Progress | None = None, **options: Any) -> Report:
+    """The report on how useful releases of `original` are; files or data in memory, options as in `EvaluateConfig`.
+
+    >>> import tacit
+    >>> report = tacit.evaluate(["good film", "bad film"], ["good movie", "bad movie"], metrics="kept-words")
+    >>> report.title
+    'How useful the released texts are'
+    """
+    return run(EvaluateConfig(original=original, private=private, **options), progress)
+
+
+def _files(config: EvaluateConfig) -> Files:
+    return Files(
+        original=config.original,
+        private=config.private,
+        columns=config.columns,
+        private_columns=config.private_columns,
+        label_column=config.label_column,
+        test=config.test,
+        private_tests=config.private_tests,
+        format=config.format,
+        private_format=config.private_format,
+    )
+
+
+def _measured(
+    config: EvaluateConfig, cluster: Cluster, comparison: Comparison, progress: Progress | None
+) -> dict[tuple[str, str], Any]:
+    return measure_releases(
+        cluster, comparison.original.all_texts, {name: rows.all_texts for name, rows in comparison.releases.items()},
+        config.chosen_metrics, encoder=config.encoder, language_model=config.language_model, limit=config.sample,
+        progress=progress,
+    )  # fmt: skip
