@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
-from tacit.cli.codebook import app
+from tacit.cli.codebook import command as app
 from tacit.documents import encoder
 from tacit.documents.codebook_build import load_codebook
 from tacit.errors import BadInputError, BadParameterError, TacitError
@@ -61,7 +61,7 @@ def test_a_column_of_a_table(tmp_path: Path):
 
 def test_text_must_be_declared_public(text: Path, tmp_path: Path):
     for declared in ((), ("--public", " ")):
-        with pytest.raises(BadInputError, match="must be public"):
+        with pytest.raises(BadParameterError, match="must be public"):
             run("build", text, "-o", tmp_path / "book", *declared)
     assert not (tmp_path / "book").exists()
 

@@ -80,6 +80,11 @@ def command_for(
     return SectionedCommand(name, params=parameters, callback=called, help=help, epilog=epilog)
 
 
+def group_of(name: str, commands: Sequence[click.Command], *, help: str) -> click.Group:
+    """Commands under one name; without a command it shows its help."""
+    return click.Group(name, {str(each.name): each for each in commands}, help=help, no_args_is_help=True)
+
+
 def _given_to(config: type[Config], given: dict[str, Any]) -> dict[str, Any]:
     """The options that were given on the command line; fields that were not keep their default."""
     context = click.get_current_context()
@@ -99,7 +104,8 @@ def parameters_of(config: type[Config]) -> list[click.Parameter]:
 
 def _parameter(name: str, field: FieldInfo, option: Option) -> click.Parameter:
     kind, repeated, choices = _kind(field.annotation)
-    repeated = repeated and not option.comma_separated
+    if option.comma_separated:
+        kind, repeated = str, False
     required = field.is_required()
     described = field.description or ""
     if option.positional:
@@ -127,7 +133,7 @@ def _with_default(described: str, field: FieldInfo, option: Option) -> str:
         return f"{described}  [required]"
     if field.default in (None, (), PydanticUndefined):
         return described
-    shown = ",".join(field.default) if option.comma_separated else field.default
+    shown = ",".join(map(str, field.default)) if option.comma_separated else field.default
     return f"{described}  [default: {shown}{unit}]"
 
 

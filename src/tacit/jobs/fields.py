@@ -50,4 +50,9 @@ Address = Annotated[
 ]
 Workers = Annotated[int, Field(ge=1, description="Processes to use."), Option(Group.RUN)]
 Encoder = Annotated[str, Field(description="Sentence encoder: 'minilm', a folder, or a hub name."), Option(Group.MODEL)]
+PublicName = Annotated[
+    str | None,
+    Field(description="Declare the text public, by the name it is known by."),
+    Option(Group.PRIVACY, metavar="NAME"),
+]
 CommaSeparated = BeforeValidator(split_at_commas)

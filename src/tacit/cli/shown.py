@@ -1,0 +1,33 @@
+"""What commands show while they work."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Annotated, ClassVar
+
+from pydantic import Field
+from rich.progress import Progress
+
+from tacit.cli.terminal import error_console
+from tacit.jobs.config import Config, Group, Option
+
+
+class Quiet(Config):
+    """Whether a command shows anything but its result."""
+
+    job: ClassVar[str] = "shown"
+
+    quiet: Annotated[bool, Field(description="No progress bar and no summary."), Option(Group.RUN)] = False
+
+
+@contextmanager
+def progress_bar(description: str, *, shown: bool) -> Iterator[Callable[[int, int], None] | None]:
+    """A bar on a terminal that is given (done, total); None anywhere else."""
+    console = error_console()
+    if not (shown and console.is_terminal):
+        yield None
+        return
+    with Progress(console=console, transient=True) as bar:
+        task = bar.add_task(description, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)

@@ -1,0 +1,124 @@
+"""A codebook of public sentences, from which the private codebook takes what it releases.
+
+codebook = tacit.jobs.codebook.build("questions.txt", public="my public questions", output="questions-codebook")
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Self
+
+from pydantic import Field, model_validator
+
+from tacit.documents import encoder as encoders
+from tacit.documents.codebook import staircase_shares
+from tacit.documents.codebook_build import SIZES, PublicCodebook, build_codebook
+from tacit.documents.encoder import Progress
+from tacit.errors import BadInputError, BadParameterError
+from tacit.guarantee import Provenance
+from tacit.jobs.cluster import encoded_texts
+from tacit.jobs.config import Group, Option
+from tacit.jobs.fields import CommaSeparated, Encoder, Format, PublicName, Source
+from tacit.jobs.running import Running
+from tacit.text.files import choose_columns, open_table, text_value
+
+
+class CodebookConfig(Running):
+    """Public text, how it is encoded, and where the codebook goes."""
+
+    job: ClassVar[str] = "codebook"
+
+    text: Annotated[
+        Source,
+        Field(description="A file of public texts (txt, csv, tsv, jsonl …)."),
+        Option(Group.DATA, positional=True, metavar="PUBLIC_TEXT"),
+    ]
+    output: Annotated[Path, Field(description="The folder to write; it must not exist yet."), Option(Group.DATA)]
+    public: PublicName = None
+    column: Annotated[
+        str | None,
+        Field(description="The column of texts; by default the only one, or 'text'."),
+        Option(Group.DATA),
+    ] = None
+    format: Format = None
+    license: Annotated[str, Field(description="License of the text, for the privacy card."), Option(Group.DATA)] = ""
+    encoder: Encoder = "minilm"
+    sizes: Annotated[
+        tuple[Annotated[int, Field(ge=1)], ...],
+        CommaSeparated,
+        Field(min_length=1, description="Numbers of cells; by default 16 to 16384 in steps of 4."),
+        Option(Group.MODEL, comma_separated=True, metavar="N,N,…"),
+    ] = SIZES
+    seed: Annotated[int, Field(description="Seed of the (public) randomness."), Option(Group.MODEL)] = 0
+
+    @model_validator(mode="after")
+    def _text_is_declared_public(self) -> Self:
+        if not (self.public or "").strip():
+            raise BadParameterError(
+                "codebook-text-not-public",
+                "every release repeats sentences of the codebook word for word, so they must be public: if they are, "
+                "say so with {option.public[NAME]}; never build a codebook from the texts you want to protect",
+            )
+        return self
+
+
+def run(config: CodebookConfig, progress: Progress | None = None) -> tuple[PublicCodebook, int]:
+    """The codebook, which is saved in its folder, and of how many texts it was chosen."""
+    if config.output.exists():
+        raise BadInputError(
+            "folder-exists", "'{path}' exists already: choose another folder, or remove it first", path=config.output
+        )
+    name = str(config.public).strip()
+    with config.cluster() as cluster:
+        vectors = None
+        if cluster is None:
+            texts = _texts(config.text, config.format, config.column)
+        else:
+            texts, vectors = encoded_texts(cluster, config.text, config.column, config.format, config.encoder, progress)
+        codebook = build_codebook(
+            texts,
+            Provenance(name, name),
+            encoders.SentenceEncoder(config.encoder),
+            vectors=vectors,
+            license=config.license,
+            sizes=config.sizes,
+            seed=config.seed,
+            progress=progress,
+        )
+    codebook.save(config.output)
+    return codebook, len(texts)
+
+
+def build(
+    text: Any, *, output: str | Path, public: str, progress: Progress | None = None, **options: Any
+) -> PublicCodebook:
+    """The codebook of some public text; options as in `CodebookConfig`."""
+    return run(CodebookConfig(text=text, output=Path(output), public=public, **options), progress)[0]
+
+
+def _texts(source: Any, format: str | None, column: str | None) -> list[str]:
+    with open_table(source, format) as table:
+        names = choose_columns(table.columns, () if column is None else (column,), ()).texts
+        table.select(names)
+        return [text_value(value, row, names[0]) for row, values in table.rows() for value in values]
+
+
+def expectations(codebook: PublicCodebook, epsilons: tuple[float, ...]) -> list[dict[str, float]]:
+    """What is chosen at each budget, and the similarity of one sentence beside chance: a sentence drawn blindly."""
+    rows = []
+    for epsilon in epsilons:
+        symbols = codebook.choose_symbols(epsilon)
+        choice = codebook.choose(epsilon / symbols)
+        t, w = staircase_shares(epsilon / symbols, choice.k, choice.s)
+        rows.append(
+            {
+                "epsilon": epsilon,
+                "k": choice.k,
+                "s": choice.s,
+                "symbols": symbols,
+                "near": choice.s * t / (choice.s * t + (choice.k - choice.s) * w),
+                "similarity": choice.similarity,
+                "chance": codebook.level(choice.k).chance(),
+            }
+        )
+    return rows
