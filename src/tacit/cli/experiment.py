@@ -202,18 +202,37 @@ def compare(
 @app.command()
 def summary(
     files: Annotated[list[Path], typer.Argument(metavar="RESULTS...", help="Result files, or folders of runs.")],
-    output: Annotated[Path, typer.Option("-o", "--output", help="The Markdown page to write.")],
-    force: Annotated[bool, typer.Option("--force", help="Replace an existing page.")] = False,
+    output: Annotated[
+        Path,
+        typer.Option("-o", "--output", help="The Markdown page that sums up; the others go to a folder beside it."),
+    ],
+    force: Annotated[bool, typer.Option("--force", help="Replace existing pages.")] = False,
 ) -> None:
-    """One page with the verdicts and published tables of several experiments."""
+    """Pages with the verdicts and published tables of several experiments: one that sums up, and one for each.
+
+    Example: tacit experiment summary docs/results/*.json -o docs/results.md
+    writes docs/results.md and docs/results/NAME.md for each of them.
+    """
     _needs()
-    from tacit.experiments.report import put, results_page
+    from tacit.experiments.pages import results_pages
+    from tacit.experiments.report import put
     from tacit.report.parts import refuse_existing
 
-    refuse_existing(output, force=force)
+    folder = output.with_suffix("")
+    if folder == output or (folder.exists() and not folder.is_dir()):
+        raise BadInputError(
+            f"the pages of the experiments go into the folder {folder}, but that is the name of a file: name the page "
+            "that sums up otherwise, such as summary.md"
+        )
     shown = " ".join(map(str, files))
     command = f"tacit experiment summary {shown} -o {output}{' --force' if force else ''}"
-    put(output, results_page([_results(file) for file in files], command))
+    pages = results_pages([_results(file) for file in files], command, output)
+    refuse_existing(output, force=force)
+    folder.mkdir(exist_ok=True)
+    for page in pages:
+        refuse_existing(page, force=force)
+    for page, text in pages.items():
+        put(page, text)
 
 
 # Parts ------------------------------------------------------------------------------------------------------------
