@@ -91,10 +91,10 @@ def test_strength_has_stated_thresholds():
 
 def test_totals_show_what_a_per_token_epsilon_hides():
     by_what = {what: exponent for what, exponent, _ in totals(pure(2.0), FACTS)}
-    assert by_what["one token"] == 2.0
-    assert by_what["the longest row here, 20 tokens"] == 40.0
+    assert by_what["one word"] == 2.0
+    assert by_what["the longest row here, 20 words"] == 40.0
     spread = {what: exponent for what, exponent, _ in totals(metric(2.0), FACTS)}
-    assert spread["the longest row here, 20 tokens, largest distances"] == pytest.approx(2.0 * 10 * 20)
+    assert spread["the longest row here, 20 words, largest distances"] == pytest.approx(2.0 * 10 * 20)
     assert list(totals(GUARANTEES[-1], FACTS)) == []
 
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from tacit.card_words import MODELS, UNITS, domain_text, notion_text, setting_line, unit_name
 from tacit.errors import BadInputError, NoGuaranteeError
 from tacit.guarantee import Adjacency, Guarantee, Notion, Unit
 from tacit.version import __version__
@@ -72,6 +73,7 @@ class Card:
             "tacit_version": self.version,
             "sentence": plain_sentence(self.guarantee),
             "guarantee": self.guarantee.to_dict(),
+            "in_words": [list(row) for row in _rows(self.guarantee)],
             "release": None if self.facts is None else _jsonable(asdict(self.facts)),
             "totals": [
                 {"what": what, "exponent": _finite(exponent), "note": note}
@@ -115,7 +117,7 @@ class Card:
             not_covered=list(g.not_covered),
             assumptions=list(g.assumptions),
             provenance=[_provenance_text(p) for p in g.provenance],
-            release=list(_release_rows(self.facts)),
+            release=list(_release_rows(g, self.facts)),
             footer=f"Tacit {self.version}. Conversions: {'; '.join(g.history)}."
             if g.history
             else f"Tacit {self.version}.",
@@ -205,7 +207,7 @@ def for_file(promised: Guarantee, kept: Sequence[str]) -> Guarantee:
 
 def plain_sentence(g: Guarantee) -> str:
     """One sentence a data steward can repeat to a lawyer."""
-    thing = "word" if g.unit is Unit.TOKEN else g.unit.value
+    thing = unit_name(g.unit)
     if g.notion is Notion.NONE:
         return f"This release carries no privacy guarantee: {g.void}."
     where = ""
@@ -276,12 +278,12 @@ def totals(g: Guarantee, facts: ReleaseFacts | None) -> Iterator[tuple[str, floa
     """The exponent for one unit and for whole texts: what a per-token epsilon hides."""
     if not g.is_private:
         return
-    yield from _exponents(f"one {g.unit.value}", g, "distance")
+    yield from _exponents(f"one {unit_name(g.unit)}", g, "distance")
     if g.unit is not Unit.TOKEN:
         return
-    lengths: dict[int, str] = {20: "a text of 20 tokens", 200: "a text of 200 tokens"}
+    lengths: dict[int, str] = {20: "a text of 20 words", 200: "a text of 200 words"}
     if facts is not None and facts.longest_row > 0:
-        lengths = {facts.longest_row: f"the longest row here, {facts.longest_row:,} tokens"}
+        lengths = {facts.longest_row: f"the longest row here, {facts.longest_row:,} words"}
     inside_spans = g.adjacency is Adjacency.SAME_SPANS
     if inside_spans:
         lengths = {n: f"all {n:,} words inside spans here" for n in lengths if facts is not None and facts.longest_row}
@@ -294,7 +296,7 @@ def totals(g: Guarantee, facts: ReleaseFacts | None) -> Iterator[tuple[str, floa
 
 
 def _exponents(what: str, g: Guarantee, distance: str) -> Iterator[tuple[str, float, str]]:
-    notes = ["protected outputs only"] if g.notion is Notion.UTILITY_OPTIMIZED_METRIC else []
+    notes = ["only where the output is a sensitive word"] if g.notion is Notion.UTILITY_OPTIMIZED_METRIC else []
     notes += ["within its set only"] if g.adjacency in (Adjacency.SAME_SET, Adjacency.EQUAL_LENGTH_SAME_SETS) else []
     notes += ["the redacted places only"] if g.adjacency is Adjacency.SAME_REDACTED else []
     notes += ["inside the detected spans only"] if g.adjacency is Adjacency.SAME_SPANS else []
@@ -311,37 +313,40 @@ def _exponents(what: str, g: Guarantee, distance: str) -> Iterator[tuple[str, fl
 
 def _rows(g: Guarantee) -> Iterator[tuple[str, str]]:
     yield "mechanism", g.mechanism
-    yield "notion", g.notion.label
+    yield "kind of promise", notion_text(g.notion)
     if g.is_private:
-        yield "epsilon", f"{g.epsilon:.6g} per {g.unit.value}" + (" and unit of distance" if g.metric else "")
+        unit = unit_name(g.unit)
+        yield "epsilon", f"{g.epsilon:.6g} per {unit}" + (" and unit of distance" if g.metric else "")
         if g.delta:
             yield "delta", f"{g.delta:g}"
         if g.offset:
-            yield "epsilon_0", f"{g.offset:.6g} (added whatever the distance)"
+            yield "constant (epsilon_0)", f"{g.offset:.6g}, added whatever the distance"
         if g.slack:
-            yield "arithmetic", f"adds at most {g.slack:.1e} per {g.unit.value}"
+            yield "computer arithmetic", f"adds at most {g.slack:.1e} per {unit}"
     if g.metric is not None:
         typical = f", typical {g.metric.typical:.4g}" if g.metric.typical is not None else ""
         largest = f", largest {g.metric.diameter:.4g}" if g.metric.diameter is not None else ""
         yield "distance", f"{g.metric.label}{typical}{largest}"
-    if g.domain is not None:
-        yield "refers to", g.domain
     if g.sensitive_share is not None:
-        yield "sensitive", f"{g.sensitive_share:.1%} of the vocabulary"
-    yield "model", f"{g.model.value}"
-    yield "unit", g.unit.value
-    yield "indistinguishable", g.adjacency.value
+        yield "sensitive words", f"{g.sensitive_share:.1%} of the vocabulary"
+    if g.domain is not None:
+        yield "refers to", domain_text(g.domain)
+    yield "noise is added", MODELS[g.model]
+    yield "one secret is", UNITS[g.unit]
+    yield "hidden from each other", g.adjacency.value
     for name, value in g.parameters.items():
-        yield name.replace("_", " "), str(value)
+        if name != "delta" or value != g.delta:
+            yield setting_line(name, value)
 
 
-def _release_rows(facts: ReleaseFacts | None) -> Iterator[tuple[str, str]]:
+def _release_rows(g: Guarantee, facts: ReleaseFacts | None) -> Iterator[tuple[str, str]]:
     if facts is None:
         return
     yield "output", facts.output
     yield "rows", f"{facts.rows:,}"
     yield "texts", f"{facts.documents:,}"
-    yield "units released", f"{facts.units:,} (longest text {facts.longest_document:,})"
+    if g.unit is Unit.TOKEN or facts.units != facts.documents:  # else the texts are what is counted
+        yield "words released", f"{facts.units:,} (longest text {facts.longest_document:,})"
     for label, columns in (
         ("columns rewritten", facts.columns),
         ("columns randomized", facts.randomized_columns),
@@ -428,6 +433,10 @@ def json_schema() -> dict[str, Any]:
             "card_version": {"const": CARD_VERSION},
             "tacit_version": {"type": "string"},
             "sentence": {"type": "string", "minLength": 20},
+            "in_words": {
+                "type": "array",
+                "items": {"type": "array", "items": {"type": "string"}, "minItems": 2, "maxItems": 2},
+            },
             "totals": {
                 "type": "array",
                 "items": {

@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 
+from tacit.card_words import unit_name
 from tacit.errors import BadInputError, BadParameterError
 from tacit.guarantee import Adjacency, Guarantee, Notion, Unit, check_epsilon
 from tacit.mechanism import TEST_SEED_REASON
@@ -119,7 +120,7 @@ class LabelRule:
     def told(self, text: Guarantee) -> dict[str, str]:
         """Both budgets in words, for the card."""
         return {
-            "epsilon of the text": f"{text.epsilon:.6g} per {text.unit.value}",
+            "epsilon of the text": f"{text.epsilon:.6g} per {unit_name(text.unit)}",
             f"epsilon of '{self.column}'": f"{self.epsilon:.6g}, randomized response among {len(self.labels):,} labels "
             "that were given publicly; it adds to that of the text",
         }

@@ -108,7 +108,7 @@ def test_the_card_of_a_result_adds_up_its_words(small):
     assert totals["all 3 words inside spans here, largest distances"] == pytest.approx(3 * one.exponent())
     assert not any("text of" in what or "longest row" in what for what in totals)
     nothing = operator_card(small, TEXT, []).to_dict()["totals"]
-    assert all(total["what"].startswith("one token") for total in nothing)
+    assert all(total["what"].startswith("one word") for total in nothing)
 
 
 def test_a_test_seed_voids_the_guarantee(vectors):

@@ -74,7 +74,10 @@ class DocumentMechanism(Mechanism):
             "adjacency": Adjacency.ANY_TWO,
             "mechanism": f"{self.title} ({self.name}; {self.paper})",
             "parameters": self._shown_parameters(),
-            "assumptions": ("noise is keyed by the operating system", *more.pop("assumptions", ())),
+            "assumptions": (
+                "the noise comes from a secret random key of the operating system",
+                *more.pop("assumptions", ()),
+            ),
         }
         return Guarantee(notion=notion, epsilon=epsilon, **{**defaults, **more})
 

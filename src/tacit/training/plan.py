@@ -24,7 +24,7 @@ from tacit.noise.source import StreamKey
 
 GAUSSIAN_NOISE = (
     "the noise is Gaussian in the real numbers; single precision approximates it",
-    "noise is keyed by the operating system, and the key is not shown",
+    "the noise comes from a secret random key of the operating system, which is not shown",
 )
 
 

@@ -217,7 +217,7 @@ class WordMechanism(Mechanism):
             "assumptions": (
                 "the vectors and their vocabulary are public and were chosen without looking at the text",
                 f"tokens outside the vocabulary are treated as a vocabulary word by the public '{self.unknown}' rule",
-                "noise is keyed by the operating system",
+                "the noise comes from a secret random key of the operating system",
                 *more.pop("assumptions", ()),
             ),
             "provenance": (

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import tacit
-from tacit.card import odds, strength
+from tacit.card import Card, odds, strength
 from tacit.errors import NoGuaranteeError
 from tests.conftest import small_table
 from tests.serve.page.conftest import Opener
@@ -65,6 +65,14 @@ def test_odds_and_strength_are_those_of_the_card(script: Any) -> None:
         else:
             assert factor == odds(exponent)
     assert call(script, "card.js", "[m.odds(null), m.strength(null)]") == [odds(math.inf), strength(math.inf)]
+
+
+def test_c8_the_lines_of_the_card_are_those_of_the_package(script: Any) -> None:
+    promised = tacit.SanTextPlus(vectors=small_table(), epsilon=2.0).guarantee()
+    answer = {"guarantee": Card(promised).to_dict(), "document_guarantee": None, "units": [3]}
+    shown = call(script, "card.js", "m.content(given)", answer)
+    assert [tuple(line) for line in shown["numbers"]] == Card(promised).content().rows
+    assert [total["what"] for total in shown["totals"]] == ["one word, typical distance", "one word, largest distance"]
 
 
 def test_promises_add_up_on_the_page_exactly_where_they_compose(script: Any) -> None:

@@ -1,5 +1,5 @@
 // The privacy card, from its JSON form: the parts that the page shows, and the same parts as Markdown and HTML files.
-// Thresholds and wording follow `tacit/card.py`; a test compares the two.
+// Thresholds and odds follow `tacit/card.py`, as a test checks; the lines about numbers and settings come from there.
 
 import { number, sentenceCase } from "./dom.js";
 
@@ -29,11 +29,11 @@ export function content(answer) {
   const whole = answer.document_guarantee;
   const unit = card.guarantee.unit;
   const tokens = Math.max(0, ...(answer.units ?? []));
-  const ofUnit = card.totals.filter((total) => total.what.startsWith(`one ${unit}`));
+  const ofUnit = card.totals.filter((total) => total.what.startsWith(unit === "token" ? "one word" : `one ${unit}`));
   const ofText = unit === "token" && whole ? whole.totals : [];
   const named = ofText.map((total) => ({
     ...total,
-    what: total.what.replace(/^one document/, `this text of ${tokens} tokens`),
+    what: total.what.replace(/^one document/, `this text of ${tokens} words`),
   }));
   const still = [];
   if (unit === "token" && whole) still.push(`About the whole text, as words add up: ${whole.sentence}`);
@@ -54,36 +54,12 @@ export function content(answer) {
       const origin = one.public ? "public" : `private, paid by ${one.paid_by}`;
       return `${one.name}: ${one.source} (${origin})`;
     }),
-    numbers: numbers(card.guarantee),
+    numbers: card.in_words,
     version: card.tacit_version,
   };
 }
 
 const boundText = (exponent) => (exponent === null ? "any factor" : `e^${number(exponent)} = ${odds(exponent)}`);
-
-function numbers(guarantee) {
-  const rows = [
-    ["mechanism", guarantee.mechanism],
-    ["notion", guarantee.notion === "none" ? "no differential privacy" : `${guarantee.notion} differential privacy`],
-    ["epsilon", `${number(guarantee.epsilon)} per ${guarantee.unit}${guarantee.metric ? " and unit of distance" : ""}`],
-  ];
-  if (guarantee.delta) rows.push(["delta", number(guarantee.delta)]);
-  if (guarantee.offset) rows.push(["epsilon_0", `${number(guarantee.offset)} (added whatever the distance)`]);
-  if (guarantee.slack) {
-    rows.push(["arithmetic", `adds at most ${guarantee.slack.toExponential(1)} per ${guarantee.unit}`]);
-  }
-  if (guarantee.metric) {
-    const { name, typical, diameter } = guarantee.metric;
-    const sizes = [typical && `typical ${number(typical)}`, diameter && `largest ${number(diameter)}`];
-    rows.push(["distance", [name, ...sizes.filter(Boolean)].join(", ")]);
-  }
-  if (guarantee.domain) rows.push(["refers to", guarantee.domain]);
-  rows.push(["model", guarantee.model], ["unit", guarantee.unit], ["indistinguishable", guarantee.adjacency]);
-  for (const [name, value] of Object.entries(guarantee.parameters)) {
-    rows.push([name.replaceAll("_", " "), typeof value === "object" ? JSON.stringify(value) : String(value)]);
-  }
-  return rows;
-}
 
 export const STILL = "What an attacker can still learn";
 

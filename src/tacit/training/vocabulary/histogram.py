@@ -402,7 +402,7 @@ def _guarantee(
         not_covered=(f"how many {unit.value}s there are",),
         assumptions=(
             f"the number of {unit.value}s is public",
-            "noise is keyed by the operating system",
+            "the noise comes from a secret random key of the operating system",
             *(rounding if noise.kind == "gaussian" else ()),
         ),
         provenance=() if public_name is None else (Provenance("word list", public_name),),
