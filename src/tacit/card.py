@@ -12,9 +12,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from tacit.card_words import MODELS, UNITS, domain_text, notion_text, setting_line, unit_name
+from tacit.card_words import MODELS, UNITS, domain_text, notion_text, promise_text, setting_line, unit_name
 from tacit.errors import BadInputError, NoGuaranteeError
 from tacit.guarantee import Adjacency, Guarantee, Notion, Unit
+from tacit.notebook import framed
 from tacit.version import __version__
 
 if TYPE_CHECKING:
@@ -183,6 +184,16 @@ class Card:
             + "".join(body)
             + "</main></body></html>\n"
         )
+
+    def __str__(self) -> str:
+        return self.to_text()
+
+    def __repr__(self) -> str:
+        rows = "" if self.facts is None else f" for {self.facts.rows:,} rows"
+        return f"<Card{rows}: {promise_text(self.guarantee)}>"
+
+    def _repr_html_(self) -> str:
+        return framed(self.to_html(), "Privacy card")
 
     def print_to(self, console: Console) -> None:
         from rich.panel import Panel

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from tacit.guarantee import Model, Notion, Unit
+from tacit.guarantee import Guarantee, Model, Notion, Unit
 
 UNIT_NAMES: Mapping[Unit, str] = {Unit.TOKEN: "word"}
 """Units whose name in the code is not the word for people."""
@@ -143,6 +143,21 @@ def unit_name(unit: Unit) -> str:
 def notion_text(notion: Notion) -> str:
     """The name of a notion and, where the name does not say it, what it means."""
     return f"{notion.label}: {NOTIONS[notion]}" if notion in NOTIONS else notion.label
+
+
+def promise_text(g: Guarantee) -> str:
+    """A guarantee in half a line, with its numbers as they are."""
+    if not g.is_private:
+        return "no guarantee"
+    distance = " and unit of distance" if g.metric is not None else ""
+    parts = [g.notion.label, f"epsilon {_exact(g.epsilon)} per {unit_name(g.unit)}{distance}"]
+    parts += [f"constant {_exact(g.offset)}"] if g.offset else []
+    parts += [f"delta {_exact(g.delta)}"] if g.delta else []
+    return ", ".join(parts)
+
+
+def _exact(value: float) -> str:
+    return repr(value).removesuffix(".0")
 
 
 def domain_text(domain: str) -> str:

@@ -385,10 +385,23 @@ class Guarantee:
             slack=self.slack * size,
         )
 
+    # For people -----------------------------------------------------------------------------------------------
+
     def __str__(self) -> str:
         from tacit.card import Card
 
         return Card(self).to_text()
+
+    def __repr__(self) -> str:
+        from tacit.card_words import promise_text
+
+        why = f": {self.void}" if self.void else ""
+        return f"<Guarantee of {self.mechanism}: {promise_text(self)}{why}>"
+
+    def _repr_html_(self) -> str:
+        from tacit.card import Card
+
+        return Card(self)._repr_html_()
 
     # Serialization --------------------------------------------------------------------------------------------
 

@@ -23,7 +23,8 @@ from typing import Any
 
 import numpy as np
 
-from tacit.card_words import unit_name
+from tacit.card import Card
+from tacit.card_words import promise_text, unit_name
 from tacit.errors import BadInputError, BadParameterError
 from tacit.guarantee import Adjacency, Guarantee, Notion, Unit, check_epsilon
 from tacit.mechanism import TEST_SEED_REASON
@@ -44,6 +45,16 @@ class LabelRelease:
 
     def __len__(self) -> int:
         return len(self.labels)
+
+    def __repr__(self) -> str:
+        return f"<LabelRelease of {len(self):,} labels: {promise_text(self.guarantee)}>"
+
+    def _repr_html_(self) -> str:
+        return self.card()._repr_html_()
+
+    def card(self) -> Card:
+        """The privacy card of one label."""
+        return Card(self.guarantee)
 
 
 @dataclass(frozen=True)

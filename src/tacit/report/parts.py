@@ -8,12 +8,13 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tacit.errors import BadInputError
+from tacit.notebook import framed
 from tacit.version import __version__
 
 if TYPE_CHECKING:
@@ -196,6 +197,22 @@ class Report:
         from tacit.report.page import page
 
         return page(self)
+
+    def __repr__(self) -> str:
+        refuted = ", a claim is refuted" if self.refuted else ""
+        return f"<Report '{self.title}': {len(self.findings):,} findings, the worst is '{self.light.word}'{refuted}>"
+
+    def _repr_html_(self) -> str:
+        """The page without what quotes the original text: a notebook keeps what it shows."""
+        return framed(self.without_quotes().to_html(), self.title)
+
+    def without_quotes(self) -> Report:
+        """The same report without its tables that quote the original text."""
+        if not self.private:
+            return self
+        sections = [replace(part, tables=[t for t in part.tables if not t.private]) for part in self.sections]
+        left_out = "Tables that quote the original text are left out here; to_html() and save() have them."
+        return replace(self, sections=[*sections, Section("Left out", left_out)])
 
     def save(self, path: str | Path, *, force: bool = False) -> None:
         """Write the report, as a page or as JSON by its ending; an existing file needs `force`."""
