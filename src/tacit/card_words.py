@@ -27,7 +27,7 @@ UNITS: Mapping[Unit, str] = {
 
 NOTIONS: Mapping[Notion, str] = {
     Notion.METRIC: "the closer two words are, the better each hides the other",
-    Notion.UTILITY_OPTIMIZED_METRIC: "sensitive words are hidden among each other, common words are not",
+    Notion.UTILITY_OPTIMIZED_METRIC: "sensitive words are protected, common words are not",
 }
 
 MODELS: Mapping[Model, str] = {

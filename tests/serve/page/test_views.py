@@ -238,11 +238,21 @@ def test_dark_mode_follows_the_system_and_the_switch(open_page: Opener) -> None:
     assert day != night
     light.click("#theme")
     assert light.evaluate(paper) == night
-    assert light.get_attribute("#theme", "aria-pressed") == "true"
     light.reload()
     assert light.evaluate(paper) == night
     dark.click("#theme")
     assert dark.evaluate(paper) == day
+
+
+def test_c8_the_switch_of_the_theme_says_what_it_does(open_page: Opener) -> None:
+    page = open_page(color_scheme="light")
+    switch = page.get_by_role("button", name="Switch to dark", exact=True)
+    assert switch.get_attribute("title") == "Switch to dark colors"
+    switch.click()
+    page.get_by_role("button", name="Switch to light", exact=True).wait_for()
+    assert page.get_attribute("#theme", "title") == "Switch to light colors"
+    night = open_page(color_scheme="dark")
+    assert night.inner_text("#theme") == "Switch to light"
 
 
 def test_nothing_moves_for_those_who_asked_for_it(open_page: Opener) -> None:
