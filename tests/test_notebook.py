@@ -72,7 +72,7 @@ def test_c8_a_release_is_shown_by_its_card(release: Any):
 
 def test_c8_a_series_is_shown_by_its_card():
     pandas = pytest.importorskip("pandas")
-    import tacit.integrations.pandas  # noqa: F401 - gives Series the accessor
+    import tacit.integrations.pandas
 
     found = pandas.Series(["w1 w2"]).tacit.release(tacit.SanText(epsilon=2.0, vectors=small_table()))
     assert repr(found).startswith("<SeriesRelease of 1 texts: metric differential privacy")
