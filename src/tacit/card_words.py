@@ -19,8 +19,8 @@ UNITS: Mapping[Unit, str] = {
     Unit.TOKEN: "one word, number or punctuation mark (a token)",
     Unit.SENTENCE: "one sentence",
     Unit.DOCUMENT: "one document (a whole text)",
-    Unit.RECORD: "one record (a row with all its columns)",
-    Unit.USER: "one user (all that is theirs in the data)",
+    Unit.RECORD: "one record (a row of the data)",
+    Unit.USER: "one user (all rows of a person)",
     Unit.NODE: "one node of the graph",
     Unit.SUBGRAPH: "one subgraph (a group of nodes)",
 }
