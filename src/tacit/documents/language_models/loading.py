@@ -98,12 +98,19 @@ def _opened(place: str, name: str, source: str) -> LanguageModel:
     transformers = require("transformers", extra="documents", purpose="a language model")
     torch = require("torch", extra="documents", purpose="a language model")
     with _quiet(transformers):
-        config = _tried(lambda: transformers.AutoConfig.from_pretrained(place), name, place, "configuration")
+        config = _tried(
+            lambda: transformers.AutoConfig.from_pretrained(place, trust_remote_code=False),
+            name,
+            place,
+            "configuration",
+        )
         wrapper, loader = _kind(config, name)
-        tokenizer = _tried(lambda: transformers.AutoTokenizer.from_pretrained(place), name, place, "tokenizer")
+        tokenizer = _tried(
+            lambda: transformers.AutoTokenizer.from_pretrained(place, trust_remote_code=False), name, place, "tokenizer"
+        )
         model, found = _tried(
             lambda: getattr(transformers, loader).from_pretrained(
-                place, config=config, dtype=torch.float32, output_loading_info=True
+                place, config=config, dtype=torch.float32, output_loading_info=True, trust_remote_code=False
             ),
             name,
             place,
@@ -202,8 +209,10 @@ def _unpacked(file: Path) -> tuple[Any, Any]:
     torch = require("torch", extra="documents", purpose="a language model")
     with _quiet(transformers), _quiet_unpacking(transformers):
         place, options = str(file.parent), {"gguf_file": file.name}
-        tokenizer = transformers.AutoTokenizer.from_pretrained(place, **options)
-        packed = transformers.AutoModelForCausalLM.from_pretrained(place, dtype=torch.float32, **options)
+        tokenizer = transformers.AutoTokenizer.from_pretrained(place, trust_remote_code=False, **options)
+        packed = transformers.AutoModelForCausalLM.from_pretrained(
+            place, dtype=torch.float32, trust_remote_code=False, **options
+        )
         config = packed.config
         if hasattr(config, "quantization_config"):
             del config.quantization_config  # transformers refuses to save a model that was read from this format
