@@ -28,7 +28,8 @@ with session.cluster(None, 1) as started:
 
     def asked(**more):
         clean = {k: v for k, v in os.environ.items() if not k.startswith("RAY_AUTH")}
-        return subprocess.run([sys.executable, "-c", ask, address], env={**clean, **more}, capture_output=True, text=True)
+        command = [sys.executable, "-c", ask, address]
+        return subprocess.run(command, env={**clean, **more}, capture_output=True, text=True)
 
     print(json.dumps({
         "listening": sorted({c.laddr.ip for p in ours for c in p.net_connections("inet") if c.status == "LISTEN"}),

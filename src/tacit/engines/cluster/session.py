@@ -2,9 +2,9 @@
 
 On this machine Ray is started without a dashboard, without its messages about usage and what else a single command does
 not need (`lean`), with its files (logs, and what its object store spills) in a folder that only the owner may enter and
-that is deleted at the end. Whoever may talk to a Ray can run code in it and read its objects, which are private texts. So
-ours listens on the loopback address only, and asks for a token that is drawn anew for every process of ours; versions
-of Ray that cannot do so are refused. A cluster that is joined is as safe as its operators made it.
+that is deleted at the end. Whoever may talk to a Ray can run code in it and read its objects, which are private texts.
+So ours listens on the loopback address only, and asks for a token that is drawn anew for every process of ours;
+versions of Ray that cannot do so are refused. A cluster that is joined is as safe as its operators made it.
 """
 
 from __future__ import annotations
@@ -125,8 +125,8 @@ def _started(ray: Any, workers: int) -> Iterator[None]:
             # Ray waits for its processes while it starts: time enough for the imports.
             loading = threading.Thread(target=_load_data, daemon=True)
             loading.start()
-            # The mode is left open: Ray then chooses tokens by itself, also where it was imported before. Variables of the
-            # user that would switch them off, or name another token, are not seen. Workers are Rays of one machine, too.
+            # The mode is left open: Ray then chooses tokens by itself, also where it was imported before. Variables of
+            # the user that would switch them off, or name another token, are not seen. Workers stay here as well.
             closed = {MODE: None, TOKEN: OUR_TOKEN, TOKEN_FILE: None, **NO_NETWORK}
             with without(PROCESSES, WEB_SERVER, LOOKING), _environment(**closed):
                 _start(ray, workers, folder)
