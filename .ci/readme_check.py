@@ -36,11 +36,11 @@ NEEDS_DATA = ("experiment run",)
 """Commands that need data which a clone does not have: without it they end with a sentence that says where it is."""
 
 WITHOUT = """
-import builtins, importlib, sys
+import builtins, importlib, importlib.util, sys
 from tacit import needs
 from tacit.cli import main, needs as commands
 
-by_statement, by_name = builtins.__import__, importlib.import_module
+by_statement, by_name, by_look = builtins.__import__, importlib.import_module, importlib.util.find_spec
 hidden = set()
 
 def ours(importer, module):
@@ -55,12 +55,17 @@ def import_module(name, package=None):
     ours(sys._getframe(1).f_globals.get("__name__"), name)
     return by_name(name, package)
 
+def find_spec(name, package=None):
+    importer = sys._getframe(1).f_globals.get("__name__", "")
+    return None if importer.startswith("tacit") and name in hidden else by_look(name, package)
+
 def check(who, abilities):
     abilities = list(abilities)
     needs.check(who, abilities)
     declared = {module for ability in abilities for module in ability.modules}
     hidden.update({module for ability in needs.KNOWN for module in ability.modules} - declared)
     builtins.__import__, importlib.import_module = import_statement, import_module
+    importlib.util.find_spec = find_spec
 
 commands.check = check
 main.main(sys.argv[1:])

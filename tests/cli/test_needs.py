@@ -121,6 +121,8 @@ README_CALLS = [
     ("evaluate in.csv private.csv --label-column label", ["sklearn"], "'tacit-dp[audit]'"),
     ("evaluate in.csv private.csv --label-column label", ["torch"], "'tacit-dp[documents]'"),
     ("evaluate in.csv private.csv --metrics bleu", ["sacrebleu"], "'tacit-dp[documents]'"),
+    ("evaluate in.csv private.csv --label-column label", ["matplotlib"], "'tacit-dp[report]'"),
+    ("evaluate in.csv a.csv b.csv", ["matplotlib"], "'tacit-dp[report]'"),
     ("evaluate in.csv private.csv --html r.html", ["matplotlib"], "'tacit-dp[report]'"),
     ("audit mechanism santext+ --epsilon 2", ["wordfreq"], "'tacit-dp[default]'"),
     ("audit mechanism codebook --epsilon 2", ["torch"], "'tacit-dp[documents]'"),

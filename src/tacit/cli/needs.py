@@ -164,7 +164,8 @@ def _evaluate(options: Options) -> list[Ability]:
         found.append(needs.CLASSIFIERS)
     if learner == "lstm":
         found.append(needs.MODELS)
-    return [*found, *_page(options)]
+    drawn = options["html"] is not None or learner is not None or len(options["private"]) > 1
+    return [*found, *([needs.PLOTS] if drawn else [])]
 
 
 def _page(options: Options) -> list[Ability]:
