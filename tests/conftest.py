@@ -13,6 +13,9 @@ from tacit.vectors import VectorTable, load_vectors
 
 ROOT = Path(__file__).parent.parent
 
+# Whichever test imports Ray first: it stays on this machine (tacit.engines.cluster.session).
+os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
+
 
 def small_table(words: int = 40, dimension: int = 2, seed: int = 0, scale: float = 1.0) -> VectorTable:
     rng = np.random.default_rng(seed)

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import importlib
 from types import ModuleType
+from typing import Final
+
+DISTRIBUTION: Final = "tacit-dp"
+"""The name on the package index. `tacit` there is somebody else's library."""
 
 
 class TacitError(Exception):
@@ -50,11 +54,16 @@ def place_of(error: BaseException) -> str:
     return f"{type(error).__name__} in {file}, line {trace.tb_lineno} ({code.co_name})"
 
 
+def install_line(*extras: str) -> str:
+    """The command that installs Tacit with these extras."""
+    return f"pip install '{DISTRIBUTION}[{','.join(dict.fromkeys(extras))}]'"
+
+
 def require(module: str, *, extra: str, purpose: str) -> ModuleType:
     """Import an optional library, or say in one sentence how to get it."""
     try:
         return importlib.import_module(module)
     except ImportError as error:
         raise MissingExtraError(
-            f"{purpose} needs the library '{module.partition('.')[0]}': pip install 'tacit[{extra}]'"
+            f"{purpose} needs the library '{module.partition('.')[0]}': {install_line(extra)}"
         ) from error

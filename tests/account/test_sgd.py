@@ -140,6 +140,6 @@ def test_bad_orders():
 
 def test_a_missing_library_is_one_sentence(monkeypatch):
     monkeypatch.setitem(sys.modules, "dp_accounting", None)
-    with pytest.raises(MissingExtraError, match=r"tacit\[accounting\]"):
+    with pytest.raises(MissingExtraError, match=r"tacit-dp\[accounting\]"):
         sgd_epsilon(sampling_rate=0.1, noise_multiplier=1.0, steps=10, delta=1e-5)
     assert sgd_epsilon(sampling_rate=1.0, noise_multiplier=10.0, steps=10, delta=1e-5) > 0

@@ -13,7 +13,7 @@ import pytest
 
 from tacit.errors import BadInputError, BadParameterError
 
-datasets = pytest.importorskip("datasets", reason="datasets is not installed: pip install 'tacit[datasets]'")
+datasets = pytest.importorskip("datasets", reason="datasets is not installed: pip install 'tacit-dp[datasets]'")
 
 from datasets.fingerprint import Hasher  # noqa: E402
 

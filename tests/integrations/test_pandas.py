@@ -8,7 +8,7 @@ import tacit
 from tacit.errors import BadInputError, BadParameterError
 from tacit.text.tokens import split
 
-pandas = pytest.importorskip("pandas", reason="pandas is not installed: pip install 'tacit[pandas]'")
+pandas = pytest.importorskip("pandas", reason="pandas is not installed: pip install 'tacit-dp[pandas]'")
 
 import tacit.integrations.pandas  # noqa: E402
 

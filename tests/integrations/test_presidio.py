@@ -14,7 +14,9 @@ from tacit.errors import BadParameterError, NoGuaranteeError
 from tacit.guarantee import Adjacency, Notion
 from tacit.text.tokens import split
 
-pytest.importorskip("presidio_anonymizer", reason="presidio-anonymizer is not installed: pip install 'tacit[presidio]'")
+pytest.importorskip(
+    "presidio_anonymizer", reason="presidio-anonymizer is not installed: pip install 'tacit-dp[presidio]'"
+)
 
 from presidio_anonymizer import AnonymizerEngine
 from presidio_anonymizer.entities import OperatorConfig, RecognizerResult

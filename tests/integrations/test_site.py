@@ -16,8 +16,8 @@ import pytest
 
 from tests.conftest import ROOT
 
-pytest.importorskip("mkdocs", reason="mkdocs is not installed: pip install 'tacit[docs]'")
-pytest.importorskip("material", reason="mkdocs-material is not installed: pip install 'tacit[docs]'")
+pytest.importorskip("mkdocs", reason="mkdocs is not installed: pip install 'tacit-dp[docs]'")
+pytest.importorskip("material", reason="mkdocs-material is not installed: pip install 'tacit-dp[docs]'")
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from tacit.errors import BadParameterError
 from tacit.text.tokens import split
 from tests.conftest import ROOT
 
-spacy = pytest.importorskip("spacy", reason="spaCy is not installed: pip install 'tacit[spacy]'")
+spacy = pytest.importorskip("spacy", reason="spaCy is not installed: pip install 'tacit-dp[spacy]'")
 
 from spacy.tokens import Doc, DocBin  # noqa: E402
 

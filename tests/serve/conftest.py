@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("fastapi", reason="the service needs pip install 'tacit[serve]'")
+pytest.importorskip("fastapi", reason="the service needs pip install 'tacit-dp[serve]'")
 
 from starlette.testclient import TestClient
 

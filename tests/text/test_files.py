@@ -286,7 +286,7 @@ def test_missing_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     from tacit.errors import MissingExtraError
 
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'tacit\[parquet\]'"):
+    with pytest.raises(MissingExtraError, match=r"pip install 'tacit-dp\[parquet\]'"):
         open_table(tmp_path / "a.parquet")
 
 

@@ -49,9 +49,7 @@ def run(
         Path | None, typer.Option("-o", "--output", help="Folder of the results; default build/experiments/NAME-SIZE.")
     ] = None,
     cache: Cache = CACHE,
-    data: Annotated[
-        Path | None, typer.Option(help="Folder of the data sets; default: TACIT_DATA, or ../shared/data.")
-    ] = None,
+    data: Annotated[Path | None, typer.Option(help="Folder of the data sets; default: TACIT_DATA, or ./data.")] = None,
     test_seed: Annotated[
         int | None, typer.Option(help="Repeatable noise for tests. Everybody can undo it: the cards promise nothing.")
     ] = None,

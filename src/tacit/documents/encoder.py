@@ -189,8 +189,10 @@ def _load(name: str) -> tuple[Any, Any]:
     with _quiet(transformers):
         try:
             here = local or offline()
-            tokenizer = transformers.AutoTokenizer.from_pretrained(where, local_files_only=here)
-            model = transformers.AutoModel.from_pretrained(where, local_files_only=here)
+            tokenizer = transformers.AutoTokenizer.from_pretrained(
+                where, local_files_only=here, trust_remote_code=False
+            )
+            model = transformers.AutoModel.from_pretrained(where, local_files_only=here, trust_remote_code=False)
         except TacitError:
             raise
         except Exception as error:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
@@ -12,6 +11,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit import needs
 from tacit.card import Card
 from tacit.catalog import DEFAULT_OF_LEVEL, described, mechanism_classes
 from tacit.errors import NoGuaranteeError
@@ -51,11 +51,6 @@ RANGES: Final[Mapping[str, tuple[float, float, float]]] = {
 with the default vectors (`/v1/curve` has the numbers), and for whole documents from strong to nominal protection. The
 default of SanText is where the best attacker still guesses one word in ten; at 4 he would read half of the text."""
 
-NEEDED: Final[Mapping[str, Sequence[str]]] = {
-    "word": ("numpy",),
-    "document": ("torch", "transformers", "safetensors", "tokenizers"),
-}
-
 
 def mechanisms(pool: Pool) -> dict[str, Any]:
     """All mechanisms, with the range a slider should have, and whether this installation can run them."""
@@ -73,10 +68,7 @@ def _range(cls: type[Mechanism]) -> tuple[float, float, float]:
 def _entry(cls: type[Mechanism], pool: Pool) -> dict[str, Any]:
     facts = described(cls)
     default, low, high = _range(cls)
-    missing = [module for module in NEEDED[cls.level] if importlib.util.find_spec(module) is None]
-    why_not = pool.failures.get(cls.name)
-    if why_not is None and missing:
-        why_not = f"the library '{missing[0]}' is not installed: pip install 'tacit[documents]'"
+    why_not = pool.failures.get(cls.name) or needs.why_not(cls.name, needs.needs_of_mechanism(cls.name))
     return {
         **{name: facts[name] for name in ("name", "title", "level", "notion", "unit", "paper", "summary")},
         "available": why_not is None,

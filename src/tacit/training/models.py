@@ -85,7 +85,7 @@ def _pretrained(transformers: Any, folder: str, name: str, task: Task, warn: Cal
     """The weights of a checkpoint. A head for other labels is replaced by a new one, as is one of another task."""
     loader = getattr(transformers, task.model_class)
     model, found = loader.from_pretrained(
-        folder, ignore_mismatched_sizes=True, output_loading_info=True, **task.model_options()
+        folder, ignore_mismatched_sizes=True, output_loading_info=True, trust_remote_code=False, **task.model_options()
     )
     if task.model_class == CAUSAL:
         _check_decoder(model, name)
@@ -126,7 +126,7 @@ def _tokenizer(transformers: Any, name: str, folder: str, task: Task, tokenizer:
         what = f"the model folder {name}" if tokenizer is None else f"the folder {tokenizer}"
         raise BadInputError(f"{what} has no tokenizer: save one there with save_pretrained")
     try:
-        words = transformers.AutoTokenizer.from_pretrained(str(place))
+        words = transformers.AutoTokenizer.from_pretrained(str(place), trust_remote_code=False)
     except (OSError, ValueError, KeyError, RuntimeError) as error:
         raise BadInputError(_why_not(tokenizer or name, str(place), task, error)) from error
     if words.pad_token_id is None:
@@ -174,7 +174,7 @@ def _same_pieces(transformers: Any, folder: str, words: Any, name: str, tokenize
     """The vectors of a pre-trained model belong to its own pieces: others would be read as if they were those."""
     if not any((Path(folder) / file).exists() for file in TOKENIZERS):
         return
-    if transformers.AutoTokenizer.from_pretrained(folder).get_vocab() != words.get_vocab():
+    if transformers.AutoTokenizer.from_pretrained(folder, trust_remote_code=False).get_vocab() != words.get_vocab():
         raise BadInputError(
             f"{name} was trained with other pieces than those of {tokenizer}: leave --tokenizer out, or train a model "
             "from scratch (--model bilstm)"

@@ -366,9 +366,9 @@ def _classifier(folder: Path) -> tuple[Any, Any, str, int | None]:
 
     try:
         with quiet():
-            tokenizer = transformers.AutoTokenizer.from_pretrained(str(folder))
+            tokenizer = transformers.AutoTokenizer.from_pretrained(str(folder), trust_remote_code=False)
             model, report = transformers.AutoModelForSequenceClassification.from_pretrained(
-                str(folder), dtype=torch.float32, output_loading_info=True
+                str(folder), dtype=torch.float32, output_loading_info=True, trust_remote_code=False
             )
     except Exception as error:  # safetensors, pickle and shape errors have no common class
         raise BadInputError(
