@@ -433,6 +433,22 @@ def test_documents_of_users_are_charged_as_well(client, job_form, tmp_path, monk
     assert {user: spent_on(tmp_path, "user", user).epsilon for user in users} == pytest.approx(users)
 
 
+@pytest.mark.parametrize("mode", ["divide", "concatenate"])
+def test_a1_the_card_of_a_job_counts_the_texts_of_a_user(client, job_form, tmp_path, monkeypatch, mode):
+    _Documents(monkeypatch)
+    content = b"who,title,text\nann,w1,w2\nann,w3,w4\nben,w5,w6\n"
+    form = job_form(
+        content=content, mechanism="codebook", options={}, columns=["title", "text"], user_column="who",
+        user_mode=mode, documents_per_user=2,
+    )  # fmt: skip
+    id = client.post("/v1/jobs", **form).json()["id"]
+    assert finished(client, id)["state"] == "done"
+    promised = client.get(f"/v1/jobs/{id}/card.json").json()["guarantee"]
+    asked = json.loads(form["data"]["settings"])["epsilon"]
+    assert (promised["unit"], promised["epsilon"]) == ("user", pytest.approx(asked))
+    assert spent_on(tmp_path, "user", "ann").epsilon == pytest.approx(promised["epsilon"] + promised["slack"])
+
+
 # What has begun is not thrown away ------------------------------------------------------------------------------------
 
 

@@ -14,7 +14,7 @@ import typer
 from typer.core import TyperCommand
 
 from tacit.account.ledger import Subject, open_ledger
-from tacit.card import Card, ReleaseFacts, for_file, plain_sentence
+from tacit.card import Card, ReleaseFacts, for_file, plain_sentence, row_sentences
 from tacit.catalog import DEFAULT_MECHANISM, DEFAULT_OF_LEVEL, build, find
 from tacit.cli import terminal
 from tacit.cli.engine import ADDRESS_HELP, ENGINE_HELP, LOCAL, uses_cluster
@@ -211,7 +211,8 @@ def rewrite(
     if rule is not None and users is not None:
         rule = replace(rule, epsilon=users.epsilon_of_document(rule.epsilon))
     if users is not None and "epsilon" in options:
-        options["epsilon"] = users.epsilon_of_document(options["epsilon"])
+        # The budget is the user's: all texts of all rows share it, one in each column that is rewritten.
+        options["epsilon"] = users.epsilon_of_document(check_epsilon(options["epsilon"]), max(1, len(set(column))))
     job = RewriteJob(
         mechanism=build(mechanism, options),
         input=input,
@@ -306,7 +307,10 @@ def run(
                 f"{job.users.documents:,} (for your eyes; not on the card)",
                 markup=False,
             )
-        console.print(plain_sentence(job.promise(facts)), markup=False)
+        promised = job.promise(facts)
+        console.print(plain_sentence(promised), markup=False)
+        for line in row_sentences(promised, facts):
+            console.print(line, markup=False)
         if job.charging is not None:
             console.print(ledger_line(job.charging), markup=False)
 
@@ -326,9 +330,17 @@ def show_plan(job: RewriteJob, *, on_cluster: bool = False) -> None:
     selection = replace(selection, kept=tuple(name for name in selection.kept if name != label))
     promised = for_file(job.promise(), selection.kept)
     console = terminal.output_console()
-    Card(promised).print_to(console)
+    Card(promised, planned_facts(selection)).print_to(console)
     for line in column_lines(selection, label):
         console.print(line, markup=False)
+
+
+def planned_facts(selection: Selection) -> ReleaseFacts:
+    """What is known of a release before any text is read: its columns."""
+    return ReleaseFacts(
+        rows=0, documents=0, units=0, longest_document=0, longest_row=0,
+        columns=selection.texts, kept_columns=selection.kept,
+    )  # fmt: skip
 
 
 def column_lines(selection: Selection, label: str | None = None) -> list[str]:

@@ -63,23 +63,35 @@ class RewriteJob:
     charging: Charging | None = None
     labels: LabelRule | None = None
 
+    @property
+    def width(self) -> int:
+        """How many texts a row has: one for each column that is rewritten. Without a choice it is one column."""
+        return max(1, len(set(self.columns)))
+
     def promise(self, facts: ReleaseFacts | None = None) -> Guarantee:
         """What this job promises: per unit of the mechanism, per record with its label, or per user.
+
+        A user's rows, and a record, have a text in every column that is rewritten, and all of them count. What the
+        ledger charges a user, or the data set for a record, is the same number (`tacit.engines.charging`).
 
         At the word level a record is as long as its longest row, which `facts` tell; before, the label is only named.
         """
         promised = self.mechanism.guarantee(secure=self.seed is None)
-        if self.users is not None and self.labels is None:
-            return self.users.promise(promised)
+        words = promised.unit is Unit.TOKEN
+        if self.users is not None and (self.labels is None or words):
+            return self.users.promise(promised, self.width)  # at the word level it says why there is none
         if self.labels is None:
             return promised
-        if self.users is not None and promised.unit is Unit.TOKEN:
-            return self.users.promise(promised)  # says why there is none
-        if facts is None and promised.unit is Unit.TOKEN:
+        if facts is None and words:
             return replace(promised, parameters={**promised.parameters, **self.labels.told(promised)})
-        width = max(1, len(self.columns if facts is None else facts.columns))
-        record = self.labels.of_record(promised, longest_row=facts.longest_row if facts else 1, width=width)
+        record = self.labels.of_record(promised, longest_row=facts.longest_row if facts else 1, width=self.width)
         return record if self.users is None else self.users.promise(record)
+
+    def row_delta(self) -> float:
+        """delta of one row, or of one user: what must lie below 1/rows."""
+        promised = self.promise()
+        whole = promised.for_group(self.width) if promised.unit is Unit.DOCUMENT else promised
+        return whole.delta
 
 
 @dataclass(frozen=True)
@@ -127,7 +139,7 @@ def check_users(users: UserRule | None, table: Table, selection: Selection) -> N
 
 
 def check_delta(delta: float, rows: int) -> None:
-    """delta is the chance of failing one document: at 1/n or above, somebody in the file may be unprotected."""
+    """delta bounds what one row can lose beyond epsilon: at 1/n or above, somebody in the file may be unprotected."""
     if delta * rows >= 1.0:
         raise DeltaTooLargeError(
             f"delta {delta:g} is too large for a file of {rows:,} rows or more: choose it well below 1/rows, "

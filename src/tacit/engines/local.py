@@ -69,7 +69,7 @@ def rewrite_file(
     if job.workers < 1:
         raise BadParameterError(f"--workers must be at least 1, not {job.workers}")
     check_output(job)
-    delta = job.promise().delta
+    delta = job.row_delta()
     input_format = format_of(job.input, job.input_format)
     with open_table(job.input, input_format) as table:
         selection = choose_for(job, table)

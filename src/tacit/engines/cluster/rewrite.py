@@ -91,7 +91,7 @@ def rewrite_dataset(
             if on_promise is not None:
                 on_promise(promised)
             plan = _planned(job, data, selection, encoder)
-            run = _Run(job, data, selection, plan, staging, promised.delta, _entry(job, ledger))
+            run = _Run(job, data, selection, plan, staging, job.row_delta(), _entry(job, ledger))
             run.start(describe(job, selection, data.format, encoder.format))
             with _told_what_remains(run):
                 if ray is not None:
