@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -13,12 +14,13 @@ from tacit.engines.blocks import (
     rows_to_rewrite,
 )
 from tacit.engines.charging import Charging
-from tacit.engines.resume import ResumeFile, resume_path
+from tacit.engines.resume import ResumeFile, is_left_over, resume_path
 from tacit.engines.users import UserRule
 from tacit.errors import BadInputError, BadParameterError, TacitError
 from tacit.guarantee import Guarantee, Unit
 from tacit.labels import LabelRule
 from tacit.mechanism import Mechanism
+from tacit.noise.kept_key import erase
 from tacit.text.files import (
     STANDARD_STREAM,
     FileFormat,
@@ -175,7 +177,7 @@ def check_output(job: RewriteJob) -> None:
         raise OutputError("the output is the input itself: choose another name with -o")
     unfinished = is_unfinished(output)
     if job.resume and output.exists() and not unfinished:
-        resume_path(output).unlink(missing_ok=True)
+        erase(resume_path(output))
         raise AlreadyCompleteError(f"'{output}' is already complete: there is nothing to resume")
     if unfinished and not job.resume and not job.force:
         raise OutputError(
@@ -188,17 +190,16 @@ def check_output(job: RewriteJob) -> None:
 
 def is_unfinished(output: Path) -> bool:
     """Whether a stopped run left something to go on with."""
-    if partial_path(output).exists():
+    if os.path.lexists(partial_path(output)):
         return True
-    state = resume_path(output)
-    if not state.exists():
+    if not os.path.lexists(resume_path(output)):
         return False
     # Stopped just after the output got its name: nothing but the state is left over.
-    return not (output.exists() and state.read_bytes().count(b"\n") > 1)
+    return not (output.exists() and is_left_over(output))
 
 
 def _may_overwrite(output: Path) -> bool:
-    if not resume_path(output).exists():
+    if not os.path.lexists(resume_path(output)):
         return False
     state = ResumeFile(output)
     try:

@@ -86,6 +86,8 @@ def rewrite_dataset(
     try:
         with contextlib.ExitStack() as stack:
             # What is quickly found to be wrong has been found; the rest of the plan is made while Ray starts.
+            if staging.is_publishing():
+                staging.check_release()
             ray = None if staging.is_publishing() else stack.enter_context(starting(address, job.workers))
             promised = job.promise()
             if on_promise is not None:

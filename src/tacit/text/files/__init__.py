@@ -16,7 +16,15 @@ from tacit.text.files.formats import (
     suffix_format,
     text_value,
 )
-from tacit.text.files.partial import OutputError, PartialOutput, partial_path, storage_error, write_at, write_whole
+from tacit.text.files.partial import (
+    OutputError,
+    PartialOutput,
+    block_digest,
+    partial_path,
+    storage_error,
+    write_at,
+    write_whole,
+)
 from tacit.text.files.tables import ArrowCell, Table, allow_long_cells, open_table
 from tacit.text.files.whole import cell_string, read_columns, write_columns
 
@@ -30,6 +38,7 @@ __all__ = [
     "Selection",
     "Table",
     "allow_long_cells",
+    "block_digest",
     "cell_string",
     "check_column",
     "choose_columns",
