@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from tacit.engines.users import UserRule
+from tacit.engines.users import UserRule, name_of
 from tacit.errors import BadInputError, BadParameterError, TacitError, place_of
 from tacit.labels import LabelRule
 from tacit.mechanism import Mechanism, Rewritten
@@ -117,9 +117,11 @@ def rows_to_rewrite(
 
 
 def document_name(value: Any, row: int, column: str) -> str:
-    if value is None or value == "":
+    """What a row's document is called; white space makes no second document."""
+    name = name_of(value)
+    if not name:
         raise BadInputError(f"row {row} has no value in '{column}': every row must name its document")
-    return str(value)
+    return name
 
 
 def _weight(value: Any) -> int:

@@ -21,7 +21,9 @@ from typing import Any, ClassVar
 
 from tacit.errors import BadInputError, BadParameterError, NoGuaranteeError
 from tacit.guarantee import Guarantee, Unit
-from tacit.text.files import text_value
+from tacit.text.files import cell_string, text_value
+from tacit.text.files.formats import MISSING
+from tacit.text.identity import name_identity
 
 MODES = ("divide", "concatenate")
 Rows = Iterator[tuple[int, list[Any]]]
@@ -73,7 +75,7 @@ class UserRule:
         self.left_out = 0
         chosen = self._at_most(rows, position) if self.mode == "divide" else self._together(rows, position, texts)
         for row, values in chosen:
-            yield row, [*values[:position], *values[position + 1 :], _name(values[position])]
+            yield row, [*values[:position], *values[position + 1 :], name_of(values[position])]
 
     def _at_most(self, rows: Rows, position: int) -> Rows:
         seen: dict[bytes, int] = {}
@@ -109,12 +111,13 @@ class UserRule:
 
     def _key(self, value: Any, row: int) -> bytes:
         """16 bytes per user, so that millions of them fit in memory."""
-        name = _name(value)
+        name = name_of(value)
         if not name:
             raise BadInputError(f"row {row} has no value in '{self.column}': every row must belong to a user")
         return hashlib.blake2b(name.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
-def _name(value: Any) -> str:
-    """White space makes no second person, here and in the ledger."""
-    return "" if value is None else str(value).strip()
+def name_of(value: Any) -> str:
+    """What a cell calls a user or a document, empty if it has none. White space and the type of the cell make no second
+    person, here and in the ledger."""
+    return "" if value is MISSING else name_identity(cell_string(value))
