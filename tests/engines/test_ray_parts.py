@@ -531,6 +531,16 @@ def test_files_that_do_not_belong_together(job: RewriteJob, tmp_path: Path) -> N
         rewrite_dataset(job)
 
 
+def test_b8_first_lines_that_differ_are_not_quoted(job: RewriteJob, tmp_path: Path) -> None:
+    folder = tmp_path / "headerless"
+    folder.mkdir()
+    (folder / "a.csv").write_text("text,Anna Smith\n1,2\n")
+    (folder / "b.csv").write_text("text,Bob Jones\n1,2\n")
+    with pytest.raises(BadInputError, match="do not have the same columns") as error:
+        rewrite_dataset(replace(job, input=str(folder), keep=()))
+    assert not any(word in str(error.value) for word in ("Anna", "Bob"))
+
+
 def test_places_that_do_not_work(job: RewriteJob, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     refused(replace(job, input=str(tmp_path / "empty")), "holds no files")

@@ -94,6 +94,23 @@ def suffix_format(path: str) -> FileFormat | None:
 # Columns ----------------------------------------------------------------------------------------------------------
 
 
+class FirstLine(tuple[str, ...]):
+    """Names of columns that were read off the first line of a file. Without a header that line is a row with private
+    texts, so errors show of it only what is a usual name of a column, or what the user has typed but for its case."""
+
+
+USUAL_NAMES: Final = frozenset(
+    {"answer", "article", "author", "body", "category", "class", "comment", "content", "context", "created",
+     "customer", "dataset", "date", "description", "document", "email", "id", "index", "input", "instruction",
+     "label", "labels", "language", "message", "name", "note", "number", "output", "paragraph", "phrase", "post",
+     "prompt", "question", "rating", "response", "review", "score", "sender", "sentence", "sentence1",
+     "sentence2", "sentiment", "source", "split", "stars", "subject", "summary", "tag", "tags", "target", "text",
+     "text1", "text2", "timestamp", "title", "topic", "translation", "tweet", "uid", "url", "user", "username",
+     "utterance", "value", "who", "words"}
+)  # fmt: skip
+"""Public knowledge: that one of these stands in a first line tells nothing about a person."""
+
+
 @dataclass(frozen=True)
 class Selection:
     """Which columns are rewritten, which are copied as they are, and which do not reach the output."""
@@ -155,7 +172,7 @@ def check_column(name: str, columns: Sequence[str]) -> None:
         raise BadInputError(
             f"{count} columns are called '{name}', so it is not clear which one is meant: rename all but one"
         )
-    close = get_close_matches(name, columns, n=3, cutoff=0.5) or [
+    close = get_close_matches(name, shown_names(columns), n=3, cutoff=0.5) or [
         column for column in columns if column.strip().lower() == name.strip().lower()
     ]
     hint = f" (did you mean {' or '.join(repr(column) for column in close)}?)" if close else ""
@@ -185,7 +202,22 @@ def json_kind(value: Any) -> str:
     return "a list" if isinstance(value, list) else "an object" if isinstance(value, dict) else "another type"
 
 
+def shown_names(columns: Sequence[str]) -> list[str]:
+    """The names that an error may quote."""
+    if not isinstance(columns, FirstLine):
+        return list(columns)
+    return [name for name in columns if name.strip().lower().replace("_", "") in USUAL_NAMES]
+
+
 def _listed(columns: Sequence[str], limit: int = 20) -> str:
-    shown = ", ".join(repr(name) for name in columns[:limit])
-    more = f" and {len(columns) - limit} more" if len(columns) > limit else ""
-    return f"{'the column' if len(columns) == 1 else 'the columns'} {shown}{more}"
+    names = shown_names(columns)
+    hidden, more = len(columns) - len(names), len(names) - limit
+    shown = ", ".join(repr(name) for name in names[:limit])
+    parts = [f"{'the column' if len(names) == 1 else 'the columns'} {shown}"] if names else []
+    parts += [f"{more} more"] if more > 0 else []
+    if hidden:
+        others = "other column" if names else "column"
+        parts.append(
+            f"{hidden:,} {others}{'' if hidden == 1 else 's'} in its first line, which may be text and is not shown"
+        )
+    return " and ".join(parts)

@@ -26,6 +26,7 @@ from tacit.text.files.formats import (
     STANDARD_STREAM,
     TEXT_COLUMN,
     FileFormat,
+    FirstLine,
     check_column,
     format_of,
     json_kind,
@@ -279,7 +280,7 @@ class SeparatedTable(_LineTable):
             raise self._empty()
         if not any(name.strip() for name in header):
             raise BadInputError(f"{self.name} begins with an empty line instead of the names of its columns")
-        self.columns = tuple(header)
+        self.columns = FirstLine(header)
 
     def rows(self) -> Iterator[tuple[int, list[Any]]]:
         positions, width = self._positions(), len(self.columns)
