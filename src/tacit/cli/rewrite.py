@@ -20,7 +20,15 @@ from tacit.cli import terminal
 from tacit.cli.engine import ADDRESS_HELP, ENGINE_HELP, LOCAL, uses_cluster
 from tacit.cli.ledger import new_ledger_sentence
 from tacit.engines.charging import Charging
-from tacit.engines.job import AlreadyCompleteError, RewriteJob, check_output, choose_for, choose_output_format
+from tacit.engines.job import (
+    AlreadyCompleteError,
+    RewriteJob,
+    check_input,
+    check_output,
+    check_output_name,
+    choose_for,
+    choose_output_format,
+)
 from tacit.engines.local import rewrite_file
 from tacit.engines.users import UserRule
 from tacit.errors import BadInputError, BadParameterError
@@ -241,6 +249,7 @@ def rewrite(
 
             check_cluster_output(job)
         else:
+            check_input(job)
             check_output(job)
     except AlreadyCompleteError as done:
         typer.echo(str(done), err=True)
@@ -322,6 +331,10 @@ def show_plan(job: RewriteJob, *, on_cluster: bool = False) -> None:
         from tacit.engines.cluster.dataset import find_data_set
 
         source = find_data_set(job.input, job.input_format).files[0].url
+    else:
+        check_input(job)
+    if job.output != STANDARD_STREAM:
+        check_output_name(job.output)
     input_format = format_of(source, job.input_format)
     with open_table(source, input_format) as table:
         selection = choose_for(job, table)

@@ -23,6 +23,7 @@ from tacit.mechanism import Mechanism
 from tacit.noise.kept_key import erase
 from tacit.text.files import (
     STANDARD_STREAM,
+    SUPPORTED,
     FileFormat,
     OutputError,
     Selection,
@@ -30,6 +31,7 @@ from tacit.text.files import (
     check_column,
     choose_columns,
     open_table,
+    other_kind,
     partial_path,
     suffix_format,
 )
@@ -168,6 +170,7 @@ def check_output(job: RewriteJob) -> None:
         if job.resume:
             raise BadInputError("a run to standard output cannot be resumed: give a file with -o")
         return
+    check_output_name(job.output)
     output = Path(job.output)
     if output.is_dir():
         raise OutputError(f"'{output}' is a folder: give the name of a file in it")
@@ -186,6 +189,23 @@ def check_output(job: RewriteJob) -> None:
         )
     if output.exists() and not job.force and not (job.resume and _may_overwrite(output)):
         raise OutputError(f"'{output}' exists: add --force to overwrite it, or choose another name with -o")
+
+
+def check_input(job: RewriteJob) -> None:
+    """Say what a folder is for, before its name is asked for a format."""
+    if job.input != STANDARD_STREAM and "://" not in job.input and Path(job.input).is_dir():
+        raise BadInputError(
+            f"'{job.input}' is a folder: give one file in it ({SUPPORTED}), or use --engine ray, which rewrites all "
+            "files of a folder"
+        )
+
+
+def check_output_name(output: str) -> None:
+    """A file that is called a spreadsheet must be one; ours would only look like one."""
+    if (what := other_kind(output)) is not None:
+        raise OutputError(
+            f"'{Path(output).name}' would be {what}, which Tacit does not write: call the output {SUPPORTED}"
+        )
 
 
 def is_unfinished(output: Path) -> bool:

@@ -28,6 +28,7 @@ from tacit.engines.job import (
     RewriteJob,
     check_delta,
     check_delta_of_file,
+    check_input,
     check_output,
     choose_for,
     choose_output_format,
@@ -69,6 +70,7 @@ def rewrite_file(
     """
     if job.workers < 1:
         raise BadParameterError(f"--workers must be at least 1, not {job.workers}")
+    check_input(job)
     check_output(job)
     delta = job.row_delta()
     input_format = format_of(job.input, job.input_format)

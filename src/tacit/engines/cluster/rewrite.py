@@ -39,6 +39,7 @@ from tacit.engines.job import (
     Progress,
     RewriteJob,
     check_delta,
+    check_output_name,
     check_users,
     describe,
 )
@@ -119,6 +120,7 @@ def check_cluster_output(job: RewriteJob) -> None:
         raise BadInputError("--engine ray writes a folder of parts, or a file: give its name with -o")
     if job.labels is not None:
         raise BadInputError(LOCAL_ONLY)
+    check_output_name(job.output)
     output, staging = Folder(job.output), Staging(staging_url(job.output))
     _check_place(job, output)
     if staging.is_left_over():

@@ -7,12 +7,14 @@ but parquet also gzipped (`.gz`). `-` is standard input.
 from tacit.text.files.encoders import Encoder, encoder_for
 from tacit.text.files.formats import (
     STANDARD_STREAM,
+    SUPPORTED,
     FileFormat,
     Selection,
     check_column,
     choose_columns,
     format_named,
     format_of,
+    other_kind,
     suffix_format,
     text_value,
 )
@@ -30,6 +32,7 @@ from tacit.text.files.whole import cell_string, read_columns, write_columns
 
 __all__ = [
     "STANDARD_STREAM",
+    "SUPPORTED",
     "ArrowCell",
     "Encoder",
     "FileFormat",
@@ -46,6 +49,7 @@ __all__ = [
     "format_named",
     "format_of",
     "open_table",
+    "other_kind",
     "partial_path",
     "read_columns",
     "storage_error",

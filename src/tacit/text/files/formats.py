@@ -27,6 +27,24 @@ _SUFFIXES: Final = {
 }
 
 
+SUPPORTED: Final = ".txt (one text per line), .csv, .tsv, .jsonl or .parquet, all but parquet also with .gz"
+"""What a file can be called, for a sentence."""
+
+_OTHERS: Final = {
+    "a spreadsheet": ("xlsx", "xls", "xlsm", "xlsb", "ods", "numbers"),
+    "a document of an office program": ("docx", "doc", "docm", "odt", "rtf", "pages", "pptx", "ppt", "odp", "key"),
+    "a PDF": ("pdf",),
+    "an electronic book": ("epub", "mobi"),
+    "a web page or XML": ("html", "htm", "xhtml", "xml"),
+    "one JSON document (jsonl has one object on each line)": ("json",),
+    "an archive": ("zip", "7z", "rar", "tar", "tgz", "bz2", "xz", "zst"),
+    "an e-mail or a mailbox": ("eml", "msg", "mbox", "pst"),
+    "a database or a file of a library": ("db", "sqlite", "feather", "arrow", "avro", "orc", "pkl", "pickle", "npy"),
+    "an image or a recording": ("png", "jpg", "jpeg", "gif", "tif", "tiff", "bmp", "mp3", "wav", "mp4"),
+}  # fmt: skip
+_OTHER_KINDS: Final = {f".{suffix}": what for what, suffixes in _OTHERS.items() for suffix in suffixes}
+
+
 class _Missing:
     """A key that one row of a jsonl file does not have."""
 
@@ -74,6 +92,12 @@ def format_of(path: str, name: str | None = None) -> FileFormat:
     if path == STANDARD_STREAM:
         raise BadInputError("standard input has no suffix that tells its format: add --format, such as --format csv")
     found = suffix_format(path)
+    if found is None and (what := other_kind(path)) is not None:
+        raise BadInputError(
+            f"'{Path(path).name}' is {what}, which Tacit neither reads nor writes: save the texts as {SUPPORTED}"
+        )
+    if found is None and "://" not in path and Path(path).is_dir():
+        raise BadInputError(f"'{path}' is a folder: give one file in it, {SUPPORTED}")
     if found is None:
         raise BadInputError(
             f"the name '{Path(path).name}' does not tell its format: add --format with one of {', '.join(KINDS)}"
@@ -81,6 +105,12 @@ def format_of(path: str, name: str | None = None) -> FileFormat:
     if found.gzip and found.kind == "parquet":
         raise BadInputError("parquet compresses by itself: gunzip the file first, or name it .parquet")
     return found
+
+
+def other_kind(path: str) -> str | None:
+    """What a file is whose suffix is that of another program, in words."""
+    name = Path(path).name.lower().removesuffix(".gz")
+    return _OTHER_KINDS.get(Path(name).suffix)
 
 
 def suffix_format(path: str) -> FileFormat | None:
