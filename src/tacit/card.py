@@ -5,6 +5,7 @@ Every renderer reads the same `Content`, so that no format can say more than ano
 
 from __future__ import annotations
 
+import contextlib
 import html
 import json
 import math
@@ -290,6 +291,17 @@ def totals(g: Guarantee, facts: ReleaseFacts | None) -> Iterator[tuple[str, floa
     if not g.is_private:
         return
     yield from _exponents(f"one {unit_name(g.unit)}", g, "distance")
+    yield from row_totals(g, facts)
+
+
+def row_totals(g: Guarantee, facts: ReleaseFacts | None) -> Iterator[tuple[str, float, str]]:
+    """The exponent of a whole row, where that is more than one unit: all its words, or its texts in several columns."""
+    if not g.is_private:
+        return
+    if g.unit is Unit.DOCUMENT and facts is not None and len(facts.columns) > 1:
+        with contextlib.suppress(NoGuaranteeError):
+            whole = g.for_group(len(facts.columns))
+            yield from _exponents(f"one row here, {len(facts.columns):,} texts", whole, "distances")
     if g.unit is not Unit.TOKEN:
         return
     lengths: dict[int, str] = {20: "a text of 20 words", 200: "a text of 200 words"}
@@ -304,6 +316,17 @@ def totals(g: Guarantee, facts: ReleaseFacts | None) -> Iterator[tuple[str, floa
         except NoGuaranteeError:
             continue
         yield from _exponents(what, whole, "distances")
+
+
+def row_sentences(g: Guarantee, facts: ReleaseFacts) -> list[str]:
+    """What a whole row adds up to, one sentence each, where several columns of it are rewritten."""
+    if len(facts.columns) < 2:
+        return []
+    return [
+        f"For {what}, in {len(facts.columns):,} columns together: by at most {_exponent_text(exponent)}"
+        + (f" ({note})." if note else ".")
+        for what, exponent, note in row_totals(g, facts)
+    ]
 
 
 def _exponents(what: str, g: Guarantee, distance: str) -> Iterator[tuple[str, float, str]]:

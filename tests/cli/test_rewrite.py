@@ -503,3 +503,55 @@ def test_every_error_has_an_exit_code() -> None:
         return [kind, *(deeper for child in kind.__subclasses__() for deeper in everything(child))]
 
     assert {kind.exit_code for kind in everything(TacitError)} == {0, 2, 130}
+
+
+# Files of other programs ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "what"),
+    [
+        ("x.xlsx", "a spreadsheet"),
+        ("x.docx", "a document of an office program"),
+        ("X.PDF", "a PDF"),
+        ("x.json", "JSON"),
+    ],
+)
+def test_c7_files_of_other_programs_are_named_with_what_is_supported(
+    tacit: Any, tmp_path: Path, name: str, what: str
+) -> None:
+    source = save(tmp_path / "in.csv")
+    code, _, err = tacit(source, "-c", "text", "-o", tmp_path / name)
+    assert (code, list(tmp_path.iterdir())) == (2, [source]), "nothing that only looks like one is written"
+    assert what in err
+    assert ".txt (one text per line), .csv, .tsv, .jsonl or .parquet" in err
+    (tmp_path / name).write_bytes(b"PK\x03\x04")
+    code, _, err = tacit(tmp_path / name, "-o", tmp_path / "out.csv")
+    assert code == 2
+    assert f"'{name}' is " in err
+    assert what in err
+    assert ".jsonl or .parquet" in err
+    code, _, err = tacit(source, "-c", "text", "-o", tmp_path / name, "--dry-run")
+    assert code == 2
+
+
+def test_c7_a_folder_as_input_says_what_to_give(tacit: Any, tmp_path: Path) -> None:
+    for name, more in (("letters", ()), ("letters.csv", ()), ("more", ("--format", "csv")), ("last", ("--dry-run",))):
+        (tmp_path / name).mkdir()
+        code, _, err = tacit(tmp_path / name, "-o", tmp_path / "out.csv", *more)
+        assert code == 2
+        assert f"{name}' is a folder: give one file in it (.txt" in err
+        assert "--engine ray" in err
+
+
+@pytest.mark.parametrize(
+    "content", [b"PK\x03\x04\n", b"%PDF-1.7\n\xff", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", b"{\\rtf1 a"]
+)
+def test_c7_a_file_that_is_something_else_is_recognized_by_its_beginning(
+    tacit: Any, tmp_path: Path, content: bytes
+) -> None:
+    for name in ("in.txt", "in.csv", "in.jsonl"):
+        (tmp_path / name).write_bytes(content)
+        code, _, err = tacit(tmp_path / name, "-o", tmp_path / "out.csv")
+        assert code == 2
+        assert "whatever its name says: save the texts as .txt" in err

@@ -176,6 +176,16 @@ def test_a_text_that_is_sent_twice_in_a_request_counts_twice(prepared, accounts)
     assert accounts.ledger.spent(Subject("dataset", "letters")).epsilon == pytest.approx(prepared.rate.of(6).epsilon)
 
 
+def test_a13_spaces_and_case_do_not_make_another_document_or_user(prepared, accounts):
+    one = prepared.rate.of(1).epsilon
+    accounts.ledger.set_limit("document", epsilon=2.5 * one)
+    results = [work(prepared, accounts, take(deque([paying("team", text)])))[0] for text in ("w1", "W1 ", "\tw1\0")]
+    assert [isinstance(result, Exception) for result in results] == [False, False, True]
+    work(prepared, accounts, take(deque([paying("team", "w2", "w2 ", dataset="letters", user="u17 ")])))
+    assert accounts.ledger.spent(Subject("dataset", "letters")).epsilon == pytest.approx(prepared.rate.of(2).epsilon)
+    assert accounts.ledger.spent(Subject("user", "u17")).epsilon == pytest.approx(prepared.rate.of(2).epsilon)
+
+
 def test_a_user_is_charged_for_all_his_texts(prepared, accounts):
     work(prepared, accounts, take(deque([paying("team", "w1", "w2 w3", user="u17")])))
     assert accounts.ledger.spent(Subject("user", "u17")).epsilon == pytest.approx(prepared.rate.of(3).epsilon)

@@ -433,6 +433,43 @@ def test_documents_of_users_are_charged_as_well(client, job_form, tmp_path, monk
     assert {user: spent_on(tmp_path, "user", user).epsilon for user in users} == pytest.approx(users)
 
 
+@pytest.mark.parametrize("mode", ["divide", "concatenate"])
+def test_a1_the_card_of_a_job_counts_the_texts_of_a_user(client, job_form, tmp_path, monkeypatch, mode):
+    _Documents(monkeypatch)
+    content = b"who,title,text\nann,w1,w2\nann,w3,w4\nben,w5,w6\n"
+    form = job_form(
+        content=content, mechanism="codebook", options={}, columns=["title", "text"], user_column="who",
+        user_mode=mode, documents_per_user=2,
+    )  # fmt: skip
+    id = client.post("/v1/jobs", **form).json()["id"]
+    assert finished(client, id)["state"] == "done"
+    promised = client.get(f"/v1/jobs/{id}/card.json").json()["guarantee"]
+    asked = json.loads(form["data"]["settings"])["epsilon"]
+    assert (promised["unit"], promised["epsilon"]) == ("user", pytest.approx(asked))
+    assert spent_on(tmp_path, "user", "ann").epsilon == pytest.approx(promised["epsilon"] + promised["slack"])
+
+
+@pytest.mark.parametrize(
+    ("name", "what"), [("a.pdf", "a PDF"), ("b.DOCX", "office program"), ("c.xlsx", "spreadsheet")]
+)
+def test_c7_an_upload_of_another_program_is_told_what_is_read(client, job_form, name, what):
+    form = job_form(content=b"%PDF-1.7")
+    form["files"]["file"] = (name, b"%PDF-1.7", "application/octet-stream")
+    answer = client.post("/v1/jobs", **form)
+    assert answer.status_code == 422
+    message = answer.json()["error"]["message"]
+    assert what in message
+    assert ".txt (one text per line), .csv, .tsv, .jsonl or .parquet" in message
+    assert name not in message
+
+
+def test_c7_an_upload_that_only_looks_like_a_table_fails_with_a_sentence(client, job_form):
+    form = job_form(content=b"%PDF-1.7\nsecret")
+    done = finished(client, client.post("/v1/jobs", **form).json()["id"])
+    assert done["state"] == "failed"
+    assert "a PDF, whatever its name says: save the texts as .txt" in done["error"]
+
+
 # What has begun is not thrown away ------------------------------------------------------------------------------------
 
 

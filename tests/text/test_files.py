@@ -109,6 +109,38 @@ def test_missing_column_lists_what_there_is() -> None:
         choose_columns(["id;text;label"], ("text",), ())
 
 
+@pytest.mark.parametrize("suffix", ["csv", "tsv", "csv.gz"])
+@pytest.mark.parametrize("first", ["Anna Smith,hiv positive,7", "alice,flu,m", "text,Anna Smith,7"])
+def test_b8_the_first_line_of_a_file_without_a_header_is_never_quoted(tmp_path: Path, first: str, suffix: str) -> None:
+    """It is a row with private texts. Usual names of columns, from a public list, are shown all the same."""
+    path = tmp_path / f"in.{suffix}"
+    content = (first.replace(",", "\t" if suffix == "tsv" else ",") + "\nBob Jones,healthy,8\n").encode()
+    path.write_bytes(gzip.compress(content) if suffix.endswith("gz") else content)
+    with open_table(path) as table:
+        said = []
+        for texts, kept in ((("review",), ()), (("text",), ("sex",)), ((), ("sex",)), (("Anne Smyth",), ())):
+            with pytest.raises(BadInputError) as refused:
+                choose_columns(table.columns, texts, kept)
+            said.append(str(refused.value))
+        with pytest.raises(BadInputError) as refused:
+            open_table(path, columns=("nothing",))
+        said.append(str(refused.value))
+    for sentence in said:
+        assert not any(word in sentence for word in ("Anna", "Smith", "hiv", "alice", "flu", "'m'", "7"))
+    assert any("which may be text and is not shown" in sentence for sentence in said)
+
+
+def test_b8_names_of_a_schema_and_usual_names_are_listed(tmp_path: Path) -> None:
+    path = tmp_path / "in.jsonl"
+    path.write_text('{"weird name": "a", "x": 1}\n')
+    with pytest.raises(BadInputError, match=r"this file has the columns 'weird name', 'x'$"):
+        open_table(path, columns=("text",))
+    path = tmp_path / "in.csv"
+    path.write_text("user_id,review,weird name\n1,2,3\n")
+    with pytest.raises(BadInputError, match=r"'review' and 2 other columns in its first line, which may be text"):
+        open_table(path, columns=("nothing",))
+
+
 def test_ambiguous_columns() -> None:
     with pytest.raises(BadInputError, match="2 columns are called 'a'"):
         choose_columns(["a", "a", "b"], ("a",), ())

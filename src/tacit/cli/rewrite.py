@@ -14,13 +14,21 @@ import typer
 from typer.core import TyperCommand
 
 from tacit.account.ledger import Subject, open_ledger
-from tacit.card import Card, ReleaseFacts, for_file, plain_sentence
+from tacit.card import Card, ReleaseFacts, for_file, plain_sentence, row_sentences
 from tacit.catalog import DEFAULT_MECHANISM, DEFAULT_OF_LEVEL, build, find
 from tacit.cli import terminal
 from tacit.cli.engine import ADDRESS_HELP, ENGINE_HELP, LOCAL, uses_cluster
 from tacit.cli.ledger import new_ledger_sentence
 from tacit.engines.charging import Charging
-from tacit.engines.job import AlreadyCompleteError, RewriteJob, check_output, choose_for, choose_output_format
+from tacit.engines.job import (
+    AlreadyCompleteError,
+    RewriteJob,
+    check_input,
+    check_output,
+    check_output_name,
+    choose_for,
+    choose_output_format,
+)
 from tacit.engines.local import rewrite_file
 from tacit.engines.users import UserRule
 from tacit.errors import BadInputError, BadParameterError
@@ -211,7 +219,8 @@ def rewrite(
     if rule is not None and users is not None:
         rule = replace(rule, epsilon=users.epsilon_of_document(rule.epsilon))
     if users is not None and "epsilon" in options:
-        options["epsilon"] = users.epsilon_of_document(options["epsilon"])
+        # The budget is the user's: all texts of all rows share it, one in each column that is rewritten.
+        options["epsilon"] = users.epsilon_of_document(check_epsilon(options["epsilon"]), max(1, len(set(column))))
     job = RewriteJob(
         mechanism=build(mechanism, options),
         input=input,
@@ -240,6 +249,7 @@ def rewrite(
 
             check_cluster_output(job)
         else:
+            check_input(job)
             check_output(job)
     except AlreadyCompleteError as done:
         typer.echo(str(done), err=True)
@@ -306,7 +316,10 @@ def run(
                 f"{job.users.documents:,} (for your eyes; not on the card)",
                 markup=False,
             )
-        console.print(plain_sentence(job.promise(facts)), markup=False)
+        promised = job.promise(facts)
+        console.print(plain_sentence(promised), markup=False)
+        for line in row_sentences(promised, facts):
+            console.print(line, markup=False)
         if job.charging is not None:
             console.print(ledger_line(job.charging), markup=False)
 
@@ -318,6 +331,10 @@ def show_plan(job: RewriteJob, *, on_cluster: bool = False) -> None:
         from tacit.engines.cluster.dataset import find_data_set
 
         source = find_data_set(job.input, job.input_format).files[0].url
+    else:
+        check_input(job)
+    if job.output != STANDARD_STREAM:
+        check_output_name(job.output)
     input_format = format_of(source, job.input_format)
     with open_table(source, input_format) as table:
         selection = choose_for(job, table)
@@ -326,9 +343,17 @@ def show_plan(job: RewriteJob, *, on_cluster: bool = False) -> None:
     selection = replace(selection, kept=tuple(name for name in selection.kept if name != label))
     promised = for_file(job.promise(), selection.kept)
     console = terminal.output_console()
-    Card(promised).print_to(console)
+    Card(promised, planned_facts(selection)).print_to(console)
     for line in column_lines(selection, label):
         console.print(line, markup=False)
+
+
+def planned_facts(selection: Selection) -> ReleaseFacts:
+    """What is known of a release before any text is read: its columns."""
+    return ReleaseFacts(
+        rows=0, documents=0, units=0, longest_document=0, longest_row=0,
+        columns=selection.texts, kept_columns=selection.kept,
+    )  # fmt: skip
 
 
 def column_lines(selection: Selection, label: str | None = None) -> list[str]:

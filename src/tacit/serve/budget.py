@@ -27,6 +27,7 @@ from tacit.account.ledger import (
     open_ledger,
 )
 from tacit.account.ledger.charges import NOTHING, PLAIN
+from tacit.engines.charging import text_subject
 from tacit.errors import BadParameterError
 from tacit.serve.batching import Order
 from tacit.serve.errors import as_service_error, note
@@ -147,7 +148,7 @@ class Accounts:
                 texts[text] = texts.get(text, 0) + units * order.draws
             everything += sum(texts.values())
             largest += max(texts.values())
-            found += [Subject("document", text, units) for text, units in texts.items()]
+            found += [text_subject(text, units) for text, units in texts.items()]
             if order.spender.user is not None:
                 found.append(Subject("user", order.spender.user, sum(texts.values())))
         dataset = spender.dataset or DATASET

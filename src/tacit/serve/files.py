@@ -24,7 +24,7 @@ from tacit.serve.messages import JobSettings, parse_message
 from tacit.serve.rewriting import Pool
 from tacit.serve.runner import Runner, check_columns, check_job
 from tacit.serve.texts import json_response
-from tacit.text.files import allow_long_cells, format_of
+from tacit.text.files import SUPPORTED, allow_long_cells, format_of, other_kind
 
 CARD_TYPES: Final = {"json": "application/json", "md": "text/markdown; charset=utf-8", "html": "text/html"}
 POLL_SECONDS: Final = 0.2
@@ -163,8 +163,11 @@ async def aside(function: Callable[..., R], *arguments: Any) -> R:
 
 def upload_format(name: str) -> str:
     """The format that the name of an upload tells; nothing else of the name is used."""
+    own_name = Path(name.replace("\\", "/")).name or "upload"
+    if (what := other_kind(own_name)) is not None:
+        raise ServiceError(422, f"this file is {what}, which is not read here: save the texts as {SUPPORTED}")
     try:
-        return str(format_of(Path(name.replace("\\", "/")).name or "upload"))
+        return str(format_of(own_name))
     except BadInputError:
         raise ServiceError(
             422, "the name of the file must tell its format: .txt, .csv, .tsv, .jsonl or .parquet, or with .gz"

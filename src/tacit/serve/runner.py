@@ -158,7 +158,8 @@ class Runner:
     def _rewrite(self, job: Job) -> tuple[int, int]:
         asked = JobSettings.model_validate(job.settings)
         users = user_rule(asked)
-        epsilon = asked.epsilon if users is None else users.epsilon_of_document(asked.epsilon)
+        width = max(1, len(set(asked.columns)))
+        epsilon = asked.epsilon if users is None else users.epsilon_of_document(asked.epsilon, width)
         mechanism = self._pool.built(asked.mechanism, epsilon, asked.options)
         mechanism.__dict__["block_characters"] = BLOCK_CHARACTERS
         work = RewriteJob(

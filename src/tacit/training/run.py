@@ -2,8 +2,9 @@
 
 The noise, the sample and the dropout of a step are functions of the run's key and the number of the step. A run that is
 resumed from a checkpoint repeats the steps after it with the same samples and the same noise, so nothing is released
-twice with two different draws, and no budget is lost or counted twice. The key lies beside the checkpoint and is
-destroyed when the run is finished: whoever has it can subtract the noise.
+twice with two different draws, and no budget is lost or counted twice. The key lies beside the checkpoint, in a file
+of its own that is written once (`tacit.noise.kept_key`), and is overwritten when the run is finished: whoever has it
+can subtract the noise.
 
 What a model promises depends on where its weights come from: see `starting_weights`.
 """
@@ -25,7 +26,8 @@ import torch
 from tacit.card import Card
 from tacit.errors import BadInputError, BadParameterError
 from tacit.guarantee import Guarantee
-from tacit.noise.source import StreamKey
+from tacit.noise.kept_key import check_private_folder, erase, keep_key, kept_key
+from tacit.noise.source import KEY_BYTES, StreamKey
 from tacit.precision import Precision
 from tacit.training.clipping import QuantileClipping, make_clipping
 from tacit.training.frozen import computed_once
@@ -38,7 +40,7 @@ from tacit.training.tasks import Row, Task
 from tacit.training.team import Team
 
 PRIVATE_FOLDER = "private"
-STATE = "checkpoint.pt"
+STATE, KEY = "checkpoint.pt", "noise.key"
 SETTINGS = "task.json"
 CARD = "card.json"
 ENGINE = "engine.json"
@@ -96,7 +98,8 @@ class Progress:
 
 @dataclass
 class TrainingRun:
-    """One run. `folder` receives the model and its card; checkpoint, key and log lie in its `private` folder.
+    """One run. `folder` receives the model and its card; checkpoint, key and log lie in its `private` folder, which
+    only its owner may enter.
 
     `origin` says what is known about the starting weights and the data; `trials` how many runs on the same records were
     compared. In a `team` of processes each holds the same run.
@@ -151,8 +154,10 @@ class TrainingRun:
 
         def save() -> None:
             if self.team.first:
-                self._save_state(done, key, parameters, optimizer, scheduler, clipping)
+                self._save_state(done, parameters, optimizer, scheduler, clipping)
 
+        if "optimizer" not in state and self.team.first:
+            self._keep_key(key)
         if not done:
             save()
         if self.team.first and self.checked is not None:
@@ -274,9 +279,25 @@ class TrainingRun:
         if not resume:
             fresh = StreamKey.from_os() if self.seed is None else StreamKey.from_test_seed(self.seed)
             return {"key": fresh.key}
-        state: dict[str, Any] = torch.load(self.folder / PRIVATE_FOLDER / STATE, weights_only=True)
+        private = self.folder / PRIVATE_FOLDER
+        check_private_folder(private)
+        try:
+            key = kept_key(private / KEY, KEY_BYTES)
+        except FileNotFoundError:
+            raise BadInputError(
+                f"the key of the noise is missing in {private}, and the run cannot go on with other noise: start anew "
+                "in another folder"
+            ) from None
+        state: dict[str, Any] = torch.load(private / STATE, weights_only=True)
         self.check_same(state["fingerprint"], "unfinished")
-        return state
+        return {**state, "key": key}
+
+    def _keep_key(self, key: StreamKey) -> None:
+        """Once, in a file of its own: a checkpoint is written many times, and each would leave a copy on the disk."""
+        private = self.folder / PRIVATE_FOLDER
+        private.mkdir(parents=True, exist_ok=True, mode=0o700)
+        check_private_folder(private)
+        keep_key(private / KEY, key.key)
 
     def described(self) -> str:
         """What decides the weights, as it was told. It names the data by a hash, so it belongs in a private folder."""
@@ -301,16 +322,12 @@ class TrainingRun:
         if isinstance(clipping, QuantileClipping):
             clipping.bound = float(state["bound"])
 
-    def _save_state(
-        self, step: int, key: StreamKey, parameters: Any, optimizer: Any, scheduler: Any, clipping: Any
-    ) -> None:
+    def _save_state(self, step: int, parameters: Any, optimizer: Any, scheduler: Any, clipping: Any) -> None:
         private = self.folder / PRIVATE_FOLDER
-        private.mkdir(parents=True, exist_ok=True, mode=0o700)
         draft = private / f".{STATE}.draft"
         torch.save(
             {
                 "step": step,
-                "key": key.key,
                 "parameters": {name: p.detach().clone() for name, p in parameters.items()},
                 "optimizer": optimizer.state_dict(),
                 "scheduler": scheduler.state_dict(),
@@ -360,6 +377,7 @@ class TrainingRun:
         (self.folder / SETTINGS).write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
         (self.folder / CARD).write_text(Card(guarantee).to_json(), encoding="utf-8")
         (self.folder / PRIVATE_FOLDER / STATE).unlink()
+        erase(self.folder / PRIVATE_FOLDER / KEY)
         return guarantee
 
 

@@ -75,6 +75,16 @@ def test_a_file_is_rewritten_with_progress_result_and_card(page: Any, tmp_path: 
     page.wait_for_selector("#jobs-empty:visible")
 
 
+def test_c7_a_pdf_is_told_what_can_be_read(page: Any) -> None:
+    page.click("text=A file")
+    page.set_input_files("#file", {"name": "letter.pdf", "mimeType": "application/pdf", "buffer": b"%PDF-1.7"})
+    page.wait_for_selector("#columns [role=alert]")
+    assert ".txt (one text per line), .csv, .tsv, .jsonl or .parquet" in page.inner_text("#columns")
+    assert page.locator("#columns input").count() == 0, "no names of columns are asked for"
+    page.set_input_files("#file", {"name": "mail.csv", "mimeType": "text/csv", "buffer": CSV})
+    page.wait_for_selector("fieldset.column")
+
+
 def test_a_job_is_canceled(page: Any) -> None:
     page.click("text=A file")
     page.set_input_files(

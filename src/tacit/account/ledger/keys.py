@@ -14,9 +14,10 @@ import secrets
 from pathlib import Path
 from typing import Final
 
-from tacit.account.ledger.charges import HASH_BYTES
+from tacit.account.ledger.charges import DOCUMENT, HASH_BYTES, USER
 from tacit.account.ledger.database import LedgerError
 from tacit.errors import BadParameterError
+from tacit.text.identity import document_identity, name_identity
 
 VARIABLE: Final = "TACIT_LEDGER_KEY"
 KEY_BYTES: Final = 32
@@ -31,6 +32,9 @@ class LedgerKey:
         self._chain = hmac.digest(secret, b"tacit ledger: chain", "sha256")
         self._inner = hashlib.sha256(_padded(self._names, 0x36))
         self._outer = hashlib.sha256(_padded(self._names, 0x5C))
+        self.recognizes = to_the_letter
+        """What tells a subject of a kind from others: set to `recognized` by a ledger, unless it was made before that,
+        because hashes cannot be made anew."""
 
     def __repr__(self) -> str:
         return "LedgerKey(...)"
@@ -39,7 +43,7 @@ class LedgerKey:
         """The keyed hash of a subject, token or job."""
         # HMAC with the two padded keys hashed once: twice as fast as starting over for each of 100,000 names.
         inner = self._inner.copy()
-        inner.update(f"{kind}\0{identity}".encode("utf-8", "surrogatepass"))
+        inner.update(f"{kind}\0{self.recognizes(kind, identity)}".encode("utf-8", "surrogatepass"))
         outer = self._outer.copy()
         outer.update(inner.digest())
         return outer.digest()[:HASH_BYTES]
@@ -51,6 +55,22 @@ class LedgerKey:
     def check(self, ledger: str) -> str:
         """What a ledger remembers of its key, to recognize a wrong one."""
         return self.seal(f"key of {ledger}".encode()).hex()[:32]
+
+
+def recognized(kind: str, identity: str) -> str:
+    """What a subject is recognized by: a text by what a mechanism reads of it, a name without white space around it.
+
+    A document that was given a name has a zero between its data set and its name, and is kept as it is; no text comes
+    with a zero in it.
+    """
+    if kind == DOCUMENT:
+        return identity if "\0" in identity else document_identity(identity)
+    return name_identity(identity) if kind == USER else identity
+
+
+def to_the_letter(kind: str, identity: str) -> str:
+    """How subjects were recognized in ledgers of before."""
+    return identity
 
 
 def _padded(key: bytes, pad: int) -> bytes:

@@ -50,7 +50,7 @@ from tacit.account.ledger.charges import (
 )
 from tacit.account.ledger.database import Database, LedgerError, open_database
 from tacit.account.ledger.enforce import check_limits
-from tacit.account.ledger.keys import LedgerKey, given_key, kept_key, key_file, make_key
+from tacit.account.ledger.keys import LedgerKey, given_key, kept_key, key_file, make_key, recognized
 from tacit.account.ledger.limits import Limit, Rules
 from tacit.account.ledger.schema import COMMAND_START, SCHEMA_VERSION
 from tacit.account.ledger.verify import Verification, canonical, verify
@@ -60,6 +60,8 @@ from tacit.version import __version__
 
 REMEMBERED_GUARANTEES = 16
 LONGEST_NAME = 200
+DOCUMENTS, BY_TOKENS = "documents", "by their tokens"
+"""What a ledger remembers of how it recognizes documents (`LedgerKey.recognizes`)."""
 LIMITED: Final = (DOCUMENT, USER, DATASET, KEY)
 """Whom a limit can be for: a limit on a kind that nobody is charged under would never refuse anything."""
 
@@ -442,6 +444,8 @@ def _opened(database: Database, given: LedgerKey | None) -> Ledger:
         raise LedgerError(
             f"this is not the key of {database.name}: give the one it was made with, in TACIT_LEDGER_KEY or its file"
         )
+    if facts.get(DOCUMENTS) == BY_TOKENS:
+        key.recognizes = recognized
     return Ledger(database, key, facts["ledger"], place)
 
 
@@ -449,7 +453,7 @@ def _make(database: Database, given: LedgerKey | None) -> str | None:
     id = secrets.token_hex(8)
     key = given or make_key(id)
     database.make_tables()
-    for name, value in (("ledger", id), ("key", key.check(id)), ("made", now())):
+    for name, value in (("ledger", id), ("key", key.check(id)), ("made", now()), (DOCUMENTS, BY_TOKENS)):
         database.run("INSERT INTO meta (name, value) VALUES (?, ?)", (name, value))
     return None if given else str(key_file(id))
 

@@ -7,21 +7,32 @@ but parquet also gzipped (`.gz`). `-` is standard input.
 from tacit.text.files.encoders import Encoder, encoder_for
 from tacit.text.files.formats import (
     STANDARD_STREAM,
+    SUPPORTED,
     FileFormat,
     Selection,
     check_column,
     choose_columns,
     format_named,
     format_of,
+    other_kind,
     suffix_format,
     text_value,
 )
-from tacit.text.files.partial import OutputError, PartialOutput, partial_path, storage_error, write_at, write_whole
+from tacit.text.files.partial import (
+    OutputError,
+    PartialOutput,
+    block_digest,
+    partial_path,
+    storage_error,
+    write_at,
+    write_whole,
+)
 from tacit.text.files.tables import ArrowCell, Table, allow_long_cells, open_table
 from tacit.text.files.whole import cell_string, read_columns, write_columns
 
 __all__ = [
     "STANDARD_STREAM",
+    "SUPPORTED",
     "ArrowCell",
     "Encoder",
     "FileFormat",
@@ -30,6 +41,7 @@ __all__ = [
     "Selection",
     "Table",
     "allow_long_cells",
+    "block_digest",
     "cell_string",
     "check_column",
     "choose_columns",
@@ -37,6 +49,7 @@ __all__ = [
     "format_named",
     "format_of",
     "open_table",
+    "other_kind",
     "partial_path",
     "read_columns",
     "storage_error",

@@ -24,8 +24,10 @@ from tacit.errors import BadInputError, TacitError, require
 from tacit.text.files.formats import (
     MISSING,
     STANDARD_STREAM,
+    SUPPORTED,
     TEXT_COLUMN,
     FileFormat,
+    FirstLine,
     check_column,
     format_of,
     json_kind,
@@ -33,6 +35,15 @@ from tacit.text.files.formats import (
 
 RECORD_LIMIT: Final = 16_000_000
 """The longest line, or row of a csv file, in characters. It also bounds what an open quote can swallow."""
+
+_BEGINNINGS: Final = {
+    b"PK\x03\x04": "a spreadsheet, a document of an office program or an archive (zip)",
+    b"%PDF-": "a PDF",
+    b"\xd0\xcf\x11\xe0\xa1\xb1": "a file of an older office program",
+    b"{\\rtf1": "a document of an office program (rtf)",
+    b"SQLite format 3\0": "a database",
+}
+"""How files begin that are no tables of text."""
 
 _BOM: Final = b"\xef\xbb\xbf"
 
@@ -87,7 +98,7 @@ def _open_file(path: str) -> tuple[BinaryIO, int | None]:
     except FileNotFoundError:
         raise BadInputError(f"there is no file '{path}': check the path") from None
     except IsADirectoryError:
-        raise BadInputError(f"'{path}' is a folder: give one file in it") from None
+        raise BadInputError(f"'{path}' is a folder: give one file in it, {SUPPORTED}") from None
     except PermissionError:
         raise BadInputError(f"'{path}' may not be read: ask its owner for permission") from None
 
@@ -150,6 +161,9 @@ def _check_beginning(line: bytes, name: str) -> None:
         raise BadInputError(f"{name} is compressed with gzip: name it .gz, or add .gz to --format")
     if line.startswith(b"PAR1"):
         raise BadInputError(f"{name} is a parquet file: name it .parquet, or use --format parquet")
+    for beginning, what in _BEGINNINGS.items():
+        if line.startswith(beginning):
+            raise BadInputError(f"{name} is {what}, whatever its name says: save the texts as {SUPPORTED}")
 
 
 # Tables -----------------------------------------------------------------------------------------------------------
@@ -279,7 +293,7 @@ class SeparatedTable(_LineTable):
             raise self._empty()
         if not any(name.strip() for name in header):
             raise BadInputError(f"{self.name} begins with an empty line instead of the names of its columns")
-        self.columns = tuple(header)
+        self.columns = FirstLine(header)
 
     def rows(self) -> Iterator[tuple[int, list[Any]]]:
         positions, width = self._positions(), len(self.columns)

@@ -101,8 +101,11 @@ def _from_datasets(path: str, columns: Sequence[str], optional: Sequence[str], r
     except BadInputError:
         raise
     except Exception as error:
-        first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        raise BadInputError(f"the library 'datasets' cannot read {path}: {first}") from error
+        # Only what is about the place is told: other messages can quote what is in the files.
+        told = str(error).strip().splitlines() if isinstance(error, OSError) else []
+        raise BadInputError(
+            f"the library 'datasets' cannot read {path}: {told[0] if told else type(error).__name__}"
+        ) from error
     wanted = _wanted(loaded.column_names, columns, optional, rest)
     return {name: [cell_string(_named(loaded.features[name], v)) for v in loaded[name]] for name in wanted}
 
