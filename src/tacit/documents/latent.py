@@ -145,7 +145,6 @@ class LatentMechanism(DocumentMechanism):
             delta=0.0 if pure else self.delta,
             provenance=self.autoencoder.record.provenance(Path(self.model_name).name),
             assumptions=(
-                *(() if pure else ("the normal sampler is exact within 8 standard deviations",)),
                 "the model and everything in its record come from public text"
                 + (", apart from weights whose own training was paid for" if self.autoencoder.record.private else ""),
             ),
