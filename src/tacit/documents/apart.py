@@ -18,10 +18,11 @@ import numpy as np
 from tacit.documents.encoder import BATCH_ERROR, Encoder
 from tacit.errors import BadInputError
 
-_WORDS = (
+_SENTENCE = (
     "the train to the coast was late again this morning and nobody at the small station could say why it had stopped "
     "between two villages so we bought warm bread talked about music and waited until the rain was over"
-).split()
+)
+_WORDS = _SENTENCE.split()
 _LENGTHS = (0, 1, 5, 12, 30, 70, 250)
 PROBES = tuple(" ".join(_WORDS[(length + i) % len(_WORDS)] for i in range(length)) for length in _LENGTHS)
 """Public texts of very different lengths."""
@@ -52,8 +53,8 @@ def check_batches(encoder: Encoder) -> None:
     worst = batch_error(encoder)
     if not worst <= BATCH_ERROR / 2:
         raise BadInputError(
-            f"with the encoder '{encoder.name}', the vector of a text depends on the texts beside it (by {worst:.1e} in "
-            f"a coordinate on public texts; {BATCH_ERROR / 2:.0e} is allowed), so a release would not be private for "
-            "one document: switch off reduced precision (torch.set_float32_matmul_precision, autocast), or take "
-            "another encoder"
+            f"with the encoder '{encoder.name}', the vector of a text depends on the texts beside it (by {worst:.1e} "
+            f"in a coordinate on public texts; {BATCH_ERROR / 2:.0e} is allowed), so the epsilon of one document would "
+            "not hold: switch off reduced precision (torch.set_float32_matmul_precision, autocast), or take another "
+            "encoder"
         )
