@@ -253,7 +253,7 @@ class Paraphrase(DocumentMechanism):
     batch_size     how many texts are computed together, always exactly so many; fewer are filled up with empty ones
     """
 
-    batch_size: int = 16
+    batch_size: int = 8
     model: str | CausalModel | Seq2SeqModel = SMOLLM2
     tokens: int = 24
     input_tokens: int = 64
