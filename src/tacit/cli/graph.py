@@ -206,9 +206,13 @@ def _features(
     if vocabulary is not None and kind != "words":
         raise BadParameterError("a vocabulary belongs to --features words")
     if kind == "minilm":
+        import numpy as np
+
         from tacit.documents.encoder import SentenceEncoder
 
-        return Features("vectors", column or "text"), lambda texts: SentenceEncoder("minilm").encode(list(texts))
+        # Each text alone: the last bits of a node's vector must not tell of the texts of other nodes.
+        encoder = SentenceEncoder("minilm")
+        return Features("vectors", column or "text"), lambda texts: np.stack(list(map(encoder.encode_alone, texts)))
     if kind not in ("indices", "words"):
         raise BadParameterError(f"there are no features '{kind}': choose indices, words or minilm")
     words: tuple[str, ...] = ()

@@ -100,6 +100,11 @@ def _start(name: str) -> Any:
             f"'{Path(name).name}' is not a BART that was trained without noise: start from bart-20, bart-40, or the "
             "folder or hub name of such a one"
         )
+    if (found.record.bound or {"kind": "value"})["kind"] != "value":
+        raise BadInputError(
+            f"'{Path(name).name}' was trained with a bound on the norm of its latent, and private training clamps each "
+            "value: start from bart-20, bart-40, or another BART that was trained with values clamped or not at all"
+        )
     return found
 
 

@@ -171,7 +171,7 @@ class DPMLM(DocumentMechanism):
                 "the language model and its tokenizer were fixed without looking at the text",
                 f"only the first {self.tokens:,} tokens of a text are read, as the model's tokenizer counts them",
                 "one token changes the context of all others, so it has no better guarantee than the whole text",
-                "the texts of one batch are computed apart from each other, in constant shapes",
+                "each text is computed alone, in a constant shape",
             ),
             provenance=(model.provenance(), self.clipping.provenance()),
         )

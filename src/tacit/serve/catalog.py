@@ -35,8 +35,10 @@ BLOCK_WORDS: Final = 32
 RANGES: Final[Mapping[str, tuple[float, float, float]]] = {
     "brr": (1.0, 0.2, 4.0),
     "custext": (8.0, 1.0, 30.0),
+    "dp-mlm": (480.0, 32.0, 960.0),
     "laplace": (8.0, 2.0, 40.0),
     "mahalanobis": (8.0, 2.0, 40.0),
+    "paraphrase": (360.0, 24.0, 720.0),
     "truncated-gumbel": (100.0, 75.0, 1000.0),
     "two-budgets": (1.0, 0.5, 8.0),
     "vickrey": (8.0, 2.0, 100.0),
@@ -48,8 +50,9 @@ RANGES: Final[Mapping[str, tuple[float, float, float]]] = {
     "approximate document": (500.0, 10.0, 5000.0),
 }
 """Default, low and high end of a slider, by name or by notion and unit: from "nearly every word changes" to "few do"
-with the default vectors (`/v1/curve` has the numbers), and for whole documents from strong to nominal protection. The
-default of SanText is where the best attacker still guesses one word in ten; at 4 he would read half of the text."""
+with the default vectors (`/v1/curve` has the numbers), and for whole documents from strong to nominal protection. Where
+every token of a document is a draw, from 1 to 30 for each of them: below 5, such a text says nothing of its document.
+The default of SanText is where the best attacker still guesses one word in ten; at 4 he would read half of the text."""
 
 
 def mechanisms(pool: Pool) -> dict[str, Any]:

@@ -27,6 +27,7 @@ import torch
 from torch import Tensor
 
 from tacit.errors import BadParameterError, TacitError
+from tacit.noise.normal import normal_noise
 from tacit.noise.source import Source
 
 MARGIN = 1e-4
@@ -148,7 +149,7 @@ class QuantileClipping:
 
     def update(self, below: int, examples: int, expected: float, source: Source) -> None:
         """Move the bound after a step in which `below` of `examples` gradients were not longer than it."""
-        noise = float(source.generator.standard_normal())
+        noise = float(normal_noise(1, source)[0])
         self.move(below - examples / 2.0 + self.count_noise * noise, expected)
 
     def move(self, noisy_count: float, expected: float) -> None:

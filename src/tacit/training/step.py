@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from tacit.errors import BadInputError
+from tacit.noise.normal import normal_noise
 from tacit.noise.source import Source, StreamKey
 from tacit.training.clipping import (
     NOT_FINITE,
@@ -174,7 +175,6 @@ class PrivateStep(Step):
 
 def add_noise(sums: dict[str, Tensor], scale: float, source: Source) -> None:
     """Add N(0, scale^2) to every number, in place, from the secure generator."""
-    generator = source.generator
     for value in sums.values():
-        noise = generator.standard_normal(value.numel(), dtype=np.float32)
+        noise = normal_noise(value.numel(), source)
         value.add_(torch.from_numpy(noise).view(value.shape).to(value.device, value.dtype), alpha=scale)

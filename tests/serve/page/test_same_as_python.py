@@ -199,3 +199,9 @@ def test_server_sent_events_are_read(script: Any) -> None:
 
 def test_options_are_read_as_json_where_they_are(open_page: Opener, script: Any) -> None:
     assert call(script, "settings.js", "given.map(m.parsed)", ["0.3", "true", "", "hash"]) == [0.3, True, None, "hash"]
+
+
+def test_c4_white_space_alone_is_shown_as_json(script: Any) -> None:
+    shown = call(script, "settings.js", "given.map(m.shownAs)", ["\n", "", None, "a\nb", 0.7, "hash"])
+    assert shown == ['"\\n"', "", "", "a\nb", "0.7", "hash"]
+    assert call(script, "settings.js", "m.parsed(m.shownAs('\\n'))") == "\n"

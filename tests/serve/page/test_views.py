@@ -369,3 +369,20 @@ def test_axe_finds_nothing_to_complain_about(open_page: Opener, scheme: str) -> 
             page.wait_for_selector("#ledger tbody tr")
         found = axe.run(page)
         assert found.violations_count == 0, f"{view}: {found.generate_report()}"
+
+
+def test_c4_untouched_settings_of_paraphrase_are_not_sent_and_a_prompt_keeps_its_lines(open_page: Opener) -> None:
+    page = open_page(init=only_mechanisms("santext", "paraphrase"))
+    page.wait_for_selector(".result .words")
+    page.route("**/v1/rewrite", lambda route: route.abort())
+    page.select_option("#mechanism", "paraphrase")
+    page.evaluate("document.getElementById('options-box').open = true")
+    assert page.input_value("#option-prompt").count("\n") > 5
+    with page.expect_request("**/v1/rewrite") as sent:
+        page.click("#go")
+    asked = sent.value.post_data_json
+    assert (asked["mechanism"], asked["options"], asked["epsilon"]) == ("paraphrase", {}, 360)
+    page.fill("#option-prompt", "Say it again.\n\nText: {text}\nAgain:")
+    with page.expect_request("**/v1/rewrite") as sent:
+        page.click("#go")
+    assert sent.value.post_data_json["options"] == {"prompt": "Say it again.\n\nText: {text}\nAgain:"}
