@@ -172,6 +172,7 @@ def check(
     """
     from tacit.cli.terminal import output_console
     from tacit.training.gradients import choose
+    from tacit.training.layout import choose_layout
     from tacit.training.models import load_model
     from tacit.training.strategies import apply_strategy
     from tacit.training.tasks import task_named
@@ -179,11 +180,17 @@ def check(
     wanted = task_named(task)(labels=["a", "b", "c"])
     network, tokenizer = load_model(wanted, model)
     network = apply_strategy(network, strategy)
+    padding = choose_layout(wanted, network, tokenizer)
     _, result = choose(network, wanted.loss, wanted.probes(tokenizer), engine)
     console = output_console()
     console.print(
         f"engine {result.engine}: norms within {result.norm_deviation:.1e}, clipped sums within "
         f"{result.sum_deviation:.1e} of one example at a time ({result.parameters} weights, {result.examples} examples)"
+    )
+    console.print(
+        f"every record has to be filled up to one length, here {wanted.length} word pieces: what it adds depends on it"
+        if wanted.constant
+        else f"filled up on the {wanted.side}, a record adds the same as alone, within {padding:.1e}"
     )
     for name, reason in result.refused.items():
         console.print(f"not {name}: {reason}")

@@ -15,7 +15,7 @@ import json
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,7 @@ from tacit.precision import Precision
 from tacit.training.clipping import QuantileClipping, make_clipping
 from tacit.training.frozen import computed_once
 from tacit.training.gradients import Checked, choose
+from tacit.training.layout import choose_layout
 from tacit.training.log import Log
 from tacit.training.origin import Origin
 from tacit.training.plan import Plan, check_composed
@@ -46,6 +47,8 @@ LONGEST_BETWEEN_CHECKPOINTS = 120.0
 """Seconds of work that a stopped run has to repeat at most, about."""
 WITHOUT_INFLUENCE = ("physical", "checkpoint_every", "tensorboard")
 """Settings that a resumed run may change."""
+LAYOUT = ("side", "constant")
+"""What a run chooses by itself, from the model and the tokenizer."""
 OPTIMIZERS = ("adam", "adamw", "sgd")
 SCHEDULES = ("constant", "linear", "cosine")
 
@@ -118,6 +121,7 @@ class TrainingRun:
     prepared: Callable[[int, int], None] = field(default=lambda done, total: None)
     _digest: str = field(default="", init=False, repr=False)
     _vocabulary: str = field(default="", init=False, repr=False)
+    _padding: float = field(default=0.0, init=False, repr=False)
 
     def __post_init__(self) -> None:
         if self.trials < 1:
@@ -137,6 +141,7 @@ class TrainingRun:
         # A promise that cannot be made is refused before the first step.
         self.promise()
         state = self.team.from_first(self._load(resume) if self.team.first else None)
+        self._lay_out()
         step = self._step()
         parameters = {name: p for name, p in self.model.named_parameters() if p.requires_grad}
         clipping = getattr(step, "clipping", None)
@@ -189,17 +194,23 @@ class TrainingRun:
             hint = "go on with --resume, or " if state.exists() else ""
             raise BadInputError(f"{self.folder} is not empty: {hint}give another folder")
 
+    def _lay_out(self) -> None:
+        """Choose how records are filled up, by model and tokenizer."""
+        if self.plan.private:
+            self._padding = choose_layout(self.task, self.model, self.tokenizer, self.warn)
+
     def _step(self) -> PrivateStep | PlainStep:
         encoded = [self.task.encode(row, self.tokenizer, train=True) for row in self.rows]
         lengths = np.array([_length(example) for example in encoded])
 
-        probes = self.task.probes(self.tokenizer)
+        probes, filled = self.task.probes(self.tokenizer), []
         trained = self.model
         halves, kept = computed_once(
             self.model, self.task, encoded, self.tokenizer, precision=self.settings.precision, progress=self.prepared
         )
         if halves is not None:
             trained, probes = halves.top, [halves.continued(probe) for probe in probes]
+            filled = [halves.continued_alone(record) for record in self.task.filled(self.tokenizer)]
 
         def collate(records: Sequence[int]) -> Any:
             batch = self.task.collate([encoded[i] for i in records], self.tokenizer)
@@ -211,7 +222,8 @@ class TrainingRun:
         }  # fmt: skip
         if not self.plan.private:
             return PlainStep(model=trained, loss=self.task.loss, **shared)
-        engine, self.checked = choose(trained, self.task.loss, probes, self.settings.engine)
+        engine, checked = choose(trained, self.task.loss, probes, self.settings.engine, filled=filled)
+        self.checked = replace(checked, padding_deviation=max(checked.padding_deviation, self._padding))
         clipping = make_clipping(self.settings.clipping, self.settings.bound, len(engine.parameters))
         return PrivateStep(engine=engine, clipping=clipping, model=self.model, **shared)
 
@@ -246,7 +258,7 @@ class TrainingRun:
         return {
             "plan": plan,
             "settings": settings,
-            "task": self.task.settings(),
+            "task": {name: value for name, value in self.task.settings().items() if name not in LAYOUT},
             "seed": self.seed,
             "data": self._data(),
             "tokenizer": self._pieces(),
@@ -341,8 +353,9 @@ class TrainingRun:
         if self.plan.private:
             shown = {"clipping": self.settings.clipping, "bound": self.settings.bound, **shown}
         if self.checked is not None:
-            deviation = max(self.checked.norm_deviation, self.checked.sum_deviation)
-            shown["gradients"] = f"{self.checked.engine}, within {deviation:.0e} of one example at a time"
+            shown["gradients"] = f"{self.checked.engine}, within {self.checked.deviation:.0e} of one example alone"
+            if self.task.constant:
+                shown["filled up"] = f"every record to {self.task.length} word pieces"
         return shown
 
     def _finish(self) -> Guarantee:

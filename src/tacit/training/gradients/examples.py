@@ -3,7 +3,8 @@ and enough to add the gradients up with a factor for each example."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -36,6 +37,17 @@ def trainable(model: nn.Module) -> dict[str, nn.Parameter]:
     if not found:
         raise BadParameterError("the model has no trainable parameter: choose another strategy")
     return found
+
+
+@contextmanager
+def without_dropout(model: nn.Module) -> Iterator[None]:
+    training = [module for module in model.modules() if module.training]
+    model.eval()
+    try:
+        yield
+    finally:
+        for module in training:
+            module.training = True
 
 
 # Uses ---------------------------------------------------------------------------------------------------------------

@@ -34,6 +34,7 @@ class Answering(Task):
     roles: ClassVar[tuple[str, ...]] = ("question", "context", "answer")
     model_class: ClassVar[str] = "AutoModelForQuestionAnswering"
     target: ClassVar[str] = "answer"
+    places: ClassVar[tuple[str, ...]] = ("start", "end")
 
     def learn(self, rows: Sequence[Row]) -> None:
         self.check_rows(rows)
@@ -82,7 +83,9 @@ class Answering(Task):
         size = scores.shape[1]
         allowed = torch.ones(size, size).triu() - torch.ones(size, size).triu(LONGEST_ANSWER)
         best = scores.masked_fill(allowed == 0, -1e9).flatten(1).max(1)
-        none = output.start_logits[:, 0] + output.end_logits[:, 0]
+        # The first piece, wherever the filling is.
+        first = batch["attention_mask"].argmax(1, keepdim=True)
+        none = (output.start_logits.gather(1, first) + output.end_logits.gather(1, first))[:, 0]
         answers = []
         for i, (place, row) in enumerate(zip(best.indices.tolist(), rows, strict=True)):
             start, end = divmod(place, size)
