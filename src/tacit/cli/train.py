@@ -134,8 +134,14 @@ MORE: dict[str, dict[str, tuple[Any, Any]]] = {
     "regress": {
         "pooling": (POOLING, "auto"),
         "label_range": (
-            Annotated[str, typer.Option(help="Smallest and largest possible label, known beforehand, as in 0,5.")],
-            "-1,1",
+            Annotated[
+                str | None,
+                typer.Option(
+                    help="Smallest and largest possible label, known beforehand, as in 0,5: the model learns on this "
+                    "scale, and labels beyond count as the nearer end."
+                ),
+            ],
+            None,
         ),
     },
 }
@@ -209,7 +215,7 @@ def _task_options(
         low, high = (float(part) for part in label_range.split(","))
     except ValueError:
         raise BadParameterError(f"--label-range is two numbers with a comma, as in 0,5, not '{label_range}'") from None
-    return {"mean": (low + high) / 2, "scale": (high - low) / 2}
+    return {"mean": (low + high) / 2, "scale": (high - low) / 2, "bounded": True}
 
 
 def _train(task_name: str, given: dict[str, Any], roles: dict[str, str], options: dict[str, Any]) -> None:

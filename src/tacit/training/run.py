@@ -14,7 +14,7 @@ import hashlib
 import json
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -34,8 +34,8 @@ from tacit.training.layout import choose_layout
 from tacit.training.log import Log
 from tacit.training.origin import Origin
 from tacit.training.plan import Plan, check_composed
-from tacit.training.step import PlainStep, PrivateStep, StepFacts
-from tacit.training.tasks import Row, Task
+from tacit.training.step import NotFiniteError, PlainStep, PrivateStep, StepFacts
+from tacit.training.tasks import Encoded, Row, Task
 from tacit.training.team import Team
 
 PRIVATE_FOLDER = "private"
@@ -171,6 +171,7 @@ class TrainingRun:
                 facts = step.run(done, key)
                 optimizer.step()
                 scheduler.step()
+                _check_weights(parameters.values())
                 done += 1
                 epsilon = self.plan.epsilon_at_most(done)
                 if self.team.first:
@@ -199,8 +200,16 @@ class TrainingRun:
         if self.plan.private:
             self._padding = choose_layout(self.task, self.model, self.tokenizer, self.warn)
 
-    def _step(self) -> PrivateStep | PlainStep:
+    def _encoded(self) -> list[Encoded]:
+        """The numbers of all rows; what is lost of them is said to whoever trains."""
         encoded = [self.task.encode(row, self.tokenizer, train=True) for row in self.rows]
+        if self.team.first:
+            for remark in self.task.remarks(self.rows, encoded):
+                self.warn(remark)
+        return encoded
+
+    def _step(self) -> PrivateStep | PlainStep:
+        encoded = self._encoded()
         lengths = np.array([_length(example) for example in encoded])
 
         probes, filled = self.task.probes(self.tokenizer), []
@@ -374,6 +383,12 @@ class TrainingRun:
         (self.folder / CARD).write_text(Card(guarantee).to_json(), encoding="utf-8")
         (self.folder / PRIVATE_FOLDER / STATE).unlink()
         return guarantee
+
+
+def _check_weights(parameters: Iterable[torch.Tensor]) -> None:
+    """Stop a run that has left the numbers. It looks at weights only, which have their noise."""
+    if not all(bool(torch.isfinite(parameter).all()) for parameter in parameters):
+        raise NotFiniteError("the weights are no finite numbers any more: lower the learning rate and start anew")
 
 
 def digest_of(rows: Sequence[Row]) -> str:

@@ -58,7 +58,7 @@ class FederatedRun(TrainingRun):
 
     def _step(self) -> FederatedRound:
         _refuse_mixing(self.model)
-        encoded = [self.task.encode(row, self.tokenizer, train=True) for row in self.rows]
+        encoded = self._encoded()
 
         def collate(records: Sequence[int]) -> Any:
             return self.task.collate([encoded[i] for i in records], self.tokenizer)

@@ -73,6 +73,11 @@ class Task(ABC):
     def model_options(self) -> dict[str, Any]:
         return {}
 
+    def remarks(self, rows: Sequence[Row], encoded: Sequence[Encoded]) -> list[str]:
+        """Sentences for the person who trains about what is lost of these rows. They are private, like the rows: for
+        the terminal, never for a card."""
+        return []
+
     # Shared ---------------------------------------------------------------------------------------------------
 
     def collate(self, examples: Sequence[Encoded], tokenizer: Any) -> Batch:

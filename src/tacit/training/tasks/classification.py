@@ -79,11 +79,14 @@ class Classification(Task):
 class Regression(Task):
     """A number for a text or a pair of texts (similarity, rating).
 
-    The model learns (label - mean) / scale. Both come from what is known about the labels, never from the labels.
+    The model learns (label - mean) / scale. Both come from what is known about the labels, never from the labels. With
+    `bounded` the labels lie between mean - scale and mean + scale, and one that does not counts as the nearer end: no
+    single label can be so large that its record is lost.
     """
 
     mean: float = 0.0
     scale: float = 1.0
+    bounded: bool = False
 
     name: ClassVar[str] = "regress"
     help: ClassVar[str] = "a number for each text, or pair of texts"
@@ -104,13 +107,24 @@ class Regression(Task):
         return {"num_labels": 1, "problem_type": "regression"}
 
     def settings(self) -> dict[str, Any]:
-        return {**super().settings(), "mean": self.mean, "scale": self.scale}
+        return {**super().settings(), "mean": self.mean, "scale": self.scale, "bounded": self.bounded}
 
     def encode(self, row: Row, tokenizer: Any, *, train: bool) -> Encoded:
         encoded = encode_text(tokenizer, self.length, row["text"], row.get("pair"))
         if train:
-            encoded["label"] = (_number(row["label"], None) - self.mean) / self.scale
+            label = (_number(row["label"], None) - self.mean) / self.scale
+            encoded["label"] = min(max(label, -1.0), 1.0) if self.bounded else label
         return encoded
+
+    def remarks(self, rows: Sequence[Row], encoded: Sequence[Encoded]) -> list[str]:
+        low, high = self.mean - self.scale, self.mean + self.scale
+        outside = sum(not low <= _number(row["label"], None) <= high for row in rows) if self.bounded else 0
+        if not outside:
+            return []
+        return [
+            f"{outside:,} of {len(rows):,} labels lie outside of {low:g} to {high:g} and count as the nearer end: give "
+            "the range of all possible labels if this is not it (this number is private)"
+        ]
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
         guesses: Tensor = model(**model_inputs(batch)).logits[:, 0]
