@@ -9,7 +9,7 @@ import pytest
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
-from tacit.errors import BadInputError, BadParameterError  # noqa: E402
+from tacit.errors import BadInputError  # noqa: E402
 from tacit.training.gradients import choose  # noqa: E402
 from tacit.training.layout import choose_layout  # noqa: E402
 from tacit.training.models import load_model, longest_input  # noqa: E402
@@ -148,10 +148,12 @@ def test_c3_checkpoints_in_sixteen_bits_are_trained_in_single_precision(strategy
     assert {parameter.dtype for parameter in network.parameters()} == {torch.float32}
 
 
-def test_c3_a_length_beyond_the_last_position_is_one_sentence(tmp_path):
-    folder = saved(tmp_path, bert)
-    with pytest.raises(BadParameterError, match="reads at most 24 word pieces"):
-        load_model(Classification(length=64, labels=["a", "b"]), folder)
+def test_c3_a_length_beyond_the_last_position_is_cut_and_said(tmp_path):
+    warned = []
+    task = Classification(length=64, labels=["a", "b"])
+    load_model(task, saved(tmp_path, bert), warn=warned.append)
+    assert task.length == 24
+    assert "reads at most 24 word pieces" in warned[0]
     assert longest_input(transformers.RobertaConfig(max_position_embeddings=514, pad_token_id=1)) == 512
     assert longest_input(transformers.T5Config()) is None
     assert longest_input(transformers.XLNetConfig()) is None

@@ -83,7 +83,7 @@ def _train_command(
     epochs: Epochs = 5.0,
     batch: BatchSize = 256,
     learning_rate: Rate = None,
-    length: Length = 64,
+    length: Length = None,
     clipping: Clipping = "flat",
     bound: Bound = 3.0,
     replace_one: Replace = False,

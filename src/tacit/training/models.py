@@ -88,7 +88,7 @@ def load_model(
             _same_pieces(transformers, folder, words, name, tokenizer)
     if words.pad_token_id is not None and getattr(model.config, "pad_token_id", None) is None:
         model.config.pad_token_id = words.pad_token_id
-    _fit_length(model, task, name)
+    _fit_length(model, task, name, warn)
     _fit_ending(model, words, task, name)
     return model, words
 
@@ -108,13 +108,12 @@ def longest_input(config: Any) -> int | None:
     return min(known) - offset if known else None
 
 
-def _fit_length(model: Any, task: Task, name: str) -> None:
+def _fit_length(model: Any, task: Task, name: str, warn: Callable[[str], None]) -> None:
     """Pieces beyond the last position of a model would crash in the middle of a run."""
     most = longest_input(model.config)
     if most is not None and task.length > most:
-        raise BadParameterError(
-            f"{name} reads at most {most} word pieces, fewer than a length of {task.length}: give {most} or less"
-        )
+        warn(f"{name} reads at most {most} word pieces, so a record is cut there and not at {task.length}")
+        task.length = most
 
 
 def _fit_ending(model: Any, words: Any, task: Task, name: str) -> None:

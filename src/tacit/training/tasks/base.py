@@ -49,6 +49,8 @@ class Task(ABC):
     target: ClassVar[str] = ""
     fixed_inputs: ClassVar[bool] = True
     """Whether a record is read in the same form in every step."""
+    read_once: ClassVar[bool] = True
+    """Whether a prediction needs nothing of a record but its encoding."""
     places: ClassVar[tuple[str, ...]] = ()
     """Numbers of a record that are positions in its pieces: they move along when it is filled up on the left."""
 
