@@ -305,7 +305,12 @@ def _report(graph: Any, training: Any, held: Any, predicted: Any, guarantee: Any
     from tacit.evaluate.collapse import prediction_flags
     from tacit.evaluate.scores import classification_scores
 
-    if len(held):
+    if not len(held):
+        error_console().print(
+            "No score yet: --hold-out 0.2 keeps a fifth of the labeled nodes from training and scores on it; or write "
+            "labels with 'tacit graph predict' and compare them where the true ones are not private."
+        )
+    else:
         truth, found = ([graph.classes[i] for i in labels[held]] for labels in (graph.labels, predicted))
         scores = classification_scores(truth, found)
         console = error_console()

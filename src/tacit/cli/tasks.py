@@ -32,7 +32,13 @@ Labels = Annotated[
 ]
 Curves = Annotated[bool, typer.Option("--tensorboard", help="Also log for TensorBoard (private/tensorboard).")]
 Delta = Annotated[str, typer.Option(help="Chance of failure; 'auto' takes one well below 1 / records.")]
-Length = Annotated[int, typer.Option(help="Word pieces of a record that count.")]
+Length = Annotated[
+    int | None,
+    typer.Option(
+        help="Word pieces of a record that count; of a question and its context, those that are read at a time.",
+        show_default="64; 384 for 'answer'",
+    ),
+]
 Clipping = Annotated[str, typer.Option(help="flat, per-layer, quantile or automatic.")]
 Bound = Annotated[float, typer.Option("--bound", help="Longest gradient of one record.")]
 Trials = Annotated[
@@ -47,6 +53,9 @@ DEFAULT_RATES = {
     "lora": 1e-3, "ia3": 5e-3, "head": 5e-3, "bias": 5e-3, "frozen-lstm": 2e-3, "from scratch": 5e-3, "full": 5e-4,
     "no-embeddings": 5e-4,
 }  # fmt: skip
+
+USUAL_LENGTH = 64
+USUAL_LENGTHS = {"answer": 384}
 
 ROLES: dict[str, dict[str, str | None]] = {
     "classify": {"text": "text", "label": "label", "pair": None},
@@ -115,7 +124,8 @@ def make_task(name: str, given: dict[str, Any], roles: dict[str, str], **options
     from tacit.training.tasks import task_named
 
     labels = [label.strip() for label in (given["labels"] or "").split(",") if label.strip()]
-    return task_named(name)(length=given["length"], columns=roles, labels=labels, **options)
+    length = USUAL_LENGTHS.get(name, USUAL_LENGTH) if given["length"] is None else given["length"]
+    return task_named(name)(length=length, columns=roles, labels=labels, **options)
 
 
 def load_network(task: Any, given: dict[str, Any], strategy: str, **options: Any) -> tuple[Any, Any]:
@@ -168,7 +178,18 @@ def carry_out(run: Any, given: dict[str, Any], tested: list[dict[str, str]], *sa
         Card(guarantee).print_to(output_console())
     if tested and run.team.first:
         show_scores(run, tested, given["test"])
+    elif loud and run.task.name in ROLES:
+        console.print(how_to_score(given["output"]))
     run.team.leave()
+
+
+def how_to_score(folder: Path, *, after_training: bool = True) -> str:
+    """What to do for a score: none is computed on the private records, about which it would tell something."""
+    at_once = " (--test ROWS does so right after training)" if after_training else ""
+    return (
+        f"No score yet: tacit predict {folder} ROWS --score compares with what is true of rows that are not private"
+        f"{at_once}. A score on private rows is not covered by the card."
+    )
 
 
 def noise_of(plan: Any) -> str:

@@ -15,8 +15,8 @@ import hashlib
 import json
 import math
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -32,11 +32,12 @@ from tacit.precision import Precision
 from tacit.training.clipping import QuantileClipping, make_clipping
 from tacit.training.frozen import computed_once
 from tacit.training.gradients import Checked, choose
+from tacit.training.layout import choose_layout
 from tacit.training.log import Log
 from tacit.training.origin import Origin
 from tacit.training.plan import Plan, check_composed
-from tacit.training.step import PlainStep, PrivateStep, StepFacts
-from tacit.training.tasks import Row, Task
+from tacit.training.step import NotFiniteError, PlainStep, PrivateStep, StepFacts
+from tacit.training.tasks import Encoded, Row, Task
 from tacit.training.team import Team
 
 PRIVATE_FOLDER = "private"
@@ -48,6 +49,8 @@ LONGEST_BETWEEN_CHECKPOINTS = 120.0
 """Seconds of work that a stopped run has to repeat at most, about."""
 WITHOUT_INFLUENCE = ("physical", "checkpoint_every", "tensorboard")
 """Settings that a resumed run may change."""
+LAYOUT = ("side", "constant")
+"""What a run chooses by itself, from the model and the tokenizer."""
 OPTIMIZERS = ("adam", "adamw", "sgd")
 SCHEDULES = ("constant", "linear", "cosine")
 
@@ -121,6 +124,7 @@ class TrainingRun:
     prepared: Callable[[int, int], None] = field(default=lambda done, total: None)
     _digest: str = field(default="", init=False, repr=False)
     _vocabulary: str = field(default="", init=False, repr=False)
+    _padding: float = field(default=0.0, init=False, repr=False)
 
     def __post_init__(self) -> None:
         if self.trials < 1:
@@ -140,6 +144,7 @@ class TrainingRun:
         # A promise that cannot be made is refused before the first step.
         self.promise()
         state = self.team.from_first(self._load(resume) if self.team.first else None)
+        self._lay_out()
         step = self._step()
         parameters = {name: p for name, p in self.model.named_parameters() if p.requires_grad}
         clipping = getattr(step, "clipping", None)
@@ -171,6 +176,7 @@ class TrainingRun:
                 facts = step.run(done, key)
                 optimizer.step()
                 scheduler.step()
+                _check_weights(parameters.values())
                 done += 1
                 epsilon = self.plan.epsilon_at_most(done)
                 if self.team.first:
@@ -194,17 +200,31 @@ class TrainingRun:
             hint = "go on with --resume, or " if state.exists() else ""
             raise BadInputError(f"{self.folder} is not empty: {hint}give another folder")
 
-    def _step(self) -> PrivateStep | PlainStep:
+    def _lay_out(self) -> None:
+        """Choose how records are filled up, by model and tokenizer."""
+        if self.plan.private:
+            self._padding = choose_layout(self.task, self.model, self.tokenizer, self.warn)
+
+    def _encoded(self) -> list[Encoded]:
+        """The numbers of all rows; what is lost of them is said to whoever trains."""
         encoded = [self.task.encode(row, self.tokenizer, train=True) for row in self.rows]
+        if self.team.first:
+            for remark in self.task.remarks(self.rows, encoded):
+                self.warn(remark)
+        return encoded
+
+    def _step(self) -> PrivateStep | PlainStep:
+        encoded = self._encoded()
         lengths = np.array([_length(example) for example in encoded])
 
-        probes = self.task.probes(self.tokenizer)
+        probes, filled = self.task.probes(self.tokenizer), []
         trained = self.model
         halves, kept = computed_once(
             self.model, self.task, encoded, self.tokenizer, precision=self.settings.precision, progress=self.prepared
         )
         if halves is not None:
             trained, probes = halves.top, [halves.continued(probe) for probe in probes]
+            filled = [halves.continued_alone(record) for record in self.task.filled(self.tokenizer)]
 
         def collate(records: Sequence[int]) -> Any:
             batch = self.task.collate([encoded[i] for i in records], self.tokenizer)
@@ -216,7 +236,8 @@ class TrainingRun:
         }  # fmt: skip
         if not self.plan.private:
             return PlainStep(model=trained, loss=self.task.loss, **shared)
-        engine, self.checked = choose(trained, self.task.loss, probes, self.settings.engine)
+        engine, checked = choose(trained, self.task.loss, probes, self.settings.engine, filled=filled)
+        self.checked = replace(checked, padding_deviation=max(checked.padding_deviation, self._padding))
         clipping = make_clipping(self.settings.clipping, self.settings.bound, len(engine.parameters))
         return PrivateStep(engine=engine, clipping=clipping, model=self.model, **shared)
 
@@ -251,7 +272,7 @@ class TrainingRun:
         return {
             "plan": plan,
             "settings": settings,
-            "task": self.task.settings(),
+            "task": {name: value for name, value in self.task.settings().items() if name not in LAYOUT},
             "seed": self.seed,
             "data": self._data(),
             "tokenizer": self._pieces(),
@@ -358,8 +379,9 @@ class TrainingRun:
         if self.plan.private:
             shown = {"clipping": self.settings.clipping, "bound": self.settings.bound, **shown}
         if self.checked is not None:
-            deviation = max(self.checked.norm_deviation, self.checked.sum_deviation)
-            shown["gradients"] = f"{self.checked.engine}, within {deviation:.0e} of one example at a time"
+            shown["gradients"] = f"{self.checked.engine}, within {self.checked.deviation:.0e} of one example alone"
+            if self.task.constant:
+                shown["filled up"] = f"every record to {self.task.length} word pieces"
         return shown
 
     def _finish(self) -> Guarantee:
@@ -379,6 +401,12 @@ class TrainingRun:
         (self.folder / PRIVATE_FOLDER / STATE).unlink()
         erase(self.folder / PRIVATE_FOLDER / KEY)
         return guarantee
+
+
+def _check_weights(parameters: Iterable[torch.Tensor]) -> None:
+    """Stop a run that has left the numbers. It looks at weights only, which have their noise."""
+    if not all(bool(torch.isfinite(parameter).all()) for parameter in parameters):
+        raise NotFiniteError("the weights are no finite numbers any more: lower the learning rate and start anew")
 
 
 def digest_of(rows: Sequence[Row]) -> str:
