@@ -84,6 +84,7 @@ class Database(ABC):
     def _is_alive(self) -> bool:
         return True
 
+    @abstractmethod
     def _check_place(self) -> None:
         """Raise if the open connection no longer leads to what lies at the place of the ledger."""
 

@@ -14,6 +14,7 @@ from urllib.parse import unquote, urlsplit
 from tacit.account.ledger.database import WAIT_SECONDS, Database, LedgerError, Row
 from tacit.account.ledger.schema import TABLE_NAMES
 from tacit.errors import BadInputError, TacitError, require
+
 CONNECTION: Final = {
     "connect_timeout": WAIT_SECONDS,
     "keepalives_idle": WAIT_SECONDS,
@@ -50,6 +51,9 @@ class Postgres(Database):
 
     def _is_alive(self) -> bool:
         return not self._connection.closed  # the server may have gone away in between
+
+    def _check_place(self) -> None:
+        """A server that was replaced has ended its connections."""
 
     def _connect(self) -> Any:
         import psycopg
