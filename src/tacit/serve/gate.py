@@ -154,6 +154,11 @@ class Gate:
         if scope["path"] in OPEN_ROUTES or scope["path"].startswith("/assets/") or self._tickets(scope):
             return Caller(None)
         if not self._keys_needed():
+            if presented_key(headers):
+                # Whoever sends one counts on its budget: without the keys it must not be answered as if it had none.
+                raise ServiceError(
+                    503, "a key was sent, and this service has no keys: ask its operator, or send none", retry_after=60
+                )
             return Caller(None)
         key = self._keys.find(presented_key(headers))
         if key is None:

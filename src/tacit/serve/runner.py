@@ -28,8 +28,9 @@ from tacit.engines.job import AlreadyCompleteError, Progress, RewriteJob, check_
 from tacit.engines.local import rewrite_file
 from tacit.engines.users import UserRule
 from tacit.errors import BadInputError, TacitError
-from tacit.serve.budget import DATASET, LOCAL, Accounts, command_of
-from tacit.serve.errors import ServiceError, as_service_error, note
+from tacit.serve.binding import LOCAL
+from tacit.serve.budget import DATASET, Accounts, command_of
+from tacit.serve.errors import ServiceError, WrongLedgerError, as_service_error, note
 from tacit.serve.jobs import Job, JobStore
 from tacit.serve.keys import Keys
 from tacit.serve.messages import JobSettings
@@ -134,7 +135,7 @@ class Runner:
             if refusal.status >= 500:
                 log.error("a job failed: %s", refusal.message if refusal.code == "internal" else refusal.code)
                 note(error)
-            if isinstance(error, LedgerError):
+            if isinstance(error, LedgerError | WrongLedgerError):
                 self._accounts.close()  # it may be whole again next time
             # What has begun is never deleted: an upgrade, a lost key or a limit is no fault of the file.
             reason = for_http(self._without_paths(job, refusal.message))
@@ -232,6 +233,7 @@ class Runner:
                 token=token,
                 command=command_of(ledger, job.owner),
                 job=job.id,
+                must_be_limited=self._accounts.must_be_limited(job.owner),
             )
 
         try:

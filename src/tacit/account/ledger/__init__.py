@@ -15,7 +15,7 @@ schema     the tables; database, postgres: SQLite or PostgreSQL behind the same 
 from tacit.account.ledger.amounts import Account, ReleaseRecord, Spent
 from tacit.account.ledger.charges import Subject
 from tacit.account.ledger.custody import KeyChangedError, RolledBackError
-from tacit.account.ledger.database import LedgerError
+from tacit.account.ledger.database import LedgerError, MissingLedgerError
 from tacit.account.ledger.ledger import Ledger, MissingLimitError, Reservation, TokenUsedError
 from tacit.account.ledger.limits import BudgetExceededError, Limit
 from tacit.account.ledger.opening import open_ledger
@@ -28,6 +28,7 @@ __all__ = [
     "Ledger",
     "LedgerError",  # missing, locked, damaged, wrong key
     "Limit",
+    "MissingLedgerError",  # it is not there, and may not be made
     "MissingLimitError",  # a limit that must be there is not
     "ReleaseRecord",  # one line
     "Reservation",  # budget set aside

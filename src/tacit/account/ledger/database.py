@@ -33,6 +33,16 @@ class LedgerError(BadInputError):
     """The ledger cannot be used as it is."""
 
 
+class MissingLedgerError(LedgerError):
+    """There is no ledger, and none may be made. `place` is how messages call it."""
+
+    def __init__(self, place: str) -> None:
+        super().__init__(
+            f"{place} does not exist: check the name, or make it with 'tacit rewrite --ledger' or 'tacit ledger limit'"
+        )
+        self.place = place
+
+
 class Database(ABC):
     """One connection, used by one thread at a time; a process that was forked opens its own."""
 

@@ -189,7 +189,7 @@ class Ledger:
         content = hashlib.sha256(canonical([dataset, written.digest, job_name]) + digest_of(charges)).digest()
         books = self._books
         with self._custody.writing():
-            self._check_limited(must_be_limited)
+            self._must_be_limited(must_be_limited)
             found = self._database.one("SELECT id, state, content FROM releases WHERE token = ?", (token_name,))
             if found is not None and bytes(found[2]) != content:
                 raise TokenUsedError(
@@ -214,7 +214,12 @@ class Ledger:
             books.spend(charges, dataset, job_name)
         return Reservation(self, release, RESERVED)
 
-    def _check_limited(self, subjects: Sequence[Subject]) -> None:
+    def check_limited(self, subjects: Sequence[Subject]) -> None:
+        """Raise `MissingLimitError` if the ledger has no limit for one of these subjects."""
+        with self._custody.reading():
+            self._must_be_limited(subjects)
+
+    def _must_be_limited(self, subjects: Sequence[Subject]) -> None:
         if not subjects:
             return
         limits = self._books.limits()

@@ -7,7 +7,7 @@ import os
 import secrets
 
 from tacit.account.ledger.books import now
-from tacit.account.ledger.database import Database, LedgerError, open_database
+from tacit.account.ledger.database import Database, LedgerError, MissingLedgerError, open_database
 from tacit.account.ledger.keys import (
     LedgerKey,
     given_key,
@@ -32,10 +32,7 @@ def open_ledger(place: str | os.PathLike[str], key: bytes | str | None = None, *
     with contextlib.ExitStack() as on_failure:
         on_failure.callback(database.close)
         if not create and not database.exists():
-            raise LedgerError(
-                f"{database.name} does not exist: check the name, or make it with 'tacit rewrite --ledger' or "
-                "'tacit ledger limit'"
-            )
+            raise MissingLedgerError(database.name)
         ledger = _opened(database, given)
         on_failure.pop_all()
     return ledger
