@@ -28,7 +28,7 @@ import secrets
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -56,6 +56,9 @@ class KeyOptions:
     refuse_nominal: bool = False
 
 
+NO_OPTIONS = KeyOptions()
+
+
 @dataclass(frozen=True)
 class KeyBudget:
     """The budget that a key was given; what counts is the limit in the ledger, which may have been changed since."""
@@ -72,7 +75,7 @@ class Key:
     created: str
     revoked: str | None = None
     budget: KeyBudget | None = None
-    options: KeyOptions = field(default_factory=KeyOptions)
+    options: KeyOptions = NO_OPTIONS
 
 
 @dataclass(frozen=True)
@@ -183,7 +186,7 @@ class Keys:
             self.check_new(name, requests_per_minute)
             if budget is not None and self._register.ledger is None:
                 raise BadInputError("a key with a budget needs a ledger that counts it: open the ledger first")
-            key = Key(name, digest_of(secret), requests_per_minute, _now(), None, budget, options or KeyOptions())
+            key = Key(name, digest_of(secret), requests_per_minute, _now(), None, budget, options or NO_OPTIONS)
             self._change(lambda before: replace(before, keys=(*before.keys, key)))
         return secret
 

@@ -35,6 +35,7 @@ from tacit.serve.jobs import Job, JobStore
 from tacit.serve.keys import Keys
 from tacit.serve.messages import JobSettings
 from tacit.serve.metrics import Metrics
+from tacit.serve.nominal import job_is_nominal, refusal
 from tacit.serve.rewriting import Pool, Prepared
 from tacit.text.files import OutputError, choose_columns, open_table, write_whole
 
@@ -185,6 +186,7 @@ class Runner:
             self._store.update(job.id, durable=False, rows=now.rows, units=now.units, bytes_done=now.bytes_done)
 
         self._check_going(job)
+        self._check_nominal(job, work)
         reservations = self._reserved(job, asked, Prepared(mechanism, None), work)
         try:
             facts = rewrite_file(work, progress=progress, before_release=write_cards)
@@ -204,6 +206,19 @@ class Runner:
             raise _StopError("stopped")
         if job.owner is not None and not self._keys.is_active(job.owner):
             raise _StopError("the key of this job was revoked: nothing of it can be fetched")
+
+    def _check_nominal(self, job: Job, work: RewriteJob) -> None:
+        """Refuse a key what it is not to have, before anything is reserved or drawn."""
+        key = None if job.owner is None else self._keys.named(job.owner)
+        if key is None or not key.options.refuse_nominal:
+            return
+        longest, width = 0, 1
+        for block, width in charged_blocks(work):
+            units = work.mechanism.count_units(block.texts)
+            rows = [sum(units[first : first + width]) for first in range(0, len(units), width)]
+            longest = max([longest, *rows])
+        if job_is_nominal(work, longest, width):
+            raise refusal()
 
     def _reserved(self, job: Job, asked: JobSettings, prepared: Prepared, work: RewriteJob) -> list[Reservation]:
         """Budget for all rows, in parts that are found again after a crash; all of it, or nothing."""
