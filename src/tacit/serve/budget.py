@@ -206,7 +206,8 @@ class Accounts:
         ledger, subject = self.ledger, Subject("key", key or LOCAL)
         spent, limit = ledger.spent(subject), ledger.limit_of(subject)
         # Releases of before names were hidden tell the key by its name.
-        own = ledger.releases(commands=[command_of(ledger, key), f"{COMMAND}: {key or LOCAL}"], last=RELEASES)
+        commands = [command_of(ledger, key), f"{COMMAND}: {key or LOCAL}"]
+        own = ledger.releases(commands=commands, last=RELEASES)
         places = {"", DATASET, *ledger.datasets_of(subject)}  # names of others' data sets are not for this key
         return {
             "dataset_limits": [
@@ -220,6 +221,10 @@ class Accounts:
                     "epsilon": spent.epsilon,
                     "delta": spent.delta,
                     "releases": spent.releases,
+                    "by_unit": [
+                        {"unit": unit, "epsilon": part.epsilon, "delta": part.delta, "releases": part.releases}
+                        for unit, part in sorted(ledger.spent_by_unit(subject, commands).items())
+                    ],
                     # Never part of the sum: releases for which no plain epsilon of a whole text is proven.
                     "apart": [{"measure": account.measure, "releases": account.releases} for account in spent.apart],
                 },

@@ -37,6 +37,7 @@ from tacit.account.ledger.charges import (
     DATASET,
     DOCUMENT,
     KEY,
+    PLAIN,
     USER,
     Subject,
     charges_of,
@@ -330,6 +331,27 @@ class Ledger:
             places = {balance.dataset for balance in own}
             own += [balance for balance in self._books.about_everybody(subject.kind) if balance.dataset in places]
         return sum_of([balance for balance in own if dataset is None or balance.dataset == dataset])
+
+    def spent_by_unit(self, subject: Subject, commands: Sequence[str]) -> dict[str, Spent]:
+        """What a subject has spent in releases of these commands, for each unit that their guarantees are about: as
+        plain epsilons of whole documents, but not added across units."""
+        marks = ", ".join("?" * len(commands))
+        with self._custody.reading():
+            rows = self._database.all(
+                "SELECT r.unit, SUM(c.epsilon + c.added), SUM(c.delta), COUNT(*) FROM releases r "
+                "JOIN charges c ON c.release = r.id JOIN accounts a ON a.id = c.account "
+                f"WHERE substr(r.command, 1, {COMMAND_START}) IN ({marks}) AND r.command IN ({marks}) "
+                "AND r.state <> ? AND a.kind = ? AND a.measure = ? AND c.subject = ? GROUP BY r.unit",
+                [
+                    *(command[:COMMAND_START] for command in commands),
+                    *commands,
+                    CANCELED,
+                    subject.kind,
+                    PLAIN,
+                    self._key.name(subject.kind, subject.identity),
+                ],
+            )
+        return {unit: Spent(epsilon, min(1.0, delta), count) for unit, epsilon, delta, count in rows}
 
     def knows_others(self, kind: str, identities: Iterable[str]) -> bool:
         """Whether the ledger has a limit for, or has charged, anybody of this kind besides these."""
