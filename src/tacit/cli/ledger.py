@@ -305,6 +305,9 @@ def _table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) ->
     from tacit.cli.terminal import output_console
 
     console = output_console()
+    if not rows:  # on the line of the title: a lone "none" below another says nothing
+        console.print(Text(f"{title}: none", style="dim"))
+        return
     console.print(Text(title, style="bold"))
     table = Table(box=None, pad_edge=False, header_style="dim")
     for column in columns:
@@ -312,7 +315,7 @@ def _table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) ->
         table.add_column(column, justify="right" if numeric else "left", no_wrap=numeric, overflow="fold")
     for row in rows:
         table.add_row(*(Text(cell) for cell in row))
-    console.print(table if rows else Text("none", style="dim"))
+    console.print(table)
     console.print()
 
 

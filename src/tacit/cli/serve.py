@@ -144,28 +144,31 @@ def add_key(
 
 @keys_app.command("list")
 def list_keys(state: State = None, ledger: LedgerPlace = None) -> None:
-    """Show all keys and what they have spent; "without epsilon" counts releases that have no plain one to add."""
+    """Show all keys and what they have spent; "without epsilon" counts releases that have no plain one to add. A key
+    without a limit has a number for each unit of its releases, all of them as epsilons of whole texts."""
     settings = _settings(state=state, ledger=ledger)
     from rich.table import Table
 
     from tacit.cli.terminal import output_console
-    from tacit.serve.budget import key_budgets
+    from tacit.serve.budget import key_accounts
     from tacit.serve.keys import Keys
 
     known = Keys(settings.state).all()
     if not known:
         raise BadInputError("there are no keys yet: make one with 'tacit serve keys add NAME'")
-    budgets = key_budgets(settings, [key.name for key in known])
+    accounts = key_accounts(settings, [key.name for key in known])
     table = Table(box=None, pad_edge=False, header_style="bold")
     for heading in ("name", "made", "revoked", "per minute", "nominal", "epsilon spent", "of", "without epsilon"):
         table.add_column(heading)
     for key in known:
-        spent, limit = budgets[key.name]
+        spent, by_unit, limit = accounts[key.name]
         most = "no limit" if limit is None else f"{limit.epsilon:g}"
         apart = str(sum(account.releases for account in spent.apart) or "")
         nominal = "refused" if key.options.refuse_nominal else ""
         row = (key.name, key.created[:10], (key.revoked or "")[:10], str(key.requests_per_minute), nominal)
-        table.add_row(*row, f"{spent.epsilon:g}", most, apart)
+        # A limit is held against the sum; without one, different units are not added up.
+        parts = "; ".join(f"{part.epsilon:g} per {unit}" for unit, part in sorted(by_unit.items())) or "0"
+        table.add_row(*row, parts if limit is None else f"{spent.epsilon:g}", most, apart)
     output_console().print(table)
 
 

@@ -14,7 +14,7 @@ import secrets
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from tacit.account.ledger import (
     BudgetExceededError,
@@ -205,8 +205,7 @@ class Accounts:
         """`GET /v1/ledger`: limits, the key's own account, and its latest releases."""
         ledger, subject = self.ledger, Subject("key", key or LOCAL)
         spent, limit = ledger.spent(subject), ledger.limit_of(subject)
-        # Releases of before names were hidden tell the key by its name.
-        commands = [command_of(ledger, key), f"{COMMAND}: {key or LOCAL}"]
+        commands = commands_of(ledger, key)
         own = ledger.releases(commands=commands, last=RELEASES)
         places = {"", DATASET, *ledger.datasets_of(subject)}  # names of others' data sets are not for this key
         return {
@@ -258,6 +257,11 @@ def command_of(ledger: Ledger, key: str | None) -> str:
     return f"{COMMAND}: key {ledger.hash_of(Subject('key', key or LOCAL))}"
 
 
+def commands_of(ledger: Ledger, key: str | None) -> list[str]:
+    """All commands of a key; releases of before names were hidden tell it by its name."""
+    return [command_of(ledger, key), f"{COMMAND}: {key or LOCAL}"]
+
+
 # For the command ----------------------------------------------------------------------------------------------------
 
 
@@ -284,8 +288,22 @@ def add_key(
         return keys.add(name, requests_per_minute, budget=budget, options=options), making
 
 
-def key_budgets(settings: Settings, names: Sequence[str]) -> dict[str, tuple[Spent, Limit | None]]:
-    """What each key has spent, and its limit."""
+class KeyAccount(NamedTuple):
+    """What a key has spent, the same by the unit of its releases, and its limit."""
+
+    spent: Spent
+    by_unit: dict[str, Spent]
+    limit: Limit | None
+
+
+def key_accounts(settings: Settings, names: Sequence[str]) -> dict[str, KeyAccount]:
+    """The accounts of these keys."""
     with open_bound(settings.ledger_place, Keys(settings.state)) as ledger:
-        subjects = [Subject("key", name) for name in names]
-        return {subject.identity: (ledger.spent(subject), ledger.limit_of(subject)) for subject in subjects}
+        return {
+            name: KeyAccount(
+                ledger.spent(Subject("key", name)),
+                ledger.spent_by_unit(Subject("key", name), commands_of(ledger, name)),
+                ledger.limit_of(Subject("key", name)),
+            )
+            for name in names
+        }

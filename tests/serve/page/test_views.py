@@ -248,7 +248,7 @@ def test_a_key_is_asked_for_and_kept_for_the_session_only(open_page: Opener, loc
     # A budget that can run out is never spent by looking: the example is public.
     page.wait_for_selector("#result-note:has-text('Left of your budget: epsilon 500.')")
     page.click("text=Your text")
-    page.fill("#own", "the old doctor")
+    page.fill("#own", "the old doctor of the small village has a new house")
     page.fill("#epsilon", "0.01")
     with page.expect_response("**/v1/rewrite"):
         page.click("#go")

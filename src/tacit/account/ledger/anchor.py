@@ -82,8 +82,7 @@ class KeptAnchor:
         if self.path is None:
             return
         with contextlib.suppress(OSError):  # what is not kept is told by `verify`
-            self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600)
+            descriptor = _opened(self.path)
             try:
                 _lock(descriptor)
                 before = os.read(descriptor, 4096)
@@ -98,6 +97,14 @@ class KeptAnchor:
                     os.fsync(descriptor)
             finally:
                 os.close(descriptor)
+
+
+def _opened(path: Path) -> int:
+    try:
+        return os.open(path, os.O_RDWR)
+    except FileNotFoundError:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        return os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
 
 
 def _lock(descriptor: int) -> None:
