@@ -25,8 +25,9 @@ def small_table(words: int = 40, dimension: int = 2, seed: int = 0, scale: float
 
 @pytest.fixture(scope="session", autouse=True)
 def _private_cache(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Tests neither read nor fill the user's cache."""
+    """Tests neither read nor fill the user's cache, nor the keys and anchors of his ledgers."""
     os.environ["TACIT_CACHE"] = str(tmp_path_factory.mktemp("cache"))
+    os.environ["XDG_CONFIG_HOME"] = str(tmp_path_factory.mktemp("config"))
 
 
 @pytest.fixture(scope="session")

@@ -139,7 +139,7 @@ def test_losing_the_file_of_keys_does_not_open_the_service(start, state, monkeyp
     Keys(state).add("team", 600)
     client = start(state)
     (state / "keys.json").unlink()
-    assert client.get("/v1/jobs").status_code == 401
+    assert client.get("/v1/jobs").status_code == 503
 
 
 def test_a_budget_is_spent_and_then_refused(start, state, asked):

@@ -18,7 +18,7 @@ from tacit.card import Card, ReleaseFacts, for_file, plain_sentence, row_sentenc
 from tacit.catalog import DEFAULT_MECHANISM, DEFAULT_OF_LEVEL, build, find
 from tacit.cli import terminal
 from tacit.cli.engine import ADDRESS_HELP, ENGINE_HELP, LOCAL, uses_cluster
-from tacit.cli.ledger import new_ledger_sentence
+from tacit.cli.ledger import tell_if_new
 from tacit.engines.charging import Charging
 from tacit.engines.job import (
     AlreadyCompleteError,
@@ -433,8 +433,7 @@ def charging(place: str | None, dataset: str, document_column: str | None) -> It
         yield None
         return
     with open_ledger(place) as ledger:
-        if ledger.new_key_place is not None:  # said even with --quiet: without the key the ledger is lost
-            typer.echo(new_ledger_sentence(ledger), err=True)
+        tell_if_new(ledger)  # also with --quiet
         yield Charging(ledger, dataset, document_column)
 
 

@@ -111,7 +111,7 @@ def create_app(settings: Settings) -> Service:
     """The service, ready to be run by an ASGI server."""
     make_private_folder(settings.state)
     keys, metrics, pool = Keys(settings.state), Metrics(), Pool(settings.mechanisms, settings.allowed)
-    accounts = Accounts(settings.ledger_place, metrics)
+    accounts = Accounts(settings.ledger_place, metrics, keys)
     workers = ThreadPoolExecutor(settings.threads, "tacit-batch")
     aside = Aside(MOST_ASIDE)
     lines = Lines(accounts, workers, metrics, settings.waiting)

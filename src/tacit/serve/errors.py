@@ -40,6 +40,10 @@ class UnavailableError(BadInputError):
     it is so."""
 
 
+class WrongLedgerError(UnavailableError):
+    """The ledger that counts is not the one that is there, so nobody knows what was spent."""
+
+
 class ServiceError(Exception):
     """A refusal, ready to be sent."""
 
@@ -66,12 +70,20 @@ def error_body(code: str, message: str) -> bytes:
 def as_service_error(error: Exception) -> ServiceError:
     """What a client is told about any error. One that we did not foresee is named by its kind and place only: its
     message could quote the text."""
-    from tacit.account.ledger import BudgetExceededError, LedgerError
+    from tacit.account.ledger import BudgetExceededError, LedgerError, MissingLimitError
 
     if isinstance(error, ServiceError):
         return error
     if isinstance(error, BudgetExceededError):
         return ServiceError(403, budget_sentence(error), "budget_exceeded")
+    if isinstance(error, WrongLedgerError | MissingLimitError):
+        return ServiceError(
+            503,
+            "what was spent cannot be looked up, because the ledger is missing, another one or without the limit of "
+            "this key; nothing was released: ask the operator of the service to look at its log",
+            "ledger",
+            60,
+        )
     if isinstance(error, LedgerError):
         return ServiceError(503, "the ledger cannot be used now, so nothing was released: try again", "ledger", 5)
     if isinstance(error, UnavailableError):

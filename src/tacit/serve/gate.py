@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 from starlette.responses import Response
 
 from tacit.serve.errors import ServiceError, as_service_error, note
-from tacit.serve.keys import Keys, RateLimit
+from tacit.serve.keys import NO_OPTIONS, KeyOptions, Keys, RateLimit
 from tacit.serve.metrics import Metrics
 from tacit.serve.settings import Settings, is_local
 
@@ -56,9 +56,10 @@ now and then would otherwise keep a place for ever."""
 
 @dataclass(frozen=True)
 class Caller:
-    """Who asks: the name of a key, or None on a service without keys."""
+    """Who asks: the name of a key with its options, or None on a service without keys."""
 
     name: str | None
+    options: KeyOptions = NO_OPTIONS
 
 
 class Gate:
@@ -154,6 +155,11 @@ class Gate:
         if scope["path"] in OPEN_ROUTES or scope["path"].startswith("/assets/") or self._tickets(scope):
             return Caller(None)
         if not self._keys_needed():
+            if presented_key(headers):
+                # Whoever sends one counts on its budget: without the keys it must not be answered as if it had none.
+                raise ServiceError(
+                    503, "a key was sent, and this service has no keys: ask its operator, or send none", retry_after=60
+                )
             return Caller(None)
         key = self._keys.find(presented_key(headers))
         if key is None:
@@ -162,7 +168,7 @@ class Gate:
         if wait > 0:
             seconds = max(1, math.ceil(wait))
             raise ServiceError(429, f"too many requests: wait {seconds} s", retry_after=seconds)
-        return Caller(key.name)
+        return Caller(key.name, key.options)
 
     def _limited(self, path: str, headers: Headers, receive: Receive) -> Receive:
         """The body, stopped as soon as it is larger than allowed, stands still, or takes too long in all."""

@@ -28,12 +28,14 @@ from tacit.engines.job import AlreadyCompleteError, Progress, RewriteJob, check_
 from tacit.engines.local import rewrite_file
 from tacit.engines.users import UserRule
 from tacit.errors import BadInputError, TacitError
-from tacit.serve.budget import DATASET, LOCAL, Accounts, command_of
-from tacit.serve.errors import ServiceError, as_service_error, note
+from tacit.serve.binding import LOCAL
+from tacit.serve.budget import DATASET, Accounts, command_of
+from tacit.serve.errors import ServiceError, WrongLedgerError, as_service_error, note
 from tacit.serve.jobs import Job, JobStore
 from tacit.serve.keys import Keys
 from tacit.serve.messages import JobSettings
 from tacit.serve.metrics import Metrics
+from tacit.serve.nominal import job_is_nominal, refusal
 from tacit.serve.rewriting import Pool, Prepared
 from tacit.text.files import OutputError, choose_columns, open_table, write_whole
 
@@ -134,7 +136,7 @@ class Runner:
             if refusal.status >= 500:
                 log.error("a job failed: %s", refusal.message if refusal.code == "internal" else refusal.code)
                 note(error)
-            if isinstance(error, LedgerError):
+            if isinstance(error, LedgerError | WrongLedgerError):
                 self._accounts.close()  # it may be whole again next time
             # What has begun is never deleted: an upgrade, a lost key or a limit is no fault of the file.
             reason = for_http(self._without_paths(job, refusal.message))
@@ -185,6 +187,7 @@ class Runner:
             self._store.update(job.id, durable=False, rows=now.rows, units=now.units, bytes_done=now.bytes_done)
 
         self._check_going(job)
+        self._check_nominal(job, work)
         reservations = self._reserved(job, asked, Prepared(mechanism, None), work)
         try:
             facts = rewrite_file(work, progress=progress, before_release=write_cards)
@@ -204,6 +207,19 @@ class Runner:
             raise _StopError("stopped")
         if job.owner is not None and not self._keys.is_active(job.owner):
             raise _StopError("the key of this job was revoked: nothing of it can be fetched")
+
+    def _check_nominal(self, job: Job, work: RewriteJob) -> None:
+        """Refuse a key what it is not to have, before anything is reserved or drawn."""
+        key = None if job.owner is None else self._keys.named(job.owner)
+        if key is None or not key.options.refuse_nominal:
+            return
+        longest, width = 0, 1
+        for block, width in charged_blocks(work):
+            units = work.mechanism.count_units(block.texts)
+            rows = [sum(units[first : first + width]) for first in range(0, len(units), width)]
+            longest = max([longest, *rows])
+        if job_is_nominal(work, longest, width):
+            raise refusal()
 
     def _reserved(self, job: Job, asked: JobSettings, prepared: Prepared, work: RewriteJob) -> list[Reservation]:
         """Budget for all rows, in parts that are found again after a crash; all of it, or nothing."""
@@ -233,6 +249,7 @@ class Runner:
                 token=token,
                 command=command_of(ledger, job.owner),
                 job=job.id,
+                must_be_limited=self._accounts.must_be_limited(job.owner),
             )
 
         try:

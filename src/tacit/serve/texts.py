@@ -17,6 +17,7 @@ from tacit.serve.errors import ServiceError, as_service_error
 from tacit.serve.gate import Caller, Headers, Receive
 from tacit.serve.messages import RewriteRequest, check_json, is_unicode, parse_message
 from tacit.serve.metrics import Metrics
+from tacit.serve.nominal import is_nominal, refusal
 from tacit.serve.rewriting import Pieces, Pool, Prepared
 from tacit.serve.settings import Settings
 
@@ -47,6 +48,8 @@ class Rewriting:
         prepared = await self.prepared(asked)
         spender = Spender(caller.name, asked.dataset, asked.user)
         units = await counted(prepared, texts)
+        if caller.options.refuse_nominal and is_nominal(prepared.unit_guarantee, max(units), asked.draws):
+            raise refusal()
         order = Order(texts * asked.draws, spender, asked.draws, units)
         self._lines.put(prepared, order)
         if asked.stream:

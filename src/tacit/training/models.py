@@ -134,7 +134,11 @@ def _pretrained(transformers: Any, folder: str, name: str, task: Task, warn: Cal
     loader = getattr(transformers, task.model_class)
     # Whatever a checkpoint was saved in: norms and sums of gradients are bounded in single precision.
     model, found = loader.from_pretrained(
-        folder, dtype=torch.float32, ignore_mismatched_sizes=True, output_loading_info=True, trust_remote_code=False,
+        folder,
+        dtype=torch.float32,
+        ignore_mismatched_sizes=True,
+        output_loading_info=True,
+        trust_remote_code=False,
         **task.model_options(),
     )
     if task.model_class == CAUSAL:

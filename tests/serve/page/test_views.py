@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -130,11 +131,43 @@ def test_reports_are_shown_in_a_frame_that_may_do_nothing(page: Any) -> None:
     assert page.title() == "Reports · Tacit"
 
 
-def test_the_ledger_shows_releases(page: Any) -> None:
+def test_c6_playing_with_the_example_costs_nothing(open_page: Opener, reports: Path, tmp_path: Path) -> None:
+    from tacit.serve.settings import Settings
+
+    fresh = Service(Settings(state=tmp_path, reports=reports)).start()
+    try:
+        page = open_page(address=fresh.address)
+        page.wait_for_selector(".result .words")
+        page.click("#go")
+        page.wait_for_selector(".draws li:nth-child(2)")
+        assert "costs nothing" in page.inner_text("#cost")
+        page.click("nav >> text=Ledger")
+        page.wait_for_selector("#ledger .empty:has-text('Nothing has been released yet')")
+        assert "has spent nothing" in page.inner_text("#ledger")
+    finally:
+        fresh.stop()
+
+
+def test_c6_the_ledger_adds_no_units_up_and_shows_equal_releases_once(page: Any) -> None:
+    address = page.url.partition("#")[0] + "v1/rewrite"
+    for asked in (
+        {"text": "the old doctor", "mechanism": "santext", "epsilon": 4},
+        {"text": "the old doctor", "mechanism": "santext", "epsilon": 4},
+        {"text": "the old doctor", "mechanism": "codebook", "epsilon": 4},
+    ):
+        assert page.request.post(address, data=asked).ok
     page.click("nav >> text=Ledger")
     page.wait_for_selector("#ledger tbody tr")
-    assert "public example" in page.inner_text("#ledger tbody")
-    assert "has spent epsilon" in page.inner_text("#ledger")
+    shown = page.inner_text("#ledger .spent")
+    (words,) = re.findall(r"Word by word.*: epsilon ([\d.,]+)", shown)
+    (texts,) = re.findall(r"Whole texts at once: epsilon ([\d.,]+)", shown)
+    assert float(texts) == 4
+    assert float(words) > 100
+    assert len(re.findall("epsilon", shown)) == 2  # and no sum of both
+    assert "not added up" in shown
+    cells = page.locator("#ledger tbody tr").all_inner_texts()
+    assert len(cells) == len(set(cells))
+    assert any(re.search(r"\t2\t.*SanText", row) for row in cells)
 
 
 def test_the_ledger_tells_what_is_not_in_the_sum(page: Any) -> None:
@@ -142,7 +175,9 @@ def test_the_ledger_tells_what_is_not_in_the_sum(page: Any) -> None:
     assert page.request.post(address, data={"text": "the old doctor", "mechanism": "santext+", "epsilon": 4}).ok
     page.click("nav >> text=Ledger")
     page.wait_for_selector("#ledger tbody tr")
-    assert "Not in the sum, because no plain epsilon is proven: " in page.inner_text("#ledger")
+    assert "Without an epsilon, because none is proven for a whole text: " in page.inner_text("#ledger")
+    row = page.locator("#ledger tbody tr:has-text('SanText+')").first.inner_text()
+    assert row.count("not proven") == 2  # neither epsilon nor delta is a number
 
 
 # Errors -------------------------------------------------------------------------------------------------------------
@@ -220,13 +255,14 @@ def test_a_key_is_asked_for_and_kept_for_the_session_only(open_page: Opener, loc
     page.wait_for_selector("#mechanism optgroup", state="attached")
     assert page.evaluate("Object.values(sessionStorage)") == [key]
     assert page.evaluate("localStorage.length") == 0
-    # A budget that can run out is never spent by looking.
-    page.wait_for_selector("#cost:has-text('waits for the button')")
-    assert page.locator(".result .words").count() == 0
+    # A budget that can run out is never spent by looking: the example is public.
+    page.wait_for_selector("#result-note:has-text('Left of your budget: epsilon 500.')")
+    page.click("text=Your text")
+    page.fill("#own", "the old doctor of the small village has a new house")
     page.fill("#epsilon", "0.01")
     with page.expect_response("**/v1/rewrite"):
         page.click("#go")
-    page.wait_for_selector("#result-note:has-text('Left of your budget')")
+    page.wait_for_selector("#result-note:has-text('Left of your budget: epsilon 49')")
     page.fill("#epsilon", "5")
     page.click("#go")
     page.wait_for_selector("#go-problem .problem")  # refused: more than is left
