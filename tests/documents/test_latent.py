@@ -271,6 +271,18 @@ def test_a11_an_adept_without_clipping_is_clipped_at_its_average_norm(tmp_path):
     assert Adept(epsilon=50.0, model=folder, clip=3.0).bound == ClipL2(3.0)
 
 
+@pytest.mark.parametrize("epsilon", [250.0, 500.0, 2500.0])
+def test_a6_gaussian_latents_assume_nothing_about_a_sampler(folders, epsilon):
+    """Two states at the bound are 9 to 34 sigma apart here; the noise is exact at every distance."""
+    mechanism = make(folders, "adept", epsilon=epsilon)
+    promised = mechanism.guarantee()
+    apart = promised.parameters["l2 sensitivity"] / promised.parameters["noise scale"]
+    assert apart > 9.0
+    assert not any("sampler" in line or "standard deviation" in line for line in promised.assumptions)
+    assert promised.slack == 0.0
+    assert len(mechanism.rewrite(["cat"])) == 1
+
+
 # ADePT ------------------------------------------------------------------------------------------------------------
 
 

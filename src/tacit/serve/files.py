@@ -165,7 +165,7 @@ def upload_format(name: str) -> str:
     """The format that the name of an upload tells; nothing else of the name is used."""
     own_name = Path(name.replace("\\", "/")).name or "upload"
     if (what := other_kind(own_name)) is not None:
-        raise ServiceError(422, f"this file is {what}, which is not read here: save the texts as {SUPPORTED}")
+        raise ServiceError(422, f"this file is {what}, a format that is not read here: save the texts as {SUPPORTED}")
     try:
         return str(format_of(own_name))
     except BadInputError:
