@@ -161,3 +161,17 @@ def test_a_delta_that_is_too_large_for_a_pipe_leaves_nothing_to_resume(table, mo
 def test_document_rows_hide_which_texts_are_empty(table):
     rewrite_file(job(table, None))
     assert [row["text"] for row in written(table)][-1] == "0", "an empty text reaches the mechanism like any other"
+
+
+@pytest.mark.parametrize("documents", [1, 2])
+def test_numbers_of_users_in_a_parquet_file_are_users(tmp_path, documents):
+    """Each row of a parquet file was a user of its own unless the column held strings: nobody's rows were left out."""
+    arrow = pytest.importorskip("pyarrow")
+    store = pytest.importorskip("pyarrow.parquet")
+    path = tmp_path / "in.parquet"
+    store.write_table(arrow.table({"who": [7, 7, 8, 7], "text": ["a", "bb", "c", "dd"]}), path)
+    rule = UserRule("who", "divide", documents)
+    rewrite_file(job(path, rule))
+    assert [row["text"] for row in written(path)] == {1: ["1", "1"], 2: ["1", "2", "1"]}[documents]
+    with pytest.raises(BadInputError, match="sort the file"):
+        rewrite_file(job(path, UserRule("who", "concatenate"), force=True))

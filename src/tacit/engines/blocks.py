@@ -19,6 +19,7 @@ from tacit.labels import LabelRule
 from tacit.mechanism import Mechanism, Rewritten
 from tacit.noise.source import StreamKey
 from tacit.text.files import ArrowCell, Selection, Table, cell_string, text_value
+from tacit.text.files.formats import MISSING
 from tacit.text.files.tables import arrow_library
 
 BLOCK_ROWS: Final = 200_000
@@ -118,13 +119,16 @@ def rows_to_rewrite(
 
 
 def document_name(value: Any, row: int, column: str) -> str:
-    if value is None or value == "":
+    name = "" if value is MISSING else cell_string(value)
+    if not name:
         raise BadInputError(f"row {row} has no value in '{column}': every row must name its document")
-    return str(value)
+    return name
 
 
 def _weight(value: Any) -> int:
-    return 8 if value is None or isinstance(value, ArrowCell | int | float) else len(str(value))
+    if isinstance(value, ArrowCell):
+        return value.size
+    return 8 if value is None or isinstance(value, int | float) else len(str(value))
 
 
 def output_rows(block: Block, texts: Sequence[str], selection: Selection) -> list[list[Any]]:

@@ -18,7 +18,8 @@ from typing import Any, ClassVar
 
 from tacit.errors import BadInputError, BadParameterError, NoGuaranteeError
 from tacit.guarantee import Guarantee, Unit
-from tacit.text.files import text_value
+from tacit.text.files import cell_string, text_value
+from tacit.text.files.formats import MISSING
 
 MODES = ("divide", "concatenate")
 Rows = Iterator[tuple[int, list[Any]]]
@@ -109,5 +110,5 @@ class UserRule:
 
 
 def _name(value: Any) -> str:
-    """White space makes no second person, here and in the ledger."""
-    return "" if value is None else str(value).strip()
+    """White space makes no second person, here and in the ledger; nor does where a number lies in a parquet file."""
+    return "" if value is MISSING else cell_string(value).strip()
