@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import logging
+import multiprocessing
 import os
 import socket
 import sys
@@ -55,7 +56,20 @@ def run(settings: Settings, *, quiet: bool = False) -> None:
     print(f"Tacit serves http://{place}:{port} ({who}; state in {settings.state})", file=sys.stderr, flush=True)
     gc.freeze()  # what was imported stays
     gc.set_threshold(*COLLECTED_AFTER)
-    uvicorn.Server(config).run([listening])
+    try:
+        uvicorn.Server(config).run([listening])
+    finally:
+        _end_now()
+
+
+def _end_now() -> None:
+    """End the process even if a computation goes on in a thread, which Python would wait for without a limit."""
+    for child in multiprocessing.active_children():
+        child.kill()
+    if any(thread is not threading.current_thread() and not thread.daemon for thread in threading.enumerate()):
+        log.warning("a computation was cut off by the shutdown: its budget is spent, and nothing of it was released")
+        logging.shutdown()
+        os._exit(0)
 
 
 def _socket(settings: Settings) -> socket.socket:

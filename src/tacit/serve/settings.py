@@ -41,7 +41,10 @@ class Settings(BaseModel):
     keep_hours        hours until the files of a job are deleted
     mechanisms        how many prepared mechanisms are kept in memory
     threads           how many batches are worked on at the same time
-    job_workers       processes of one job; 1 is a thread of the service
+    jobs              jobs worked on at the same time; one key has at most all places but one
+    job_workers       processes that rewrite one job; 1 is the process of the job itself
+    job_memory        bytes of memory that a process of a job may use
+    unpacked          most characters of text that the file of a job may hold, unpacked
     allowed           values of options beyond the built-in ones that requests may use, such as a vector file
     """
 
@@ -61,7 +64,10 @@ class Settings(BaseModel):
     keep_hours: Hours = 24.0
     mechanisms: Positive = 12
     threads: Positive = 2
+    jobs: Positive = 2
     job_workers: Positive = 1
+    job_memory: Positive = 4_000 * MEGABYTE
+    unpacked: Positive = 10_000 * MEGABYTE
     allowed: tuple[tuple[str, str], ...] = ()
 
     @property

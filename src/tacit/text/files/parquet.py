@@ -197,7 +197,7 @@ def _rows_at_a_time(group: Any, selected: frozenset[str]) -> int:
         for chunk in chunks
         if _is_part(chunk.path_in_schema, selected)
     )
-    return max(1, min(BATCH_ROWS, BATCH_BYTES * max(1, group.num_rows) // max(1, sum(sizes))))
+    return int(max(1, min(BATCH_ROWS, BATCH_BYTES * max(1, group.num_rows) // max(1, sum(sizes)))))
 
 
 def _is_part(path: str, selected: frozenset[str]) -> bool:
