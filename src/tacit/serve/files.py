@@ -20,7 +20,7 @@ from tacit.errors import BadInputError
 from tacit.serve.errors import ServiceError, disk_full
 from tacit.serve.gate import REPORT_POLICY
 from tacit.serve.jobs import Job, JobStore
-from tacit.serve.messages import JobSettings, parse_message
+from tacit.serve.messages import JobSettings, beside, parse_message
 from tacit.serve.rewriting import Pool
 from tacit.serve.runner import check_columns, check_job
 from tacit.serve.schedule import Schedule
@@ -56,7 +56,8 @@ class Files:
             file, settings = form.get("file"), form.get("settings")
             if not isinstance(file, UploadFile) or not isinstance(settings, str):
                 raise ServiceError(422, "the form needs a file called 'file' and a field 'settings' with JSON")
-            asked = parse_message(settings.encode("utf-8", "surrogatepass"), JobSettings)
+            data = settings.encode("utf-8", "surrogatepass")
+            asked = await beside(len(data), lambda: parse_message(data, JobSettings))
             check_job(self._pool, asked)
             format = upload_format(file.filename or "")
             return await aside(self._stored, file, owner, format, asked)

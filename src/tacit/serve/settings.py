@@ -36,7 +36,8 @@ class Settings(BaseModel):
     body_bytes        largest JSON body
     upload_bytes      largest upload of a job
     texts             most texts in a request, counting each draw
-    waiting           most requests that wait for their turn, and most jobs of one key that are not finished
+    text_characters   most characters of one text in a request; longer ones go into a job
+    waiting           most requests that wait for their turn; one key has at most half of the places
     timeout           seconds until a request is given up
     keep_hours        hours until the files of a job are deleted
     mechanisms        how many prepared mechanisms are kept in memory
@@ -59,6 +60,7 @@ class Settings(BaseModel):
     body_bytes: Positive = 10 * MEGABYTE
     upload_bytes: Positive = 1_000 * MEGABYTE
     texts: Positive = 10_000
+    text_characters: Positive = 100_000
     waiting: Positive = 256
     timeout: Seconds = 60.0
     keep_hours: Hours = 24.0
