@@ -147,7 +147,7 @@ def create_app(settings: Settings, *, jobs_apart: bool = True) -> Service:
 
     work: Work = JobProcesses(settings) if jobs_apart else work_here
     schedule = Schedule(store, keys, metrics, work, settings)
-    files = Files(store, schedule, pool)
+    files = Files(store, schedule, pool, keys)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -322,8 +322,10 @@ def create_app(settings: Settings, *, jobs_apart: bool = True) -> Service:
         return json_response({"status": status, "version": __version__, **found}, 200 if status == "ok" else 503)
 
     @app.get("/metrics", responses=answers(None, media={METRICS_TYPE: TEXT}), tags=["operation"])
-    async def prometheus() -> Response:
-        """Counts for Prometheus."""
+    async def prometheus(request: Request) -> Response:
+        """Counts of the whole service for Prometheus: of other keys as well, so for keys of operators only."""
+        if not request.scope["caller"].operator:
+            raise ServiceError(403, "these counts are of all keys: only keys that the operator names may read them")
         return Response(metrics.page(), media_type=METRICS_TYPE)
 
     @app.get("/", include_in_schema=False)

@@ -20,6 +20,7 @@ from tacit.errors import BadInputError
 from tacit.serve.errors import ServiceError, disk_full
 from tacit.serve.gate import REPORT_POLICY
 from tacit.serve.jobs import Job, JobStore
+from tacit.serve.keys import Keys
 from tacit.serve.messages import JobSettings, beside, parse_message
 from tacit.serve.rewriting import Pool
 from tacit.serve.runner import check_columns, check_job
@@ -37,10 +38,11 @@ R = TypeVar("R")
 class Files:
     """The routes of jobs. Disk work is done beside the event loop."""
 
-    def __init__(self, store: JobStore, schedule: Schedule, pool: Pool) -> None:
+    def __init__(self, store: JobStore, schedule: Schedule, pool: Pool, keys: Keys) -> None:
         self._store = store
         self._schedule = schedule
         self._pool = pool
+        self._keys = keys
 
     async def upload(self, request: Request) -> Response:
         owner = request.scope["caller"].name
@@ -136,6 +138,8 @@ class Files:
                 return
             if not job.is_open:
                 yield event(job.state, job)
+                return
+            if job.owner is not None and not self._keys.is_active(job.owner):
                 return
             if job != before:
                 yield event("progress", job)

@@ -11,6 +11,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field
 
 MEGABYTE = 1_000_000
+BODIES_AT_ONCE = 20
 
 Positive = Annotated[int, Field(gt=0)]
 Seconds = Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False)]
@@ -38,6 +39,10 @@ class Settings(BaseModel):
     texts             most texts in a request, counting each draw
     text_characters   most characters of one text in a request; longer ones go into a job
     waiting           most requests that wait for their turn; one key has at most half of the places
+    connections       most connections at a time; half of them may be of strangers, who have shown no key yet
+    connections_per_address   most of them from one address; behind a proxy all come from one
+    requests_per_key  most requests of one key that are open at the same time
+    operators         names of keys that may read the counts of the whole service (/metrics)
     timeout           seconds until a request is given up
     keep_hours        hours until the files of a job are deleted
     mechanisms        how many prepared mechanisms are kept in memory
@@ -62,6 +67,10 @@ class Settings(BaseModel):
     texts: Positive = 10_000
     text_characters: Positive = 100_000
     waiting: Positive = 256
+    connections: Positive = 2_000
+    connections_per_address: Positive = 500
+    requests_per_key: Positive = 128
+    operators: tuple[str, ...] = ()
     timeout: Seconds = 60.0
     keep_hours: Hours = 24.0
     mechanisms: Positive = 12
@@ -71,6 +80,11 @@ class Settings(BaseModel):
     job_memory: Positive = 4_000 * MEGABYTE
     unpacked: Positive = 10_000 * MEGABYTE
     allowed: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def bodies_bytes(self) -> int:
+        """Most bytes of JSON bodies in memory, of all requests together."""
+        return BODIES_AT_ONCE * self.body_bytes
 
     @property
     def ledger_place(self) -> str:
