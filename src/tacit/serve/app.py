@@ -8,7 +8,7 @@ import threading
 from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
-from typing import Any, TypeVar
+from typing import Any
 
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
@@ -38,6 +38,7 @@ from tacit.serve.answers import (
     described,
 )
 from tacit.serve.answers import Reports as ReportList
+from tacit.serve.aside import Aside
 from tacit.serve.batching import Lines
 from tacit.serve.budget import Accounts
 from tacit.serve.errors import STATUS_CODES, ServiceError, as_service_error, error_body
@@ -66,7 +67,6 @@ from tacit.serve.workplace import JobProcesses
 from tacit.version import __version__
 
 log = logging.getLogger("tacit.serve")
-R = TypeVar("R")
 
 
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -75,27 +75,6 @@ SHUTDOWN_SECONDS = 5.0
 released, so it may be cut off anywhere."""
 MOST_ASIDE = 32
 """Questions about public data that may wait: the page asks about all mechanisms at once when it compares them."""
-
-
-class Aside:
-    """One thread for long computations on public data, and a limit on how many wait for it."""
-
-    def __init__(self, most: int) -> None:
-        self.executor = ThreadPoolExecutor(1, "tacit-public")
-        self._room = threading.BoundedSemaphore(most)
-
-    def check_room(self) -> None:
-        if not self._room.acquire(blocking=False):
-            raise ServiceError(503, "the service is busy: try again in a moment", "busy", retry_after=5)
-        self._room.release()
-
-    async def run(self, function: Callable[..., R], *arguments: Any) -> R:
-        """The result. The place is taken until the work is done, also if nobody waits for it any more."""
-        if not self._room.acquire(blocking=False):
-            raise ServiceError(503, "the service is busy: try again in a moment", "busy", retry_after=5)
-        work = self.executor.submit(function, *arguments)
-        work.add_done_callback(lambda _: self._room.release())
-        return await asyncio.wrap_future(work)
 
 
 def ended(executors: Sequence[ThreadPoolExecutor], seconds: float) -> bool:
@@ -181,7 +160,7 @@ def create_app(settings: Settings, *, jobs_apart: bool = True) -> Service:
         asked = await read_message(request, kind)
         try:
             async with asyncio.timeout(settings.timeout):
-                return json_response(await aside.run(function, pool, asked))
+                return json_response(await aside.run(request.scope["caller"].name, function, pool, asked))
         except TimeoutError:
             raise ServiceError(503, "this took too long: ask for less, or use the command", "timeout", 5) from None
 
