@@ -374,6 +374,7 @@ def test_b3_callers_take_turns_for_the_one_thread():
         questions.append(asyncio.create_task(aside.run("two", work, "two")))
         await asyncio.sleep(0.05)
         questions[2].cancel()  # nobody waits for it any more, and it has not begun
+        await asyncio.sleep(0.05)
         go.set()
         await asyncio.gather(*questions, return_exceptions=True)
 

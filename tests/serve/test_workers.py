@@ -301,3 +301,18 @@ def test_b2_a_worker_process_that_is_killed_is_replaced(start, job_form, tmp_pat
     done = finished(client, job["id"], seconds=60)
     assert (done["state"], done["rows"]) == ("done", 50)
     assert killed
+
+
+def test_b2_a_worker_waits_until_its_predecessor_is_gone(tmp_path):
+    """The process of a killed service may need a moment to notice; nobody writes beside it."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    from tacit.serve.lock import lock_job
+
+    first = lock_job(tmp_path)
+    with ThreadPoolExecutor(1) as thread:
+        second = thread.submit(lock_job, tmp_path)
+        time.sleep(0.2)
+        assert not second.done()
+        first.release()
+        second.result(timeout=10).release()

@@ -46,7 +46,7 @@ from tacit.serve.files import Files
 from tacit.serve.gate import Gate, Receive, Scope, Send
 from tacit.serve.jobs import JobStore
 from tacit.serve.keys import Keys
-from tacit.serve.lock import StateLock
+from tacit.serve.lock import lock_state
 from tacit.serve.messages import (
     AuditRequest,
     CalibrateRequest,
@@ -111,7 +111,7 @@ def create_app(settings: Settings, *, jobs_apart: bool = True) -> Service:
     Jobs are worked on in processes of their own; with `jobs_apart=False` in threads of this one, which tests look into.
     """
     make_private_folder(settings.state)
-    lock = StateLock(settings.state)
+    lock = lock_state(settings.state)
     keys, metrics, pool = Keys(settings.state), Metrics(), Pool(settings.mechanisms, settings.allowed)
     accounts = Accounts(settings.ledger_place, metrics)
     workers = ThreadPoolExecutor(settings.threads, "tacit-batch")

@@ -19,6 +19,7 @@ from tacit.engines import processes
 from tacit.engines.job import Progress
 from tacit.errors import TacitError, TacitWarning
 from tacit.serve.budget import Accounts
+from tacit.serve.lock import lock_job
 from tacit.serve.metrics import Metrics
 from tacit.serve.rewriting import Pool
 from tacit.serve.runner import JobWork, Outcome, Task
@@ -70,8 +71,10 @@ def work_apart(
     warnings.simplefilter("ignore", TacitWarning)
     accounts = Accounts(ledger, Metrics())
     try:
+        lock = lock_job(task.files.path)
         outcome = JobWork(task, Pool(1, allowed), accounts, connection.send, lambda: None).outcome()
         accounts.close()
+        lock.release()
         connection.send(outcome)
     except BaseException:  # its message could quote a text, and the service learns enough from the ending
         os._exit(1)
