@@ -8,6 +8,7 @@ import io
 import json
 import os
 import shutil
+import tempfile
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -54,6 +55,9 @@ class Files:
         return json_response(job.shown(), 202)
 
     async def _received(self, request: Request, owner: str | None) -> Job:
+        declared = request.headers.get("content-length", "")
+        if declared.isdecimal() and shutil.disk_usage(tempfile.gettempdir()).free < int(declared):
+            raise disk_full()  # an upload passes through the folder for temporary files
         async with request.form(max_files=1, max_fields=1) as form:
             file, settings = form.get("file"), form.get("settings")
             if not isinstance(file, UploadFile) or not isinstance(settings, str):

@@ -146,6 +146,9 @@ class Gate:
                         await response(scope, body, sending)
             finally:
                 self._open[caller.name] -= 1
+        except asyncio.CancelledError:  # the service stops, and has waited long enough for this answer
+            if status == 0:
+                await _send_error(ServiceError(503, "the service stops: try again later", "stopping", 30), answering)
         except Exception as error:
             refusal = as_service_error(error)
             if refusal.status >= 500:
