@@ -183,3 +183,17 @@ def test_a_row_of_a_jsonl_file_without_its_user_is_refused(table):
     path.write_text('{"who": 1, "text": "a"}\n{"text": "b"}\n')
     with pytest.raises(BadInputError, match="row 2 has no value in 'who'"):
         rewrite_file(job(path, UserRule("who")))
+
+
+@pytest.mark.parametrize("documents", [1, 2])
+def test_numbers_of_users_in_a_parquet_file_are_users(tmp_path, documents):
+    """Each row of a parquet file was a user of its own unless the column held strings: nobody's rows were left out."""
+    arrow = pytest.importorskip("pyarrow")
+    store = pytest.importorskip("pyarrow.parquet")
+    path = tmp_path / "in.parquet"
+    store.write_table(arrow.table({"who": [7, 7, 8, 7], "text": ["a", "bb", "c", "dd"]}), path)
+    rule = UserRule("who", "divide", documents)
+    rewrite_file(job(path, rule))
+    assert [row["text"] for row in written(path)] == {1: ["1", "1"], 2: ["1", "2", "1"]}[documents]
+    with pytest.raises(BadInputError, match="sort the file"):
+        rewrite_file(job(path, UserRule("who", "concatenate"), force=True))

@@ -15,7 +15,7 @@ import pytest
 
 from tacit.account.ledger import Subject, open_ledger
 from tacit.card import Card
-from tacit.serve import files, jobs, keys, runner
+from tacit.serve import files, jobs, keys, runner, schedule
 from tacit.serve.jobs import JobStore, shown_name
 from tacit.serve.keys import Keys
 from tacit.text.files import partial
@@ -480,7 +480,7 @@ def begun(start, job_form, monkeypatch, tmp_path):
     slow = _Slow(monkeypatch, block=2)
     job = first.post("/v1/jobs", **job_form(content=LONG)).json()
     assert slow.reached.wait(20)
-    first.app.state.runner._ending.set()
+    first.app.state.schedule._ending.set()
     slow.go.set()
     first.__exit__(None, None, None)
     monkeypatch.undo()
@@ -562,7 +562,7 @@ def test_a_lost_key_of_the_ledger_does_not_destroy_a_job(start, begun, monkeypat
 
 
 def test_files_are_deleted_in_time_while_another_job_runs(start, job_form, monkeypatch, tmp_path):
-    monkeypatch.setattr(runner, "SWEEP_SECONDS", 0.05)
+    monkeypatch.setattr(schedule, "SWEEP_SECONDS", 0.05)
     client = start(keep_hours=1.0 / 3600)
     done = client.post("/v1/jobs", **job_form(columns=["text"])).json()
     finished(client, done["id"])

@@ -146,7 +146,7 @@ def test_a_budget_is_spent_and_then_refused(start, state, asked):
     """What is refused is not counted, and what one key spends is not the other's."""
     assert run(["serve", "keys", "add", "unlimited", "--state", str(state)]) == 0
     secret = Keys(state).add("team", 600)
-    client = start(state)
+    client = start(state, operators=("team",))
     cost = client.post("/v1/rewrite", json=asked(), headers=bearer(secret)).json()["spent"]
     assert cost["remaining"] is None
     with open_ledger(state / "ledger.sqlite") as ledger:

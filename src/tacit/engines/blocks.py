@@ -94,7 +94,7 @@ def _cut(
             labels.check(cell_string(kept[label]), row)
         block.kept.append(kept)
         for value in kept:
-            copied += len(value) if type(value) is str else _weight(value)
+            copied += len(value) if type(value) is str else weight(value)
         if size >= characters or row - block.first_row >= BLOCK_ROWS - 1 or copied >= BLOCK_KEPT_CHARACTERS:
             yield block
             block, size, copied = Block(index=block.index + 1, first_row=row + 1), 0, 0
@@ -124,8 +124,11 @@ def document_name(value: Any, row: int, column: str) -> str:
     return name
 
 
-def _weight(value: Any) -> int:
-    return 8 if value is None or isinstance(value, ArrowCell | int | float) else len(str(value))
+def weight(value: Any) -> int:
+    """About what a copied value that is no string takes."""
+    if isinstance(value, ArrowCell):
+        return value.size
+    return 8 if value is None or isinstance(value, int | float) else len(str(value))
 
 
 def output_rows(block: Block, texts: Sequence[str], selection: Selection) -> list[list[Any]]:

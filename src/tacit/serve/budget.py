@@ -31,7 +31,7 @@ from tacit.serve.batching import Order
 from tacit.serve.binding import LOCAL, check_bound, open_bound
 from tacit.serve.errors import ServiceError, WrongLedgerError, as_service_error, note
 from tacit.serve.examples import is_public
-from tacit.serve.keys import KeyBudget, KeyOptions, Keys
+from tacit.serve.keys import NO_OPTIONS, KeyBudget, KeyOptions, Keys
 from tacit.serve.metrics import Metrics
 from tacit.serve.rewriting import Prepared
 from tacit.serve.settings import Settings, make_private_folder
@@ -116,6 +116,11 @@ class Accounts:
         if found is None or found.revoked is not None:
             raise ServiceError(401, "this key is not valid any more: nothing was released")
         return [] if found.budget is None else [Subject("key", key)]
+
+    def options_of(self, key: str | None) -> KeyOptions:
+        """What the operator has set for a key."""
+        known = None if key is None else self._keys.named(key)
+        return NO_OPTIONS if known is None else known.options
 
     def reserve(self, prepared: Prepared, orders: Sequence[Order]) -> list[Exception | None]:
         """One transaction for each payer; where that is refused, one for each of its orders."""

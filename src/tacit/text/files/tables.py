@@ -54,21 +54,24 @@ _BOM: Final = b"\xef\xbb\xbf"
 class InputBytes:
     """The bytes of a file or of standard input, unzipped, and how far the file itself has been read."""
 
-    def __init__(self, path: str, zipped: bool) -> None:
+    def __init__(self, path: str, zipped: bool, most_bytes: int | None = None) -> None:
         self.name = "standard input" if path == STANDARD_STREAM else Path(path).name
         self.size_bytes: int | None = None
         if path == STANDARD_STREAM:
             self._raw: BinaryIO = sys.stdin.buffer
             self._counted = False
         else:
-            self._raw, self.size_bytes = _open_file(path)
+            self._raw, self.size_bytes = open_file(path)
             self._counted = True
         self.stream: BinaryIO = self._raw
         if zipped:
             self.stream = io.BufferedReader(gzip.GzipFile(fileobj=self._raw, mode="rb"))
         self._unzipped = 0
+        self._most_bytes = most_bytes
 
     def readline(self, limit: int) -> bytes:
+        if self._most_bytes is not None:
+            limit = min(limit, self._most_bytes - self._unzipped + 1)
         try:
             line = self.stream.readline(limit)
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:
@@ -77,6 +80,8 @@ class InputBytes:
                 "copy it again, or use the format without .gz"
             ) from error
         self._unzipped += len(line)
+        if self._most_bytes is not None and self._unzipped > self._most_bytes:
+            raise BadInputError(f"{self.name} is read no further than {self._most_bytes:,} bytes for a first look")
         return line
 
     def bytes_read(self) -> int:
@@ -89,7 +94,7 @@ class InputBytes:
             self._raw.close()
 
 
-def _open_file(path: str) -> tuple[BinaryIO, int | None]:
+def open_file(path: str) -> tuple[BinaryIO, int | None]:
     """A file and its size."""
     if "://" in path:
         return _open_url(path)
@@ -210,11 +215,18 @@ class Table(ABC):
         return BadInputError(f"{self.name} is empty: there is nothing to rewrite")
 
 
-def open_table(path: str | Path, format: str | FileFormat | None = None, columns: Sequence[str] | None = None) -> Table:
-    """Open a file for reading; by default all its columns are selected."""
+def open_table(
+    path: str | Path,
+    format: str | FileFormat | None = None,
+    columns: Sequence[str] | None = None,
+    *,
+    most_bytes: int | None = None,
+) -> Table:
+    """Open a file for reading; by default all its columns are selected. With `most_bytes` no more than so many unzipped
+    bytes are ever read, for a look at the first line of a stranger's file."""
     path = str(path)
     wanted = format if isinstance(format, FileFormat) else format_of(path, format)
-    table = _table(path, wanted)
+    table = _table(path, wanted, most_bytes)
     try:
         table.select(_selectable(table.columns) if columns is None else columns)
     except TacitError:
@@ -227,10 +239,12 @@ def _selectable(columns: Sequence[str]) -> list[str]:
     return [name for name in columns if list(columns).count(name) == 1]
 
 
-def _table(path: str, format: FileFormat) -> Table:
+def _table(path: str, format: FileFormat, most_bytes: int | None) -> Table:
     if format.kind == "parquet":
-        return ParquetTable(path)
-    source = InputBytes(path, format.gzip)
+        from tacit.text.files.parquet import ParquetTable  # builds on this module
+
+        return ParquetTable(path, most_bytes)
+    source = InputBytes(path, format.gzip, most_bytes)
     try:
         if format.kind == "txt":
             return TextTable(source)
@@ -397,81 +411,23 @@ def _is_unicode(item: object) -> bool:
     return True
 
 
+FIXED_SIZE: Final = 8
+"""About what a number takes."""
+
+
 class ArrowCell(NamedTuple):
-    """A value of a parquet file where it lies, so that copying it cannot change its type or precision."""
+    """A value of a parquet file where it lies, so that copying it cannot change its type or precision; `size` is about
+    what it takes in memory."""
 
     array: Any
     position: int
+    size: int = FIXED_SIZE
 
     def as_py(self) -> Any:
         return self.array[self.position].as_py()
 
     def follows(self, first: ArrowCell, distance: int) -> bool:
         return self.array is first.array and self.position == first.position + distance
-
-
-class ParquetTable(Table):
-    """Texts come as strings, every other value as an `ArrowCell`."""
-
-    batch_rows = 4_096
-
-    def __init__(self, path: str) -> None:
-        super().__init__(Path(path).name)
-        if path == STANDARD_STREAM:
-            raise BadInputError(
-                "parquet cannot be read from standard input, since its index is at its end: give a file"
-            )
-        arrow = arrow_library()
-        parquet = require("pyarrow.parquet", extra="parquet", purpose="reading parquet")
-        raw, self.size_bytes = _open_file(path)
-        try:
-            if not self.size_bytes:
-                raise self._empty()
-            self._file = parquet.ParquetFile(raw, pre_buffer=False)
-        except arrow.ArrowInvalid:
-            raw.close()
-            raise BadInputError(f"{self.name} is not a complete parquet file: copy it again") from None
-        except BaseException:
-            raw.close()
-            raise
-        self._raw = raw
-        self.schema = self._file.schema_arrow
-        self.columns = tuple(self.schema.names)
-        self._rows_read = 0
-
-    def rows(self) -> Iterator[tuple[int, list[Any]]]:
-        arrow = arrow_library()
-        texts = [is_text_type(self.schema.field(name).type) for name in self.selected]
-        batches = self._file.iter_batches(batch_size=self.batch_rows, columns=list(self.selected))
-        row = 0
-        while True:
-            try:
-                batch = next(batches, None)
-                if batch is None:
-                    return
-                columns = [
-                    array.to_pylist() if text else [ArrowCell(array, position) for position in range(len(array))]
-                    for array, text in zip((batch.column(name) for name in self.selected), texts, strict=True)
-                ]
-            except UnicodeDecodeError:
-                raise BadInputError(
-                    f"a text between row {row + 1} and row {row + self.batch_rows} is not valid UTF-8: "
-                    "write the file again from clean strings"
-                ) from None
-            except (arrow.ArrowInvalid, OSError):
-                raise BadInputError(f"{self.name} cannot be decoded after row {row}: copy it again") from None
-            for values in zip(*columns, strict=True):
-                row += 1
-                self._rows_read = row
-                yield row, list(values)
-
-    def bytes_read(self) -> int:
-        total = self._file.metadata.num_rows
-        return int((self.size_bytes or 0) * self._rows_read / total) if total else 0
-
-    def close(self) -> None:
-        self._file.close()
-        self._raw.close()
 
 
 def is_text_type(kind: Any) -> bool:
