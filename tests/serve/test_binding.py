@@ -234,6 +234,9 @@ def test_b1_the_key_of_the_ledger_is_rotated_under_a_running_service(
     left = first["remaining"] - sum(answer.status_code == 200 for answer in answers) * first["epsilon"]
     assert answers[1].json()["spent"]["remaining"] == pytest.approx(left)
     assert len(client.get("/v1/ledger", headers=headers).json()["releases"]) >= 2
+    assert command("ledger", "rotate-key", state / "ledger.sqlite") == 0
+    looked = [client.get("/v1/ledger", headers=headers) for _ in range(2)]
+    assert len(looked[1].json()["releases"]) >= 2  # a look alone finds the new key as well
     assert command("ledger", "verify", state / "ledger.sqlite") == 0
 
 

@@ -209,6 +209,13 @@ class Accounts:
 
     def overview(self, key: str | None) -> dict[str, Any]:
         """`GET /v1/ledger`: limits, the key's own account, and its latest releases."""
+        try:
+            return self._overview(key)
+        except (LedgerError, WrongLedgerError):
+            self.close()  # it may be whole again next time
+            raise
+
+    def _overview(self, key: str | None) -> dict[str, Any]:
         ledger, subject = self.ledger, Subject("key", key or LOCAL)
         spent, limit = ledger.spent(subject), ledger.limit_of(subject)
         commands = commands_of(ledger, key)
