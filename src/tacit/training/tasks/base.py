@@ -143,14 +143,17 @@ class Task(ABC):
         return [self.collate([self.probe(generator, tokenizer) for _ in range(size)], tokenizer) for size in (3, 5)]
 
     def filled(self, tokenizer: Any) -> list[Filled]:
-        """Made-up records, each alone and filled up to several lengths, for checking that the filling changes nothing.
-        With one length for all there is nothing to compare: that length is part of every record."""
+        """Made-up records, a short and a long one, each alone and filled up to several lengths, for checking that the
+        filling changes nothing. With one length for all there is nothing to compare: it is part of every record."""
         if self.constant:
             return []
         generator = public_generator(8)
         made: list[Filled] = []
         for _ in range(20):
             record = self.probe(generator, tokenizer)
+            if made:
+                # Some models read long texts in blocks: one that takes more than a block has to be tried as well.
+                record = _lengthened(record, 3 * self.length // 4)
             longest = max(len(value) for value in record.values() if isinstance(value, list))
             widths = sorted({longest + 1, (longest + self.length + 1) // 2, self.length})
             wider = tuple(
@@ -178,6 +181,16 @@ class Task(ABC):
     def check_rows(self, rows: Sequence[Row]) -> None:
         if not rows:
             raise BadInputError("there are no rows to train on")
+
+
+def _lengthened(record: Encoded, length: int) -> Encoded:
+    """The record with its lists repeated, each to about so many pieces; those that are longer stay."""
+    return {
+        name: (value * (1 + length // max(1, len(value))))[: max(length, len(value))]
+        if isinstance(value, list)
+        else value
+        for name, value in record.items()
+    }
 
 
 def model_inputs(batch: Batch) -> dict[str, Tensor]:
