@@ -193,8 +193,8 @@ def _audit_text(options: Options) -> list[Ability]:
 
 def _audit_model(options: Options) -> list[Ability]:
     return [
-        needs.MODELS, *place(options["members"], options["format"]), *place(options["non_members"], options["format"]),
-        *_page(options),
+        needs.MODELS, needs.BLEU, *place(options["members"], options["format"]),
+        *place(options["non_members"], options["format"]), *_page(options),
     ]  # fmt: skip
 
 
