@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import importlib
+import re
 import sys
+import tomllib
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -50,10 +53,6 @@ def test_c2_every_mechanism_declares_its_needs() -> None:
 
 def test_c2_every_extra_that_is_named_exists_and_brings_the_module() -> None:
     """The command of an ability installs what it lacks: its modules come with its extra."""
-    import re
-    import tomllib
-    from pathlib import Path
-
     root = Path(__file__).resolve().parents[2]
     project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = project["optional-dependencies"]
@@ -137,6 +136,7 @@ README_CALLS = [
     ("serve keys add me", ["fastapi"], "'tacit-dp[serve]'"),
     ("serve keys list", ["pydantic"], "'tacit-dp[serve]'"),
     ("experiment run none.toml", ["pydantic"], "'tacit-dp[experiments]'"),
+    ("experiment run none.toml", ["matplotlib"], "'tacit-dp[experiments]'"),
     ("experiment list", ["pydantic"], "'tacit-dp[experiments]'"),
     ("ledger show postgresql://me@there/db", ["psycopg"], "'tacit-dp[ledger]'"),
     ("calibrate sgd --records 1000 --lot-size 10 --epochs 1 --epsilon 1", ["dp_accounting"], "'tacit-dp[accounting]'"),
@@ -201,6 +201,19 @@ def test_c2_nothing_is_asked_for_what_the_base_can_do() -> None:
     assert needs_of_mechanism("paraphrase", {"model": "./folder"}) == [needs.MODELS, needs.MODELS]
     assert needs_of_mechanism("codebook", {"encoder": "./folder"})[-1] is needs.MODELS
     assert why_not("this", [needs.FREQUENCIES]) is None
+
+
+def test_c2_the_card_of_a_codebook_needs_no_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "in.csv").write_text("text\nhello\n", encoding="utf-8")
+    monkeypatch.setattr(needs, "is_installed", lambda module: False)
+    for name in ("torch", "transformers"):
+        monkeypatch.setitem(sys.modules, name, None)
+    call = ["rewrite", str(tmp_path / "in.csv"), "-m", "codebook", "-e", "5"]
+    assert command_line.run([*call, "--dry-run"]) == 0
+    assert command_line.run([*call, "-o", str(tmp_path / "out.csv")]) == 2
+    assert "torch" in capsys.readouterr().err
 
 
 def test_c2_a_guarded_command_does_not_begin(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -40,9 +40,10 @@ def _pairs(options: Options) -> dict[str, str]:
 
 def _rewrite(options: Options) -> list[Ability]:
     name = options["mechanism"] or {"document": "codebook"}.get(options["level"] or "", "santext")
+    only_the_card = options["dry_run"] and name in needs.DOCUMENT_NEEDS  # most cards need no model
     return [
         *_engine(options),
-        *needs_of_mechanism(name, _pairs(options)),
+        *([] if only_the_card else needs_of_mechanism(name, _pairs(options))),
         *place(options["input"], options["format"]),
         *place(options["output"]),
         *needs_of_ledger(options["ledger"]),
@@ -193,8 +194,8 @@ def _audit_text(options: Options) -> list[Ability]:
 
 def _audit_model(options: Options) -> list[Ability]:
     return [
-        needs.MODELS, *place(options["members"], options["format"]), *place(options["non_members"], options["format"]),
-        *_page(options),
+        needs.MODELS, needs.BLEU, *place(options["members"], options["format"]),
+        *place(options["non_members"], options["format"]), *_page(options),
     ]  # fmt: skip
 
 
@@ -207,7 +208,7 @@ def _serve(options: Options) -> list[Ability]:
 
 
 def _experiment(options: Options) -> list[Ability]:
-    return [needs.EXPERIMENTS, needs.PLOTS]
+    return [needs.EXPERIMENT_PAGES]
 
 
 def _experiment_text(options: Options) -> list[Ability]:
