@@ -70,16 +70,16 @@ def test_html_escapes_what_comes_from_outside():
 
 def test_plain_sentences():
     assert "at most 2.72" in plain_sentence(pure(1.0))
-    assert "except with probability 1e-06" in plain_sentence(approximate())
+    assert "plus 1e-06 on every probability" in plain_sentence(approximate())
     assert "e^(2 x distance): 2,981 at the typical distance 4" in plain_sentence(metric(2.0))
     assert "knows that it stood there" in plain_sentence(optimized())
     assert "no privacy guarantee: it was drawn with a test seed" in plain_sentence(GUARANTEES[-1])
 
 
 def test_odds_stay_readable():
-    assert odds(0.0) == "1.0000"
-    assert odds(math.log(3)) == "3"
-    assert odds(2763.0) == "10^1200"
+    assert odds(0.0) == "1"
+    assert odds(1e-9) == "1.0001"
+    assert odds(2763.0) == "10^1,200"
     assert odds(math.inf) == "any factor"
 
 

@@ -149,7 +149,7 @@ class TruncatedGumbel(WordMechanism):
 
     # The law --------------------------------------------------------------------------------------------------
 
-    def laws(self, ids: Ids) -> Floats:
+    def laws_of_draw(self, ids: Ids) -> Floats:
         """The law by quadrature (Gauss-Legendre between all kinks), accurate to about 1e-12."""
         n = len(self.table)
         chances = truncated_poisson_pmf(math.log(n), n)

@@ -85,7 +85,8 @@ class TableDistance:
 
 @dataclass(frozen=True, eq=False)
 class Claim:
-    """The bound on each pair of inputs. `sets` gives the set of each input, `protected` marks the covered outputs."""
+    """The bound on each pair of inputs. `sets` gives the set of each input, `among` says in words which inputs share
+    one; `protected` marks the covered outputs."""
 
     epsilon: float
     delta: float = 0.0
@@ -94,6 +95,7 @@ class Claim:
     distance: Distance | None = None
     sets: Ids | None = None
     protected: Mask | None = None
+    among: str = "inputs of the same set"
 
     def __post_init__(self) -> None:
         for name in ("epsilon", "offset", "slack"):
@@ -131,7 +133,7 @@ class Claim:
         if self.delta:
             text += f", delta {self.delta:g}"
         if self.sets is not None:
-            text += ", between inputs of the same set"
+            text += f", between {self.among}"
         if self.protected is not None:
             text += ", for protected outputs"
         return text
@@ -152,9 +154,20 @@ def claim_of(mechanism: Any, guarantee: Guarantee | None = None) -> Claim:
         offset=promised.offset,
         slack=promised.slack,
         distance=None if promised.metric is None else distance_of(mechanism, promised.metric.name),
-        sets=mechanism.set_of if promised.adjacency is Adjacency.SAME_SET else None,
+        sets=sets_of(mechanism, promised.adjacency),
         protected=protected,
+        among=promised.adjacency.value,
     )
+
+
+def sets_of(mechanism: Any, adjacency: Adjacency) -> Ids | None:
+    """The set of each vocabulary word, if something is claimed only between words of one set: the output sets of the
+    mechanism, and a set of its own for every punctuation mark that is copied."""
+    sets: Ids | None = mechanism.set_of.copy() if adjacency.within_sets else None
+    if adjacency.keeps_punctuation:
+        sets = np.zeros(len(mechanism.table), dtype=np.int64) if sets is None else sets
+        sets[mechanism.kept_ids] = sets.max() + 1 + np.arange(len(mechanism.kept_ids))
+    return sets
 
 
 def distance_of(mechanism: Any, name: str) -> Distance:

@@ -178,7 +178,7 @@ class Worst:
         if claim.delta:
             losses = np.array([smallest_epsilon(p, q, claim.delta) for p, q in zip(P, Q, strict=True)])
             sticks = hockey_stick(P, Q, bounds)
-            excesses = sticks - claim.delta
+            excesses = np.where(np.isinf(bounds), -math.inf, sticks - claim.delta)
         else:
             losses = ratios[np.arange(len(left)), outputs]
             with np.errstate(invalid="ignore"):
@@ -265,7 +265,7 @@ def check_all(
         raise BadInputError("a privacy claim compares two inputs: give at least two")
     scope = f"all {len(ids) * (len(ids) - 1) // 2:,} pairs of {len(ids):,} inputs, all {len(law.outputs):,} outputs"
     if claim.sets is not None:
-        scope = f"all pairs of {len(ids):,} inputs that share a set, all {len(law.outputs):,} outputs"
+        scope = f"all pairs of {len(ids):,} inputs ({claim.among}), all {len(law.outputs):,} outputs"
     if not claim.is_metric and not claim.delta:
         return _check_columns(law, claim, ids, scope, tolerance, progress)
     if len(ids) * len(law.outputs) > MOST_CELLS:

@@ -39,6 +39,8 @@ Sampler = Callable[[int, int], Samples]
 
 CONFIDENCE = 0.999
 THRESHOLDS = 512
+NEVER = -1e300
+"""The score of an output about which nothing is claimed."""
 
 
 def epsilon_at_least(k: Floats | int, other: Floats | int, trials: int, delta: float, alpha: float) -> Floats:
@@ -128,6 +130,7 @@ def sampled_check(
                 alpha,
                 names=(_name(names, left), _name(names, right)),
                 bound=float(bounds[number]),
+                covered=claim.protected,
                 distance=None if distances is None else float(distances[number]),
             )
         )
@@ -159,6 +162,7 @@ def _pair_bound(
     names: tuple[str, str],
     bound: float,
     distance: float | None,
+    covered: NDArray[np.bool_] | None = None,
 ) -> PairBound:
     half = len(drawn[0]) // 2
     choice = max(
@@ -173,8 +177,8 @@ def _pair_bound(
             for fitted in [score.fit(*inputs, drawn[0][:half], drawn[1][:half])]
             # In the other direction large values of the negative score speak for the second input.
             for swapped, order, fitted in (
-                (False, drawn, fitted),
-                (True, drawn[::-1], _negative(fitted)),
+                (False, drawn, _among(fitted, covered)),
+                (True, drawn[::-1], _among(_negative(fitted), covered)),
             )
         ),
         key=lambda item: item[0],
@@ -198,6 +202,13 @@ def _pair_bound(
 
 def _negative(fitted: Callable[[Samples], Floats]) -> Callable[[Samples], Floats]:
     return lambda samples: -fitted(samples)
+
+
+def _among(fitted: Callable[[Samples], Floats], covered: NDArray[np.bool_] | None) -> Callable[[Samples], Floats]:
+    """The score among the outputs that the claim covers; all others come last, so that no event is made of them."""
+    if covered is None:
+        return fitted
+    return lambda samples: np.where(covered[samples], fitted(samples), NEVER)
 
 
 def _best_threshold(first: Floats, second: Floats, delta: float, alpha: float) -> tuple[float, float]:
