@@ -43,7 +43,7 @@ def exponential_up(exponent: float, digits: int) -> str:
 def power_of_ten_up(exponent: float) -> str:
     """The smallest power of ten that is not below e^exponent."""
     log = _TRANSCENDENT.divide(Decimal(float(exponent)), _TRANSCENDENT.ln(Decimal(10)))
-    return f"10^{int(_TRANSCENDENT.next_plus(log).to_integral_value(ROUND_CEILING)):,}"
+    return f"10^{int(_TRANSCENDENT.next_plus(log).to_integral_value(ROUND_CEILING))}"
 
 
 def _rounded(value: float, digits: int, rounding: str) -> str:

@@ -53,7 +53,9 @@ def selective(
         ),
     ] = None,
     strategy: Annotated[str, typer.Option(help="What is trained: lora, full, last-2 …")] = "lora",
-    delta: Annotated[str, typer.Option(help="Chance of failure; 'auto' takes one well below 1 / records.")] = "auto",
+    delta: Annotated[
+        str, typer.Option(help="What every probability may grow by; 'auto': well below 1 / records.")
+    ] = "auto",
     first_epochs: Annotated[float, typer.Option("--first-epochs", help="Passes of the first phase.")] = 1.0,
     epochs: Annotated[float, typer.Option(help="Passes of the second phase, on average.")] = 5.0,
     batch: Annotated[int, typer.Option("--batch", help="Records per private step, on average.")] = 256,

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from tacit.errors import BadInputError, BadParameterError, require
+from tacit.rounding import rounded_up
 
 app = typer.Typer(
     pretty_exceptions_enable=False,
@@ -152,10 +153,10 @@ def list_keys(state: State = None, ledger: LedgerPlace = None) -> None:
         table.add_column(heading)
     for key in known:
         spent, limit = budgets[key.name]
-        most = "no limit" if limit is None else f"{limit.epsilon:g}"
+        most = "no limit" if limit is None else rounded_up(limit.epsilon)
         apart = str(sum(account.releases for account in spent.apart) or "")
         row = (key.name, key.created[:10], (key.revoked or "")[:10], str(key.requests_per_minute))
-        table.add_row(*row, f"{spent.epsilon:g}", most, apart)
+        table.add_row(*row, rounded_up(spent.epsilon), most, apart)
     output_console().print(table)
 
 

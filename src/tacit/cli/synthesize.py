@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from tacit.errors import BadInputError, BadParameterError, StoppedError
+from tacit.rounding import rounded_up
 
 app = typer.Typer(pretty_exceptions_enable=False, add_completion=False)
 
@@ -51,7 +52,10 @@ def synthesize(
         typer.Option(help="The privacy budget of one record, for all; 'inf': none.", rich_help_panel=PRIVACY),
     ] = None,
     delta: Annotated[
-        str, typer.Option(help="Chance of failure; 'auto' takes one well below 1 / records.", rich_help_panel=PRIVACY)
+        str,
+        typer.Option(
+            help="What every probability may grow by; 'auto': well below 1 / records.", rich_help_panel=PRIVACY
+        ),
     ] = "auto",
     count_share: Annotated[
         float, typer.Option(help="Part of epsilon that pays for the label counts.", rich_help_panel=PRIVACY)
@@ -233,7 +237,9 @@ def _train(given: dict[str, Any], folder: Path) -> None:
     training.check_folder(resume=given["resume"])
     if not given["quiet"]:
         noise = f", noise {plan.multiplier:.3f} x the bound" if plan.private else ", without noise"
-        counted = f", label counts for epsilon {budget.for_counts(counted=True):.3g}" if training.counted else ""
+        counted = (
+            f", label counts for epsilon {rounded_up(budget.for_counts(counted=True), 3)}" if training.counted else ""
+        )
         console.print(f"{len(rows):,} records, {plan.steps:,} steps of about {plan.batch:,}{noise}{counted}")
     run_with_bar(training, resume=given["resume"], shown=not given["quiet"] and console.is_terminal)
 

@@ -25,7 +25,9 @@ def build(
     output: Annotated[Path, typer.Option("-o", "--output", help="The folder to write; it must not exist yet.")],
     epsilon: Annotated[float, typer.Option("-e", "--epsilon", help="The privacy budget of one record or user.")],
     column: Annotated[str, typer.Option("-c", "--column", help="The column of texts.")] = "text",
-    delta: Annotated[str, typer.Option(help="Chance of failure; 'auto' takes one well below 1 / records.")] = "auto",
+    delta: Annotated[
+        str, typer.Option(help="What every probability may grow by; 'auto': well below 1 / records.")
+    ] = "auto",
     kind: Annotated[
         str, typer.Option(help="Tokenizer: wordpiece (BERT), bpe (GPT-2), unigram; 'words' makes none.")
     ] = "wordpiece",

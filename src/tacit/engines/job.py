@@ -127,7 +127,7 @@ def check_users(users: UserRule | None, table: Table, selection: Selection) -> N
 
 
 def check_delta(delta: float, rows: int) -> None:
-    """delta is the chance of failing one document: at 1/n or above, somebody in the file may be unprotected."""
+    """delta allows to publish a document with that probability: at 1/n or above, somebody in the file may be."""
     if delta * rows >= 1.0:
         raise DeltaTooLargeError(
             f"delta {delta:g} is too large for a file of {rows:,} rows or more: choose it well below 1/rows, "

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tacit.errors import BadInputError
+from tacit.rounding import rounded_down, rounded_up
 from tacit.version import __version__
 
 if TYPE_CHECKING:
@@ -245,8 +246,16 @@ def refuse_existing(path: Path, *, force: bool) -> None:
         raise BadInputError(f"the folder {path.parent} does not exist: create it first")
 
 
+class AtMost(float):
+    """An upper bound in a cell: rounded up for people."""
+
+
+class AtLeast(float):
+    """A lower bound in a cell: rounded down for people."""
+
+
 def cell_text(value: Any) -> str:
-    """A cell for people: floats with three digits that matter."""
+    """A cell for people: floats with three digits that matter, bounds rounded to the safe side."""
     if isinstance(value, bool) or value is None:
         return {True: "yes", False: "no", None: "–"}[value]
     if isinstance(value, int):
@@ -257,6 +266,8 @@ def cell_text(value: Any) -> str:
             return "–"
         if math.isinf(number):
             return "∞" if number > 0 else "−∞"
+        if isinstance(value, AtMost | AtLeast):
+            return rounded_up(number, 3) if isinstance(value, AtMost) else rounded_down(number, 3)
         return f"{number:,.0f}" if abs(number) >= 1000 else f"{number:.3g}"
     return str(value)
 

@@ -27,6 +27,7 @@ from tacit.errors import BadInputError, BadParameterError
 from tacit.guarantee import Guarantee
 from tacit.noise.source import StreamKey
 from tacit.precision import Precision
+from tacit.rounding import rounded_up
 from tacit.training.clipping import QuantileClipping, make_clipping
 from tacit.training.frozen import computed_once
 from tacit.training.gradients import Checked, choose
@@ -342,7 +343,7 @@ class TrainingRun:
             shown = {"clipping": self.settings.clipping, "bound": self.settings.bound, **shown}
         if self.checked is not None:
             deviation = max(self.checked.norm_deviation, self.checked.sum_deviation)
-            shown["gradients"] = f"{self.checked.engine}, within {deviation:.0e} of one example at a time"
+            shown["gradients"] = f"{self.checked.engine}, within {rounded_up(deviation, 1)} of one example at a time"
         return shown
 
     def _finish(self) -> Guarantee:

@@ -56,6 +56,7 @@ from tacit.account.ledger.schema import COMMAND_START, SCHEMA_VERSION
 from tacit.account.ledger.verify import Verification, canonical, verify
 from tacit.errors import BadInputError, BadParameterError
 from tacit.guarantee import Guarantee, Model
+from tacit.rounding import rounded_up
 from tacit.version import __version__
 
 REMEMBERED_GUARANTEES = 16
@@ -89,10 +90,10 @@ class Spent:
     apart: tuple[Account, ...] = ()
 
     def __str__(self) -> str:
-        delta = f", delta {self.delta:.3g}" if self.delta else ""
+        delta = f", delta {rounded_up(self.delta, 3)}" if self.delta else ""
         count = "1 release" if self.releases == 1 else f"{self.releases:,} releases"
         apart = "".join(f"; beside it {account.releases:,} of {account.measure}" for account in self.apart)
-        return f"epsilon {self.epsilon:.6g}{delta} ({count}){apart}"
+        return f"epsilon {rounded_up(self.epsilon)}{delta} ({count}){apart}"
 
 
 @dataclass(frozen=True)

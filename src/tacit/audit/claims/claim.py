@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from tacit.errors import BadInputError, BadParameterError
 from tacit.guarantee import Adjacency, Guarantee, Notion
+from tacit.rounding import rounded_up
 from tacit.vectors.geometry import closest_pairs
 
 Floats = NDArray[np.float64]
@@ -125,13 +126,13 @@ class Claim:
 
     def __str__(self) -> str:
         if self.distance is None:
-            text = f"epsilon {self.epsilon:g}"
+            text = f"epsilon {rounded_up(self.epsilon)}"
         else:
-            text = f"epsilon {self.epsilon:g} times the {self.distance.name}"
+            text = f"epsilon {rounded_up(self.epsilon)} times the {self.distance.name}"
         if self.offset:
-            text += f", plus {self.offset:.4g}"
+            text += f", plus {rounded_up(self.offset, 4)}"
         if self.delta:
-            text += f", delta {self.delta:g}"
+            text += f", delta {rounded_up(self.delta)}"
         if self.sets is not None:
             text += f", between {self.among}"
         if self.protected is not None:

@@ -30,7 +30,8 @@ from tacit.audit.claims.claim import Claim
 from tacit.audit.claims.exact import Progress
 from tacit.audit.claims.scores import Samples, Score
 from tacit.errors import BadInputError, BadParameterError
-from tacit.report import Finding, Light, Section, Table
+from tacit.report import AtLeast, AtMost, Finding, Light, Section, Table
+from tacit.rounding import rounded_down, rounded_up
 
 Floats = NDArray[np.float64]
 Ids = NDArray[np.int64]
@@ -239,7 +240,7 @@ def sampled_section(result: SampledResult, *, title: str = "Statistical lower bo
             Light.RED,
             (
                 f"Refuted: with confidence {sure} the loss between '{w.left}' and '{w.right}' is at least "
-                f"{w.epsilon:.4g}, and {w.bound:.4g} is claimed; {counts}."
+                f"{rounded_down(w.epsilon, 4)}, and {rounded_up(w.bound, 4)} is claimed; {counts}."
             ),
         )
     elif result.powerless:
@@ -247,7 +248,8 @@ def sampled_section(result: SampledResult, *, title: str = "Statistical lower bo
             Light.NONE,
             (
                 f"Not refuted, and it could not have been: {trials:,} counted samples can show a loss of at most "
-                f"{result.ceiling:.3g}, and the claim allows {w.bound:.4g} or more for every pair."
+                f"{rounded_up(result.ceiling, 3)}, and the claim allows {rounded_down(w.bound, 4)} or more for every "
+                "pair."
             ),
         )
     else:
@@ -255,8 +257,10 @@ def sampled_section(result: SampledResult, *, title: str = "Statistical lower bo
             Light.GREEN,
             (
                 f"Not refuted at this sample size: the largest loss shown with confidence {sure} is "
-                f"{max(0.0, max(p.epsilon for p in result.pairs)):.4g}; nearest to its bound came '{w.left}' and "
-                f"'{w.right}' with {max(0.0, w.epsilon):.4g} of {w.bound:.4g}. That is no proof of the claim."
+                f"{rounded_down(max(0.0, max(p.epsilon for p in result.pairs)), 4)}; nearest to its bound came "
+                f"'{w.left}' and "
+                f"'{w.right}' with {rounded_down(max(0.0, w.epsilon), 4)} of {rounded_up(w.bound, 4)}. That "
+                "is no proof of the claim."
             ),
         )
     finding = Finding(
@@ -283,7 +287,10 @@ def sampled_section(result: SampledResult, *, title: str = "Statistical lower bo
     table = Table(
         "Pairs nearest to their bound",
         ["input x", "input x'", "event", "times for x", "times for x'", "loss at least", "allowed"],
-        [[p.left, p.right, p.event, p.hits, p.other_hits, max(0.0, p.epsilon), p.bound] for p in shown],
+        [
+            [p.left, p.right, p.event, p.hits, p.other_hits, AtLeast(max(0.0, p.epsilon)), AtMost(p.bound)]
+            for p in shown
+        ],
         note=f"of {trials:,} counted samples each",
     )
     return Section(title, f"{text} Claim: {result.claim}.".strip(), [finding], [table])
