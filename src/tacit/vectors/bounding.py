@@ -274,8 +274,8 @@ class JohnsonLindenstrauss(Bounding):
     Sensitivity, always times that of the normalization (which the thesis leaves out):
     - bound "spectral" (default): the largest singular value of the drawn A, a proven Lipschitz constant of x
     -> A^T x, so metric DP stays pure; - bound "probabilistic": 1 + beta, except with
-    probability delta over the public draw. The theorem behind m holds up to a constant that the thesis takes to be 1, so this is its claim,
-    not our proof; - bound "vocabulary": the largest ratio over all pairs of the vocabulary, normalization
+    probability delta over the public draw. The theorem behind m holds up to a constant that the thesis takes
+    to be 1, so this is its claim, not our proof; - bound "vocabulary": the largest ratio over all pairs of the vocabulary, normalization
     included.
     """
 
