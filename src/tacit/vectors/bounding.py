@@ -275,8 +275,8 @@ class JohnsonLindenstrauss(Bounding):
     - bound "spectral" (default): the largest singular value of the drawn A, a proven Lipschitz constant of x
     -> A^T x, so metric DP stays pure; - bound "probabilistic": 1 + beta, except with
     probability delta over the public draw. The theorem behind m holds up to a constant that the thesis takes
-    to be 1, so this is its claim, not our proof; - bound "vocabulary": the largest ratio over all pairs of the vocabulary, normalization
-    included.
+    to be 1, so this is its claim, not our proof; - bound "vocabulary": the largest ratio over all pairs of the
+    vocabulary, normalization included.
     """
 
     name = "jl"

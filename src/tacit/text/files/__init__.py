@@ -10,11 +10,13 @@ from tacit.text.files.formats import (
     FileFormat,
     Selection,
     check_column,
+    check_columns,
     choose_columns,
     format_named,
     format_of,
     suffix_format,
     text_value,
+    unambiguous,
 )
 from tacit.text.files.partial import OutputError, PartialOutput, partial_path, storage_error, write_at, write_whole
 from tacit.text.files.tables import ArrowCell, Table, allow_long_cells, open_table
@@ -32,6 +34,7 @@ __all__ = [
     "allow_long_cells",
     "cell_string",
     "check_column",
+    "check_columns",
     "choose_columns",
     "encoder_for",
     "format_named",
@@ -42,6 +45,7 @@ __all__ = [
     "storage_error",
     "suffix_format",
     "text_value",
+    "unambiguous",
     "write_at",
     "write_columns",
     "write_whole",
