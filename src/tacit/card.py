@@ -73,6 +73,15 @@ class Card:
         return max(found, key=VERDICTS.index, default=None)
 
     @property
+    def worst_line(self) -> str:
+        """The line of this card with the largest bound, in words; empty where nothing is promised."""
+        lines = list(totals(self.guarantee, self.facts))
+        if not lines:
+            return ""
+        what, exponent, note = max(lines, key=lambda line: line[1])
+        return f"{what}, {bound_heading(self.guarantee)} {_bound_text(exponent, note)}"
+
+    @property
     def is_nominal(self) -> bool:
         """Whether a line of this card says that the bound no longer protects, or nothing is promised at all."""
         return not self.guarantee.is_private or self.verdict == NOMINAL
@@ -123,7 +132,7 @@ class Card:
             rows=list(_rows(g)),
             heading=bound_heading(g),
             totals=[
-                (what, f"{_exponent_text(exponent)}{f' ({note})' if note else ''}", strength(exponent))
+                (what, _bound_text(exponent, note), strength(exponent))
                 for what, exponent, note in totals(g, self.facts)
             ],
             not_covered=list(g.not_covered),
@@ -434,6 +443,10 @@ def _lists(c: Content) -> Iterator[tuple[str, list[str]]]:
 def _provenance_text(p: Any) -> str:
     origin = "public" if p.public else f"private, paid by {p.paid_by}"
     return f"{p.name}: {p.source} ({origin})"
+
+
+def _bound_text(exponent: float, note: str) -> str:
+    return f"{_exponent_text(exponent)}{f' ({note})' if note else ''}"
 
 
 def _exponent_text(exponent: float) -> str:

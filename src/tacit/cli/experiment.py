@@ -65,9 +65,9 @@ def run(
     """
     _needs()
     from tacit.experiments.config import data_folders, load
-    from tacit.experiments.report import put
     from tacit.experiments.started import COPY, Settings, write_settings
     from tacit.experiments.validation import validate
+    from tacit.report.parts import put
 
     plan = _plan(file, load(file, size), size, data, test_seed)
     if only is not None:
@@ -178,10 +178,10 @@ def compare(
 ) -> None:
     """Two result files side by side, cell by cell."""
     _needs()
-    from tacit.experiments.report import comparison, put
+    from tacit.experiments.report import comparison
     from tacit.experiments.tables import markdown_table, table_csv
     from tacit.report import Report, Section
-    from tacit.report.parts import refuse_existing
+    from tacit.report.parts import put, refuse_existing
 
     names = (
         first.stem if first.stem != second.stem else str(first),
@@ -207,8 +207,8 @@ def summary(
 ) -> None:
     """One page with the verdicts and published tables of several experiments."""
     _needs()
-    from tacit.experiments.report import put, results_page
-    from tacit.report.parts import refuse_existing
+    from tacit.experiments.report import results_page
+    from tacit.report.parts import put, refuse_existing
 
     refuse_existing(output, force=force)
     shown = " ".join(map(str, files))
@@ -323,9 +323,10 @@ def _run(plan: Plan, folder: Path, cache: Path, workers: int, only: list[str] | 
 
 
 def _write(plan: Plan, folder: Path, cache: Path) -> Results:
-    from tacit.experiments.report import cost_table, page, put, timing_tables, write_files
+    from tacit.experiments.report import cost_table, page, timing_tables, write_files
     from tacit.experiments.results import collect, costs
     from tacit.experiments.tables import table_csv
+    from tacit.report.parts import put
 
     results = collect(plan, cache)
     write_files(results, folder)

@@ -139,6 +139,10 @@ def train(
         guarantee, predicted = _train_nodes(graph, training, options, key, promise, output, columns, quiet)
     if not quiet:
         _report(graph, training, held, predicted, guarantee)
+    from tacit.card import Card
+    from tacit.cli.terminal import warn_if_nominal
+
+    warn_if_nominal(Card(guarantee))
 
 
 @app.command()

@@ -144,6 +144,13 @@ def rewrite(
         help="All labels that exist, from public knowledge: never read off the data.",
         rich_help_panel=PRIVACY,
     ),
+    refuse_nominal: bool = typer.Option(
+        False,
+        "--refuse-nominal",
+        envvar="TACIT_REFUSE_NOMINAL",
+        help="Stop, before any noise is drawn, where the card would say that the bound no longer protects (exit 3).",
+        rich_help_panel=PRIVACY,
+    ),
     seed: int | None = typer.Option(
         None, help="Repeatable noise for tests. The output then has NO guarantee.", rich_help_panel=PRIVACY
     ),
@@ -226,6 +233,7 @@ def rewrite(
         command=command,
         users=users,
         labels=rule,
+        refuse_nominal=refuse_nominal,
     )
     if dry_run:
         show_plan(job, on_cluster=on_cluster)
@@ -265,6 +273,7 @@ def run(
     console = terminal.error_console()
     preview = Preview(diff)
     card_places: list[str] = []
+    written: list[Card] = []
 
     def warn_of(promised: Guarantee) -> None:
         if job.workers > 1 and NOTE in promised.parameters:  # with one worker this process prepares, and warns itself
@@ -276,6 +285,7 @@ def run(
         if on_cluster and suffix_format(job.output) is None:
             shown = shown.also_not_covered("how many files there are, and how many rows each of them has")
         card = Card(shown, facts)
+        written.append(card)
         paths: list[Path | str] = [card_file] if card_file else []
         if job.output != STANDARD_STREAM:
             paths += [f"{job.output.rstrip('/')}.card.{kind}" for kind in kinds]
@@ -309,6 +319,8 @@ def run(
         console.print(plain_sentence(job.promise(facts)), markup=False)
         if job.charging is not None:
             console.print(ledger_line(job.charging), markup=False)
+    for card in written:
+        terminal.warn_if_nominal(card)
 
 
 def show_plan(job: RewriteJob, *, on_cluster: bool = False) -> None:

@@ -171,7 +171,7 @@ def _run(given: dict[str, Any], kind: Any, rows: Any, redacted: Any, redaction: 
     from tacit.card import Card
     from tacit.cli.synthesize import load_public, number_or_auto
     from tacit.cli.tasks import usual_rate
-    from tacit.cli.terminal import error_console, output_console
+    from tacit.cli.terminal import error_console, output_console, warn_if_nominal
     from tacit.training.models import model_folder
     from tacit.training.origin import starting_weights
     from tacit.training.plan import Plan
@@ -226,6 +226,7 @@ def _run(given: dict[str, Any], kind: Any, rows: Any, redacted: Any, redaction: 
     guarantee = _with_bar(phases, resume=given["resume"], shown=not given["quiet"] and console.is_terminal)
     if not given["quiet"]:
         Card(guarantee).print_to(output_console())
+    warn_if_nominal(Card(guarantee))
 
 
 def _with_bar(phases: Any, *, resume: bool, shown: bool) -> Any:

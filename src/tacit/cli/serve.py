@@ -40,6 +40,14 @@ def serve(
     timeout: Annotated[float, typer.Option(help="Seconds until a request is given up.")] = 60.0,
     threads: Annotated[int, typer.Option(help="Batches worked on at the same time.")] = 2,
     job_workers: Annotated[int, typer.Option(help="Processes of a job; 1 is a thread of the service.")] = 1,
+    refuse_nominal: Annotated[
+        bool,
+        typer.Option(
+            "--refuse-nominal",
+            envvar="TACIT_REFUSE_NOMINAL",
+            help="Refuse everybody's releases whose formal bound no longer protects.",
+        ),
+    ] = False,
     allow: Annotated[
         list[str] | None,
         typer.Option(metavar="OPTION=VALUE", help="An option value that requests may use, such as vectors=FILE."),
@@ -72,6 +80,7 @@ def serve(
             timeout=timeout,
             threads=threads,
             job_workers=job_workers,
+            refuse_nominal=refuse_nominal,
             allowed=tuple(_pair(each) for each in allow or ()),
             hosts=tuple(allow_host or ()),
         ),
@@ -116,6 +125,10 @@ def add_key(
     ] = None,
     delta: Annotated[float, typer.Option(help="With --epsilon: the delta it may spend.")] = 1e-6,
     requests_per_minute: Annotated[int, typer.Option(help="How often it may ask.")] = 600,
+    refuse_nominal: Annotated[
+        bool,
+        typer.Option("--refuse-nominal", help="Refuse its releases whose formal bound no longer protects."),
+    ] = False,
     state: State = None,
     ledger: LedgerPlace = None,
 ) -> None:
@@ -128,9 +141,11 @@ def add_key(
     keys.check_new(name, requests_per_minute)
     if epsilon is not None:
         set_key_limit(settings, name, epsilon, delta)  # first, so that no key is ever without its limit
-    secret = keys.add(name, requests_per_minute)
+    secret = keys.add(name, requests_per_minute, refuse_nominal=refuse_nominal)
     typer.echo(secret)
     budget = f"epsilon {epsilon:g} in all" if epsilon is not None else "no limit on its budget"
+    if refuse_nominal:
+        budget += ", nominal releases refused"
     typer.echo(f"'{name}': {budget}, {requests_per_minute} requests a minute. The key is not shown again.", err=True)
 
 

@@ -301,7 +301,7 @@ def load_public(task: Any, name: str) -> tuple[Any, Any]:
 def _write(given: dict[str, Any], folder: Path) -> None:
     from tacit.card import Card
     from tacit.cli.reports import progress_bars
-    from tacit.cli.terminal import error_console, output_console
+    from tacit.cli.terminal import output_console, warn_if_nominal
     from tacit.text.files import partial_path, write_columns, write_whole
     from tacit.training.synthesis import (
         Draft,
@@ -364,8 +364,16 @@ def _write(given: dict[str, Any], folder: Path) -> None:
         draft.remove()
         if given["check"] is not None:
             _check(given, writer, table[writer.text_column], model, tokenizer, told_progress)
-    if given["quiet"]:
-        return
+    if not given["quiet"]:
+        _say(found, output, folder)
+        card.print_to(output_console())
+    warn_if_nominal(card)
+
+
+def _say(found: Any, output: Path, folder: Path) -> None:
+    """What was written, and what was not."""
+    from tacit.cli.terminal import error_console
+
     console = error_console()
     refused = ", ".join(f"{count:,} {reason}" for reason, count in sorted(found.refused.items()))
     console.print(
@@ -378,7 +386,6 @@ def _write(given: dict[str, Any], folder: Path) -> None:
             "pass the filters",
             markup=False,
         )
-    card.print_to(output_console())
 
 
 def _facts(given: dict[str, Any], table: dict[str, list[str]], text_column: str) -> Any:
@@ -429,10 +436,10 @@ def _check(given: dict[str, Any], writer: Any, texts: list[str], model: Any, tok
             written_canaries_section(canaries_in(texts, listed)),
         ]
     report = Report("Synthetic text beside its private rows", sections, {"rows": len(private), "texts": len(texts)})
-    report.save(given["check"], force=given["force"])
+    report.save(given["check"], force=given["force"], private=True)
     for finding in report.findings:
         typer.echo(f"{finding.light.word}: {finding.name}: {finding.sentence}", err=True)
-    typer.echo(f"report: {given['check']} (private: it speaks of the private rows)", err=True)
+    typer.echo(f"report: {given['check']} (private: it speaks of the private rows; readable by you only)", err=True)
 
 
 def _canary_losses(writer: Any, model: Any, tokenizer: Any) -> Any:

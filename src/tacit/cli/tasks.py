@@ -148,7 +148,7 @@ def origin_of(given: dict[str, Any]) -> Any:
 def carry_out(run: Any, given: dict[str, Any], tested: list[dict[str, str]], *said: str) -> None:
     """Train with a bar, then show the card and the scores. Of several processes only the first one speaks."""
     from tacit.card import Card
-    from tacit.cli.terminal import error_console, output_console
+    from tacit.cli.terminal import error_console, output_console, warn_if_nominal
 
     console = error_console()
     if run.team.first:
@@ -169,6 +169,8 @@ def carry_out(run: Any, given: dict[str, Any], tested: list[dict[str, str]], *sa
         Card(guarantee).print_to(output_console())
     if tested and run.team.first:
         show_scores(run, tested, given["test"])
+    if run.team.first:
+        warn_if_nominal(Card(guarantee))
     run.team.leave()
 
 

@@ -46,7 +46,7 @@ class DeltaTooLargeError(BadParameterError):
 
 @dataclass(frozen=True)
 class RewriteJob:
-    """What to do. Everything but `workers`, `resume` and `force` decides the output."""
+    """What to do. Everything but `workers`, `resume`, `force` and `refuse_nominal` decides the output."""
 
     mechanism: Mechanism
     input: str
@@ -62,6 +62,7 @@ class RewriteJob:
     users: UserRule | None = None
     charging: Charging | None = None
     labels: LabelRule | None = None
+    refuse_nominal: bool = False
 
     def promise(self, facts: ReleaseFacts | None = None) -> Guarantee:
         """What this job promises: per unit of the mechanism, per record with its label, or per user.

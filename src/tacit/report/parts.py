@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+import os
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -136,6 +137,10 @@ class Report:
     def refuted(self) -> bool:
         return any(finding.refuted for finding in self.findings)
 
+    def failing(self, lights: Collection[Light] = ()) -> list[Finding]:
+        """The findings that a pipeline should stop at: refuted claims, and those with one of these lights."""
+        return [finding for finding in self.findings if finding.refuted or finding.light in lights]
+
     @property
     def exit_code(self) -> int:
         """0, or 3 when a privacy claim was refuted, so that a pipeline can stop there."""
@@ -198,17 +203,17 @@ class Report:
 
         return page(self)
 
-    def save(self, path: str | Path, *, force: bool = False) -> None:
-        """Write the report, as a page or as JSON by its ending; an existing file needs `force`."""
+    def save(self, path: str | Path, *, force: bool = False, private: bool = False) -> None:
+        """Write the report, as a page or as JSON by its ending; an existing file needs `force`.
+
+        A report that quotes the original text, or that the caller calls private, can be read by its owner only.
+        """
         target = Path(path)
         text = self.to_json() if target.suffix == ".json" else self.to_html()
         refuse_existing(target, force=force)
-        draft = target.with_name(f".{target.name}.draft")
         try:
-            draft.write_text(text, encoding="utf-8")
-            draft.replace(target)
+            put(target, text, private=private or self.private)
         except OSError as error:
-            draft.unlink(missing_ok=True)
             raise BadInputError(f"cannot write the report {target}: {error.strerror}") from error
 
     def show(self, console: Console) -> None:
@@ -234,6 +239,22 @@ class Report:
                 console.print(grid)
         if self.private:
             console.print("\n[yellow]This view quotes the original text: it is private.[/yellow]")
+
+
+def put(path: Path, text: str, *, private: bool = False) -> None:
+    """Write a file, whole or not at all; what is private can be read by its owner only, from its first byte on."""
+    draft = path.with_name(f".{path.name}.draft")
+    draft.unlink(missing_ok=True)  # one that a killed run has left keeps its mode
+    mode = 0o600 if private else 0o666
+    try:
+        with open(
+            draft, "x", encoding="utf-8", newline="", opener=lambda name, flags: os.open(name, flags, mode)
+        ) as file:
+            file.write(text)
+        draft.replace(path)
+    except OSError:
+        draft.unlink(missing_ok=True)
+        raise
 
 
 def refuse_existing(path: Path, *, force: bool) -> None:

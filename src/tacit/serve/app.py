@@ -118,7 +118,7 @@ def create_app(settings: Settings) -> Service:
     rewriting = Rewriting(settings, pool, lines, accounts, workers, metrics)
     reports = site.Reports(settings.reports)
     store = JobStore(settings.state / "jobs", settings.keep_hours)
-    runner = Runner(store, pool, accounts, keys, metrics, settings.job_workers)
+    runner = Runner(store, pool, accounts, keys, metrics, settings.job_workers, refuse_nominal=settings.refuse_nominal)
     files = Files(store, runner, pool)
 
     @asynccontextmanager

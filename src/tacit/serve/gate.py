@@ -56,9 +56,10 @@ now and then would otherwise keep a place for ever."""
 
 @dataclass(frozen=True)
 class Caller:
-    """Who asks: the name of a key, or None on a service without keys."""
+    """Who asks: the name of a key, or None on a service without keys; and whether nominal releases are refused."""
 
     name: str | None
+    refuse_nominal: bool = False
 
 
 class Gate:
@@ -154,7 +155,7 @@ class Gate:
         if scope["path"] in OPEN_ROUTES or scope["path"].startswith("/assets/") or self._tickets(scope):
             return Caller(None)
         if not self._keys_needed():
-            return Caller(None)
+            return Caller(None, self._settings.refuse_nominal)
         key = self._keys.find(presented_key(headers))
         if key is None:
             raise ServiceError(401, "give a valid key in the header 'Authorization: Bearer KEY'")
@@ -162,7 +163,7 @@ class Gate:
         if wait > 0:
             seconds = max(1, math.ceil(wait))
             raise ServiceError(429, f"too many requests: wait {seconds} s", retry_after=seconds)
-        return Caller(key.name)
+        return Caller(key.name, self._settings.refuse_nominal or key.refuse_nominal)
 
     def _limited(self, path: str, headers: Headers, receive: Receive) -> Receive:
         """The body, stopped as soon as it is larger than allowed, stands still, or takes too long in all."""

@@ -39,6 +39,8 @@ class Key:
     requests_per_minute: int
     created: str
     revoked: str | None = None
+    refuse_nominal: bool = False
+    """Whether releases whose formal bound no longer protects are refused to this key."""
 
 
 class Keys:
@@ -82,6 +84,10 @@ class Keys:
     def is_active(self, name: str) -> bool:
         return any(key.name == name for key in self.active())
 
+    def refuses_nominal(self, name: str | None) -> bool:
+        """Whether a key asks for nominal releases to be refused."""
+        return any(key.refuse_nominal for key in self.all() if key.name == name)
+
     def check_new(self, name: str, requests_per_minute: int) -> None:
         """Whether a key of this name can be made."""
         if not _NAME.fullmatch(name):
@@ -92,11 +98,12 @@ class Keys:
         if any(key.name == name for key in self._keys):
             raise BadInputError(f"there is or was a key '{name}', and its budget stays its own: choose another name")
 
-    def add(self, name: str, requests_per_minute: int) -> str:
+    def add(self, name: str, requests_per_minute: int, *, refuse_nominal: bool = False) -> str:
         """Make a key and return it: it is shown once and kept nowhere."""
         self.check_new(name, requests_per_minute)
         secret = PREFIX + secrets.token_urlsafe(32)
-        self._write([*self._keys, Key(name, digest_of(secret), requests_per_minute, _now())])
+        made = Key(name, digest_of(secret), requests_per_minute, _now(), refuse_nominal=refuse_nominal)
+        self._write([*self._keys, made])
         return secret
 
     def revoke(self, name: str) -> None:

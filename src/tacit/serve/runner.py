@@ -26,6 +26,7 @@ from tacit.engines.blocks import Block, cut_blocks
 from tacit.engines.charging import subjects_of
 from tacit.engines.job import AlreadyCompleteError, Progress, RewriteJob, check_users, is_unfinished
 from tacit.engines.local import rewrite_file
+from tacit.engines.nominal import refuse_nominal_file
 from tacit.engines.users import UserRule
 from tacit.errors import BadInputError, TacitError
 from tacit.serve.budget import DATASET, LOCAL, Accounts, command_of
@@ -54,7 +55,15 @@ class _StopError(TacitError):
 
 class Runner:
     def __init__(
-        self, store: JobStore, pool: Pool, accounts: Accounts, keys: Keys, metrics: Metrics, workers: int
+        self,
+        store: JobStore,
+        pool: Pool,
+        accounts: Accounts,
+        keys: Keys,
+        metrics: Metrics,
+        workers: int,
+        *,
+        refuse_nominal: bool = False,
     ) -> None:
         self._store = store
         self._pool = pool
@@ -62,6 +71,7 @@ class Runner:
         self._keys = keys
         self._metrics = metrics
         self._workers = workers
+        self._refuse_nominal = refuse_nominal
         self._queue: queue.Queue[str | None] = queue.Queue()
         self._ending = threading.Event()
         self._thread = threading.Thread(target=self._run, name="tacit-jobs", daemon=True)
@@ -171,6 +181,7 @@ class Runner:
             resume=True,
             command=f"tacit serve, job of {mechanism.name} with epsilon {asked.epsilon:g}",
             users=users,
+            refuse_nominal=self._refuse_nominal or self._keys.refuses_nominal(job.owner),
         )
         promised = work.promise()
 
@@ -184,6 +195,8 @@ class Runner:
             self._store.update(job.id, durable=False, rows=now.rows, units=now.units, bytes_done=now.bytes_done)
 
         self._check_going(job)
+        if work.refuse_nominal and not self._has_begun(job):
+            refuse_nominal_file(work)  # before any budget is reserved
         reservations = self._reserved(job, asked, Prepared(mechanism, None), work)
         try:
             facts = rewrite_file(work, progress=progress, before_release=write_cards)

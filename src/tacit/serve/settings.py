@@ -42,6 +42,8 @@ class Settings(BaseModel):
     mechanisms        how many prepared mechanisms are kept in memory
     threads           how many batches are worked on at the same time
     job_workers       processes of one job; 1 is a thread of the service
+    refuse_nominal    whether releases whose formal bound no longer protects are refused to everybody; a key may have
+                      the same rule of its own
     allowed           values of options beyond the built-in ones that requests may use, such as a vector file
     """
 
@@ -62,6 +64,7 @@ class Settings(BaseModel):
     mechanisms: Positive = 12
     threads: Positive = 2
     job_workers: Positive = 1
+    refuse_nominal: bool = False
     allowed: tuple[tuple[str, str], ...] = ()
 
     @property

@@ -11,6 +11,7 @@ from typing import Any, Final
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response, StreamingResponse
 
+from tacit.engines.nominal import refuse_nominal
 from tacit.serve.batching import Lines, Order, Spender
 from tacit.serve.budget import Accounts
 from tacit.serve.errors import ServiceError, as_service_error
@@ -47,6 +48,8 @@ class Rewriting:
         prepared = await self.prepared(asked)
         spender = Spender(caller.name, asked.dataset, asked.user)
         units = await counted(prepared, texts)
+        if caller.refuse_nominal:
+            refuse_nominal(prepared.card(asked.draws, max(units)))
         order = Order(texts * asked.draws, spender, asked.draws, units)
         self._lines.put(prepared, order)
         if asked.stream:
