@@ -22,6 +22,7 @@ from tacit.cli.ledger import new_ledger_sentence
 from tacit.engines.charging import Charging
 from tacit.engines.job import AlreadyCompleteError, RewriteJob, check_output, choose_for, choose_output_format
 from tacit.engines.local import rewrite_file
+from tacit.engines.notices import Notices
 from tacit.engines.users import UserRule
 from tacit.errors import BadInputError, BadParameterError
 from tacit.guarantee import NOTE, Guarantee, check_epsilon
@@ -272,6 +273,12 @@ def run(
     started = time.monotonic()
     console = terminal.error_console()
     preview = Preview(diff)
+    notices = Notices(job.mechanism, terminal.warn)
+
+    def seen(originals: list[str], released: list[str] | None) -> None:
+        preview.add(originals, released)
+        notices.add(originals)
+
     card_places: list[str] = []
     written: list[Card] = []
 
@@ -304,8 +311,9 @@ def run(
             )
         else:
             warn_of(job.promise())  # refused before any work where none can be made
-            facts = rewrite_file(job, progress=bar.update, on_block=preview.add, before_release=write_cards)
+            facts = rewrite_file(job, progress=bar.update, on_block=seen, before_release=write_cards)
     seconds = time.monotonic() - started
+    notices.finish()
     if diff:
         terminal.show_diff(console, preview.pairs(job, facts))
     if not quiet:

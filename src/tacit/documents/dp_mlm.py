@@ -92,6 +92,10 @@ class DPMLM(DocumentMechanism):
         model.check_lengths(self.tokens, pair=self.context == "pair")
         return model
 
+    @property
+    def reader(self) -> tuple[Any, int] | None:
+        return self.language_model.tokenizer, self.tokens
+
     @cached_property
     def clipping(self) -> LogitInterval:
         if isinstance(self.interval, LogitInterval):

@@ -277,6 +277,10 @@ class Paraphrase(DocumentMechanism):
         found.provenance()
         return found
 
+    @property
+    def reader(self) -> tuple[Any, int] | None:
+        return self.language_model.tokenizer, self.input_tokens
+
     @cached_property
     def frame(self) -> Frame:
         frame = self.language_model.frame(self.prompt, chat=self.chat)

@@ -28,6 +28,7 @@ from tacit.errors import BadParameterError, NoGuaranteeError
 from tacit.guarantee import Adjacency, Guarantee, Metric, Notion, Provenance, Unit
 from tacit.mechanism import TEST_SEED_REASON, Mechanism, Rewritten
 from tacit.noise.source import Source
+from tacit.reading import Reading, words_of
 from tacit.text.lexicon import RULES, Lexicon
 from tacit.text.tokens import chunks, is_punctuation, join, split
 from tacit.vectors import VectorTable, load_vectors
@@ -195,6 +196,12 @@ class WordMechanism(Mechanism):
                 count += self._chunk_count(chunk) if found is None else found
             counts.append(count)
         return counts
+
+    def reading(self, texts: Sequence[str]) -> Reading:
+        """How many words are in the vocabulary. Every token of a text is read."""
+        words = words_of(texts)
+        unknown = sum(count for word, count in words.items() if word not in self.lexicon)
+        return Reading(words=words.total(), unknown=unknown, documents=len(texts))
 
     @cached_property
     def _known_counts(self) -> dict[str, int]:
