@@ -103,6 +103,7 @@ BY_NAME: Mapping[str, tuple[str, str]] = {
     "model": ("model used", "{}"),
     "variant": ("variant of the model", "{}"),
     "beams": ("candidates while writing", "{} (no influence on privacy)"),
+    "shortest": ("shortest output", "{} tokens before an end is likely"),
     "C": ("C", "{}"),
     "clip": ("C as given", "{}"),
     "positions": ("positions of a text", "{}"),

@@ -28,6 +28,12 @@ class NoGuaranteeError(TacitError):
     """A conversion, composition or comparison for which no proof exists."""
 
 
+class NominalError(TacitError):
+    """A release whose formal bound no longer protects, where such releases are refused."""
+
+    exit_code = 3
+
+
 class StoppedError(TacitError):
     """The user stopped the run."""
 

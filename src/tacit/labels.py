@@ -30,6 +30,7 @@ from tacit.guarantee import Adjacency, Guarantee, Notion, Unit, check_epsilon
 from tacit.mechanism import TEST_SEED_REASON
 from tacit.noise.response import respond
 from tacit.noise.source import Source, new_source
+from tacit.rounding import rounded_up
 
 LOCAL_ONLY = "--randomize needs --engine local: the workers of a cluster copy columns as they are"
 LENGTHS = "how many words each text has, and which texts are empty"
@@ -131,9 +132,9 @@ class LabelRule:
     def told(self, text: Guarantee) -> dict[str, str]:
         """Both budgets in words, for the card."""
         return {
-            "epsilon of the text": f"{text.epsilon:.6g} per {unit_name(text.unit)}",
-            f"epsilon of '{self.column}'": f"{self.epsilon:.6g}, randomized response among {len(self.labels):,} labels "
-            "that were given publicly; it adds to that of the text",
+            "epsilon of the text": f"{rounded_up(text.epsilon)} per {unit_name(text.unit)}",
+            f"epsilon of '{self.column}'": f"{rounded_up(self.epsilon)}, randomized response among "
+            f"{len(self.labels):,} labels that were given publicly; it adds to that of the text",
         }
 
 

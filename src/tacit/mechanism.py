@@ -19,6 +19,7 @@ from tacit.card_words import promise_text
 from tacit.errors import BadInputError, BadParameterError, NoGuaranteeError
 from tacit.guarantee import Guarantee, Unit, check_epsilon
 from tacit.noise.source import Source, new_source
+from tacit.reading import Reading
 
 TEST_SEED_REASON = "it was drawn with a test seed, and whoever knows the seed can undo the noise"
 
@@ -135,6 +136,10 @@ class Mechanism(ABC):
         raise NoGuaranteeError(
             f"{self.name} does not tell beforehand how many units a text has, so no ledger can charge it"
         )
+
+    def reading(self, texts: Sequence[str]) -> Reading:
+        """How much of these texts is known and read, for the eyes of their holder only (`tacit.reading`)."""
+        return Reading(documents=len(texts))
 
     # For users ------------------------------------------------------------------------------------------------
 

@@ -283,7 +283,7 @@ def test_limit(tacit: Any, tmp_path: Path) -> None:
     assert code == 0
     assert "its key is in" in err
     assert SECRET not in out
-    assert "1.00e-06" in out
+    assert "1e-06" in out
     assert tacit("ledger", "limit", ledger, "user", "--remove", "--name", SECRET)[0] == 0
     for wrong in (
         ["user"],

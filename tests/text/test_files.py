@@ -499,3 +499,25 @@ def test_a_name_on_the_hub_that_cannot_be_read_is_one_sentence(monkeypatch):
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     with pytest.raises(BadInputError, match="cannot read hf:no/such"):
         read_columns("hf:no/such:train", ["text"])
+
+
+COLUMNS = 60_000
+"""So many columns took minutes, because each was looked for among all others."""
+
+
+@pytest.mark.parametrize("suffix", ["csv", "jsonl"])
+def test_b3_tens_of_thousands_of_columns_are_no_harder_than_their_bytes(tmp_path, suffix):
+    names = [f"c{i}" for i in range(COLUMNS)]
+    path = tmp_path / f"wide.{suffix}"
+    if suffix == "csv":
+        path.write_text(",".join(names) + "\n" + ",".join("x" for _ in names) + "\n")
+    else:
+        path.write_text(json.dumps(dict.fromkeys(names, "x")) + "\n")
+    with open_table(path) as table:
+        selection = choose_columns(table.columns, names[:2], names[2:])
+        table.select(selection.written)
+        ((row, values),) = table.rows()
+    assert (row, len(values)) == (1, COLUMNS)
+    assert (len(selection.texts), len(selection.kept)) == (2, COLUMNS - 2)
+    with pytest.raises(BadInputError, match="2 columns are called 'c0'"):
+        choose_columns([*names, "c0"], ["c0"], names[1:])

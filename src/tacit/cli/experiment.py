@@ -63,9 +63,9 @@ def run(
     """
     _needs()
     from tacit.experiments.config import data_folders, load
-    from tacit.experiments.report import put
     from tacit.experiments.started import COPY, Settings, write_settings
     from tacit.experiments.validation import validate
+    from tacit.report.parts import put
 
     plan = _plan(file, load(file, size), size, data, test_seed)
     if only is not None:
@@ -176,10 +176,10 @@ def compare(
 ) -> None:
     """Two result files side by side, cell by cell."""
     _needs()
-    from tacit.experiments.report import comparison, put
+    from tacit.experiments.report import comparison
     from tacit.experiments.tables import markdown_table, table_csv
     from tacit.report import Report, Section
-    from tacit.report.parts import refuse_existing
+    from tacit.report.parts import put, refuse_existing
 
     names = (
         first.stem if first.stem != second.stem else str(first),
@@ -213,8 +213,7 @@ def summary(
     """
     _needs()
     from tacit.experiments.pages import results_pages
-    from tacit.experiments.report import put
-    from tacit.report.parts import refuse_existing
+    from tacit.report.parts import put, refuse_existing
 
     folder = output.with_suffix("")
     if folder == output or (folder.exists() and not folder.is_dir()):
@@ -340,9 +339,10 @@ def _run(plan: Plan, folder: Path, cache: Path, workers: int, only: list[str] | 
 
 
 def _write(plan: Plan, folder: Path, cache: Path) -> Results:
-    from tacit.experiments.report import cost_table, page, put, timing_tables, write_files
+    from tacit.experiments.report import cost_table, page, timing_tables, write_files
     from tacit.experiments.results import collect, costs
     from tacit.experiments.tables import table_csv
+    from tacit.report.parts import put
 
     results = collect(plan, cache)
     write_files(results, folder)

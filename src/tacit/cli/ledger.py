@@ -12,6 +12,7 @@ import typer
 
 from tacit.cli import ledger_keeping as keeping
 from tacit.errors import BadInputError, BadParameterError
+from tacit.rounding import rounded_up
 
 if TYPE_CHECKING:
     from tacit.account.ledger import Ledger, Limit, Spent, Subject
@@ -386,4 +387,4 @@ def _show_subject(ledger: Ledger, subject: Subject, dataset: str | None, as_json
 
 
 def _number(value: float) -> str:
-    return f"{value:,.6g}" if value >= 1e-3 or value == 0 else f"{value:.2e}"
+    return rounded_up(value, 6 if value >= 1e-3 else 3)

@@ -90,7 +90,8 @@ def _tacit(
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
-    """Run a command and exit: 0 done, 2 an error the user can fix, 130 stopped with Ctrl-C, 1 anything else."""
+    """Run a command and exit: 0 done, 2 an error the user can fix, 3 a claim
+    refuted or a release refused, 130 stopped with Ctrl-C, 1 anything else."""
     code = run(arguments)
     if arguments is None and "ray" in sys.modules:
         _leave(code)

@@ -30,6 +30,7 @@ from tacit.engines.job import (
     choose_output_format,
 )
 from tacit.engines.local import rewrite_file
+from tacit.engines.notices import Notices
 from tacit.engines.users import UserRule
 from tacit.errors import BadInputError, BadParameterError
 from tacit.guarantee import NOTE, Guarantee, check_epsilon
@@ -152,6 +153,13 @@ def rewrite(
         help="All labels that exist, from public knowledge: never read off the data.",
         rich_help_panel=PRIVACY,
     ),
+    refuse_nominal: bool = typer.Option(
+        False,
+        "--refuse-nominal",
+        envvar="TACIT_REFUSE_NOMINAL",
+        help="Stop, before any noise is drawn, where the card would say that the bound no longer protects (exit 3).",
+        rich_help_panel=PRIVACY,
+    ),
     seed: int | None = typer.Option(
         None, help="Repeatable noise for tests. The output then has NO guarantee.", rich_help_panel=PRIVACY
     ),
@@ -235,6 +243,7 @@ def rewrite(
         command=command,
         users=users,
         labels=rule,
+        refuse_nominal=refuse_nominal,
     )
     if dry_run:
         show_plan(job, on_cluster=on_cluster)
@@ -274,7 +283,14 @@ def run(
     started = time.monotonic()
     console = terminal.error_console()
     preview = Preview(diff)
+    notices = Notices(job.mechanism, terminal.warn)
+
+    def seen(originals: list[str], released: list[str] | None) -> None:
+        preview.add(originals, released)
+        notices.add(originals)
+
     card_places: list[str] = []
+    written: list[Card] = []
 
     def warn_of(promised: Guarantee) -> None:
         if job.workers > 1 and NOTE in promised.parameters:  # with one worker this process prepares, and warns itself
@@ -286,6 +302,7 @@ def run(
         if on_cluster and suffix_format(job.output) is None:
             shown = shown.also_not_covered("how many files there are, and how many rows each of them has")
         card = Card(shown, facts)
+        written.append(card)
         paths: list[Path | str] = [card_file] if card_file else []
         if job.output != STANDARD_STREAM:
             paths += [f"{job.output.rstrip('/')}.card.{kind}" for kind in kinds]
@@ -304,8 +321,9 @@ def run(
             )
         else:
             warn_of(job.promise())  # refused before any work where none can be made
-            facts = rewrite_file(job, progress=bar.update, on_block=preview.add, before_release=write_cards)
+            facts = rewrite_file(job, progress=bar.update, on_block=seen, before_release=write_cards)
     seconds = time.monotonic() - started
+    notices.finish()
     if diff:
         terminal.show_diff(console, preview.pairs(job, facts))
     if not quiet:
@@ -322,6 +340,8 @@ def run(
             console.print(line, markup=False)
         if job.charging is not None:
             console.print(ledger_line(job.charging), markup=False)
+    for card in written:
+        terminal.warn_if_nominal(card)
 
 
 def show_plan(job: RewriteJob, *, on_cluster: bool = False) -> None:

@@ -24,6 +24,7 @@ from tacit.cli.tasks import (
     usual_rate,
 )
 from tacit.errors import BadInputError
+from tacit.rounding import rounded_up
 
 
 def rewriter(
@@ -160,7 +161,8 @@ class Pieces:
         record.private = ""
         if promise.is_private and before != "":
             paid = (
-                f"DP-SGD, a budget of its own: epsilon {promise.epsilon:.4g}, delta {promise.delta:.3g} for one "
+                f"DP-SGD, a budget of its own: epsilon {rounded_up(promise.epsilon, 4)}, delta "
+                f"{rounded_up(promise.delta, 3)} for one "
                 f"{promise.unit.value} of the training texts"
             )
             record.private = paid if before is None else f"{before}; {paid}"

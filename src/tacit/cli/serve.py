@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from tacit.errors import BadInputError, BadParameterError, require
+from tacit.rounding import rounded_up
 
 app = typer.Typer(
     pretty_exceptions_enable=False,
@@ -49,6 +50,14 @@ def serve(
     operator: Annotated[
         list[str] | None, typer.Option(metavar="NAME", help="A key that may read /metrics, which counts all keys.")
     ] = None,
+    refuse_nominal: Annotated[
+        bool,
+        typer.Option(
+            "--refuse-nominal",
+            envvar="TACIT_REFUSE_NOMINAL",
+            help="Refuse everybody's releases whose formal bound no longer protects.",
+        ),
+    ] = False,
     allow: Annotated[
         list[str] | None,
         typer.Option(metavar="OPTION=VALUE", help="An option value that requests may use, such as vectors=FILE."),
@@ -89,6 +98,7 @@ def serve(
             connections_per_address=connections_per_address,
             requests_per_key=requests_per_key,
             operators=tuple(operator or ()),
+            refuse_nominal=refuse_nominal,
             allowed=tuple(_pair(each) for each in allow or ()),
             hosts=tuple(allow_host or ()),
         ),
@@ -134,7 +144,8 @@ def add_key(
     delta: Annotated[float, typer.Option(help="With --epsilon: the delta it may spend.")] = 1e-6,
     requests_per_minute: Annotated[int, typer.Option(help="How often it may ask.")] = 600,
     refuse_nominal: Annotated[
-        bool, typer.Option("--refuse-nominal", help="Refuse it releases whose card says 'nominal'.")
+        bool,
+        typer.Option("--refuse-nominal", help="Refuse its releases whose formal bound no longer protects."),
     ] = False,
     state: State = None,
     ledger: LedgerPlace = None,
@@ -153,7 +164,7 @@ def add_key(
     if making is not None:
         typer.echo(making, err=True)
     typer.echo(secret)
-    told = f"epsilon {epsilon:g} in all" if epsilon is not None else "no limit on its budget"
+    told = f"epsilon {rounded_up(epsilon)} in all" if epsilon is not None else "no limit on its budget"
     nominal = ", nothing nominal" if refuse_nominal else ""
     typer.echo(
         f"'{name}': {told}, {requests_per_minute} requests a minute{nominal}. The key is not shown again.", err=True
@@ -180,13 +191,13 @@ def list_keys(state: State = None, ledger: LedgerPlace = None) -> None:
         table.add_column(heading)
     for key in known:
         spent, by_unit, limit = accounts[key.name]
-        most = "no limit" if limit is None else f"{limit.epsilon:g}"
+        most = "no limit" if limit is None else rounded_up(limit.epsilon)
         apart = str(sum(account.releases for account in spent.apart) or "")
         nominal = "refused" if key.options.refuse_nominal else ""
         row = (key.name, key.created[:10], (key.revoked or "")[:10], str(key.requests_per_minute), nominal)
         # A limit is held against the sum; without one, different units are not added up.
-        parts = "; ".join(f"{part.epsilon:g} per {unit}" for unit, part in sorted(by_unit.items())) or "0"
-        table.add_row(*row, parts if limit is None else f"{spent.epsilon:g}", most, apart)
+        parts = "; ".join(f"{rounded_up(part.epsilon)} per {unit}" for unit, part in sorted(by_unit.items())) or "0"
+        table.add_row(*row, parts if limit is None else rounded_up(spent.epsilon), most, apart)
     output_console().print(table)
 
 

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from tacit.errors import BadParameterError, StoppedError
+from tacit.rounding import rounded_up
 
 Data = Annotated[str, typer.Argument(metavar="DATA", help="The private records: csv, tsv, jsonl, parquet (also .gz).")]
 Model = Annotated[str, typer.Option("--model", help="minilm, bilstm (from scratch), a folder, or a name on the hub.")]
@@ -31,7 +32,7 @@ Labels = Annotated[
     typer.Option(help="All labels, with commas, if they are known: then DATA does not even show which ones occur."),
 ]
 Curves = Annotated[bool, typer.Option("--tensorboard", help="Also log for TensorBoard (private/tensorboard).")]
-Delta = Annotated[str, typer.Option(help="Chance of failure; 'auto' takes one well below 1 / records.")]
+Delta = Annotated[str, typer.Option(help="What every probability may grow by; 'auto': well below 1 / records.")]
 Length = Annotated[
     int | None,
     typer.Option(
@@ -157,7 +158,7 @@ def origin_of(given: dict[str, Any]) -> Any:
 def carry_out(run: Any, given: dict[str, Any], tested: list[dict[str, str]], *said: str) -> None:
     """Train with a bar, then show the card and the scores. Of several processes only the first one speaks."""
     from tacit.card import Card
-    from tacit.cli.terminal import error_console, output_console
+    from tacit.cli.terminal import error_console, output_console, warn_if_nominal
 
     console = error_console()
     if run.team.first:
@@ -180,6 +181,8 @@ def carry_out(run: Any, given: dict[str, Any], tested: list[dict[str, str]], *sa
         show_scores(run, tested, given["test"])
     elif loud and run.task.name in ROLES:
         console.print(how_to_score(given["output"]))
+    if run.team.first:
+        warn_if_nominal(Card(guarantee))
     run.team.leave()
 
 
@@ -196,7 +199,7 @@ def noise_of(plan: Any) -> str:
     """The noise of a plan in words."""
     if not plan.private:
         return "without noise"
-    return f"noise {plan.multiplier:.3f} x the bound, delta {plan.delta:g}"
+    return f"noise {plan.multiplier:.3f} x the bound, delta {rounded_up(plan.delta)}"
 
 
 def run_with_bar(run: Any, *, resume: bool, shown: bool) -> Any:
@@ -211,7 +214,9 @@ def run_with_bar(run: Any, *, resume: bool, shown: bool) -> Any:
         line = bar.add_task("checking the gradients", total=run.plan.steps)
 
         def show(now: Any) -> None:
-            private = f", clipped {now.facts.shortened:.0%}, epsilon {now.epsilon:.2f}" if run.plan.private else ""
+            private = (
+                f", clipped {now.facts.shortened:.0%}, epsilon {rounded_up(now.epsilon, 3)}" if run.plan.private else ""
+            )
             said = f"step {now.step:,} of {now.steps:,}, loss {now.facts.loss:.3f}{private}"
             bar.update(line, completed=now.step, description=said)
 

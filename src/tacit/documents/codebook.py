@@ -201,6 +201,13 @@ class Codebook(DocumentMechanism):
         return SentenceEncoder(self._encoder_name, batch_size=self.batch_size)
 
     @property
+    def reader(self) -> tuple[Any, int] | None:
+        encoder = self.sentence_encoder  # whatever makes vectors may stand here, with or without a tokenizer
+        if not (hasattr(encoder, "tokenizer") and hasattr(encoder, "pieces")):
+            return None
+        return encoder.tokenizer, encoder.pieces
+
+    @property
     def _encoder_name(self) -> str:
         return str(self.encoder or self.public.encoder)
 

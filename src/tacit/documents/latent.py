@@ -107,6 +107,11 @@ class LatentMechanism(DocumentMechanism):
         """n: how many numbers of one document get noise."""
         return self.bound.count(self.autoencoder.positions, self.autoencoder.width)
 
+    @property
+    def reader(self) -> tuple[Any, int] | None:
+        model = self.autoencoder  # one that was made for a test may have no tokenizer
+        return (model.tokenizer, model.length) if hasattr(model, "tokenizer") else None
+
     def load(self) -> Autoencoder:
         return cached_autoencoder(self.model_name)
 

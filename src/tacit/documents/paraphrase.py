@@ -86,6 +86,7 @@ from tacit.errors import BadParameterError, TacitWarning
 from tacit.guarantee import NOTE, Guarantee, Notion
 from tacit.noise.choice import Integers, draw_rows, exponent_cap, integer_weights, probabilities, rounding_slack
 from tacit.noise.source import Source
+from tacit.rounding import rounded_up
 
 EXAMPLES_PROMPT = """\
 Sentence: The bus was late again this morning.
@@ -293,6 +294,10 @@ class Paraphrase(DocumentMechanism):
         found.provenance()
         return found
 
+    @property
+    def reader(self) -> tuple[Any, int] | None:
+        return self.language_model.tokenizer, self.input_tokens
+
     @cached_property
     def frame(self) -> Frame:
         frame = self.language_model.frame(self.prompt, chat=self.chat)
@@ -456,7 +461,7 @@ class Paraphrase(DocumentMechanism):
     def _card_parameters(self, outcomes: int) -> dict[str, Any]:
         shown: dict[str, Any] = {
             "model": self.language_model.name,
-            "epsilon per token": f"{token_loss(self.epsilon_token, outcomes):.6g}",
+            "epsilon per token": rounded_up(token_loss(self.epsilon_token, outcomes)),
             "tokens": self.tokens,
             "vocabulary": outcomes,
             "input_tokens": self.input_tokens,

@@ -50,7 +50,7 @@ class DeltaTooLargeError(BadParameterError):
 
 @dataclass(frozen=True)
 class RewriteJob:
-    """What to do. Everything but `workers`, `resume` and `force` decides the output."""
+    """What to do. Everything but `workers`, `resume`, `force` and `refuse_nominal` decides the output."""
 
     mechanism: Mechanism
     input: str
@@ -66,6 +66,7 @@ class RewriteJob:
     users: UserRule | None = None
     charging: Charging | None = None
     labels: LabelRule | None = None
+    refuse_nominal: bool = False
 
     @property
     def width(self) -> int:
@@ -143,7 +144,7 @@ def check_users(users: UserRule | None, table: Table, selection: Selection) -> N
 
 
 def check_delta(delta: float, rows: int) -> None:
-    """delta bounds what one row can lose beyond epsilon: at 1/n or above, somebody in the file may be unprotected."""
+    """delta allows to publish a document with that probability: at 1/n or above, somebody in the file may be."""
     if delta * rows >= 1.0:
         raise DeltaTooLargeError(
             f"delta {delta:g} is too large for a file of {rows:,} rows or more: choose it well below 1/rows, "

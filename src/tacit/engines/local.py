@@ -13,7 +13,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from tacit.card import ReleaseFacts
+from tacit.card import Card, ReleaseFacts
 from tacit.engines.blocks import (
     Block,
     cut_blocks,
@@ -35,6 +35,7 @@ from tacit.engines.job import (
     describe,
 )
 from tacit.engines.label_values import Values, are_strings, label_values
+from tacit.engines.nominal import refuse_nominal, refuse_nominal_job
 from tacit.engines.outputs import FileOutput, Output, StandardOutput, Totals
 from tacit.engines.resume import Finished
 from tacit.engines.workers import Assignment, Results, rewrite_here, rewrite_with_workers
@@ -86,6 +87,8 @@ def rewrite_file(
         encoder = encoder_for(output_format, selection.written, table, strings)
         configuration = describe(job, selection, input_format, output_format)
         check_delta_of_file(job, selection, input_format, delta)
+        if job.refuse_nominal:
+            refuse_nominal_job(job, selection, input_format)
         if job.workers == 1:
             job.mechanism.prepare()  # whatever is missing is said before anything is written
         output: Output = (
@@ -104,6 +107,8 @@ def rewrite_file(
                 def complete(digest: str) -> None:
                     nonlocal facts
                     facts = replace(facts, digest=digest)
+                    if job.refuse_nominal:  # the input may have changed since it was counted
+                        refuse_nominal(Card(job.promise(facts), facts))
                     if before_release is not None:
                         before_release(facts)
 

@@ -13,7 +13,6 @@ The files without texts and times have the same bytes whenever the same noise wa
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -54,6 +53,7 @@ from tacit.experiments.tables import (
     wide_tables,
 )
 from tacit.report import Finding, Light, Report, Section, Table
+from tacit.report.parts import put
 
 EXAMPLES = 3
 MOST_EXAMPLES = 150
@@ -68,16 +68,6 @@ def write_files(results: Results, folder: Path) -> None:
     put(folder / "published.csv", table_csv(published_tables(results)))
     put(folder / "findings.csv", table_csv(findings_tables(verdicts)))
     put(folder / "tables.md", markdown(results, verdicts))
-
-
-def put(path: Path, text: str, *, private: bool = False) -> None:
-    """Whole or not at all; what is private can be read by its owner only, from its first byte on."""
-    draft = path.with_name(f".{path.name}.draft")
-    draft.unlink(missing_ok=True)  # one that a killed run has left keeps its mode
-    mode = 0o600 if private else 0o666
-    with open(draft, "x", encoding="utf-8", newline="", opener=lambda name, flags: os.open(name, flags, mode)) as file:
-        file.write(text)
-    draft.replace(path)
 
 
 # The page ---------------------------------------------------------------------------------------------------------

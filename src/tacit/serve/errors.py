@@ -8,7 +8,15 @@ import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
-from tacit.errors import BadInputError, BadParameterError, MissingExtraError, NoGuaranteeError, TacitError, place_of
+from tacit.errors import (
+    BadInputError,
+    BadParameterError,
+    MissingExtraError,
+    NoGuaranteeError,
+    NominalError,
+    TacitError,
+    place_of,
+)
 
 if TYPE_CHECKING:
     from tacit.account.ledger import BudgetExceededError
@@ -90,6 +98,8 @@ def as_service_error(error: Exception) -> ServiceError:
         return ServiceError(503, "the service cannot be used now: ask its operator to look at its log", retry_after=5)
     if isinstance(error, MissingExtraError):
         return ServiceError(503, str(error), "not_installed")
+    if isinstance(error, NominalError):
+        return ServiceError(403, str(error), "nominal")
     if isinstance(error, NoGuaranteeError):
         return ServiceError(422, str(error), "no_guarantee")
     if isinstance(error, BadParameterError | BadInputError):

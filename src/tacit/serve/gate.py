@@ -14,7 +14,7 @@ import math
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -205,7 +205,7 @@ class Gate:
                 raise ServiceError(
                     503, "a key was sent, and this service has no keys: ask its operator, or send none", retry_after=60
                 )
-            return Caller(None, operator=True)
+            return Caller(None, KeyOptions(refuse_nominal=self._settings.refuse_nominal), operator=True)
         key = self._keys.find(presented_key(headers))
         if key is None:
             raise _wrong_key()
@@ -213,7 +213,8 @@ class Gate:
         if wait > 0:
             seconds = max(1, math.ceil(wait))
             raise ServiceError(429, f"too many requests: wait {seconds} s", retry_after=seconds)
-        return Caller(key.name, key.options, operator=key.name in self._settings.operators)
+        options = replace(key.options, refuse_nominal=self._settings.refuse_nominal or key.options.refuse_nominal)
+        return Caller(key.name, options, operator=key.name in self._settings.operators)
 
 
 class Bodies:

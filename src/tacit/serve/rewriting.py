@@ -20,7 +20,7 @@ from functools import cached_property
 from typing import Any, Final
 
 from tacit.account.ledger.charges import Rate, rate_of
-from tacit.card import Card, plain_sentence
+from tacit.card import Card, ReleaseFacts, plain_sentence
 from tacit.catalog import build, find
 from tacit.errors import BadParameterError, NoGuaranteeError, TacitError
 from tacit.guarantee import Guarantee, Notion, Unit
@@ -99,6 +99,11 @@ class Prepared:
             "plain": plain_sentence(unit if whole is None else whole),
         }
         return b", " + json.dumps(found, ensure_ascii=False, allow_nan=False)[1:].encode("utf-8")
+
+    def card(self, draws: int, longest: int) -> Card:
+        """The card of so many draws of texts that have at most `longest` units."""
+        facts = ReleaseFacts(rows=1, documents=1, units=longest, longest_document=longest, longest_row=longest)
+        return Card(composed(self.unit_guarantee, draws), facts)
 
     def units(self, text: str) -> int:
         """How many units a text releases; known before any noise is drawn."""

@@ -26,6 +26,7 @@ from tacit.engines.blocks import Block, cut_blocks, weight
 from tacit.engines.charging import subjects_of
 from tacit.engines.job import AlreadyCompleteError, Progress, RewriteJob, check_users, is_unfinished
 from tacit.engines.local import rewrite_file
+from tacit.engines.nominal import refuse_nominal_file
 from tacit.engines.users import UserRule
 from tacit.errors import BadInputError, TacitError
 from tacit.serve.binding import LOCAL
@@ -33,7 +34,6 @@ from tacit.serve.budget import DATASET, Accounts, command_of
 from tacit.serve.errors import ServiceError, WrongLedgerError, as_service_error, note
 from tacit.serve.jobs import JobFolder
 from tacit.serve.messages import JobSettings
-from tacit.serve.nominal import job_is_nominal, refusal
 from tacit.serve.rewriting import Pool, Prepared
 from tacit.text.files import OutputError, choose_columns, open_table, write_whole
 
@@ -64,6 +64,7 @@ class Task:
 
     workers     processes that rewrite; 1 is the one that does everything else
     unpacked    most characters of text, unpacked, that the file may hold
+    refuse_nominal   whether the service refuses nominal releases to everybody
     """
 
     id: str
@@ -73,6 +74,7 @@ class Task:
     files: JobFolder
     workers: int
     unpacked: int
+    refuse_nominal: bool = False
 
 
 @dataclass(frozen=True)
@@ -152,6 +154,7 @@ class JobWork:
             resume=True,
             command=f"tacit serve, job of {mechanism.name} with epsilon {asked.epsilon:g}",
             users=users,
+            refuse_nominal=task.refuse_nominal or self._accounts.options_of(task.owner).refuse_nominal,
         )
         promised = work.promise()
 
@@ -167,7 +170,8 @@ class JobWork:
         self._check()
         if not self._has_begun() and not self._files.output.exists():
             self._check_size(work)
-        self._check_nominal(work)
+            if work.refuse_nominal:
+                refuse_nominal_file(work)  # before any budget is reserved
         reservations = self._reserved(asked, Prepared(mechanism, None), work)
         try:
             facts = rewrite_file(work, progress=progress, before_release=write_cards)
@@ -191,18 +195,6 @@ class JobWork:
                 )
             if number % CHECKED_ROWS == 0:
                 self._check()
-
-    def _check_nominal(self, work: RewriteJob) -> None:
-        """Refuse a key what it is not to have, before anything is reserved or drawn."""
-        if not self._accounts.options_of(self._task.owner).refuse_nominal:
-            return
-        longest, width = 0, 1
-        for block, width in charged_blocks(work):
-            units = work.mechanism.count_units(block.texts)
-            rows = [sum(units[first : first + width]) for first in range(0, len(units), width)]
-            longest = max([longest, *rows])
-        if job_is_nominal(work, longest, width):
-            raise refusal()
 
     def _reserved(self, asked: JobSettings, prepared: Prepared, work: RewriteJob) -> list[Reservation]:
         """Budget for all rows, in parts that are found again after a crash; all of it, or nothing."""

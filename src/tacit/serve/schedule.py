@@ -130,7 +130,14 @@ class Schedule:
             return
         files = self._store.files(job)
         task = Task(
-            job.id, job.owner, job.name, job.settings, files, self._settings.job_workers, self._settings.unpacked
+            job.id,
+            job.owner,
+            job.name,
+            job.settings,
+            files,
+            self._settings.job_workers,
+            self._settings.unpacked,
+            self._settings.refuse_nominal,
         )
 
         def tell(now: Progress) -> None:

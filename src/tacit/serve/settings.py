@@ -51,6 +51,8 @@ class Settings(BaseModel):
     job_workers       processes that rewrite one job; 1 is the process of the job itself
     job_memory        bytes of memory that a process of a job may use
     unpacked          most characters of text that the file of a job may hold, unpacked
+    refuse_nominal    whether releases whose formal bound no longer protects are refused to everybody; a key may have
+                      the same rule of its own
     allowed           values of options beyond the built-in ones that requests may use, such as a vector file
     """
 
@@ -79,6 +81,7 @@ class Settings(BaseModel):
     job_workers: Positive = 1
     job_memory: Positive = 4_000 * MEGABYTE
     unpacked: Positive = 10_000 * MEGABYTE
+    refuse_nominal: bool = False
     allowed: tuple[tuple[str, str], ...] = ()
 
     @property

@@ -12,13 +12,13 @@ from typing import Any, Final
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response, StreamingResponse
 
+from tacit.engines.nominal import refuse_nominal
 from tacit.serve.batching import Lines, Order, Spender
 from tacit.serve.budget import Accounts
 from tacit.serve.errors import ServiceError, as_service_error
 from tacit.serve.gate import Caller, Headers, Receive
 from tacit.serve.messages import RewriteRequest, beside, check_json, is_unicode, parse_message
 from tacit.serve.metrics import Metrics
-from tacit.serve.nominal import is_nominal, refusal
 from tacit.serve.reading import MOST_VALUES
 from tacit.serve.rewriting import Pieces, Pool, Prepared
 from tacit.serve.settings import Settings
@@ -50,8 +50,8 @@ class Rewriting:
         prepared = await self.prepared(asked)
         spender = Spender(caller.name, asked.dataset, asked.user)
         units = await counted(prepared, texts)
-        if caller.options.refuse_nominal and is_nominal(prepared.unit_guarantee, max(units), asked.draws):
-            raise refusal()
+        if caller.options.refuse_nominal:
+            refuse_nominal(prepared.card(asked.draws, max(units)))
         order = Order(texts * asked.draws, spender, asked.draws, units)
         self._lines.put(prepared, order)
         if asked.stream:

@@ -29,6 +29,7 @@ from tacit.guarantee import Guarantee
 from tacit.noise.kept_key import check_private_folder, erase, keep_key, kept_key
 from tacit.noise.source import KEY_BYTES, StreamKey
 from tacit.precision import Precision
+from tacit.rounding import rounded_up
 from tacit.training.clipping import QuantileClipping, make_clipping
 from tacit.training.frozen import computed_once
 from tacit.training.gradients import Checked, choose
@@ -379,7 +380,8 @@ class TrainingRun:
         if self.plan.private:
             shown = {"clipping": self.settings.clipping, "bound": self.settings.bound, **shown}
         if self.checked is not None:
-            shown["gradients"] = f"{self.checked.engine}, within {self.checked.deviation:.0e} of one example alone"
+            deviation = rounded_up(self.checked.deviation, 1)
+            shown["gradients"] = f"{self.checked.engine}, within {deviation} of one example alone"
             if self.task.constant:
                 shown["filled up"] = f"every record to {self.task.length} word pieces"
         return shown

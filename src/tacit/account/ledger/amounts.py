@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from tacit.account.ledger.books import Balance
 from tacit.account.ledger.charges import NOTHING, PLAIN, PRESENCE
 from tacit.guarantee import Guarantee
+from tacit.rounding import rounded_up
 
 
 @dataclass(frozen=True)
@@ -31,10 +32,10 @@ class Spent:
     apart: tuple[Account, ...] = ()
 
     def __str__(self) -> str:
-        delta = f", delta {self.delta:.3g}" if self.delta else ""
+        delta = f", delta {rounded_up(self.delta, 3)}" if self.delta else ""
         count = "1 release" if self.releases == 1 else f"{self.releases:,} releases"
         apart = "".join(f"; beside it {account.releases:,} of {account.measure}" for account in self.apart)
-        return f"epsilon {self.epsilon:.6g}{delta} ({count}){apart}"
+        return f"epsilon {rounded_up(self.epsilon)}{delta} ({count}){apart}"
 
 
 @dataclass(frozen=True)

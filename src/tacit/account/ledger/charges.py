@@ -65,8 +65,8 @@ class Subject(NamedTuple):
 
 
 class Charge(NamedTuple):
-    """An exponent of `epsilon` (times the distance, in an account with a metric) plus `added`, except with probability
-    `delta`. In the plain account `added` is what finite arithmetic can add: the slack of the guarantees."""
+    """An exponent of `epsilon` (times the distance, in an account with a metric) plus `added`, and a `delta`.
+    In the plain account `added` is what finite arithmetic can add: the slack of the guarantees."""
 
     epsilon: float
     added: float = 0.0

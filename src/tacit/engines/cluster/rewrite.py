@@ -44,6 +44,7 @@ from tacit.engines.job import (
     describe,
 )
 from tacit.engines.local import BeforeRelease, OnProgress
+from tacit.engines.nominal import refuse_nominal_dataset
 from tacit.engines.outputs import Totals, new_key
 from tacit.engines.resume import Finished
 from tacit.errors import BadInputError, StoppedError, TacitError, place_of
@@ -83,6 +84,8 @@ def rewrite_dataset(
     check_cluster_output(job)
     data = find_data_set(job.input, job.input_format)
     selection, encoder = _layout(job, data)
+    if job.refuse_nominal:
+        refuse_nominal_dataset(job, selection)
     staging = Staging(staging_url(job.output))
     try:
         with contextlib.ExitStack() as stack:

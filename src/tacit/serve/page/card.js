@@ -1,15 +1,19 @@
 // The privacy card, from its JSON form: the parts that the page shows, and the same parts as Markdown and HTML files.
 // Thresholds and odds follow `tacit/card.py`, as a test checks; the lines about numbers and settings come from there.
 
-import { number, sentenceCase } from "./dom.js";
+import { number, roundedUp, sentenceCase } from "./dom.js";
 
-/** e^exponent in words that stay readable when the number does not. */
+/** e^exponent, rounded up, in words that stay readable when the number does not. */
 export function odds(exponent) {
   if (exponent === null || !Number.isFinite(exponent)) return "any factor";
-  if (exponent < 0.01) return Math.exp(exponent).toFixed(4);
-  if (exponent < 7) return String(Number(Math.exp(exponent).toPrecision(3)));
-  if (exponent < 20) return Math.round(Math.exp(exponent)).toLocaleString("en");
-  return `10^${Math.round(exponent / Math.LN10)}`;
+  if (exponent === 0) return "1";
+  // A little more than the error of Math.exp and of a division, so that no bound is shown below itself.
+  const above = 1 + 4 * Number.EPSILON;
+  const factor = Math.exp(exponent) * above;
+  if (exponent < 0.01) return String(roundedUp(factor, 5));
+  if (factor < 100) return String(roundedUp(factor, 3));
+  if (exponent < 20) return Math.ceil(factor).toLocaleString("en");
+  return `10^${Math.ceil((exponent / Math.LN10) * above)}`;
 }
 
 /** A verdict with stated thresholds: ln 3 is what a fair-coin randomized response gives. */
@@ -43,6 +47,8 @@ export function content(answer) {
   return {
     isPrivate: card.guarantee.notion !== "none",
     plain: card.sentence,
+    // With a delta, e^epsilon bounds the probabilities of events, not the odds.
+    heading: card.guarantee.delta ? "any event at most so many times as probable" : "odds change by at most",
     totals: [...ofUnit, ...named].map(({ what, exponent, note }) => ({
       what,
       bound: boundText(exponent) + (note ? ` (${note})` : ""),
@@ -71,7 +77,7 @@ export function markdown(parts, spent) {
   const list = (heading, items) => (items.length ? [`## ${heading}`, "", ...items.map((item) => `- ${item}`), ""] : []);
   return [
     `# ${title(parts)}`, "", `> ${parts.plain}`, "",
-    "## What it adds up to", "", "| for | odds change by at most | protection |", "|---|---|---|",
+    "## What it adds up to", "", `| for | ${parts.heading} | protection |`, "|---|---|---|",
     ...parts.totals.map((row) => `| ${cell(row.what)} | ${cell(row.bound)} | ${cell(row.strength)} |`), "",
     ...list(STILL, parts.still),
     ...list("Assumed", parts.assumptions),
@@ -103,7 +109,7 @@ th,td{text-align:left;vertical-align:top;padding:.3rem .6rem .3rem 0;border-bott
 h2{font-size:1.1rem;margin-top:1.8rem}.plain{font:1.2rem/1.5 Georgia,serif}</style></head><body><main>
 <h1>${title(parts)}</h1><p class="plain">${escaped(parts.plain)}</p>
 <h2>What it adds up to</h2>
-<table><tr><th>for</th><th>odds change by at most</th><th>protection</th></tr>${totals}</table>
+<table><tr><th>for</th><th>${escaped(parts.heading)}</th><th>protection</th></tr>${totals}</table>
 ${list(STILL, parts.still)}${list("Assumed", parts.assumptions)}${list("Learned from", parts.learned)}
 ${list("Drawn on the page", spent)}<h2>Numbers</h2><table>${rows}</table>
 <p>Tacit ${escaped(parts.version)}.</p></main></body></html>

@@ -6,7 +6,7 @@
 
 import { added, kind, perUnitOf } from "./budget.js";
 import { getJson, postJson } from "./api.js";
-import { counted, debounced, fileButton, find, make, number, percent, showProblem } from "./dom.js";
+import { counted, debounced, fileButton, find, make, number, percent, roundedDown, showProblem } from "./dom.js";
 import { showDraws, totalLines } from "./draws.js";
 import { showPromise } from "./promise.js";
 import { startCompare } from "./compare.js";
@@ -269,7 +269,7 @@ function noteOn({ draws, answer }, isStale) {
   } else parts.push("The whole text was drawn at once, so no word belongs to another.");
   if (answer.draws.length > 1) parts.push(`The first of ${answer.draws.length} draws; all are below.`);
   const { remaining } = answer.spent;
-  if (typeof remaining === "number") parts.push(`Left of your budget: epsilon ${number(remaining)}.`);
+  if (typeof remaining === "number") parts.push(`Left of your budget: epsilon ${roundedDown(remaining)}.`);
   const drawn = `Drawn with ${shown.title} at epsilon ${number(shown.epsilon)}`;
   if (isStale) parts.push(`${drawn}; the settings or the text have changed since.`);
   return parts.join(" ");

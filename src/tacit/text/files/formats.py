@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -171,17 +172,17 @@ def choose_columns(columns: Sequence[str], texts: Sequence[str], kept: Sequence[
             raise BadInputError(
                 f"say which column holds the text, with --column NAME: this file has {_listed(columns)}"
             )
-    for name in (*texts, *kept):
-        check_column(name, columns)
-    both = [name for name in texts if name in kept]
+    check_columns((*texts, *kept), columns)
+    rewritten, copied = set(texts), set(kept)
+    both = [name for name in texts if name in copied]
     if both:
         raise BadInputError(
             f"the column '{both[0]}' cannot be rewritten and kept as it is: name it in --column or in --keep, not both"
         )
-    chosen = {*texts, *kept}
+    chosen = rewritten | copied
     return Selection(
-        texts=tuple(name for name in columns if name in set(texts)),
-        kept=tuple(name for name in columns if name in set(kept)),
+        texts=tuple(name for name in columns if name in rewritten),
+        kept=tuple(name for name in columns if name in copied),
         dropped=tuple(name for name in columns if name not in chosen),
         written=tuple(name for name in columns if name in chosen),
     )
@@ -191,6 +192,20 @@ def looks_like_a_name(column: str) -> bool:
     """Whether the first line of a file can be a header: a headerless file has a text there, which must not be
     taken for a name and published."""
     return 0 < len(column) <= 40 and column.count(" ") <= 3 and not column.rstrip().endswith((".", "!", "?"))
+
+
+def check_columns(names: Sequence[str], columns: Sequence[str]) -> None:
+    """Each of these columns must exist exactly once. One pass, however many columns there are."""
+    counts = Counter(columns)
+    for name in names:
+        if counts[name] != 1:
+            check_column(name, columns)
+
+
+def unambiguous(columns: Sequence[str]) -> list[str]:
+    """The columns whose names occur once."""
+    counts = Counter(columns)
+    return [name for name in columns if counts[name] == 1]
 
 
 def check_column(name: str, columns: Sequence[str]) -> None:

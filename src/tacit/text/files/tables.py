@@ -28,9 +28,10 @@ from tacit.text.files.formats import (
     TEXT_COLUMN,
     FileFormat,
     FirstLine,
-    check_column,
+    check_columns,
     format_of,
     json_kind,
+    unambiguous,
 )
 
 RECORD_LIMIT: Final = 16_000_000
@@ -186,8 +187,7 @@ class Table(ABC):
 
     def select(self, columns: Sequence[str]) -> None:
         """Choose the columns that `rows` yields, and their order."""
-        for column in columns:
-            check_column(column, self.columns)
+        check_columns(columns, self.columns)
         self.selected = tuple(columns)
 
     @abstractmethod
@@ -209,7 +209,8 @@ class Table(ABC):
         self.close()
 
     def _positions(self) -> list[int]:
-        return [self.columns.index(column) for column in self.selected]
+        places = {column: position for position, column in enumerate(self.columns)}
+        return [places[column] for column in self.selected]
 
     def _empty(self) -> BadInputError:
         return BadInputError(f"{self.name} is empty: there is nothing to rewrite")
@@ -228,15 +229,11 @@ def open_table(
     wanted = format if isinstance(format, FileFormat) else format_of(path, format)
     table = _table(path, wanted, most_bytes)
     try:
-        table.select(_selectable(table.columns) if columns is None else columns)
+        table.select(unambiguous(table.columns) if columns is None else columns)
     except TacitError:
         table.close()
         raise
     return table
-
-
-def _selectable(columns: Sequence[str]) -> list[str]:
-    return [name for name in columns if list(columns).count(name) == 1]
 
 
 def _table(path: str, format: FileFormat, most_bytes: int | None) -> Table:

@@ -12,7 +12,7 @@ from typing import Any
 
 from tacit.errors import BadInputError, require
 from tacit.text.files.encoders import encoder_for
-from tacit.text.files.formats import check_column, format_of
+from tacit.text.files.formats import check_columns, format_of
 from tacit.text.files.partial import storage_error, sync
 from tacit.text.files.tables import ArrowCell, open_table
 
@@ -75,8 +75,7 @@ def cell_string(value: Any) -> str:
 
 
 def _wanted(there: Sequence[str], columns: Sequence[str], optional: Sequence[str], rest: bool) -> list[str]:
-    for name in columns:
-        check_column(name, there)
+    check_columns(columns, there)
     if rest:
         return list(there)
     return [*dict.fromkeys(columns), *(name for name in optional if name in there and name not in columns)]
