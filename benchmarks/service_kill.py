@@ -1,11 +1,12 @@
 """kill -9 of `tacit serve`, or of a worker process of its jobs, at random moments, in the middle of jobs and requests.
 
     python benchmarks/service_kill.py                         20 kills, of the service or of a job worker
-    python benchmarks/service_kill.py --kills 5 --job-workers 1     of the service only: a job is a thread of it
+    python benchmarks/service_kill.py --kills 5 --job-workers 1     a job is one process
 
 A service works on jobs while clients send requests. At a random moment it is killed and started again in the same state
-folder; or one of the worker processes of a job is killed, and the service must go on by itself. A kill that hit nothing
-does not count. After the last kill all jobs must finish. Checked for every kill and at the end:
+folder; or the process of a job, or one of its workers, is killed, and the service must go on by itself. A job that was
+hit twice at the same place fails, and is resumed. A kill that hit nothing does not count. After the last kill all jobs
+must finish. Checked for every kill and at the end:
 
     no row is released twice with different noise     what lay finished on the disk at the kill is, byte for byte, the
                                                        beginning of the file that is downloaded in the end
@@ -154,13 +155,18 @@ def wait_for_output(state: Path, seconds: float = 60.0) -> None:
 
 
 def job_workers(service: Service) -> list[tuple[int, str]]:
-    """The worker processes of the service's job, each with the moment of its start: a number may be used again."""
-    found = []
-    for task in Path(f"/proc/{service.process.pid}/task").iterdir():
-        for pid in map(int, (task / "children").read_text().split()):
-            with contextlib.suppress(OSError):
+    """The processes of the service's jobs and their workers, each with the moment of its start: a number may be used
+    again."""
+    return [(pid, start_of(pid)) for pid in descendants(service.process.pid)]
+
+
+def descendants(parent: int) -> list[int]:
+    found: list[int] = []
+    with contextlib.suppress(OSError):
+        for task in Path(f"/proc/{parent}/task").iterdir():
+            for pid in map(int, (task / "children").read_text().split()):
                 if b"multiprocessing.spawn" in Path(f"/proc/{pid}/cmdline").read_bytes():
-                    found.append((pid, start_of(pid)))
+                    found += [pid, *descendants(pid)]
     return found
 
 
@@ -179,6 +185,14 @@ def still_there(workers: list[tuple[int, str]]) -> list[int]:
     while time.monotonic() < end and any(start_of(pid) == start for pid, start in workers):
         time.sleep(0.05)
     return [pid for pid, start in workers if start_of(pid) == start]
+
+
+def resumed(service: Service, job: dict[str, Any]) -> bool:
+    """Whether a job that was hit twice at the same place goes on again."""
+    if job["state"] != "failed" or not job["resumable"] or "died twice" not in job["error"]:
+        return False
+    call(service.port, f"/v1/jobs/{job['id']}/resume", b"")
+    return True
 
 
 # Trials -------------------------------------------------------------------------------------------------------------
@@ -207,7 +221,7 @@ class Trials:
 
     def kill(self, number: int) -> None:
         """Once, while clients ask and a job is at work; a worker that could not be found is waited for again."""
-        kind = self.chance.choice(("service", "job workers")) if self.workers > 1 else "service"
+        kind = self.chance.choice(("service", "job workers"))
         answers = 0
         while True:
             service = self.running()
@@ -227,7 +241,9 @@ class Trials:
 
     def _keep_busy(self, service: Service) -> None:
         open_jobs = [job for job in json.loads(call(service.port, "/v1/jobs"))["jobs"] if job["state"] != "done"]
-        self.problems += [f"job {job['id']} is {job['state']}: {job['error']}" for job in open_jobs if job["error"]]
+        for job in open_jobs:
+            if not resumed(service, job) and job["error"]:
+                self.problems.append(f"job {job['id']} is {job['state']}: {job['error']}")
         if len(open_jobs) < 2:
             self.jobs.append(upload(service.port, self.rows))
 
@@ -294,7 +310,9 @@ class Trials:
     def _finished(self, service: Service, id: str) -> float:
         """What a job cost, once it is done and its file is what lay on the disk before."""
         end = time.monotonic() + 600
-        while (job := json.loads(call(service.port, f"/v1/jobs/{id}")))["state"] in ("queued", "running"):
+        while (job := json.loads(call(service.port, f"/v1/jobs/{id}")))["state"] in ("queued", "running") or resumed(
+            service, job
+        ):
             if time.monotonic() > end:
                 break
             time.sleep(0.2)
@@ -317,7 +335,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--rows", type=int, default=ROWS, help="of each uploaded file")
-    parser.add_argument("--job-workers", type=int, default=2, help="processes of a job; 1 is a thread of the service")
+    parser.add_argument("--job-workers", type=int, default=2, help="processes that rewrite a job")
     parser.add_argument("--seed", type=int, default=7)
     given = parser.parse_args()
     os.environ.setdefault("TACIT_LEDGER_KEY", "a key for a benchmark only")

@@ -13,6 +13,9 @@ from tacit.vectors import VectorTable, load_vectors
 
 ROOT = Path(__file__).parent.parent
 
+# Whichever test imports Ray first: it stays on this machine (tacit.engines.cluster.session).
+os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
+
 
 def small_table(words: int = 40, dimension: int = 2, seed: int = 0, scale: float = 1.0) -> VectorTable:
     rng = np.random.default_rng(seed)
@@ -22,8 +25,9 @@ def small_table(words: int = 40, dimension: int = 2, seed: int = 0, scale: float
 
 @pytest.fixture(scope="session", autouse=True)
 def _private_cache(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Tests neither read nor fill the user's cache."""
+    """Tests neither read nor fill the user's cache, nor the keys and anchors of his ledgers."""
     os.environ["TACIT_CACHE"] = str(tmp_path_factory.mktemp("cache"))
+    os.environ["XDG_CONFIG_HOME"] = str(tmp_path_factory.mktemp("config"))
 
 
 @pytest.fixture(scope="session")

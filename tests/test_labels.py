@@ -199,7 +199,7 @@ def test_the_card_of_the_command_adds_both_up(table, capsys):
     assert not any("copied" in item for item in card["guarantee"]["not_covered"])
     shown = table.with_name("out.csv.card.md").read_text()
     assert "epsilon of 'stars'" in shown
-    assert "2 per token" in shown
+    assert "2 per word" in shown
     assert "which texts are empty" in shown
     assert told_by(card["release"]["command"]) == ("santext", {"epsilon": "2"}), "an audit finds the mechanism again"
     place = table.with_name("ledger.db")

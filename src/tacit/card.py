@@ -1,10 +1,11 @@
 """The privacy card: a guarantee written out for machines (JSON) and for people (terminal, Markdown, HTML).
 
-Every renderer reads the same `Content`, so that no format can say more than another.
+Every renderer reads the same `Content`, so that no format can say more than another. Bounds are rounded up.
 """
 
 from __future__ import annotations
 
+import contextlib
 import html
 import json
 import math
@@ -12,8 +13,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from tacit.card_words import MODELS, UNITS, domain_text, notion_text, promise_text, setting_line, unit_name
 from tacit.errors import BadInputError, NoGuaranteeError
 from tacit.guarantee import Adjacency, Guarantee, Notion, Unit
+from tacit.notebook import framed
+from tacit.rounding import exponential_up, power_of_ten_up, rounded_down, rounded_up
 from tacit.version import __version__
 
 if TYPE_CHECKING:
@@ -50,6 +54,7 @@ class Content:
     title: str
     sentence: str
     rows: list[tuple[str, str]]
+    heading: str
     totals: list[tuple[str, str, str]]
     not_covered: list[str]
     assumptions: list[str]
@@ -64,6 +69,26 @@ class Card:
     facts: ReleaseFacts | None = None
     version: str = field(default=__version__)
 
+    @property
+    def verdict(self) -> str | None:
+        """The worst of the verdicts on this card; none where nothing is promised."""
+        found = {strength(exponent) for _, exponent, _ in totals(self.guarantee, self.facts)}
+        return max(found, key=VERDICTS.index, default=None)
+
+    @property
+    def worst_line(self) -> str:
+        """The line of this card with the largest bound, in words; empty where nothing is promised."""
+        lines = list(totals(self.guarantee, self.facts))
+        if not lines:
+            return ""
+        what, exponent, note = max(lines, key=lambda line: line[1])
+        return f"{what}, {bound_heading(self.guarantee)} {_bound_text(exponent, note)}"
+
+    @property
+    def is_nominal(self) -> bool:
+        """Whether a line of this card says that the bound no longer protects, or nothing is promised at all."""
+        return not self.guarantee.is_private or self.verdict == NOMINAL
+
     # Machines -------------------------------------------------------------------------------------------------
 
     def to_dict(self) -> dict[str, Any]:
@@ -72,6 +97,7 @@ class Card:
             "tacit_version": self.version,
             "sentence": plain_sentence(self.guarantee),
             "guarantee": self.guarantee.to_dict(),
+            "in_words": [list(row) for row in _rows(self.guarantee)],
             "release": None if self.facts is None else _jsonable(asdict(self.facts)),
             "totals": [
                 {"what": what, "exponent": _finite(exponent), "note": note}
@@ -108,14 +134,15 @@ class Card:
             title="Privacy card" if g.is_private else "Privacy card: NO GUARANTEE",
             sentence=plain_sentence(g),
             rows=list(_rows(g)),
+            heading=bound_heading(g),
             totals=[
-                (what, f"{_exponent_text(exponent)}{f' ({note})' if note else ''}", strength(exponent))
+                (what, _bound_text(exponent, note), strength(exponent))
                 for what, exponent, note in totals(g, self.facts)
             ],
             not_covered=list(g.not_covered),
             assumptions=list(g.assumptions),
             provenance=[_provenance_text(p) for p in g.provenance],
-            release=list(_release_rows(self.facts)),
+            release=list(_release_rows(g, self.facts)),
             footer=f"Tacit {self.version}. Conversions: {'; '.join(g.history)}."
             if g.history
             else f"Tacit {self.version}.",
@@ -127,7 +154,7 @@ class Card:
         width = max(len(label) for label, _ in c.rows)
         lines += [f"{label:<{width}}  {value}" for label, value in c.rows]
         if c.totals:
-            lines += ["", "What it adds up to (odds change by at most)"]
+            lines += ["", f"What it adds up to ({c.heading})"]
             wide = max(len(what) for what, _, _ in c.totals)
             lines += [f"  {what:<{wide}}  {value}: {verdict}" for what, value, verdict in c.totals]
         for title, items in _lists(c):
@@ -143,7 +170,7 @@ class Card:
                 "",
                 "## What it adds up to",
                 "",
-                "| for | odds change by at most | protection |",
+                f"| for | {c.heading} | protection |",
                 "|---|---|---|",
             ]
             lines += [f"| {what} | {_cell(value)} | {verdict} |" for what, value, verdict in c.totals]
@@ -160,7 +187,7 @@ class Card:
         e = html.escape
         body = [f"<h1>{e(c.title)}</h1>", f'<p class="sentence">{e(c.sentence)}</p>', _html_table(c.rows)]
         if c.totals:
-            head = "<tr><th>for</th><th>odds change by at most</th><th>protection</th></tr>"
+            head = f"<tr><th>for</th><th>{e(c.heading)}</th><th>protection</th></tr>"
             cells = "".join(
                 f"<tr><td>{e(what)}</td><td>{e(value)}</td>"
                 f'<td class="{verdict.partition(":")[0]}">{e(verdict)}</td></tr>'
@@ -173,7 +200,7 @@ class Card:
         if c.release:
             body.append(f"<h2>Release</h2>{_html_table(c.release)}")
         body.append(f"<footer>{e(c.footer)}</footer>")
-        kind = "private" if self.guarantee.is_private else "void"
+        kind = self.verdict.partition(":")[0] if self.verdict else "void"
         return (
             '<!doctype html><html lang="en"><head><meta charset="utf-8">'
             '<meta name="viewport" content="width=device-width, initial-scale=1">'
@@ -182,11 +209,21 @@ class Card:
             + "</main></body></html>\n"
         )
 
+    def __str__(self) -> str:
+        return self.to_text()
+
+    def __repr__(self) -> str:
+        rows = "" if self.facts is None else f" for {self.facts.rows:,} rows"
+        return f"<Card{rows}: {promise_text(self.guarantee)}>"
+
+    def _repr_html_(self) -> str:
+        return framed(self.to_html(), "Privacy card")
+
     def print_to(self, console: Console) -> None:
         from rich.panel import Panel
         from rich.text import Text
 
-        border = "green" if self.guarantee.is_private else "red"
+        border = COLORS[self.verdict] if self.verdict else "red"
         text = self.to_text().split("\n")
         console.print(Panel(Text("\n".join(text[2:])), title=text[0], border_style=border, title_align="left"))
 
@@ -203,9 +240,22 @@ def for_file(promised: Guarantee, kept: Sequence[str]) -> Guarantee:
 # The words --------------------------------------------------------------------------------------------------------
 
 
+ODDS_MARGIN = math.log(2.0)
+TAIL = 3.0
+
+
 def plain_sentence(g: Guarantee) -> str:
-    """One sentence a data steward can repeat to a lawyer."""
-    thing = "word" if g.unit is Unit.TOKEN else g.unit.value
+    """One sentence a data steward can repeat to a lawyer.
+
+    With a delta, e^epsilon bounds the probabilities of events, not the odds. Two given possibilities x, x', the
+    likelihood ratio r(y) = Pr[M(x) = y] / Pr[M(x') = y], and the outputs S = {y: r(y) > 2 e^epsilon}: from
+    Pr[M(x) in S] <= e^epsilon Pr[M(x') in S] + delta and Pr[M(x') in S] <= Pr[M(x) in S] / (2 e^epsilon) follows
+    Pr[M(x) in S] <= 2 delta. The outputs with r(y) < 1 / (2 e^epsilon) have probability at most 2 delta under x' by the
+    same argument, and so at most 2 delta / (2 e^epsilon) <= delta under x. So the odds move by more than a factor of
+    2 e^epsilon, to either side, with probability at most 3 delta. (That they move by more than e^epsilon may well be
+    more probable than delta: for Gaussian noise at epsilon 1 and delta 1e-6 it is 2e-5.)
+    """
+    thing = unit_name(g.unit)
     if g.notion is Notion.NONE:
         return f"This release carries no privacy guarantee: {g.void}."
     where = ""
@@ -214,74 +264,121 @@ def plain_sentence(g: Guarantee) -> str:
             " This is for words inside the detected spans only, between texts in which the detector finds the same "
             "spans. All other text, with whatever the detector missed, is not protected at all."
         )
+    if g.adjacency.keeps_punctuation:
+        where = " Punctuation marks that are kept are copied: what they are and where they stand is not hidden at all."
     if g.notion in (Notion.PURE, Notion.APPROXIMATE):
-        tail = f", except with probability {g.delta:g}" if g.delta else ""
-        if g.adjacency in (Adjacency.SAME_SET, Adjacency.EQUAL_LENGTH_SAME_SETS):
-            tail += ". Which set a word belongs to is not hidden at all"
+        if g.adjacency.within_sets:
+            where = f" Which set a word belongs to is not hidden at all.{where}"
         if g.adjacency is Adjacency.SAME_REDACTED:
             return (
-                f"Whatever stood in the redacted places of one {thing}, seeing the output multiplies the odds between "
-                f"any two possibilities by at most {odds(g.exponent())}{tail}. All other text of the {thing}, with "
-                "whatever the redaction missed, is not protected at all."
+                f"Whatever stood in the redacted places of one {thing}, seeing the output {_odds_bound(g, '')}. All "
+                f"other text of the {thing}, with whatever the redaction missed, is not protected at all."
             )
-        return (
-            f"Whatever one {thing} was, seeing the output multiplies the odds between any two possibilities "
-            f"({g.adjacency.value}) by at most {odds(g.exponent())}{tail}.{where}"
-        )
+        return f"Whatever one {thing} was, seeing the output {_odds_bound(g, f' ({g.adjacency.value})')}.{where}"
     assert g.metric is not None
     examples = [
-        f"{odds(g.exponent(distance))} at {name} distance {distance:.3g}"
-        for name, distance in (("the typical", g.metric.typical), ("the largest", g.metric.diameter))
+        f"{odds(g.exponent(distance))} at {name} distance {shown(distance, 3)}"
+        for name, distance, shown in (
+            ("the typical", g.metric.typical, rounded_down),
+            ("the largest", g.metric.diameter, rounded_up),
+        )
         if distance is not None
     ]
-    constant = f" + {g.offset:.3g}" if g.offset else ""
-    bound = f"e^({g.epsilon:g} x distance{constant})"
-    shown = f": {', '.join(examples)}" if examples else ""
-    shown += f", except with probability {g.delta:g}" if g.delta else ""
+    constant = f" + {rounded_up(g.offset + g.slack, 3)}" if g.offset + g.slack else ""
+    bound = f"e^({rounded_up(g.epsilon)} x distance{constant})"
+    bound += f": {', '.join(examples)}" if examples else ""
     if g.notion is Notion.UTILITY_OPTIMIZED_METRIC:
         share = f" ({g.sensitive_share:.1%} of the vocabulary)" if g.sensitive_share is not None else ""
+        hidden = f"an output from the sensitive part multiplies the odds between any two words by at most {bound}"
+        if g.delta:
+            hidden = (
+                f"no event in the sensitive part is more probable for one word than for another by more than {bound}"
+            )
         return (
-            f"A sensitive word{share} is hidden among the others: an output from the sensitive part multiplies the "
-            f"odds between any two words by at most {bound}{shown}. A common word may stay as it is, and whoever sees "
-            f"one in the output knows that it stood there.{where}"
+            f"A sensitive word{share} is hidden among the others: {hidden}{_plus_delta(g)}. A common word may stay "
+            f"as it is, and whoever sees one in the output knows that it stood there.{where}"
         )
-    return f"Seeing the output multiplies the odds between any two {thing}s by at most {bound}{shown}.{where}"
+    if g.delta:
+        return (
+            f"No event is more probable for one {thing} than for another by more than a factor of {bound}"
+            f"{_plus_delta(g)}.{where}"
+        )
+    return f"Seeing the output multiplies the odds between any two {thing}s by at most {bound}.{where}"
+
+
+def _odds_bound(g: Guarantee, neighbors: str) -> str:
+    """What plain differential privacy says about odds, without and with a delta."""
+    if not g.delta:
+        return f"multiplies the odds between any two possibilities{neighbors} by at most {odds(g.exponent())}"
+    event = f"no event is more than {odds(g.exponent())} times as probable under one of them as under the other"
+    if TAIL * g.delta >= 1:
+        return f"tells two possibilities{neighbors} apart in so far as {event}{_plus_delta(g)}"
+    factor = odds(g.exponent() + ODDS_MARGIN)
+    return (
+        f"multiplies the odds between two given possibilities{neighbors} by at most {factor}, "
+        f"except with probability {rounded_up(TAIL * g.delta, 3)}; {event}{_plus_delta(g)}"
+    )
+
+
+def _plus_delta(g: Guarantee) -> str:
+    return f", plus {rounded_up(g.delta, 3)} on every probability" if g.delta else ""
 
 
 def odds(exponent: float) -> str:
-    """e^exponent in words that stay readable when the number does not."""
+    """e^exponent, rounded up, in words that stay readable when the number does not."""
     if math.isinf(exponent):
         return "any factor"
     if exponent < 0.01:
-        return f"{math.exp(exponent):.4f}"
-    if exponent < 7:
-        return f"{math.exp(exponent):.3g}"
+        return exponential_up(exponent, 5)
     if exponent < 20:
-        return f"{math.exp(exponent):,.0f}"
-    return f"10^{exponent / math.log(10):.0f}"
+        return exponential_up(exponent, 3)
+    return power_of_ten_up(exponent)
+
+
+def bound_heading(g: Guarantee) -> str:
+    """What the numbers of `totals` bound: odds, or with a delta the probabilities of events."""
+    return "any event at most so many times as probable" if g.delta else "odds change by at most"
+
+
+NOMINAL = "nominal: the formal bound alone no longer protects"
+STRONG, MODERATE, WEAK = "strong", "moderate", "weak"
+VERDICTS = (STRONG, MODERATE, WEAK, NOMINAL)
+"""From the best to the worst."""
+COLORS = {STRONG: "green", MODERATE: "green", WEAK: "yellow", NOMINAL: "red"}
 
 
 def strength(exponent: float) -> str:
     """A verdict with stated thresholds: ln 3 is what a fair-coin randomized response gives."""
     if exponent <= math.log(3) + 1e-9:
-        return "strong"
+        return STRONG
     if exponent <= 4:
-        return "moderate"
+        return MODERATE
     if exponent <= 10:
-        return "weak"
-    return "nominal: the formal bound alone no longer protects"
+        return WEAK
+    return NOMINAL
 
 
 def totals(g: Guarantee, facts: ReleaseFacts | None) -> Iterator[tuple[str, float, str]]:
     """The exponent for one unit and for whole texts: what a per-token epsilon hides."""
     if not g.is_private:
         return
-    yield from _exponents(f"one {g.unit.value}", g, "distance")
+    yield from _exponents(f"one {unit_name(g.unit)}", g, "distance")
+    yield from row_totals(g, facts)
+
+
+def row_totals(g: Guarantee, facts: ReleaseFacts | None) -> Iterator[tuple[str, float, str]]:
+    """The exponent of a whole row, where that is more than one unit: all its words, or its texts in several columns."""
+    if not g.is_private:
+        return
+    if g.unit is Unit.DOCUMENT and facts is not None and len(facts.columns) > 1:
+        with contextlib.suppress(NoGuaranteeError):
+            whole = g.for_group(len(facts.columns))
+            yield from _exponents(f"one row here, {len(facts.columns):,} texts", whole, "distances")
     if g.unit is not Unit.TOKEN:
         return
-    lengths: dict[int, str] = {20: "a text of 20 tokens", 200: "a text of 200 tokens"}
+    lengths: dict[int, str] = {20: "a text of 20 words", 200: "a text of 200 words"}
     if facts is not None and facts.longest_row > 0:
-        lengths = {facts.longest_row: f"the longest row here, {facts.longest_row:,} tokens"}
+        lengths = {facts.longest_row: f"the longest row here, {facts.longest_row:,} words"}
     inside_spans = g.adjacency is Adjacency.SAME_SPANS
     if inside_spans:
         lengths = {n: f"all {n:,} words inside spans here" for n in lengths if facts is not None and facts.longest_row}
@@ -293,12 +390,24 @@ def totals(g: Guarantee, facts: ReleaseFacts | None) -> Iterator[tuple[str, floa
         yield from _exponents(what, whole, "distances")
 
 
+def row_sentences(g: Guarantee, facts: ReleaseFacts) -> list[str]:
+    """What a whole row adds up to, one sentence each, where several columns of it are rewritten."""
+    if len(facts.columns) < 2:
+        return []
+    return [
+        f"For {what}, in {len(facts.columns):,} columns together: by at most {_exponent_text(exponent)}"
+        + (f" ({note})." if note else ".")
+        for what, exponent, note in row_totals(g, facts)
+    ]
+
+
 def _exponents(what: str, g: Guarantee, distance: str) -> Iterator[tuple[str, float, str]]:
-    notes = ["protected outputs only"] if g.notion is Notion.UTILITY_OPTIMIZED_METRIC else []
-    notes += ["within its set only"] if g.adjacency in (Adjacency.SAME_SET, Adjacency.EQUAL_LENGTH_SAME_SETS) else []
+    notes = ["only where the output is a sensitive word"] if g.notion is Notion.UTILITY_OPTIMIZED_METRIC else []
+    notes += ["within its set only"] if g.adjacency.within_sets else []
+    notes += ["same kept punctuation only"] if g.adjacency.keeps_punctuation else []
     notes += ["the redacted places only"] if g.adjacency is Adjacency.SAME_REDACTED else []
     notes += ["inside the detected spans only"] if g.adjacency is Adjacency.SAME_SPANS else []
-    notes += [f"except with probability {g.delta:.3g}"] if g.delta else []
+    notes += [f"plus {rounded_up(g.delta, 3)} on every probability"] if g.delta else []
     note = ", ".join(notes)
     if g.metric is None:
         yield what, g.exponent(), note
@@ -311,37 +420,40 @@ def _exponents(what: str, g: Guarantee, distance: str) -> Iterator[tuple[str, fl
 
 def _rows(g: Guarantee) -> Iterator[tuple[str, str]]:
     yield "mechanism", g.mechanism
-    yield "notion", g.notion.label
+    yield "kind of promise", notion_text(g.notion)
     if g.is_private:
-        yield "epsilon", f"{g.epsilon:.6g} per {g.unit.value}" + (" and unit of distance" if g.metric else "")
+        unit = unit_name(g.unit)
+        yield "epsilon", f"{rounded_up(g.epsilon)} per {unit}" + (" and unit of distance" if g.metric else "")
         if g.delta:
-            yield "delta", f"{g.delta:g}"
+            yield "delta", rounded_up(g.delta)
         if g.offset:
-            yield "epsilon_0", f"{g.offset:.6g} (added whatever the distance)"
+            yield "constant (epsilon_0)", f"{rounded_up(g.offset)}, added whatever the distance"
         if g.slack:
-            yield "arithmetic", f"adds at most {g.slack:.1e} per {g.unit.value}"
+            yield "computer arithmetic", f"adds at most {rounded_up(g.slack, 2)} per {unit}"
     if g.metric is not None:
         typical = f", typical {g.metric.typical:.4g}" if g.metric.typical is not None else ""
-        largest = f", largest {g.metric.diameter:.4g}" if g.metric.diameter is not None else ""
+        largest = f", largest {rounded_up(g.metric.diameter, 4)}" if g.metric.diameter is not None else ""
         yield "distance", f"{g.metric.label}{typical}{largest}"
-    if g.domain is not None:
-        yield "refers to", g.domain
     if g.sensitive_share is not None:
-        yield "sensitive", f"{g.sensitive_share:.1%} of the vocabulary"
-    yield "model", f"{g.model.value}"
-    yield "unit", g.unit.value
-    yield "indistinguishable", g.adjacency.value
+        yield "sensitive words", f"{g.sensitive_share:.1%} of the vocabulary"
+    if g.domain is not None:
+        yield "refers to", domain_text(g.domain)
+    yield "noise is added", MODELS[g.model]
+    yield "one secret is", UNITS[g.unit]
+    yield "hidden from each other", g.adjacency.value
     for name, value in g.parameters.items():
-        yield name.replace("_", " "), str(value)
+        if name != "delta" or value != g.delta:
+            yield setting_line(name, value)
 
 
-def _release_rows(facts: ReleaseFacts | None) -> Iterator[tuple[str, str]]:
+def _release_rows(g: Guarantee, facts: ReleaseFacts | None) -> Iterator[tuple[str, str]]:
     if facts is None:
         return
     yield "output", facts.output
     yield "rows", f"{facts.rows:,}"
     yield "texts", f"{facts.documents:,}"
-    yield "units released", f"{facts.units:,} (longest text {facts.longest_document:,})"
+    if g.unit is Unit.TOKEN or facts.units != facts.documents:  # else the texts are what is counted
+        yield "words released", f"{facts.units:,} (longest text {facts.longest_document:,})"
     for label, columns in (
         ("columns rewritten", facts.columns),
         ("columns randomized", facts.randomized_columns),
@@ -372,12 +484,12 @@ def _provenance_text(p: Any) -> str:
     return f"{p.name}: {p.source} ({origin})"
 
 
+def _bound_text(exponent: float, note: str) -> str:
+    return f"{_exponent_text(exponent)}{f' ({note})' if note else ''}"
+
+
 def _exponent_text(exponent: float) -> str:
-    return "any factor" if math.isinf(exponent) else f"e^{_shown(exponent)} = {odds(exponent)}"
-
-
-def _shown(exponent: float) -> str:
-    return f"{exponent:,.0f}" if exponent >= 1000 else f"{exponent:.4g}"
+    return "any factor" if math.isinf(exponent) else f"e^{rounded_up(exponent, 4)} = {odds(exponent)}"
 
 
 def _cell(value: str) -> str:
@@ -398,13 +510,15 @@ def _finite(value: float) -> float | None:
 
 
 _STYLE = (
-    ":root{color-scheme:light dark;--ok:#1a7f37;--bad:#b42318;--line:#8884}"
+    ":root{color-scheme:light dark;--ok:#1a7f37;--warn:#b54708;--bad:#b42318;--line:#8884}"
     "body{font:16px/1.5 system-ui,sans-serif;margin:0}main{max-width:52rem;margin:2rem auto;padding:0 1rem}"
     "h1{font-size:1.4rem;border-left:.4rem solid var(--ok);padding-left:.6rem}"
-    ".void h1{border-color:var(--bad);color:var(--bad)}h2{font-size:1.05rem;margin-top:1.6rem}"
+    ".weak h1{border-color:var(--warn)}.nominal h1,.void h1{border-color:var(--bad)}.void h1{color:var(--bad)}"
+    "h2{font-size:1.05rem;margin-top:1.6rem}"
     ".sentence{font-size:1.1rem}table{border-collapse:collapse;width:100%}"
     "th,td{text-align:left;vertical-align:top;padding:.3rem .6rem;border-bottom:1px solid var(--line)}"
-    "th{font-weight:600;white-space:nowrap}.strong,.moderate{color:var(--ok)}.nominal,.weak{color:var(--bad)}"
+    "th{font-weight:600;white-space:nowrap}td.strong,td.moderate{color:var(--ok)}"
+    "td.weak{color:var(--warn)}td.nominal{color:var(--bad)}"
     "footer{margin-top:2rem;opacity:.7;font-size:.9rem}"
 )
 
@@ -428,6 +542,10 @@ def json_schema() -> dict[str, Any]:
             "card_version": {"const": CARD_VERSION},
             "tacit_version": {"type": "string"},
             "sentence": {"type": "string", "minLength": 20},
+            "in_words": {
+                "type": "array",
+                "items": {"type": "array", "items": {"type": "string"}, "minItems": 2, "maxItems": 2},
+            },
             "totals": {
                 "type": "array",
                 "items": {

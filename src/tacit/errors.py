@@ -17,7 +17,10 @@ from __future__ import annotations
 import importlib
 from collections.abc import Mapping
 from types import ModuleType
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
+
+DISTRIBUTION: Final = "tacit-dp"
+"""The name on the package index. `tacit` there is somebody else's library."""
 
 
 class Naming(Protocol):
@@ -113,6 +116,12 @@ class NoGuaranteeError(TacitError):
     """A conversion, composition or comparison for which no proof exists."""
 
 
+class NominalError(TacitError):
+    """A release whose formal bound no longer protects, where such releases are refused."""
+
+    exit_code = 3
+
+
 class StoppedError(TacitError):
     """The user stopped the run."""
 
@@ -139,11 +148,16 @@ def place_of(error: BaseException) -> str:
     return f"{type(error).__name__} in {file}, line {trace.tb_lineno} ({code.co_name})"
 
 
+def install_line(*extras: str) -> str:
+    """The command that installs Tacit with these extras."""
+    return f"pip install '{DISTRIBUTION}[{','.join(dict.fromkeys(extras))}]'"
+
+
 def require(module: str, *, extra: str, purpose: str) -> ModuleType:
     """Import an optional library, or say in one sentence how to get it."""
     try:
         return importlib.import_module(module)
     except ImportError as error:
         raise MissingExtraError(
-            f"{purpose} needs the library '{module.partition('.')[0]}': pip install 'tacit[{extra}]'"
+            f"{purpose} needs the library '{module.partition('.')[0]}': {install_line(extra)}"
         ) from error

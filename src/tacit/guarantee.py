@@ -7,12 +7,14 @@ A `Guarantee` is made by the code that adds the noise, from the same numbers. It
 where the exponent is
 
     pure          epsilon + slack
-    approximate   epsilon + slack, up to probability delta
+    approximate   epsilon + slack, for probabilities of events instead of outputs, and up to delta:
+                  Pr[M(x) in E] <= exp(epsilon + slack) Pr[M(x') in E] + delta  for all events E
     metric        epsilon * d(x, x') + offset + slack
     utility-optimized metric
                   the metric bound, for *protected* outputs only; every other output reveals its input exactly
 
-`slack` is what finite arithmetic can add at most; it is proven by the sampler, not guessed.
+With a delta the loss itself may exceed the exponent with a probability larger than delta (`card.plain_sentence` says
+what follows for it). `slack` is what finite arithmetic can add at most; it is proven by the sampler, not guessed.
 
 `domain` names the public sets a promise refers to (the output sets of CusText, the sensitive words of SanText+), with a
 hash of them: promises about different sets do not add up.
@@ -30,6 +32,7 @@ from enum import Enum
 from typing import Any
 
 from tacit.errors import BadParameterError, NoGuaranteeError
+from tacit.rounding import rounded_up
 
 NOTE = "note"
 """The parameter of a guarantee that holds what its user should know although it changes no promise."""
@@ -72,19 +75,72 @@ class Adjacency(Enum):
     ANY_TWO = "any two inputs"
     SAME_SET = "any two words of the same public output set"
     SAME_MARKS = "any two words, as long as the detector marks the other words of the text alike"
+    SAME_PUNCTUATION = "any two words, neither of them a punctuation mark that is kept"
+    SAME_SET_AND_PUNCTUATION = (
+        "any two words of the same public output set, neither of them a punctuation mark that is kept"
+    )
+    SAME_MARKS_AND_PUNCTUATION = (
+        "any two words, neither of them a punctuation mark that is kept, as long as the detector marks the other words "
+        "of the text alike"
+    )
     EQUAL_LENGTH = "any two texts with the same number of tokens"
     EQUAL_LENGTH_SAME_SETS = "any two texts whose words lie in the same public output sets, position by position"
+    EQUAL_LENGTH_SAME_PUNCTUATION = (
+        "any two texts with the same number of tokens and the same kept punctuation marks in the same places"
+    )
+    EQUAL_LENGTH_SAME_SETS_AND_PUNCTUATION = (
+        "any two texts with the same kept punctuation marks in the same places, whose other words lie in the same "
+        "public output sets, position by position"
+    )
     ADD_REMOVE = "data sets that differ by adding or removing one unit"
     REPLACE_ONE = "data sets that differ by replacing one unit"
     SAME_REDACTED = "data sets that differ by replacing one unit with another that has the same redacted text"
     SAME_SPANS = "any two words inside a detected span, as long as the detector finds the same spans in both texts"
+
+    @property
+    def within_sets(self) -> bool:
+        """Whether a word hides only among the words of its own public output set."""
+        return self in _WITHIN_SETS
+
+    @property
+    def keeps_punctuation(self) -> bool:
+        """Whether punctuation marks are copied, so that only texts with the same marks are hidden among each other."""
+        return self in _KEPT_PUNCTUATION
+
+    @property
+    def with_kept_punctuation(self) -> Adjacency:
+        """What is left of this adjacency of words when punctuation marks are copied."""
+        if self.keeps_punctuation:
+            return self
+        if self not in _SAME_PUNCTUATION:
+            raise NoGuaranteeError(f"nothing is proven about copied punctuation marks between {self.value}")
+        return _SAME_PUNCTUATION[self]
 
 
 _TEXT_ADJACENCY = {
     Adjacency.ANY_TWO: Adjacency.EQUAL_LENGTH,
     Adjacency.SAME_SET: Adjacency.EQUAL_LENGTH_SAME_SETS,
     Adjacency.SAME_MARKS: Adjacency.EQUAL_LENGTH,
+    Adjacency.SAME_PUNCTUATION: Adjacency.EQUAL_LENGTH_SAME_PUNCTUATION,
+    Adjacency.SAME_SET_AND_PUNCTUATION: Adjacency.EQUAL_LENGTH_SAME_SETS_AND_PUNCTUATION,
+    Adjacency.SAME_MARKS_AND_PUNCTUATION: Adjacency.EQUAL_LENGTH_SAME_PUNCTUATION,
 }
+_SAME_PUNCTUATION = {
+    Adjacency.ANY_TWO: Adjacency.SAME_PUNCTUATION,
+    Adjacency.SAME_SET: Adjacency.SAME_SET_AND_PUNCTUATION,
+    Adjacency.SAME_MARKS: Adjacency.SAME_MARKS_AND_PUNCTUATION,
+    Adjacency.EQUAL_LENGTH: Adjacency.EQUAL_LENGTH_SAME_PUNCTUATION,
+    Adjacency.EQUAL_LENGTH_SAME_SETS: Adjacency.EQUAL_LENGTH_SAME_SETS_AND_PUNCTUATION,
+}
+_KEPT_PUNCTUATION = frozenset(_SAME_PUNCTUATION.values())
+_WITHIN_SETS = frozenset(
+    {
+        Adjacency.SAME_SET,
+        Adjacency.SAME_SET_AND_PUNCTUATION,
+        Adjacency.EQUAL_LENGTH_SAME_SETS,
+        Adjacency.EQUAL_LENGTH_SAME_SETS_AND_PUNCTUATION,
+    }
+)
 
 
 @dataclass(frozen=True)
@@ -293,7 +349,7 @@ class Guarantee:
             metric=None,
             history=(
                 *self.history,
-                f"over the largest distance {self.metric.diameter:.6g} of the {self.metric.label}",
+                f"over the largest distance {rounded_up(self.metric.diameter)} of the {self.metric.label}",
             ),
         )
 
@@ -385,10 +441,23 @@ class Guarantee:
             slack=self.slack * size,
         )
 
+    # For people -----------------------------------------------------------------------------------------------
+
     def __str__(self) -> str:
         from tacit.card import Card
 
         return Card(self).to_text()
+
+    def __repr__(self) -> str:
+        from tacit.card_words import promise_text
+
+        why = f": {self.void}" if self.void else ""
+        return f"<Guarantee of {self.mechanism}: {promise_text(self)}{why}>"
+
+    def _repr_html_(self) -> str:
+        from tacit.card import Card
+
+        return Card(self)._repr_html_()
 
     # Serialization --------------------------------------------------------------------------------------------
 

@@ -23,11 +23,14 @@ from typing import Any
 
 import numpy as np
 
+from tacit.card import Card
+from tacit.card_words import promise_text, unit_name
 from tacit.errors import BadInputError, BadParameterError
 from tacit.guarantee import Adjacency, Guarantee, Notion, Unit, check_epsilon
 from tacit.mechanism import TEST_SEED_REASON
 from tacit.noise.response import respond
 from tacit.noise.source import Source, new_source
+from tacit.rounding import rounded_up
 
 LOCAL_ONLY = "--randomize needs --engine local: the workers of a cluster copy columns as they are"
 LENGTHS = "how many words each text has, and which texts are empty"
@@ -43,6 +46,16 @@ class LabelRelease:
 
     def __len__(self) -> int:
         return len(self.labels)
+
+    def __repr__(self) -> str:
+        return f"<LabelRelease of {len(self):,} labels: {promise_text(self.guarantee)}>"
+
+    def _repr_html_(self) -> str:
+        return self.card()._repr_html_()
+
+    def card(self) -> Card:
+        """The privacy card of one label."""
+        return Card(self.guarantee)
 
 
 @dataclass(frozen=True)
@@ -119,9 +132,9 @@ class LabelRule:
     def told(self, text: Guarantee) -> dict[str, str]:
         """Both budgets in words, for the card."""
         return {
-            "epsilon of the text": f"{text.epsilon:.6g} per {text.unit.value}",
-            f"epsilon of '{self.column}'": f"{self.epsilon:.6g}, randomized response among {len(self.labels):,} labels "
-            "that were given publicly; it adds to that of the text",
+            "epsilon of the text": f"{rounded_up(text.epsilon)} per {unit_name(text.unit)}",
+            f"epsilon of '{self.column}'": f"{rounded_up(self.epsilon)}, randomized response among "
+            f"{len(self.labels):,} labels that were given publicly; it adds to that of the text",
         }
 
 

@@ -22,6 +22,7 @@ from typing import Any
 from tacit.card import Card
 from tacit.errors import BadInputError, NoGuaranteeError, TacitError
 from tacit.guarantee import Adjacency, Guarantee, Model, Notion, Provenance, Unit
+from tacit.rounding import rounded_up
 
 CARD = "card.json"
 SETTINGS = "task.json"
@@ -80,8 +81,8 @@ def own_budget(promise: Guarantee) -> str:
 
 def described(promise: Guarantee) -> str:
     return (
-        f"epsilon {promise.epsilon:.4g}, delta {promise.delta:.3g} for one {promise.unit.value}, between "
-        f"{promise.adjacency.value}"
+        f"epsilon {rounded_up(promise.epsilon, 4)}, delta {rounded_up(promise.delta, 3)} for one "
+        f"{promise.unit.value}, between {promise.adjacency.value}"
     )
 
 

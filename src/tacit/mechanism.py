@@ -14,9 +14,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Self
 
+from tacit.card import Card, ReleaseFacts
+from tacit.card_words import promise_text
 from tacit.errors import BadInputError, BadParameterError, NoGuaranteeError
 from tacit.guarantee import Guarantee, Unit, check_epsilon
 from tacit.noise.source import Source, new_source
+from tacit.reading import Reading
 
 TEST_SEED_REASON = "it was drawn with a test seed, and whoever knows the seed can undo the noise"
 
@@ -31,7 +34,7 @@ class Rewritten:
 
 @dataclass(frozen=True)
 class Release:
-    """What may be shared, and what was promised about it."""
+    """What may be shared, and what was promised about it. A notebook shows its card."""
 
     texts: list[str]
     guarantee: Guarantee
@@ -39,6 +42,26 @@ class Release:
 
     def __len__(self) -> int:
         return len(self.texts)
+
+    def __repr__(self) -> str:
+        return f"<Release of {len(self):,} {'text' if len(self) == 1 else 'texts'}: {promise_text(self.guarantee)}>"
+
+    def _repr_html_(self) -> str:
+        return self.card()._repr_html_()
+
+    def card(self) -> Card:
+        """The privacy card, with what the guarantee adds up to over the longest of these texts."""
+        longest = max(self.units, default=0)
+        return Card(
+            self.guarantee,
+            ReleaseFacts(
+                rows=len(self),
+                documents=len(self),
+                units=sum(self.units),
+                longest_document=longest,
+                longest_row=longest,
+            ),
+        )
 
     def for_documents(self) -> Guarantee:
         """The guarantee of the longest text in this release, as a whole document."""
@@ -113,6 +136,10 @@ class Mechanism(ABC):
         raise NoGuaranteeError(
             f"{self.name} does not tell beforehand how many units a text has, so no ledger can charge it"
         )
+
+    def reading(self, texts: Sequence[str]) -> Reading:
+        """How much of these texts is known and read, for the eyes of their holder only (`tacit.reading`)."""
+        return Reading(documents=len(texts))
 
     # For users ------------------------------------------------------------------------------------------------
 

@@ -14,6 +14,8 @@ from tacit.noise.choice import integer_weights
 from tests.documents.test_dp_mlm import tiny_mlm
 from tests.documents.test_paraphrase import tiny_paraphrase
 
+pytestmark = pytest.mark.filterwarnings("ignore:an epsilon of:tacit.errors.TacitWarning")
+
 
 @pytest.mark.parametrize("base", ["uniform", "model"])
 @pytest.mark.parametrize("epsilon", [5.0, 60.0])

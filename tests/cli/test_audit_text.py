@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import json
+import os
+import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -220,3 +222,22 @@ def test_the_program_itself_exits_with_2(files: tuple[Path, Path], tmp_path: Pat
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert done.stderr.startswith("error: there is no file")
+
+
+def test_b8_and_c5_reports_are_for_their_owner_and_an_audit_can_fail(files, tmp_path):
+    """A release with epsilon 6 is linked to its originals at once: red."""
+    original, private = files
+    page, data = tmp_path / "page.html", tmp_path / "data.json"
+    before = os.umask(0o022)
+    try:
+        common = ("--attacks", "linkage", *FAST)
+        result = CliRunner().invoke(
+            app, [*map(str, (original, private, *common, "--html", page, "--json-file", data, "--fail-on", "bad"))]
+        )
+    finally:
+        os.umask(before)
+    assert result.exit_code == 3
+    assert "FAILED (--fail-on bad)" in result.output
+    assert "readable by you only" in result.output
+    assert [stat.S_IMODE(path.stat().st_mode) for path in (page, data)] == [0o600, 0o600]
+    audit(original, private, *common)

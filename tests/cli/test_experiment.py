@@ -76,9 +76,17 @@ def test_run_report_compare_summary_and_list(file: Path, tmp_path: Path):
     run("compare", out, out, "-o", tmp_path / "both.csv")
     assert "words changed" in (tmp_path / "both.csv").read_text()
     run("summary", out / "results.json", "-o", tmp_path / "page.md")
-    assert "## Small" in (tmp_path / "page.md").read_text()
+    assert "(page/small.md)" in (tmp_path / "page.md").read_text()
+    assert "# Small" in (tmp_path / "page" / "small.md").read_text()
     with pytest.raises(BadInputError, match="exists"):
         run("summary", out, "-o", tmp_path / "page.md")
+    (tmp_path / "page.md").unlink()
+    with pytest.raises(BadInputError, match=r"small\.md exists"):
+        run("summary", out, "-o", tmp_path / "page.md")
+    assert not (tmp_path / "page.md").exists()
+    for name in ("without_ending", "page/small.md/x.md"):
+        with pytest.raises(BadInputError, match=r"name of a file|does not exist"):
+            run("summary", out, "-o", tmp_path / name)
     # without the test seed, releases are others; the statistics are the same
     assert "small.toml" in run("list", tmp_path, "--cache", cache)
 
@@ -169,7 +177,7 @@ def test_a_run_keeps_its_data_folder(file: Path, tmp_path: Path, monkeypatch: py
     monkeypatch.setenv("TACIT_DATA", str(tmp_path / "elsewhere"))
     assert "2 of 10 cells" in run("report", out)
     data.rename(moved)
-    with pytest.raises(BadInputError, match="which is not in"):
+    with pytest.raises(BadInputError, match=r"wants the file rows\.csv, which is not in"):
         run("report", out)
     assert "2 of 10 cells" in run("resume", out, "--data", moved, "-q")
     assert "2 of 10 cells" in run("report", out)  # and keeps the one that was given last

@@ -68,6 +68,11 @@ def test_train_and_predict_with_messages(folder, capsys):
     assert "not empty" in capsys.readouterr().err
 
 
+def test_c3_training_without_a_score_says_how_to_get_one(folder, capsys):
+    assert train(folder, "--epsilon", 100) == 0
+    assert "--hold-out 0.2" in capsys.readouterr().err
+
+
 def test_what_nodes_received_stays_in_the_private_folder_and_predictions_use_it(folder):
     assert train(folder, "--epsilon", 50, "-q") == 0
     assert predict(folder, "-o", folder / "with.csv") == 0

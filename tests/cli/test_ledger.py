@@ -283,7 +283,7 @@ def test_limit(tacit: Any, tmp_path: Path) -> None:
     assert code == 0
     assert "its key is in" in err
     assert SECRET not in out
-    assert "1.00e-06" in out
+    assert "1e-06" in out
     assert tacit("ledger", "limit", ledger, "user", "--remove", "--name", SECRET)[0] == 0
     for wrong in (
         ["user"],
@@ -406,3 +406,85 @@ def test_a_document_is_looked_up_without_the_history_of_the_shell(
     assert "epsilon 1.5" in tacit(*show, "--document-file", "-")[1]
     assert tacit(*show, "--document-file", tmp_path / "nothing.txt")[0] == 2
     assert tacit(*show, "--document-file", "-", "--document", "x")[0] == 2
+
+
+# Making, keeping and bringing back ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("given", [False, True])
+def test_b1_a_new_ledger_is_told_loudly_even_when_quiet(
+    rewrite: Any, tacit: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: bool
+) -> None:
+    """Also when the key is given, and when a file is there that was emptied."""
+    if given:
+        monkeypatch.setenv("TACIT_LEDGER_KEY", "a key that is only used in tests")
+    code, _, err = rewrite("-q")
+    assert code == 0, err
+    assert "NEW LEDGER" in err
+    assert "what was spent before is not in this one" in err
+    assert "NEW LEDGER" not in rewrite("-q", output="again.csv")[2]
+    (tmp_path / "budget.db").write_bytes(b"")
+    for path in tmp_path.glob("budget.db-*"):
+        path.unlink()
+    assert "NEW LEDGER" in rewrite("-q", output="third.csv")[2]
+    assert "NEW LEDGER" in tacit("ledger", "limit", tmp_path / "other.db", "document", "--epsilon", "1")[2]
+
+
+def test_b10_the_commands_that_keep_a_ledger(rewrite: Any, tacit: Any, tmp_path: Path) -> None:
+    ledger, copy, back = (tmp_path / name for name in ("budget.db", "copy.db", "back.db"))
+    assert rewrite("-q")[0] == 0
+    code, out, err = tacit("ledger", "backup", ledger, copy)
+    assert code == 0, err
+    assert "copied and verified" in out
+    assert "the key is not in the copy" in err
+    anchor = out.split("anchor of the copy: ")[1].strip()
+    assert tacit("ledger", "backup", ledger, copy)[0] == 2
+    assert rewrite("-q", output="second.csv")[0] == 0
+    code, out, _ = tacit("ledger", "verify", ledger)
+    assert code == 0
+    assert "no anchor" not in out
+
+    # An older copy: verified by its own anchor, and not by the one beside the key.
+    assert tacit("ledger", "verify", copy, "--anchor", anchor)[0] == 0
+    assert tacit("ledger", "verify", copy)[0] == 1
+    ledger.unlink()
+    code, _, err = tacit("ledger", "restore", copy, ledger)
+    assert code == 0
+    assert "tacit ledger accept" in err
+    code, _, err = rewrite("-q", output="third.csv")
+    assert code == 2
+    assert "is older than it was" in err
+    assert not (tmp_path / "third.csv").exists()
+    code, out, _ = tacit("ledger", "accept", ledger)
+    assert code == 0
+    assert "is not counted" in out
+    assert rewrite("-q", output="fourth.csv")[0] == 0
+    code, out, _ = tacit("ledger", "verify", ledger)
+    assert code == 0
+    assert "an older copy was accepted" in out
+    assert tacit("ledger", "accept", ledger)[0] == 2
+    assert tacit("ledger", "restore", ledger, back)[0] == 0
+
+
+def test_b10_a_key_is_rotated_by_command(
+    rewrite: Any, tacit: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TACIT_LEDGER_KEY", "a key that is only used in tests")
+    ledger = tmp_path / "budget.db"
+    assert rewrite("-q")[0] == 0
+    with ledger_of(tmp_path) as opened:
+        spent = opened.spent(Subject("document", TEXT))
+    code, out, err = tacit("ledger", "rotate-key", ledger)
+    assert code == 0, err
+    assert "TACIT_LEDGER_KEY holds the former key" in err
+    path = Path(out.split("is in '")[1].split("'")[0])
+    code, _, err = tacit("ledger", "show", ledger)
+    assert code == 2
+    assert "this is not the key" in err
+    monkeypatch.setenv("TACIT_LEDGER_KEY", path.read_text())
+    code, out, _ = tacit("ledger", "verify", ledger)
+    assert code == 0
+    assert "the key was changed on" in out
+    monkeypatch.delenv("TACIT_LEDGER_KEY")
+    with ledger_of(tmp_path) as opened:
+        assert opened.spent(Subject("document", TEXT)) == spent

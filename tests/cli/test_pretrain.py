@@ -12,7 +12,10 @@ pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
 from tacit.cli.pretrain import app
+from tacit.documents.adept import Adept
 from tacit.documents.autoencoders import load_autoencoder
+from tacit.documents.bounds import ClipL2
+from tacit.documents.dp_bart import DPBart
 from tacit.errors import BadParameterError, NoGuaranteeError, TacitError
 from tests.documents.test_latent_models import PUBLIC_TEXTS
 
@@ -159,6 +162,62 @@ def test_a_model_without_clipping_knows_how_large_its_values_are(text, tmp_path)
     )
     record = load_autoencoder(pruned).record
     assert record.bound["C"] == model.record.sigma, "trained with one standard deviation"
+
+
+GO_ON = ["--public", "made-up sentences", "--steps", "2", "--batch-size", "8", "--held-out", "10"]
+
+
+def test_a11_another_bound_is_honored_when_a_model_is_trained_on(text, tmp_path):
+    first = str(tmp_path / "first")
+    run("autoencoder", text, "-o", first, "--public", "made-up sentences", "--clip", "1", *TINY)
+    cases = {
+        ("--bound", "l2", "--clip", "5"): {"kind": "l2", "C": 5.0},
+        ("--clip", "0.5"): {"kind": "value", "C": 0.5, "kept": None},
+        ("--unclipped",): None,
+        (): {"kind": "value", "C": 1.0, "kept": None},
+    }
+    for number, (options, bound) in enumerate(cases.items()):
+        folder = str(tmp_path / f"on-{number}")
+        run("autoencoder", text, "-o", folder, "--from", first, *options, *GO_ON)
+        record = load_autoencoder(folder).record
+        assert record.bound == bound, options
+        assert (record.sigma is None) == (bound is not None)
+    # What was trained with a norm is used with it, and its C is no C of single values.
+    assert DPBart(epsilon=500, model=str(tmp_path / "on-0")).bound == ClipL2(5.0)
+    few = ["--stages", "2", "--steps", "2", "--batch-size", "8", "--least-bleu", "0"]
+    run("prune", str(tmp_path / "on-0"), text, "-o", str(tmp_path / "pruned"), "--public", "x", *few)
+    assert load_autoencoder(tmp_path / "pruned").record.bound["C"] != 5.0
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--bound", "l2"), "give its C with --clip"),
+        (("--unclipped", "--clip", "1"), "exclude each other"),
+    ],
+)
+def test_a11_a_bound_that_cannot_be_honored_is_refused(options, message, text, tmp_path):
+    first = str(tmp_path / "first")
+    run("autoencoder", text, "-o", first, "--public", "made-up sentences", "--clip", "1", *TINY)
+    with pytest.raises(BadParameterError, match=message):
+        run("autoencoder", text, "-o", str(tmp_path / "on"), "--from", first, *options, *GO_ON)
+    with pytest.raises(BadParameterError, match="add --clip to --bound"):
+        run("autoencoder", text, "-o", str(tmp_path / "new"), "--public", "x", "--bound", "l2", *TINY)
+
+
+def test_a11_an_adept_can_be_trained_without_clipping(text, tmp_path):
+    kind = ["--public", "made-up sentences", "--kind", "adept", "--embedding", "8"]
+    run("autoencoder", text, "-o", str(tmp_path / "free"), *kind, "--unclipped", *TINY)
+    model = load_autoencoder(tmp_path / "free")
+    assert model.record.bound is None
+    assert model.record.sigma == pytest.approx(model.encode(PUBLIC_TEXTS).std(), rel=1e-3)
+    mechanism = Adept(epsilon=500, model=str(tmp_path / "free"))
+    assert pytest.approx(model.record.sigma * (2 * 16) ** 0.5) == mechanism.bound.C
+    assert len(mechanism.rewrite(["the red cat"])) == 1
+    run("autoencoder", text, "-o", str(tmp_path / "clipped"), *kind, *TINY)
+    assert load_autoencoder(tmp_path / "clipped").record.bound == {"kind": "l2", "C": 1.0}
+    with pytest.raises(BadParameterError, match="noise needs a bound"):
+        run("autoencoder", text, "-o", str(tmp_path / "no"), *kind, "--unclipped", "--epsilon", "5", *TINY)
 
 
 @pytest.mark.parametrize("command", ["autoencoder", "prune", "noise"])

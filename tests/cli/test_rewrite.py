@@ -153,7 +153,8 @@ def test_standard_input_and_output(vectors: str, tmp_path: Path) -> None:
 def test_card_to_a_file_instead_of_standard_error(tacit: Any, tmp_path: Path) -> None:
     card = tmp_path / "card.json"
     code, out, err = tacit(save(tmp_path / "in.txt"), "--card-file", card, "--quiet")
-    assert (code, err) == (0, "")
+    assert code == 0
+    assert len(err.splitlines()) == 1, "nothing but that the card is nominal"
     assert len(out.splitlines()) == 3
     assert Card.from_json(card.read_text()).facts is not None
     assert tacit(save(tmp_path / "in.txt"), "--card-file", tmp_path / "card.pdf")[0] == 2
@@ -502,4 +503,97 @@ def test_every_error_has_an_exit_code() -> None:
     def everything(kind: type[TacitError]) -> list[type[TacitError]]:
         return [kind, *(deeper for child in kind.__subclasses__() for deeper in everything(child))]
 
-    assert {kind.exit_code for kind in everything(TacitError)} == {0, 2, 130}
+    assert {kind.exit_code for kind in everything(TacitError)} == {0, 2, 3, 130}
+
+
+# Files of other programs ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "what"),
+    [
+        ("x.xlsx", "a spreadsheet"),
+        ("x.docx", "a document of an office program"),
+        ("X.PDF", "a PDF"),
+        ("x.json", "JSON"),
+    ],
+)
+def test_c7_files_of_other_programs_are_named_with_what_is_supported(
+    tacit: Any, tmp_path: Path, name: str, what: str
+) -> None:
+    source = save(tmp_path / "in.csv")
+    code, _, err = tacit(source, "-c", "text", "-o", tmp_path / name)
+    assert (code, list(tmp_path.iterdir())) == (2, [source]), "nothing that only looks like one is written"
+    assert what in err
+    assert ".txt (one text per line), .csv, .tsv, .jsonl or .parquet" in err
+    (tmp_path / name).write_bytes(b"PK\x03\x04")
+    code, _, err = tacit(tmp_path / name, "-o", tmp_path / "out.csv")
+    assert code == 2
+    assert f"'{name}' is " in err
+    assert what in err
+    assert ".jsonl or .parquet" in err
+    code, _, err = tacit(source, "-c", "text", "-o", tmp_path / name, "--dry-run")
+    assert code == 2
+
+
+def test_c7_a_folder_as_input_says_what_to_give(tacit: Any, tmp_path: Path) -> None:
+    for name, more in (("letters", ()), ("letters.csv", ()), ("more", ("--format", "csv")), ("last", ("--dry-run",))):
+        (tmp_path / name).mkdir()
+        code, _, err = tacit(tmp_path / name, "-o", tmp_path / "out.csv", *more)
+        assert code == 2
+        assert f"{name}' is a folder: give one file in it (.txt" in err
+        assert "--engine ray" in err
+
+
+@pytest.mark.parametrize(
+    "content", [b"PK\x03\x04\n", b"%PDF-1.7\n\xff", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", b"{\\rtf1 a"]
+)
+def test_c7_a_file_that_is_something_else_is_recognized_by_its_beginning(
+    tacit: Any, tmp_path: Path, content: bytes
+) -> None:
+    for name in ("in.txt", "in.csv", "in.jsonl"):
+        (tmp_path / name).write_bytes(content)
+        code, _, err = tacit(tmp_path / name, "-o", tmp_path / "out.csv")
+        assert code == 2
+        assert "whatever its name says: save the texts as .txt" in err
+
+
+# Silent dangers get a voice (item C5) -----------------------------------------------------------------------
+
+
+def test_c5_a_nominal_release_says_so_in_one_loud_line_quiet_or_not(tacit, tmp_path):
+    source = save(tmp_path / "in.csv")
+    for number, arguments in enumerate(([], ["-q"], ["-q", "--workers", "2"])):
+        code, _, err = tacit(source, "-c", "text", "-o", tmp_path / f"out{number}.csv", *arguments, epsilon="20")
+        assert code == 0
+        loud = [line for line in err.splitlines() if line.startswith("NOMINAL: ")]
+        assert len(loud) == 1
+        assert err.splitlines()[-1] == loud[0], "at the end"
+        assert "the longest row here" in loud[0]
+    code, _, err = tacit(source, "-c", "text", "-m", "random", "-o", tmp_path / "strong.csv", "-q")
+    assert (code, err) == (0, "")
+
+
+def test_c5_refuse_nominal_stops_before_any_noise(tacit, tmp_path, monkeypatch):
+    source = save(tmp_path / "in.csv")
+    before = {path.name for path in tmp_path.iterdir()}
+    for arguments in (["--refuse-nominal"], []):
+        if not arguments:
+            monkeypatch.setenv("TACIT_REFUSE_NOMINAL", "1")
+        code, out, err = tacit(source, "-c", "text", "-o", tmp_path / "out.csv", *arguments)
+        assert code == 3
+        assert "nominal releases are refused" in err
+        assert SECRET not in out + err
+        assert {path.name for path in tmp_path.iterdir()} == before
+    code, _, _ = tacit(source, "-c", "text", "-m", "random", "-o", tmp_path / "out.csv")
+    assert code == 0
+
+
+def test_c5_texts_of_another_language_are_noticed_on_the_terminal_only(tacit, tmp_path):
+    source = save(tmp_path / "in.csv", [f"der {SECRET} film war leider nicht sehr gut"] * 20)
+    code, out, err = tacit(source, "-c", "text", "-m", "random", "-o", tmp_path / "out.csv", "-q")
+    assert code == 0
+    assert "88% of the words are not known" in err
+    assert SECRET not in out + err
+    for path in tmp_path.glob("out.csv*"):
+        assert "not known to the vectors" not in path.read_text()

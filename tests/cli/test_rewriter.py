@@ -70,6 +70,12 @@ def test_a_stopped_run_goes_on_and_another_model_is_refused(folder, capsys):
     assert "fewer than a batch" in capsys.readouterr().err
 
 
+def test_a11_a_model_with_a_bound_on_its_norm_is_not_clamped_by_value(folder, capsys):
+    save_tiny("bart", folder / "norm", bound={"kind": "l2", "C": 5.0})
+    assert train(folder, "--epsilon", 8, "--model", folder / "norm", "-o", folder / "m") == 2
+    assert "bound on the norm" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("encoder_mask", [False, True])
 def test_gradients_of_one_text_are_exact_and_the_loss_is_that_of_the_public_training(encoder_mask):
     start = tiny("bart", encoder_mask=encoder_mask)

@@ -57,6 +57,61 @@ def test_what_was_trained_can_be_audited(folder, capsys):
 
 
 @pytest.mark.parametrize(
+    "more",
+    [("--pooling", "mean"), ("--strategy", "frozen-lstm"), ("--model", "bilstm-1x8", "--tokenizer", "TINY")],
+    ids=["mean", "lstm on top", "from scratch"],
+)
+def test_c3_the_folder_that_is_written_by_default_can_be_audited(folder, more, capsys):
+    """Our own kinds of models, and above all the mean of all positions that MiniLM is trained with."""
+    with (folder / "others.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, ["text", "label"])
+        writer.writeheader()
+        writer.writerows(rows(100, seed=5))
+    options = [str(folder / "tiny") if option == "TINY" else option for option in more]
+    assert train(folder, "--epsilon", 8, "--batch", 100, "--epochs", 1, "-o", folder / "out", "-q", *options) == 0
+    files = ["--members", folder / "data.csv", "--non-members", folder / "others.csv", "--column", "text"]
+    capsys.readouterr()
+    for label in (["--label-column", "label"], []):
+        arguments = ["audit", "model", folder / "out", *files, *label, "--json"]
+        assert run([str(argument) for argument in arguments]) == 0
+        said = capsys.readouterr()
+        assert not json.loads(said.out)["refuted"]
+        assert "custom code" not in said.out + said.err, "no code of a folder is run, or asked about"
+
+
+def test_c3_a_model_of_numbers_is_audited_by_its_errors(folder, capsys):
+    for name, count, seed in (("numbers", 200, 0), ("others", 80, 5)):
+        with (folder / f"{name}.csv").open("w", newline="") as file:
+            writer = csv.DictWriter(file, ["text", "label"])
+            writer.writeheader()
+            writer.writerows({**row, "label": "5" if row["label"] == "pos" else "0"} for row in rows(count, seed=seed))
+    arguments = ["train", "regress", folder / "numbers.csv", "--model", folder / "tiny", "--label-range", "0,5", "-q"]
+    arguments += ["--epsilon", 8, "--batch", 100, "--epochs", 1, "-o", folder / "out"]
+    assert run([str(argument) for argument in arguments]) == 0
+    files = ["--members", folder / "numbers.csv", "--non-members", folder / "others.csv", "--column", "text"]
+    capsys.readouterr()
+    assert run([str(a) for a in ["audit", "model", folder / "out", *files, "--label-column", "label", "--json"]]) == 0
+    assert not json.loads(capsys.readouterr().out)["refuted"]
+    assert run([str(a) for a in ["audit", "model", folder / "out", *files, "--json"]]) != 0
+    assert "name the column of the labels" in capsys.readouterr().err
+
+
+def test_c3_a_run_without_a_score_says_how_to_get_one(folder, capsys):
+    assert train(folder, "--epsilon", 8, "--batch", 100, "--epochs", 1, "-o", folder / "out") == 0
+    assert "tacit predict" in capsys.readouterr().err
+    more = ("--test", folder / "data.csv")
+    assert train(folder, "--epsilon", 8, "--batch", 100, "--epochs", 1, "-o", folder / "scored", *more) == 0
+    assert "No score yet" not in capsys.readouterr().err
+
+
+def test_c3_questions_are_read_at_a_length_of_their_own(folder, monkeypatch):
+    from tacit.cli.tasks import make_task
+
+    for task, given, length in (("answer", None, 384), ("answer", 100, 100), ("classify", None, 64)):
+        assert make_task(task, {"labels": "a,b", "length": given}, {}).length == length
+
+
+@pytest.mark.parametrize(
     ("more", "message"),
     [
         (("--epsilon", 8, "--batch", 5000), "fewer than a batch"),

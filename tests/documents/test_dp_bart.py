@@ -8,7 +8,7 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
-from tacit.documents.bounds import ClipValue  # noqa: E402
+from tacit.documents.bounds import ClipL1, ClipL2, ClipValue  # noqa: E402
 from tacit.documents.dp_bart import DPBart, estimate_clip  # noqa: E402
 from tacit.documents.pretraining import PublicText, loop  # noqa: E402
 from tacit.documents.pretraining.corpus import NotPublicError  # noqa: E402
@@ -134,6 +134,20 @@ def test_variants(tmp_path):
     assert DPBart(epsilon=1, model=unclipped).bound.C == 0.7, "half the standard deviation of its values"
     unknown = save_tiny("bart", tmp_path / "unknown", bound=None)
     assert DPBart(epsilon=1, model=unknown).bound.C == 0.1, "the C of the thesis"
+
+
+@pytest.mark.parametrize("bound", [ClipL2(5.0), ClipL1(3.0)])
+def test_a11_a_model_trained_with_a_norm_is_used_with_that_norm(tmp_path, bound):
+    folder = save_tiny("bart", tmp_path / "m", bound=bound.to_dict())
+    mechanism = DPBart(epsilon=500, model=folder, beams=1)
+    assert mechanism.bound == bound
+    shown = mechanism.guarantee().parameters
+    assert (shown["bound"], shown["C"]) == (bound.kind, bound.C)
+    assert shown["l2 sensitivity"] == 2 * bound.C
+    assert len(mechanism.rewrite(["cat"])) == 1
+    assert DPBart(epsilon=500, model=folder, clip=2.0).bound == type(bound)(2.0)
+    with pytest.raises(BadParameterError, match="leave out the variant"):
+        DPBart(epsilon=500, model=folder, variant="clv").prepare()
 
 
 def test_choosing_c_on_public_text():

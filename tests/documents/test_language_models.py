@@ -420,7 +420,7 @@ def test_smollm2_is_unpacked_once(monkeypatch, tmp_path):
     monkeypatch.setattr(util, "find_spec", lambda name, *a: installed[name] if name in installed else real(name, *a))
     monkeypatch.setattr(loading.metadata, "version", lambda name: "0.1.2")
     monkeypatch.setattr(loading, "_LOADED", {})
-    with pytest.raises(MissingExtraError, match="pip install gguf"):
+    with pytest.raises(MissingExtraError, match=r"pip install 'tacit-dp\[paraphrase\]'"):
         load_generator("smollm2")
     installed["gguf"] = SimpleNamespace()
     unpacked = []

@@ -10,7 +10,7 @@ pytest.importorskip("transformers")
 
 from tacit.card import Card  # noqa: E402
 from tacit.documents.adept import Adept, PublishedAdept, published_adept  # noqa: E402
-from tacit.documents.bounds import ClipL1  # noqa: E402
+from tacit.documents.bounds import ClipL1, ClipL2  # noqa: E402
 from tacit.documents.dp_bart import DPBart  # noqa: E402
 from tacit.documents.latent import LatentMechanism  # noqa: E402
 from tacit.documents.latent_narrow import NarrowLatent, built_in_model  # noqa: E402
@@ -29,7 +29,7 @@ def folders(tmp_path_factory):
 
 
 def make(folders, kind: str, **options) -> LatentMechanism:
-    values = {"epsilon": 50.0, "model": folders[kind], "beams": 2, **options}
+    values = {"epsilon": 50.0, "model": folders[kind], "beams": 1 if kind == "adept" else 2, **options}
     return KINDS[kind](**values)
 
 
@@ -226,6 +226,61 @@ def test_private_weights_are_refused(tmp_path):
     folder = save_tiny("narrow", tmp_path / "m", private="")
     with pytest.raises(NoGuaranteeError, match="learned from private data"):
         NarrowLatent(epsilon=50.0, model=folder).rewrite("cat")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a11_a_latent_is_the_same_to_the_last_bit_beside_any_number_of_texts(folders, kind, monkeypatch):
+    model = make(folders, kind).autoencoder
+    shapes: list[tuple[int, ...]] = []
+    latents = type(model).latents
+    monkeypatch.setattr(type(model), "latents", lambda self, ids: shapes.append(tuple(ids.shape)) or latents(self, ids))
+    alone = model.encode(["the red cat"])[0]
+    for count in (1, 2, 3, 7, 8, 11):
+        beside = ["", "cat", "word " * 50, "two birds see"] * 3
+        np.testing.assert_array_equal(model.encode([*beside[:count], "the red cat"])[count], alone)
+    assert len(set(shapes)) == 1
+    assert model.encode([]).shape == (0, model.positions, model.width)
+
+
+def test_a11_the_built_in_models_encode_in_constant_shapes():
+    for cls in (Adept, DPBart, NarrowLatent):
+        model = cls(epsilon=500.0).autoencoder
+        texts = ["book a table for two", "", "what is the weather like", "x"] * 5
+        together = model.encode([*texts, "my knee hurts"])[-1]
+        np.testing.assert_array_equal(together, model.encode(["my knee hurts"])[0])
+
+
+def test_a11_the_card_says_how_texts_are_decoded(folders):
+    assert make(folders, "adept").guarantee().parameters["decoding"] == "greedy"
+    assert make(folders, "bart", beams=1).guarantee().parameters["decoding"] == "greedy"
+    for kind in ("bart", "narrow"):
+        shown = make(folders, kind, beams=3).guarantee().parameters
+        assert shown["decoding"] == "beam search with 3 beams"
+        assert "beams" not in shown
+    with pytest.raises(BadParameterError, match="greedily"):
+        Adept(epsilon=50.0, model=folders["adept"], beams=10)
+
+
+def test_a11_an_adept_without_clipping_is_clipped_at_its_average_norm(tmp_path):
+    n = 2 * 16
+    folder = save_tiny("adept", tmp_path / "m", bound=None, sigma=0.25)
+    assert Adept(epsilon=50.0, model=folder).bound == ClipL2(0.25 * n**0.5)
+    spread = Adept(epsilon=50.0, model=folder, norm="l1").bound
+    average = 0.25 * n**0.5 * (2 * n / np.pi) ** 0.5
+    assert pytest.approx(average) == spread.C
+    assert Adept(epsilon=50.0, model=folder, clip=3.0).bound == ClipL2(3.0)
+
+
+@pytest.mark.parametrize("epsilon", [250.0, 500.0, 2500.0])
+def test_a6_gaussian_latents_assume_nothing_about_a_sampler(folders, epsilon):
+    """Two states at the bound are 9 to 34 sigma apart here; the noise is exact at every distance."""
+    mechanism = make(folders, "adept", epsilon=epsilon)
+    promised = mechanism.guarantee()
+    apart = promised.parameters["l2 sensitivity"] / promised.parameters["noise scale"]
+    assert apart > 9.0
+    assert not any("sampler" in line or "standard deviation" in line for line in promised.assumptions)
+    assert promised.slack == 0.0
+    assert len(mechanism.rewrite(["cat"])) == 1
 
 
 # ADePT ------------------------------------------------------------------------------------------------------------

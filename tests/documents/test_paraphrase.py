@@ -20,6 +20,7 @@ from tacit.catalog import build, find  # noqa: E402
 from tacit.documents import paraphrase as module  # noqa: E402
 from tacit.documents.language_models import CausalModel, LogitInterval, Seq2SeqModel  # noqa: E402
 from tacit.documents.paraphrase import (  # noqa: E402
+    EXAMPLES_PROMPT,
     KNOWN_INTERVALS,
     Paraphrase,
     interval_loss,
@@ -31,11 +32,13 @@ from tacit.documents.paraphrase import (  # noqa: E402
     token_loss,
     uniform_weights,
 )
-from tacit.errors import BadInputError, BadParameterError, NoGuaranteeError  # noqa: E402
-from tacit.guarantee import Adjacency, Notion, Unit  # noqa: E402
+from tacit.errors import BadInputError, BadParameterError, NoGuaranteeError, TacitWarning  # noqa: E402
+from tacit.guarantee import NOTE, Adjacency, Notion, Unit  # noqa: E402
 from tacit.noise.choice import exponent_cap, probabilities  # noqa: E402
 from tacit.noise.source import Source  # noqa: E402
-from tests.documents.test_language_models import PROMPT, TEXTS, llama, t5, tiny, words_tokenizer  # noqa: E402
+from tests.documents.test_language_models import PROMPT, TEXTS, bytes_tokenizer, llama, t5, tiny, words_tokenizer  # noqa: E402
+
+pytestmark = pytest.mark.filterwarnings("ignore:an epsilon of:tacit.errors.TacitWarning")
 
 FALSE_ALARM = 1e-6
 INTERVAL = LogitInterval(-6.0, -0.5)
@@ -52,7 +55,7 @@ def five_words(kind: str = "causal"):
 
 def small(epsilon: float = 3.0, kind: str = "causal", **more) -> Paraphrase:
     settings = {"model": five_words(kind), "tokens": 2, "input_tokens": 6, "prompt": "say {text} say", "stop": "",
-                "interval": INTERVAL, "seed": 0} | more  # fmt: skip
+                "interval": INTERVAL, "shortest": 0, "seed": 0} | more  # fmt: skip
     return Paraphrase(epsilon=epsilon, **settings)
 
 
@@ -247,13 +250,116 @@ def test_each_text_of_a_batch_has_its_own_law():
 @pytest.mark.parametrize("kind", ["llama", "t5"])
 @pytest.mark.parametrize("base", ["uniform", "model"])
 def test_the_law_does_not_depend_on_the_neighbors_in_a_batch(kind, base):
-    mechanism = tiny_paraphrase(kind, base=base)
+    mechanism = tiny_paraphrase(kind, base=base, shortest=0)
     model = mechanism.language_model
     _, scores = model.begin(TEXTS, mechanism.frame, mechanism.input_tokens)
     reference = model.begin_blank(len(TEXTS), mechanism.frame, mechanism.input_tokens)[1] if base == "model" else None
     together = probabilities(mechanism.weights(scores, reference))
     for row, text in enumerate(TEXTS):
         np.testing.assert_allclose(together[row], mechanism.law(text), rtol=1e-3)  # single precision of the model
+
+
+def wide_paraphrase(**more) -> Paraphrase:
+    """A model wide enough for a processor to add up in another order when it has few rows."""
+    tokenizer = bytes_tokenizer()
+    made = llama(len(tokenizer), hidden_size=256, intermediate_size=512, num_attention_heads=4, initializer_range=0.05)
+    model = CausalModel(made, tokenizer, name="wide", source="made in a test")
+    return tiny_paraphrase(epsilon=40.0, model=model, **more)
+
+
+@pytest.mark.parametrize("base", ["uniform", "model"])
+def test_a11_a_batch_always_has_the_same_number_of_rows(base, monkeypatch):
+    """With one or two rows the law of a token moved by more than the slack on the card: shapes must be constant."""
+    mechanism = tiny_paraphrase(base=base, batch_size=6)
+    mechanism.prepare()
+    model = mechanism.language_model
+    rows: list[int] = []
+    begin, extend = model.begin, model.extend
+    monkeypatch.setattr(model, "begin", lambda texts, *more: rows.append(len(texts)) or begin(texts, *more))
+    monkeypatch.setattr(model, "extend", lambda running, ids: rows.append(len(ids)) or extend(running, ids))
+    model.begin_blank(1, mechanism.frame, mechanism.input_tokens)  # public, and computed once
+    rows.clear()
+    for texts in (["rain"], ["rain", "the bus was late"], TEXTS[:5]):
+        assert len(mechanism.rewrite_texts(texts, Source.from_test_seed(0)).texts) == len(texts)
+    mechanism.law("rain", [5, 6])
+    assert set(rows) == {6}
+    with pytest.raises(BadParameterError, match="at most 6 texts"):
+        mechanism.rewrite_batch(["rain"] * 7, Source.from_test_seed(0))
+
+
+@pytest.mark.parametrize("base", ["uniform", "model"])
+def test_a11_the_law_is_the_same_to_the_last_bit_beside_any_number_of_texts(base, monkeypatch):
+    mechanism = wide_paraphrase(base=base, batch_size=8)
+    laws: list[np.ndarray] = []
+
+    def draw(weights, counts, source):
+        laws.append(probabilities(weights))
+        return np.full(len(counts), 7)
+
+    monkeypatch.setattr(module, "draw_rows", draw)
+    steps: dict[int, list[np.ndarray]] = {}
+    others = ["", "the company will open two new offices", "rain", "word " * 50, "x", "a bus", "late"]
+    for place in range(8):
+        laws.clear()
+        mechanism.rewrite_batch([*others[:place], "the bus was late"], Source.from_test_seed(0))
+        steps[place] = [law[place].copy() for law in laws]
+    assert len(steps[0]) == mechanism.tokens
+    for found in steps.values():
+        for one, other in zip(found, steps[0], strict=True):
+            np.testing.assert_array_equal(one, other)
+    # `law` is what is drawn from.
+    np.testing.assert_array_equal(mechanism.law("the bus was late"), steps[0][0])
+
+
+# Public rules -------------------------------------------------------------------------------------------------------
+
+
+def test_c4_an_output_does_not_end_at_once():
+    mechanism = tiny_paraphrase(tokens=6, base="model", shortest=3, seed=None)
+    for released in ([], [5], [5, 9]):
+        law = mechanism.law("rain", released)
+        assert law[mechanism.stops].sum() < 1e-6
+        assert law.min() > 0.0  # nothing is impossible, or one output would tell
+    assert mechanism.law("rain", [5, 9, 11])[mechanism.stops].sum() > 1e-5
+    assert tiny_paraphrase(base="model", shortest=0).law("rain")[mechanism.stops].sum() > 1e-5
+
+
+@pytest.mark.parametrize("base", ["uniform", "model"])
+def test_c4_the_third_token_of_a_copy_of_the_prompt_is_unwanted(base):
+    prompt = "Sentence: the old house\nAgain: the old house\n{text}\nAgain:"
+    mechanism = tiny_paraphrase(prompt=prompt, base=base, tokens=8, shortest=0, epsilon=100.0)
+    model = mechanism.language_model
+    prefix = list(mechanism.frame.before)
+    place = {int(token): position for position, token in enumerate(model.support)}
+    starts = [i for i in range(len(prefix) - 2) if not mechanism.stops[place[prefix[i + 2]]]]
+    assert starts
+    free = tiny_paraphrase(prompt="Something else. {text} Say:", base=base, tokens=8, shortest=0, epsilon=100.0)
+    lowest = mechanism.law("rain", prefix[starts[0] : starts[0] + 2])
+    unwanted = place[prefix[starts[0] + 2]]
+    assert lowest[unwanted] == lowest.min() > 0.0
+    assert free.guide.follows.keys() != mechanism.guide.follows.keys()
+    # Two tokens of the prompt are no copy yet.
+    assert tuple(prefix[starts[0] : starts[0] + 1]) not in mechanism.guide.follows
+
+
+@pytest.mark.parametrize("base", ["uniform", "model"])
+@pytest.mark.parametrize("shortest", [1, 2])
+def test_c4_the_rules_keep_the_promise(base, shortest):
+    """Exact laws of whole outputs, with a prompt whose copies are unwanted."""
+    mechanism = small(6.0, base=base, shortest=shortest, prompt="say red green blue say {text} say")
+    laws = [law_of_outputs(mechanism, text) for text in (LONG, SHORT, "", "green " * 500)]
+    bound = mechanism.promise().exponent()
+    for one, other in itertools.combinations(laws, 2):
+        assert sum(one.values()) == pytest.approx(1.0)
+        assert 0.0 < loss(np.array(list(one.values())), np.array(list(other.values()))) <= bound
+
+
+def test_c4_a_budget_that_is_too_small_is_said():
+    mechanism = tiny_paraphrase(epsilon=20.0, tokens=24, input_tokens=6, seed=None)
+    with pytest.warns(TacitWarning, match="Give 360"):
+        mechanism.rewrite("rain")
+    assert "next to nothing" in str(mechanism.guarantee().parameters[NOTE])
+    assert NOTE not in tiny_paraphrase(epsilon=200.0, tokens=24, input_tokens=6, seed=None).guarantee().parameters
 
 
 # Known wrong variants -----------------------------------------------------------------------------------------------
@@ -455,3 +561,14 @@ def test_smollm2_writes_about_the_document():
     mechanism = Paraphrase(epsilon=1e6, tokens=16, temperature=0.1, seed=0)
     (text,) = mechanism.rewrite("The flight from Boston to Denver was delayed by four hours because of the snow.").texts
     assert "flight" in text.lower()
+
+
+@pytest.mark.skipif(
+    os.environ.get("TACIT_SLOW") != "1", reason="needs the installed SmolLM2 and two minutes: TACIT_SLOW=1"
+)
+def test_c4_smollm2_writes_something_of_its_own_at_a_small_budget():
+    texts = ["my knee has hurt since march", "book a table for six", "how do i reset my password"] * 5
+    found = Paraphrase(epsilon=20.0, seed=0).rewrite(texts).texts
+    assert all(found)
+    examples = [line.split(": ", 1)[1] for line in EXAMPLES_PROMPT.splitlines() if ": " in line]
+    assert not any(text in examples for text in found)

@@ -175,3 +175,42 @@ def test_a_changed_block_is_charged_again(job: RewriteJob, ledger: Ledger, tmp_p
     assert [record.id for record in ledger.releases(state="reserved")] == open_before  # counted, as it may be drawn
     assert ledger.spent(text(99)).epsilon in (7.0, 14.0)
     assert ledger.verify().ok
+
+
+# What makes two texts one document --------------------------------------------------------------------------------
+
+
+def test_a13_spaces_do_not_make_another_document(job: RewriteJob, ledger: Ledger) -> None:
+    """The same text in 20 forms is one document, in one file and over several."""
+    Path(job.input).write_text("text\n" + "".join(f'"One  TEXT, twice{" " * i}"\n' for i in range(10)))
+    rewrite_file(replace(job, mechanism=Whole()))
+    Path(job.input).write_text("text\n" + "".join(f'"{chr(9) * i}one text,\u200b twice"\n' for i in range(1, 11)))
+    rewrite_file(replace(job, mechanism=Whole(), force=True))
+    assert ledger.spent(Subject("document", "one text, twice")).epsilon == 20.0
+    ledger.set_limit("document", epsilon=20)
+    Path(job.input).write_text('text\n"one text, twice \0 "\n')
+    with pytest.raises(BudgetExceededError, match="one document"):
+        rewrite_file(replace(job, mechanism=Whole(), force=True))
+    Path(job.input).write_text('text\n"one text, thrice"\n')
+    rewrite_file(replace(job, mechanism=Whole(), force=True))
+
+
+def test_a13_names_of_documents_and_users_are_not_told_apart_by_white_space(job: RewriteJob, ledger: Ledger) -> None:
+    Path(job.input).write_text("id,text\n7,one\n 7,two\n7\t,three\nA,four\na,five\n")
+    rewrite_file(replace(job, mechanism=Whole(), charging=Charging(ledger, "d", "id")))
+    assert ledger.spent(Subject("document", "d\0" + "7")).epsilon == 3.0
+    assert ledger.spent(Subject("document", "d\0" + "A")).epsilon == 1.0, "a name is kept as it is"
+    ledger.reserve(Whole().guarantee(), dataset="d", subjects=[Subject("user", "Jos\u00e9 ", 1)], token="1")
+    assert ledger.spent(Subject("user", "Jose\u0301")).epsilon == 1.0
+
+
+def test_a13_a_ledger_of_before_keeps_its_documents(tmp_path: Path) -> None:
+    """Its hashes cannot be made anew, so what was spent must be found under them."""
+    place = tmp_path / "old.db"
+    with open_ledger(place, KEY) as opened:
+        opened._database.connection.execute("DELETE FROM meta WHERE name = 'documents'")
+    with open_ledger(place, KEY) as old:
+        old.reserve(Whole().guarantee(), dataset="d", subjects=[Subject("document", "A text", 1)], token="1")
+        assert old.spent(Subject("document", "A text")).epsilon == 1.0
+        assert old.spent(Subject("document", "a text")).epsilon == 0.0
+        assert old.verify().ok

@@ -25,12 +25,14 @@ from tacit.engines.local import rewrite_file
 from tacit.engines.processes import THREAD_VARIABLES
 from tacit.engines.resume import resume_path
 from tacit.engines.workers import WorkerDiedError
-from tacit.errors import BadInputError, BadParameterError, StoppedError, TacitError
+from tacit.errors import BadInputError, BadParameterError, StoppedError, TacitError, TacitWarning
 from tacit.noise.source import StreamKey
 from tacit.text import files
-from tacit.text.files import OutputError, choose_columns, open_table, partial_path
+from tacit.text.files import OutputError, choose_columns, open_table, partial_path, write_columns
+from tacit.text.identity import document_identity
+from tacit.text.tokens import split
 
-from .fakes import NoiseShown, draws_by_text, processes
+from .fakes import LargeBlocks, NoiseShown, draws_by_text, processes
 
 ROOT = Path(__file__).parent.parent.parent
 SECRET = "ZANZIBAR"
@@ -260,7 +262,8 @@ def test_lost_output_is_made_again_with_the_same_noise(
         rewrite_file(job, on_block=StopAt(5))
     key = saved_key(job)
     os.truncate(partial_path(Path(job.output)), size)
-    rewrite_file(replace(job, resume=True))
+    with pytest.warns(TacitWarning, match="is damaged after"):
+        rewrite_file(replace(job, resume=True))
     assert output_bytes(job) == reference(job, key, monkeypatch)
     assert all(len(draws) == 1 for draws in draws_by_text(tmp_path / "log").values())
 
@@ -639,3 +642,21 @@ def test_a_run_that_fails_before_its_first_row_leaves_nothing_behind(tmp_path: P
         assert sorted(path.name for path in tmp_path.iterdir()) == ["in.csv"]
     source.write_text("text\nfixed\n")
     assert rewrite_file(job).rows == 1
+
+
+@pytest.mark.parametrize("suffix", ["txt", "csv", "jsonl", "parquet"])
+def test_c7_a_word_of_a_million_characters_goes_through(tmp_path: Path, suffix: str) -> None:
+    """Reading, tokens, the ledger's identity, the engine and writing are linear in it: what is quadratic would take
+    hours here."""
+    if suffix == "parquet":
+        pytest.importorskip("pyarrow")
+    source = tmp_path / f"in.{suffix}"
+    words = [letters * (1_000_000 // len(letters)) for letters in ("a", "\u00e9", "a.", "a-", "1,", "a'", "n't", "a@-")]
+    write_columns(source, {"text": words})
+    run = RewriteJob(
+        mechanism=LargeBlocks(), input=str(source), output=str(tmp_path / f"out.{suffix}"), columns=("text",)
+    )
+    assert rewrite_file(run).rows == len(words)
+    for word in words:
+        assert "".join(split(word)) == word
+        assert document_identity(word)

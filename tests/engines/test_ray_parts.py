@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import pickle
 import stat
 from collections.abc import Callable, Iterator
@@ -33,6 +34,7 @@ from tacit.engines.local import rewrite_file
 from tacit.engines.users import UserRule
 from tacit.errors import BadInputError, BadParameterError, MissingExtraError, StoppedError, TacitError
 from tacit.labels import LabelRule
+from tacit.noise.kept_key import NotPrivateError
 from tacit.text.digest import output_digest
 from tacit.text.files import OutputError
 from tacit.text.files.formats import MISSING
@@ -233,7 +235,7 @@ class Death:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, after: int) -> None:
         self.left = after
-        for name in ("make", "write", "take", "remove", "remove_all", "move_to", "give"):
+        for name in ("make", "write", "take", "remove", "erase", "remove_all", "move_to", "give"):
             monkeypatch.setattr(Folder, name, self._mortal(getattr(Folder, name)))
 
     def _mortal(self, change: Callable[..., Any]) -> Callable[..., Any]:
@@ -320,6 +322,94 @@ def test_ctrl_c_says_what_is_left_and_how_to_go_on(job: RewriteJob) -> None:
     rewrite_dataset(replace(job, resume=True))
     with pytest.raises(AlreadyCompleteError):
         rewrite_dataset(replace(job, resume=True))
+
+
+# What somebody else can do to the staging folder -------------------------------------------------------------------
+
+
+def half_done(job: RewriteJob) -> Path:
+    assert stopped(job, 25)
+    return Path(staging_url(job.output))
+
+
+def test_a12_a_planted_staging_folder_is_refused(job: RewriteJob, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = half_done(job)
+    mine = os.geteuid()
+    for path, mode in ((folder, 0o777), (folder / "job.json", 0o666)):
+        before = stat.S_IMODE(path.stat().st_mode)
+        path.chmod(mode)
+        with pytest.raises(NotPrivateError, match="others may read or write it"):
+            rewrite_dataset(replace(job, resume=True))
+        path.chmod(before)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "geteuid", lambda: mine + 1)
+        with pytest.raises(NotPrivateError, match="another user"):
+            rewrite_dataset(replace(job, resume=True))
+        # A worker that reads the key looks for itself.
+        with pytest.raises(NotPrivateError, match="another user"):
+            Staging(str(folder)).load()
+    # A folder that is there before the run, which cannot be removed: no key is put into it.
+    rewrite_dataset(replace(job, resume=True))
+    folder.mkdir(mode=0o777)
+    folder.chmod(0o777)
+    with monkeypatch.context() as patch:
+        patch.setattr(Folder, "remove_all", lambda self: None)
+        with pytest.raises(NotPrivateError, match="mode 777"):
+            rewrite_dataset(replace(job, force=True))
+    assert not (folder / "job.json").exists()
+
+
+def test_a12_a_link_to_another_folder_gets_no_key(job: RewriteJob, tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir(mode=0o700)
+    Path(staging_url(job.output)).symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(NotPrivateError, match="is a link"):
+        rewrite_dataset(job)
+    assert not (tmp_path / "elsewhere" / "job.json").exists()
+
+
+@pytest.mark.parametrize("stored", [False, True])
+def test_a12_a_damaged_part_is_not_released_and_written_again(job: RewriteJob, tmp_path: Path, stored: bool) -> None:
+    undisturbed = replace(job, output=str(tmp_path / "whole"))
+    rewrite_dataset(undisturbed)
+    place = tmp_path / "damaged"
+    job = replace(job, output=bucket_url(place) if stored else str(place))
+    assert stopped(job, 40)
+    part = sorted((Path(staging_url(str(place))) / "parts").iterdir())[0]
+    data = bytearray(part.read_bytes())
+    data[-3] ^= 1
+    part.write_bytes(data)
+    with pytest.raises(OutputError, match="was damaged in the staging folder"):
+        rewrite_dataset(replace(job, resume=True))
+    assert not place.exists()
+    rewrite_dataset(replace(job, resume=True))
+    assert content(place) == content(undisturbed.output)
+    assert all(len(found) == 1 for found in draws_by_text(tmp_path / "log").values())
+
+
+def test_a12_a_file_that_is_damaged_before_it_gets_its_name_is_made_again(job: RewriteJob, tmp_path: Path) -> None:
+    undisturbed = replace(job, output=str(tmp_path / "whole"))
+    rewrite_dataset(undisturbed)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Folder, "move_to", lambda self, other: (_ for _ in ()).throw(Killed))
+        with pytest.raises(Killed):
+            rewrite_dataset(job)
+    staging = Staging(staging_url(job.output))
+    assert staging.is_publishing()
+    file = sorted(Path(staging.release.url).iterdir())[1]
+    file.write_bytes(file.read_bytes()[:-9])
+    with pytest.raises(OutputError, match="1 files of the finished output were damaged"):
+        rewrite_dataset(replace(job, resume=True))
+    rewrite_dataset(replace(job, resume=True))
+    assert content(job.output) == content(undisturbed.output)
+
+
+def test_a12_the_key_of_a_finished_job_is_overwritten(job: RewriteJob, tmp_path: Path) -> None:
+    folder = half_done(job)
+    key = json.loads((folder / "job.json").read_text())["key"]
+    os.link(folder / "job.json", tmp_path / "other name")
+    rewrite_dataset(replace(job, resume=True))
+    assert not folder.exists()
+    assert key.encode() not in (tmp_path / "other name").read_bytes()
 
 
 def test_a_delta_that_is_too_large_leaves_nothing_behind(job: RewriteJob) -> None:
@@ -441,6 +531,16 @@ def test_files_that_do_not_belong_together(job: RewriteJob, tmp_path: Path) -> N
         rewrite_dataset(job)
 
 
+def test_b8_first_lines_that_differ_are_not_quoted(job: RewriteJob, tmp_path: Path) -> None:
+    folder = tmp_path / "headerless"
+    folder.mkdir()
+    (folder / "a.csv").write_text("text,Anna Smith\n1,2\n")
+    (folder / "b.csv").write_text("text,Bob Jones\n1,2\n")
+    with pytest.raises(BadInputError, match="do not have the same columns") as error:
+        rewrite_dataset(replace(job, input=str(folder), keep=()))
+    assert not any(word in str(error.value) for word in ("Anna", "Bob"))
+
+
 def test_places_that_do_not_work(job: RewriteJob, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     refused(replace(job, input=str(tmp_path / "empty")), "holds no files")
@@ -507,7 +607,7 @@ def test_a_missing_ray_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setitem(sys.modules, "ray", None)
     monkeypatch.setitem(sys.modules, "ray.data", None)
-    with pytest.raises(MissingExtraError, match=r"--engine ray needs the library 'ray': pip install 'tacit\[ray\]'"):
+    with pytest.raises(MissingExtraError, match=r"--engine ray needs the library 'ray': pip install 'tacit-dp\[ray\]'"):
         cluster(None, 1).__enter__()
     with pytest.raises(BadParameterError, match="--workers must be at least 1"):
         cluster(None, 0).__enter__()

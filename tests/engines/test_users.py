@@ -161,3 +161,39 @@ def test_a_delta_that_is_too_large_for_a_pipe_leaves_nothing_to_resume(table, mo
 def test_document_rows_hide_which_texts_are_empty(table):
     rewrite_file(job(table, None))
     assert [row["text"] for row in written(table)][-1] == "0", "an empty text reaches the mechanism like any other"
+
+
+@pytest.mark.parametrize("kind", ["int64", "double", "timestamp[s]"])
+def test_users_of_a_typed_column_are_told_apart_by_their_values(table, kind):
+    """Not by where a value lies in its file: each row would be a user of its own."""
+    arrow = pytest.importorskip("pyarrow")
+    path = table.with_name("in.parquet")
+    who = arrow.array([1, 1, 1, 2], arrow.int64()).cast({"double": arrow.float64()}.get(kind, arrow.int64()))
+    if kind.startswith("timestamp"):
+        who = who.cast(arrow.timestamp("s"))
+    pytest.importorskip("pyarrow.parquet").write_table(arrow.table({"who": who, "text": list("abcd")}), path)
+    rule = UserRule("who", "divide", 1)
+    assert rewrite_file(job(path, rule)).rows == 2
+    assert rule.left_out == 2
+    assert rewrite_file(job(path, UserRule("who", "concatenate"), force=True)).rows == 2
+
+
+def test_a_row_of_a_jsonl_file_without_its_user_is_refused(table):
+    path = table.with_name("in.jsonl")
+    path.write_text('{"who": 1, "text": "a"}\n{"text": "b"}\n')
+    with pytest.raises(BadInputError, match="row 2 has no value in 'who'"):
+        rewrite_file(job(path, UserRule("who")))
+
+
+@pytest.mark.parametrize("documents", [1, 2])
+def test_numbers_of_users_in_a_parquet_file_are_users(tmp_path, documents):
+    """Each row of a parquet file was a user of its own unless the column held strings: nobody's rows were left out."""
+    arrow = pytest.importorskip("pyarrow")
+    store = pytest.importorskip("pyarrow.parquet")
+    path = tmp_path / "in.parquet"
+    store.write_table(arrow.table({"who": [7, 7, 8, 7], "text": ["a", "bb", "c", "dd"]}), path)
+    rule = UserRule("who", "divide", documents)
+    rewrite_file(job(path, rule))
+    assert [row["text"] for row in written(path)] == {1: ["1", "1"], 2: ["1", "2", "1"]}[documents]
+    with pytest.raises(BadInputError, match="sort the file"):
+        rewrite_file(job(path, UserRule("who", "concatenate"), force=True))

@@ -8,8 +8,11 @@ import pytest
 
 from tacit.errors import BadInputError
 from tacit.experiments.config import DATA_VARIABLE, data_folders, load
+from tacit.experiments.findings import judge_all
+from tacit.experiments.pages import results_pages
 from tacit.experiments.plan import Plan, make_plan
 from tacit.experiments.results import Results
+from tacit.experiments.tables import published_tables, wide_tables
 
 ROOT = Path(__file__).parent.parent.parent
 FILES = sorted((ROOT / "docs" / "results").glob("*.json"))
@@ -35,3 +38,45 @@ def test_committed_results_are_those_of_the_experiment_file(file: Path):
     found = Results.from_json(file.read_text(encoding="utf-8"), file.name)
     again = f"tacit experiment run experiments/{file.stem}.toml --size {found.size}"
     assert found.digest == plan_now(found, file.stem).digest, f"{file.name} is of another configuration: {again}"
+
+
+# The pages --------------------------------------------------------------------------------------------------------
+
+PAGE = ROOT / "docs" / "results.md"
+VERDICTS = ("agree", "disagree", "undecided", "not testable", "holds", "does not hold")
+
+
+@pytest.fixture(scope="module")
+def committed() -> list[Results]:
+    return [Results.from_json(file.read_text(encoding="utf-8"), file.name) for file in FILES]
+
+
+def test_c8_committed_pages_are_those_of_the_committed_results(committed: list[Results]):
+    names = " ".join(f"docs/results/{file.name}" for file in FILES)
+    command = f"tacit experiment summary {names} -o docs/results.md --force"
+    pages = results_pages(committed, command, PAGE)
+    assert sorted(PAGE.with_suffix("").glob("*.md")) == sorted(list(pages)[1:])
+    for page, text in pages.items():
+        assert page.read_text(encoding="utf-8") == text, f"{page.name} is of other results: {command}"
+
+
+def test_c8_no_verdict_and_no_table_is_lost_by_the_split(committed: list[Results]):
+    for results in committed:
+        lines = (PAGE.with_suffix("") / f"{results.about.name}.md").read_text(encoding="utf-8").splitlines()
+        verdicts = judge_all(results)
+        assert sum(line.startswith(tuple(f"| {word} |" for word in VERDICTS)) for line in lines) == len(verdicts)
+        for verdict in verdicts:
+            assert any(verdict.finding.statement in line and verdict.finding.source in line for line in lines)
+        kinds = len({verdict.finding.ours for verdict in verdicts})
+        tables = [*wide_tables(results), *published_tables(results)]
+        assert sum(line.startswith("|---") for line in lines) == kinds + len(tables)
+        assert {f"## {table.title}" for table in tables} <= set(lines)
+
+
+def test_c8_the_page_that_sums_up_is_one_page(committed: list[Results]):
+    text = PAGE.read_text(encoding="utf-8")
+    assert len(text.split()) < 1200
+    for results in committed:
+        assert f"](results/{results.about.name}.md)" in text
+        for verdict in judge_all(results):
+            assert (verdict.finding.statement in text) == (verdict.word == "disagree")

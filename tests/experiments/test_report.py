@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -16,8 +17,9 @@ from tacit.errors import BadInputError
 from tacit.experiments import figures
 from tacit.experiments.config import About, Figure, Finding, Published, Value, WideTable, load
 from tacit.experiments.findings import evaluate, judge_all, parse_expression
+from tacit.experiments.pages import results_pages
 from tacit.experiments.plan import make_plan
-from tacit.experiments.report import KEPT, comparison, example_tables, page, results_page, write_files
+from tacit.experiments.report import KEPT, comparison, example_tables, page, write_files
 from tacit.experiments.results import ONE_DRAW, OTHER_SIZE, Cell, Results, collect, mean_of
 from tacit.experiments.steps.perturb import spaces
 from tacit.experiments.tables import markdown, published_tables, score_tables, scores_csv, wide_tables, with_error
@@ -40,6 +42,11 @@ def results(**more: Any) -> Results:
     )  # fmt: skip
     about = About(name="a", title="A & B", question="Why?", reference={"mechanism": "none"})
     return Results(about, "quick", "d", cells, {"rows": "some <rows>"}, **more)
+
+
+def pages_text(found: Sequence[Results], command: str) -> str:
+    """The page that sums up and those of all experiments below it."""
+    return "\n".join(results_pages(found, command, Path("results.md")).values())
 
 
 PUBLISHED = Published(
@@ -118,7 +125,7 @@ def test_signs_and_order_of_published_changes():
     assert "2 of 3 signs agree." in table.note
     # published -0.4 0.1 0.2 0.0, ours -0.2 -0.1 0.1 0.05: ranks 1 3 4 2 and 1 2 4 3
     assert "Rank correlation of the published numbers and ours: 0.80 over 4 common rows." in table.note
-    text = results_page([changes()], "command")
+    text = pages_text([changes()], "command")
     assert "2 of 3 signs agree. Rank correlation" in text
     (levels,) = published_tables(results(published=(PUBLISHED,)))
     assert "sign" not in levels.columns
@@ -267,7 +274,7 @@ def with_seeds(*seeds: int) -> Results:
 )
 def test_one_draw_of_the_noise_is_told(seeds: tuple[int, ...], said: bool, spread: str):
     found = with_seeds(*seeds)
-    for text in (markdown(found, []), results_page([found], "command")):
+    for text in (markdown(found, []), pages_text([found], "command")):
         assert (ONE_DRAW in text) == said
         assert f"± is 95 % {spread}." in text
     curve = figures.draw(Figure(title="F", value="task.accuracy"), found)
@@ -279,7 +286,7 @@ def test_one_draw_of_the_noise_is_told(seeds: tuple[int, ...], said: bool, sprea
 def test_explanations_of_the_quick_size_are_called_so_in_another(size: str, said: bool):
     finding = Finding(statement="s", source="p", check="task.accuracy[mechanism=a] > 0.9", explanation="few rows")
     found = replace(with_seeds(1), size=size, findings=(finding,))
-    for text in (markdown(found, []), results_page([found], "command")):
+    for text in (markdown(found, []), pages_text([found], "command")):
         assert (OTHER_SIZE in text) == said
 
 
@@ -341,7 +348,7 @@ def test_two_results_side_by_side():
 
 def test_the_page_of_several_experiments():
     findings = (Finding(statement="It works", source="t", check="task.accuracy[mechanism=none] > 0.8"),)
-    text = results_page([results(findings=findings, published=(PUBLISHED,))], "tacit experiment summary x")
+    text = pages_text([results(findings=findings, published=(PUBLISHED,))], "tacit experiment summary x")
     assert "1 of 1 testable published findings agree (100%)" in text
     assert "| agree |  | It works (t) |" in text
     assert "tacit experiment run experiments/a.toml --size quick" in text
@@ -357,7 +364,7 @@ def test_one_wide_table_of_all_systems():
     assert list(rows) == ["none", "santext"]  # what failed has no score to show
     assert rows["none"] == ["", "", "0.90 ±\u00a00.05", "", "", "0.5"]
     assert rows["santext"][1] == "0.80 ±\u00a00.05"
-    for text in (markdown(found, judge_all(found)), results_page([found], "command")):
+    for text in (markdown(found, judge_all(found)), pages_text([found], "command")):
         assert "| mechanism | right: 1 | right: ∞ | right: – | blind: 1 |" in text
     assert Results.from_json(found.to_json(), "file") == found
 
@@ -383,7 +390,7 @@ OWN_AND_PUBLISHED = (
 
 def test_findings_of_our_own_stand_apart_in_every_file(tmp_path: Path):
     found = results(findings=OWN_AND_PUBLISHED)
-    for text in (markdown(found, judge_all(found)), results_page([found], "command")):
+    for text in (markdown(found, judge_all(found)), pages_text([found], "command")):
         published, own = text.split("Findings of our own\n", 1)
         assert "A paper says so" in published
         assert "We say so" not in published
@@ -437,8 +444,8 @@ def test_examples_of_perturbed_words(tmp_path: Path):
 def test_an_experiment_that_does_not_count_is_left_out_of_the_total():
     findings = (Finding(statement="It works", source="t", check="task.accuracy[mechanism=none] > 0.8"),)
     one = results(findings=findings)
-    other = replace(one, about=one.about.model_copy(update={"count": False, "title": "Smoke"}))
-    text = results_page([one, other], "command")
+    other = replace(one, about=one.about.model_copy(update={"count": False, "title": "Smoke", "name": "smoke"}))
+    text = pages_text([one, other], "command")
     assert "Over all experiments, 1 of 1 testable published findings agree" in text
     assert "Not counted: Smoke." in text
     assert text.count("| agree |  | It works (t) |") == 2

@@ -29,7 +29,7 @@ from tacit.experiments.results import collect
 from tacit.experiments.runner import Task, execute, folder_of
 from tacit.experiments.steps import KEY_FILE, RUN_FOLDER, graph, kinds, sanitized, train
 from tacit.experiments.validation import check_parts
-from tacit.training.run import PRIVATE_FOLDER, STATE
+from tacit.training.run import KEY, PRIVATE_FOLDER, STATE
 from tacit.training.tasks import Answering
 from tests.conftest import ROOT
 
@@ -290,9 +290,7 @@ def begun(parameters: dict[str, Any], inputs: dict[str, Path], folder: Path) -> 
     task = Task("train", train.Train.model_validate(parameters).model_dump(), inputs, folder)
     with pytest.raises(StoppedError):
         execute(task, stopped_at(4))
-    state = torch.load(folder / RUN_FOLDER / PRIVATE_FOLDER / STATE, weights_only=True)
-    key: bytes = state["key"]
-    return key
+    return (folder / RUN_FOLDER / PRIVATE_FOLDER / KEY).read_bytes()
 
 
 def raw(folder: Path) -> bytes:

@@ -48,8 +48,9 @@ def command_options() -> dict[str, Any]:
         for name, child in getattr(command, "commands", {}).items():
             add(child, f"{path} {name}")
 
-    for name, (module, _) in COMMANDS.items():
-        add(typer.main.get_command(importlib.import_module(module).app), f"tacit {name}")
+    for name, (path, _) in COMMANDS.items():
+        module = importlib.import_module(path)
+        add(module.command if hasattr(module, "command") else typer.main.get_command(module.app), f"tacit {name}")
     return surface
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from tacit.errors import BadInputError, BadParameterError
 
-datasets = pytest.importorskip("datasets", reason="datasets is not installed: pip install 'tacit[datasets]'")
+datasets = pytest.importorskip("datasets", reason="datasets is not installed: pip install 'tacit-dp[datasets]'")
 
 from datasets.fingerprint import Hasher  # noqa: E402
 
@@ -50,7 +50,7 @@ def test_map_rewrites_one_column(function, stored):
     card = function.card(private)
     assert card.facts.rows == 20
     assert card.facts.kept_columns == ("label",)
-    assert any("longest row here, 9 tokens" in total["what"] for total in card.to_dict()["totals"])
+    assert any("longest row here, 9 words" in total["what"] for total in card.to_dict()["totals"])
     assert any("all other columns" in item for item in card.guarantee.not_covered)
 
 

@@ -50,8 +50,8 @@ def test_ledger(tmp_path: Path, data: str):
 
 @pytest.mark.usefixtures("default_table")
 def test_serve(tmp_path: Path):
-    pytest.importorskip("fastapi", reason="fastapi is not installed: pip install 'tacit[serve]'")
-    pytest.importorskip("uvicorn", reason="uvicorn is not installed: pip install 'tacit[serve]'")
+    pytest.importorskip("fastapi", reason="fastapi is not installed: pip install 'tacit-dp[serve]'")
+    pytest.importorskip("uvicorn", reason="uvicorn is not installed: pip install 'tacit-dp[serve]'")
     printed = run("07_serve.py", tmp_path)
     assert printed.count("received") == 2
     assert "multiplies the odds" in printed

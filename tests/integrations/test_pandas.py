@@ -8,7 +8,7 @@ import tacit
 from tacit.errors import BadInputError, BadParameterError
 from tacit.text.tokens import split
 
-pandas = pytest.importorskip("pandas", reason="pandas is not installed: pip install 'tacit[pandas]'")
+pandas = pytest.importorskip("pandas", reason="pandas is not installed: pip install 'tacit-dp[pandas]'")
 
 import tacit.integrations.pandas  # noqa: E402
 
@@ -35,7 +35,7 @@ def test_release_carries_the_guarantee(texts, vectors):
     assert list(release.units) == [3, 0, 2]
     card = release.card()
     assert card.facts.columns == ("message",)
-    assert any("longest row here, 3 tokens" in total["what"] for total in card.to_dict()["totals"])
+    assert any("longest row here, 3 words" in total["what"] for total in card.to_dict()["totals"])
 
 
 def test_categories_do_not_carry_the_originals_along(texts, vectors):

@@ -14,7 +14,9 @@ from tacit.errors import BadParameterError, NoGuaranteeError
 from tacit.guarantee import Adjacency, Notion
 from tacit.text.tokens import split
 
-pytest.importorskip("presidio_anonymizer", reason="presidio-anonymizer is not installed: pip install 'tacit[presidio]'")
+pytest.importorskip(
+    "presidio_anonymizer", reason="presidio-anonymizer is not installed: pip install 'tacit-dp[presidio]'"
+)
 
 from presidio_anonymizer import AnonymizerEngine
 from presidio_anonymizer.entities import OperatorConfig, RecognizerResult
@@ -108,7 +110,7 @@ def test_the_card_of_a_result_adds_up_its_words(small):
     assert totals["all 3 words inside spans here, largest distances"] == pytest.approx(3 * one.exponent())
     assert not any("text of" in what or "longest row" in what for what in totals)
     nothing = operator_card(small, TEXT, []).to_dict()["totals"]
-    assert all(total["what"].startswith("one token") for total in nothing)
+    assert all(total["what"].startswith("one word") for total in nothing)
 
 
 def test_a_test_seed_voids_the_guarantee(vectors):

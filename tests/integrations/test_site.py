@@ -1,19 +1,23 @@
-"""The documentation as a site: links lead somewhere, every page is in the menu, nothing is loaded from elsewhere."""
+"""The documentation as a site: links lead somewhere, every page is in the menu, nothing is loaded from elsewhere, and
+the search works on a folder that was opened from disk."""
 
 from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.conftest import ROOT
 
-pytest.importorskip("mkdocs", reason="mkdocs is not installed: pip install 'tacit[docs]'")
-pytest.importorskip("material", reason="mkdocs-material is not installed: pip install 'tacit[docs]'")
+pytest.importorskip("mkdocs", reason="mkdocs is not installed: pip install 'tacit-dp[docs]'")
+pytest.importorskip("material", reason="mkdocs-material is not installed: pip install 'tacit-dp[docs]'")
 
 
 @pytest.fixture(scope="module")
@@ -32,13 +36,14 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_every_page_is_built(site):
-    for page in (ROOT / "docs").glob("*.md"):
-        assert (site / f"{page.stem}.html").is_file(), page.name
+    for page in (ROOT / "docs").rglob("*.md"):
+        built = site / page.relative_to(ROOT / "docs").with_suffix(".html")
+        assert built.is_file(), page.name
 
 
 def test_nothing_is_loaded_from_elsewhere(site):
     """Links may lead away; scripts, styles, fonts and pictures may not."""
-    for page in site.glob("*.html"):
+    for page in site.rglob("*.html"):
         text = page.read_text(encoding="utf-8")
         loaded = re.findall(r"<(?:script|img|iframe|source)[^>]*\ssrc=\"?(https?:)?//", text)
         loaded += re.findall(r"<link[^>]*rel=\"?(?:stylesheet|preconnect|icon)[^>]*href=\"?(https?:)?//", text)
@@ -47,7 +52,59 @@ def test_nothing_is_loaded_from_elsewhere(site):
 
 def test_lists_and_tables_were_understood(site):
     """Markdown that only some readers understand shows up as text that begins with a dash or a bar."""
-    for page in site.glob("*.html"):
+    for page in site.rglob("*.html"):
         text = re.sub(r"<pre>.*?</pre>", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
         broken = re.findall(r"<p>[^<]*\n(?:- |\* |\|---)", text)
         assert not broken, f"{page.name}: {broken[0]!r}"
+
+
+# In a browser, from disk ------------------------------------------------------------------------------------------
+
+CHROMIUM = shutil.which("chromium")
+WAIT = 60_000
+"""Milliseconds until a step counts as failed; only ever used up by a failure."""
+
+
+@pytest.fixture
+def opened(site: Path) -> Iterator[Any]:
+    """A function that opens a page of the site with a file:// address; what it asks for elsewhere fails the test."""
+    pytest.importorskip("playwright", reason="playwright is not installed: pip install 'tacit-dp[dev]'")
+    if CHROMIUM is None:
+        pytest.skip("there is no chromium")
+    from playwright.sync_api import sync_playwright
+
+    requested: list[str] = []
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+
+        def open_page(name: str) -> Any:
+            page = browser.new_page()
+            page.set_default_timeout(WAIT)
+            page.on("request", lambda request: requested.append(request.url))
+            page.goto((site / name).as_uri())
+            return page
+
+        yield open_page
+        browser.close()
+    assert requested
+    assert [url for url in requested if not url.startswith(("file:", "data:", "blob:", "about:"))] == []
+
+
+@pytest.mark.parametrize("name", ["index.html", "results/santext.html"])
+def test_c8_the_search_finds_pages_from_disk(opened: Any, name: str):
+    page = opened(name)
+    page.click("input[data-md-component=search-query]")
+    page.keyboard.type("codebook")
+    result = page.locator(".md-search-result__link", has_text="codebook").first
+    result.wait_for()
+    result.click()
+    page.wait_for_url("**/codebook.html*")
+    assert "codebook" in page.locator("h1").first.inner_text().lower()
+
+
+def test_c8_the_switch_of_the_colors_says_what_it_does(opened: Any):
+    page = opened("index.html")
+    page.locator("label[title='Switch to dark']:visible").click()
+    page.locator("body[data-md-color-scheme=slate]").wait_for()
+    page.locator("label[title='Switch to light']:visible").click()
+    page.locator("body[data-md-color-scheme=default]").wait_for()

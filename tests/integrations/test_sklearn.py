@@ -9,7 +9,7 @@ import pytest
 import tacit
 from tests.conftest import small_table
 
-pytest.importorskip("sklearn", reason="scikit-learn is not installed: pip install 'tacit[audit]'")
+pytest.importorskip("sklearn", reason="scikit-learn is not installed: pip install 'tacit-dp[audit]'")
 
 from sklearn.base import clone
 from sklearn.feature_extraction.text import TfidfVectorizer

@@ -12,7 +12,7 @@ from tacit.errors import BadParameterError
 from tacit.text.tokens import split
 from tests.conftest import ROOT
 
-spacy = pytest.importorskip("spacy", reason="spaCy is not installed: pip install 'tacit[spacy]'")
+spacy = pytest.importorskip("spacy", reason="spaCy is not installed: pip install 'tacit-dp[spacy]'")
 
 from spacy.tokens import Doc, DocBin  # noqa: E402
 
@@ -35,7 +35,7 @@ def test_a_document_gets_a_private_text_and_a_card(nlp):
     assert len(split(doc._.private_text)) == 3
     card = doc._.privacy
     assert card.facts.units == 3
-    assert any("longest row here, 3 tokens" in total["what"] for total in card.to_dict()["totals"])
+    assert any("longest row here, 3 words" in total["what"] for total in card.to_dict()["totals"])
     assert any("the original" in item for item in card.guarantee.not_covered)
     assert spacy.blank("en")("untouched")._.privacy is None
 

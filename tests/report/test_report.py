@@ -5,11 +5,15 @@ from __future__ import annotations
 import io
 import json
 import math
+import os
+import stat
 
 import numpy as np
 import pytest
+import typer
 from rich.console import Console
 
+from tacit.cli.reports import FailOn, deliver
 from tacit.errors import BadInputError
 from tacit.report import Figure, Finding, Light, Report, Section, Table
 
@@ -76,3 +80,70 @@ def test_saving_replaces_only_when_told_to(report, tmp_path):
     with pytest.raises(BadInputError, match="folder"):
         report.save(tmp_path)
     assert sorted(p.name for p in tmp_path.iterdir()) == ["report.html", "report.json"]
+
+
+def mode_of(path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+@pytest.mark.parametrize("suffix", ["html", "json"])
+def test_b8_a_report_that_quotes_originals_can_be_read_by_its_owner_only(report, tmp_path, suffix):
+    before = os.umask(0o022)
+    try:
+        path = tmp_path / f"report.{suffix}"
+        report.save(path)
+        assert mode_of(path) == 0o600
+        # One that is replaced, and a draft that somebody left there for everybody to read.
+        path.chmod(0o644)
+        draft = tmp_path / f".report.{suffix}.draft"
+        draft.write_text("")
+        draft.chmod(0o666)
+        report.save(path, force=True)
+        assert mode_of(path) == 0o600
+        assert not draft.exists()
+        harmless = Report("Audit", [Section("Checks", findings=[Finding("a", Light.GREEN, "good")])])
+        harmless.save(tmp_path / f"harmless.{suffix}")
+        assert mode_of(tmp_path / f"harmless.{suffix}") == 0o644
+        harmless.save(tmp_path / f"told.{suffix}", private=True)
+        assert mode_of(tmp_path / f"told.{suffix}") == 0o600
+    finally:
+        os.umask(before)
+
+
+def test_b8_a_draft_that_leads_elsewhere_is_not_followed(report, tmp_path):
+    victim = tmp_path / "victim"
+    victim.write_text("keep")
+    (tmp_path / ".report.html.draft").symlink_to(victim)
+    report.save(tmp_path / "report.html")
+    assert victim.read_text() == "keep"
+
+
+@pytest.mark.parametrize(
+    ("light", "fail_on", "code"),
+    [
+        (Light.GREEN, "warn", 0),
+        (Light.NONE, "warn", 0),
+        (Light.AMBER, None, 0),
+        (Light.AMBER, "bad", 0),
+        (Light.AMBER, "warn", 3),
+        (Light.RED, None, 0),
+        (Light.RED, "bad", 3),
+        (Light.RED, "warn", 3),
+    ],
+)
+def test_c5_an_audit_can_fail_on_what_it_finds(light, fail_on, code, capsys):
+    found = Report("Audit", [Section("Attacks", findings=[Finding("Linkage", light, "found")])])
+    chosen = None if fail_on is None else FailOn(fail_on)
+    if code:
+        with pytest.raises(typer.Exit) as stopped:
+            deliver(found, None, None, as_json=True, force=False, fail_on=chosen)
+        assert stopped.value.exit_code == code
+        assert f"FAILED (--fail-on {fail_on}): 1 of 1 findings: Linkage" in capsys.readouterr().err
+    else:
+        deliver(found, None, None, as_json=True, force=False, fail_on=chosen)
+
+
+def test_c5_a_refuted_claim_fails_without_being_asked(report):
+    with pytest.raises(typer.Exit) as stopped:
+        deliver(report, None, None, as_json=True, force=False)
+    assert stopped.value.exit_code == 3

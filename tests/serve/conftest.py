@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("fastapi", reason="the service needs pip install 'tacit[serve]'")
+pytest.importorskip("fastapi", reason="the service needs pip install 'tacit-dp[serve]'")
 
 from starlette.testclient import TestClient
 
@@ -40,12 +40,14 @@ def _ledger_key() -> Iterator[None]:
 
 @pytest.fixture
 def start(tmp_path: Path, vectors: str) -> Iterator[Start]:
-    """Start a service in a state folder of its own; the same folder again is a restart."""
+    """Start a service in a state folder of its own; the same folder again is a restart. Jobs are worked on in threads,
+    where tests can look at them and be quick, unless they ask for processes."""
     running: list[TestClient] = []
 
-    def starting(state: Path | None = None, **settings: Any) -> TestClient:
+    def starting(state: Path | None = None, *, jobs_apart: bool = False, **settings: Any) -> TestClient:
         allowed = (("vectors", vectors),)
-        app = create_app(Settings(state=state or tmp_path / "state", **{"allowed": allowed, **settings}))
+        place = state or tmp_path / "state"
+        app = create_app(Settings(state=place, **{"allowed": allowed, **settings}), jobs_apart=jobs_apart)
         client = TestClient(app, base_url="http://localhost", raise_server_exceptions=False)
         client.__enter__()
         running.append(client)

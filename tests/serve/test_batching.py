@@ -16,6 +16,7 @@ from tacit.mechanism import Rewritten
 from tacit.serve import batching
 from tacit.serve.batching import Order, Spender, next_slice, take, work
 from tacit.serve.budget import Accounts
+from tacit.serve.keys import Keys
 from tacit.serve.metrics import Metrics
 from tacit.serve.rewriting import Pool, Prepared, checked_options
 from tacit.serve.texts import cut
@@ -112,7 +113,10 @@ def prepared(vectors):
 
 @pytest.fixture
 def accounts(tmp_path):
-    found = Accounts(str(tmp_path / "ledger.sqlite"), Metrics())
+    keys = Keys(tmp_path)
+    for name in ("team", "poor", "rich"):
+        keys.add(name, 600)
+    found = Accounts(str(tmp_path / "ledger.sqlite"), Metrics(), keys)
     yield found
     found.close()
 
@@ -176,6 +180,16 @@ def test_a_text_that_is_sent_twice_in_a_request_counts_twice(prepared, accounts)
     assert accounts.ledger.spent(Subject("dataset", "letters")).epsilon == pytest.approx(prepared.rate.of(6).epsilon)
 
 
+def test_a13_spaces_and_case_do_not_make_another_document_or_user(prepared, accounts):
+    one = prepared.rate.of(1).epsilon
+    accounts.ledger.set_limit("document", epsilon=2.5 * one)
+    results = [work(prepared, accounts, take(deque([paying("team", text)])))[0] for text in ("w1", "W1 ", "\tw1\0")]
+    assert [isinstance(result, Exception) for result in results] == [False, False, True]
+    work(prepared, accounts, take(deque([paying("team", "w2", "w2 ", dataset="letters", user="u17 ")])))
+    assert accounts.ledger.spent(Subject("dataset", "letters")).epsilon == pytest.approx(prepared.rate.of(2).epsilon)
+    assert accounts.ledger.spent(Subject("user", "u17")).epsilon == pytest.approx(prepared.rate.of(2).epsilon)
+
+
 def test_a_user_is_charged_for_all_his_texts(prepared, accounts):
     work(prepared, accounts, take(deque([paying("team", "w1", "w2 w3", user="u17")])))
     assert accounts.ledger.spent(Subject("user", "u17")).epsilon == pytest.approx(prepared.rate.of(3).epsilon)
@@ -184,7 +198,9 @@ def test_a_user_is_charged_for_all_his_texts(prepared, accounts):
 def test_a_ledger_that_cannot_be_used_stops_releases_and_may_come_back(prepared, tmp_path, monkeypatch):
     place = tmp_path / "ledger.sqlite"
     place.write_bytes(b"this is no database, and it has more than a hundred bytes" * 10)
-    accounts = Accounts(str(place), Metrics())
+    keys = Keys(tmp_path)
+    keys.add("team", 600)
+    accounts = Accounts(str(place), Metrics(), keys)
     monkeypatch.setattr(Prepared, "rewrite", lambda *given: pytest.fail("noise was drawn"))
     (result,) = work(prepared, accounts, take(deque([paying("team", "w1")])))
     assert (result.status, result.code) == (503, "ledger")

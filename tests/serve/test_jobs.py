@@ -15,7 +15,7 @@ import pytest
 
 from tacit.account.ledger import Subject, open_ledger
 from tacit.card import Card
-from tacit.serve import files, jobs, keys, runner
+from tacit.serve import files, jobs, keys, runner, schedule
 from tacit.serve.jobs import JobStore, shown_name
 from tacit.serve.keys import Keys
 from tacit.text.files import partial
@@ -433,6 +433,43 @@ def test_documents_of_users_are_charged_as_well(client, job_form, tmp_path, monk
     assert {user: spent_on(tmp_path, "user", user).epsilon for user in users} == pytest.approx(users)
 
 
+@pytest.mark.parametrize("mode", ["divide", "concatenate"])
+def test_a1_the_card_of_a_job_counts_the_texts_of_a_user(client, job_form, tmp_path, monkeypatch, mode):
+    _Documents(monkeypatch)
+    content = b"who,title,text\nann,w1,w2\nann,w3,w4\nben,w5,w6\n"
+    form = job_form(
+        content=content, mechanism="codebook", options={}, columns=["title", "text"], user_column="who",
+        user_mode=mode, documents_per_user=2,
+    )  # fmt: skip
+    id = client.post("/v1/jobs", **form).json()["id"]
+    assert finished(client, id)["state"] == "done"
+    promised = client.get(f"/v1/jobs/{id}/card.json").json()["guarantee"]
+    asked = json.loads(form["data"]["settings"])["epsilon"]
+    assert (promised["unit"], promised["epsilon"]) == ("user", pytest.approx(asked))
+    assert spent_on(tmp_path, "user", "ann").epsilon == pytest.approx(promised["epsilon"] + promised["slack"])
+
+
+@pytest.mark.parametrize(
+    ("name", "what"), [("a.pdf", "a PDF"), ("b.DOCX", "office program"), ("c.xlsx", "spreadsheet")]
+)
+def test_c7_an_upload_of_another_program_is_told_what_is_read(client, job_form, name, what):
+    form = job_form(content=b"%PDF-1.7")
+    form["files"]["file"] = (name, b"%PDF-1.7", "application/octet-stream")
+    answer = client.post("/v1/jobs", **form)
+    assert answer.status_code == 422
+    message = answer.json()["error"]["message"]
+    assert what in message
+    assert ".txt (one text per line), .csv, .tsv, .jsonl or .parquet" in message
+    assert name not in message
+
+
+def test_c7_an_upload_that_only_looks_like_a_table_fails_with_a_sentence(client, job_form):
+    form = job_form(content=b"%PDF-1.7\nsecret")
+    done = finished(client, client.post("/v1/jobs", **form).json()["id"])
+    assert done["state"] == "failed"
+    assert "a PDF, whatever its name says: save the texts as .txt" in done["error"]
+
+
 # What has begun is not thrown away ------------------------------------------------------------------------------------
 
 
@@ -443,7 +480,7 @@ def begun(start, job_form, monkeypatch, tmp_path):
     slow = _Slow(monkeypatch, block=2)
     job = first.post("/v1/jobs", **job_form(content=LONG)).json()
     assert slow.reached.wait(20)
-    first.app.state.runner._ending.set()
+    first.app.state.schedule._ending.set()
     slow.go.set()
     first.__exit__(None, None, None)
     monkeypatch.undo()
@@ -525,7 +562,7 @@ def test_a_lost_key_of_the_ledger_does_not_destroy_a_job(start, begun, monkeypat
 
 
 def test_files_are_deleted_in_time_while_another_job_runs(start, job_form, monkeypatch, tmp_path):
-    monkeypatch.setattr(runner, "SWEEP_SECONDS", 0.05)
+    monkeypatch.setattr(schedule, "SWEEP_SECONDS", 0.05)
     client = start(keep_hours=1.0 / 3600)
     done = client.post("/v1/jobs", **job_form(columns=["text"])).json()
     finished(client, done["id"])

@@ -139,14 +139,14 @@ def test_losing_the_file_of_keys_does_not_open_the_service(start, state, monkeyp
     Keys(state).add("team", 600)
     client = start(state)
     (state / "keys.json").unlink()
-    assert client.get("/v1/jobs").status_code == 401
+    assert client.get("/v1/jobs").status_code == 503
 
 
 def test_a_budget_is_spent_and_then_refused(start, state, asked):
     """What is refused is not counted, and what one key spends is not the other's."""
     assert run(["serve", "keys", "add", "unlimited", "--state", str(state)]) == 0
     secret = Keys(state).add("team", 600)
-    client = start(state)
+    client = start(state, operators=("team",))
     cost = client.post("/v1/rewrite", json=asked(), headers=bearer(secret)).json()["spent"]
     assert cost["remaining"] is None
     with open_ledger(state / "ledger.sqlite") as ledger:
@@ -389,3 +389,34 @@ def test_names_have_no_control_characters(two_keys, asked, field):
     assert answer.status_code == 422
     assert "control characters" in answer.json()["error"]["message"]
     assert client.post("/v1/rewrite", json=asked(**{field: "Straße 漢字"}), headers=one).status_code == 200
+
+
+def test_c5_a_key_can_demand_that_nominal_releases_are_refused(start, state, asked, job_form):
+    keys = Keys(state)
+    careful, careless = keys.add("careful", 600, refuse_nominal=True), keys.add("careless", 600)
+    client = start(state)
+
+    def post(key, **changes):
+        return client.post("/v1/rewrite", json=asked(**changes), headers={"authorization": f"Bearer {key}"})
+
+    refused = post(careful)
+    assert refused.status_code == 403
+    assert refused.json()["error"]["code"] == "nominal"
+    spent = client.get("/v1/ledger", headers={"authorization": f"Bearer {careful}"}).json()["key"]["spent"]
+    assert spent["releases"] == 0
+    assert post(careless).status_code == 200
+    assert post(careful, epsilon=0.2).status_code == 200
+    assert post(careful, epsilon=0.2, draws=10).status_code == 403, "all draws count"
+    assert post(careful, epsilon=0.01, text="w1 " * 5000).status_code == 403, "the longest text counts"
+
+
+def test_c5_a_service_can_refuse_nominal_releases_to_everybody_and_so_do_its_jobs(start, state, asked, job_form):
+    client = start(refuse_nominal=True)
+    assert client.post("/v1/rewrite", json=asked()).status_code == 403
+    made = client.post("/v1/jobs", **job_form())
+    assert made.status_code in (200, 201, 202)
+    job = made.json()["id"]
+    facts = finished(client, job)
+    assert facts["state"] == "failed"
+    assert "nominal" in facts["error"]
+    assert client.get("/v1/ledger").json()["key"]["spent"]["releases"] == 0, "no budget was touched"

@@ -109,6 +109,38 @@ def test_missing_column_lists_what_there_is() -> None:
         choose_columns(["id;text;label"], ("text",), ())
 
 
+@pytest.mark.parametrize("suffix", ["csv", "tsv", "csv.gz"])
+@pytest.mark.parametrize("first", ["Anna Smith,hiv positive,7", "alice,flu,m", "text,Anna Smith,7"])
+def test_b8_the_first_line_of_a_file_without_a_header_is_never_quoted(tmp_path: Path, first: str, suffix: str) -> None:
+    """It is a row with private texts. Usual names of columns, from a public list, are shown all the same."""
+    path = tmp_path / f"in.{suffix}"
+    content = (first.replace(",", "\t" if suffix == "tsv" else ",") + "\nBob Jones,healthy,8\n").encode()
+    path.write_bytes(gzip.compress(content) if suffix.endswith("gz") else content)
+    with open_table(path) as table:
+        said = []
+        for texts, kept in ((("review",), ()), (("text",), ("sex",)), ((), ("sex",)), (("Anne Smyth",), ())):
+            with pytest.raises(BadInputError) as refused:
+                choose_columns(table.columns, texts, kept)
+            said.append(str(refused.value))
+        with pytest.raises(BadInputError) as refused:
+            open_table(path, columns=("nothing",))
+        said.append(str(refused.value))
+    for sentence in said:
+        assert not any(word in sentence for word in ("Anna", "Smith", "hiv", "alice", "flu", "'m'", "7"))
+    assert any("which may be text and is not shown" in sentence for sentence in said)
+
+
+def test_b8_names_of_a_schema_and_usual_names_are_listed(tmp_path: Path) -> None:
+    path = tmp_path / "in.jsonl"
+    path.write_text('{"weird name": "a", "x": 1}\n')
+    with pytest.raises(BadInputError, match=r"this file has the columns 'weird name', 'x'$"):
+        open_table(path, columns=("text",))
+    path = tmp_path / "in.csv"
+    path.write_text("user_id,review,weird name\n1,2,3\n")
+    with pytest.raises(BadInputError, match=r"'review' and 2 other columns in its first line, which may be text"):
+        open_table(path, columns=("nothing",))
+
+
 def test_ambiguous_columns() -> None:
     with pytest.raises(BadInputError, match="2 columns are called 'a'"):
         choose_columns(["a", "a", "b"], ("a",), ())
@@ -286,7 +318,7 @@ def test_missing_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     from tacit.errors import MissingExtraError
 
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'tacit\[parquet\]'"):
+    with pytest.raises(MissingExtraError, match=r"pip install 'tacit-dp\[parquet\]'"):
         open_table(tmp_path / "a.parquet")
 
 
@@ -467,3 +499,25 @@ def test_a_name_on_the_hub_that_cannot_be_read_is_one_sentence(monkeypatch):
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     with pytest.raises(BadInputError, match="cannot read hf:no/such"):
         read_columns("hf:no/such:train", ["text"])
+
+
+COLUMNS = 60_000
+"""So many columns took minutes, because each was looked for among all others."""
+
+
+@pytest.mark.parametrize("suffix", ["csv", "jsonl"])
+def test_b3_tens_of_thousands_of_columns_are_no_harder_than_their_bytes(tmp_path, suffix):
+    names = [f"c{i}" for i in range(COLUMNS)]
+    path = tmp_path / f"wide.{suffix}"
+    if suffix == "csv":
+        path.write_text(",".join(names) + "\n" + ",".join("x" for _ in names) + "\n")
+    else:
+        path.write_text(json.dumps(dict.fromkeys(names, "x")) + "\n")
+    with open_table(path) as table:
+        selection = choose_columns(table.columns, names[:2], names[2:])
+        table.select(selection.written)
+        ((row, values),) = table.rows()
+    assert (row, len(values)) == (1, COLUMNS)
+    assert (len(selection.texts), len(selection.kept)) == (2, COLUMNS - 2)
+    with pytest.raises(BadInputError, match="2 columns are called 'c0'"):
+        choose_columns([*names, "c0"], ["c0"], names[1:])

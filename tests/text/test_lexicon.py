@@ -61,3 +61,49 @@ def test_bad_rules():
         Lexicon(WORDS, rule="keep")
     with pytest.raises(BadParameterError, match="no word is left"):
         Lexicon(WORDS, unknown_ids=np.array([], dtype=np.int64))
+
+
+class CountedLookups(dict):
+    """A vocabulary that counts how many characters it was asked about."""
+
+    characters = 0
+
+    def __contains__(self, part: object) -> bool:
+        self.characters += len(str(part))
+        return super().__contains__(part)
+
+
+@pytest.mark.parametrize("token", ["x" * 200_000, "9" * 200_000, "x-" * 100_000, "x'" * 100_000])
+@pytest.mark.parametrize("allowed", [None, np.array([0, 2, 5])])
+def test_b3_a_huge_token_is_looked_up_in_time_that_grows_with_its_length(token, allowed):
+    """The old rule asked about every beginning and every end: 4e10 characters for this token."""
+    lexicon = Lexicon(WORDS, unknown_ids=allowed)
+    lexicon._allowed = CountedLookups(lexicon._allowed)
+    lexicon.id(token)
+    assert 0 < lexicon._allowed.characters < 10 * len(token)
+    assert token not in lexicon._resolved, "what is remembered stays small"
+
+
+@given(st.text(alphabet="the1987bornwll-.", min_size=1, max_size=14))
+def test_b3_the_shorter_search_finds_what_the_longer_one_found(token):
+    lexicon = Lexicon(WORDS)
+    expected = next(
+        (
+            WORDS.index(part)
+            for length in range(len(token) - 1, (2 if token[:1].isdigit() else 4) - 1, -1)
+            for part in (token[:length], token[-length:])
+            if part in WORDS
+        ),
+        None,
+    )
+    if token not in WORDS and expected is not None:
+        assert lexicon.id(token) == expected
+
+
+def test_b3_a_word_of_a_megabyte_is_rewritten():
+    """20 minutes with the old rule."""
+    import tacit
+    from tests.conftest import small_table
+
+    release = tacit.SanText(epsilon=1, vectors=small_table()).rewrite("z" * 1_000_000)
+    assert release.units == [1]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import copy
 import json
 import math
+import os
+import stat
 from functools import lru_cache
 from itertools import pairwise
 
@@ -19,17 +21,17 @@ from tacit.account.delta import leak_probability  # noqa: E402
 from tacit.card import Card  # noqa: E402
 from tacit.errors import BadInputError, BadParameterError  # noqa: E402
 from tacit.guarantee import Adjacency, Notion, Unit  # noqa: E402
+from tacit.noise.kept_key import NotPrivateError  # noqa: E402
 from tacit.noise.source import Source, StreamKey  # noqa: E402
 from tacit.training.clipping import (  # noqa: E402
     AutomaticClipping,
     FlatClipping,
     LayerClipping,
-    NotFiniteError,
     QuantileClipping,
 )
 from tacit.training.gradients import choose  # noqa: E402
 from tacit.training.origin import Origin  # noqa: E402
-from tacit.training.plan import Plan, automatic_delta  # noqa: E402
+from tacit.training.plan import LEAST_DELTA, Plan, automatic_delta  # noqa: E402
 from tacit.training.run import Settings, TrainingRun  # noqa: E402
 from tacit.training.step import PlainStep, PrivateStep, add_noise  # noqa: E402
 from tacit.training.strategies import apply_strategy  # noqa: E402
@@ -116,6 +118,41 @@ def test_the_folder_of_a_run_is_a_model_with_a_card(tokenizer, tmp_path):
     assert told["engine"] == "taps"
     assert told["norm_deviation"] < 1e-5
     assert not (tmp_path / "model" / "private" / "checkpoint.pt").exists(), "the key of the noise must be gone"
+
+
+def test_a12_the_key_of_the_noise_is_written_once_kept_private_and_overwritten(tokenizer, tmp_path):
+    """A checkpoint is written many times, and each version would leave the key on the disk."""
+
+    class StoppedError(Exception):
+        pass
+
+    def stop(progress):
+        if progress.step == 7:
+            raise StoppedError
+
+    folder = tmp_path / "model"
+    with pytest.raises(StoppedError):
+        make_run(tokenizer, folder, steps=12).run(stop)
+    private = folder / "private"
+    key = (private / "noise.key").read_bytes()
+    assert stat.S_IMODE((private / "noise.key").stat().st_mode) == 0o600
+    assert key not in (private / "checkpoint.pt").read_bytes()
+    os.link(private / "noise.key", tmp_path / "other name")
+    (private / "noise.key").chmod(0o644)
+    with pytest.raises(NotPrivateError, match="others may read or write it"):
+        make_run(tokenizer, folder, steps=12).run(resume=True)
+    (private / "noise.key").chmod(0o600)
+    private.chmod(0o777)
+    with pytest.raises(NotPrivateError, match="mode 777"):
+        make_run(tokenizer, folder, steps=12).run(resume=True)
+    private.chmod(0o700)
+    (private / "noise.key").rename(private / "away")
+    with pytest.raises(BadInputError, match="key of the noise is missing"):
+        make_run(tokenizer, folder, steps=12).run(resume=True)
+    (private / "away").rename(private / "noise.key")
+    make_run(tokenizer, folder, steps=12).run(resume=True)
+    assert not (private / "noise.key").exists()
+    assert (tmp_path / "other name").read_bytes() == bytes(len(key))
 
 
 def test_a_run_that_is_stopped_and_resumed_is_the_same_run(tokenizer, tmp_path):
@@ -227,7 +264,7 @@ def test_an_epsilon_that_needs_endless_noise_is_refused():
 def test_automatic_delta_is_well_below_one_over_the_records():
     for records in (2, 10, 999, 67_349, 10**7, 10**9, 10**12):
         assert 0 < automatic_delta(records) < 1 / records
-        assert automatic_delta(records) <= max(records**-1.5, 1e-12)
+        assert automatic_delta(records) <= max(records**-1.5, LEAST_DELTA)
     assert automatic_delta(20) == pytest.approx(0.01)
     assert automatic_delta(67_349) == pytest.approx(5e-8)
     assert leak_probability(automatic_delta(67_349), 67_349) < 0.005
@@ -279,11 +316,6 @@ def test_no_example_adds_more_than_the_bound(clipping):
         sums = result.weighted_sums(clipping.clip(result.squared_norms).factors)
         total = math.sqrt(sum(float(value.double().square().sum()) for value in sums.values()))
         assert 0 < total <= 0.1
-
-
-def test_a_loss_that_is_no_number_stops_the_run():
-    with pytest.raises(NotFiniteError, match="not a finite number"):
-        FlatClipping(1.0).clip({"w": torch.tensor([1.0, math.nan])})
 
 
 def test_the_quantile_bound_finds_the_median_and_pays_for_it():

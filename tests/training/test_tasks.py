@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -99,3 +100,64 @@ def test_whether_questions_may_have_no_answer_is_never_read_off_the_rows():
     assert saved[0] == saved[1]
     with pytest.raises(BadInputError, match="leave out --always-answered"):
         Answering(unanswerable=False).learn(some_without)
+
+
+def test_c3_a_long_context_is_read_in_windows_and_no_answer_is_cut(tokenizer):  # noqa: F811
+    """Every answer that fits is found at its place; the number of those that do not is said, and is private."""
+    generator = np.random.default_rng(0)
+    words = ["the", "a", "film", "good", "bad"]
+    rows = []
+    for place in range(0, 60, 3):
+        context = [str(word) for word in generator.choice(words, 60)]
+        context[place] = "great"
+        rows.append({"question": "the film", "context": " ".join(context), "answer": "great"})
+    task = Answering(length=24)
+    encoded = [task.encode(row, tokenizer, train=True) for row in rows]
+    for row, record in zip(rows, encoded, strict=True):
+        assert len(record["input_ids"]) <= 24
+        assert row["context"][record["begins"][record["start"]] : record["ends"][record["end"]]] == "great"
+    assert task.remarks(rows, encoded) == []
+    long = {"question": "the film", "context": rows[0]["context"], "answer": rows[0]["context"]}
+    record = task.encode(long, tokenizer, train=True)
+    assert record["start"] > 0, "as much of it as is seen is the target, not nothing"
+    assert "1 of 21 answers" in task.remarks([*rows, long], [*encoded, record])[0]
+
+
+def test_c3_an_unanswered_question_has_a_window_that_depends_on_its_own_text_only(tokenizer):  # noqa: F811
+    task = Answering(length=12)
+    rows = [{"question": "the", "context": " ".join(["film", "good", "a"] * 9) + f" {w}", "answer": ""} for w in "ab"]
+    first = [task.encode(row, tokenizer, train=True) for row in rows]
+    assert first == [task.encode(row, tokenizer, train=True) for row in rows]
+    assert all((record["start"], record["end"]) == (0, 0) for record in first)
+
+
+def test_c3_answers_are_looked_for_in_every_window(tokenizer):  # noqa: F811
+    """A made-up model that knows one word finds it wherever it stands, however the batch is cut."""
+    wanted = tokenizer.convert_tokens_to_ids("great")
+
+    class Knows(torch.nn.Module):
+        def forward(self, input_ids, attention_mask, **_):
+            here = (input_ids == wanted).float() * 10.0
+            here[:, 0] += 1.0  # nothing scores 2, the word 20
+            return transformers.modeling_outputs.QuestionAnsweringModelOutput(start_logits=here, end_logits=here)
+
+    task = Answering(length=12)
+    rows = [
+        {"question": "the", "context": " ".join(["film"] * place + ["great"] + ["film"] * (40 - place))}
+        for place in (0, 7, 22, 40)
+    ]
+    rows.append({"question": "the", "context": " ".join(["film"] * 40)})
+    assert len(task.windows(rows[0], tokenizer)) > 3
+    from tacit.training.prediction import predict_rows
+
+    for batch in (1, 2, 5):
+        found = predict_rows(task, Knows(), tokenizer, rows, batch=batch)
+        assert found == ["great"] * 4 + [""]
+
+
+def test_c3_a_question_that_is_longer_than_the_length_stops_nothing(tokenizer):  # noqa: F811
+    task = Answering(length=12)
+    row = {"question": "the film " * 50, "context": "a good film", "answer": "good"}
+    record = task.encode(row, tokenizer, train=True)
+    assert len(record["input_ids"]) <= 12
+    assert row["context"][record["begins"][record["start"]] : record["ends"][record["end"]]] == "good"

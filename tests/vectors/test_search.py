@@ -115,7 +115,7 @@ def test_wrong_questions() -> None:
 
 def test_approximate_search() -> None:
     if importlib.util.find_spec("faiss") is None:
-        pytest.skip("approximate search needs faiss: pip install 'tacit[search]'")
+        pytest.skip("approximate search needs faiss: pip install 'tacit-dp[search]'")
     vectors, queries = random_rows(3000, 16), random_rows(200, 16, 1)
     exact, approximate = Neighbors(vectors), Neighbors(vectors, approximate=True)
     ids, distances = approximate.nearest_k(queries, 3)
@@ -131,7 +131,7 @@ def test_approximate_search_without_faiss(monkeypatch: pytest.MonkeyPatch) -> No
     import sys
 
     monkeypatch.setitem(sys.modules, "faiss", None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'tacit\[search\]'"):
+    with pytest.raises(MissingExtraError, match=r"pip install 'tacit-dp\[search\]'"):
         Neighbors(random_rows(100, 4), approximate=True)
 
 

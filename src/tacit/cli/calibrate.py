@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from tacit.errors import BadParameterError
+from tacit.rounding import rounded_down, rounded_up
 
 app = typer.Typer(
     help="How much noise a given epsilon needs, and what epsilon a given noise buys.",
@@ -227,6 +228,9 @@ def _show(result: dict[str, Any], as_json: bool) -> None:
 
     table = Table(show_header=False)
     for name, value in result.items():
-        shown = f"{value:.6g}" if isinstance(value, float) else str(value)
+        # Loss and noise are shown larger than they are, the chance of telling the truth smaller: safe to copy.
+        shown = str(value)
+        if isinstance(value, float):
+            shown = rounded_down(value) if name == "truth_probability" else rounded_up(value)
         table.add_row(name.replace("_", " "), shown)
     Console().print(table)

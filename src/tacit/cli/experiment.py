@@ -49,9 +49,7 @@ def run(
         Path | None, typer.Option("-o", "--output", help="Folder of the results; default build/experiments/NAME-SIZE.")
     ] = None,
     cache: Cache = CACHE,
-    data: Annotated[
-        Path | None, typer.Option(help="Folder of the data sets; default: TACIT_DATA, or ../shared/data.")
-    ] = None,
+    data: Annotated[Path | None, typer.Option(help="Folder of the data sets; default: TACIT_DATA, or ./data.")] = None,
     test_seed: Annotated[
         int | None, typer.Option(help="Repeatable noise for tests. Everybody can undo it: the cards promise nothing.")
     ] = None,
@@ -65,9 +63,9 @@ def run(
     """
     _needs()
     from tacit.experiments.config import data_folders, load
-    from tacit.experiments.report import put
     from tacit.experiments.started import COPY, Settings, write_settings
     from tacit.experiments.validation import validate
+    from tacit.report.parts import put
 
     plan = _plan(file, load(file, size), size, data, test_seed)
     if only is not None:
@@ -178,10 +176,10 @@ def compare(
 ) -> None:
     """Two result files side by side, cell by cell."""
     _needs()
-    from tacit.experiments.report import comparison, put
+    from tacit.experiments.report import comparison
     from tacit.experiments.tables import markdown_table, table_csv
     from tacit.report import Report, Section
-    from tacit.report.parts import refuse_existing
+    from tacit.report.parts import put, refuse_existing
 
     names = (
         first.stem if first.stem != second.stem else str(first),
@@ -202,18 +200,36 @@ def compare(
 @app.command()
 def summary(
     files: Annotated[list[Path], typer.Argument(metavar="RESULTS...", help="Result files, or folders of runs.")],
-    output: Annotated[Path, typer.Option("-o", "--output", help="The Markdown page to write.")],
-    force: Annotated[bool, typer.Option("--force", help="Replace an existing page.")] = False,
+    output: Annotated[
+        Path,
+        typer.Option("-o", "--output", help="The Markdown page that sums up; the others go to a folder beside it."),
+    ],
+    force: Annotated[bool, typer.Option("--force", help="Replace existing pages.")] = False,
 ) -> None:
-    """One page with the verdicts and published tables of several experiments."""
-    _needs()
-    from tacit.experiments.report import put, results_page
-    from tacit.report.parts import refuse_existing
+    """Pages with the verdicts and published tables of several experiments: one that sums up, and one for each.
 
-    refuse_existing(output, force=force)
+    Example: tacit experiment summary docs/results/*.json -o docs/results.md
+    writes docs/results.md and docs/results/NAME.md for each of them.
+    """
+    _needs()
+    from tacit.experiments.pages import results_pages
+    from tacit.report.parts import put, refuse_existing
+
+    folder = output.with_suffix("")
+    if folder == output or (folder.exists() and not folder.is_dir()):
+        raise BadInputError(
+            f"the pages of the experiments go into the folder {folder}, but that is the name of a file: name the page "
+            "that sums up otherwise, such as summary.md"
+        )
     shown = " ".join(map(str, files))
     command = f"tacit experiment summary {shown} -o {output}{' --force' if force else ''}"
-    put(output, results_page([_results(file) for file in files], command))
+    pages = results_pages([_results(file) for file in files], command, output)
+    refuse_existing(output, force=force)
+    folder.mkdir(exist_ok=True)
+    for page in pages:
+        refuse_existing(page, force=force)
+    for page, text in pages.items():
+        put(page, text)
 
 
 # Parts ------------------------------------------------------------------------------------------------------------
@@ -323,9 +339,10 @@ def _run(plan: Plan, folder: Path, cache: Path, workers: int, only: list[str] | 
 
 
 def _write(plan: Plan, folder: Path, cache: Path) -> Results:
-    from tacit.experiments.report import cost_table, page, put, timing_tables, write_files
+    from tacit.experiments.report import cost_table, page, timing_tables, write_files
     from tacit.experiments.results import collect, costs
     from tacit.experiments.tables import table_csv
+    from tacit.report.parts import put
 
     results = collect(plan, cache)
     write_files(results, folder)

@@ -100,7 +100,7 @@ def _federate_command(
     schedule: Schedule = "linear",
     clipping: Clipping = "automatic",
     bound: Bound = 1.0,
-    length: Length = 64,
+    length: Length = None,
     replace_one: Replace = False,
     trials: Trials = 1,
     tokenizer: Tokenizer = None,

@@ -14,6 +14,7 @@ from pydantic_core import PydanticUndefined
 
 from tacit.cli.naming import SHORT, TERMINAL
 from tacit.jobs.config import Config, Group, Option
+from tacit.needs import check as check_needs
 
 Action = Callable[..., None]
 
@@ -75,7 +76,9 @@ def command_for(
     parameters = [parameter for config in configs for parameter in parameters_of(config)]
 
     def called(**given: Any) -> None:
-        action(*(config(**_given_to(config, given)) for config in configs))
+        built = [config(**_given_to(config, given)) for config in configs]
+        check_needs(f"'{click.get_current_context().command_path}'", [need for each in built for need in each.needs()])
+        action(*built)
 
     return SectionedCommand(name, params=parameters, callback=called, help=help, epilog=epilog)
 

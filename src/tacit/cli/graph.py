@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from tacit.errors import BadInputError, BadParameterError
+from tacit.rounding import rounded_up
 
 app = typer.Typer(
     help="Private graph models: train on nodes, their words and their links so that no single node can be recognized.",
@@ -69,7 +70,9 @@ def train(
     clean_links: Annotated[
         bool, typer.Option("--clean-links", help="Drop self-loops and repeated links instead of refusing them.")
     ] = False,
-    delta: Annotated[str, typer.Option(help="Chance of failure; 'auto' takes one well below 1 / nodes.")] = "auto",
+    delta: Annotated[
+        str, typer.Option(help="What every probability may grow by; 'auto': well below 1 / nodes.")
+    ] = "auto",
     replace_one: Annotated[
         bool, typer.Option("--replace-one", help="messages, words: hide what a node is, not only whether it is there.")
     ] = False,
@@ -136,6 +139,10 @@ def train(
         guarantee, predicted = _train_nodes(graph, training, options, key, promise, output, columns, quiet)
     if not quiet:
         _report(graph, training, held, predicted, guarantee)
+    from tacit.card import Card
+    from tacit.cli.terminal import warn_if_nominal
+
+    warn_if_nominal(Card(guarantee))
 
 
 @app.command()
@@ -206,9 +213,13 @@ def _features(
     if vocabulary is not None and kind != "words":
         raise BadParameterError("a vocabulary belongs to --features words")
     if kind == "minilm":
+        import numpy as np
+
         from tacit.documents.encoder import SentenceEncoder
 
-        return Features("vectors", column or "text"), lambda texts: SentenceEncoder("minilm").encode(list(texts))
+        # Each text alone: the last bits of a node's vector must not tell of the texts of other nodes.
+        encoder = SentenceEncoder("minilm")
+        return Features("vectors", column or "text"), lambda texts: np.stack(list(map(encoder.encode_alone, texts)))
     if kind not in ("indices", "words"):
         raise BadParameterError(f"there are no features '{kind}': choose indices, words or minilm")
     words: tuple[str, ...] = ()
@@ -285,10 +296,12 @@ def _train_subgraphs(
     guarantee = subgraph_guarantee(plan, settings, **promise)
     if not quiet:
         console = error_console()
-        console.print(f"noise {plan.multiplier:.3f} x the bound, delta {plan.delta:g}; epsilon of this noise:")
+        console.print(
+            f"noise {plan.multiplier:.3f} x the bound, delta {rounded_up(plan.delta)}; epsilon of this noise:"
+        )
         for (reading, sampling), value in side_by_side(plan).items():
             mark = "  <- this run" if (reading, sampling) == (options["reading"], options["sampling"]) else ""
-            console.print(f"  one {reading:<9} {sampling:<8} {value:8.3f}{mark}")
+            console.print(f"  one {reading:<9} {sampling:<8} {rounded_up(value, 4):>8}{mark}")
     with _progress(shown=not quiet) as update:
         network, _ = train_subgraphs(graph, training, plan, key, settings, update)
     save_network(output, graph, network, guarantee, columns)
@@ -301,7 +314,12 @@ def _report(graph: Any, training: Any, held: Any, predicted: Any, guarantee: Any
     from tacit.evaluate.collapse import prediction_flags
     from tacit.evaluate.scores import classification_scores
 
-    if len(held):
+    if not len(held):
+        error_console().print(
+            "No score yet: --hold-out 0.2 keeps a fifth of the labeled nodes from training and scores on it; or write "
+            "labels with 'tacit graph predict' and compare them where the true ones are not private."
+        )
+    else:
         truth, found = ([graph.classes[i] for i in labels[held]] for labels in (graph.labels, predicted))
         scores = classification_scores(truth, found)
         console = error_console()

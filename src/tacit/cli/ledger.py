@@ -1,4 +1,5 @@
-"""`tacit ledger`: what was spent, what may be spent, and whether anything was changed afterwards."""
+"""`tacit ledger`: what was spent, what may be spent, and whether anything was changed afterwards. Backups and keys are
+in `ledger_keeping`."""
 
 from __future__ import annotations
 
@@ -9,7 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from tacit.cli import ledger_keeping as keeping
 from tacit.errors import BadInputError, BadParameterError
+from tacit.rounding import rounded_up
 
 if TYPE_CHECKING:
     from tacit.account.ledger import Ledger, Limit, Spent, Subject
@@ -121,7 +124,7 @@ def limit(
     if (epsilon is None) != remove:
         raise BadParameterError("give --epsilon to set a limit, or --remove to take it away")
     with open_ledger(place, create=not remove) as ledger:
-        _tell_new_key(ledger)
+        tell_if_new(ledger)
         if epsilon is None:
             ledger.remove_limit(kind, name=name, dataset=dataset)
         else:
@@ -152,7 +155,7 @@ def add(
     read = Card.from_json(text)
     units = _units(read)
     with open_ledger(place) as ledger:
-        _tell_new_key(ledger)
+        tell_if_new(ledger)
         count = 1
         if again:
             count += len([record for record in ledger.releases(dataset=dataset) if record.guarantee == read.guarantee])
@@ -205,16 +208,26 @@ def verify(
     place: Place,
     anchor: Annotated[
         str | None,
-        typer.Option(metavar="N:HASH", help="An anchor from before: events up to it must still be there, unchanged."),
+        typer.Option(
+            metavar="N:HASH",
+            help="An anchor from before: events up to it must be there, unchanged. Default: the one beside the key.",
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Whether every line is as it was written. Exits with 1 if not.
 
     Changed, removed, added or reordered lines are found, unless whoever did it has the key. Lines that are cut off at
-    the end are found with --anchor only: keep the anchor that this command prints in another place.
+    the end, and an older file in place of the ledger, are found with the anchor that is kept beside the key. Whoever
+    can write there as well can hide it: keep the anchor that this command prints on another machine, too.
 
-    Example: tacit ledger verify budget.db --anchor 42:9f86d0…
+    A backup is older than its ledger: verify it with the anchor that was printed when it was made.
+
+    Examples:
+
+    tacit ledger verify budget.db
+
+    tacit ledger verify backup.db --anchor 42:9f86d0…
     """
     from tacit.account.ledger import open_ledger
 
@@ -223,8 +236,11 @@ def verify(
     if as_json:
         typer.echo(json.dumps({"ok": found.ok, **vars(found)}, ensure_ascii=False))
     elif found.ok:
-        end = "" if found.compared_with_anchor else "; whether lines are missing at the end, only an anchor shows"
+        end = "; no anchor was kept yet, so whether lines are missing at the end is not known"
+        end = "" if found.compared_with_anchor else end
         typer.echo(f"all {found.events:,} events and their releases ({found.releases:,}) are as they were written{end}")
+        for told in found.notes:
+            typer.echo(told)
         typer.echo(f"anchor: {found.anchor}")
     else:
         for problem in found.problems:
@@ -235,16 +251,17 @@ def verify(
         raise typer.Exit(1)
 
 
-def _tell_new_key(ledger: Ledger) -> None:
-    if ledger.new_key_place is not None:
-        typer.echo(new_ledger_sentence(ledger), err=True)
+app.command()(keeping.backup)
+app.command()(keeping.restore)
+app.command()(keeping.accept)
+app.command("rotate-key")(keeping.rotate_key)
 
 
-def new_ledger_sentence(ledger: Ledger) -> str:
-    return (
-        f"made {ledger.name}; its key is in '{ledger.new_key_place}': keep a copy of it apart from the ledger, without "
-        "it nobody is recognized"
-    )
+def tell_if_new(ledger: Ledger) -> None:
+    """Say loudly, also with --quiet, that a ledger was made: whoever misspelled a name, or lost the file, has to know
+    that what was spent before is not counted."""
+    if ledger.making is not None:
+        typer.echo(ledger.making, err=True)
 
 
 def _text_of(path: Path) -> str:
@@ -289,6 +306,9 @@ def _table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) ->
     from tacit.cli.terminal import output_console
 
     console = output_console()
+    if not rows:  # on the line of the title: a lone "none" below another says nothing
+        console.print(Text(f"{title}: none", style="dim"))
+        return
     console.print(Text(title, style="bold"))
     table = Table(box=None, pad_edge=False, header_style="dim")
     for column in columns:
@@ -296,7 +316,7 @@ def _table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) ->
         table.add_column(column, justify="right" if numeric else "left", no_wrap=numeric, overflow="fold")
     for row in rows:
         table.add_row(*(Text(cell) for cell in row))
-    console.print(table if rows else Text("none", style="dim"))
+    console.print(table)
     console.print()
 
 
@@ -367,4 +387,4 @@ def _show_subject(ledger: Ledger, subject: Subject, dataset: str | None, as_json
 
 
 def _number(value: float) -> str:
-    return f"{value:,.6g}" if value >= 1e-3 or value == 0 else f"{value:.2e}"
+    return rounded_up(value, 6 if value >= 1e-3 else 3)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -83,7 +84,8 @@ def autoencoder(
         typer.Option(
             "--from",
             metavar="MODEL",
-            help="Go on from this model, whose kind, vocabulary, shape and clipping are kept; --length may be larger.",
+            help="Go on from this model, whose kind, vocabulary and shape are kept, and its clipping unless another is "
+            "given; --length may be larger.",
         ),
     ] = None,
     kind: Annotated[Kind, typer.Option(help="bart, adept (LSTM), or narrow (trained with clipping and noise).")] = (
@@ -104,6 +106,9 @@ def autoencoder(
     latent_width: Annotated[int, typer.Option(help="narrow: numbers of a position.")] = 16,
     clip: Annotated[float | None, typer.Option(help="Train with clipping to this C.")] = None,
     bound: Annotated[BoundKind | None, typer.Option(help="What is clipped; value for bart, else l2.")] = None,
+    unclipped: Annotated[
+        bool, typer.Option("--unclipped", help="Train without clipping; a bart does so by default, an adept with C 1.")
+    ] = False,
     epsilon: Annotated[
         list[float] | None, typer.Option(help="narrow: budgets to train for, from the start; may be repeated.")
     ] = None,
@@ -154,14 +159,21 @@ def autoencoder(
         epsilons=tuple(epsilon or ()),
         seed=seed,
     )
+    if unclipped and (clip is not None or bound is not None):
+        raise BadParameterError("--unclipped and --clip or --bound exclude each other: leave one of them out")
+    if bound is not None and clip is None and start is None and kind is Kind.bart and not plan.epsilons:
+        raise BadParameterError("a bart is trained without clipping unless a C is given: add --clip to --bound")
     if start is not None:
-        _go_on(start, corpus, plan, output, length, resume=resume, half=half, eight_bits=eight_bits)
+        clipping = Clipping(clip, bound, unclipped)
+        _go_on(start, corpus, plan, output, length, clipping, resume=resume, half=half, eight_bits=eight_bits)
         return
     if eight_bits and kind is not Kind.adept:
         raise BadParameterError("only an ADePT (--kind adept) can be saved in 8 bits: use --half")
     if kind is Kind.narrow and not plan.epsilons:
         raise BadParameterError("a narrow model is trained for the noise it will meet: give --epsilon, for example 250")
-    if clip is None and (plan.epsilons or kind is not Kind.bart):
+    if unclipped and (plan.epsilons or kind is Kind.narrow):
+        raise BadParameterError("noise needs a bound: leave out --unclipped, or --epsilon")
+    if clip is None and not unclipped and (plan.epsilons or kind is not Kind.bart):
         clip = 1.0
     chosen = bound or (BoundKind.value if kind is Kind.bart else BoundKind.l2)
     limit = None if clip is None else bound_from_dict({"kind": chosen.value, "C": clip})
@@ -189,7 +201,8 @@ def _measure_values(model: Any, corpus: Any) -> None:
     """What C can be chosen by later, if the model was trained without one."""
     from tacit.documents.dp_bart import estimate_clip
 
-    if model.kind == "bart" and model.record.bound is None:
+    model.record.sigma = None
+    if model.kind in ("bart", "adept") and model.record.bound is None:
         model.record.sigma = round(estimate_clip(model, corpus).sigma, 4)
 
 
@@ -206,9 +219,37 @@ def _check_shape(shape: dict[str, int], vocabulary: int, *, adept: bool) -> None
         )
 
 
+@dataclass(frozen=True)
+class Clipping:
+    """What a command says about clipping."""
+
+    C: float | None
+    kind: BoundKind | None
+    none: bool
+
+    def of(self, model: Any) -> Any:
+        """The bound to train this model on with: its own where nothing else is said."""
+        from tacit.documents.bounds import bound_from_dict
+
+        own = model.record.bound
+        if self.none:
+            return None
+        if self.C is None and self.kind is None:
+            return model.record.trained_bound()
+        default = "value" if model.kind == "bart" else "l2"
+        kind = self.kind.value if self.kind else (own or {"kind": default})["kind"]
+        same = own is not None and own["kind"] == kind
+        if self.C is None and not same:
+            raise BadParameterError(f"this model was not trained with the bound {kind}: give its C with --clip")
+        if own is not None and own.get("kept") is not None and not same:
+            raise BadParameterError(f"a pruned model is clamped by value, not by {kind}: leave out --bound")
+        return bound_from_dict({**(own if same else {"kind": kind}), **({} if self.C is None else {"C": self.C})})
+
+
 def _go_on(
-    start: str, corpus: Any, plan: Any, output: Path, length: int, *, resume: bool, half: bool, eight_bits: bool
-) -> None:
+    start: str, corpus: Any, plan: Any, output: Path, length: int, clipping: Clipping, *, resume: bool, half: bool,
+    eight_bits: bool,
+) -> None:  # fmt: skip
     """Train a model on without noise, on texts of its own length or longer ones."""
     from tacit.documents.autoencoders.bart import BartAutoencoder
     from tacit.documents.autoencoders.base import load_for_release
@@ -228,8 +269,10 @@ def _go_on(
         torch = require("torch", extra="documents", purpose="training a model")
         torch.manual_seed(plan.seed)
         model = model.lengthened(length)
+    limit = clipping.of(model)
+    model.record = replace(model.record, bound=None if limit is None else limit.to_dict())
     with _progress("training") as show:
-        facts = train(model, corpus, plan, output, bound=model.record.trained_bound(), resume=resume, progress=show)
+        facts = train(model, corpus, plan, output, bound=limit, resume=resume, progress=show)
     _remember(model, corpus)
     _measure_values(model, corpus)
     lowercase = bool(model.record.results.get("bleu_lowercase", False))
@@ -284,12 +327,15 @@ def prune(
         return
     require("torch", extra="documents", purpose="training a model")
     from tacit.documents.autoencoders.bart import BartAutoencoder
+    from tacit.documents.bounds import ClipValue
     from tacit.documents.dp_bart import estimate_clip
     from tacit.documents.pretraining.loop import Plan
     from tacit.documents.pretraining.prune import prune as prune_model
 
     found = BartAutoencoder.from_pretrained(model)
-    C = clip or (found.record.bound or {}).get("C") or found.record.sigma or 2 * estimate_clip(found, corpus).C
+    own = found.record.trained_bound()
+    value = own.C if isinstance(own, ClipValue) else None  # the C of a norm is no bound of a value
+    C = clip or value or found.record.sigma or 2 * estimate_clip(found, corpus).C
     plan = Plan(
         steps=steps, batch_size=batch_size, learning_rate=learning_rate, evaluate_every=max(1, steps // 2),
         patience=1_000, held_out=held_out, plain_share=plain_share, mixed_share=mixed_share, dropout=dropout, seed=seed,
@@ -337,8 +383,6 @@ def noise(
     if _is_complete(output, resume):
         return
     require("torch", extra="documents", purpose="training a model")
-    from dataclasses import replace
-
     from tacit.documents.autoencoders.base import load_for_release
     from tacit.documents.bounds import bound_from_dict
     from tacit.documents.pretraining.loop import Plan, train

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, ClassVar
 
@@ -12,8 +13,9 @@ from pydantic import Field
 
 from tacit.errors import BadParameterError
 from tacit.jobs.config import Config, Group, Option
-from tacit.report import Report
-from tacit.report.parts import refuse_existing
+from tacit.needs import PLOTS, Ability
+from tacit.report import Light, Report
+from tacit.report.parts import REFUTED_EXIT_CODE, refuse_existing
 
 Told = Callable[[str, int, int], None]
 """(what is being done, so much, of so much)"""
@@ -38,6 +40,9 @@ class ReportOptions(Config):
     force: Annotated[bool, Field(description="Replace existing report files."), Option(Group.RUN)] = False
     quiet: Annotated[bool, Field(description="No progress bar."), Option(Group.RUN)] = False
 
+    def needs(self) -> list[Ability]:
+        return [PLOTS] if self.html is not None else []
+
     def check_files(self) -> None:
         """Say before any work that a file cannot be written."""
         for path in (self.html, self.json_file):
@@ -54,17 +59,46 @@ class ReportOptions(Config):
         deliver(report, self.html, self.json_file, as_json=self.as_json, force=self.force)
 
 
-def deliver(report: Report, html: Path | None, json_file: Path | None, *, as_json: bool, force: bool) -> None:
+class FailOn(StrEnum):
+    """Which findings end an audit with exit code 3, beside a refuted claim, which always does."""
+
+    bad = "bad"
+    warn = "warn"
+
+    @property
+    def lights(self) -> frozenset[Light]:
+        return frozenset({Light.RED}) if self is FailOn.bad else frozenset({Light.RED, Light.AMBER})
+
+
+FailOnOption = Annotated[
+    FailOn | None,
+    typer.Option(
+        "--fail-on",
+        help="Exit with code 3 at a finding that is bad (red), or with 'warn' at one to look at (amber) as well. A "
+        "refuted claim always does.",
+    ),
+]
+
+
+def deliver(
+    report: Report,
+    html: Path | None,
+    json_file: Path | None,
+    *,
+    as_json: bool,
+    force: bool,
+    fail_on: FailOn | None = None,
+) -> None:
     """Write the files that were asked for and say in a line each what was found; without files, show everything.
 
-    Ends the command with the exit code of the report, 3 for a refuted claim.
+    Ends the command with exit code 3 for a refuted claim, and for findings that `fail_on` asks to fail on.
     """
     from tacit.cli.terminal import output_console
 
     for path in (html, json_file):
         if path is not None:
             report.save(path, force=force)
-            private = " (quotes the original text: keep it private)" if report.private else ""
+            private = " (quotes the original text: readable by you only, keep it private)" if report.private else ""
             typer.echo(f"report: {path}{private}", err=True)
     if as_json:
         typer.echo(report.to_json(), nl=False)
@@ -73,8 +107,14 @@ def deliver(report: Report, html: Path | None, json_file: Path | None, *, as_jso
     else:
         for finding in report.findings:
             typer.echo(f"{finding.light.word}: {finding.name}: {finding.sentence}")
-    if report.exit_code:
-        raise typer.Exit(report.exit_code)
+    failing = report.failing(fail_on.lights) if fail_on is not None else []
+    if failing:
+        names = ", ".join(dict.fromkeys(finding.name for finding in failing))
+        typer.echo(
+            f"FAILED (--fail-on {fail_on}): {len(failing):,} of {len(report.findings):,} findings: {names}", err=True
+        )
+    if report.exit_code or failing:
+        raise typer.Exit(REFUTED_EXIT_CODE)
 
 
 @contextmanager

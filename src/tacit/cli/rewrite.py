@@ -14,14 +14,23 @@ import typer
 from typer.core import TyperCommand
 
 from tacit.account.ledger import Subject, open_ledger
-from tacit.card import Card, ReleaseFacts, for_file, plain_sentence
+from tacit.card import Card, ReleaseFacts, for_file, plain_sentence, row_sentences
 from tacit.catalog import DEFAULT_MECHANISM, DEFAULT_OF_LEVEL, build, find
 from tacit.cli import terminal
 from tacit.cli.engine import ADDRESS_HELP, ENGINE_HELP, LOCAL, uses_cluster
-from tacit.cli.ledger import new_ledger_sentence
+from tacit.cli.ledger import tell_if_new
 from tacit.engines.charging import Charging
-from tacit.engines.job import AlreadyCompleteError, RewriteJob, check_output, choose_for, choose_output_format
+from tacit.engines.job import (
+    AlreadyCompleteError,
+    RewriteJob,
+    check_input,
+    check_output,
+    check_output_name,
+    choose_for,
+    choose_output_format,
+)
 from tacit.engines.local import rewrite_file
+from tacit.engines.notices import Notices
 from tacit.engines.users import UserRule
 from tacit.errors import BadInputError, BadParameterError
 from tacit.guarantee import NOTE, Guarantee, check_epsilon
@@ -144,6 +153,13 @@ def rewrite(
         help="All labels that exist, from public knowledge: never read off the data.",
         rich_help_panel=PRIVACY,
     ),
+    refuse_nominal: bool = typer.Option(
+        False,
+        "--refuse-nominal",
+        envvar="TACIT_REFUSE_NOMINAL",
+        help="Stop, before any noise is drawn, where the card would say that the bound no longer protects (exit 3).",
+        rich_help_panel=PRIVACY,
+    ),
     seed: int | None = typer.Option(
         None, help="Repeatable noise for tests. The output then has NO guarantee.", rich_help_panel=PRIVACY
     ),
@@ -211,7 +227,8 @@ def rewrite(
     if rule is not None and users is not None:
         rule = replace(rule, epsilon=users.epsilon_of_document(rule.epsilon))
     if users is not None and "epsilon" in options:
-        options["epsilon"] = users.epsilon_of_document(options["epsilon"])
+        # The budget is the user's: all texts of all rows share it, one in each column that is rewritten.
+        options["epsilon"] = users.epsilon_of_document(check_epsilon(options["epsilon"]), max(1, len(set(column))))
     job = RewriteJob(
         mechanism=build(mechanism, options),
         input=input,
@@ -226,6 +243,7 @@ def rewrite(
         command=command,
         users=users,
         labels=rule,
+        refuse_nominal=refuse_nominal,
     )
     if dry_run:
         show_plan(job, on_cluster=on_cluster)
@@ -240,6 +258,7 @@ def rewrite(
 
             check_cluster_output(job)
         else:
+            check_input(job)
             check_output(job)
     except AlreadyCompleteError as done:
         typer.echo(str(done), err=True)
@@ -264,7 +283,14 @@ def run(
     started = time.monotonic()
     console = terminal.error_console()
     preview = Preview(diff)
+    notices = Notices(job.mechanism, terminal.warn)
+
+    def seen(originals: list[str], released: list[str] | None) -> None:
+        preview.add(originals, released)
+        notices.add(originals)
+
     card_places: list[str] = []
+    written: list[Card] = []
 
     def warn_of(promised: Guarantee) -> None:
         if job.workers > 1 and NOTE in promised.parameters:  # with one worker this process prepares, and warns itself
@@ -276,6 +302,7 @@ def run(
         if on_cluster and suffix_format(job.output) is None:
             shown = shown.also_not_covered("how many files there are, and how many rows each of them has")
         card = Card(shown, facts)
+        written.append(card)
         paths: list[Path | str] = [card_file] if card_file else []
         if job.output != STANDARD_STREAM:
             paths += [f"{job.output.rstrip('/')}.card.{kind}" for kind in kinds]
@@ -294,8 +321,9 @@ def run(
             )
         else:
             warn_of(job.promise())  # refused before any work where none can be made
-            facts = rewrite_file(job, progress=bar.update, on_block=preview.add, before_release=write_cards)
+            facts = rewrite_file(job, progress=bar.update, on_block=seen, before_release=write_cards)
     seconds = time.monotonic() - started
+    notices.finish()
     if diff:
         terminal.show_diff(console, preview.pairs(job, facts))
     if not quiet:
@@ -306,9 +334,14 @@ def run(
                 f"{job.users.documents:,} (for your eyes; not on the card)",
                 markup=False,
             )
-        console.print(plain_sentence(job.promise(facts)), markup=False)
+        promised = job.promise(facts)
+        console.print(plain_sentence(promised), markup=False)
+        for line in row_sentences(promised, facts):
+            console.print(line, markup=False)
         if job.charging is not None:
             console.print(ledger_line(job.charging), markup=False)
+    for card in written:
+        terminal.warn_if_nominal(card)
 
 
 def show_plan(job: RewriteJob, *, on_cluster: bool = False) -> None:
@@ -318,6 +351,10 @@ def show_plan(job: RewriteJob, *, on_cluster: bool = False) -> None:
         from tacit.engines.cluster.dataset import find_data_set
 
         source = find_data_set(job.input, job.input_format).files[0].url
+    else:
+        check_input(job)
+    if job.output != STANDARD_STREAM:
+        check_output_name(job.output)
     input_format = format_of(source, job.input_format)
     with open_table(source, input_format) as table:
         selection = choose_for(job, table)
@@ -326,9 +363,17 @@ def show_plan(job: RewriteJob, *, on_cluster: bool = False) -> None:
     selection = replace(selection, kept=tuple(name for name in selection.kept if name != label))
     promised = for_file(job.promise(), selection.kept)
     console = terminal.output_console()
-    Card(promised).print_to(console)
+    Card(promised, planned_facts(selection)).print_to(console)
     for line in column_lines(selection, label):
         console.print(line, markup=False)
+
+
+def planned_facts(selection: Selection) -> ReleaseFacts:
+    """What is known of a release before any text is read: its columns."""
+    return ReleaseFacts(
+        rows=0, documents=0, units=0, longest_document=0, longest_row=0,
+        columns=selection.texts, kept_columns=selection.kept,
+    )  # fmt: skip
 
 
 def column_lines(selection: Selection, label: str | None = None) -> list[str]:
@@ -408,8 +453,7 @@ def charging(place: str | None, dataset: str, document_column: str | None) -> It
         yield None
         return
     with open_ledger(place) as ledger:
-        if ledger.new_key_place is not None:  # said even with --quiet: without the key the ledger is lost
-            typer.echo(new_ledger_sentence(ledger), err=True)
+        tell_if_new(ledger)  # also with --quiet
         yield Charging(ledger, dataset, document_column)
 
 

@@ -24,6 +24,7 @@ from tacit.cli.tasks import (
     usual_rate,
 )
 from tacit.errors import BadInputError
+from tacit.rounding import rounded_up
 
 
 def rewriter(
@@ -100,6 +101,11 @@ def _start(name: str) -> Any:
             f"'{Path(name).name}' is not a BART that was trained without noise: start from bart-20, bart-40, or the "
             "folder or hub name of such a one"
         )
+    if (found.record.bound or {"kind": "value"})["kind"] != "value":
+        raise BadInputError(
+            f"'{Path(name).name}' was trained with a bound on the norm of its latent, and private training clamps each "
+            "value: start from bart-20, bart-40, or another BART that was trained with values clamped or not at all"
+        )
     return found
 
 
@@ -155,7 +161,8 @@ class Pieces:
         record.private = ""
         if promise.is_private and before != "":
             paid = (
-                f"DP-SGD, a budget of its own: epsilon {promise.epsilon:.4g}, delta {promise.delta:.3g} for one "
+                f"DP-SGD, a budget of its own: epsilon {rounded_up(promise.epsilon, 4)}, delta "
+                f"{rounded_up(promise.delta, 3)} for one "
                 f"{promise.unit.value} of the training texts"
             )
             record.private = paid if before is None else f"{before}; {paid}"

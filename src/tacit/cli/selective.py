@@ -53,7 +53,9 @@ def selective(
         ),
     ] = None,
     strategy: Annotated[str, typer.Option(help="What is trained: lora, full, last-2 …")] = "lora",
-    delta: Annotated[str, typer.Option(help="Chance of failure; 'auto' takes one well below 1 / records.")] = "auto",
+    delta: Annotated[
+        str, typer.Option(help="What every probability may grow by; 'auto': well below 1 / records.")
+    ] = "auto",
     first_epochs: Annotated[float, typer.Option("--first-epochs", help="Passes of the first phase.")] = 1.0,
     epochs: Annotated[float, typer.Option(help="Passes of the second phase, on average.")] = 5.0,
     batch: Annotated[int, typer.Option("--batch", help="Records per private step, on average.")] = 256,
@@ -168,8 +170,8 @@ def _run(given: dict[str, Any], kind: Any, rows: Any, redacted: Any, redaction: 
 
     from tacit.card import Card
     from tacit.cli.synthesize import load_public, number_or_auto
-    from tacit.cli.tasks import usual_rate
-    from tacit.cli.terminal import error_console, output_console
+    from tacit.cli.tasks import how_to_score, usual_rate
+    from tacit.cli.terminal import error_console, output_console, warn_if_nominal
     from tacit.training.models import model_folder
     from tacit.training.origin import starting_weights
     from tacit.training.plan import Plan
@@ -224,6 +226,8 @@ def _run(given: dict[str, Any], kind: Any, rows: Any, redacted: Any, redaction: 
     guarantee = _with_bar(phases, resume=given["resume"], shown=not given["quiet"] and console.is_terminal)
     if not given["quiet"]:
         Card(guarantee).print_to(output_console())
+        console.print(how_to_score(given["output"], after_training=False))
+    warn_if_nominal(Card(guarantee))
 
 
 def _with_bar(phases: Any, *, resume: bool, shown: bool) -> Any:

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from tacit.errors import BadInputError, BadParameterError, StoppedError
+from tacit.rounding import rounded_up
 
 app = typer.Typer(pretty_exceptions_enable=False, add_completion=False)
 
@@ -51,7 +52,10 @@ def synthesize(
         typer.Option(help="The privacy budget of one record, for all; 'inf': none.", rich_help_panel=PRIVACY),
     ] = None,
     delta: Annotated[
-        str, typer.Option(help="Chance of failure; 'auto' takes one well below 1 / records.", rich_help_panel=PRIVACY)
+        str,
+        typer.Option(
+            help="What every probability may grow by; 'auto': well below 1 / records.", rich_help_panel=PRIVACY
+        ),
     ] = "auto",
     count_share: Annotated[
         float, typer.Option(help="Part of epsilon that pays for the label counts.", rich_help_panel=PRIVACY)
@@ -233,7 +237,9 @@ def _train(given: dict[str, Any], folder: Path) -> None:
     training.check_folder(resume=given["resume"])
     if not given["quiet"]:
         noise = f", noise {plan.multiplier:.3f} x the bound" if plan.private else ", without noise"
-        counted = f", label counts for epsilon {budget.for_counts(counted=True):.3g}" if training.counted else ""
+        counted = (
+            f", label counts for epsilon {rounded_up(budget.for_counts(counted=True), 3)}" if training.counted else ""
+        )
         console.print(f"{len(rows):,} records, {plan.steps:,} steps of about {plan.batch:,}{noise}{counted}")
     run_with_bar(training, resume=given["resume"], shown=not given["quiet"] and console.is_terminal)
 
@@ -295,7 +301,7 @@ def load_public(task: Any, name: str) -> tuple[Any, Any]:
 def _write(given: dict[str, Any], folder: Path) -> None:
     from tacit.card import Card
     from tacit.cli.reports import progress_bars
-    from tacit.cli.terminal import error_console, output_console
+    from tacit.cli.terminal import output_console, warn_if_nominal
     from tacit.text.files import partial_path, write_columns, write_whole
     from tacit.training.synthesis import (
         Draft,
@@ -358,8 +364,16 @@ def _write(given: dict[str, Any], folder: Path) -> None:
         draft.remove()
         if given["check"] is not None:
             _check(given, writer, table[writer.text_column], model, tokenizer, told_progress)
-    if given["quiet"]:
-        return
+    if not given["quiet"]:
+        _say(found, output, folder)
+        card.print_to(output_console())
+    warn_if_nominal(card)
+
+
+def _say(found: Any, output: Path, folder: Path) -> None:
+    """What was written, and what was not."""
+    from tacit.cli.terminal import error_console
+
     console = error_console()
     refused = ", ".join(f"{count:,} {reason}" for reason, count in sorted(found.refused.items()))
     console.print(
@@ -372,7 +386,6 @@ def _write(given: dict[str, Any], folder: Path) -> None:
             "pass the filters",
             markup=False,
         )
-    card.print_to(output_console())
 
 
 def _facts(given: dict[str, Any], table: dict[str, list[str]], text_column: str) -> Any:
@@ -423,10 +436,10 @@ def _check(given: dict[str, Any], writer: Any, texts: list[str], model: Any, tok
             written_canaries_section(canaries_in(texts, listed)),
         ]
     report = Report("Synthetic text beside its private rows", sections, {"rows": len(private), "texts": len(texts)})
-    report.save(given["check"], force=given["force"])
+    report.save(given["check"], force=given["force"], private=True)
     for finding in report.findings:
         typer.echo(f"{finding.light.word}: {finding.name}: {finding.sentence}", err=True)
-    typer.echo(f"report: {given['check']} (private: it speaks of the private rows)", err=True)
+    typer.echo(f"report: {given['check']} (private: it speaks of the private rows; readable by you only)", err=True)
 
 
 def _canary_losses(writer: Any, model: Any, tokenizer: Any) -> Any:

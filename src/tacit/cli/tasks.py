@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from tacit.errors import BadParameterError, StoppedError
+from tacit.rounding import rounded_up
 
 Data = Annotated[str, typer.Argument(metavar="DATA", help="The private records: csv, tsv, jsonl, parquet (also .gz).")]
 Model = Annotated[str, typer.Option("--model", help="minilm, bilstm (from scratch), a folder, or a name on the hub.")]
@@ -31,8 +32,14 @@ Labels = Annotated[
     typer.Option(help="All labels, with commas, if they are known: then DATA does not even show which ones occur."),
 ]
 Curves = Annotated[bool, typer.Option("--tensorboard", help="Also log for TensorBoard (private/tensorboard).")]
-Delta = Annotated[str, typer.Option(help="Chance of failure; 'auto' takes one well below 1 / records.")]
-Length = Annotated[int, typer.Option(help="Word pieces of a record that count.")]
+Delta = Annotated[str, typer.Option(help="What every probability may grow by; 'auto': well below 1 / records.")]
+Length = Annotated[
+    int | None,
+    typer.Option(
+        help="Word pieces of a record that count; of a question and its context, those that are read at a time.",
+        show_default="64; 384 for 'answer'",
+    ),
+]
 Clipping = Annotated[str, typer.Option(help="flat, per-layer, quantile or automatic.")]
 Bound = Annotated[float, typer.Option("--bound", help="Longest gradient of one record.")]
 Trials = Annotated[
@@ -47,6 +54,9 @@ DEFAULT_RATES = {
     "lora": 1e-3, "ia3": 5e-3, "head": 5e-3, "bias": 5e-3, "frozen-lstm": 2e-3, "from scratch": 5e-3, "full": 5e-4,
     "no-embeddings": 5e-4,
 }  # fmt: skip
+
+USUAL_LENGTH = 64
+USUAL_LENGTHS = {"answer": 384}
 
 ROLES: dict[str, dict[str, str | None]] = {
     "classify": {"text": "text", "label": "label", "pair": None},
@@ -115,7 +125,8 @@ def make_task(name: str, given: dict[str, Any], roles: dict[str, str], **options
     from tacit.training.tasks import task_named
 
     labels = [label.strip() for label in (given["labels"] or "").split(",") if label.strip()]
-    return task_named(name)(length=given["length"], columns=roles, labels=labels, **options)
+    length = USUAL_LENGTHS.get(name, USUAL_LENGTH) if given["length"] is None else given["length"]
+    return task_named(name)(length=length, columns=roles, labels=labels, **options)
 
 
 def load_network(task: Any, given: dict[str, Any], strategy: str, **options: Any) -> tuple[Any, Any]:
@@ -147,7 +158,7 @@ def origin_of(given: dict[str, Any]) -> Any:
 def carry_out(run: Any, given: dict[str, Any], tested: list[dict[str, str]], *said: str) -> None:
     """Train with a bar, then show the card and the scores. Of several processes only the first one speaks."""
     from tacit.card import Card
-    from tacit.cli.terminal import error_console, output_console
+    from tacit.cli.terminal import error_console, output_console, warn_if_nominal
 
     console = error_console()
     if run.team.first:
@@ -168,14 +179,27 @@ def carry_out(run: Any, given: dict[str, Any], tested: list[dict[str, str]], *sa
         Card(guarantee).print_to(output_console())
     if tested and run.team.first:
         show_scores(run, tested, given["test"])
+    elif loud and run.task.name in ROLES:
+        console.print(how_to_score(given["output"]))
+    if run.team.first:
+        warn_if_nominal(Card(guarantee))
     run.team.leave()
+
+
+def how_to_score(folder: Path, *, after_training: bool = True) -> str:
+    """What to do for a score: none is computed on the private records, about which it would tell something."""
+    at_once = " (--test ROWS does so right after training)" if after_training else ""
+    return (
+        f"No score yet: tacit predict {folder} ROWS --score compares with what is true of rows that are not private"
+        f"{at_once}. A score on private rows is not covered by the card."
+    )
 
 
 def noise_of(plan: Any) -> str:
     """The noise of a plan in words."""
     if not plan.private:
         return "without noise"
-    return f"noise {plan.multiplier:.3f} x the bound, delta {plan.delta:g}"
+    return f"noise {plan.multiplier:.3f} x the bound, delta {rounded_up(plan.delta)}"
 
 
 def run_with_bar(run: Any, *, resume: bool, shown: bool) -> Any:
@@ -190,7 +214,9 @@ def run_with_bar(run: Any, *, resume: bool, shown: bool) -> Any:
         line = bar.add_task("checking the gradients", total=run.plan.steps)
 
         def show(now: Any) -> None:
-            private = f", clipped {now.facts.shortened:.0%}, epsilon {now.epsilon:.2f}" if run.plan.private else ""
+            private = (
+                f", clipped {now.facts.shortened:.0%}, epsilon {rounded_up(now.epsilon, 3)}" if run.plan.private else ""
+            )
             said = f"step {now.step:,} of {now.steps:,}, loss {now.facts.loss:.3f}{private}"
             bar.update(line, completed=now.step, description=said)
 

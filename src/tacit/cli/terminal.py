@@ -15,6 +15,7 @@ from rich.progress import Progress as Bar
 from rich.table import Table
 from rich.text import Text
 
+from tacit.card import Card
 from tacit.engines.job import Progress
 from tacit.text.tokens import split
 
@@ -31,6 +32,18 @@ def output_console() -> Console:
 def warn(message: str) -> None:
     """One line that a user should know of, and that stops nothing."""
     error_console().print(f"warning: {message}", markup=False)
+
+
+def warn_if_nominal(card: Card) -> None:
+    """One loud line at the end of a run, quiet or not, where the formal bound of a release no longer protects."""
+    if not card.is_nominal:
+        return
+    console = error_console()
+    if not card.guarantee.is_private:
+        line = f"NO GUARANTEE: {card.guarantee.void}"
+    else:
+        line = f"NOMINAL: the formal bound alone no longer protects ({card.worst_line})"
+    console.print(Text(line, style="bold red"))
 
 
 class ProgressBar:

@@ -83,7 +83,7 @@ def _train_command(
     epochs: Epochs = 5.0,
     batch: BatchSize = 256,
     learning_rate: Rate = None,
-    length: Length = 64,
+    length: Length = None,
     clipping: Clipping = "flat",
     bound: Bound = 3.0,
     replace_one: Replace = False,
@@ -134,8 +134,14 @@ MORE: dict[str, dict[str, tuple[Any, Any]]] = {
     "regress": {
         "pooling": (POOLING, "auto"),
         "label_range": (
-            Annotated[str, typer.Option(help="Smallest and largest possible label, known beforehand, as in 0,5.")],
-            "-1,1",
+            Annotated[
+                str | None,
+                typer.Option(
+                    help="Smallest and largest possible label, known beforehand, as in 0,5: the model learns on this "
+                    "scale, and labels beyond count as the nearer end."
+                ),
+            ],
+            None,
         ),
     },
 }
@@ -172,6 +178,7 @@ def check(
     """
     from tacit.cli.terminal import output_console
     from tacit.training.gradients import choose
+    from tacit.training.layout import choose_layout
     from tacit.training.models import load_model
     from tacit.training.strategies import apply_strategy
     from tacit.training.tasks import task_named
@@ -179,11 +186,17 @@ def check(
     wanted = task_named(task)(labels=["a", "b", "c"])
     network, tokenizer = load_model(wanted, model)
     network = apply_strategy(network, strategy)
+    padding = choose_layout(wanted, network, tokenizer)
     _, result = choose(network, wanted.loss, wanted.probes(tokenizer), engine)
     console = output_console()
     console.print(
         f"engine {result.engine}: norms within {result.norm_deviation:.1e}, clipped sums within "
         f"{result.sum_deviation:.1e} of one example at a time ({result.parameters} weights, {result.examples} examples)"
+    )
+    console.print(
+        f"every record has to be filled up to one length, here {wanted.length} word pieces: what it adds depends on it"
+        if wanted.constant
+        else f"filled up on the {wanted.side}, a record adds the same as alone, within {padding:.1e}"
     )
     for name, reason in result.refused.items():
         console.print(f"not {name}: {reason}")
@@ -202,7 +215,7 @@ def _task_options(
         low, high = (float(part) for part in label_range.split(","))
     except ValueError:
         raise BadParameterError(f"--label-range is two numbers with a comma, as in 0,5, not '{label_range}'") from None
-    return {"mean": (low + high) / 2, "scale": (high - low) / 2}
+    return {"mean": (low + high) / 2, "scale": (high - low) / 2, "bounded": True}
 
 
 def _train(task_name: str, given: dict[str, Any], roles: dict[str, str], options: dict[str, Any]) -> None:

@@ -25,7 +25,9 @@ def build(
     output: Annotated[Path, typer.Option("-o", "--output", help="The folder to write; it must not exist yet.")],
     epsilon: Annotated[float, typer.Option("-e", "--epsilon", help="The privacy budget of one record or user.")],
     column: Annotated[str, typer.Option("-c", "--column", help="The column of texts.")] = "text",
-    delta: Annotated[str, typer.Option(help="Chance of failure; 'auto' takes one well below 1 / records.")] = "auto",
+    delta: Annotated[
+        str, typer.Option(help="What every probability may grow by; 'auto': well below 1 / records.")
+    ] = "auto",
     kind: Annotated[
         str, typer.Option(help="Tokenizer: wordpiece (BERT), bpe (GPT-2), unigram; 'words' makes none.")
     ] = "wordpiece",
@@ -66,7 +68,7 @@ def build(
     if output.exists():
         raise BadInputError(f"'{output}' exists already: choose another folder, or remove it first")
     from tacit.card import Card
-    from tacit.cli.terminal import error_console, output_console
+    from tacit.cli.terminal import error_console, output_console, warn_if_nominal
     from tacit.guarantee import Adjacency
     from tacit.text.files import read_columns
     from tacit.training.vocabulary import Contribution, build_tokenizer, private_histogram, save_vocabulary
@@ -95,11 +97,12 @@ def build(
         )
         tokenizer = None if kind == "words" else build_tokenizer(histogram, kind=kind, size=size)
     save_vocabulary(output, histogram, tokenizer)
-    if quiet:
-        return
-    made = "" if tokenizer is None else f", {len(tokenizer):,} pieces ({kind})"
-    console.print(f"{len(histogram):,} words{made} -> {output}")
-    Card(histogram.guarantee).print_to(output_console())
+    card = Card(histogram.guarantee)
+    if not quiet:
+        made = "" if tokenizer is None else f", {len(tokenizer):,} pieces ({kind})"
+        console.print(f"{len(histogram):,} words{made} -> {output}")
+        card.print_to(output_console())
+    warn_if_nominal(card)
 
 
 @app.command()

@@ -41,13 +41,15 @@ class Adept(LatentMechanism):
     """ADePT with a correct sensitivity: an LSTM autoencoder with a clipped, noisy state.
 
     norm   "l2" or "l1": how the state is clipped
-    clip   C; by default the one of the checkpoint (for l1, C * sqrt(2 n / pi): the l1 norm that a state of l2 norm C
-           has on average)
+    clip   C; by default the one of the checkpoint, or the l2 norm of an average state on public text if it was trained
+           without clipping (for l1, C * sqrt(2 n / pi): the l1 norm that a state of l2 norm C has on average)
+    beams  1: an ADePT decodes greedily, always the likeliest word piece
     """
 
     model: str = "adept-20"
     norm: str = "l2"
     clip: float | None = None
+    beams: int = 1
 
     name: ClassVar[str] = "adept"
     title: ClassVar[str] = "ADePT, repaired"
@@ -58,6 +60,10 @@ class Adept(LatentMechanism):
         super().__post_init__()
         if self.norm not in ("l1", "l2"):
             raise BadParameterError(f"norm is l1 or l2, not '{self.norm}'")
+        if self.beams != 1:
+            raise BadParameterError(
+                f"an ADePT decodes greedily and has no beam search, so beams is 1, not {self.beams}: leave it out"
+            )
 
     def choose_bound(self, autoencoder: Autoencoder) -> Bound:
         if autoencoder.kind != "adept":
@@ -68,11 +74,15 @@ class Adept(LatentMechanism):
         C = self.clip
         if C is None:
             trained = autoencoder.record.trained_bound()
-            if trained is None:
+            n = autoencoder.positions * autoencoder.width
+            if trained is not None:
+                C, kind = trained.C, trained.kind
+            elif autoencoder.record.sigma is not None:
+                C, kind = autoencoder.record.sigma * math.sqrt(n), "l2"
+            else:
                 raise BadParameterError("this model was not trained with clipping: give its C with the option clip")
-            C = trained.C
-            if self.norm == "l1" and trained.kind == "l2":
-                C *= math.sqrt(2 * autoencoder.positions * autoencoder.width / math.pi)
+            if self.norm == "l1" and kind == "l2":
+                C *= math.sqrt(2 * n / math.pi)
         return ClipL1(C) if self.norm == "l1" else ClipL2(C)
 
 

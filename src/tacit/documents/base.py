@@ -17,6 +17,7 @@ from tacit.errors import BadParameterError
 from tacit.guarantee import Adjacency, Guarantee, Notion, Unit
 from tacit.mechanism import TEST_SEED_REASON, Mechanism, Rewritten
 from tacit.noise.source import Source
+from tacit.reading import Reading, read_by_pieces
 
 
 @dataclass(kw_only=True, eq=False)
@@ -60,6 +61,15 @@ class DocumentMechanism(Mechanism):
     def count_units(self, texts: Sequence[str]) -> list[int]:
         return [1] * len(texts)
 
+    @property
+    def reader(self) -> tuple[Any, int] | None:
+        """The tokenizer that cuts a text into pieces, and how many of them are read; None: nothing is cut."""
+        return None
+
+    def reading(self, texts: Sequence[str]) -> Reading:
+        reader = self.reader
+        return super().reading(texts) if reader is None else read_by_pieces(*reader, texts)
+
     # The guarantee ------------------------------------------------------------------------------------------
 
     def guarantee(self, *, secure: bool | None = None) -> Guarantee:
@@ -74,7 +84,10 @@ class DocumentMechanism(Mechanism):
             "adjacency": Adjacency.ANY_TWO,
             "mechanism": f"{self.title} ({self.name}; {self.paper})",
             "parameters": self._shown_parameters(),
-            "assumptions": ("noise is keyed by the operating system", *more.pop("assumptions", ())),
+            "assumptions": (
+                "the noise comes from a secret random key of the operating system",
+                *more.pop("assumptions", ()),
+            ),
         }
         return Guarantee(notion=notion, epsilon=epsilon, **{**defaults, **more})
 

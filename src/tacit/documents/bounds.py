@@ -213,7 +213,7 @@ class Laplace(LatentNoise):
 
 @dataclass(frozen=True)
 class AnalyticGaussian(LatentNoise):
-    """(epsilon, delta): normal noise, the exact sigma of Balle & Wang 2018 for the l2 sensitivity."""
+    """(epsilon, delta): exactly normal noise on a public grid; sigma after Balle & Wang 2018 for the l2 sensitivity."""
 
     delta: float
 

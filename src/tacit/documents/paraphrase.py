@@ -44,7 +44,13 @@ for: the card counts no more than that.
 
 Nothing else depends on the document: scores are normalized and clipped *as computed*, so the bound does not rest on
 the accuracy of the model's arithmetic; no top-k or top-p filter (a token that one document excludes and another does
-not has infinite loss); the number of steps charged is the public constant `tokens`; shapes are constant.
+not has infinite loss); the number of steps charged is the public constant `tokens`; shapes are constant: a batch always
+has `batch_size` rows, filled up with empty texts, because with few rows a processor adds up in another order, and how
+many texts there are beside a document must not show in its law.
+
+p and q are what the model says after public rules have spoken (`Guide`): an end among the first `shortest` tokens, or
+the third token in a row that repeats the prompt, is made as good as impossible *in the scores*, with and without the
+document alike. The rules see the prompt and released tokens only, and the proof holds for every p and q.
 
 Proof, the document. The next token depends on the document and on what is already released: adaptive sequential
 composition adds up the losses of the `tokens` steps. Cutting the output after the end token or a stop string is
@@ -54,6 +60,7 @@ post-processing.
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -68,17 +75,18 @@ from tacit.documents.language_models import (
     Floats,
     Frame,
     Generator,
-    Ids,
+    Guide,
     LogitInterval,
     Running,
     Seq2SeqModel,
     calibrate_logits,
     load_generator,
 )
-from tacit.errors import BadParameterError
-from tacit.guarantee import Guarantee, Notion
+from tacit.errors import BadParameterError, TacitWarning
+from tacit.guarantee import NOTE, Guarantee, Notion
 from tacit.noise.choice import Integers, draw_rows, exponent_cap, integer_weights, probabilities, rounding_slack
 from tacit.noise.source import Source
+from tacit.rounding import rounded_up
 
 EXAMPLES_PROMPT = """\
 Sentence: The bus was late again this morning.
@@ -99,6 +107,11 @@ KNOWN_INTERVALS = {
     ),
 }
 """Intervals of models that everybody has, for the built-in prompt, so that they need not be calibrated again."""
+
+WEAK = 5.0
+"""Below this budget of a token, an output says next to nothing about its document."""
+USEFUL = 15.0
+"""From here on, a model writes nearly what it would write without privacy."""
 
 LARGEST_SPREAD = 1e6
 """Where more makes no difference any more."""
@@ -237,9 +250,11 @@ class Paraphrase(DocumentMechanism):
     interval       to which log-probabilities are clipped with base "uniform", LOW:HIGH; default: calibrated on
                    public sentences that come with Tacit
     stop           the output is cut here (and at the end token)
+    shortest       how many tokens are written before the output should end; public
+    batch_size     how many texts are computed together, always exactly so many; fewer are filled up with empty ones
     """
 
-    batch_size: int = 64
+    batch_size: int = 8
     model: str | CausalModel | Seq2SeqModel = SMOLLM2
     tokens: int = 24
     input_tokens: int = 64
@@ -249,6 +264,7 @@ class Paraphrase(DocumentMechanism):
     temperature: float = 0.7
     interval: str | LogitInterval | None = None
     stop: str = "\n"
+    shortest: int = 3
 
     name: ClassVar[str] = "paraphrase"
     title: ClassVar[str] = "Private paraphrase"
@@ -261,6 +277,8 @@ class Paraphrase(DocumentMechanism):
         super().__post_init__()
         whole("tokens", self.tokens)
         whole("input_tokens", self.input_tokens)
+        if not isinstance(self.shortest, int) or isinstance(self.shortest, bool) or self.shortest < 0:
+            raise BadParameterError(f"shortest must be a whole number of at least 0, not {self.shortest}")
         if self.base not in ("auto", "model", "uniform"):
             raise BadParameterError(f"base must be 'auto', 'model' or 'uniform', not '{self.base}'")
         if not 0.01 <= self.temperature <= 100.0:
@@ -275,6 +293,10 @@ class Paraphrase(DocumentMechanism):
         found = load_generator(self.model)
         found.provenance()
         return found
+
+    @property
+    def reader(self) -> tuple[Any, int] | None:
+        return self.language_model.tokenizer, self.input_tokens
 
     @cached_property
     def frame(self) -> Frame:
@@ -299,9 +321,29 @@ class Paraphrase(DocumentMechanism):
         texts = model.texts_of_tokens() if self.stop else [""] * len(model.support)
         return np.array([bool(self.stop) and self.stop in text for text in texts]) | (model.support == model.end)
 
+    @cached_property
+    def guide(self) -> Guide:
+        """What should not be written next, by the prompt and the tokens released so far."""
+        return Guide.of_prompt(self.frame, self.language_model.support, self.stops, self.shortest)
+
     def prepare(self) -> None:
+        if "prepared" in self.__dict__:
+            return
         assert self.frame is not None
         assert self.tilted or self.clipping is not None
+        if note := self.note():
+            warnings.warn(note, TacitWarning, stacklevel=2)
+        self.__dict__["prepared"] = True
+
+    def note(self) -> str | None:
+        """What the budget is too small for."""
+        if self.epsilon_token >= WEAK:
+            return None
+        return (
+            f"an epsilon of {self.epsilon:g} is {self.epsilon_token:.2g} for each of {self.tokens} tokens: the texts "
+            "will say next to nothing about the originals, only what the model writes of its own. Give "
+            f"{USEFUL * self.tokens:g} ({USEFUL:g} a token) or lower tokens; for small budgets use the private codebook"
+        )
 
     @cached_property
     def tilted(self) -> bool:
@@ -331,42 +373,56 @@ class Paraphrase(DocumentMechanism):
     def law(self, text: str, released: Sequence[int] = ()) -> Floats:
         """Exact probabilities of the next token after these released tokens, one for each token of the support."""
         self.prepare()
-        steps = np.asarray(released, dtype=np.int64)
-        model, frame = self.language_model, self.frame
-        scores = self._after(model.begin([text], frame, self.input_tokens), steps)
-        reference = None
-        if self.tilted:
-            reference = self._after(model.begin_blank(1, frame, self.input_tokens), steps)
-        law: Floats = probabilities(self.weights(scores, reference))[0]
+        steps = [int(token) for token in released]
+        begun, public = self._begun([text])
+        scores, reference = self._after(begun, steps), None if public is None else self._after(public, steps)
+        law: Floats = probabilities(self._guided_weights(scores, reference, [steps]))[0]
         return law
 
-    def _after(self, begun: tuple[Running, Floats], released: Ids) -> Floats:
+    def _after(self, begun: tuple[Running, Floats], released: Sequence[int]) -> Floats:
         running, scores = begun
         for token in released:
-            scores = self.language_model.extend(running, np.array([token]))
+            scores = self.language_model.extend(running, np.full(self.batch_size, token, dtype=np.int64))
         return scores
+
+    def _begun(self, texts: Sequence[str]) -> tuple[tuple[Running, Floats], tuple[Running, Floats] | None]:
+        """The model before its first token, with the texts and (base "model") without, in `batch_size` rows each."""
+        if len(texts) > self.batch_size:
+            raise BadParameterError(f"at most {self.batch_size} texts are rewritten at once, not {len(texts)}")
+        model, frame = self.language_model, self.frame
+        filled = [*texts, *[""] * (self.batch_size - len(texts))]
+        # The public side is computed apart, from released tokens only: nothing of a document can get into it.
+        public = model.begin_blank(self.batch_size, frame, self.input_tokens) if self.tilted else None
+        return model.begin(filled, frame, self.input_tokens), public
+
+    def _guided_weights(self, scores: Floats, reference: Floats | None, released: Sequence[Sequence[int]]) -> Integers:
+        """The law of the next token of each row that has released tokens; rows that fill up the batch are left out."""
+        rows = len(released)
+        guided = self.guide.apply(scores[:rows], released)
+        return self.weights(guided, None if reference is None else self.guide.apply(reference[:rows], released))
 
     def rewrite_batch(self, texts: Sequence[str], source: Source) -> list[str]:
         model, rows = self.language_model, len(texts)
-        running, scores = model.begin(texts, self.frame, self.input_tokens)
-        # The public side is computed apart, from released tokens only: nothing of a document can get into it.
-        public, reference = None, None
-        if self.tilted:
-            public, reference = model.begin_blank(rows, self.frame, self.input_tokens)
+        (running, scores), beside = self._begun(texts)
+        public, reference = (None, None) if beside is None else beside
         once = np.ones(rows, dtype=np.int64)
+        written: list[list[int]] = [[] for _ in texts]
         released: list[list[int]] = [[] for _ in texts]
         open_rows = np.ones(rows, dtype=bool)
+        next_tokens = np.full(self.batch_size, model.support[0])
         for step in range(self.tokens):
-            drawn = draw_rows(self.weights(scores, reference), once, source)
-            for row in np.flatnonzero(open_rows):
-                released[row].append(int(model.support[drawn[row]]))
+            drawn = draw_rows(self._guided_weights(scores, reference, written), once, source)
+            next_tokens[:rows] = model.support[drawn]
+            for row, token in enumerate(next_tokens[:rows].tolist()):
+                written[row].append(token)
+                if open_rows[row]:
+                    released[row].append(token)
             open_rows &= ~self.stops[drawn]
             if not open_rows.any() or step == self.tokens - 1:
                 break
-            written = model.support[drawn]
-            scores = model.extend(running, written)
+            scores = model.extend(running, next_tokens)
             if public is not None:
-                reference = model.extend(public, written)
+                reference = model.extend(public, next_tokens)
         return [self._finished(ids) for ids in released]
 
     def _finished(self, ids: list[int]) -> str:
@@ -391,7 +447,8 @@ class Paraphrase(DocumentMechanism):
             assumptions=(
                 "the language model, its tokenizer and the prompt were fixed without looking at the text",
                 f"only the first {self.input_tokens:,} tokens of a text are read",
-                "the texts of one batch are computed apart from each other, in constant shapes",
+                f"the texts of one batch are computed apart from each other, in constant shapes of {self.batch_size} "
+                "rows",
                 *(
                     ("the prediction without the document is a function of released tokens only",)
                     if self.tilted
@@ -404,7 +461,7 @@ class Paraphrase(DocumentMechanism):
     def _card_parameters(self, outcomes: int) -> dict[str, Any]:
         shown: dict[str, Any] = {
             "model": self.language_model.name,
-            "epsilon per token": f"{token_loss(self.epsilon_token, outcomes):.6g}",
+            "epsilon per token": rounded_up(token_loss(self.epsilon_token, outcomes)),
             "tokens": self.tokens,
             "vocabulary": outcomes,
             "input_tokens": self.input_tokens,
@@ -420,6 +477,8 @@ class Paraphrase(DocumentMechanism):
             shown["temperature"] = f"{1.0 / slope:.4g} (from epsilon)"
         if self.prompt != EXAMPLES_PROMPT:
             shown["prompt"] = self.prompt
+        if note := self.note():
+            shown[NOTE] = note
         return shown
 
 

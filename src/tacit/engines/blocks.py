@@ -9,17 +9,16 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from tacit.engines.users import UserRule
+from tacit.engines.users import UserRule, name_of
 from tacit.errors import BadInputError, BadParameterError, TacitError, place_of
 from tacit.labels import LabelRule
 from tacit.mechanism import Mechanism, Rewritten
 from tacit.noise.source import StreamKey
 from tacit.text.files import ArrowCell, Selection, Table, cell_string, text_value
-from tacit.text.files.tables import arrow_library
 
 BLOCK_ROWS: Final = 200_000
 BLOCK_KEPT_CHARACTERS: Final = 16_000_000
@@ -95,7 +94,7 @@ def _cut(
             labels.check(cell_string(kept[label]), row)
         block.kept.append(kept)
         for value in kept:
-            copied += len(value) if type(value) is str else _weight(value)
+            copied += len(value) if type(value) is str else weight(value)
         if size >= characters or row - block.first_row >= BLOCK_ROWS - 1 or copied >= BLOCK_KEPT_CHARACTERS:
             yield block
             block, size, copied = Block(index=block.index + 1, first_row=row + 1), 0, 0
@@ -118,13 +117,18 @@ def rows_to_rewrite(
 
 
 def document_name(value: Any, row: int, column: str) -> str:
-    if value is None or value == "":
+    """What a row's document is called; white space makes no second document."""
+    name = name_of(value)
+    if not name:
         raise BadInputError(f"row {row} has no value in '{column}': every row must name its document")
-    return str(value)
+    return name
 
 
-def _weight(value: Any) -> int:
-    return 8 if value is None or isinstance(value, ArrowCell | int | float) else len(str(value))
+def weight(value: Any) -> int:
+    """About what a copied value that is no string takes."""
+    if isinstance(value, ArrowCell):
+        return value.size
+    return 8 if value is None or isinstance(value, int | float) else len(str(value))
 
 
 def output_rows(block: Block, texts: Sequence[str], selection: Selection) -> list[list[Any]]:
@@ -139,28 +143,21 @@ def output_rows(block: Block, texts: Sequence[str], selection: Selection) -> lis
     return rows
 
 
-def with_labels(block: Block, selection: Selection, labels: LabelRule | None, key: StreamKey) -> Block:
-    """The same rows with randomized labels. The noise comes from the key, so a repeated block has the same ones."""
+def with_labels(
+    block: Block, selection: Selection, labels: LabelRule | None, key: StreamKey, values: Mapping[str, Any]
+) -> Block:
+    """The same rows with randomized labels. The noise comes from the key, so a repeated block has the same ones.
+
+    `values` says what each label of the list is in the output (`tacit.engines.label_values`). Of the cell that is
+    replaced nothing is left, not even its type.
+    """
     if labels is None:
         return block
     place = selection.kept.index(labels.column)
     given = [cell_string(row[place]) for row in block.kept]
     drawn = labels.draw(given, key.stream(block.index, labels.digest(given)))
-    kept = [
-        [*row[:place], like_cell(row[place], label), *row[place + 1 :]]
-        for row, label in zip(block.kept, drawn, strict=True)
-    ]
+    kept = [[*row[:place], values[label], *row[place + 1 :]] for row, label in zip(block.kept, drawn, strict=True)]
     return replace(block, kept=kept)
-
-
-def like_cell(old: Any, label: str) -> Any:
-    """A label as a value of the kind that the column has: numbers stay numbers."""
-    if isinstance(old, ArrowCell):
-        kind = old.array.type
-        return ArrowCell(arrow_library().array([label]).cast(kind), 0)
-    if isinstance(old, bool):
-        return label == "True"
-    return type(old)(label) if isinstance(old, int | float) else label
 
 
 # Noise ------------------------------------------------------------------------------------------------------------

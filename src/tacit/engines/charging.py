@@ -1,8 +1,8 @@
 """Whom a block is charged to in the ledger, before any of its noise is drawn.
 
 The subjects of a block are its documents and, where a column tells them, its users. A document is recognized by its
-text, so that the same text adds up in whatever file it comes, or by its value in a column of names, which are names
-within the data set.
+text, so that the same text adds up in whatever file it comes (what makes two texts the same: `tacit.text.identity`), or
+by its value in a column of names, which are names within the data set.
 
 The token of a block is made of the job's key, the number of the block and its texts, as its noise is: a block that is
 repeated after a crash has the same noise and the same token, and is counted once.
@@ -91,21 +91,20 @@ class BlockCharges:
 
     def reserve(self, block: Block) -> Reserved:
         """The budget of the texts and, where labels are randomized, that of one label for each row."""
+        dataset = self._charging.dataset
         units = self._mechanism.count_units(block.texts)
-        texts = self._reserve(self._guarantee, block, units, "")
+        texts = self._reserve(self._guarantee, block, subjects_of(block, units, self._width, dataset), "")
         if self._label is None:
             return Reserved([texts])
-        # Each text of a row is charged with the label: whoever recognizes one knows whose label it is.
-        labels = self._reserve(self._label, block, [1] * len(block.texts), ":labels")
+        labels = self._reserve(self._label, block, label_subjects_of(block, self._width, dataset), ":labels")
         return Reserved([texts, labels])
 
-    def _reserve(self, guarantee: Guarantee, block: Block, units: Sequence[int], kind: str) -> Reservation:
+    def _reserve(self, guarantee: Guarantee, block: Block, subjects: list[Subject], kind: str) -> Reservation:
         # A job charges its data set once, with the largest of its blocks; labels add to that, so they are their own.
-        dataset = self._charging.dataset
         return self._charging.ledger.reserve(
             guarantee,
-            dataset=dataset,
-            subjects=subjects_of(block, units, self._width, dataset),
+            dataset=self._charging.dataset,
+            subjects=subjects,
             token=f"{self._job}{kind}:{block.index}:{block.content.hex()}",
             command=self._command,
             job=f"{self._job}{kind}",
@@ -123,7 +122,7 @@ def subjects_of(block: Block, units: Sequence[int], width: int, dataset: str) ->
             Subject("document", f"{dataset}\0{name}", count) for name, count in zip(block.documents, rows, strict=True)
         ]
     else:
-        found = [Subject("document", text, count) for text, count in zip(block.texts, units, strict=True)]
+        found = [text_subject(text, count) for text, count in zip(block.texts, units, strict=True)]
     if block.users:
         of_user: Counter[str] = Counter()
         for user, count in zip(block.users, rows, strict=True):
@@ -132,6 +131,24 @@ def subjects_of(block: Block, units: Sequence[int], width: int, dataset: str) ->
     if width > 1:
         found.append(Subject("dataset", dataset, max(rows, default=0)))  # a row is the sum of its texts
     return found
+
+
+def text_subject(text: str, units: int) -> Subject:
+    """The document that a text is. A zero in it would make the ledger take it for a name."""
+    return Subject("document", text.replace("\0", ""), units)
+
+
+def label_subjects_of(block: Block, width: int, dataset: str) -> list[Subject]:
+    """Documents and users of a block, each with the labels of its rows: one for a row, however many texts it has.
+
+    Each text of a row is charged with the label, since whoever recognizes one of them knows whose label it is.
+    """
+    if block.documents:
+        found = [Subject("document", f"{dataset}\0{name}", 1) for name in block.documents]
+    else:
+        rows = (block.texts[start : start + width] for start in range(0, len(block.texts), width))
+        found = [text_subject(text, 1) for row in rows for text in dict.fromkeys(row)]
+    return [*found, *(Subject("user", user, rows) for user, rows in Counter(block.users).items())]
 
 
 def job_name(key: StreamKey) -> str:

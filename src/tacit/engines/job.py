@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -13,14 +14,16 @@ from tacit.engines.blocks import (
     rows_to_rewrite,
 )
 from tacit.engines.charging import Charging
-from tacit.engines.resume import ResumeFile, resume_path
+from tacit.engines.resume import ResumeFile, is_left_over, resume_path
 from tacit.engines.users import UserRule
 from tacit.errors import BadInputError, BadParameterError, TacitError
 from tacit.guarantee import Guarantee, Unit
 from tacit.labels import LabelRule
 from tacit.mechanism import Mechanism
+from tacit.noise.kept_key import erase
 from tacit.text.files import (
     STANDARD_STREAM,
+    SUPPORTED,
     FileFormat,
     OutputError,
     Selection,
@@ -28,6 +31,7 @@ from tacit.text.files import (
     check_column,
     choose_columns,
     open_table,
+    other_kind,
     partial_path,
     suffix_format,
 )
@@ -46,7 +50,7 @@ class DeltaTooLargeError(BadParameterError):
 
 @dataclass(frozen=True)
 class RewriteJob:
-    """What to do. Everything but `workers`, `resume` and `force` decides the output."""
+    """What to do. Everything but `workers`, `resume`, `force` and `refuse_nominal` decides the output."""
 
     mechanism: Mechanism
     input: str
@@ -62,24 +66,37 @@ class RewriteJob:
     users: UserRule | None = None
     charging: Charging | None = None
     labels: LabelRule | None = None
+    refuse_nominal: bool = False
+
+    @property
+    def width(self) -> int:
+        """How many texts a row has: one for each column that is rewritten. Without a choice it is one column."""
+        return max(1, len(set(self.columns)))
 
     def promise(self, facts: ReleaseFacts | None = None) -> Guarantee:
         """What this job promises: per unit of the mechanism, per record with its label, or per user.
 
+        A user's rows, and a record, have a text in every column that is rewritten, and all of them count. What the
+        ledger charges a user, or the data set for a record, is the same number (`tacit.engines.charging`).
+
         At the word level a record is as long as its longest row, which `facts` tell; before, the label is only named.
         """
         promised = self.mechanism.guarantee(secure=self.seed is None)
-        if self.users is not None and self.labels is None:
-            return self.users.promise(promised)
+        words = promised.unit is Unit.TOKEN
+        if self.users is not None and (self.labels is None or words):
+            return self.users.promise(promised, self.width)  # at the word level it says why there is none
         if self.labels is None:
             return promised
-        if self.users is not None and promised.unit is Unit.TOKEN:
-            return self.users.promise(promised)  # says why there is none
-        if facts is None and promised.unit is Unit.TOKEN:
+        if facts is None and words:
             return replace(promised, parameters={**promised.parameters, **self.labels.told(promised)})
-        width = max(1, len(self.columns if facts is None else facts.columns))
-        record = self.labels.of_record(promised, longest_row=facts.longest_row if facts else 1, width=width)
+        record = self.labels.of_record(promised, longest_row=facts.longest_row if facts else 1, width=self.width)
         return record if self.users is None else self.users.promise(record)
+
+    def row_delta(self) -> float:
+        """delta of one row, or of one user: what must lie below 1/rows."""
+        promised = self.promise()
+        whole = promised.for_group(self.width) if promised.unit is Unit.DOCUMENT else promised
+        return whole.delta
 
 
 @dataclass(frozen=True)
@@ -127,7 +144,7 @@ def check_users(users: UserRule | None, table: Table, selection: Selection) -> N
 
 
 def check_delta(delta: float, rows: int) -> None:
-    """delta is the chance of failing one document: at 1/n or above, somebody in the file may be unprotected."""
+    """delta allows to publish a document with that probability: at 1/n or above, somebody in the file may be."""
     if delta * rows >= 1.0:
         raise DeltaTooLargeError(
             f"delta {delta:g} is too large for a file of {rows:,} rows or more: choose it well below 1/rows, "
@@ -154,6 +171,7 @@ def check_output(job: RewriteJob) -> None:
         if job.resume:
             raise BadInputError("a run to standard output cannot be resumed: give a file with -o")
         return
+    check_output_name(job.output)
     output = Path(job.output)
     if output.is_dir():
         raise OutputError(f"'{output}' is a folder: give the name of a file in it")
@@ -163,7 +181,7 @@ def check_output(job: RewriteJob) -> None:
         raise OutputError("the output is the input itself: choose another name with -o")
     unfinished = is_unfinished(output)
     if job.resume and output.exists() and not unfinished:
-        resume_path(output).unlink(missing_ok=True)
+        erase(resume_path(output))
         raise AlreadyCompleteError(f"'{output}' is already complete: there is nothing to resume")
     if unfinished and not job.resume and not job.force:
         raise OutputError(
@@ -174,19 +192,35 @@ def check_output(job: RewriteJob) -> None:
         raise OutputError(f"'{output}' exists: add --force to overwrite it, or choose another name with -o")
 
 
+def check_input(job: RewriteJob) -> None:
+    """Say what a folder is for, before its name is asked for a format."""
+    if job.input != STANDARD_STREAM and "://" not in job.input and Path(job.input).is_dir():
+        raise BadInputError(
+            f"'{job.input}' is a folder: give one file in it ({SUPPORTED}), or use --engine ray, which rewrites all "
+            "files of a folder"
+        )
+
+
+def check_output_name(output: str) -> None:
+    """A file that is called a spreadsheet must be one; ours would only look like one."""
+    if (what := other_kind(output)) is not None:
+        raise OutputError(
+            f"'{Path(output).name}' would be {what}, which Tacit does not write: call the output {SUPPORTED}"
+        )
+
+
 def is_unfinished(output: Path) -> bool:
     """Whether a stopped run left something to go on with."""
-    if partial_path(output).exists():
+    if os.path.lexists(partial_path(output)):
         return True
-    state = resume_path(output)
-    if not state.exists():
+    if not os.path.lexists(resume_path(output)):
         return False
     # Stopped just after the output got its name: nothing but the state is left over.
-    return not (output.exists() and state.read_bytes().count(b"\n") > 1)
+    return not (output.exists() and is_left_over(output))
 
 
 def _may_overwrite(output: Path) -> bool:
-    if not resume_path(output).exists():
+    if not os.path.lexists(resume_path(output)):
         return False
     state = ResumeFile(output)
     try:

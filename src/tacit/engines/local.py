@@ -13,7 +13,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from tacit.card import ReleaseFacts
+from tacit.card import Card, ReleaseFacts
 from tacit.engines.blocks import (
     Block,
     cut_blocks,
@@ -28,11 +28,14 @@ from tacit.engines.job import (
     RewriteJob,
     check_delta,
     check_delta_of_file,
+    check_input,
     check_output,
     choose_for,
     choose_output_format,
     describe,
 )
+from tacit.engines.label_values import Values, are_strings, label_values
+from tacit.engines.nominal import refuse_nominal, refuse_nominal_job
 from tacit.engines.outputs import FileOutput, Output, StandardOutput, Totals
 from tacit.engines.resume import Finished
 from tacit.engines.workers import Assignment, Results, rewrite_here, rewrite_with_workers
@@ -68,17 +71,24 @@ def rewrite_file(
     """
     if job.workers < 1:
         raise BadParameterError(f"--workers must be at least 1, not {job.workers}")
+    check_input(job)
     check_output(job)
-    delta = job.promise().delta
+    delta = job.row_delta()
     input_format = format_of(job.input, job.input_format)
     with open_table(job.input, input_format) as table:
         selection = choose_for(job, table)
         if job.charging is not None:
             job.charging.check(table, selection, job.users)
         output_format = choose_output_format(job, input_format)
-        encoder = encoder_for(output_format, selection.written, table, selection.texts)
+        values = {} if job.labels is None else label_values(job.labels, table, output_format)
+        strings = selection.texts
+        if job.labels is not None and are_strings(values):
+            strings = (*strings, job.labels.column)
+        encoder = encoder_for(output_format, selection.written, table, strings)
         configuration = describe(job, selection, input_format, output_format)
         check_delta_of_file(job, selection, input_format, delta)
+        if job.refuse_nominal:
+            refuse_nominal_job(job, selection, input_format)
         if job.workers == 1:
             job.mechanism.prepare()  # whatever is missing is said before anything is written
         output: Output = (
@@ -88,7 +98,7 @@ def rewrite_file(
             key = output.start(job, configuration)
             with _told_what_remains(output):
                 with _nothing_left_behind(output):
-                    _run(job, table, selection, key, output, delta, progress, on_block)
+                    _run(job, table, selection, values, key, output, delta, progress, on_block)
                 facts = _facts(job, selection, output.totals)
                 if facts.rows == 0:
                     output.discard()
@@ -97,6 +107,8 @@ def rewrite_file(
                 def complete(digest: str) -> None:
                     nonlocal facts
                     facts = replace(facts, digest=digest)
+                    if job.refuse_nominal:  # the input may have changed since it was counted
+                        refuse_nominal(Card(job.promise(facts), facts))
                     if before_release is not None:
                         before_release(facts)
 
@@ -111,6 +123,7 @@ def _run(
     job: RewriteJob,
     table: Table,
     selection: Selection,
+    values: Values,
     key: StreamKey,
     output: Output,
     delta: float,
@@ -136,7 +149,7 @@ def _run(
     with contextlib.closing(_rewritten(job, key, blocks)) as results:
         for block, result in results:
             check_delta(delta, output.totals.rows + block.rows)
-            shown = with_labels(block, selection, job.labels, key)
+            shown = with_labels(block, selection, job.labels, key, values)
             data = output.encoder.block(output_rows(shown, result.texts, selection))
             output.append(data, summarize(block, result, len(selection.texts)))
             if charges:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import sys
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -13,13 +14,14 @@ from typing import Any
 
 from tacit.engines.job import RewriteJob, is_unfinished
 from tacit.engines.resume import Finished, Header, ResumeFile, differences
-from tacit.errors import BadInputError
+from tacit.errors import BadInputError, TacitWarning
 from tacit.noise.source import StreamKey
 from tacit.text.digest import file_digest
 from tacit.text.files import (
     Encoder,
     OutputError,
     PartialOutput,
+    block_digest,
     storage_error,
 )
 
@@ -110,6 +112,7 @@ class FileOutput(Output):
         self.path = path
         self._partial = PartialOutput(path)
         self._state = ResumeFile(path)
+        self._blocks: list[Finished] = []
 
     def start(self, job: RewriteJob, configuration: dict[str, Any]) -> StreamKey:
         if job.resume and is_unfinished(self.path):
@@ -141,10 +144,19 @@ class FileOutput(Output):
                 f"this is not the command that was stopped: {'; '.join(changes)}. "
                 "Give the same options to go on, or --force to start over"
             )
-        size = self._partial.path.stat().st_size if self._partial.path.exists() else 0
-        self.finished = [block for block in finished if block.offset <= size]
+        intact = self._intact(finished)
+        self.finished = finished[: max(0, intact)]
+        self._blocks = list(self.finished)
+        if len(self.finished) < len(finished):
+            warnings.warn(
+                TacitWarning(
+                    f"'{self._partial.path}' is damaged after {sum(block.rows for block in self.finished):,} rows: the "
+                    "rows after them are written again, with the noise that they had"
+                ),
+                stacklevel=2,
+            )
         self._state.keep(header, self.finished)
-        if size < header.start:
+        if intact < 0:
             self._partial.reopen(0)
             self._partial.append(self.encoder.head())
         else:
@@ -154,7 +166,7 @@ class FileOutput(Output):
         return StreamKey(bytes.fromhex(header.key), secure=header.secure)
 
     def append(self, data: bytes, block: Finished) -> None:
-        block = replace(block, offset=self._partial.append(data))
+        block = replace(block, offset=self._partial.append(data), written=block_digest(data))
         before = self.totals
         # Counted before it is stored: an interrupt in between must not make a finished block look like none.
         self.totals = before.plus(block)
@@ -163,8 +175,18 @@ class FileOutput(Output):
         except OutputError:
             self.totals = before
             raise
+        self._blocks.append(block)
+
+    def _intact(self, blocks: list[Finished]) -> int:
+        """How many blocks the partial file holds as they were written; -1 if it is not even begun."""
+        return self._partial.intact(self.encoder.head(), [(block.offset, block.written) for block in blocks])
 
     def finish(self, before_release: Callable[[str], None]) -> None:
+        if self._intact(self._blocks) != len(self._blocks):
+            raise OutputError(
+                f"'{self._partial.path}' does not hold what was written to it, so it is not released: check the disk, "
+                "and who else writes there"
+            )
         try:
             ready = self.encoder.finish(self._partial.path)
             before_release(file_digest(ready))
@@ -183,6 +205,7 @@ class FileOutput(Output):
     def discard(self) -> None:
         self._partial.discard()
         self._state.delete()
+        self._blocks = []
         self.totals = Totals()
 
     def close(self) -> None:

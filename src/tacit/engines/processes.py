@@ -1,5 +1,5 @@
-"""Worker processes: each a fresh one (never a fork, which would copy random state), with one thread for linear algebra,
-deaf to Ctrl-C, and gone with the process that started it."""
+"""Worker processes: each a fresh one (never a fork, which would copy random state), deaf to Ctrl-C, and gone with the
+process that started it."""
 
 from __future__ import annotations
 
@@ -13,21 +13,59 @@ from collections.abc import Callable, Iterator
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
+from pathlib import Path
 from typing import Any, Final
 
+END_SECONDS: Final = 5.0
+"""How long the system may take to clear away a process that was killed."""
 THREAD_VARIABLES: Final = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
 
+OOM_SCORE: Final = 800
+"""What the kernel takes first when memory is short, from -1000 to 1000."""
+
+
 def start(work: Callable[..., None], *arguments: Any) -> tuple[BaseProcess, Connection]:
-    """A process that runs `work(connection, *arguments)`, and our end of the connection."""
+    """A process that runs `work(connection, *arguments)`, with one thread for linear algebra, and our end of the
+    connection."""
+    with one_thread():
+        return _started(work, arguments, daemon=True)
+
+
+def start_independent(work: Callable[..., None], *arguments: Any) -> tuple[BaseProcess, Connection]:
+    """The same, with as many threads as this process has, and allowed to have worker processes of its own."""
+    return _started(work, arguments, daemon=False)
+
+
+def _started(work: Callable[..., None], arguments: tuple[Any, ...], *, daemon: bool) -> tuple[BaseProcess, Connection]:
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
-    process = context.Process(target=work, args=(theirs, *arguments), daemon=True)
+    process = context.Process(target=work, args=(theirs, *arguments), daemon=daemon)
     resource_tracker.ensure_running()  # or it would unblock the interrupt in between
-    with one_thread(), _no_interrupt():
+    with _no_interrupt():
         process.start()
     theirs.close()
     return process, ours
+
+
+def limit_memory(most_bytes: int) -> None:
+    """For the worker: more memory than this fails with a MemoryError in this process, and if the machine itself has too
+    little, this process goes first. Where the system knows no such limit (Windows), nothing happens."""
+    with contextlib.suppress(ImportError, ValueError, OSError):
+        import resource
+
+        _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+        most = most_bytes if hard == resource.RLIM_INFINITY else min(most_bytes, hard)
+        resource.setrlimit(resource.RLIMIT_DATA, (most, hard))
+    with contextlib.suppress(OSError):
+        Path("/proc/self/oom_score_adj").write_text(str(OOM_SCORE))
+
+
+def end(process: BaseProcess, connection: Connection) -> None:
+    """End a process now, whatever it is at."""
+    process.kill()
+    process.join(timeout=END_SECONDS)
+    connection.close()
 
 
 def bury(process: BaseProcess, connection: Connection) -> None:

@@ -1,31 +1,31 @@
 """`OUTPUT.resume`: what a run needs to go on after it was stopped, without drawing new noise for any row.
 
-The first line holds the job's key and configuration, then one line follows per finished block. Whoever has the key
-and the texts can repeat the noise, so this file is as secret as the input: only its owner may read it, and it is
-deleted when the output is finished.
+The first line holds the job's key and configuration, written once; then one line follows per finished block, with a
+digest of what it has written. Whoever has the key and the texts can repeat the noise, so this file is as secret as the
+input: it is made for its owner alone, a file that somebody else can have planted or read is refused
+(`tacit.noise.kept_key`), and it is overwritten and removed when the output is finished.
 """
 
 from __future__ import annotations
 
 import contextlib
-import errno
 import io
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from tacit.errors import BadInputError
+from tacit.noise.kept_key import NotPrivateError, create_private, erase, open_private
 from tacit.text.files import OutputError, storage_error, write_at
 
-STATE_VERSION: Final = 1
+STATE_VERSION: Final = 2
 
 
 @dataclass(frozen=True)
 class Finished:
-    """One block that is in the output, up to the byte `offset`."""
+    """One block that is in the output, up to the byte `offset`: `digest` of its texts, `written` of its bytes there."""
 
     block: int
     rows: int
@@ -35,6 +35,7 @@ class Finished:
     longest_row: int
     offset: int
     digest: str
+    written: str = ""
 
 
 @dataclass(frozen=True)
@@ -53,9 +54,15 @@ class ResumeFile:
         self._end = 0
 
     def create(self, header: Header) -> None:
-        self._open(os.O_CREAT)
-        assert self._file is not None
-        self._file.truncate(0)
+        """A new file; what an earlier run or somebody else left under its name is removed, never written into."""
+        self._remove_old()
+        try:
+            self._file = create_private(self.path)
+        except FileExistsError:
+            raise self._busy() from None
+        except OSError as error:
+            raise storage_error(error, self.path) from error
+        self._lock()
         self._end = 0
         try:
             self._append({"tacit": STATE_VERSION, **asdict(header)})
@@ -74,6 +81,8 @@ class ResumeFile:
             if first.pop("tacit") != STATE_VERSION:
                 raise ValueError
             header, finished = Header(**first), [Finished(**item) for item in others]
+            if not any(bytes.fromhex(header.key)):
+                raise ValueError
         except (ValueError, KeyError, TypeError, AttributeError):
             self.close()
             raise BadInputError(
@@ -103,24 +112,39 @@ class ResumeFile:
             raise storage_error(error, self.path) from error
         self._end += len(data)
 
-    def _open(self, create: int = 0) -> None:
-        """Two runs on one output would tear it apart; the lock goes with the process, however it ends."""
+    def _open(self) -> None:
         try:
-            self._file = io.FileIO(
-                self.path, "r+", opener=lambda path, flags: os.open(path, flags | create, mode=0o600)
-            )
+            self._file = open_private(self.path)
         except FileNotFoundError:
-            if create:
-                raise storage_error(FileNotFoundError(errno.ENOENT, ""), self.path) from None
             raise BadInputError(
                 f"'{self.path}' is missing, and without it the run cannot go on with the same noise: "
                 "add --force to start over"
             ) from None
         except OSError as error:
             raise storage_error(error, self.path) from error
+        self._lock()
+
+    def _lock(self) -> None:
+        """Two runs on one output would tear it apart; the lock goes with the process, however it ends."""
+        assert self._file is not None
         if not locked(self._file):
             self.close()
-            raise OutputError(f"another run is writing '{self.path.stem}': wait for it, or stop it first")
+            raise self._busy()
+
+    def _busy(self) -> OutputError:
+        return OutputError(f"another run is writing '{self.path.stem}': wait for it, or stop it first")
+
+    def _remove_old(self) -> None:
+        """What lies under the name; a run of this user that is still at work keeps it."""
+        try:
+            with contextlib.suppress(NotPrivateError):
+                self._file = open_private(self.path)
+                self._lock()
+            self.delete()
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise storage_error(error, self.path) from error
 
     def close(self) -> None:
         if self._file is not None:
@@ -128,8 +152,20 @@ class ResumeFile:
             self._file = None
 
     def delete(self) -> None:
+        """Overwrite the key, and remove the file. The ends of lines stay until then, so that a run that is stopped in
+        between is known to be finished (`is_left_over`)."""
         self.close()
-        self.path.unlink(missing_ok=True)
+        erase(self.path, but=b"\n")
+
+
+def is_left_over(output: Path) -> bool:
+    """Whether the state tells of finished blocks: beside a finished output, nothing else is left to do."""
+    state = resume_path(output)
+    try:
+        # Nothing in it is believed: its lines are counted, and then it is removed.
+        return state.is_file() and not state.is_symlink() and state.read_bytes().count(b"\n") > 1
+    except OSError:
+        return False
 
 
 def locked(file: io.FileIO) -> bool:

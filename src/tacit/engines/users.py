@@ -1,9 +1,12 @@
 """Several documents of one person: the promise is made to people, so what they wrote counts together.
 
-    divide        each document gets an equal share of the user's budget; documents beyond a public maximum per user
-                  are left out, because a user with more of them would get more than the budget
-    concatenate   all documents of a user become one document, which is rewritten once with the whole budget; the
-                  rows of a user must stand together
+    divide        each text gets an equal share of the user's budget; rows beyond a public maximum per user are left
+                  out, because a user with more of them would get more than the budget
+    concatenate   all rows of a user become one, whose texts share the whole budget; the rows of a user must stand
+                  together
+
+A row has one text for each column that is rewritten, and each of them is a release of its own. So a user with n rows of
+w texts is promised n * w times what one text is promised: basic composition, since every text has independent noise.
 
 Which rows belong together is read from a column of the input. How many rows a user has (up to the maximum), and that
 rows belong to the same user if that column is kept, stays visible.
@@ -18,7 +21,9 @@ from typing import Any, ClassVar
 
 from tacit.errors import BadInputError, BadParameterError, NoGuaranteeError
 from tacit.guarantee import Guarantee, Unit
-from tacit.text.files import text_value
+from tacit.text.files import cell_string, text_value
+from tacit.text.files.formats import MISSING
+from tacit.text.identity import name_identity
 
 MODES = ("divide", "concatenate")
 Rows = Iterator[tuple[int, list[Any]]]
@@ -41,22 +46,26 @@ class UserRule:
         if self.documents < 1:
             raise BadParameterError(f"--documents-per-user must be at least 1, not {self.documents}")
 
-    def epsilon_of_document(self, epsilon: float) -> float:
-        """The budget of one document when a user may spend `epsilon`."""
-        return epsilon / self.documents if self.mode == "divide" else epsilon
+    @property
+    def rows_of_user(self) -> int:
+        """The most rows of one user that are released."""
+        return self.documents if self.mode == "divide" else 1
 
-    def promise(self, document: Guarantee) -> Guarantee:
-        """From the guarantee of one document to that of a user."""
+    def epsilon_of_document(self, epsilon: float, width: int = 1) -> float:
+        """The budget of one text when a user may spend `epsilon` and a row has `width` texts."""
+        return epsilon / (self.rows_of_user * width)
+
+    def promise(self, document: Guarantee, width: int = 1) -> Guarantee:
+        """From the guarantee of one text to that of a user whose rows have `width` of them (1 for a whole record)."""
         if document.unit not in (Unit.DOCUMENT, Unit.RECORD):
             raise NoGuaranteeError(
                 "--user-column needs a mechanism that protects whole documents, such as 'codebook': at the word level "
                 "the exponents of all words of a user add up, and no budget per user can be kept"
             )
+        promised = document.for_user(self.rows_of_user * width)
         if self.mode == "concatenate":
-            return document.for_user(1)
-        return document.for_user(self.documents).also_not_covered(
-            f"how many of at most {self.documents:,} rows a user has"
-        )
+            return promised
+        return promised.also_not_covered(f"how many of at most {self.documents:,} rows a user has")
 
     def describe(self) -> dict[str, Any]:
         return {"column": self.column, "mode": self.mode, "documents": self.documents}
@@ -66,7 +75,7 @@ class UserRule:
         self.left_out = 0
         chosen = self._at_most(rows, position) if self.mode == "divide" else self._together(rows, position, texts)
         for row, values in chosen:
-            yield row, [*values[:position], *values[position + 1 :], _name(values[position])]
+            yield row, [*values[:position], *values[position + 1 :], name_of(values[position])]
 
     def _at_most(self, rows: Rows, position: int) -> Rows:
         seen: dict[bytes, int] = {}
@@ -102,12 +111,13 @@ class UserRule:
 
     def _key(self, value: Any, row: int) -> bytes:
         """16 bytes per user, so that millions of them fit in memory."""
-        name = _name(value)
+        name = name_of(value)
         if not name:
             raise BadInputError(f"row {row} has no value in '{self.column}': every row must belong to a user")
         return hashlib.blake2b(name.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
-def _name(value: Any) -> str:
-    """White space makes no second person, here and in the ledger."""
-    return "" if value is None else str(value).strip()
+def name_of(value: Any) -> str:
+    """What a cell calls a user or a document, empty if it has none. White space and the type of the cell make no second
+    person, here and in the ledger."""
+    return "" if value is MISSING else name_identity(cell_string(value))

@@ -11,7 +11,7 @@ from tacit.card import Card
 from tacit.errors import BadInputError
 from tacit.evaluate.downstream import Labeled
 from tacit.evaluate.learners import Task
-from tacit.text.files import cell_string, check_column, choose_columns, open_table, text_value
+from tacit.text.files import cell_string, check_columns, choose_columns, open_table, text_value, unambiguous
 from tacit.text.tokens import split
 
 UNALIGNED_LIMIT = 0.5
@@ -41,13 +41,12 @@ def read_rows(
     """The rows of a file, or of data in memory; a label column that is not there leaves `labels` empty."""
     with open_table(source, format) as table:
         names = list(choose_columns(table.columns, columns, ()).texts) if not columns else list(columns)
-        for name in names:
-            check_column(name, table.columns)
+        check_columns(names, table.columns)
         has_label = label_column is not None and label_column in table.columns
         if has_label and label_column in names:
             raise BadInputError(f"the column '{label_column}' cannot be text and label: name another one")
         # A name that stands there twice says nothing about which column is meant.
-        once = [name for name in table.columns if list(table.columns).count(name) == 1]
+        once = unambiguous(table.columns)
         others = [name for name in once if name not in names and name != label_column]
         wanted = [*names, *([str(label_column)] if has_label else []), *others]
         table.select(wanted)

@@ -35,6 +35,7 @@ from tacit.evaluate.similarity import share_kept
 from tacit.guarantee import Adjacency, Guarantee, Notion, Unit
 from tacit.noise.source import public_generator
 from tacit.report import Figure, Finding, Light, Section, Table
+from tacit.rounding import rounded_up
 
 RESAMPLES = 2000
 LEVEL = 0.05
@@ -152,11 +153,11 @@ def _axis_label(g: Guarantee, delta: float) -> str:
     if g.metric is not None:
         per += f" and unit of distance ({g.metric.label})"
     if g.offset:
-        per += f", plus {g.offset:.3g} at any distance"
+        per += f", plus {rounded_up(g.offset, 3)} at any distance"
     if g.notion is Notion.UTILITY_OPTIMIZED_METRIC:
         per += ", protected outputs only"
     if delta:  # a guarantee with a smaller delta also holds with a larger one
-        per += f", with delta at most {delta:.0e}"
+        per += f", with delta at most {rounded_up(delta, 1)}"
     return f"epsilon {per}"
 
 
@@ -400,7 +401,8 @@ def promise(g: Guarantee) -> str:
     """A guarantee in one line of a table."""
     if not g.is_private:
         return "no guarantee"
-    return f"{g.notion.value}, {_axis_label(g, 0.0)} = {g.epsilon:.4g}" + (f", delta {g.delta:.1e}" if g.delta else "")
+    delta = f", delta {rounded_up(g.delta, 2)}" if g.delta else ""
+    return f"{g.notion.value}, {_axis_label(g, 0.0)} = {rounded_up(g.epsilon, 4)}{delta}"
 
 
 def _figure(metric: str, axis: Axis, points: Sequence[Point]) -> Figure:

@@ -22,10 +22,10 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError
 
 from tacit.errors import BadInputError
+from tacit.experiments.data_sets import DATA_VARIABLE, FOLDER
 
 Value = str | int | float | bool
 SIZES = ("quick", "full")
-DATA_VARIABLE = "TACIT_DATA"
 NAME = r"^[A-Za-z0-9][A-Za-z0-9+_.-]*$"
 FileName = Annotated[str, Field(pattern=NAME)]
 """The name of something that becomes a file of that name: no path."""
@@ -307,7 +307,14 @@ def data_folders(experiment_file: Path | None, given: Path | None = None) -> lis
     if given is not None:
         return [*folders, given]
     named = os.environ.get(DATA_VARIABLE)
-    return [*folders, Path(named) if named else Path("../shared/data")]
+    here = Path(FOLDER) if Path(FOLDER).is_dir() else Path("../shared/data")
+    return [*folders, Path(named) if named else here]
+
+
+def wanted_files(experiment: Experiment) -> list[str]:
+    """All data files that an experiment names, as it names them."""
+    named = [part.file for data in experiment.data.values() for part in data.parts.values()]
+    return list(dict.fromkeys([*named, *(file for data in experiment.data.values() for file in data.files.values())]))
 
 
 def find_file(name: str, folders: Sequence[Path], where: str) -> Path:

@@ -27,7 +27,8 @@ from pathlib import Path
 from typing import Any
 
 from tacit.errors import BadInputError, TacitError
-from tacit.experiments.config import SIZES, DataSet, Experiment, Strict, Value, find_file, parse
+from tacit.experiments.config import SIZES, DataSet, Experiment, Strict, Value, find_file, parse, wanted_files
+from tacit.experiments.data_sets import check_files
 from tacit.experiments.steps import Kind, kind, kinds
 from tacit.report.parts import plain
 from tacit.version import __version__
@@ -84,6 +85,7 @@ class Plan:
 def make_plan(experiment: Experiment, size: str, folders: Sequence[Path], *, test_seed: int | None = None) -> Plan:
     """The cells of an experiment. Raises one sentence for the first thing that is wrong."""
     made: dict[str, list[Step]] = {}
+    check_files(wanted_files(experiment), folders)
     for name, data in experiment.data.items():
         found = _with_files(data, folders, f"data.{name}")
         _checked(kinds()["data"], found, frozenset(), f"data.{name}")

@@ -13,7 +13,6 @@ The files without texts and times have the same bytes whenever the same noise wa
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -46,7 +45,6 @@ from tacit.experiments.tables import (
     explained,
     findings_tables,
     markdown,
-    markdown_table,
     problems_table,
     published_tables,
     score_tables,
@@ -55,6 +53,7 @@ from tacit.experiments.tables import (
     wide_tables,
 )
 from tacit.report import Finding, Light, Report, Section, Table
+from tacit.report.parts import put
 
 EXAMPLES = 3
 MOST_EXAMPLES = 150
@@ -69,16 +68,6 @@ def write_files(results: Results, folder: Path) -> None:
     put(folder / "published.csv", table_csv(published_tables(results)))
     put(folder / "findings.csv", table_csv(findings_tables(verdicts)))
     put(folder / "tables.md", markdown(results, verdicts))
-
-
-def put(path: Path, text: str, *, private: bool = False) -> None:
-    """Whole or not at all; what is private can be read by its owner only, from its first byte on."""
-    draft = path.with_name(f".{path.name}.draft")
-    draft.unlink(missing_ok=True)  # one that a killed run has left keeps its mode
-    mode = 0o600 if private else 0o666
-    with open(draft, "x", encoding="utf-8", newline="", opener=lambda name, flags: os.open(name, flags, mode)) as file:
-        file.write(text)
-    draft.replace(path)
 
 
 # The page ---------------------------------------------------------------------------------------------------------
@@ -288,34 +277,3 @@ def comparison(first: Results, second: Results, names: tuple[str, str]) -> Table
                 gap = None if values[0] is None or values[1] is None else values[1] - values[0]
                 rows.append([step, axes_text(dict(group)), measure, *values, gap])
     return Table("Scores side by side", ["step", "cell", "measure", *names, "difference"], rows)
-
-
-def results_page(found: Sequence[Results], command: str) -> str:
-    """A page of documentation with the verdicts and the published tables of several experiments."""
-    everything = [verdict for results in found if results.about.count for verdict in judge_all(results)]
-    left_out = [results.about.title for results in found if not results.about.count]
-    lines = [
-        "# Results", "",
-        "Our results beside the published ones. This page is made from the result files in docs/results by", "",
-        f"    {command}", "",
-        f"Over all experiments, {summary(everything)}." if everything else "",
-        f"Not counted: {', '.join(left_out)}." if left_out else "", "",
-        "A verdict looks at the direction of a published statement, not at its size: our models are smaller and our "
-        "data are parts of the papers' data, as each table says. Where chance alone could have made the difference "
-        "(at 5 %, over all groups of a finding), whichever way it points, the finding is undecided. Chance "
-        "is that of the test items and, where cells were run with several seeds, that of the noise; an experiment with "
-        "one draw of the noise says so. [Experiments](experiments.md) tells how to run them.",
-    ]  # fmt: skip
-    for results in found:
-        verdicts = judge_all(results)
-        lines += ["", f"## {results.about.title}", "", results.about.question, "",
-                  f"    tacit experiment run experiments/{results.about.name}.toml --size {results.size}", "",
-                  *(f"- {name}: {told}" for name, told in results.data.items() if told),
-                  *(line for caveat in results.caveats for line in ("", caveat))]  # fmt: skip
-        for table in findings_tables(verdicts):
-            short = Table(table.title, ["verdict", "means", "finding", "what we measured", "explanation"],
-                          [[r[0], r[1], f"{r[2]} ({r[3]})", r[4], r[6]] for r in table.rows], table.note)  # fmt: skip
-            lines += ["", *markdown_table(short, "###")]
-        for table in (*wide_tables(results), *published_tables(results)):
-            lines += ["", *markdown_table(table, "###")]
-    return "\n".join(lines).rstrip() + "\n"

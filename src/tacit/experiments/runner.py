@@ -31,6 +31,7 @@ from tacit.experiments.plan import Plan, Step
 from tacit.experiments.raw import read_json, write_json
 from tacit.experiments.sources import scoring_digest
 from tacit.experiments.steps import KEY_FILE, RUN_FOLDER, kinds
+from tacit.noise.kept_key import erase
 from tacit.text.files.partial import sync
 
 MARKER = "finished.json"
@@ -117,10 +118,7 @@ def run_plan(
 
 def destroy_key(folder: Path) -> None:
     """What was released is on the disk: nobody needs the key any more, and whoever has it can undo the noise."""
-    path = folder / KEY_FILE
-    with contextlib.suppress(FileNotFoundError):
-        path.write_bytes(bytes(path.stat().st_size))
-        path.unlink()
+    erase(folder / KEY_FILE)
     shutil.rmtree(folder / RUN_FOLDER, ignore_errors=True)
 
 

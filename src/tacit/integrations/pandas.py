@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tacit.card import Card, ReleaseFacts
+from tacit.card_words import promise_text
 from tacit.errors import BadParameterError, require
 from tacit.guarantee import Guarantee
 from tacit.integrations.loading import loaded, settings_of
@@ -33,6 +34,15 @@ class SeriesRelease:
     texts: Any
     guarantee: Guarantee
     units: Any
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    def __repr__(self) -> str:
+        return f"<SeriesRelease of {len(self):,} texts: {promise_text(self.guarantee)}>"
+
+    def _repr_html_(self) -> str:
+        return self.card()._repr_html_()
 
     def card(self) -> Card:
         """The privacy card, with what the guarantee adds up to over the longest of these texts."""

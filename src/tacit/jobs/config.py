@@ -20,6 +20,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic.fields import FieldInfo
 
 from tacit.errors import BadInputError, BadParameterError
+from tacit.needs import Ability
 
 LONGEST_QUOTED = 40
 
@@ -77,6 +78,10 @@ class Config(BaseModel):
         """All fields with their options, in the order they are shown."""
         for name, field in cls.model_fields.items():
             yield name, field, option_of(field)
+
+    def needs(self) -> list[Ability]:
+        """What must be installed for this job with these options; checked before it begins."""
+        return []
 
     def identity(self) -> dict[str, Any]:
         """The values that decide what is released, as plain JSON values."""

@@ -21,8 +21,17 @@ from tacit.evaluate.utility import Progress, UtilityPlan, utility_report
 from tacit.evaluate.vectors import TextVectors
 from tacit.jobs.cluster import ClusterEncoder, measure_releases, read_data_set
 from tacit.jobs.config import Group, Option
-from tacit.jobs.fields import Columns, CommaSeparated, Encoder, Format, LabelColumn, Source
+from tacit.jobs.fields import Columns, CommaSeparated, Encoder, Format, LabelColumn, Source, needs_of_source
 from tacit.jobs.running import Running
+from tacit.needs import (
+    BLEU,
+    CLASSIFIERS,
+    MODELS,
+    PLOTS,
+    Ability,
+    needs_of_encoder,
+    needs_of_language_model,
+)
 from tacit.report import Report
 
 DEFAULT = "default"
@@ -86,6 +95,24 @@ class EvaluateConfig(Running):
         Field(description="Public language model of the perplexity: 'smollm2', a folder, or a hub name."),
         Option(Group.MODEL),
     ] = "smollm2"
+
+    def needs(self) -> list[Ability]:
+        measures = set() if self.metrics == (DEFAULT,) else set(self.chosen_metrics)
+        learner = self.learner if self.label_column is not None else None
+        abilities = [*super().needs(), *needs_of_source(self.original, self.format)]
+        for source in self.private:
+            abilities += needs_of_source(source, self.private_format)
+        if measures & {"bleu", "chrf"}:
+            abilities.append(BLEU)
+        if measures & {"bertscore", "cosine"} or learner in ("probe", "transformer"):
+            abilities += needs_of_encoder(self.encoder)
+        if "perplexity" in measures:
+            abilities += needs_of_language_model(self.language_model)
+        if learner in ("probe", "tfidf"):
+            abilities.append(CLASSIFIERS)
+        if learner == "lstm":
+            abilities.append(MODELS)
+        return [*abilities, *([PLOTS] if learner is not None or len(self.private) > 1 else [])]
 
     @model_validator(mode="after")
     def _options_fit_together(self) -> Self:

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, PlainSerializer
 
 from tacit.jobs.config import Group, Option
+from tacit.needs import Ability, needs_of_place
 from tacit.text.files.memory import is_in_memory
 
 
@@ -20,6 +21,11 @@ def _shown_source(source: Any) -> Any:
 def split_at_commas(value: Any) -> Any:
     """`a,b` as a list; lists as they are."""
     return tuple(part.strip() for part in value.split(",") if part.strip()) if isinstance(value, str) else value
+
+
+def needs_of_source(source: Any, format: str | None = None) -> list[Ability]:
+    """What reading a source needs; data in memory needs nothing."""
+    return [] if is_in_memory(source) else needs_of_place(str(source), format)
 
 
 Source = Annotated[Any, PlainSerializer(_shown_source)]

@@ -10,6 +10,7 @@ from pydantic import model_validator
 from tacit.errors import BadParameterError
 from tacit.jobs.config import Config
 from tacit.jobs.fields import Address, Engine, Workers
+from tacit.needs import RAY, Ability
 
 if TYPE_CHECKING:
     from tacit.engines.cluster.session import Cluster
@@ -30,6 +31,9 @@ class Running(Config):
                 "{option.address} belongs to {option.engine[ray]}: add that, or leave out {option.address}",
             )
         return self
+
+    def needs(self) -> list[Ability]:
+        return [RAY] if self.on_cluster else []
 
     @property
     def on_cluster(self) -> bool:

@@ -5,6 +5,6 @@ page    the report as one self-contained HTML page
 plot    drawings in one style
 """
 
-from tacit.report.parts import Figure, Finding, Light, Report, Section, Table
+from tacit.report.parts import AtLeast, AtMost, Figure, Finding, Light, Report, Section, Table
 
-__all__ = ["Figure", "Finding", "Light", "Report", "Section", "Table"]
+__all__ = ["AtLeast", "AtMost", "Figure", "Finding", "Light", "Report", "Section", "Table"]

@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+import os
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tacit.errors import BadInputError
+from tacit.notebook import framed
+from tacit.rounding import rounded_down, rounded_up
 from tacit.version import __version__
 
 if TYPE_CHECKING:
@@ -135,6 +138,10 @@ class Report:
     def refuted(self) -> bool:
         return any(finding.refuted for finding in self.findings)
 
+    def failing(self, lights: Collection[Light] = ()) -> list[Finding]:
+        """The findings that a pipeline should stop at: refuted claims, and those with one of these lights."""
+        return [finding for finding in self.findings if finding.refuted or finding.light in lights]
+
     @property
     def exit_code(self) -> int:
         """0, or 3 when a privacy claim was refuted, so that a pipeline can stop there."""
@@ -197,17 +204,33 @@ class Report:
 
         return page(self)
 
-    def save(self, path: str | Path, *, force: bool = False) -> None:
-        """Write the report, as a page or as JSON by its ending; an existing file needs `force`."""
+    def __repr__(self) -> str:
+        refuted = ", a claim is refuted" if self.refuted else ""
+        return f"<Report '{self.title}': {len(self.findings):,} findings, the worst is '{self.light.word}'{refuted}>"
+
+    def _repr_html_(self) -> str:
+        """The page without what quotes the original text: a notebook keeps what it shows."""
+        return framed(self.without_quotes().to_html(), self.title)
+
+    def without_quotes(self) -> Report:
+        """The same report without its tables that quote the original text."""
+        if not self.private:
+            return self
+        sections = [replace(part, tables=[t for t in part.tables if not t.private]) for part in self.sections]
+        left_out = "Tables that quote the original text are left out here; to_html() and save() have them."
+        return replace(self, sections=[*sections, Section("Left out", left_out)])
+
+    def save(self, path: str | Path, *, force: bool = False, private: bool = False) -> None:
+        """Write the report, as a page or as JSON by its ending; an existing file needs `force`.
+
+        A report that quotes the original text, or that the caller calls private, can be read by its owner only.
+        """
         target = Path(path)
         text = self.to_json() if target.suffix == ".json" else self.to_html()
         refuse_existing(target, force=force)
-        draft = target.with_name(f".{target.name}.draft")
         try:
-            draft.write_text(text, encoding="utf-8")
-            draft.replace(target)
+            put(target, text, private=private or self.private)
         except OSError as error:
-            draft.unlink(missing_ok=True)
             raise BadInputError(f"cannot write the report {target}: {error.strerror}") from error
 
     def show(self, console: Console) -> None:
@@ -235,6 +258,22 @@ class Report:
             console.print("\n[yellow]This view quotes the original text: it is private.[/yellow]")
 
 
+def put(path: Path, text: str, *, private: bool = False) -> None:
+    """Write a file, whole or not at all; what is private can be read by its owner only, from its first byte on."""
+    draft = path.with_name(f".{path.name}.draft")
+    draft.unlink(missing_ok=True)  # one that a killed run has left keeps its mode
+    mode = 0o600 if private else 0o666
+    try:
+        with open(
+            draft, "x", encoding="utf-8", newline="", opener=lambda name, flags: os.open(name, flags, mode)
+        ) as file:
+            file.write(text)
+        draft.replace(path)
+    except OSError:
+        draft.unlink(missing_ok=True)
+        raise
+
+
 def refuse_existing(path: Path, *, force: bool) -> None:
     """Say so before hours of work, not after."""
     if path.is_dir():
@@ -245,8 +284,16 @@ def refuse_existing(path: Path, *, force: bool) -> None:
         raise BadInputError(f"the folder {path.parent} does not exist: create it first")
 
 
+class AtMost(float):
+    """An upper bound in a cell: rounded up for people."""
+
+
+class AtLeast(float):
+    """A lower bound in a cell: rounded down for people."""
+
+
 def cell_text(value: Any) -> str:
-    """A cell for people: floats with three digits that matter."""
+    """A cell for people: floats with three digits that matter, bounds rounded to the safe side."""
     if isinstance(value, bool) or value is None:
         return {True: "yes", False: "no", None: "–"}[value]
     if isinstance(value, int):
@@ -257,6 +304,8 @@ def cell_text(value: Any) -> str:
             return "–"
         if math.isinf(number):
             return "∞" if number > 0 else "−∞"
+        if isinstance(value, AtMost | AtLeast):
+            return rounded_up(number, 3) if isinstance(value, AtMost) else rounded_down(number, 3)
         return f"{number:,.0f}" if abs(number) >= 1000 else f"{number:.3g}"
     return str(value)
 

@@ -155,10 +155,20 @@ class ApartFacts(Answer):
     releases: int
 
 
-class KeySpent(Answer):
+class UnitSpent(Answer):
+    unit: str
     epsilon: float
     delta: float
     releases: int
+
+
+class KeySpent(Answer):
+    """What is held against a limit, the same by the unit of the releases, and what no sum holds."""
+
+    epsilon: float
+    delta: float
+    releases: int
+    by_unit: list[UnitSpent]
     apart: list[ApartFacts]
 
 

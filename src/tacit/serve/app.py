@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
-from typing import Any, TypeVar
+from typing import Any
 
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
@@ -18,6 +18,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from tacit.engines.job import Progress
 from tacit.errors import place_of
 from tacit.serve import catalog, site
 from tacit.serve.answers import (
@@ -37,6 +38,7 @@ from tacit.serve.answers import (
     described,
 )
 from tacit.serve.answers import Reports as ReportList
+from tacit.serve.aside import Aside
 from tacit.serve.batching import Lines
 from tacit.serve.budget import Accounts
 from tacit.serve.errors import STATUS_CODES, ServiceError, as_service_error, error_body
@@ -44,6 +46,7 @@ from tacit.serve.files import Files
 from tacit.serve.gate import Gate, Receive, Scope, Send
 from tacit.serve.jobs import JobStore
 from tacit.serve.keys import Keys
+from tacit.serve.lock import lock_state
 from tacit.serve.messages import (
     AuditRequest,
     CalibrateRequest,
@@ -56,42 +59,37 @@ from tacit.serve.messages import (
 )
 from tacit.serve.metrics import Metrics
 from tacit.serve.rewriting import Pool
-from tacit.serve.runner import Runner
+from tacit.serve.runner import JobWork, Outcome, Task
+from tacit.serve.schedule import Schedule, Work
 from tacit.serve.settings import Settings, make_private_folder
 from tacit.serve.texts import Rewriting, json_response
+from tacit.serve.workplace import JobProcesses
 from tacit.version import __version__
 
 log = logging.getLogger("tacit.serve")
-R = TypeVar("R")
 
 
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+SHUTDOWN_SECONDS = 5.0
+"""How long a shutdown waits for a computation. Its budget was written down before it began, and nothing of it is
+released, so it may be cut off anywhere."""
 MOST_ASIDE = 32
 """Questions about public data that may wait: the page asks about all mechanisms at once when it compares them."""
 
 
-class Aside:
-    """One thread for long computations on public data, and a limit on how many wait for it."""
+def ended(executors: Sequence[ThreadPoolExecutor], seconds: float) -> bool:
+    """Whether all threads came to an end in this time; what they had not begun is given up."""
 
-    def __init__(self, most: int) -> None:
-        self._executor = ThreadPoolExecutor(1, "tacit-public")
-        self._room = threading.BoundedSemaphore(most)
+    def wait() -> None:
+        for executor in executors:
+            executor.shutdown(wait=True)
 
-    def check_room(self) -> None:
-        if not self._room.acquire(blocking=False):
-            raise ServiceError(503, "the service is busy: try again in a moment", "busy", retry_after=5)
-        self._room.release()
-
-    async def run(self, function: Callable[..., R], *arguments: Any) -> R:
-        """The result. The place is taken until the work is done, also if nobody waits for it any more."""
-        if not self._room.acquire(blocking=False):
-            raise ServiceError(503, "the service is busy: try again in a moment", "busy", retry_after=5)
-        work = self._executor.submit(function, *arguments)
-        work.add_done_callback(lambda _: self._room.release())
-        return await asyncio.wrap_future(work)
-
-    def stop(self) -> None:
-        self._executor.shutdown(wait=True, cancel_futures=True)
+    for executor in executors:
+        executor.shutdown(wait=False, cancel_futures=True)
+    waiting = threading.Thread(target=wait, daemon=True)
+    waiting.start()
+    waiting.join(timeout=seconds)
+    return not waiting.is_alive()
 
 
 class Service(FastAPI):
@@ -107,30 +105,39 @@ class Service(FastAPI):
         await Starlette.__call__(self, scope, receive, send)
 
 
-def create_app(settings: Settings) -> Service:
-    """The service, ready to be run by an ASGI server."""
+def create_app(settings: Settings, *, jobs_apart: bool = True) -> Service:
+    """The service, ready to be run by an ASGI server. It has its state folder for itself until it is shut down.
+
+    Jobs are worked on in processes of their own; with `jobs_apart=False` in threads of this one, which tests look into.
+    """
     make_private_folder(settings.state)
+    lock = lock_state(settings.state)
     keys, metrics, pool = Keys(settings.state), Metrics(), Pool(settings.mechanisms, settings.allowed)
-    accounts = Accounts(settings.ledger_place, metrics)
+    accounts = Accounts(settings.ledger_place, metrics, keys)
     workers = ThreadPoolExecutor(settings.threads, "tacit-batch")
     aside = Aside(MOST_ASIDE)
     lines = Lines(accounts, workers, metrics, settings.waiting)
     rewriting = Rewriting(settings, pool, lines, accounts, workers, metrics)
     reports = site.Reports(settings.reports)
     store = JobStore(settings.state / "jobs", settings.keep_hours)
-    runner = Runner(store, pool, accounts, keys, metrics, settings.job_workers)
-    files = Files(store, runner, pool)
+
+    def work_here(task: Task, tell: Callable[[Progress], None], check: Callable[[], None]) -> Outcome:
+        return JobWork(task, pool, accounts, tell, check).outcome()
+
+    work: Work = JobProcesses(settings) if jobs_apart else work_here
+    schedule = Schedule(store, keys, metrics, work, settings)
+    files = Files(store, schedule, pool, keys)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         _quiet_loop(asyncio.get_running_loop())
         await asyncio.to_thread(accounts.works)  # an operator reads at once what is wrong with the ledger
-        runner.start()
+        schedule.start()
         yield
-        await asyncio.to_thread(runner.stop)
-        workers.shutdown(wait=True, cancel_futures=True)
-        aside.stop()
+        await asyncio.to_thread(schedule.stop)
+        await asyncio.to_thread(ended, (workers, aside.executor), SHUTDOWN_SECONDS)
         accounts.close()
+        lock.release()
 
     app = Service(
         title="Tacit",
@@ -141,7 +148,7 @@ def create_app(settings: Settings) -> Service:
         lifespan=lifespan,
         default_response_class=Response,
     )
-    app.state.runner = runner
+    app.state.schedule = schedule
     app.gate = Gate(app.framework, settings=settings, keys=keys, metrics=metrics, tickets=reports.has_ticket,
                     direct={("POST", "/v1/rewrite"): rewriting.answer})  # fmt: skip
     app.add_exception_handler(HTTPException, _http_error)
@@ -153,7 +160,7 @@ def create_app(settings: Settings) -> Service:
         asked = await read_message(request, kind)
         try:
             async with asyncio.timeout(settings.timeout):
-                return json_response(await aside.run(function, pool, asked))
+                return json_response(await aside.run(request.scope["caller"].name, function, pool, asked))
         except TimeoutError:
             raise ServiceError(503, "this took too long: ask for less, or use the command", "timeout", 5) from None
 
@@ -294,8 +301,10 @@ def create_app(settings: Settings) -> Service:
         return json_response({"status": status, "version": __version__, **found}, 200 if status == "ok" else 503)
 
     @app.get("/metrics", responses=answers(None, media={METRICS_TYPE: TEXT}), tags=["operation"])
-    async def prometheus() -> Response:
-        """Counts for Prometheus."""
+    async def prometheus(request: Request) -> Response:
+        """Counts of the whole service for Prometheus: of other keys as well, so for keys of operators only."""
+        if not request.scope["caller"].operator:
+            raise ServiceError(403, "these counts are of all keys: only keys that the operator names may read them")
         return Response(metrics.page(), media_type=METRICS_TYPE)
 
     @app.get("/", include_in_schema=False)

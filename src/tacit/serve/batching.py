@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
-from collections import deque
+from collections import Counter, deque
 from collections.abc import AsyncIterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
@@ -205,20 +205,25 @@ class Lines:
         self._metrics = metrics
         self._most_waiting = most_waiting
         self._lines: dict[int, Line] = {}
+        self._open_of: Counter[str | None] = Counter()
         self.open = 0
 
-    def check_room(self) -> None:
+    def check_room(self, key: str | None) -> None:
+        """One key has at most half of the places, so that it cannot keep all others out."""
         if self.open >= self._most_waiting:
             raise ServiceError(503, "the service is busy: try again in a moment", "busy", retry_after=1)
+        if key is not None and self._open_of[key] >= max(1, self._most_waiting // 2):
+            raise ServiceError(429, "too many of your requests wait at the same time: send fewer", retry_after=1)
 
     def put(self, prepared: Prepared, order: Order) -> None:
-        self.check_room()
+        self.check_room(order.spender.key)
         line = self._lines.get(id(prepared))
         if line is None:
             # A mechanism that the pool has forgotten needs no line any more.
             self._lines = {key: known for key, known in self._lines.items() if not known.idle}
             line = self._lines[id(prepared)] = Line(prepared, self._budget, self._executor, self._metrics)
         self.open += 1
+        self._open_of[order.spender.key] += 1
         self._metrics.waiting.set(self.open)
         line.put(order)
 
@@ -226,4 +231,5 @@ class Lines:
         """The request is answered or given up."""
         order.given_up = True
         self.open -= 1
+        self._open_of[order.spender.key] -= 1
         self._metrics.waiting.set(self.open)

@@ -13,8 +13,8 @@ import math
 import secrets
 import threading
 import time
-from collections.abc import Sequence
-from typing import Any, Final
+from collections.abc import Iterator, Sequence
+from typing import Any, Final, NamedTuple
 
 from tacit.account.ledger import (
     BudgetExceededError,
@@ -24,20 +24,20 @@ from tacit.account.ledger import (
     Reservation,
     Spent,
     Subject,
-    open_ledger,
 )
 from tacit.account.ledger.charges import NOTHING, PLAIN
-from tacit.errors import BadParameterError
+from tacit.engines.charging import text_subject
 from tacit.serve.batching import Order
-from tacit.serve.errors import as_service_error, note
+from tacit.serve.binding import LOCAL, check_bound, open_bound
+from tacit.serve.errors import ServiceError, WrongLedgerError, as_service_error, note
+from tacit.serve.examples import is_public
+from tacit.serve.keys import NO_OPTIONS, KeyBudget, KeyOptions, Keys
 from tacit.serve.metrics import Metrics
 from tacit.serve.rewriting import Prepared
 from tacit.serve.settings import Settings, make_private_folder
 
 log = logging.getLogger("tacit.serve")
 
-LOCAL: Final = "local"
-"""The name under which a service without keys writes down what it releases."""
 DATASET: Final = "service"
 """The data set of requests that name none."""
 RELEASES: Final = 100
@@ -59,11 +59,17 @@ class Shared:
 
 
 class Accounts:
-    """The ledger, as the service uses it. Opened when it is first needed, and again after it could not be used."""
+    """The ledger, as the service uses it. Opened when it is first needed, and again after it could not be used.
 
-    def __init__(self, place: str, metrics: Metrics) -> None:
+    Proof obligation: nothing is released to a key unless the ledger that counts for this state folder (`binding`) is
+    the one that is open, and, for a key that was given a budget, unless that ledger has a limit for it. The former is
+    asked with every use of `ledger`, the latter inside the transaction that reserves.
+    """
+
+    def __init__(self, place: str, metrics: Metrics, keys: Keys) -> None:
         self._place = place
         self._metrics = metrics
+        self._keys = keys
         self._lock = threading.Lock()
         self._ledger: Ledger | None = None
         self._checked, self._works = -math.inf, False
@@ -72,8 +78,12 @@ class Accounts:
     def ledger(self) -> Ledger:
         with self._lock:
             if self._ledger is None:
-                self._ledger = _opened(self._place)
-            return self._ledger
+                self._ledger = open_bound(self._place, self._keys)
+                if self._ledger.making is not None:
+                    log.warning("%s", self._ledger.making)
+            ledger = self._ledger
+        check_bound(ledger, self._keys.register())
+        return ledger
 
     def works(self) -> bool:
         """Whether the ledger can be used; asked at most once a second. A ledger that could not be used is opened again
@@ -98,6 +108,20 @@ class Accounts:
 
     # A batch --------------------------------------------------------------------------------------------------
 
+    def must_be_limited(self, key: str | None) -> list[Subject]:
+        """Whom the ledger must have a limit for when it releases to this key: the key itself, if it has a budget."""
+        if key is None:
+            return []
+        found = self._keys.named(key)
+        if found is None or found.revoked is not None:
+            raise ServiceError(401, "this key is not valid any more: nothing was released")
+        return [] if found.budget is None else [Subject("key", key)]
+
+    def options_of(self, key: str | None) -> KeyOptions:
+        """What the operator has set for a key."""
+        known = None if key is None else self._keys.named(key)
+        return NO_OPTIONS if known is None else known.options
+
     def reserve(self, prepared: Prepared, orders: Sequence[Order]) -> list[Exception | None]:
         """One transaction for each payer; where that is refused, one for each of its orders."""
         refusals: dict[int, Exception] = {}
@@ -120,36 +144,49 @@ class Accounts:
                 self._reserve_group(prepared, [order], refusals)
         except Exception as error:
             note(error)
-            if isinstance(error, LedgerError):
+            if isinstance(error, LedgerError | WrongLedgerError):
                 self.close()  # it may be whole again next time
             refusals.update({id(order): as_service_error(error) for order in group})
 
     def _reserve_together(self, prepared: Prepared, group: list[Order]) -> None:
         spender, ledger = group[0].spender, self.ledger
-        reservation = ledger.reserve(
-            prepared.unit_guarantee,
-            dataset=spender.dataset or DATASET,
-            subjects=self._subjects(group),
-            token=secrets.token_hex(16),
-            command=command_of(ledger, spender.key),
-        )
-        shared = Shared(reservation, group)
+        limited = self.must_be_limited(spender.key)
+        subjects = self._subjects(group)
+        if subjects:
+            reservation = ledger.reserve(
+                prepared.unit_guarantee,
+                dataset=spender.dataset or DATASET,
+                subjects=subjects,
+                token=secrets.token_hex(16),
+                command=command_of(ledger, spender.key),
+                must_be_limited=limited,
+            )
+            shared = Shared(reservation, group)
+            for order in group:
+                order.reservation = shared
+        else:
+            ledger.check_limited(limited)
         left = self.remaining(spender.key)
         for order in group:
-            order.reservation, order.remaining = shared, left
+            order.remaining = left
 
     def _subjects(self, group: Sequence[Order]) -> list[Subject]:
+        """Whom a group of orders is charged to; nobody, if all its texts are the public examples."""
         spender = group[0].spender
         everything, largest, found = 0, 0, []
         for order in group:
             texts: dict[str, int] = {}
-            for text, units in zip(order.texts, order.units, strict=False):  # the first draw holds each text once
+            for text, units in charged_texts(order):
                 texts[text] = texts.get(text, 0) + units * order.draws
+            if not texts:
+                continue
             everything += sum(texts.values())
             largest += max(texts.values())
-            found += [Subject("document", text, units) for text, units in texts.items()]
+            found += [text_subject(text, units) for text, units in texts.items()]
             if order.spender.user is not None:
                 found.append(Subject("user", order.spender.user, sum(texts.values())))
+        if not found:
+            return []
         dataset = spender.dataset or DATASET
         return [Subject("key", spender.key or LOCAL, everything), Subject("dataset", dataset, largest), *found]
 
@@ -164,18 +201,25 @@ class Accounts:
     def spent(self, prepared: Prepared, order: Order) -> dict[str, Any]:
         """What an answer has cost its key; no epsilon where none is proven for whole texts."""
         rate = prepared.rate
-        if rate.measure != PLAIN:
+        if rate.measure != PLAIN and any(charged_texts(order)):
             return {"epsilon": None, "delta": None, "remaining": order.remaining}
-        units = sum(order.units) * order.draws
+        units = sum(units for _, units in charged_texts(order)) * order.draws
         charge = rate.of(units) if units else NOTHING  # a text without words releases nothing
         return {"epsilon": charge.epsilon + charge.added, "delta": charge.delta, "remaining": order.remaining}
 
     def overview(self, key: str | None) -> dict[str, Any]:
         """`GET /v1/ledger`: limits, the key's own account, and its latest releases."""
+        try:
+            return self._overview(key)
+        except (LedgerError, WrongLedgerError):
+            self.close()  # it may be whole again next time
+            raise
+
+    def _overview(self, key: str | None) -> dict[str, Any]:
         ledger, subject = self.ledger, Subject("key", key or LOCAL)
         spent, limit = ledger.spent(subject), ledger.limit_of(subject)
-        # Releases of before names were hidden tell the key by its name.
-        own = ledger.releases(commands=[command_of(ledger, key), f"{COMMAND}: {key or LOCAL}"], last=RELEASES)
+        commands = commands_of(ledger, key)
+        own = ledger.releases(commands=commands, last=RELEASES)
         places = {"", DATASET, *ledger.datasets_of(subject)}  # names of others' data sets are not for this key
         return {
             "dataset_limits": [
@@ -189,6 +233,10 @@ class Accounts:
                     "epsilon": spent.epsilon,
                     "delta": spent.delta,
                     "releases": spent.releases,
+                    "by_unit": [
+                        {"unit": unit, "epsilon": part.epsilon, "delta": part.delta, "releases": part.releases}
+                        for unit, part in sorted(ledger.spent_by_unit(subject, commands).items())
+                    ],
                     # Never part of the sum: releases for which no plain epsilon of a whole text is proven.
                     "apart": [{"measure": account.measure, "releases": account.releases} for account in spent.apart],
                 },
@@ -210,23 +258,21 @@ class Accounts:
         }
 
 
-def _opened(place: str) -> Ledger:
-    try:
-        ledger = open_ledger(place)
-    except BadParameterError as error:  # the key in the environment: nothing that a request can change
-        raise LedgerError(str(error)) from None
-    if ledger.new_key_place is not None:
-        log.warning(
-            "made %s; its key is in '%s': keep a copy of it apart from the ledger, without it nothing is released",
-            ledger.name,
-            ledger.new_key_place,
-        )
-    return ledger
+def charged_texts(order: Order) -> Iterator[tuple[str, int]]:
+    """The texts of an order that cost budget, with their units: all but the public examples of the page."""
+    for text, units in zip(order.texts, order.units, strict=False):  # the first draw holds each text once
+        if not is_public(text):
+            yield text, units
 
 
 def command_of(ledger: Ledger, key: str | None) -> str:
     """How releases of a key are told apart in the ledger: like everybody in it, the key has no name there."""
     return f"{COMMAND}: key {ledger.hash_of(Subject('key', key or LOCAL))}"
+
+
+def commands_of(ledger: Ledger, key: str | None) -> list[str]:
+    """All commands of a key; releases of before names were hidden tell it by its name."""
+    return [command_of(ledger, key), f"{COMMAND}: {key or LOCAL}"]
 
 
 # For the command ----------------------------------------------------------------------------------------------------
@@ -235,12 +281,42 @@ def command_of(ledger: Ledger, key: str | None) -> str:
 def set_key_limit(settings: Settings, name: str, epsilon: float, delta: float) -> None:
     """The budget of a key, as a limit of the ledger."""
     make_private_folder(settings.state)
-    with open_ledger(settings.ledger_place) as ledger:
+    with open_bound(settings.ledger_place, Keys(settings.state)) as ledger:
         ledger.set_limit("key", epsilon=epsilon, delta=delta, name=name)
 
 
-def key_budgets(settings: Settings, names: Sequence[str]) -> dict[str, tuple[Spent, Limit | None]]:
-    """What each key has spent, and its limit."""
-    with open_ledger(settings.ledger_place) as ledger:
-        subjects = [Subject("key", name) for name in names]
-        return {subject.identity: (ledger.spent(subject), ledger.limit_of(subject)) for subject in subjects}
+def add_key(
+    settings: Settings, name: str, requests_per_minute: int, budget: KeyBudget | None, options: KeyOptions
+) -> tuple[str, str | None]:
+    """A new key, and what to tell if its ledger was made for it. The limit comes first, and nobody else can make a key
+    of the same name meanwhile: no key is ever without its limit, or with that of another."""
+    keys = Keys(settings.state)
+    keys.check_new(name, requests_per_minute)
+    with keys.exclusively():  # makes the folder, too
+        with open_bound(settings.ledger_place, keys) as ledger:
+            keys.check_new(name, requests_per_minute)
+            if budget is not None:
+                ledger.set_limit("key", epsilon=budget.epsilon, delta=budget.delta, name=name)
+            making = ledger.making
+        return keys.add(name, requests_per_minute, budget=budget, options=options), making
+
+
+class KeyAccount(NamedTuple):
+    """What a key has spent, the same by the unit of its releases, and its limit."""
+
+    spent: Spent
+    by_unit: dict[str, Spent]
+    limit: Limit | None
+
+
+def key_accounts(settings: Settings, names: Sequence[str]) -> dict[str, KeyAccount]:
+    """The accounts of these keys."""
+    with open_bound(settings.ledger_place, Keys(settings.state)) as ledger:
+        return {
+            name: KeyAccount(
+                ledger.spent(Subject("key", name)),
+                ledger.spent_by_unit(Subject("key", name), commands_of(ledger, name)),
+                ledger.limit_of(Subject("key", name)),
+            )
+            for name in names
+        }

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
@@ -12,6 +11,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit import needs
 from tacit.card import Card
 from tacit.catalog import DEFAULT_OF_LEVEL, described, mechanism_classes
 from tacit.errors import NoGuaranteeError
@@ -35,8 +35,10 @@ BLOCK_WORDS: Final = 32
 RANGES: Final[Mapping[str, tuple[float, float, float]]] = {
     "brr": (1.0, 0.2, 4.0),
     "custext": (8.0, 1.0, 30.0),
+    "dp-mlm": (480.0, 32.0, 960.0),
     "laplace": (8.0, 2.0, 40.0),
     "mahalanobis": (8.0, 2.0, 40.0),
+    "paraphrase": (360.0, 24.0, 720.0),
     "truncated-gumbel": (100.0, 75.0, 1000.0),
     "two-budgets": (1.0, 0.5, 8.0),
     "vickrey": (8.0, 2.0, 100.0),
@@ -48,13 +50,9 @@ RANGES: Final[Mapping[str, tuple[float, float, float]]] = {
     "approximate document": (500.0, 10.0, 5000.0),
 }
 """Default, low and high end of a slider, by name or by notion and unit: from "nearly every word changes" to "few do"
-with the default vectors (`/v1/curve` has the numbers), and for whole documents from strong to nominal protection. The
-default of SanText is where the best attacker still guesses one word in ten; at 4 he would read half of the text."""
-
-NEEDED: Final[Mapping[str, Sequence[str]]] = {
-    "word": ("numpy",),
-    "document": ("torch", "transformers", "safetensors", "tokenizers"),
-}
+with the default vectors (`/v1/curve` has the numbers), and for whole documents from strong to nominal protection. Where
+every token of a document is a draw, from 1 to 30 for each of them: below 5, such a text says nothing of its document.
+The default of SanText is where the best attacker still guesses one word in ten; at 4 he would read half of the text."""
 
 
 def mechanisms(pool: Pool) -> dict[str, Any]:
@@ -73,10 +71,7 @@ def _range(cls: type[Mechanism]) -> tuple[float, float, float]:
 def _entry(cls: type[Mechanism], pool: Pool) -> dict[str, Any]:
     facts = described(cls)
     default, low, high = _range(cls)
-    missing = [module for module in NEEDED[cls.level] if importlib.util.find_spec(module) is None]
-    why_not = pool.failures.get(cls.name)
-    if why_not is None and missing:
-        why_not = f"the library '{missing[0]}' is not installed: pip install 'tacit[documents]'"
+    why_not = pool.failures.get(cls.name) or needs.why_not(cls.name, needs.needs_of_mechanism(cls.name))
     return {
         **{name: facts[name] for name in ("name", "title", "level", "notion", "unit", "paper", "summary")},
         "available": why_not is None,

@@ -8,7 +8,15 @@ import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
-from tacit.errors import BadInputError, BadParameterError, MissingExtraError, NoGuaranteeError, TacitError, place_of
+from tacit.errors import (
+    BadInputError,
+    BadParameterError,
+    MissingExtraError,
+    NoGuaranteeError,
+    NominalError,
+    TacitError,
+    place_of,
+)
 
 if TYPE_CHECKING:
     from tacit.account.ledger import BudgetExceededError
@@ -40,6 +48,10 @@ class UnavailableError(BadInputError):
     it is so."""
 
 
+class WrongLedgerError(UnavailableError):
+    """The ledger that counts is not the one that is there, so nobody knows what was spent."""
+
+
 class ServiceError(Exception):
     """A refusal, ready to be sent."""
 
@@ -66,18 +78,28 @@ def error_body(code: str, message: str) -> bytes:
 def as_service_error(error: Exception) -> ServiceError:
     """What a client is told about any error. One that we did not foresee is named by its kind and place only: its
     message could quote the text."""
-    from tacit.account.ledger import BudgetExceededError, LedgerError
+    from tacit.account.ledger import BudgetExceededError, LedgerError, MissingLimitError
 
     if isinstance(error, ServiceError):
         return error
     if isinstance(error, BudgetExceededError):
         return ServiceError(403, budget_sentence(error), "budget_exceeded")
+    if isinstance(error, WrongLedgerError | MissingLimitError):
+        return ServiceError(
+            503,
+            "what was spent cannot be looked up, because the ledger is missing, another one or without the limit of "
+            "this key; nothing was released: ask the operator of the service to look at its log",
+            "ledger",
+            60,
+        )
     if isinstance(error, LedgerError):
         return ServiceError(503, "the ledger cannot be used now, so nothing was released: try again", "ledger", 5)
     if isinstance(error, UnavailableError):
         return ServiceError(503, "the service cannot be used now: ask its operator to look at its log", retry_after=5)
     if isinstance(error, MissingExtraError):
         return ServiceError(503, str(error), "not_installed")
+    if isinstance(error, NominalError):
+        return ServiceError(403, str(error), "nominal")
     if isinstance(error, NoGuaranteeError):
         return ServiceError(422, str(error), "no_guarantee")
     if isinstance(error, BadParameterError | BadInputError):

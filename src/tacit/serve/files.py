@@ -8,6 +8,7 @@ import io
 import json
 import os
 import shutil
+import tempfile
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -20,11 +21,13 @@ from tacit.errors import BadInputError
 from tacit.serve.errors import ServiceError, disk_full
 from tacit.serve.gate import REPORT_POLICY
 from tacit.serve.jobs import Job, JobStore
-from tacit.serve.messages import JobSettings, parse_message
+from tacit.serve.keys import Keys
+from tacit.serve.messages import JobSettings, beside, parse_message
 from tacit.serve.rewriting import Pool
-from tacit.serve.runner import Runner, check_columns, check_job
+from tacit.serve.runner import check_columns, check_job
+from tacit.serve.schedule import Schedule
 from tacit.serve.texts import json_response
-from tacit.text.files import allow_long_cells, format_of
+from tacit.text.files import SUPPORTED, allow_long_cells, format_of, other_kind
 
 CARD_TYPES: Final = {"json": "application/json", "md": "text/markdown; charset=utf-8", "html": "text/html"}
 POLL_SECONDS: Final = 0.2
@@ -36,26 +39,34 @@ R = TypeVar("R")
 class Files:
     """The routes of jobs. Disk work is done beside the event loop."""
 
-    def __init__(self, store: JobStore, runner: Runner, pool: Pool) -> None:
+    def __init__(self, store: JobStore, schedule: Schedule, pool: Pool, keys: Keys) -> None:
         self._store = store
-        self._runner = runner
+        self._schedule = schedule
         self._pool = pool
+        self._keys = keys
 
     async def upload(self, request: Request) -> Response:
         owner = request.scope["caller"].name
         if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "multipart/form-data":
             raise ServiceError(415, "send a form with 'file' and 'settings' (Content-Type: multipart/form-data)")
-        self._store.check_room(owner)
+        with self._store.room(owner):
+            job = await self._received(request, owner)
+        self._schedule.put(job)
+        return json_response(job.shown(), 202)
+
+    async def _received(self, request: Request, owner: str | None) -> Job:
+        declared = request.headers.get("content-length", "")
+        if declared.isdecimal() and shutil.disk_usage(tempfile.gettempdir()).free < int(declared):
+            raise disk_full()  # an upload passes through the folder for temporary files
         async with request.form(max_files=1, max_fields=1) as form:
             file, settings = form.get("file"), form.get("settings")
             if not isinstance(file, UploadFile) or not isinstance(settings, str):
                 raise ServiceError(422, "the form needs a file called 'file' and a field 'settings' with JSON")
-            asked = parse_message(settings.encode("utf-8", "surrogatepass"), JobSettings)
+            data = settings.encode("utf-8", "surrogatepass")
+            asked = await beside(len(data), lambda: parse_message(data, JobSettings))
             check_job(self._pool, asked)
             format = upload_format(file.filename or "")
-            job = await aside(self._stored, file, owner, format, asked)
-        self._runner.put(job)
-        return json_response(job.shown(), 202)
+            return await aside(self._stored, file, owner, format, asked)
 
     def _stored(self, file: UploadFile, owner: str | None, format: str, asked: JobSettings) -> Job:
         folder = self._store.new_folder()
@@ -91,18 +102,13 @@ class Files:
 
     async def resumed(self, request: Request, id: str) -> Response:
         """Go on with a failed job, with the noise it had."""
-        job = self._own(request, id)
-        if job.state != "failed" or not job.resumable:
-            raise ServiceError(409, "only a job that failed and is resumable can go on: see its 'state'")
-        again = await aside(lambda: self._store.update(id, state="queued", error=None, resumable=False))
-        if again is None:
-            raise ServiceError(409, "this job was canceled meanwhile")
-        self._runner.put(again)
+        again = await aside(self._store.reopen, id, request.scope["caller"].name)
+        self._schedule.put(again)
         return json_response(again.shown(), 202)
 
     def result(self, request: Request, id: str, spreadsheet: bool) -> Response:
         job = self._finished(request, id)
-        path, name = self._store.output(job), f"rewritten.{job.format}"
+        path, name = self._store.files(job).output, f"rewritten.{job.format}"
         if not spreadsheet:
             return FileResponse(path, media_type="application/octet-stream", filename=name)
         if job.format not in ("csv", "tsv"):
@@ -115,7 +121,7 @@ class Files:
     def card(self, request: Request, id: str, kind: str) -> Response:
         if kind not in CARD_TYPES:
             raise ServiceError(404, "a card is there as card.json, card.md and card.html")
-        path = self._store.card(self._finished(request, id), kind)
+        path = self._store.files(self._finished(request, id)).card(kind)
         headers = {"content-security-policy": REPORT_POLICY} if kind == "html" else {}
         return FileResponse(path, media_type=CARD_TYPES[kind], headers=headers)
 
@@ -136,6 +142,8 @@ class Files:
                 return
             if not job.is_open:
                 yield event(job.state, job)
+                return
+            if job.owner is not None and not self._keys.is_active(job.owner):
                 return
             if job != before:
                 yield event("progress", job)
@@ -163,8 +171,11 @@ async def aside(function: Callable[..., R], *arguments: Any) -> R:
 
 def upload_format(name: str) -> str:
     """The format that the name of an upload tells; nothing else of the name is used."""
+    own_name = Path(name.replace("\\", "/")).name or "upload"
+    if (what := other_kind(own_name)) is not None:
+        raise ServiceError(422, f"this file is {what}, a format that is not read here: save the texts as {SUPPORTED}")
     try:
-        return str(format_of(Path(name.replace("\\", "/")).name or "upload"))
+        return str(format_of(own_name))
     except BadInputError:
         raise ServiceError(
             422, "the name of the file must tell its format: .txt, .csv, .tsv, .jsonl or .parquet, or with .gz"

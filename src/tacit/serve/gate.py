@@ -12,15 +12,16 @@ import asyncio
 import logging
 import math
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlsplit
 
 from starlette.responses import Response
 
 from tacit.serve.errors import ServiceError, as_service_error, note
-from tacit.serve.keys import Keys, RateLimit
+from tacit.serve.keys import NO_OPTIONS, KeyOptions, Keys, RateLimit
 from tacit.serve.metrics import Metrics
 from tacit.serve.settings import Settings, is_local
 
@@ -54,11 +55,22 @@ SLOWEST_BYTES_PER_SECOND = 50_000
 now and then would otherwise keep a place for ever."""
 
 
+SMALL_BODY_BYTES = 64_000
+"""Largest body of questions about public data."""
+LARGE_BODIES = ("/v1/rewrite", "/v1/jobs")
+MOST_DIGITS = 18
+KEY_SECONDS = 0.5
+"""How often the key is looked at again while an answer is sent."""
+
+
 @dataclass(frozen=True)
 class Caller:
-    """Who asks: the name of a key, or None on a service without keys."""
+    """Who asks: the name of a key with its options, or None on a service without keys. An operator may see the counts
+    of everybody."""
 
     name: str | None
+    options: KeyOptions = NO_OPTIONS
+    operator: bool = False
 
 
 class Gate:
@@ -80,6 +92,8 @@ class Gate:
         self._keys = keys
         self._metrics = metrics
         self._rates = RateLimit()
+        self._open: Counter[str | None] = Counter()
+        self._bodies = Bodies(settings.bodies_bytes)
         self._tickets = tickets
         # Once keys are needed they stay needed, even if the file with the keys disappears.
         self._needs_key = bool(keys.all()) or not is_local(settings.host)
@@ -89,8 +103,18 @@ class Gate:
             await self._app(scope, receive, send)
             return
         started, status = time.perf_counter(), 0
+        body = Body(scope, receive, self._bodies, self._settings)
+        caller = Caller(None)
+        looked_at = time.monotonic()
 
         async def sending(message: Message) -> None:
+            nonlocal status, looked_at
+            if time.monotonic() - looked_at >= KEY_SECONDS:
+                self._check_key(caller)
+                looked_at = time.monotonic()
+            await answering(message)
+
+        async def answering(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
@@ -104,41 +128,63 @@ class Gate:
         try:
             headers = dict(scope["headers"])
             self._check_place(headers)
-            scope["caller"] = self._caller(scope, headers)
-            body = self._limited(scope["path"], headers, receive)
-            answer = self._direct.get((scope["method"], scope["path"]))
-            if answer is None:
-                await self._app(scope, body, sending)
-            else:
-                scope["endpoint"] = answer
-                response = await answer(scope["caller"], headers, body)
-                if isinstance(response, bytes):
-                    status = 200
-                    await _send(200, [*JSON_HEADERS, (b"content-length", b"%d" % len(response))], response, send)
+            caller = scope["caller"] = self._caller(scope, headers)
+            scope["let_in"] = caller.name is not None or not self._needs_key
+            self._enter(caller)
+            try:
+                body.check_declared(headers)
+                answer = self._direct.get((scope["method"], scope["path"]))
+                if answer is None:
+                    await self._app(scope, body, sending)
                 else:
-                    await response(scope, body, sending)
+                    scope["endpoint"] = answer
+                    response = await answer(caller, headers, body)
+                    if isinstance(response, bytes):
+                        if time.monotonic() - looked_at >= KEY_SECONDS:
+                            self._check_key(caller)
+                        status = 200
+                        await _send(200, [*JSON_HEADERS, (b"content-length", b"%d" % len(response))], response, send)
+                    else:
+                        await response(scope, body, sending)
+            finally:
+                self._open[caller.name] -= 1
+        except asyncio.CancelledError:  # the service stops, and has waited long enough for this answer
+            if status == 0:
+                await _send_error(ServiceError(503, "the service stops: try again later", "stopping", 30), answering)
         except Exception as error:
             refusal = as_service_error(error)
             if refusal.status >= 500:
                 note(error)
             if status == 0:
-                await _send_error(refusal, sending)
+                await _send_error(refusal, answering)
         finally:
+            body.release()
             route = route_of(scope)
             seconds = time.perf_counter() - started
             self._metrics.answered(route, status, seconds)
             log.info("%s %s %d %.1f ms", scope["method"], route, status, 1000 * seconds)
 
+    def _enter(self, caller: Caller) -> None:
+        """Count a request of a key, if it has not too many already."""
+        if caller.name is not None and self._open[caller.name] >= self._settings.requests_per_key:
+            raise ServiceError(429, "too many requests at the same time: wait for some of them", retry_after=1)
+        self._open[caller.name] += 1
+
+    def _check_key(self, caller: Caller) -> None:
+        """A key that is revoked ends what is being sent to it."""
+        if caller.name is not None and not self._keys.is_active(caller.name):
+            raise _wrong_key()
+
     def _check_place(self, headers: Headers) -> None:
         """Only for a service without keys: there the machine itself is the permission, and a web page that the user has
         open must not borrow it (by its own requests, or by a name that it lets point to 127.0.0.1)."""
-        host = urlsplit("//" + headers.get(b"host", b"").decode("latin-1")).netloc
+        host = _netloc("//" + headers.get(b"host", b"").decode("latin-1"))
         if not self._keys_needed() and not self._is_ours(_name(host)):
             raise ServiceError(
                 403, "this name does not belong to the service: use localhost, or start it with --allow-host NAME"
             )
         origin = headers.get(b"origin")
-        if origin is not None and urlsplit(origin.decode("latin-1")).netloc != host:
+        if origin is not None and _netloc(origin.decode("latin-1")) != host:
             raise ServiceError(
                 403, "requests from pages of other sites are refused: call the service from its own page"
             )
@@ -154,42 +200,80 @@ class Gate:
         if scope["path"] in OPEN_ROUTES or scope["path"].startswith("/assets/") or self._tickets(scope):
             return Caller(None)
         if not self._keys_needed():
-            return Caller(None)
+            if presented_key(headers):
+                # Whoever sends one counts on its budget: without the keys it must not be answered as if it had none.
+                raise ServiceError(
+                    503, "a key was sent, and this service has no keys: ask its operator, or send none", retry_after=60
+                )
+            return Caller(None, KeyOptions(refuse_nominal=self._settings.refuse_nominal), operator=True)
         key = self._keys.find(presented_key(headers))
         if key is None:
-            raise ServiceError(401, "give a valid key in the header 'Authorization: Bearer KEY'")
+            raise _wrong_key()
         wait = self._rates.wait(key)
         if wait > 0:
             seconds = max(1, math.ceil(wait))
             raise ServiceError(429, f"too many requests: wait {seconds} s", retry_after=seconds)
-        return Caller(key.name)
+        options = replace(key.options, refuse_nominal=self._settings.refuse_nominal or key.options.refuse_nominal)
+        return Caller(key.name, options, operator=key.name in self._settings.operators)
 
-    def _limited(self, path: str, headers: Headers, receive: Receive) -> Receive:
-        """The body, stopped as soon as it is larger than allowed, stands still, or takes too long in all."""
-        limit = self._settings.upload_bytes if path == "/v1/jobs" else self._settings.body_bytes
+
+class Bodies:
+    """How many bytes of JSON bodies are in memory, of all requests together."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._held = 0
+
+    def take(self, size: int) -> None:
+        if self._held + size > self._most:
+            raise ServiceError(503, "the service is busy: try again in a moment", "busy", retry_after=1)
+        self._held += size
+
+    def release(self, size: int) -> None:
+        self._held -= size
+
+
+class Body:
+    """The body of a request, stopped as soon as it is larger than allowed, stands still, or takes too long in all."""
+
+    def __init__(self, scope: Scope, receive: Receive, bodies: Bodies, settings: Settings) -> None:
+        path = scope["path"]
+        self._is_upload = path == "/v1/jobs"  # which goes to the disk
+        self._limit = settings.upload_bytes if self._is_upload else settings.body_bytes
+        if path not in LARGE_BODIES:
+            self._limit = min(SMALL_BODY_BYTES, self._limit)
+        self._receive = receive
+        self._bodies = bodies
+        self._seen, self._held, self._complete, self._started = 0, 0, False, time.monotonic()
+
+    def check_declared(self, headers: Headers) -> None:
         declared = headers.get(b"content-length", b"0")
-        if declared.isdigit() and int(declared) > limit:
-            raise _too_large(limit)
-        seen, complete, started = 0, False, time.monotonic()
+        if declared.isdigit() and (len(declared) > MOST_DIGITS or int(declared) > self._limit):
+            raise _too_large(self._limit)
 
-        async def receiving() -> Message:
-            nonlocal seen, complete
-            if complete:
-                return await receive()
-            left = started + BODY_SECONDS + seen / SLOWEST_BYTES_PER_SECOND - time.monotonic()
-            try:
-                async with asyncio.timeout(max(0.0, min(BODY_PAUSE_SECONDS, left))):
-                    message = await receive()
-            except TimeoutError:
-                raise ServiceError(400, "the body did not arrive in time: send it again", "slow_body") from None
-            if message["type"] == "http.request":
-                seen += len(message.get("body", b""))
-                complete = not message.get("more_body", False)
-                if seen > limit:
-                    raise _too_large(limit)
-            return message
+    async def __call__(self) -> Message:
+        if self._complete:
+            return await self._receive()
+        left = self._started + BODY_SECONDS + self._seen / SLOWEST_BYTES_PER_SECOND - time.monotonic()
+        try:
+            async with asyncio.timeout(max(0.0, min(BODY_PAUSE_SECONDS, left))):
+                message = await self._receive()
+        except TimeoutError:
+            raise ServiceError(400, "the body did not arrive in time: send it again", "slow_body") from None
+        if message["type"] == "http.request":
+            size = len(message.get("body", b""))
+            self._seen += size
+            self._complete = not message.get("more_body", False)
+            if self._seen > self._limit:
+                raise _too_large(self._limit)
+            if not self._is_upload:
+                self._bodies.take(size)
+                self._held += size
+        return message
 
-        return receiving
+    def release(self) -> None:
+        self._bodies.release(self._held)
+        self._held = 0
 
 
 def route_of(scope: Scope) -> str:
@@ -207,9 +291,21 @@ def presented_key(headers: Headers) -> str:
     return headers.get(b"x-api-key", b"").decode("latin-1").strip()
 
 
+def _netloc(address: str) -> str:
+    """The host of an address, with its port."""
+    try:
+        return urlsplit(address).netloc
+    except ValueError:
+        raise ServiceError(400, "the header Host or Origin is no address: leave it to your HTTP library") from None
+
+
 def _name(netloc: str) -> str:
     """A host without its port; an IPv6 address keeps its brackets."""
     return netloc.rpartition(":")[0] if netloc.rpartition(":")[2].isdigit() and not netloc.endswith("]") else netloc
+
+
+def _wrong_key() -> ServiceError:
+    return ServiceError(401, "give a valid key in the header 'Authorization: Bearer KEY'")
 
 
 def _too_large(limit: int) -> ServiceError:

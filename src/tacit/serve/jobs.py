@@ -9,12 +9,18 @@ Each job has a folder under `jobs/` in the state folder, named by 128 random bit
 
 The name that a client gives its file is kept for showing and is never part of a path. Files are deleted when the job is
 deleted or canceled, and `keep_hours` after it was made; what stays until the same time has passed again is a record
-without a name, so that a client learns that its job has expired.
+without a name, so that a client learns that its job has expired. A folder whose record cannot be read is left as it is,
+results included, and the log says so at every start; only an upload that never became a job is cleared away.
+
+What happens to a job is known at once and written down as soon as the disk takes it: on a full disk a job that fails is
+failed, not running for ever.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
+import logging
 import re
 import secrets
 import shutil
@@ -22,18 +28,21 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
+from tacit.errors import BadInputError
 from tacit.serve.errors import ServiceError
 from tacit.serve.settings import make_private_folder, write_private
+from tacit.text.files import format_named
 
 OPEN_STATES: Final = ("queued", "running")
 STATES: Final = (*OPEN_STATES, "done", "failed", "canceled", "expired")
 MOST_OPEN_JOBS: Final = 20
 _ID = re.compile(r"[0-9a-f]{32}")
+log = logging.getLogger("tacit.serve")
 
 
 @dataclass(frozen=True)
@@ -44,6 +53,9 @@ class Job:
     format      format of the upload and of the result, such as csv or jsonl.gz
     error       why it failed, in one sentence
     resumable   a failed job that can go on with the same noise
+    attempts    how often its worker was started without coming to an end since `mark`
+    mark        how much of the output was written when its worker was last started
+    unknown     fields of the record that this version does not know, kept as they are
     """
 
     id: str
@@ -60,14 +72,43 @@ class Job:
     expires: str = ""
     error: str | None = None
     resumable: bool = False
+    attempts: int = 0
+    mark: int = 0
+    unknown: dict[str, Any] = field(default_factory=dict)
 
     def shown(self) -> dict[str, Any]:
         """What its owner sees."""
-        return {name: value for name, value in asdict(self).items() if name not in ("owner",)}
+        return {name: value for name, value in asdict(self).items() if name not in _NOT_SHOWN}
+
+    def record(self) -> bytes:
+        known = asdict(self)
+        return json.dumps({**known.pop("unknown"), **known}).encode()
 
     @property
     def is_open(self) -> bool:
         return self.state in OPEN_STATES
+
+
+_NOT_SHOWN: Final = ("owner", "attempts", "mark", "unknown")
+
+
+@dataclass(frozen=True)
+class JobFolder:
+    """Where the files of a job lie."""
+
+    path: Path
+    format: str
+
+    @property
+    def input(self) -> Path:
+        return self.path / f"input.{self.format}"
+
+    @property
+    def output(self) -> Path:
+        return self.path / f"output.{self.format}"
+
+    def card(self, kind: str) -> Path:
+        return self.path / f"output.{self.format}.card.{kind}"
 
 
 @dataclass
@@ -78,15 +119,25 @@ class JobStore:
     keep_hours: float
     _jobs: dict[str, Job] = field(default_factory=dict)
     _lock: threading.RLock = field(default_factory=threading.RLock)
+    _uploading: Counter[str | None] = field(default_factory=Counter)
+    _unsaved: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         make_private_folder(self.root)
         for folder in sorted(self.root.iterdir()):
+            if not _ID.fullmatch(folder.name) or not folder.is_dir():
+                continue  # nothing of ours
             job = _read(folder)
             if job is not None:
                 self._jobs[job.id] = job
-            elif folder.is_dir():
-                shutil.rmtree(folder, ignore_errors=True)  # an upload that never became a job
+            elif _is_mere_upload(folder):
+                shutil.rmtree(folder, ignore_errors=True)
+            else:
+                log.error(
+                    "the record of a job in '%s' cannot be read: its files are left as they are, restore job.json or "
+                    "delete the folder",
+                    folder,
+                )
 
     # Records --------------------------------------------------------------------------------------------------
 
@@ -119,8 +170,21 @@ class JobStore:
             found = Counter(job.state for job in self._jobs.values())
         return {state: found.get(state, 0) for state in STATES}
 
-    def check_room(self, owner: str | None) -> None:
-        if sum(job.is_open for job in self.of(owner)) >= MOST_OPEN_JOBS:
+    @contextlib.contextmanager
+    def room(self, owner: str | None) -> Iterator[None]:
+        """A place for one more job of this owner, taken while its upload comes in: uploads at the same time cannot all
+        take the last one."""
+        with self._lock:
+            self._check_room(owner)
+            self._uploading[owner] += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._uploading[owner] -= 1
+
+    def _check_room(self, owner: str | None) -> None:
+        if sum(job.is_open for job in self.of(owner)) + self._uploading[owner] >= MOST_OPEN_JOBS:
             raise ServiceError(
                 429, f"{MOST_OPEN_JOBS} of your jobs are not finished: wait for one of them", retry_after=60
             )
@@ -139,11 +203,23 @@ class JobStore:
             name=shown_name(name),
             format=format,
             settings=settings,
-            total_bytes=(folder / f"input.{format}").stat().st_size,
+            total_bytes=JobFolder(folder, format).input.stat().st_size,
             created=now.isoformat(timespec="milliseconds"),
             expires=(now + timedelta(hours=self.keep_hours)).isoformat(timespec="seconds"),
         )
-        return self._save(job)
+        write_private(folder / "job.json", job.record())  # what cannot be written down was never accepted
+        with self._lock:
+            self._jobs[job.id] = job
+        return job
+
+    def reopen(self, id: str, owner: str | None) -> Job:
+        """A failed job in its line again, with all its attempts."""
+        with self._lock:
+            job = self.get(id, owner)
+            if job.state != "failed" or not job.resumable:
+                raise ServiceError(409, "only a job that failed and is resumable can go on: see its 'state'")
+            self._check_room(owner)
+            return self._save(replace(job, state="queued", error=None, resumable=False, attempts=0))
 
     def update(self, id: str, *, durable: bool = True, **changes: Any) -> Job | None:
         """Change a job, unless it was deleted or canceled meanwhile. Mere progress need not reach the disk."""
@@ -164,9 +240,9 @@ class JobStore:
             for path in self.folder(id).iterdir():  # first, because on a full disk the record cannot be written
                 if path.name != "job.json":
                     path.unlink(missing_ok=True)
-            job = replace(job, state=state, error=error, resumable=False, name="" if state == "expired" else job.name)
-            self._jobs[id] = job
-            self._save(job)
+            self._save(
+                replace(job, state=state, error=error, resumable=False, name="" if state == "expired" else job.name)
+            )
 
     def forget(self, id: str) -> None:
         with self._lock:
@@ -194,10 +270,29 @@ class JobStore:
             yield from list(self._jobs.values())
 
     def _save(self, job: Job) -> Job:
+        """The job as it is from now on; written down now, or by `flush` as soon as the disk takes it."""
         with self._lock:
-            write_private(self.folder(job.id) / "job.json", json.dumps(asdict(job)).encode())
             self._jobs[job.id] = job
+            try:
+                write_private(self.folder(job.id) / "job.json", job.record())
+            except OSError as error:
+                if job.id not in self._unsaved:
+                    log.error("the record of a job cannot be written (%s): trying again", error.strerror)
+                self._unsaved.add(job.id)
+                return job
+            self._unsaved.discard(job.id)
+            if job.state == "done":  # only now: a job that is not known to be done would be worked on again
+                self.files(job).input.unlink(missing_ok=True)
             return job
+
+    def flush(self) -> None:
+        """Write down what could not be written before."""
+        with self._lock:
+            for id in sorted(self._unsaved):
+                if id in self._jobs:
+                    self._save(self._jobs[id])
+                else:
+                    self._unsaved.discard(id)
 
     # Files ----------------------------------------------------------------------------------------------------
 
@@ -205,21 +300,27 @@ class JobStore:
         assert _ID.fullmatch(id)
         return self.root / id
 
-    def input(self, job: Job) -> Path:
-        return self.folder(job.id) / f"input.{job.format}"
-
-    def output(self, job: Job) -> Path:
-        return self.folder(job.id) / f"output.{job.format}"
-
-    def card(self, job: Job, kind: str) -> Path:
-        return self.folder(job.id) / f"output.{job.format}.card.{kind}"
+    def files(self, job: Job) -> JobFolder:
+        return JobFolder(self.folder(job.id), job.format)
 
 
 def _read(folder: Path) -> Job | None:
+    """The job of a folder; None if its record is not there or cannot be understood."""
     try:
-        return Job(**json.loads((folder / "job.json").read_bytes())) if _ID.fullmatch(folder.name) else None
-    except (OSError, ValueError, TypeError):
+        found = json.loads((folder / "job.json").read_bytes())
+        names = {item.name for item in fields(Job)} - {"unknown"}
+        known = {name: value for name, value in found.items() if name in names}
+        job = Job(**known, unknown={name: value for name, value in found.items() if name not in names})
+        datetime.fromisoformat(job.expires).timestamp()
+        usable = job.id == folder.name and job.state in STATES and isinstance(job.settings, dict)
+        return job if usable and str(format_named(job.format)) == job.format else None
+    except (OSError, ValueError, TypeError, AttributeError, BadInputError):
         return None
+
+
+def _is_mere_upload(folder: Path) -> bool:
+    """Whether there is nothing but an upload in a folder, which never became a job."""
+    return all(path.name.startswith("input.") or path.name == "job.json.draft" for path in folder.iterdir())
 
 
 def shown_name(name: str) -> str:

@@ -1,7 +1,14 @@
-"""API keys: who may use the service, and how often.
+"""API keys: who may use the service, how often, and on which ledger's account.
 
 A key is 256 random bits. The file `keys.json` in the state folder holds a SHA-256 hash of each (a slow hash would
-protect nothing more: nobody guesses 256 bits). The budget of a key is a limit in the ledger, under the key's name.
+protect nothing more: nobody guesses 256 bits), its settings, whether it has a budget, and the id of the ledger in which
+all of it is counted. The budget itself is a limit in that ledger, under the key's name. It is written down here that
+there is one, because the ledger cannot tell by itself that it was lost: a service whose ledger is another one, or has
+no limit for a key that must have one, releases nothing (`tacit.serve.budget`).
+
+Every change reads the file, changes it and replaces it as a whole, and holds the lock of `keys.lock` from the first to
+the last step. So changes of several commands come one after the other and none is lost, and whoever reads, a running
+service above all, finds the file of before or that of after.
 
 A wrong key must teach nothing: whatever is presented is hashed and compared with the hash of every key, revoked ones
 included, in constant time and without stopping early; unknown, malformed, missing and revoked keys get the same
@@ -10,20 +17,25 @@ answer.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import hmac
 import json
+import math
+import os
 import re
 import secrets
 import threading
 import time
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from tacit.errors import BadInputError, BadParameterError
 from tacit.serve.errors import UnavailableError
-from tacit.serve.settings import make_private_folder, write_private
+from tacit.serve.settings import make_private_folder
 
 PREFIX = "tacit_"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -33,12 +45,53 @@ REREAD_SECONDS = 0.5
 
 
 @dataclass(frozen=True)
+class KeyOptions:
+    """What a key may not do, beyond its budget.
+
+    An option that this version does not know makes the whole file unusable: it could be a restriction.
+
+    refuse_nominal   releases whose card says "nominal" are refused before any noise is drawn
+    """
+
+    refuse_nominal: bool = False
+
+
+NO_OPTIONS = KeyOptions()
+
+
+@dataclass(frozen=True)
+class KeyBudget:
+    """The budget that a key was given; what counts is the limit in the ledger, which may have been changed since."""
+
+    epsilon: float
+    delta: float = 0.0
+
+
+@dataclass(frozen=True)
 class Key:
     name: str
     hash: str
     requests_per_minute: int
     created: str
     revoked: str | None = None
+    budget: KeyBudget | None = None
+    options: KeyOptions = NO_OPTIONS
+
+
+@dataclass(frozen=True)
+class Register:
+    """All that the file says.
+
+    ledger        the id of the ledger that counts for this state folder; None as long as none was opened
+    is_from_before   a file of a version that did not write down the ledger, so that it must be found, never made
+    """
+
+    keys: tuple[Key, ...] = ()
+    ledger: str | None = None
+    is_from_before: bool = False
+
+    def named(self, name: str) -> Key | None:
+        return next((key for key in self.keys if key.name == name), None)
 
 
 class Keys:
@@ -46,18 +99,35 @@ class Keys:
 
     def __init__(self, state: Path) -> None:
         self._path = state / "keys.json"
-        self._lock = threading.Lock()
-        self._seen: tuple[int, int] | None = None
-        self._checked = -1.0
-        self._keys: list[Key] = []
+        self._lock = threading.RLock()
+        self._locked = 0
+        self._seen: tuple[int, int, int] | None = None
+        self._checked = -math.inf
+        self._register = Register()
 
-    def all(self) -> list[Key]:
+    # Reading --------------------------------------------------------------------------------------------------
+
+    def register(self) -> Register:
+        """What the file says, at most half a second ago."""
         with self._lock:
             now = time.monotonic()
             if now - self._checked >= REREAD_SECONDS:
                 self._read()
                 self._checked = now
-            return self._keys
+            return self._register
+
+    def forget(self) -> None:
+        """Read the file again with the next question."""
+        with self._lock:
+            self._checked = -math.inf
+
+    def for_writing(self) -> Keys:
+        """The same keys, for somebody who may have to wait for the lock of the file: requests that look into this
+        object must not wait with him."""
+        return self if self._locked else Keys(self._path.parent)
+
+    def all(self) -> list[Key]:
+        return list(self.register().keys)
 
     def works(self) -> bool:
         """Whether the file can be read, or is not there."""
@@ -79,57 +149,204 @@ class Keys:
                 found = key
         return found
 
+    def named(self, name: str) -> Key | None:
+        """A key by its name, revoked or not."""
+        return self.register().named(name)
+
     def is_active(self, name: str) -> bool:
-        return any(key.name == name for key in self.active())
+        key = self.named(name)
+        return key is not None and key.revoked is None
+
+    # Changing -------------------------------------------------------------------------------------------------
 
     def check_new(self, name: str, requests_per_minute: int) -> None:
         """Whether a key of this name can be made."""
         if not _NAME.fullmatch(name):
             raise BadParameterError("the name of a key has 1 to 64 letters, digits, dots, dashes or underscores")
-        if requests_per_minute < 1:
-            raise BadParameterError(f"--requests-per-minute must be at least 1, not {requests_per_minute}")
-        self._read()
-        if any(key.name == name for key in self._keys):
-            raise BadInputError(f"there is or was a key '{name}', and its budget stays its own: choose another name")
+        _check_rate(requests_per_minute)
+        with self._lock:
+            self._read()
+            if self._register.named(name) is not None:
+                raise BadInputError(
+                    f"there is or was a key '{name}', and its budget stays its own: choose another name"
+                )
 
-    def add(self, name: str, requests_per_minute: int) -> str:
-        """Make a key and return it: it is shown once and kept nowhere."""
-        self.check_new(name, requests_per_minute)
+    def add(
+        self,
+        name: str,
+        requests_per_minute: int,
+        *,
+        budget: KeyBudget | None = None,
+        options: KeyOptions | None = None,
+    ) -> str:
+        """Make a key and return it: it is shown once and kept nowhere. With a budget, its limit is in the ledger
+        already."""
         secret = PREFIX + secrets.token_urlsafe(32)
-        self._write([*self._keys, Key(name, digest_of(secret), requests_per_minute, _now())])
+        with self.exclusively():
+            self.check_new(name, requests_per_minute)
+            if budget is not None and self._register.ledger is None:
+                raise BadInputError("a key with a budget needs a ledger that counts it: open the ledger first")
+            key = Key(name, digest_of(secret), requests_per_minute, _now(), None, budget, options or NO_OPTIONS)
+            self._change(lambda before: replace(before, keys=(*before.keys, key)))
         return secret
 
     def revoke(self, name: str) -> None:
-        self._read()
-        if not any(key.name == name and key.revoked is None for key in self._keys):
+        self._change_key(name, revoked=_now())
+
+    def set_options(self, name: str, **changes: bool) -> Key:
+        """Change options of a key, at once for a running service."""
+        with self.exclusively():
+            key = self._active_key(name)
+            return self._change_key(name, options=replace(key.options, **changes))
+
+    def set_rate(self, name: str, requests_per_minute: int) -> Key:
+        _check_rate(requests_per_minute)
+        return self._change_key(name, requests_per_minute=requests_per_minute)
+
+    def bind(self, ledger: str, budgets: Mapping[str, KeyBudget | None]) -> None:
+        """From now on this ledger counts, and these keys have these budgets."""
+
+        def bound(before: Register) -> Register:
+            keys = tuple(replace(key, budget=budgets.get(key.name, key.budget)) for key in before.keys)
+            return Register(keys, ledger)
+
+        with self.exclusively():
+            self._change(bound)
+
+    @contextlib.contextmanager
+    def exclusively(self) -> Iterator[None]:
+        """Nobody else changes the file meanwhile, in this process or another; the file is read again first."""
+        with self._lock, contextlib.ExitStack() as stack:
+            if self._locked == 0:
+                stack.enter_context(_locked(self._path.with_name("keys.lock")))
+            self._locked += 1
+            stack.callback(self._unlock)
+            self._read()
+            yield
+
+    def _unlock(self) -> None:
+        self._locked -= 1
+
+    def _active_key(self, name: str) -> Key:
+        key = self._register.named(name)
+        if key is None or key.revoked is not None:
             raise BadInputError(f"there is no active key '{name}': 'tacit serve keys list' shows them")
-        self._write([replace(key, revoked=_now()) if key.name == name else key for key in self._keys])
+        return key
+
+    def _change_key(self, name: str, **changes: Any) -> Key:
+        with self.exclusively():
+            changed = replace(self._active_key(name), **changes)
+            self._change(
+                lambda before: replace(before, keys=tuple(changed if key.name == name else key for key in before.keys))
+            )
+        return changed
+
+    def _change(self, change: Callable[[Register], Register]) -> None:
+        """Called while the lock is held, with what was just read."""
+        assert self._locked
+        _write(self._path, change(self._register))
+        self._seen = None
+        self._read()
+        self.forget()
 
     def _read(self) -> None:
         try:
             facts = self._path.stat()
         except FileNotFoundError:
-            self._keys, self._seen = [], None
+            if self._seen is not None:  # it was there: whoever had a key must not become a stranger, or welcome
+                raise UnavailableError(f"{self._path} has disappeared: bring it back") from None
             return
         except OSError as error:
             raise UnavailableError(f"{self._path} cannot be read ({error.strerror}): check its folder") from None
-        seen = (facts.st_mtime_ns, facts.st_ino)
+        seen = (facts.st_mtime_ns, facts.st_ino, facts.st_size)
         if seen == self._seen:
             return
         try:
-            self._keys = [Key(**item) for item in json.loads(self._path.read_bytes())["keys"]]
-        except (OSError, ValueError, KeyError, TypeError):
+            self._register = _parsed(json.loads(self._path.read_bytes()))
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
             raise UnavailableError(
-                f"{self._path} cannot be read: restore it, or delete it and make new keys"
+                f"{self._path} cannot be read: restore it, or use the version of Tacit that wrote it"
             ) from None  # the cause could quote the file
         self._seen = seen
 
-    def _write(self, keys: list[Key]) -> None:
-        make_private_folder(self._path.parent)
-        data = json.dumps({"keys": [asdict(key) for key in keys]}, indent=1)
-        write_private(self._path, data.encode())
-        self._seen = None
-        self._read()
+
+# The file -----------------------------------------------------------------------------------------------------------
+
+
+def _parsed(content: dict[str, Any]) -> Register:
+    keys = tuple(_key(item) for item in content["keys"])
+    if len({key.name for key in keys}) < len(keys):
+        raise ValueError
+    if set(content) - {"keys", "ledger"}:
+        raise ValueError
+    ledger = content.get("ledger")
+    if ledger is not None and not isinstance(ledger, str):
+        raise TypeError
+    return Register(keys, ledger, is_from_before="ledger" not in content)
+
+
+def _key(item: dict[str, Any]) -> Key:
+    budget, options = item.get("budget"), item.get("options", {})
+    key = Key(
+        **{
+            **item,
+            "budget": None if budget is None else KeyBudget(**budget),
+            "options": KeyOptions(**options),
+        }
+    )
+    texts = (key.name, key.hash, key.created, key.revoked or "")
+    switches = asdict(key.options).values()
+    if not all(isinstance(text, str) for text in texts) or not all(isinstance(value, bool) for value in switches):
+        raise TypeError
+    if len(key.hash) != len(_NO_HASH) or not isinstance(key.requests_per_minute, int):
+        raise TypeError
+    return key
+
+
+def _write(path: Path, register: Register) -> None:
+    """Replace the file as a whole; the draft has a name of its own, so that no two are ever the same file."""
+    data = json.dumps({"ledger": register.ledger, "keys": [asdict(key) for key in register.keys]}, indent=1)
+    draft = path.with_name(f"{path.name}.{secrets.token_hex(8)}.draft")
+    try:
+        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data.encode())
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(path)
+    except OSError as error:
+        raise UnavailableError(f"{path} cannot be written ({error.strerror}): nothing was changed") from None
+    finally:
+        draft.unlink(missing_ok=True)
+    with contextlib.suppress(OSError):  # the new name is on the disk, too, where the system can promise that
+        descriptor = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+@contextlib.contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """The lock of a state folder's keys; it goes with the process, however that ends."""
+    make_private_folder(path.parent)
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    except OSError as error:
+        raise UnavailableError(f"{path} cannot be opened ({error.strerror}): nothing was changed") from None
+    try:
+        with contextlib.suppress(ImportError):  # a system without this kind of lock
+            import fcntl
+
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _check_rate(requests_per_minute: int) -> None:
+    if requests_per_minute < 1:
+        raise BadParameterError(f"a key may ask at least once a minute, not {requests_per_minute} times")
 
 
 def digest_of(presented: str) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import json
+import asyncio
+from collections.abc import Callable
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -10,6 +11,7 @@ from starlette.requests import Request
 
 from tacit.guarantee import check_epsilon
 from tacit.serve.errors import ServiceError
+from tacit.serve.reading import MOST_VALUES, READ_AT_ONCE, read_object
 
 Name = Annotated[str, Field(min_length=1, max_length=200)]
 PlainName = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f-\x9f]+$")]
@@ -28,7 +30,7 @@ class RewriteRequest(Message):
     """One text or several, and how to rewrite them."""
 
     text: str | None = None
-    texts: list[str] | None = None
+    texts: Annotated[list[str], Field(fail_fast=True)] | None = None
     mechanism: MechanismName
     epsilon: Epsilon
     options: Options = {}
@@ -53,7 +55,7 @@ class CurveRequest(Message):
 
     mechanism: MechanismName
     options: Options = {}
-    epsilons: Annotated[list[Epsilon], Field(min_length=1, max_length=25)]
+    epsilons: Annotated[list[Epsilon], Field(min_length=1, max_length=25, fail_fast=True)]
 
 
 class AuditRequest(Message):
@@ -62,7 +64,7 @@ class AuditRequest(Message):
     mechanism: MechanismName
     epsilon: Epsilon
     options: Options = {}
-    words: Annotated[list[Name], Field(min_length=2, max_length=200)] | None = None
+    words: Annotated[list[Name], Field(min_length=2, max_length=200, fail_fast=True)] | None = None
 
 
 class JobSettings(Message):
@@ -71,8 +73,8 @@ class JobSettings(Message):
     mechanism: MechanismName
     epsilon: Epsilon
     options: Options = {}
-    columns: Annotated[list[Name], Field(max_length=100)] = []
-    keep: Annotated[list[Name], Field(max_length=100)] = []
+    columns: Annotated[list[Name], Field(max_length=100, fail_fast=True)] = []
+    keep: Annotated[list[Name], Field(max_length=100, fail_fast=True)] = []
     user_column: Name | None = None
     user_mode: Literal["divide", "concatenate"] = "divide"
     documents_per_user: Annotated[int, Field(ge=1, le=1_000_000)] = 1
@@ -80,12 +82,19 @@ class JobSettings(Message):
 
 
 M = TypeVar("M", bound=Message)
+R = TypeVar("R")
 
 
 async def read_message(request: Request, kind: type[M]) -> M:
     """The JSON body of a request, or a refusal: 415, 400, 413 (while it streams in) or 422."""
     check_json(request.headers.get("content-type", ""))
-    return parse_message(await request.body(), kind)
+    data = await request.body()
+    return await beside(len(data), lambda: parse_message(data, kind))
+
+
+async def beside(size: int, function: Callable[[], R]) -> R:
+    """The result, worked out beside the event loop unless there is little to do."""
+    return function() if size <= READ_AT_ONCE else await asyncio.to_thread(function)
 
 
 def check_json(content_type: str) -> None:
@@ -93,17 +102,8 @@ def check_json(content_type: str) -> None:
         raise ServiceError(415, "send JSON with the header 'Content-Type: application/json'")
 
 
-def parse_message(data: bytes, kind: type[M]) -> M:
-    try:
-        text = data.decode("utf-8")
-    except UnicodeDecodeError:
-        raise ServiceError(400, "the body is not UTF-8: encode it as UTF-8", "bad_encoding") from None
-    try:
-        content = json.loads(text)
-    except (ValueError, RecursionError):
-        raise ServiceError(400, "the body is not JSON: send one JSON object", "bad_json") from None
-    if not isinstance(content, dict):
-        raise ServiceError(400, "the body must be one JSON object", "bad_json")
+def parse_message(data: bytes, kind: type[M], most_values: int = MOST_VALUES) -> M:
+    content = read_object(data, kind.model_fields, most_values)
     if isinstance(content.get("epsilon"), float):
         check_epsilon(content["epsilon"])  # says more than the schema: NaN, infinity, 1e308
     try:

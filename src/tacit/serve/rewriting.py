@@ -20,7 +20,7 @@ from functools import cached_property
 from typing import Any, Final
 
 from tacit.account.ledger.charges import Rate, rate_of
-from tacit.card import Card, plain_sentence
+from tacit.card import Card, ReleaseFacts, plain_sentence
 from tacit.catalog import build, find
 from tacit.errors import BadParameterError, NoGuaranteeError, TacitError
 from tacit.guarantee import Guarantee, Notion, Unit
@@ -29,6 +29,7 @@ from tacit.noise.source import Source
 from tacit.serve.errors import ServiceError
 from tacit.text.tokens import is_punctuation, join, split
 from tacit.vectors import KNOWN_VECTORS
+from tacit.vectors.load import DEFAULT_WORDS
 
 CHOICES: Final = frozenset(
     {"unknown", "punctuation", "joining", "noise", "norm", "variant", "length", "decode", "mapping", "bounding"}
@@ -47,6 +48,11 @@ BUILT_IN: Final[Mapping[str, frozenset[str]]] = {
     ),
     "codebook": frozenset({"default"}),
 }
+MOST: Final[Mapping[str, int]] = {
+    "limit": DEFAULT_WORDS, "bits": 512, "set_size": 1_000, "neighbors": 100, "batch_size": 256, "beams": 16,
+    "tokens": 512, "input_tokens": 512, "length": 512,
+}  # fmt: skip
+"""The largest values of options that decide how much memory a mechanism takes. An operator may allow more."""
 REMEMBERED_GUARANTEES: Final = 500
 
 Pieces = list[tuple[str, str]]
@@ -93,6 +99,11 @@ class Prepared:
             "plain": plain_sentence(unit if whole is None else whole),
         }
         return b", " + json.dumps(found, ensure_ascii=False, allow_nan=False)[1:].encode("utf-8")
+
+    def card(self, draws: int, longest: int) -> Card:
+        """The card of so many draws of texts that have at most `longest` units."""
+        facts = ReleaseFacts(rows=1, documents=1, units=longest, longest_document=longest, longest_row=longest)
+        return Card(composed(self.unit_guarantee, draws), facts)
 
     def units(self, text: str) -> int:
         """How many units a text releases; known before any noise is drawn."""
@@ -146,6 +157,8 @@ def checked_options(name: str, options: Mapping[str, Any], allowed: Sequence[tup
             raise BadParameterError("give epsilon beside the options, not among them")
         if option in defaults:
             _check_type(option, value, hints[option])
+            if type(value) is int:
+                _check_size(option, value, defaults[option], allowed)
             if isinstance(value, str):
                 _check_name(option, value, defaults[option], allowed)
         checked[option] = value  # an unknown one is refused by `build`, with a close match
@@ -184,6 +197,14 @@ def _check_name(option: str, value: str, default: Any, allowed: Sequence[tuple[s
         f"the option '{option}' takes {hint}: files and models of the server are used only if its operator "
         "allowed them with --allow"
     )
+
+
+def _check_size(option: str, value: int, default: Any, allowed: Sequence[tuple[str, str]]) -> None:
+    """Prepared mechanisms stay in memory, so nobody may choose how large they are beyond what the operator allows."""
+    given = [int(text) for name, text in allowed if name == option and text.isdigit()]
+    most = max([MOST.get(option, value), *given, *([default] if type(default) is int else [])])
+    if value > most:
+        raise BadParameterError(f"the option '{option}' is at most {most:,} here: ask the operator for more")
 
 
 # The pool -----------------------------------------------------------------------------------------------------------

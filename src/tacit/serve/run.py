@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import logging
+import multiprocessing
 import os
 import socket
 import sys
@@ -12,11 +13,13 @@ from typing import Any
 
 from tacit.errors import BadInputError, BadParameterError, place_of, require
 from tacit.serve.app import create_app
+from tacit.serve.connections import protocol_for
 from tacit.serve.keys import Keys
 from tacit.serve.settings import Settings, is_local
 
 log = logging.getLogger("tacit.serve")
-MOST_CONNECTIONS = 2_000
+OTHER_FILES = 256
+"""Open files beside connections: the ledger, uploads, results."""
 COLLECTED_AFTER = (20_000, 10, 10)
 """Requests that wait hold many objects: with Python's own numbers a tenth of the time goes into looking at them again
 and again."""
@@ -34,6 +37,7 @@ def run(settings: Settings, *, quiet: bool = False) -> None:
     if settings.reports is not None and not settings.reports.is_dir():
         raise BadInputError(f"there is no folder '{settings.reports}' for --reports: make it first")
     os.umask(0o077)  # whatever the service writes is for its owner only
+    settings = settings.model_copy(update={"connections": _files_for(settings.connections)})
     listening = _socket(settings)
     _quiet_errors()
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(message)s", stream=sys.stderr)
@@ -44,7 +48,7 @@ def run(settings: Settings, *, quiet: bool = False) -> None:
         log_config=None,
         server_header=False,
         proxy_headers=False,
-        limit_concurrency=MOST_CONNECTIONS,
+        http=protocol_for(settings),
         timeout_keep_alive=30,
         timeout_graceful_shutdown=10,
         ws="none",
@@ -55,7 +59,34 @@ def run(settings: Settings, *, quiet: bool = False) -> None:
     print(f"Tacit serves http://{place}:{port} ({who}; state in {settings.state})", file=sys.stderr, flush=True)
     gc.freeze()  # what was imported stays
     gc.set_threshold(*COLLECTED_AFTER)
-    uvicorn.Server(config).run([listening])
+    try:
+        uvicorn.Server(config).run([listening])
+    finally:
+        _end_now()
+
+
+def _end_now() -> None:
+    """End the process even if a computation goes on in a thread, which Python would wait for without a limit."""
+    for child in multiprocessing.active_children():
+        child.kill()
+    if any(thread is not threading.current_thread() and not thread.daemon for thread in threading.enumerate()):
+        log.warning("a computation was cut off by the shutdown: its budget is spent, and nothing of it was released")
+        logging.shutdown()
+        os._exit(0)
+
+
+def _files_for(connections: int) -> int:
+    """How many connections this process can have: as many as wanted, if the system allows so many open files."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return connections
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = connections + OTHER_FILES
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    return connections if soft == resource.RLIM_INFINITY else max(1, min(connections, soft - OTHER_FILES))
 
 
 def _socket(settings: Settings) -> socket.socket:
@@ -64,7 +95,7 @@ def _socket(settings: Settings) -> socket.socket:
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind((settings.host.strip("[]"), settings.port))
-        listening.listen(MOST_CONNECTIONS)  # whoever reads that we serve can connect from then on
+        listening.listen(settings.connections)  # whoever reads that we serve can connect from then on
     except OSError as error:
         listening.close()
         raise BadInputError(

@@ -1,4 +1,5 @@
-"""The thread that works on jobs, one after the other, with the same engine as `tacit rewrite`.
+"""The work on one job, with the same engine as `tacit rewrite`; `tacit.serve.schedule` decides when, and
+`tacit.serve.workplace` where.
 
 Before any noise is drawn, the whole job is reserved in the ledger (`reserve_job`), so a job that is over budget fails
 with nothing released. A job that was stopped by a crash goes on as `tacit rewrite --resume` does, with the noise it
@@ -8,32 +9,31 @@ had: no row gets a second draw, and its reservation is found again by its token 
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import json
 import logging
 import os
-import queue
-import threading
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
 from tacit.account.ledger import BudgetExceededError, LedgerError, Reservation, Subject, TokenUsedError
 from tacit.card import Card, ReleaseFacts, for_file
 from tacit.catalog import shortened
-from tacit.engines.blocks import Block, cut_blocks
+from tacit.engines.blocks import Block, cut_blocks, weight
 from tacit.engines.charging import subjects_of
 from tacit.engines.job import AlreadyCompleteError, Progress, RewriteJob, check_users, is_unfinished
 from tacit.engines.local import rewrite_file
+from tacit.engines.nominal import refuse_nominal_file
 from tacit.engines.users import UserRule
 from tacit.errors import BadInputError, TacitError
-from tacit.serve.budget import DATASET, LOCAL, Accounts, command_of
-from tacit.serve.errors import ServiceError, as_service_error, note
-from tacit.serve.jobs import Job, JobStore
-from tacit.serve.keys import Keys
+from tacit.serve.binding import LOCAL
+from tacit.serve.budget import DATASET, Accounts, command_of
+from tacit.serve.errors import ServiceError, WrongLedgerError, as_service_error, note
+from tacit.serve.jobs import JobFolder
 from tacit.serve.messages import JobSettings
-from tacit.serve.metrics import Metrics
 from tacit.serve.rewriting import Pool, Prepared
 from tacit.text.files import OutputError, choose_columns, open_table, write_whole
 
@@ -45,174 +45,166 @@ RESERVED_ROWS: Final = 20_000
 """Rows whose documents are charged in one transaction."""
 RESERVED_CHARACTERS: Final = 4_000_000
 """The most text that is in memory while it is charged."""
-SWEEP_SECONDS: Final = 20.0
+CHECKED_ROWS: Final = 1_000
+LOOK_BYTES: Final = 1_000_000
+"""How far the service itself looks into an upload, for the names of its columns; the rest is for a worker process,
+whose memory is limited."""
+TOO_MUCH_MEMORY: Final = (
+    "this job needs more memory than a job of this service may use: send the file in smaller parts, or ask its operator"
+)
 
 
-class _StopError(TacitError):
+class StopError(TacitError):
     """The job must not go on now: the service ends, the job was canceled, or its key was revoked."""
 
 
-class Runner:
+@dataclass(frozen=True)
+class Task:
+    """A job as whoever works on it gets it; it can be sent to another process.
+
+    workers     processes that rewrite; 1 is the one that does everything else
+    unpacked    most characters of text, unpacked, that the file may hold
+    refuse_nominal   whether the service refuses nominal releases to everybody
+    """
+
+    id: str
+    owner: str | None
+    name: str
+    settings: dict[str, Any]
+    files: JobFolder
+    workers: int
+    unpacked: int
+    refuse_nominal: bool = False
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How the work on a job ended: well if there is no error."""
+
+    rows: int = 0
+    units: int = 0
+    mechanism: str = ""
+    error: str | None = None
+    resumable: bool = False
+    over_budget: bool = False
+
+
+class JobWork:
+    """The work on one job. `tell` hears of progress; `check` raises a `StopError` when the work must stop."""
+
     def __init__(
-        self, store: JobStore, pool: Pool, accounts: Accounts, keys: Keys, metrics: Metrics, workers: int
+        self,
+        task: Task,
+        pool: Pool,
+        accounts: Accounts,
+        tell: Callable[[Progress], None],
+        check: Callable[[], None],
     ) -> None:
-        self._store = store
+        self._task = task
+        self._files = task.files
         self._pool = pool
         self._accounts = accounts
-        self._keys = keys
-        self._metrics = metrics
-        self._workers = workers
-        self._queue: queue.Queue[str | None] = queue.Queue()
-        self._ending = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="tacit-jobs", daemon=True)
-        # Beside the jobs, because a job may take longer than files are kept.
-        self._sweeper = threading.Thread(target=self._sweep, name="tacit-sweep", daemon=True)
+        self._tell = tell
+        self._check = check
 
-    def start(self) -> None:
-        """Go on with what an earlier service left."""
-        for job in self._store.open_jobs():
-            self._queue.put(job.id)
-        self._count()
-        self._thread.start()
-        self._sweeper.start()
-
-    def stop(self) -> None:
-        """Stop at the next block; the job goes on when a service starts again."""
-        self._ending.set()
-        self._queue.put(None)
-        self._thread.join(timeout=30)
-        self._sweeper.join(timeout=5)
-
-    def put(self, job: Job) -> None:
-        self._queue.put(job.id)
-        self._count()
-
-    def _count(self) -> None:
-        for state, number in self._store.counts().items():
-            self._metrics.jobs.labels(state).set(number)
-
-    def _run(self) -> None:
-        while not self._ending.is_set():
-            id = self._queue.get()
-            try:
-                job = None if id is None else self._store.current(id)
-                if job is not None and job.is_open:
-                    self._work(job)
-                self._count()
-            except Exception as error:  # the thread must live: other jobs wait for it
-                note(error)
-
-    def _sweep(self) -> None:
-        while not self._ending.wait(SWEEP_SECONDS):
-            try:
-                self._store.sweep()
-                self._count()
-            except Exception as error:
-                note(error)
-
-    def _work(self, job: Job) -> None:
-        """One job, to whatever end; only the sentence for its owner is kept of an error."""
+    def outcome(self) -> Outcome:
+        """The job, worked on to whatever end; only the sentence for its owner is kept of an error."""
         try:
-            self._store.update(job.id, state="running", error=None, resumable=False)
-            rows, units = self._rewrite(job)
-            if self._store.update(job.id, state="done", rows=rows, units=units, bytes_done=job.total_bytes) is None:
-                self._give_up(job, "stopped")  # it was canceled, or its time was over, at the very end
-            self._store.input(job).unlink(missing_ok=True)
-        except _StopError as stop:
-            if not self._ending.is_set():
-                self._give_up(job, str(stop))
+            return self._rewrite()
+        except StopError:
+            raise
         except OutputError as error:
             log.error("a job failed: the state folder cannot be written")
-            full = "the disk is full" in str(error)
+            cause = error.__cause__
+            full = isinstance(cause, OSError) and cause.errno in (errno.ENOSPC, errno.EDQUOT)
             reason = "its disk is full" if full else "it cannot write to its disk"
-            self._fail(job, f"the service could not go on, {reason}: ask its operator, then resume the job", True)
+            sentence = f"the service could not go on, {reason}: ask its operator, then resume the job"
+            return Outcome(error=sentence, resumable=True)
         except BudgetExceededError as error:
-            self._metrics.refusals.inc()
-            self._fail(job, as_service_error(error).message, self._has_begun(job))
+            return Outcome(error=as_service_error(error).message, resumable=self._has_begun(), over_budget=True)
         except Exception as error:
+            if isinstance(error, MemoryError) or isinstance(error.__context__, MemoryError):
+                log.error("a job failed: it needs more memory than it may use")
+                return Outcome(error=TOO_MUCH_MEMORY, resumable=True)
             refusal = as_service_error(error)
             if refusal.status >= 500:
                 log.error("a job failed: %s", refusal.message if refusal.code == "internal" else refusal.code)
                 note(error)
-            if isinstance(error, LedgerError):
+            if isinstance(error, LedgerError | WrongLedgerError):
                 self._accounts.close()  # it may be whole again next time
             # What has begun is never deleted: an upgrade, a lost key or a limit is no fault of the file.
-            reason = for_http(self._without_paths(job, refusal.message))
-            self._fail(job, reason, refusal.status >= 500 or self._has_begun(job))
+            reason = for_http(self._without_paths(refusal.message))
+            return Outcome(error=reason, resumable=refusal.status >= 500 or self._has_begun())
 
-    def _fail(self, job: Job, reason: str, resumable: bool) -> None:
-        with contextlib.suppress(OSError):  # on a full disk the state stays 'running', and a restart goes on
-            if resumable and self._store.update(job.id, state="failed", error=reason, resumable=True) is not None:
-                return
-            self._give_up(job, reason)
-
-    def _give_up(self, job: Job, reason: str) -> None:
-        current = self._store.current(job.id)
-        if current is not None and current.is_open:
-            self._store.end(job.id, "failed", reason)
-        elif current is not None:
-            self._store.end(job.id, current.state, current.error)  # what the engine wrote after it was canceled
-
-    # One job --------------------------------------------------------------------------------------------------
-
-    def _rewrite(self, job: Job) -> tuple[int, int]:
-        asked = JobSettings.model_validate(job.settings)
+    def _rewrite(self) -> Outcome:
+        task = self._task
+        asked = JobSettings.model_validate(task.settings)
         users = user_rule(asked)
-        epsilon = asked.epsilon if users is None else users.epsilon_of_document(asked.epsilon)
+        width = max(1, len(set(asked.columns)))
+        epsilon = asked.epsilon if users is None else users.epsilon_of_document(asked.epsilon, width)
         mechanism = self._pool.built(asked.mechanism, epsilon, asked.options)
         mechanism.__dict__["block_characters"] = BLOCK_CHARACTERS
         work = RewriteJob(
             mechanism=mechanism,
-            input=str(self._store.input(job)),
-            output=str(self._store.output(job)),
+            input=str(self._files.input),
+            output=str(self._files.output),
             columns=tuple(asked.columns),
             keep=tuple(asked.keep),
-            workers=self._workers,
+            workers=task.workers,
             resume=True,
             command=f"tacit serve, job of {mechanism.name} with epsilon {asked.epsilon:g}",
             users=users,
+            refuse_nominal=task.refuse_nominal or self._accounts.options_of(task.owner).refuse_nominal,
         )
         promised = work.promise()
 
         def write_cards(facts: ReleaseFacts) -> None:
             card = Card(for_file(promised, facts.kept_columns), facts)
             for kind, text in (("json", card.to_json()), ("md", card.to_markdown()), ("html", card.to_html())):
-                write_whole(self._store.card(job, kind), text)
+                write_whole(self._files.card(kind), text)
 
         def progress(now: Progress) -> None:
-            self._check_going(job)
-            self._store.update(job.id, durable=False, rows=now.rows, units=now.units, bytes_done=now.bytes_done)
+            self._check()
+            self._tell(now)
 
-        self._check_going(job)
-        reservations = self._reserved(job, asked, Prepared(mechanism, None), work)
+        self._check()
+        if not self._has_begun() and not self._files.output.exists():
+            self._check_size(work)
+            if work.refuse_nominal:
+                refuse_nominal_file(work)  # before any budget is reserved
+        reservations = self._reserved(asked, Prepared(mechanism, None), work)
         try:
             facts = rewrite_file(work, progress=progress, before_release=write_cards)
             rows, units = facts.rows, facts.units
-            self._metrics.units.labels(mechanism.name).inc(units)
         except AlreadyCompleteError:  # stopped between the last step of the engine and the one of the service
-            release = json.loads(self._store.card(job, "json").read_bytes())["release"]
+            release = json.loads(self._files.card("json").read_bytes())["release"]
             rows, units = int(release["rows"]), int(release["units"])
         with contextlib.suppress(TacitError):  # what is not committed stays reserved, which counts as spent
             for reservation in reservations:
                 reservation.commit()
-        return rows, units
+        return Outcome(rows, units, mechanism.name)
 
-    def _check_going(self, job: Job) -> None:
-        current = self._store.current(job.id)
-        if self._ending.is_set() or current is None or not current.is_open:
-            raise _StopError("stopped")
-        if job.owner is not None and not self._keys.is_active(job.owner):
-            raise _StopError("the key of this job was revoked: nothing of it can be fetched")
+    def _check_size(self, work: RewriteJob) -> None:
+        """Read the file once before anything is charged for it: a row that cannot be read costs no budget, and a small
+        file that unpacks to a very large one is refused while that costs nothing but reading."""
+        for number, size in enumerate(row_sizes(work), start=1):
+            if size > self._task.unpacked:
+                raise BadInputError(
+                    f"the file unpacks to more than {self._task.unpacked:,} characters at row {number:,}: send it in "
+                    "smaller parts, or ask the operator of the service"
+                )
+            if number % CHECKED_ROWS == 0:
+                self._check()
 
-    def _reserved(self, job: Job, asked: JobSettings, prepared: Prepared, work: RewriteJob) -> list[Reservation]:
+    def _reserved(self, asked: JobSettings, prepared: Prepared, work: RewriteJob) -> list[Reservation]:
         """Budget for all rows, in parts that are found again after a crash; all of it, or nothing."""
         done: list[Reservation] = []
         try:
-            for number, subjects in enumerate(charged(work, job.owner, asked.dataset or DATASET)):
-                done.append(self._reserve_part(job, asked, prepared, number, subjects))
-                self._check_going(job)
+            for number, subjects in enumerate(charged(work, self._task.owner, asked.dataset or DATASET)):
+                done.append(self._reserve_part(asked, prepared, number, subjects))
+                self._check()
         except BudgetExceededError:
-            if not self._has_begun(job):  # no noise was drawn for any of it
+            if not self._has_begun():  # no noise was drawn for any of it
                 for reservation in done:
                     if reservation.state == "reserved":
                         reservation.cancel()
@@ -220,9 +212,9 @@ class Runner:
         return done
 
     def _reserve_part(
-        self, job: Job, asked: JobSettings, prepared: Prepared, number: int, subjects: list[Subject]
+        self, asked: JobSettings, prepared: Prepared, number: int, subjects: list[Subject]
     ) -> Reservation:
-        ledger, token = self._accounts.ledger, f"job {job.id} part {number}"
+        ledger, token = self._accounts.ledger, f"job {self._task.id} part {number}"
 
         def reserve(token: str) -> Reservation:
             return ledger.reserve(
@@ -230,8 +222,9 @@ class Runner:
                 dataset=asked.dataset or DATASET,
                 subjects=subjects,
                 token=token,
-                command=command_of(ledger, job.owner),
-                job=job.id,
+                command=command_of(ledger, self._task.owner),
+                job=self._task.id,
+                must_be_limited=self._accounts.must_be_limited(self._task.owner),
             )
 
         try:
@@ -242,17 +235,29 @@ class Runner:
             facts = repr((prepared.unit_guarantee.to_dict(), subjects))
             return reserve(f"{token}, {hashlib.sha256(facts.encode('utf-8', 'surrogatepass')).hexdigest()}")
 
-    def _without_paths(self, job: Job, message: str) -> str:
+    def _without_paths(self, message: str) -> str:
         """The file as its owner calls it, in place of where it lies here."""
-        message = message.replace(f"{self._store.folder(job.id)}{os.sep}", "")
-        return message.replace(self._store.input(job).name, job.name)
+        message = message.replace(f"{self._files.path}{os.sep}", "")
+        return message.replace(self._files.input.name, self._task.name)
 
-    def _has_begun(self, job: Job) -> bool:
+    def _has_begun(self) -> bool:
         """Whether there is an unfinished output, which can go on with the noise it has."""
         try:
-            return is_unfinished(self._store.output(job))
+            return is_unfinished(self._files.output)
         except OSError:
             return True  # nothing is given up because a disk could not be read
+
+
+def row_sizes(work: RewriteJob) -> Iterator[int]:
+    """How much text there is up to each row that the job reads, copied columns included."""
+    with open_table(work.input) as table:
+        selection = choose_columns(table.columns, work.columns, work.keep)
+        check_users(work.users, table, selection)
+        table.select((*selection.texts, *selection.kept))
+        total = 0
+        for _, values in table.rows():
+            total += sum(len(value) if type(value) is str else weight(value) for value in values)
+            yield total
 
 
 def charged(work: RewriteJob, owner: str | None, dataset: str) -> Iterator[list[Subject]]:
@@ -324,7 +329,7 @@ def check_columns(path: Path, asked: JobSettings) -> None:
     said when it is read."""
     with contextlib.ExitStack() as stack:
         try:
-            table = stack.enter_context(open_table(str(path)))
+            table = stack.enter_context(open_table(str(path), most_bytes=LOOK_BYTES))
         except TacitError:
             return
         for column in (*asked.columns, *asked.keep, *([] if asked.user_column is None else [asked.user_column])):

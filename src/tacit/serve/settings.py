@@ -11,6 +11,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field
 
 MEGABYTE = 1_000_000
+BODIES_AT_ONCE = 20
 
 Positive = Annotated[int, Field(gt=0)]
 Seconds = Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False)]
@@ -36,12 +37,22 @@ class Settings(BaseModel):
     body_bytes        largest JSON body
     upload_bytes      largest upload of a job
     texts             most texts in a request, counting each draw
-    waiting           most requests that wait for their turn, and most jobs of one key that are not finished
+    text_characters   most characters of one text in a request; longer ones go into a job
+    waiting           most requests that wait for their turn; one key has at most half of the places
+    connections       most connections at a time; half of them may be of strangers, who have shown no key yet
+    connections_per_address   most of them from one address; behind a proxy all come from one
+    requests_per_key  most requests of one key that are open at the same time
+    operators         names of keys that may read the counts of the whole service (/metrics)
     timeout           seconds until a request is given up
     keep_hours        hours until the files of a job are deleted
     mechanisms        how many prepared mechanisms are kept in memory
     threads           how many batches are worked on at the same time
-    job_workers       processes of one job; 1 is a thread of the service
+    jobs              jobs worked on at the same time; one key has at most all places but one
+    job_workers       processes that rewrite one job; 1 is the process of the job itself
+    job_memory        bytes of memory that a process of a job may use
+    unpacked          most characters of text that the file of a job may hold, unpacked
+    refuse_nominal    whether releases whose formal bound no longer protects are refused to everybody; a key may have
+                      the same rule of its own
     allowed           values of options beyond the built-in ones that requests may use, such as a vector file
     """
 
@@ -56,13 +67,27 @@ class Settings(BaseModel):
     body_bytes: Positive = 10 * MEGABYTE
     upload_bytes: Positive = 1_000 * MEGABYTE
     texts: Positive = 10_000
+    text_characters: Positive = 100_000
     waiting: Positive = 256
+    connections: Positive = 2_000
+    connections_per_address: Positive = 500
+    requests_per_key: Positive = 128
+    operators: tuple[str, ...] = ()
     timeout: Seconds = 60.0
     keep_hours: Hours = 24.0
     mechanisms: Positive = 12
     threads: Positive = 2
+    jobs: Positive = 2
     job_workers: Positive = 1
+    job_memory: Positive = 4_000 * MEGABYTE
+    unpacked: Positive = 10_000 * MEGABYTE
+    refuse_nominal: bool = False
     allowed: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def bodies_bytes(self) -> int:
+        """Most bytes of JSON bodies in memory, of all requests together."""
+        return BODIES_AT_ONCE * self.body_bytes
 
     @property
     def ledger_place(self) -> str:

@@ -15,6 +15,7 @@ from urllib.parse import parse_qs, quote
 from starlette.responses import FileResponse, Response
 
 from tacit.serve.errors import ServiceError
+from tacit.serve.examples import SCRIPT as EXAMPLES_SCRIPT
 from tacit.serve.gate import REPORT_POLICY, Scope
 
 PAGE: Final = Path(__file__).parent / "page"
@@ -24,6 +25,8 @@ _TITLE = re.compile(r"<title>(.*?)</title>", re.DOTALL | re.IGNORECASE)
 
 def page_file(name: str) -> Response:
     """A file of the page; only names that are in its folder exist."""
+    if name == "examples.js":
+        return Response(EXAMPLES_SCRIPT, media_type="text/javascript", headers={"cache-control": "no-cache"})
     known = {str(path.relative_to(PAGE).as_posix()): path for path in PAGE.rglob("*") if path.is_file()}
     if name not in known:
         raise ServiceError(404, "there is nothing at this address: the page is at /")

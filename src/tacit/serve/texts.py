@@ -6,17 +6,20 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from concurrent.futures import Executor
+from functools import partial
 from typing import Any, Final
 
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response, StreamingResponse
 
+from tacit.engines.nominal import refuse_nominal
 from tacit.serve.batching import Lines, Order, Spender
 from tacit.serve.budget import Accounts
 from tacit.serve.errors import ServiceError, as_service_error
 from tacit.serve.gate import Caller, Headers, Receive
-from tacit.serve.messages import RewriteRequest, check_json, is_unicode, parse_message
+from tacit.serve.messages import RewriteRequest, beside, check_json, is_unicode, parse_message
 from tacit.serve.metrics import Metrics
+from tacit.serve.reading import MOST_VALUES
 from tacit.serve.rewriting import Pieces, Pool, Prepared
 from tacit.serve.settings import Settings
 
@@ -40,13 +43,15 @@ class Rewriting:
 
     async def answer(self, caller: Caller, headers: Headers, receive: Receive) -> Response | bytes:
         """The answer as JSON, or as a stream if that is asked for."""
-        self._lines.check_room()
+        self._lines.check_room(caller.name)
         check_json(headers.get(b"content-type", b"").decode("latin-1"))
-        asked = parse_message(await whole_body(receive), RewriteRequest)
-        texts = self._checked_texts(asked)
+        data = await whole_body(receive)
+        asked, texts = await beside(len(data), lambda: self._read(data))
         prepared = await self.prepared(asked)
         spender = Spender(caller.name, asked.dataset, asked.user)
         units = await counted(prepared, texts)
+        if caller.options.refuse_nominal:
+            refuse_nominal(prepared.card(asked.draws, max(units)))
         order = Order(texts * asked.draws, spender, asked.draws, units)
         self._lines.put(prepared, order)
         if asked.stream:
@@ -60,9 +65,17 @@ class Rewriting:
             raise ServiceError(503, "this took too long: send fewer texts at a time, or a job", "timeout", 5) from None
         finally:
             self._lines.leave(order)
-        draws = [self._draw(asked, prepared, texts, part) for part in cut(released, len(texts))]
         self._metrics.released(prepared.mechanism.name, asked.draws * sum(order.units))
-        return self._with_promises({"draws": draws}, prepared, order)
+
+        def put_together() -> bytes:
+            draws = [self._draw(asked, prepared, texts, part) for part in cut(released, len(texts))]
+            return self._with_promises({"draws": draws}, prepared, order)
+
+        return await beside(sum(map(len, order.texts)), put_together)
+
+    def _read(self, data: bytes) -> tuple[RewriteRequest, list[str]]:
+        asked = parse_message(data, RewriteRequest, max(self._settings.texts, MOST_VALUES))
+        return asked, self._checked_texts(asked)
 
     async def prepared(self, asked: RewriteRequest) -> Prepared:
         """From memory if it is there; loading is done beside the event loop."""
@@ -83,6 +96,13 @@ class Rewriting:
             raise ServiceError(422, "'texts' is empty: give at least one text")
         if len(texts) * asked.draws > self._settings.texts:
             raise ServiceError(413, f"more than {self._settings.texts:,} texts, counting draws: send fewer at a time")
+        if max(map(len, texts)) > self._settings.text_characters:
+            raise ServiceError(
+                413,
+                f"a text has more than {self._settings.text_characters:,} characters: send it in parts, or as a job",
+            )
+        if sum(map(len, texts)) * asked.draws > self._settings.body_bytes:
+            raise ServiceError(413, f"more than {self._settings.body_bytes:,} characters, counting draws: send less")
         if not all(map(is_unicode, texts)):
             raise ServiceError(422, "a text holds half of a surrogate pair, which is not Unicode: repair it first")
         return texts
@@ -113,7 +133,7 @@ class Rewriting:
                 async for part in order.slices():
                     for one in part:
                         draw, place = divmod(done, len(texts))
-                        found = self._draw(asked, prepared, [texts[place]], [one])
+                        found = await beside(len(one), partial(self._draw, asked, prepared, [texts[place]], [one]))
                         yield line({"draw": draw, "first": place, **found})
                         done += 1
         except Exception as error:

@@ -23,6 +23,8 @@ from tacit.errors import BadParameterError
 
 RULES = ("spelling", "hash")
 _REMEMBERED = 1_000_000
+_LONGEST_REMEMBERED = 100
+"""Longer tokens are looked up again, so that what is remembered stays small."""
 
 
 class Lexicon:
@@ -50,6 +52,9 @@ class Lexicon:
             self._allowed = {words[i]: i for i in self._targets}
         if not self._targets:
             raise BadParameterError("no word is left that an unknown token could be treated as")
+        # No part of a token that is longer than every word can be one: so the work for a token grows with its length,
+        # not with the square of it.
+        self._longest = max(map(len, self._allowed))
         self._resolved: dict[str, int] = {}
 
     def __contains__(self, token: str) -> bool:
@@ -75,14 +80,14 @@ class Lexicon:
             found = self._by_spelling(token) if self.rule == "spelling" else None
             if found is None:
                 found = self._by_hash(token)
-            if len(self._resolved) < _REMEMBERED:
+            if len(self._resolved) < _REMEMBERED and len(token) <= _LONGEST_REMEMBERED:
                 self._resolved[token] = found
         return found
 
     def _by_spelling(self, token: str) -> int | None:
         allowed = self._allowed
         shortest = 2 if token[:1].isdigit() else 4
-        for length in range(len(token) - 1, shortest - 1, -1):
+        for length in range(min(len(token) - 1, self._longest), shortest - 1, -1):
             for part in (token[:length], token[-length:]):
                 if part in allowed:
                     return allowed[part]

@@ -14,6 +14,10 @@ Rounding. Norms and sums are computed in single precision. The norms that are ha
 is added up, with what canceling positions can make of rounding errors (`gradients.examples.safe_squared_norm`, which
 says under which model of rounding); each factor is lowered by `MARGIN` for the few operations here. Adding different
 examples to one sum rounds once more, relative to that sum: single precision approximates it, as the card says.
+
+Records that break. A gradient whose norm is not a finite number gets the factor 0 and adds nothing
+(`PerExample.weighted_sums`), so |f_b g_b| = 0 <= `bound`: whether such a record is there moves the sum by nothing at
+all, and above all it cannot stop the run, which would show that it was there.
 """
 
 from __future__ import annotations
@@ -26,27 +30,25 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from tacit.errors import BadParameterError, TacitError
+from tacit.errors import BadParameterError
+from tacit.noise.normal import normal_noise
 from tacit.noise.source import Source
 
 MARGIN = 1e-4
-NOT_FINITE = (
-    "the loss of an example is not a finite number: lower the learning rate, check the labels, or train in single "
-    "precision"
-)
-
-
-class NotFiniteError(TacitError):
-    """A loss or a gradient is not a number."""
 
 
 @dataclass(frozen=True)
 class Clipped:
-    """Factors per parameter and example, and the share of the examples that were shortened."""
+    """Factors per parameter and example, and how many examples were shortened: `lost` are those among them whose
+    gradient is not finite and adds nothing. Their norm counts as infinite."""
 
     factors: dict[str, Tensor]
     shortened: int
     norms: Tensor
+
+    @property
+    def lost(self) -> int:
+        return int(torch.isinf(self.norms).sum())
 
 
 class Clipping(Protocol):
@@ -65,6 +67,7 @@ class FlatClipping:
 
     def clip(self, squared_norms: Mapping[str, Tensor]) -> Clipped:
         norms = total_norms(squared_norms)
+        # One over infinity is the factor 0 of a gradient that is not finite.
         factors = (self.bound / norms).clamp(max=1.0) * (1.0 - MARGIN)
         return Clipped(dict.fromkeys(squared_norms, factors), int((norms > self.bound).sum()), norms)
 
@@ -91,7 +94,8 @@ class LayerClipping:
         factors = {}
         shortened = torch.zeros_like(norms, dtype=torch.bool)
         for name, squared in squared_norms.items():
-            own = squared.sqrt()
+            # Not finite in one layer: nothing of the example is used.
+            own = torch.where(torch.isinf(norms), norms, squared.sqrt())
             shortened |= own > each
             factors[name] = (each / own.clamp_min(1e-30)).clamp(max=1.0) * (1.0 - MARGIN)
         return Clipped(factors, int(shortened.sum()), norms)
@@ -148,7 +152,7 @@ class QuantileClipping:
 
     def update(self, below: int, examples: int, expected: float, source: Source) -> None:
         """Move the bound after a step in which `below` of `examples` gradients were not longer than it."""
-        noise = float(source.generator.standard_normal())
+        noise = float(normal_noise(1, source)[0])
         self.move(below - examples / 2.0 + self.count_noise * noise, expected)
 
     def move(self, noisy_count: float, expected: float) -> None:
@@ -173,10 +177,9 @@ def make_clipping(
 
 
 def total_norms(squared_norms: Mapping[str, Tensor]) -> Tensor:
+    """The norm of each example's gradient; infinite where it is not a finite number."""
     norms = torch.stack(list(squared_norms.values())).sum(0).sqrt()
-    if not bool(torch.isfinite(norms).all()):
-        raise NotFiniteError(NOT_FINITE)
-    return norms.clamp_min(1e-30)
+    return norms.masked_fill(~torch.isfinite(norms), math.inf).clamp_min(1e-30)
 
 
 def _positive(value: float) -> None:

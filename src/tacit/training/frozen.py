@@ -35,7 +35,7 @@ from torch import Tensor, nn
 
 from tacit.noise.source import public_generator
 from tacit.precision import Precision, in_sixteen_bits
-from tacit.training.gradients import Batch
+from tacit.training.gradients import Batch, Filled
 from tacit.training.tasks import Encoded, Task
 from tacit.training.tasks.base import model_inputs
 
@@ -73,6 +73,16 @@ class Halves:
 
     def continued(self, batch: Batch) -> dict[str, Tensor]:
         return {**batch, "inputs_embeds": self.below(batch)}
+
+    def continued_alone(self, record: Filled) -> Filled:
+        """A record whose lower half is computed alone, and which is filled up with zeros above: as `Kept` does it."""
+        alone = self.continued(record.alone)
+        states = alone["inputs_embeds"]
+        longer = []
+        for batch in record.longer:
+            more = batch["input_ids"].shape[1] - states.shape[1]
+            longer.append({**batch, "inputs_embeds": nn.functional.pad(states, (0, 0, 0, more))})
+        return Filled(alone, tuple(longer))
 
 
 def cut(model: Any, task: Task, probes: Sequence[Batch]) -> Halves | None:
@@ -178,7 +188,10 @@ def computed_once(
     precision: Precision = "float32",
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> tuple[Halves, Kept] | tuple[None, None]:
-    """The halves of a model, and what the lower one makes of all records; or neither, if it has to run as a whole."""
+    """The halves of a model, and what the lower one makes of all records; or neither, if it has to run as a whole, as
+    with records that are not filled up on the right, to the longest."""
+    if task.constant or task.side_of("input_ids", tokenizer) == "left":
+        return None, None
     hidden = int(getattr(getattr(model, "config", None), "hidden_size", 0) or 0)
     if not hidden or not fits(encoded, hidden):
         return None, None

@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 from tacit.errors import BadInputError, BadParameterError, require
-from tacit.training.tasks import Task
+from tacit.training.tasks import Labeling, Task
 from tacit.vectors.minilm import minilm_folder
 
 TOKENIZERS = ("tokenizer.json", "tokenizer.model", "spiece.model", "vocab.txt", "vocab.json")
@@ -24,6 +24,16 @@ OUR_KINDS = ("tacit-bilstm", "tacit-encoder-lstm", "tacit-mean-pooled")
 POOLINGS = ("auto", "mean", "own")
 CAUSAL = "AutoModelForCausalLM"
 LANGUAGE_TASKS = ("write", "fill", "translate")
+COUNT_FROM_PADDING = (
+    "roberta",
+    "xlm-roberta",
+    "xlm-roberta-xl",
+    "camembert",
+    "longformer",
+    "mpnet",
+    "data2vec-text",
+    "ibert",
+)
 PRETRAINED = ("ForMaskedLM", "ForPreTraining", "ForCausalLM", "ForConditionalGeneration")
 
 
@@ -61,7 +71,7 @@ def load_model(
     folder = model_folder(tokenizer or "minilm") if is_from_scratch(name) else model_folder(name)
     if vectors is not None and not is_from_scratch(name):
         raise BadParameterError(f"word vectors start a model from scratch, such as bilstm: '{name}' has its own")
-    _know_our_networks(folder)
+    know_our_networks(folder)
     words = _tokenizer(transformers, name, folder, task, tokenizer)
     if is_from_scratch(name):
         model = _from_scratch(task, name, words)
@@ -78,14 +88,58 @@ def load_model(
             _same_pieces(transformers, folder, words, name, tokenizer)
     if words.pad_token_id is not None and getattr(model.config, "pad_token_id", None) is None:
         model.config.pad_token_id = words.pad_token_id
+    _fit_length(model, task, name, warn)
+    _fit_ending(model, words, task, name)
     return model, words
+
+
+def longest_input(config: Any) -> int | None:
+    """How many word pieces a model can read, if its configuration says so; of an encoder inside one, if it has one."""
+    inner = getattr(config, "encoder", None)
+    if isinstance(inner, dict):
+        from transformers import AutoConfig
+
+        kind: Any = AutoConfig.for_model(inner["model_type"])
+        return longest_input(type(kind).from_dict(inner))
+    limits = [getattr(config, name, None) for name in ("max_position_embeddings", "max_encoder_position_embeddings")]
+    known = [limit for limit in limits if isinstance(limit, int) and limit > 0]
+    # RoBERTa and its kin count positions from the id of the filling plus 1.
+    offset = (config.pad_token_id or 0) + 1 if config.model_type in COUNT_FROM_PADDING else 0
+    return min(known) - offset if known else None
+
+
+def _fit_length(model: Any, task: Task, name: str, warn: Callable[[str], None]) -> None:
+    """Pieces beyond the last position of a model would crash in the middle of a run."""
+    most = longest_input(model.config)
+    if most is not None and task.length > most:
+        warn(f"{name} reads at most {most} word pieces, so a record is cut there and not at {task.length}")
+        task.length = most
+
+
+def _fit_ending(model: Any, words: Any, task: Task, name: str) -> None:
+    """Classifiers of encoder-decoders (BART, T5) read the state at the end mark, so every text has to have it once."""
+    if not getattr(model.config, "is_encoder_decoder", False) or not isinstance(task, Labeling):
+        return
+    ending = model.config.eos_token_id
+    if not isinstance(ending, int) or words.eos_token_id != ending or words.pad_token_id == ending:
+        raise BadInputError(
+            f"{name} labels a text by its end mark, and the tokenizer has none of its own: give a tokenizer whose end "
+            "mark is the model's and is not used to fill texts up"
+        )
+    task.ending = ending
 
 
 def _pretrained(transformers: Any, folder: str, name: str, task: Task, warn: Callable[[str], None]) -> Any:
     """The weights of a checkpoint. A head for other labels is replaced by a new one, as is one of another task."""
     loader = getattr(transformers, task.model_class)
+    # Whatever a checkpoint was saved in: norms and sums of gradients are bounded in single precision.
     model, found = loader.from_pretrained(
-        folder, ignore_mismatched_sizes=True, output_loading_info=True, **task.model_options()
+        folder,
+        dtype=torch.float32,
+        ignore_mismatched_sizes=True,
+        output_loading_info=True,
+        trust_remote_code=False,
+        **task.model_options(),
     )
     if task.model_class == CAUSAL:
         _check_decoder(model, name)
@@ -126,7 +180,7 @@ def _tokenizer(transformers: Any, name: str, folder: str, task: Task, tokenizer:
         what = f"the model folder {name}" if tokenizer is None else f"the folder {tokenizer}"
         raise BadInputError(f"{what} has no tokenizer: save one there with save_pretrained")
     try:
-        words = transformers.AutoTokenizer.from_pretrained(str(place))
+        words = transformers.AutoTokenizer.from_pretrained(str(place), trust_remote_code=False)
     except (OSError, ValueError, KeyError, RuntimeError) as error:
         raise BadInputError(_why_not(tokenizer or name, str(place), task, error)) from error
     if words.pad_token_id is None:
@@ -134,8 +188,8 @@ def _tokenizer(transformers: Any, name: str, folder: str, task: Task, tokenizer:
     return words
 
 
-def _know_our_networks(folder: str) -> None:
-    """transformers finds our own kinds of models once they are imported."""
+def know_our_networks(folder: str) -> None:
+    """transformers finds our own kinds of models once they are imported, and then runs no code of the folder."""
     settings = Path(folder) / "config.json"
     if settings.is_file() and json.loads(settings.read_text(encoding="utf-8")).get("model_type") in OUR_KINDS:
         import tacit.training.networks
@@ -174,7 +228,7 @@ def _same_pieces(transformers: Any, folder: str, words: Any, name: str, tokenize
     """The vectors of a pre-trained model belong to its own pieces: others would be read as if they were those."""
     if not any((Path(folder) / file).exists() for file in TOKENIZERS):
         return
-    if transformers.AutoTokenizer.from_pretrained(folder).get_vocab() != words.get_vocab():
+    if transformers.AutoTokenizer.from_pretrained(folder, trust_remote_code=False).get_vocab() != words.get_vocab():
         raise BadInputError(
             f"{name} was trained with other pieces than those of {tokenizer}: leave --tokenizer out, or train a model "
             "from scratch (--model bilstm)"

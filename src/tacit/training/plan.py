@@ -24,7 +24,7 @@ from tacit.noise.source import StreamKey
 
 GAUSSIAN_NOISE = (
     "the noise is Gaussian in the real numbers; single precision approximates it",
-    "noise is keyed by the operating system, and the key is not shown",
+    "the noise comes from a secret random key of the operating system, which is not shown",
 )
 
 
@@ -180,8 +180,9 @@ def steps_of(epochs: float, records: int, batch: int) -> int:
     return max(1, math.ceil(epochs * records / batch))
 
 
-LEAST_DELTA = 1e-12
-"""Below it the accounting has no digits left; it is far below 1 / records for any data."""
+LEAST_DELTA = 1e-11
+"""No smaller delta is chosen by itself: below it the tight accountant has too few digits for long runs and a looser one
+takes its place (`account/sgd.py`). It is far below 1 / records for any data."""
 
 
 def automatic_delta(records: int, releases: int = 1) -> float:

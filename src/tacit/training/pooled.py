@@ -74,7 +74,7 @@ class MeanPooledForSequenceClassification(Network):  # type: ignore[misc]
 
 def mean_pooled(folder: str, options: dict[str, Any]) -> MeanPooledForSequenceClassification:
     """A pre-trained encoder with a new head on the mean of its positions."""
-    body = AutoModel.from_pretrained(folder)
+    body = AutoModel.from_pretrained(folder, dtype=torch.float32, trust_remote_code=False)
     config = MeanPooledConfig(
         encoder=body.config.to_dict(), pad_token_id=getattr(body.config, "pad_token_id", None), **options
     )

@@ -67,7 +67,8 @@ def predict_rows(
     model.eval()
     encoded = [task.encode(row, tokenizer, train=False) for row in rows]
     order = sorted(range(len(rows)), key=lambda i: len(encoded[i].get("input_ids", ())))
-    halves, kept = (None, None) if frozen is None else computed_once(model, task, encoded, tokenizer, precision=frozen)
+    once = frozen if task.read_once else None
+    halves, kept = (None, None) if once is None else computed_once(model, task, encoded, tokenizer, precision=once)
     asked = model if halves is None else halves.top
     found = [""] * len(rows)
     with torch.random.fork_rng(devices=[]):

@@ -2,8 +2,9 @@
 
 The noise, the sample and the dropout of a step are functions of the run's key and the number of the step. A run that is
 resumed from a checkpoint repeats the steps after it with the same samples and the same noise, so nothing is released
-twice with two different draws, and no budget is lost or counted twice. The key lies beside the checkpoint and is
-destroyed when the run is finished: whoever has it can subtract the noise.
+twice with two different draws, and no budget is lost or counted twice. The key lies beside the checkpoint, in a file
+of its own that is written once (`tacit.noise.kept_key`), and is overwritten when the run is finished: whoever has it
+can subtract the noise.
 
 What a model promises depends on where its weights come from: see `starting_weights`.
 """
@@ -14,8 +15,8 @@ import hashlib
 import json
 import math
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,20 +26,23 @@ import torch
 from tacit.card import Card
 from tacit.errors import BadInputError, BadParameterError
 from tacit.guarantee import Guarantee
-from tacit.noise.source import StreamKey
+from tacit.noise.kept_key import check_private_folder, erase, keep_key, kept_key
+from tacit.noise.source import KEY_BYTES, StreamKey
 from tacit.precision import Precision
+from tacit.rounding import rounded_up
 from tacit.training.clipping import QuantileClipping, make_clipping
 from tacit.training.frozen import computed_once
 from tacit.training.gradients import Checked, choose
+from tacit.training.layout import choose_layout
 from tacit.training.log import Log
 from tacit.training.origin import Origin
 from tacit.training.plan import Plan, check_composed
-from tacit.training.step import PlainStep, PrivateStep, StepFacts
-from tacit.training.tasks import Row, Task
+from tacit.training.step import NotFiniteError, PlainStep, PrivateStep, StepFacts
+from tacit.training.tasks import Encoded, Row, Task
 from tacit.training.team import Team
 
 PRIVATE_FOLDER = "private"
-STATE = "checkpoint.pt"
+STATE, KEY = "checkpoint.pt", "noise.key"
 SETTINGS = "task.json"
 CARD = "card.json"
 ENGINE = "engine.json"
@@ -46,6 +50,8 @@ LONGEST_BETWEEN_CHECKPOINTS = 120.0
 """Seconds of work that a stopped run has to repeat at most, about."""
 WITHOUT_INFLUENCE = ("physical", "checkpoint_every", "tensorboard")
 """Settings that a resumed run may change."""
+LAYOUT = ("side", "constant")
+"""What a run chooses by itself, from the model and the tokenizer."""
 OPTIMIZERS = ("adam", "adamw", "sgd")
 SCHEDULES = ("constant", "linear", "cosine")
 
@@ -96,7 +102,8 @@ class Progress:
 
 @dataclass
 class TrainingRun:
-    """One run. `folder` receives the model and its card; checkpoint, key and log lie in its `private` folder.
+    """One run. `folder` receives the model and its card; checkpoint, key and log lie in its `private` folder, which
+    only its owner may enter.
 
     `origin` says what is known about the starting weights and the data; `trials` how many runs on the same records were
     compared. In a `team` of processes each holds the same run.
@@ -118,6 +125,7 @@ class TrainingRun:
     prepared: Callable[[int, int], None] = field(default=lambda done, total: None)
     _digest: str = field(default="", init=False, repr=False)
     _vocabulary: str = field(default="", init=False, repr=False)
+    _padding: float = field(default=0.0, init=False, repr=False)
 
     def __post_init__(self) -> None:
         if self.trials < 1:
@@ -137,6 +145,7 @@ class TrainingRun:
         # A promise that cannot be made is refused before the first step.
         self.promise()
         state = self.team.from_first(self._load(resume) if self.team.first else None)
+        self._lay_out()
         step = self._step()
         parameters = {name: p for name, p in self.model.named_parameters() if p.requires_grad}
         clipping = getattr(step, "clipping", None)
@@ -151,8 +160,10 @@ class TrainingRun:
 
         def save() -> None:
             if self.team.first:
-                self._save_state(done, key, parameters, optimizer, scheduler, clipping)
+                self._save_state(done, parameters, optimizer, scheduler, clipping)
 
+        if "optimizer" not in state and self.team.first:
+            self._keep_key(key)
         if not done:
             save()
         if self.team.first and self.checked is not None:
@@ -166,6 +177,7 @@ class TrainingRun:
                 facts = step.run(done, key)
                 optimizer.step()
                 scheduler.step()
+                _check_weights(parameters.values())
                 done += 1
                 epsilon = self.plan.epsilon_at_most(done)
                 if self.team.first:
@@ -189,17 +201,31 @@ class TrainingRun:
             hint = "go on with --resume, or " if state.exists() else ""
             raise BadInputError(f"{self.folder} is not empty: {hint}give another folder")
 
-    def _step(self) -> PrivateStep | PlainStep:
+    def _lay_out(self) -> None:
+        """Choose how records are filled up, by model and tokenizer."""
+        if self.plan.private:
+            self._padding = choose_layout(self.task, self.model, self.tokenizer, self.warn)
+
+    def _encoded(self) -> list[Encoded]:
+        """The numbers of all rows; what is lost of them is said to whoever trains."""
         encoded = [self.task.encode(row, self.tokenizer, train=True) for row in self.rows]
+        if self.team.first:
+            for remark in self.task.remarks(self.rows, encoded):
+                self.warn(remark)
+        return encoded
+
+    def _step(self) -> PrivateStep | PlainStep:
+        encoded = self._encoded()
         lengths = np.array([_length(example) for example in encoded])
 
-        probes = self.task.probes(self.tokenizer)
+        probes, filled = self.task.probes(self.tokenizer), []
         trained = self.model
         halves, kept = computed_once(
             self.model, self.task, encoded, self.tokenizer, precision=self.settings.precision, progress=self.prepared
         )
         if halves is not None:
             trained, probes = halves.top, [halves.continued(probe) for probe in probes]
+            filled = [halves.continued_alone(record) for record in self.task.filled(self.tokenizer)]
 
         def collate(records: Sequence[int]) -> Any:
             batch = self.task.collate([encoded[i] for i in records], self.tokenizer)
@@ -211,7 +237,8 @@ class TrainingRun:
         }  # fmt: skip
         if not self.plan.private:
             return PlainStep(model=trained, loss=self.task.loss, **shared)
-        engine, self.checked = choose(trained, self.task.loss, probes, self.settings.engine)
+        engine, checked = choose(trained, self.task.loss, probes, self.settings.engine, filled=filled)
+        self.checked = replace(checked, padding_deviation=max(checked.padding_deviation, self._padding))
         clipping = make_clipping(self.settings.clipping, self.settings.bound, len(engine.parameters))
         return PrivateStep(engine=engine, clipping=clipping, model=self.model, **shared)
 
@@ -246,7 +273,7 @@ class TrainingRun:
         return {
             "plan": plan,
             "settings": settings,
-            "task": self.task.settings(),
+            "task": {name: value for name, value in self.task.settings().items() if name not in LAYOUT},
             "seed": self.seed,
             "data": self._data(),
             "tokenizer": self._pieces(),
@@ -274,9 +301,25 @@ class TrainingRun:
         if not resume:
             fresh = StreamKey.from_os() if self.seed is None else StreamKey.from_test_seed(self.seed)
             return {"key": fresh.key}
-        state: dict[str, Any] = torch.load(self.folder / PRIVATE_FOLDER / STATE, weights_only=True)
+        private = self.folder / PRIVATE_FOLDER
+        check_private_folder(private)
+        try:
+            key = kept_key(private / KEY, KEY_BYTES)
+        except FileNotFoundError:
+            raise BadInputError(
+                f"the key of the noise is missing in {private}, and the run cannot go on with other noise: start anew "
+                "in another folder"
+            ) from None
+        state: dict[str, Any] = torch.load(private / STATE, weights_only=True)
         self.check_same(state["fingerprint"], "unfinished")
-        return state
+        return {**state, "key": key}
+
+    def _keep_key(self, key: StreamKey) -> None:
+        """Once, in a file of its own: a checkpoint is written many times, and each would leave a copy on the disk."""
+        private = self.folder / PRIVATE_FOLDER
+        private.mkdir(parents=True, exist_ok=True, mode=0o700)
+        check_private_folder(private)
+        keep_key(private / KEY, key.key)
 
     def described(self) -> str:
         """What decides the weights, as it was told. It names the data by a hash, so it belongs in a private folder."""
@@ -301,16 +344,12 @@ class TrainingRun:
         if isinstance(clipping, QuantileClipping):
             clipping.bound = float(state["bound"])
 
-    def _save_state(
-        self, step: int, key: StreamKey, parameters: Any, optimizer: Any, scheduler: Any, clipping: Any
-    ) -> None:
+    def _save_state(self, step: int, parameters: Any, optimizer: Any, scheduler: Any, clipping: Any) -> None:
         private = self.folder / PRIVATE_FOLDER
-        private.mkdir(parents=True, exist_ok=True, mode=0o700)
         draft = private / f".{STATE}.draft"
         torch.save(
             {
                 "step": step,
-                "key": key.key,
                 "parameters": {name: p.detach().clone() for name, p in parameters.items()},
                 "optimizer": optimizer.state_dict(),
                 "scheduler": scheduler.state_dict(),
@@ -341,8 +380,10 @@ class TrainingRun:
         if self.plan.private:
             shown = {"clipping": self.settings.clipping, "bound": self.settings.bound, **shown}
         if self.checked is not None:
-            deviation = max(self.checked.norm_deviation, self.checked.sum_deviation)
-            shown["gradients"] = f"{self.checked.engine}, within {deviation:.0e} of one example at a time"
+            deviation = rounded_up(self.checked.deviation, 1)
+            shown["gradients"] = f"{self.checked.engine}, within {deviation} of one example alone"
+            if self.task.constant:
+                shown["filled up"] = f"every record to {self.task.length} word pieces"
         return shown
 
     def _finish(self) -> Guarantee:
@@ -360,7 +401,14 @@ class TrainingRun:
         (self.folder / SETTINGS).write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
         (self.folder / CARD).write_text(Card(guarantee).to_json(), encoding="utf-8")
         (self.folder / PRIVATE_FOLDER / STATE).unlink()
+        erase(self.folder / PRIVATE_FOLDER / KEY)
         return guarantee
+
+
+def _check_weights(parameters: Iterable[torch.Tensor]) -> None:
+    """Stop a run that has left the numbers. It looks at weights only, which have their noise."""
+    if not all(bool(torch.isfinite(parameter).all()) for parameter in parameters):
+        raise NotFiniteError("the weights are no finite numbers any more: lower the learning rate and start anew")
 
 
 def digest_of(rows: Sequence[Row]) -> str:

@@ -5,6 +5,9 @@
 The batch may be empty (then the step is noise alone) or larger than planned; it is worked through in parts that fit
 into memory, and how it is cut changes nothing. Gradients are written to `.grad`, where any torch optimizer finds them:
 what an optimizer does with them is post-processing.
+
+A record whose gradient is not a finite number adds nothing and does not stop the run: whether a run ends must not
+depend on a record. What may stop it is the weights, which are released.
 """
 
 from __future__ import annotations
@@ -17,19 +20,27 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from tacit.errors import BadInputError
+from tacit.errors import BadInputError, TacitError
+from tacit.noise.normal import normal_noise
 from tacit.noise.source import Source, StreamKey
-from tacit.training.clipping import (
-    NOT_FINITE,
-    AutomaticClipping,
-    FlatClipping,
-    LayerClipping,
-    NotFiniteError,
-    QuantileClipping,
-)
+from tacit.training.clipping import AutomaticClipping, FlatClipping, LayerClipping, QuantileClipping
 from tacit.training.gradients import Batch, Engine, Loss, buffers_of, restore_buffers
 from tacit.training.plan import Plan
 from tacit.training.team import Team
+
+NOT_FINITE = (
+    "the loss of an example is not a finite number: lower the learning rate, check the labels, or train in single "
+    "precision"
+)
+LOST = (
+    "the gradient of a record is not finite and counts as none: if the loss does not fall, lower the learning rate, or "
+    "say what labels are possible"
+)
+
+
+class NotFiniteError(TacitError):
+    """A loss, or a weight, is not a number."""
+
 
 Collate = Callable[[Sequence[int]], Batch]
 """The batch of these records."""
@@ -141,6 +152,7 @@ class PrivateStep(Step):
 
     def __post_init__(self) -> None:
         self._buffers = {} if self.model is None else buffers_of(self.model)
+        self.lost = 0
 
     def run(self, step: int, key: StreamKey) -> StepFacts:
         """Leave the noisy gradient of this step on the parameters."""
@@ -169,12 +181,14 @@ class PrivateStep(Step):
         clipped = self.clipping.clip(result.safe_squared_norms)
         for name, value in result.weighted_sums(clipped.factors).items():
             sums[name] += value
-        return float(result.losses.sum()), clipped.shortened
+        if clipped.lost and not self.lost:
+            self.warn(LOST)
+        self.lost += clipped.lost
+        return float(result.losses.nan_to_num(0.0, 0.0, 0.0).sum()), clipped.shortened
 
 
 def add_noise(sums: dict[str, Tensor], scale: float, source: Source) -> None:
     """Add N(0, scale^2) to every number, in place, from the secure generator."""
-    generator = source.generator
     for value in sums.values():
-        noise = generator.standard_normal(value.numel(), dtype=np.float32)
+        noise = normal_noise(value.numel(), source)
         value.add_(torch.from_numpy(noise).view(value.shape).to(value.device, value.dtype), alpha=scale)

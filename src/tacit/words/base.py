@@ -5,6 +5,11 @@
 Only `draw` is private. Everything before it is a fixed public function of one text, everything after it sees nothing
 but the drawn ids. So the guarantee of `draw` for one id is the guarantee of the release for one token, for *all*
 strings: two tokens are as far apart as the vocabulary words they are treated as.
+
+Punctuation marks that are kept (`punctuation="keep"`) are the exception: they are copied, not drawn. A copied mark says
+what it was with certainty, so the promise then holds between texts that have the same kept marks in the same places,
+and it says so: with such neighbors the copied places are equal in both releases and all others are drawn, each by
+`draw`. `laws`, `distribution` and the audit speak of the pipeline with the copy in it.
 """
 
 from __future__ import annotations
@@ -23,6 +28,7 @@ from tacit.errors import BadParameterError, NoGuaranteeError
 from tacit.guarantee import Adjacency, Guarantee, Metric, Notion, Provenance, Unit
 from tacit.mechanism import TEST_SEED_REASON, Mechanism, Rewritten
 from tacit.noise.source import Source
+from tacit.reading import Reading, words_of
 from tacit.text.lexicon import RULES, Lexicon
 from tacit.text.tokens import chunks, is_punctuation, join, split
 from tacit.vectors import VectorTable, load_vectors
@@ -48,7 +54,8 @@ class WordMechanism(Mechanism):
     vectors       public word vectors: a name ("default", "minilm"), a file, or a VectorTable
     limit         how many of the most frequent words to use (default: all of a file, 30,000 of "default")
     unknown       what a token outside the vocabulary is treated as: "spelling" or "hash"
-    punctuation   "rewrite" like any word, "drop", or "keep" (then it is not covered)
+    punctuation   "rewrite" like any word, "drop", or "keep" (then the marks are copied, and only texts with the same
+                  marks are hidden among each other)
     joining       "natural" text or tokens separated by "spaces"
     """
 
@@ -79,8 +86,8 @@ class WordMechanism(Mechanism):
     def promise(self) -> Guarantee:
         """The guarantee of `draw` for one token, from the numbers `draw` uses."""
 
-    def laws(self, ids: Ids) -> Floats:
-        """Exact output probabilities, one row per input id, one column per vocabulary word."""
+    def laws_of_draw(self, ids: Ids) -> Floats:
+        """Exact output probabilities of `draw`, one row per input id, one column per vocabulary word."""
         raise NoGuaranteeError(f"{self.name} has no closed form; its law can only be sampled")
 
     # Public data ----------------------------------------------------------------------------------------------
@@ -110,13 +117,52 @@ class WordMechanism(Mechanism):
 
     # Law of one word ------------------------------------------------------------------------------------------
 
+    @cached_property
+    def kept_ids(self) -> Ids:
+        """The vocabulary words that are copied instead of drawn: kept punctuation marks, if the vocabulary has them."""
+        marks = (
+            [mark for mark in sorted(KEPT_PUNCTUATION) if mark in self.lexicon] if self.punctuation == "keep" else []
+        )
+        return np.array(sorted(self.lexicon.id(mark) for mark in marks), dtype=np.int64)
+
+    def laws(self, ids: Ids) -> Floats:
+        """Exact output probabilities of the pipeline for these vocabulary words, each standing in a text as a token:
+        the law of `draw`, and certainty for a punctuation mark that is copied."""
+        result = self.laws_of_draw(ids)
+        copied = np.flatnonzero(self._is_kept(ids))
+        result[copied] = 0.0
+        result[copied, ids[copied] % len(self.table)] = 1.0
+        return result
+
+    def released_ids(self, ids: Ids, source: Source) -> Ids:
+        """What the pipeline releases for these vocabulary words: drawn from `laws`."""
+        return np.where(self._is_kept(ids), ids % len(self.table), self.draw(ids, source))
+
+    def _is_kept(self, ids: Ids) -> NDArray[np.bool_]:
+        # An id beyond the vocabulary is a word that a detector marked (see two_classes).
+        return np.isin(ids % len(self.table), self.kept_ids)
+
     def distribution(self, word: str) -> Floats:
         """Exact probability of each vocabulary word as output for this input token (any string)."""
         tokens = split(word)
         if len(tokens) != 1:
             raise BadParameterError(f"give one token, not {len(tokens)}: the tokens are {tokens}")
-        law: Floats = self.laws(np.array([self.lexicon.id(tokens[0])], dtype=np.int64))[0]
+        token = tokens[0]
+        if self.punctuation == "drop" and is_punctuation(token):
+            raise BadParameterError("this token is punctuation, which is left out (punctuation=drop): it has no output")
+        copied = self._is_copied(token)
+        if copied and token not in self.lexicon:
+            raise BadParameterError(
+                "this punctuation mark is copied (punctuation=keep) and is no word of the vocabulary: its output is "
+                "itself, always, and has no place among the probabilities of vocabulary words"
+            )
+        ids = np.array([self.lexicon.id(token)], dtype=np.int64)
+        # An unknown token that is treated as a mark is drawn like that mark, never copied.
+        law: Floats = (self.laws(ids) if copied else self.laws_of_draw(ids))[0]
         return law
+
+    def _is_copied(self, token: str) -> bool:
+        return self.punctuation == "keep" and token in KEPT_PUNCTUATION
 
     # The pipeline ---------------------------------------------------------------------------------------------
 
@@ -151,6 +197,12 @@ class WordMechanism(Mechanism):
             counts.append(count)
         return counts
 
+    def reading(self, texts: Sequence[str]) -> Reading:
+        """How many words are in the vocabulary. Every token of a text is read."""
+        words = words_of(texts)
+        unknown = sum(count for word, count in words.items() if word not in self.lexicon)
+        return Reading(words=words.total(), unknown=unknown, documents=len(texts))
+
     @cached_property
     def _known_counts(self) -> dict[str, int]:
         return {}
@@ -182,7 +234,7 @@ class WordMechanism(Mechanism):
         if self.punctuation != "keep":
             return {}
         everything = (token for text in texts for token in split(text))
-        return {i: token for i, token in enumerate(everything) if token in KEPT_PUNCTUATION}
+        return {i: token for i, token in enumerate(everything) if self._is_copied(token)}
 
     def _decode(self, ids: Ids, kept: dict[int, str], lengths: Sequence[int]) -> list[str]:
         words = self.vocabulary
@@ -205,19 +257,24 @@ class WordMechanism(Mechanism):
 
     def _promise(self, notion: Notion, epsilon: float, **more: Any) -> Guarantee:
         """A guarantee with everything that is the same for all word mechanisms filled in."""
-        not_covered = ["how many tokens a text has, and which output belongs to which position"]
+        counted = "tokens other than punctuation" if self.punctuation == "drop" else "tokens"
+        not_covered = [f"how many {counted} a text has, and which output belongs to which position"]
+        adjacency: Adjacency = more.pop("adjacency", Adjacency.ANY_TWO)
         if self.punctuation == "keep":
-            not_covered.append("punctuation marks, which are copied")
+            adjacency = adjacency.with_kept_punctuation
+            not_covered.append(
+                f"the punctuation marks {' '.join(sorted(KEPT_PUNCTUATION))} and where they stand: they are copied"
+            )
         defaults: dict[str, Any] = {
             "unit": Unit.TOKEN,
-            "adjacency": Adjacency.ANY_TWO,
+            "adjacency": adjacency,
             "mechanism": f"{self.title} ({self.name}; {self.paper})",
             "parameters": self._shown_parameters(),
             "not_covered": (*not_covered, *more.pop("not_covered", ())),
             "assumptions": (
                 "the vectors and their vocabulary are public and were chosen without looking at the text",
                 f"tokens outside the vocabulary are treated as a vocabulary word by the public '{self.unknown}' rule",
-                "noise is keyed by the operating system",
+                "the noise comes from a secret random key of the operating system",
                 *more.pop("assumptions", ()),
             ),
             "provenance": (

@@ -83,7 +83,7 @@ class BinaryResponse(WordMechanism):
             drawn[here] = self.decode(noisy)
         return drawn
 
-    def laws(self, ids: Ids) -> Floats:
+    def laws_of_draw(self, ids: Ids) -> Floats:
         """All 2^bits noisy codes, each decoded and weighted: only for short codes."""
         if self.bits > ENUMERABLE_BITS:
             raise NoGuaranteeError(

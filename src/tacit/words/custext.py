@@ -70,7 +70,7 @@ class CusText(WordMechanism):
             drawn[positions] = self.sets[np.repeat(self.set_of[words], counts), columns]
         return drawn
 
-    def laws(self, ids: Ids) -> Floats:
+    def laws_of_draw(self, ids: Ids) -> Floats:
         result = np.zeros((len(ids), len(self.table)))
         for first in range(0, len(ids), self._block()):
             here = ids[first : first + self._block()]

@@ -62,7 +62,7 @@ class ExponentialWords(WordMechanism):
             drawn[positions] = draw_rows(self._weights(words, buffer), counts, source)
         return self.outputs[drawn]
 
-    def laws(self, ids: Ids) -> Floats:
+    def laws_of_draw(self, ids: Ids) -> Floats:
         result = np.zeros((len(ids), len(self.table)))
         buffer = self._buffer(len(ids))
         for first in range(0, len(ids), len(buffer)):

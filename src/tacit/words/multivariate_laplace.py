@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.guarantee import Guarantee, Notion
+from tacit.rounding import rounded_up
 from tacit.vectors.bounding import Bounding, Sensitivity, bounding
 from tacit.words.noisy import IDEALIZED, NoisyWords
 
@@ -67,6 +68,6 @@ class MultivariateLaplace(NoisyWords):
             delta=s.delta,
             slack=self._slack(),
             metric=self._euclidean(),
-            parameters={**self._shown_parameters(), "sensitivity": f"{s.value:.6g} ({s.kind}: {s.how})"},
+            parameters={**self._shown_parameters(), "sensitivity": f"{rounded_up(s.value)} ({s.kind}: {s.how})"},
             assumptions=(IDEALIZED,),
         )

@@ -37,12 +37,14 @@ from tacit.words.base import Ids, WordMechanism, between, one_of
 BLOCK_TOKENS = 8192
 GRID_BITS = 20
 IDEALIZED = (
-    "the sampled noise follows its continuous density (single-precision samplers; only words are released, see the "
-    "page on floating point)"
+    "the computed noise follows its mathematical distribution (drawn in single precision; only words are released, see "
+    "the page on floating point)"
 )
 
 
-IDEALIZED_VECTORS = "the sampled noise follows its continuous density (double precision, released on a public grid)"
+IDEALIZED_VECTORS = (
+    "the computed noise follows its mathematical distribution (drawn in double precision, released on a public grid)"
+)
 
 
 @dataclass(kw_only=True, eq=False)

@@ -58,9 +58,9 @@ class SanTextPlus(TwoClassWords):
         drawn[~stays] = super().draw(words[~stays], source)
         return drawn
 
-    def laws(self, ids: Ids) -> Floats:
+    def laws_of_draw(self, ids: Ids) -> Floats:
         words = ids % len(self.table)
-        result = super().laws(words)
+        result = super().laws_of_draw(words)
         common = np.flatnonzero(~self.is_sensitive(ids))
         result[common] *= self.p
         result[common, words[common]] += 1.0 - self.p

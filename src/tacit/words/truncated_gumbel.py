@@ -42,6 +42,7 @@ from tacit.noise.gumbel import (
     truncated_poisson_pmf,
 )
 from tacit.noise.source import Source
+from tacit.rounding import rounded_up
 from tacit.vectors.geometry import diameter, smallest_positive_distance
 from tacit.vectors.search import Neighbors
 from tacit.words.base import Floats, Ids, WordMechanism, one_of
@@ -149,7 +150,7 @@ class TruncatedGumbel(WordMechanism):
 
     # The law --------------------------------------------------------------------------------------------------
 
-    def laws(self, ids: Ids) -> Floats:
+    def laws_of_draw(self, ids: Ids) -> Floats:
         """The law by quadrature (Gauss-Legendre between all kinks), accurate to about 1e-12."""
         n = len(self.table)
         chances = truncated_poisson_pmf(math.log(n), n)
@@ -167,9 +168,9 @@ class TruncatedGumbel(WordMechanism):
 
     def promise(self) -> Guarantee:
         shown: dict[str, Any] = {
-            "metric epsilon": f"{self.epsilon:g}, at the smallest distance {self.smallest:.4g}",
+            "metric epsilon": f"{rounded_up(self.epsilon)}, at the smallest distance {self.smallest:.4g}",
             "Gumbel scale": f"{self.scale:.6g}",
-            "largest distance": f"{self.largest:.6g}",
+            "largest distance": rounded_up(self.largest),
         }
         rho = max(self.anchor / 2.0**ANCHOR_BITS, SMALLEST_ANCHOR)
         n = len(self.table)

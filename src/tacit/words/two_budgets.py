@@ -24,6 +24,7 @@ import numpy as np
 
 from tacit.errors import BadParameterError
 from tacit.guarantee import Guarantee, Notion, check_epsilon
+from tacit.rounding import rounded_up
 from tacit.words.base import Floats, Ids
 from tacit.words.two_classes import TwoClassWords
 
@@ -63,7 +64,7 @@ class TwoBudgets(TwoClassWords):
         assert metric.diameter is not None
         facts = self._class_facts()
         offset = (self.larger_epsilon - self.epsilon) / 2.0 * metric.diameter
-        stronger = f"{self.epsilon:g} x distance + {offset:.4g}"
+        stronger = f"{rounded_up(self.epsilon)} x distance + {rounded_up(offset, 4)}"
         return self._promise(
             Notion.METRIC,
             self.larger_epsilon,

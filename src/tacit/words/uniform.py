@@ -29,7 +29,7 @@ class UniformWords(WordMechanism):
     def draw(self, ids: Ids, source: Source) -> Ids:
         return source.generator.integers(0, len(self.table), size=len(ids))
 
-    def laws(self, ids: Ids) -> Floats:
+    def laws_of_draw(self, ids: Ids) -> Floats:
         return np.full((len(ids), len(self.table)), 1.0 / len(self.table))
 
     def promise(self) -> Guarantee:

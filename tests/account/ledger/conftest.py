@@ -27,7 +27,7 @@ def _own_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[str]:
     """The URL of a server that runs while the tests do."""
-    pytest.importorskip("psycopg", reason="psycopg is not installed: pip install 'tacit[ledger]'")
+    pytest.importorskip("psycopg", reason="psycopg is not installed: pip install 'tacit-dp[ledger]'")
     pgserver = pytest.importorskip("pgserver", reason="no PostgreSQL to test with: pip install pgserver")
     folder = tempfile.mkdtemp(prefix="tacit-pg-")  # short, because the name of a socket must be
     with warnings.catch_warnings():

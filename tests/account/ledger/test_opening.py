@@ -251,7 +251,7 @@ def test_postgres_comes_back_after_a_lost_connection(postgres: str) -> None:
 
 
 def test_postgres_that_cannot_be_reached() -> None:
-    pytest.importorskip("psycopg", reason="psycopg is not installed: pip install 'tacit[ledger]'")
+    pytest.importorskip("psycopg", reason="psycopg is not installed: pip install 'tacit-dp[ledger]'")
     with pytest.raises(LedgerError, match="cannot be reached") as caught:
         open_ledger("postgresql://somebody:secret-word@127.0.0.1:9/budget", KEY)
     assert "secret-word" not in sentence(str(caught.value))
@@ -261,5 +261,5 @@ def test_postgres_without_its_library(monkeypatch: pytest.MonkeyPatch) -> None:
     import sys
 
     monkeypatch.setitem(sys.modules, "psycopg", None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'tacit\[ledger\]'"):
+    with pytest.raises(MissingExtraError, match=r"pip install 'tacit-dp\[ledger\]'"):
         open_ledger("postgresql://host/budget", KEY)

@@ -115,10 +115,12 @@ def cut_the_end(path: Path) -> tuple[str, ...]:
     )
 
 
-def test_a_cut_at_the_end_is_shown_by_an_anchor_only(path: Path) -> None:
+def test_a_cut_at_the_end_is_shown_by_an_anchor_only(path: Path, tmp_path: Path) -> None:
     with open_ledger(path, KEY) as ledger:
         early, late = "3:" + ledger.verify().anchor.partition(":")[2], ledger.anchor()
         assert ledger.verify(late).ok
+    for kept in tmp_path.rglob("*.anchor"):
+        kept.unlink()
     assert cut_the_end(path) == ()
     with open_ledger(path, KEY) as ledger:
         assert "the newest lines were cut off" in ledger.verify(late).problems[0]

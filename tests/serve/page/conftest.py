@@ -115,8 +115,8 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def service(default_table: VectorTable, reports: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     """A service without keys; `default_table` skips where the public vectors are not installed."""
-    pytest.importorskip("fastapi", reason="the service needs: pip install 'tacit[serve]'")
-    pytest.importorskip("uvicorn", reason="the service needs: pip install 'tacit[serve]'")
+    pytest.importorskip("fastapi", reason="the service needs: pip install 'tacit-dp[serve]'")
+    pytest.importorskip("uvicorn", reason="the service needs: pip install 'tacit-dp[serve]'")
     from tacit.serve.settings import Settings
 
     running = Service(Settings(state=tmp_path_factory.mktemp("state"), reports=reports)).start()

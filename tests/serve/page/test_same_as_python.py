@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import tacit
-from tacit.card import odds, strength
+from tacit.card import Card, odds, strength
 from tacit.errors import NoGuaranteeError
 from tests.conftest import small_table
 from tests.serve.page.conftest import Opener
@@ -67,6 +67,14 @@ def test_odds_and_strength_are_those_of_the_card(script: Any) -> None:
     assert call(script, "card.js", "[m.odds(null), m.strength(null)]") == [odds(math.inf), strength(math.inf)]
 
 
+def test_c8_the_lines_of_the_card_are_those_of_the_package(script: Any) -> None:
+    promised = tacit.SanTextPlus(vectors=small_table(), epsilon=2.0).guarantee()
+    answer = {"guarantee": Card(promised).to_dict(), "document_guarantee": None, "units": [3]}
+    shown = call(script, "card.js", "m.content(given)", answer)
+    assert [tuple(line) for line in shown["numbers"]] == Card(promised).content().rows
+    assert [total["what"] for total in shown["totals"]] == ["one word, typical distance", "one word, largest distance"]
+
+
 def test_promises_add_up_on_the_page_exactly_where_they_compose(script: Any) -> None:
     table, other = small_table(), small_table(seed=1)
     promises = [
@@ -105,7 +113,9 @@ def test_every_stop_of_the_slider_is_a_new_round_number(script: Any) -> None:
 
 def test_a_calibrated_epsilon_is_never_rounded_up(script: Any) -> None:
     exact = [0.03822, 0.038226, 0.0382251, 19.99999, 0.99996, 1.0, 123456.0, 3e-9]
-    for epsilon, rounded in zip(exact, call(script, "compare.js", "given.map(m.roundedDown)", exact), strict=True):
+    for epsilon, rounded in zip(
+        exact, call(script, "dom.js", "given.map((x) => m.roundedDown(x))", exact), strict=True
+    ):
         assert rounded <= epsilon
         assert rounded == pytest.approx(epsilon, rel=1.1e-3)
 
@@ -191,3 +201,9 @@ def test_server_sent_events_are_read(script: Any) -> None:
 
 def test_options_are_read_as_json_where_they_are(open_page: Opener, script: Any) -> None:
     assert call(script, "settings.js", "given.map(m.parsed)", ["0.3", "true", "", "hash"]) == [0.3, True, None, "hash"]
+
+
+def test_c4_white_space_alone_is_shown_as_json(script: Any) -> None:
+    shown = call(script, "settings.js", "given.map(m.shownAs)", ["\n", "", None, "a\nb", 0.7, "hash"])
+    assert shown == ['"\\n"', "", "", "a\nb", "0.7", "hash"]
+    assert call(script, "settings.js", "m.parsed(m.shownAs('\\n'))") == "\n"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -75,6 +76,16 @@ def test_a_file_is_rewritten_with_progress_result_and_card(page: Any, tmp_path: 
     page.wait_for_selector("#jobs-empty:visible")
 
 
+def test_c7_a_pdf_is_told_what_can_be_read(page: Any) -> None:
+    page.click("text=A file")
+    page.set_input_files("#file", {"name": "letter.pdf", "mimeType": "application/pdf", "buffer": b"%PDF-1.7"})
+    page.wait_for_selector("#columns [role=alert]")
+    assert ".txt (one text per line), .csv, .tsv, .jsonl or .parquet" in page.inner_text("#columns")
+    assert page.locator("#columns input").count() == 0, "no names of columns are asked for"
+    page.set_input_files("#file", {"name": "mail.csv", "mimeType": "text/csv", "buffer": CSV})
+    page.wait_for_selector("fieldset.column")
+
+
 def test_a_job_is_canceled(page: Any) -> None:
     page.click("text=A file")
     page.set_input_files(
@@ -120,11 +131,43 @@ def test_reports_are_shown_in_a_frame_that_may_do_nothing(page: Any) -> None:
     assert page.title() == "Reports · Tacit"
 
 
-def test_the_ledger_shows_releases(page: Any) -> None:
+def test_c6_playing_with_the_example_costs_nothing(open_page: Opener, reports: Path, tmp_path: Path) -> None:
+    from tacit.serve.settings import Settings
+
+    fresh = Service(Settings(state=tmp_path, reports=reports)).start()
+    try:
+        page = open_page(address=fresh.address)
+        page.wait_for_selector(".result .words")
+        page.click("#go")
+        page.wait_for_selector(".draws li:nth-child(2)")
+        assert "costs nothing" in page.inner_text("#cost")
+        page.click("nav >> text=Ledger")
+        page.wait_for_selector("#ledger .empty:has-text('Nothing has been released yet')")
+        assert "has spent nothing" in page.inner_text("#ledger")
+    finally:
+        fresh.stop()
+
+
+def test_c6_the_ledger_adds_no_units_up_and_shows_equal_releases_once(page: Any) -> None:
+    address = page.url.partition("#")[0] + "v1/rewrite"
+    for asked in (
+        {"text": "the old doctor", "mechanism": "santext", "epsilon": 4},
+        {"text": "the old doctor", "mechanism": "santext", "epsilon": 4},
+        {"text": "the old doctor", "mechanism": "codebook", "epsilon": 4},
+    ):
+        assert page.request.post(address, data=asked).ok
     page.click("nav >> text=Ledger")
     page.wait_for_selector("#ledger tbody tr")
-    assert "public example" in page.inner_text("#ledger tbody")
-    assert "has spent epsilon" in page.inner_text("#ledger")
+    shown = page.inner_text("#ledger .spent")
+    (words,) = re.findall(r"Word by word.*: epsilon ([\d.,]+)", shown)
+    (texts,) = re.findall(r"Whole texts at once: epsilon ([\d.,]+)", shown)
+    assert float(texts) == 4
+    assert float(words) > 100
+    assert len(re.findall("epsilon", shown)) == 2  # and no sum of both
+    assert "not added up" in shown
+    cells = page.locator("#ledger tbody tr").all_inner_texts()
+    assert len(cells) == len(set(cells))
+    assert any(re.search(r"\t2\t.*SanText", row) for row in cells)
 
 
 def test_the_ledger_tells_what_is_not_in_the_sum(page: Any) -> None:
@@ -132,7 +175,9 @@ def test_the_ledger_tells_what_is_not_in_the_sum(page: Any) -> None:
     assert page.request.post(address, data={"text": "the old doctor", "mechanism": "santext+", "epsilon": 4}).ok
     page.click("nav >> text=Ledger")
     page.wait_for_selector("#ledger tbody tr")
-    assert "Not in the sum, because no plain epsilon is proven: " in page.inner_text("#ledger")
+    assert "Without an epsilon, because none is proven for a whole text: " in page.inner_text("#ledger")
+    row = page.locator("#ledger tbody tr:has-text('SanText+')").first.inner_text()
+    assert row.count("not proven") == 2  # neither epsilon nor delta is a number
 
 
 # Errors -------------------------------------------------------------------------------------------------------------
@@ -210,13 +255,14 @@ def test_a_key_is_asked_for_and_kept_for_the_session_only(open_page: Opener, loc
     page.wait_for_selector("#mechanism optgroup", state="attached")
     assert page.evaluate("Object.values(sessionStorage)") == [key]
     assert page.evaluate("localStorage.length") == 0
-    # A budget that can run out is never spent by looking.
-    page.wait_for_selector("#cost:has-text('waits for the button')")
-    assert page.locator(".result .words").count() == 0
+    # A budget that can run out is never spent by looking: the example is public.
+    page.wait_for_selector("#result-note:has-text('Left of your budget: epsilon 500.')")
+    page.click("text=Your text")
+    page.fill("#own", "the old doctor of the small village has a new house")
     page.fill("#epsilon", "0.01")
     with page.expect_response("**/v1/rewrite"):
         page.click("#go")
-    page.wait_for_selector("#result-note:has-text('Left of your budget')")
+    page.wait_for_selector("#result-note:has-text('Left of your budget: epsilon 49')")
     page.fill("#epsilon", "5")
     page.click("#go")
     page.wait_for_selector("#go-problem .problem")  # refused: more than is left
@@ -238,11 +284,21 @@ def test_dark_mode_follows_the_system_and_the_switch(open_page: Opener) -> None:
     assert day != night
     light.click("#theme")
     assert light.evaluate(paper) == night
-    assert light.get_attribute("#theme", "aria-pressed") == "true"
     light.reload()
     assert light.evaluate(paper) == night
     dark.click("#theme")
     assert dark.evaluate(paper) == day
+
+
+def test_c8_the_switch_of_the_theme_says_what_it_does(open_page: Opener) -> None:
+    page = open_page(color_scheme="light")
+    switch = page.get_by_role("button", name="Switch to dark", exact=True)
+    assert switch.get_attribute("title") == "Switch to dark colors"
+    switch.click()
+    page.get_by_role("button", name="Switch to light", exact=True).wait_for()
+    assert page.get_attribute("#theme", "title") == "Switch to light colors"
+    night = open_page(color_scheme="dark")
+    assert night.inner_text("#theme") == "Switch to light"
 
 
 def test_nothing_moves_for_those_who_asked_for_it(open_page: Opener) -> None:
@@ -349,3 +405,20 @@ def test_axe_finds_nothing_to_complain_about(open_page: Opener, scheme: str) -> 
             page.wait_for_selector("#ledger tbody tr")
         found = axe.run(page)
         assert found.violations_count == 0, f"{view}: {found.generate_report()}"
+
+
+def test_c4_untouched_settings_of_paraphrase_are_not_sent_and_a_prompt_keeps_its_lines(open_page: Opener) -> None:
+    page = open_page(init=only_mechanisms("santext", "paraphrase"))
+    page.wait_for_selector(".result .words")
+    page.route("**/v1/rewrite", lambda route: route.abort())
+    page.select_option("#mechanism", "paraphrase")
+    page.evaluate("document.getElementById('options-box').open = true")
+    assert page.input_value("#option-prompt").count("\n") > 5
+    with page.expect_request("**/v1/rewrite") as sent:
+        page.click("#go")
+    asked = sent.value.post_data_json
+    assert (asked["mechanism"], asked["options"], asked["epsilon"]) == ("paraphrase", {}, 360)
+    page.fill("#option-prompt", "Say it again.\n\nText: {text}\nAgain:")
+    with page.expect_request("**/v1/rewrite") as sent:
+        page.click("#go")
+    assert sent.value.post_data_json["options"] == {"prompt": "Say it again.\n\nText: {text}\nAgain:"}

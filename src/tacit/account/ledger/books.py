@@ -79,6 +79,12 @@ class Books:
     def __init__(self, database: Database, key: LedgerKey) -> None:
         self.database = database
         self.key = key
+        self.head: tuple[int, bytes] | None = None
+        """Number and seal of the last event that was recorded here."""
+
+    def forget_head(self) -> None:
+        """At the begin of a transaction: nothing was recorded in it yet."""
+        self.head = None
 
     # Lines ----------------------------------------------------------------------------------------------------
 
@@ -129,6 +135,7 @@ class Books:
         body = canonical(list(facts)).decode()
         seal = event_seal(self.key, before, position, event, body)
         self.database.run("INSERT INTO chain VALUES (?, ?, ?, ?)", (position, event, body, seal))
+        self.head = (position, seal)
 
     def limits(self) -> list[Limit]:
         rows = self.database.all("SELECT kind, name, dataset, epsilon, delta FROM limits ORDER BY 1, 3, 2")

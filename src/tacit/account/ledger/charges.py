@@ -52,7 +52,8 @@ class Subject(NamedTuple):
     """Somebody or something whose budget a release spends.
 
     kind       "document", "user", "key" (of an API), or another word
-    identity   what tells it from others, such as the text itself; only its keyed hash is ever stored
+    identity   what tells it from others, such as the text itself (white space, case and the like make no other
+               document, see `tacit.text.identity`); only its keyed hash is ever stored
     units      how many units of the guarantee (tokens at the word level, else texts) the release holds of it.
                Left out, it is 1 for a document (not at the word level), and all documents of the same reservation
                for anybody else
@@ -64,8 +65,8 @@ class Subject(NamedTuple):
 
 
 class Charge(NamedTuple):
-    """An exponent of `epsilon` (times the distance, in an account with a metric) plus `added`, except with probability
-    `delta`. In the plain account `added` is what finite arithmetic can add: the slack of the guarantees."""
+    """An exponent of `epsilon` (times the distance, in an account with a metric) plus `added`, and a `delta`.
+    In the plain account `added` is what finite arithmetic can add: the slack of the guarantees."""
 
     epsilon: float
     added: float = 0.0

@@ -1,4 +1,5 @@
-"""SQLite or PostgreSQL behind the few calls that a ledger makes, and their refusals in one sentence.
+"""A database behind the few calls that a ledger makes, and its refusals in one sentence: SQLite here, PostgreSQL next
+door.
 
 A write transaction is the only one at its time, in both: SQLite by `BEGIN IMMEDIATE` (write-ahead log, every commit
 on the disk before it counts), PostgreSQL by an advisory lock. So what it reads cannot change under it.
@@ -15,10 +16,9 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar, Final
-from urllib.parse import unquote, urlsplit
 
 from tacit.account.ledger.schema import MIGRATIONS, SCHEMA_VERSION, TABLES
-from tacit.errors import BadInputError, TacitError, require
+from tacit.errors import BadInputError, TacitError
 
 WAIT_SECONDS: Final = 30
 POSTGRES_PREFIXES: Final = ("postgresql://", "postgres://")
@@ -31,6 +31,16 @@ _OF_PARENTS: list[Any] = []
 
 class LedgerError(BadInputError):
     """The ledger cannot be used as it is."""
+
+
+class MissingLedgerError(LedgerError):
+    """There is no ledger, and none may be made. `place` is how messages call it."""
+
+    def __init__(self, place: str) -> None:
+        super().__init__(
+            f"{place} does not exist: check the name, or make it with 'tacit rewrite --ledger' or 'tacit ledger limit'"
+        )
+        self.place = place
 
 
 class Database(ABC):
@@ -59,7 +69,15 @@ class Database(ABC):
     def _begin(self, connection: Any, lasting: bool) -> None: ...
 
     @abstractmethod
+    def _abandon(self, connection: Any) -> None:
+        """Take back what was not committed; raise if the connection is not as new afterwards."""
+
+    @abstractmethod
     def _has_tables(self) -> bool: ...
+
+    @abstractmethod
+    def scrub(self) -> None:
+        """Overwrite what deleted and replaced rows have left behind in the files of the database."""
 
     @abstractmethod
     def sentence(self, error: Exception) -> TacitError | None:
@@ -75,6 +93,10 @@ class Database(ABC):
 
     def _is_alive(self) -> bool:
         return True
+
+    @abstractmethod
+    def _check_place(self) -> None:
+        """Raise if the open connection no longer leads to what lies at the place of the ledger."""
 
     def close(self) -> None:
         with self._alone():
@@ -117,13 +139,14 @@ class Database(ABC):
         """
         with self.speaking(), self._alone():
             connection = self.connection
+            self._check_place()
             self._in_transaction = True
             try:
                 self._begin(connection, lasting)
                 yield
                 connection.execute("COMMIT")
             except BaseException:
-                self._end("ROLLBACK")
+                self._roll_back()
                 raise
             finally:
                 self._in_transaction = False
@@ -132,17 +155,25 @@ class Database(ABC):
     def reading(self) -> Iterator[None]:
         """All queries inside see the same moment."""
         with self.speaking(), self._alone():
-            self.connection.execute(self.words["begin reading"])
+            connection = self.connection
+            self._check_place()
             self._in_transaction = True
             try:
+                connection.execute(self.words["begin reading"])
                 yield
             finally:
-                self._end("ROLLBACK")
+                self._roll_back()
                 self._in_transaction = False
 
-    def _end(self, statement: str) -> None:
-        with contextlib.suppress(Exception):
-            self._connection.execute(statement)
+    def _roll_back(self) -> None:
+        """End the transaction. A connection of which it is not certain that this worked is never used again: the next
+        transaction would begin inside of this one, or find the connection dead for ever."""
+        try:
+            self._abandon(self._connection)
+        except Exception:
+            with contextlib.suppress(Exception):
+                self._connection.close()
+            self._connection = None
 
     # Queries --------------------------------------------------------------------------------------------------
 
@@ -215,6 +246,7 @@ class Sqlite(Database):
     def __init__(self, path: Path) -> None:
         super().__init__()
         self.path = path
+        self._file: tuple[int, int] | None = None
 
     @property
     def name(self) -> str:
@@ -228,8 +260,9 @@ class Sqlite(Database):
             raise LedgerError(f"'{self.path}' is a folder: give the name of a file in it")
         if not self.path.parent.is_dir():
             raise LedgerError(f"the folder '{self.path.parent}' does not exist: make it first")
-        new = not self.path.exists()
-        if new:
+        if self._file is not None and self._identity() is None:
+            raise self._gone()  # never a new, empty one in its place
+        if not self.path.exists():
             # Made by hand, so that nobody else can read who is in it, whatever the umask says.
             with contextlib.suppress(FileExistsError):
                 os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
@@ -241,11 +274,39 @@ class Sqlite(Database):
             connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA foreign_keys = ON")
+        self._file = self._identity()  # the log mode has been written, so it is not empty any more
         return connection
+
+    def _identity(self) -> tuple[int, int] | None:
+        """Which file lies at the path; None if there is none, or nothing in it."""
+        try:
+            facts = self.path.stat()
+        except FileNotFoundError:
+            return None
+        return (facts.st_dev, facts.st_ino) if facts.st_size else None
+
+    def _check_place(self) -> None:
+        if self._identity() != self._file:
+            # An open connection goes on with a file that was removed: what it writes there, nobody will find again.
+            self.close()
+            raise self._gone()
+
+    def _gone(self) -> LedgerError:
+        return LedgerError(f"{self.name} was removed, emptied or replaced while it was in use: bring the file back")
 
     def _begin(self, connection: Any, lasting: bool) -> None:
         connection.execute(f"PRAGMA synchronous = {'FULL' if lasting else 'NORMAL'}")
         connection.execute("BEGIN IMMEDIATE")
+
+    def _abandon(self, connection: Any) -> None:
+        if connection is not None and connection.in_transaction:
+            connection.execute("ROLLBACK")
+
+    def scrub(self) -> None:
+        with self.speaking(), self._alone():
+            self.connection.execute("PRAGMA secure_delete = ON")
+            self.connection.execute("VACUUM")
+            self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def _has_tables(self) -> bool:
         names = {row[0] for row in self.all("SELECT name FROM sqlite_master WHERE type = 'table'")}
@@ -311,103 +372,12 @@ _SQLITE_ADVICE: Final = (
 )
 
 
-# PostgreSQL ---------------------------------------------------------------------------------------------------------
-
-
-class Postgres(Database):
-    """All tables lie in the schema `tacit_ledger` of the database that the URL names."""
-
-    words: ClassVar[dict[str, str]] = {
-        "blob": "BYTEA",
-        "real": "DOUBLE PRECISION",
-        "big": "BIGINT",
-        "clustered": "",
-        "begin reading": "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
-    }
-
-    def __init__(self, url: str) -> None:
-        super().__init__()
-        self._url = url
-        require("psycopg", extra="ledger", purpose="a ledger in PostgreSQL")
-
-    @property
-    def name(self) -> str:
-        return f"the ledger in the PostgreSQL database '{unquote(urlsplit(self._url).path.lstrip('/'))}'"
-
-    def exists(self) -> bool:
-        with self.speaking():
-            return self._has_tables()
-
-    def _is_alive(self) -> bool:
-        return not self._connection.closed  # the server may have gone away in between
-
-    def _connect(self) -> Any:
-        import psycopg
-
-        connection = psycopg.connect(self._url, autocommit=True, connect_timeout=WAIT_SECONDS)
-        connection.execute(f"SET lock_timeout = '{WAIT_SECONDS}s'")
-        connection.execute("SET search_path TO tacit_ledger")
-        connection.execute("SET synchronous_commit = on")
-        return connection
-
-    def _begin(self, connection: Any, lasting: bool) -> None:
-        connection.execute("BEGIN")
-        if not lasting:
-            connection.execute("SET LOCAL synchronous_commit = off")
-        # One lock for the whole ledger, held until the end of the transaction, also before there is any table.
-        connection.execute("SELECT pg_advisory_xact_lock(hashtext('tacit ledger'))")
-
-    def _has_tables(self) -> bool:
-        row = self.connection.execute("SELECT to_regclass('tacit_ledger.meta')").fetchone()
-        return row is not None and row[0] is not None
-
-    def make_tables(self) -> None:
-        self.run("CREATE SCHEMA IF NOT EXISTS tacit_ledger")
-        super().make_tables()
-
-    def stream(self, statement: str, values: Sequence[Any] = ()) -> Iterator[Row]:
-        with self.connection.cursor(name="tacit_stream") as cursor:
-            cursor.itersize = 10_000
-            cursor.execute(self._spelled(statement), values)
-            yield from cursor
-
-    def many(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
-        with self.connection.cursor() as cursor:
-            cursor.executemany(self._spelled(statement), rows)
-
-    def where_in(self, statement: str, values: Sequence[bytes]) -> Iterator[Row]:
-        yield from self.connection.execute(self._spelled(f"{statement} = ANY(?)"), (list(values),))
-
-    def _spelled(self, statement: str) -> str:
-        return statement.replace("?", "%s")
-
-    def sentence(self, error: Exception) -> TacitError | None:
-        import psycopg
-
-        if not isinstance(error, psycopg.Error):
-            return None
-        if isinstance(error, psycopg.errors.LockNotAvailable):
-            return LedgerError(
-                f"{self.name} is locked: another program has held it for {WAIT_SECONDS} seconds; try again when it "
-                "is done"
-            )
-        if isinstance(error, psycopg.errors.InsufficientPrivilege | psycopg.errors.ReadOnlySqlTransaction):
-            return LedgerError(f"{self.name} may not be written by this user: grant it the right, or use another")
-        if isinstance(error, psycopg.errors.UndefinedTable | psycopg.errors.UndefinedColumn):
-            return LedgerError(f"{self.name} is damaged, a table or column is missing: restore it from a backup")
-        if isinstance(error, psycopg.DataError):
-            return BadInputError("a name cannot be stored in PostgreSQL: leave out its control characters")
-        if isinstance(error, psycopg.OperationalError):
-            return LedgerError(
-                f"{self.name} cannot be reached: check that the server runs, and the name and password in the URL"
-            )
-        return None
-
-
 def open_database(place: str | os.PathLike[str]) -> Database:
     """By the look of the URL; anything else is the path of an SQLite file."""
     text = os.fspath(place)
     if text.startswith(POSTGRES_PREFIXES):
+        from tacit.account.ledger.postgres import Postgres
+
         return Postgres(text)
     if text.startswith(SQLITE_PREFIX):
         text = text.removeprefix(SQLITE_PREFIX)

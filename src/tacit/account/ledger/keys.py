@@ -3,46 +3,88 @@
 Without the key a hash of a name is of no use; with the key (and the ledger) anybody can test whether a name or text
 is in it. So the key never lies in the database. It comes from the argument, from TACIT_LEDGER_KEY, or from a file of
 its own that only its owner may read, made together with the ledger.
+
+A key that was changed holds all secrets it ever had, one per line, oldest first. Names are not stored, so their hashes
+cannot be made anew from them; they are hashed once more, under the new secret:
+
+    name = HMAC(newest, ... HMAC(second, HMAC(first, name)))
+
+Whoever has an older secret only can neither test a name nor seal an event. The lines before the last one are the key
+of copies that were made before the change.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import hmac
 import os
 import secrets
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from tacit.account.ledger.charges import HASH_BYTES
+from tacit.account.ledger.charges import DOCUMENT, HASH_BYTES, USER
 from tacit.account.ledger.database import LedgerError
 from tacit.errors import BadParameterError
+from tacit.text.identity import document_identity, name_identity
 
 VARIABLE: Final = "TACIT_LEDGER_KEY"
 KEY_BYTES: Final = 32
 SHORTEST: Final = 16
+CHECK_LENGTH: Final = 32
+_NAMES: Final = b"tacit ledger: names"
+_CHAIN: Final = b"tacit ledger: chain"
+
+
+class _Layer:
+    """HMAC-SHA256 (RFC 2104) with the two padded keys hashed once: twice as fast as starting over for each of 100,000
+    names. Cut to 128 bits, which keeps equal hashes of different names out of reach."""
+
+    def __init__(self, secret: bytes) -> None:
+        key = hmac.digest(secret, _NAMES, "sha256")
+        self._inner = hashlib.sha256(_padded(key, 0x36))
+        self._outer = hashlib.sha256(_padded(key, 0x5C))
+
+    def hashed(self, message: bytes) -> bytes:
+        inner = self._inner.copy()
+        inner.update(message)
+        outer = self._outer.copy()
+        outer.update(inner.digest())
+        return outer.digest()[:HASH_BYTES]
+
+
+Recognizes = Callable[[str, str], str]
+"""(kind of a subject, its identity) to what is hashed of it."""
 
 
 class LedgerKey:
-    """HMAC-SHA256 (RFC 2104). Names are cut to 128 bits, which keeps equal hashes of different names out of reach."""
+    """One secret, or all that a ledger ever had, oldest first."""
 
-    def __init__(self, secret: bytes) -> None:
-        self._names = hmac.digest(secret, b"tacit ledger: names", "sha256")
-        self._chain = hmac.digest(secret, b"tacit ledger: chain", "sha256")
-        self._inner = hashlib.sha256(_padded(self._names, 0x36))
-        self._outer = hashlib.sha256(_padded(self._names, 0x5C))
+    def __init__(self, *secrets: bytes, recognizes: Recognizes | None = None) -> None:
+        self._secrets = secrets
+        first, *later = map(_Layer, secrets)
+        self._first, self._later = first, later
+        # The older secrets are part of what seals, so that a key with a wrong one among them is recognized.
+        before = b"".join(hmac.digest(secret, _NAMES, "sha256") for secret in secrets[:-1])
+        self._chain = hmac.digest(secrets[-1], _CHAIN + before, "sha256")
+        self.recognizes: Recognizes = recognizes or to_the_letter
+        """What tells a subject of a kind from others: set to `recognized` by a ledger, unless it was made before that,
+        because hashes cannot be made anew."""
 
     def __repr__(self) -> str:
         return "LedgerKey(...)"
 
     def name(self, kind: str, identity: str) -> bytes:
         """The keyed hash of a subject, token or job."""
-        # HMAC with the two padded keys hashed once: twice as fast as starting over for each of 100,000 names.
-        inner = self._inner.copy()
-        inner.update(f"{kind}\0{identity}".encode("utf-8", "surrogatepass"))
-        outer = self._outer.copy()
-        outer.update(inner.digest())
-        return outer.digest()[:HASH_BYTES]
+        hashed = self._first.hashed(f"{kind}\0{self.recognizes(kind, identity)}".encode("utf-8", "surrogatepass"))
+        for layer in self._later:
+            hashed = layer.hashed(hashed)
+        return hashed
+
+    def renamed(self, hashed: bytes) -> bytes:
+        """A hash under the key before this one, as a hash under this one."""
+        return self._later[-1].hashed(hashed)
 
     def seal(self, message: bytes) -> bytes:
         """The keyed hash of an event of the chain."""
@@ -50,7 +92,44 @@ class LedgerKey:
 
     def check(self, ledger: str) -> str:
         """What a ledger remembers of its key, to recognize a wrong one."""
-        return self.seal(f"key of {ledger}".encode()).hex()[:32]
+        return self.seal(f"key of {ledger}".encode()).hex()[:CHECK_LENGTH]
+
+    def changed(self) -> LedgerKey:
+        """The key with a new secret."""
+        return LedgerKey(*self._secrets, secrets.token_hex(KEY_BYTES).encode(), recognizes=self.recognizes)
+
+    def earlier(self) -> list[LedgerKey]:
+        """The keys that this one was before, latest first."""
+        return [
+            LedgerKey(*self._secrets[:count], recognizes=self.recognizes)
+            for count in range(len(self._secrets) - 1, 0, -1)
+        ]
+
+    def fitting(self, ledger: str, check: str) -> LedgerKey | None:
+        """This key, or the one that it was when a copy of the ledger was made; None if neither fits."""
+        return next((key for key in (self, *self.earlier()) if key.check(ledger) == check), None)
+
+    def text(self) -> bytes:
+        """The content of its file."""
+        if any(b"\n" in secret or secret != secret.strip() for secret in self._secrets):
+            raise LedgerError("this key holds a line break or begins or ends with a space, so no file can keep it")
+        return b"".join(secret + b"\n" for secret in self._secrets)
+
+
+def recognized(kind: str, identity: str) -> str:
+    """What a subject is recognized by: a text by what a mechanism reads of it, a name without white space around it.
+
+    A document that was given a name has a zero between its data set and its name, and is kept as it is; no text comes
+    with a zero in it.
+    """
+    if kind == DOCUMENT:
+        return identity if "\0" in identity else document_identity(identity)
+    return name_identity(identity) if kind == USER else identity
+
+
+def to_the_letter(kind: str, identity: str) -> str:
+    """How subjects were recognized in ledgers of before."""
+    return identity
 
 
 def _padded(key: bytes, pad: int) -> bytes:
@@ -58,19 +137,23 @@ def _padded(key: bytes, pad: int) -> bytes:
 
 
 def given_key(key: bytes | str | None) -> LedgerKey | None:
-    """The key that the caller or the environment gives."""
+    """The key that the caller or the environment gives; lines of a text are the secrets of a key that was changed."""
     origin = "the key"
     if key is None:
         key, origin = os.environ.get(VARIABLE) or None, VARIABLE
     if key is None:
         return None
-    secret = key.encode() if isinstance(key, str) else bytes(key)
-    if len(secret) < SHORTEST:
+    found = [line.encode() for line in key.split("\n") if line] if isinstance(key, str) else [bytes(key)]
+    shortest = min(map(len, found), default=0)
+    if shortest < SHORTEST:
         raise BadParameterError(
-            f"{origin} has {len(secret)} characters, which can be guessed: use {SHORTEST} or more, for example what "
+            f"{origin} has {shortest} characters, which can be guessed: use {SHORTEST} or more, for example what "
             "'openssl rand -hex 32' prints"
         )
-    return LedgerKey(secret)
+    return LedgerKey(*found)
+
+
+# Files --------------------------------------------------------------------------------------------------------------
 
 
 def key_file(ledger: str) -> Path:
@@ -82,30 +165,76 @@ def key_file(ledger: str) -> Path:
 
 def make_key(ledger: str) -> LedgerKey:
     """A new key in a new file."""
-    path, secret = key_file(ledger), secrets.token_hex(KEY_BYTES)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "w", encoding="ascii") as file:
-            file.write(secret + "\n")
-            file.flush()
-            os.fsync(file.fileno())
-    except OSError as error:
-        raise LedgerError(
-            f"the key of the new ledger cannot be written to '{path}' ({error.strerror}): make the folder writable, "
-            f"or set {VARIABLE}"
-        ) from None
-    return LedgerKey(secret.encode())
+    key = LedgerKey(secrets.token_hex(KEY_BYTES).encode())
+    _write(key_file(ledger), key, "the key of the new ledger")
+    return key
 
 
 def kept_key(ledger: str) -> LedgerKey:
     """The key in the file of a ledger."""
     path = key_file(ledger)
-    try:
-        secret = path.read_text(encoding="ascii").strip()
-    except (OSError, UnicodeDecodeError):
+    key = _read(path)
+    if key is None:
         raise LedgerError(
             f"the key of this ledger cannot be read from '{path}': bring it back from where the ledger was made, or "
             f"set {VARIABLE}"
+        )
+    return key
+
+
+def prepare_key(ledger: str, key: LedgerKey) -> None:
+    """Write a changed key beside the one it will replace, before the ledger is changed: whatever happens, the key that
+    fits is there."""
+    path = _next_file(ledger)
+    path.unlink(missing_ok=True)  # of a change that was never finished, or `prepared_key` would have taken it
+    _write(path, key, "the changed key")
+
+
+def prepared_key(ledger: str) -> LedgerKey | None:
+    """The changed key of a change that may have been stopped before its last step."""
+    return _read(_next_file(ledger))
+
+
+def take_prepared_key(ledger: str) -> Path:
+    """The last step of a change: its key takes the place of the former one."""
+    path = key_file(ledger)
+    _next_file(ledger).replace(path)
+    _sync_folder(path.parent)
+    return path
+
+
+def _next_file(ledger: str) -> Path:
+    return key_file(ledger).with_suffix(".key.next")
+
+
+def _read(path: Path) -> LedgerKey | None:
+    try:
+        found = [line.strip() for line in path.read_bytes().split(b"\n") if line.strip()]
+    except OSError:
+        return None
+    return LedgerKey(*found) if found else None
+
+
+def _write(path: Path, key: LedgerKey, what: str) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(key.text())
+            file.flush()
+            os.fsync(file.fileno())
+        _sync_folder(path.parent)
+    except OSError as error:
+        raise LedgerError(
+            f"{what} cannot be written to '{path}' ({error.strerror}): make the folder writable, or set {VARIABLE}"
         ) from None
-    return LedgerKey(secret.encode())
+
+
+def _sync_folder(folder: Path) -> None:
+    """The name of a new file is on the disk, too, where the system can promise that."""
+    with contextlib.suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

@@ -15,21 +15,18 @@ always comes under the same identity.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import os
-import secrets
-import unicodedata
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
+from tacit.account.ledger.amounts import ReleaseRecord, Spent, sum_of
 from tacit.account.ledger.books import (
     CANCELED,
     COMMITTED,
     JOB,
-    OWN_KINDS,
     RESERVED,
     Balance,
     Books,
@@ -40,78 +37,31 @@ from tacit.account.ledger.charges import (
     DATASET,
     DOCUMENT,
     KEY,
-    NOTHING,
     PLAIN,
-    PRESENCE,
     USER,
     Subject,
     charges_of,
     digest_of,
 )
-from tacit.account.ledger.database import Database, LedgerError, open_database
+from tacit.account.ledger.checks import check_dataset, check_kind, check_release
+from tacit.account.ledger.custody import Custody
+from tacit.account.ledger.database import Database, LedgerError
 from tacit.account.ledger.enforce import check_limits
-from tacit.account.ledger.keys import LedgerKey, given_key, kept_key, key_file, make_key
+from tacit.account.ledger.keys import LedgerKey
 from tacit.account.ledger.limits import Limit, Rules
-from tacit.account.ledger.schema import COMMAND_START, SCHEMA_VERSION
-from tacit.account.ledger.verify import Verification, canonical, verify
+from tacit.account.ledger.schema import COMMAND_START
+from tacit.account.ledger.verify import Verification, canonical
 from tacit.errors import BadInputError, BadParameterError
-from tacit.guarantee import Guarantee, Model
+from tacit.guarantee import Guarantee
 from tacit.version import __version__
 
 REMEMBERED_GUARANTEES = 16
-LONGEST_NAME = 200
 LIMITED: Final = (DOCUMENT, USER, DATASET, KEY)
 """Whom a limit can be for: a limit on a kind that nobody is charged under would never refuse anything."""
 
 
 class TokenUsedError(BadInputError):
     """A token is in the ledger for a release with other content."""
-
-
-@dataclass(frozen=True)
-class Account:
-    """Costs of one notion and metric that has no plain epsilon: `epsilon` times the distance, plus `added`."""
-
-    measure: str
-    epsilon: float
-    added: float
-    delta: float
-    releases: int
-
-
-@dataclass(frozen=True)
-class Spent:
-    """What a subject has spent: the plain sum, and beside it, never added, what has no plain epsilon."""
-
-    epsilon: float
-    delta: float
-    releases: int
-    apart: tuple[Account, ...] = ()
-
-    def __str__(self) -> str:
-        delta = f", delta {self.delta:.3g}" if self.delta else ""
-        count = "1 release" if self.releases == 1 else f"{self.releases:,} releases"
-        apart = "".join(f"; beside it {account.releases:,} of {account.measure}" for account in self.apart)
-        return f"epsilon {self.epsilon:.6g}{delta} ({count}){apart}"
-
-
-@dataclass(frozen=True)
-class ReleaseRecord:
-    """One line of the ledger. `epsilon` and `delta` are what it cost one document of the data set, if that is plain."""
-
-    id: int
-    token: str
-    job: str | None
-    dataset: str
-    unit: str
-    guarantee: Guarantee
-    command: str
-    version: str
-    created: str
-    state: str
-    subjects: int
-    epsilon: float | None
-    delta: float | None
 
 
 class Reservation:
@@ -133,21 +83,74 @@ class Reservation:
             self.state = self._ledger._change_state(self.release, CANCELED)
 
 
+class MissingLimitError(LedgerError):
+    """Somebody who is known to have a limit has none in this ledger."""
+
+
 class Ledger:
     """Made by `open_ledger`. One object may be used by several threads; every process opens its own."""
 
-    def __init__(self, database: Database, key: LedgerKey, id: str, new_key_place: str | None = None) -> None:
+    def __init__(
+        self, database: Database, key: LedgerKey, id: str, *, is_new: bool = False, new_key_place: str | None = None
+    ) -> None:
         self._database = database
-        self._key = key
-        self._books = Books(database, key)
+        self._custody = Custody(database, key, id)
         self._written: list[Written] = []
         self.id = id
+        self.is_new = is_new
+        """Whether it was made just now: nothing is counted in it, whatever was spent before."""
         self.new_key_place = new_key_place
-        """Where the key of a ledger that was made just now lies."""
+        """Where the key of a ledger that was made just now lies, unless it was given."""
+
+    @property
+    def _key(self) -> LedgerKey:
+        return self._custody.key
+
+    @property
+    def _books(self) -> Books:
+        return self._custody.books
 
     @property
     def name(self) -> str:
         return self._database.name
+
+    @property
+    def making(self) -> str | None:
+        """What to tell loudly about a ledger that was made just now."""
+        if not self.is_new:
+            return None
+        key = "its key is the one that was given"
+        if self.new_key_place is not None:
+            key = f"its key is in '{self.new_key_place}'"
+        return (
+            f"NEW LEDGER: made {self.name} (id {self.id}), and nothing is counted in it yet; {key}: keep a copy of it "
+            "apart from the ledger, without it nobody is recognized. If you expected a ledger to be there, stop and "
+            "bring it back: what was spent before is not in this one"
+        )
+
+    # Keys, copies and trust -----------------------------------------------------------------------------------
+
+    def accept(self) -> str:
+        """Go on with a ledger that lacks events which its anchor knows: a backup, because the newest is lost.
+
+        What was spent since the copy was made is not counted any more, so this is written into the chain. Returns what
+        was accepted, in one sentence.
+        """
+        return self._custody.accept()
+
+    def change_key(self) -> Path:
+        """Give the ledger a new key, hash all names under it and seal everything anew. Returns the file of the key."""
+        return self._custody.change_key()
+
+    def copy_to(self, place: str | os.PathLike[str]) -> Verification:
+        """Copy everything but the key to a place where nothing is: a file, or PostgreSQL. Returns how the copy was
+        verified; its anchor belongs to this copy."""
+        return self._custody.copy_to(place)
+
+    @property
+    def anchor_place(self) -> Path | None:
+        """Where the anchor is kept; None as long as there is none."""
+        return self._custody.anchor_place
 
     def close(self) -> None:
         self._database.close()
@@ -169,22 +172,25 @@ class Ledger:
         token: str,
         command: str = "",
         job: str | None = None,
+        must_be_limited: Sequence[Subject] = (),
     ) -> Reservation:
         """Charge a release to its subjects and its data set, or raise `BudgetExceededError`.
 
         guarantee   of one unit of the release, as made by the mechanism
         token       the same token and content again is the same reservation, counted once; other content is an error
         job         releases of one job have disjoint documents: the data set is charged the largest of them, once
+        must_be_limited   subjects that are known to have a limit: `MissingLimitError` if the ledger has none for them
         """
         listed = list(subjects)
-        _check_release(guarantee, dataset, listed)
+        check_release(guarantee, dataset, listed)
         written = self._write_down(guarantee)
         charges = charges_of(guarantee, dataset, listed, self._key.name, written.rate)
         job_name = None if job is None else self._job_name(dataset, job)
         token_name = self._key.name("token", token).hex()
         content = hashlib.sha256(canonical([dataset, written.digest, job_name]) + digest_of(charges)).digest()
         books = self._books
-        with self._database.writing():
+        with self._custody.writing():
+            self._must_be_limited(must_be_limited)
             found = self._database.one("SELECT id, state, content FROM releases WHERE token = ?", (token_name,))
             if found is not None and bytes(found[2]) != content:
                 raise TokenUsedError(
@@ -209,9 +215,25 @@ class Ledger:
             books.spend(charges, dataset, job_name)
         return Reservation(self, release, RESERVED)
 
+    def check_limited(self, subjects: Sequence[Subject]) -> None:
+        """Raise `MissingLimitError` if the ledger has no limit for one of these subjects."""
+        with self._custody.reading():
+            self._must_be_limited(subjects)
+
+    def _must_be_limited(self, subjects: Sequence[Subject]) -> None:
+        if not subjects:
+            return
+        limits = self._books.limits()
+        for kind, identity, _ in subjects:
+            if Rules(limits, kind, "").limit_of(self._key.name(kind, identity)) is None:
+                raise MissingLimitError(
+                    f"{self.name} has no limit for a {kind} that is known to have one, so nothing is released to it: "
+                    f"set it again with 'tacit ledger limit LEDGER {kind} --name NAME --epsilon E'"
+                )
+
     def _change_state(self, release: int, state: str) -> str:
         # What stays reserved counts as spent: a commit that a power cut takes away is no loss.
-        with self._database.writing(lasting=state != COMMITTED):
+        with self._custody.writing(lasting=state != COMMITTED):
             found = self._database.one("SELECT state, dataset, job FROM releases WHERE id = ?", (release,))
             if found is None:
                 raise LedgerError(f"{self.name} has lost release {release}: run 'tacit ledger verify'")
@@ -240,12 +262,12 @@ class Ledger:
 
     def limits(self) -> list[Limit]:
         """All limits. The name of a subject is its hash."""
-        with self._database.reading():
+        with self._custody.reading():
             return self._books.limits()
 
     def limit_of(self, subject: Subject, dataset: str | None = None) -> Limit | None:
         """The limit that counts for a subject over all data sets (or within one): its own, or that of its kind."""
-        _check_kind(subject.kind)
+        check_kind(subject.kind)
         scope = dataset or ""
         if subject.kind == DATASET:
             own = [
@@ -266,7 +288,7 @@ class Ledger:
         if not 0 <= delta < 1:
             raise BadParameterError(f"the delta of a limit lies in [0, 1), not {delta:g}")
         limit = self._limit(kind, name, dataset, epsilon, delta)
-        with self._database.writing():
+        with self._custody.writing():
             self._database.run(
                 "INSERT INTO limits VALUES (?, ?, ?, ?, ?) ON CONFLICT (kind, name, dataset) DO UPDATE SET "
                 "epsilon = excluded.epsilon, delta = excluded.delta",
@@ -277,17 +299,17 @@ class Ledger:
 
     def remove_limit(self, kind: str, *, name: str | None = None, dataset: str | None = None) -> None:
         limit = self._limit(kind, name, dataset, 0.0, 0.0)
-        with self._database.writing():
+        with self._custody.writing():
             done = self._database.run("DELETE FROM limits WHERE kind = ? AND name = ? AND dataset = ?", limit[:3])
             if not done.rowcount:
                 raise BadParameterError("there is no such limit: 'tacit ledger show' lists them")
             self._books.record("limit removed", [*limit[:3], now()])
 
     def _limit(self, kind: str, name: str | None, dataset: str | None, epsilon: float, delta: float) -> Limit:
-        _check_kind(kind)
+        check_kind(kind)
         for given in (dataset, name if kind == DATASET else None):
             if given:
-                _check_dataset(given)
+                check_dataset(given)
         if kind == DATASET:
             if name and dataset and name != dataset:
                 raise BadParameterError("a limit per data set has one name: give it once")
@@ -302,13 +324,45 @@ class Ledger:
         Releases about whole data sets (trained models) count for documents and users that were named in those data
         sets. For a data set, `Subject("dataset", name)`, it is what was spent on one document of it.
         """
-        _check_kind(subject.kind)
+        check_kind(subject.kind)
         name = self._key.name(subject.kind, subject.identity)
-        with self._database.reading():
+        with self._custody.reading():
             own = [balance for balance in self._books.balances([name]) if balance.kind == subject.kind]
             places = {balance.dataset for balance in own}
             own += [balance for balance in self._books.about_everybody(subject.kind) if balance.dataset in places]
-        return _sum([balance for balance in own if dataset is None or balance.dataset == dataset])
+        return sum_of([balance for balance in own if dataset is None or balance.dataset == dataset])
+
+    def spent_by_unit(self, subject: Subject, commands: Sequence[str]) -> dict[str, Spent]:
+        """What a subject has spent in releases of these commands, for each unit that their guarantees are about: as
+        plain epsilons of whole documents, but not added across units."""
+        marks = ", ".join("?" * len(commands))
+        with self._custody.reading():
+            rows = self._database.all(
+                "SELECT r.unit, SUM(c.epsilon + c.added), SUM(c.delta), COUNT(*) FROM releases r "
+                "JOIN charges c ON c.release = r.id JOIN accounts a ON a.id = c.account "
+                f"WHERE substr(r.command, 1, {COMMAND_START}) IN ({marks}) AND r.command IN ({marks}) "
+                "AND r.state <> ? AND a.kind = ? AND a.measure = ? AND c.subject = ? GROUP BY r.unit",
+                [
+                    *(command[:COMMAND_START] for command in commands),
+                    *commands,
+                    CANCELED,
+                    subject.kind,
+                    PLAIN,
+                    self._key.name(subject.kind, subject.identity),
+                ],
+            )
+        return {unit: Spent(epsilon, min(1.0, delta), count) for unit, epsilon, delta, count in rows}
+
+    def knows_others(self, kind: str, identities: Iterable[str]) -> bool:
+        """Whether the ledger has a limit for, or has charged, anybody of this kind besides these."""
+        known = {self._key.name(kind, identity) for identity in identities}
+        with self._custody.reading():
+            named = {bytes.fromhex(limit.name) for limit in self._books.limits() if limit.kind == kind and limit.name}
+            charged = self._database.all(
+                "SELECT DISTINCT b.subject FROM balances b JOIN accounts a ON a.id = b.account WHERE a.kind = ?",
+                (kind,),
+            )
+        return not (named | {bytes(row[0]) for row in charged}) <= known
 
     def hash_of(self, subject: Subject) -> str:
         """Under which name a subject is stored."""
@@ -317,18 +371,18 @@ class Ledger:
     def datasets_of(self, subject: Subject) -> set[str]:
         """The data sets in which a subject was charged."""
         name = self._key.name(subject.kind, subject.identity)
-        with self._database.reading():
+        with self._custody.reading():
             return {balance.dataset for balance in self._books.balances([name]) if balance.kind == subject.kind}
 
     def datasets(self) -> dict[str, Spent]:
         """All data sets, with what was spent on one document of each."""
-        with self._database.reading():
+        with self._custody.reading():
             names = [row[0] for row in self._database.all("SELECT DISTINCT dataset FROM accounts ORDER BY 1")]
             rows: dict[str, list[Balance]] = {name: [] for name in names}
             for balance in self._books.balances([self._key.name(DATASET, name) for name in names]):
                 if balance.kind == DATASET:
                     rows[balance.dataset].append(balance)
-        return {name: _sum(found) for name, found in rows.items()}
+        return {name: sum_of(found) for name, found in rows.items()}
 
     def releases(
         self,
@@ -352,7 +406,7 @@ class Ledger:
             conditions += f" AND substr(r.command, 1, {COMMAND_START}) IN ({marks}) AND r.command IN ({marks})"
             values += [*(command[:COMMAND_START] for command in commands), *commands]
         order = "ASC" if last is None else "DESC LIMIT ?"
-        with self._database.reading():
+        with self._custody.reading():
             rows = self._database.all(
                 "SELECT r.id, r.token, r.job, r.dataset, r.unit, g.body, r.command, r.version, r.created, r.state, "
                 "r.subjects, c.epsilon + c.added, c.delta FROM releases r JOIN guarantees g ON g.id = r.guarantee "
@@ -368,14 +422,13 @@ class Ledger:
     def anchor(self) -> str:
         """How many events there are, and the seal of the last one: kept elsewhere, it lets `verify` notice if events
         up to here are changed or cut off."""
-        with self._database.reading():
+        with self._custody.reading():
             row = self._database.one("SELECT position, seal FROM chain ORDER BY position DESC LIMIT 1")
         return "0:" if row is None else f"{row[0]}:{bytes(row[1]).hex()}"
 
     def verify(self, anchor: str | None = None) -> Verification:
-        """Recompute everything that can be recomputed, and compare."""
-        with self._database.reading():
-            return verify(self._database, self._key, anchor)
+        """Recompute everything that can be recomputed, and compare: with the anchor, or else the one beside the key."""
+        return self._custody.verify(anchor)
 
     def export(self, *, dataset: str | None = None, subjects: bool = False, last: int | None = None) -> dict[str, Any]:
         """Everything in the ledger as plain data; with `subjects`, also the charge of each (hashed) subject."""
@@ -395,105 +448,10 @@ class Ledger:
     def _exported(self, record: ReleaseRecord, subjects: bool) -> dict[str, Any]:
         line: dict[str, Any] = {**vars(record), "guarantee": record.guarantee.to_dict()}
         if subjects:
-            with self._database.reading():
+            with self._custody.reading():
                 line["charges"] = [
                     {"kind": kind, "measure": measure, "subject": name.hex(), "units": units, **charge._asdict()}
                     for (kind, measure), rows in sorted(self._books.charges(record.id).items())
                     for name, (units, charge) in sorted(rows.items())
                 ]
         return line
-
-
-def open_ledger(place: str | os.PathLike[str], key: bytes | str | None = None, *, create: bool = True) -> Ledger:
-    """Open a ledger: the path of an SQLite file, sqlite:///PATH, or postgresql://USER@HOST/DATABASE.
-
-    The key comes from `key`, from TACIT_LEDGER_KEY, or from a file that is made together with a new ledger;
-    `Ledger.new_key_place` then says where it is.
-    """
-    database = open_database(place)
-    given = given_key(key)
-    with contextlib.ExitStack() as on_failure:
-        on_failure.callback(database.close)
-        if not create and not database.exists():
-            raise LedgerError(
-                f"{database.name} does not exist: check the name, or make it with 'tacit rewrite --ledger' or "
-                "'tacit ledger limit'"
-            )
-        ledger = _opened(database, given)
-        on_failure.pop_all()
-    return ledger
-
-
-def _opened(database: Database, given: LedgerKey | None) -> Ledger:
-    place = None
-    with database.speaking():
-        version = database.version()
-        if version is None:
-            with database.writing():
-                if database.version() is None:  # nobody else was faster
-                    place = _make(database, given)
-        elif version != SCHEMA_VERSION:
-            database.migrate()
-        facts = {str(row[0]): str(row[1]) for row in database.all("SELECT name, value FROM meta")}
-    if not {"ledger", "key"} <= set(facts):
-        raise LedgerError(f"{database.name} is damaged: take a copy of it from before, and keep this one")
-    key = given or kept_key(facts["ledger"])
-    if key.check(facts["ledger"]) != facts["key"]:
-        raise LedgerError(
-            f"this is not the key of {database.name}: give the one it was made with, in TACIT_LEDGER_KEY or its file"
-        )
-    return Ledger(database, key, facts["ledger"], place)
-
-
-def _make(database: Database, given: LedgerKey | None) -> str | None:
-    id = secrets.token_hex(8)
-    key = given or make_key(id)
-    database.make_tables()
-    for name, value in (("ledger", id), ("key", key.check(id)), ("made", now())):
-        database.run("INSERT INTO meta (name, value) VALUES (?, ?)", (name, value))
-    return None if given else str(key_file(id))
-
-
-def _sum(balances: Sequence[Balance]) -> Spent:
-    """The sum of the plain accounts, and the others each for itself."""
-    plain = [balance for balance in balances if balance.measure == PLAIN]
-    presence = [balance for balance in balances if balance.measure == PRESENCE]
-    if presence and sum(b.releases for b in presence) == sum(b.releases for b in plain):
-        plain = presence  # all of them hide whether a record is there at all
-    total = NOTHING
-    for balance in plain:
-        total = total.plus(balance.charge)
-    apart: dict[str, Account] = {}
-    for balance in balances:
-        if balance.measure not in (PLAIN, PRESENCE) and balance.releases:
-            before = apart.get(balance.measure, Account(balance.measure, 0.0, 0.0, 0.0, 0))
-            charge = balance.charge.plus(
-                NOTHING._replace(epsilon=before.epsilon, added=before.added, delta=before.delta)
-            )
-            apart[balance.measure] = Account(balance.measure, *charge, before.releases + balance.releases)
-    releases = sum(balance.releases for balance in plain)
-    return Spent(total.epsilon + total.added, min(1.0, total.delta), releases, tuple(apart.values()))
-
-
-def _check_dataset(dataset: str) -> None:
-    if not dataset.strip() or len(dataset) > LONGEST_NAME:
-        raise BadParameterError(
-            f"give the data set a name of 1 to {LONGEST_NAME} characters: releases under the same name add up"
-        )
-    if any(unicodedata.category(character) in ("Cc", "Cs") for character in dataset):
-        raise BadParameterError("the name of a data set holds a control character: give it a name that can be printed")
-
-
-def _check_release(guarantee: Guarantee, dataset: str, subjects: Sequence[Subject]) -> None:
-    _check_dataset(dataset)
-    for kind in {subject[0] for subject in subjects}:
-        _check_kind(kind)
-    if guarantee.model is Model.LOCAL and not subjects:
-        raise BadParameterError("name the documents or users of the release: without them nobody can be charged")
-    if any(subject[0] == DATASET and subject[1] != dataset for subject in subjects):
-        raise BadParameterError("a release is of one data set: reserve each data set on its own")
-
-
-def _check_kind(kind: str) -> None:
-    if kind in OWN_KINDS or not kind.replace("-", "").isalnum() or kind != kind.lower():
-        raise BadParameterError(f"a kind of subject is one word in small letters, such as user, not '{kind}'")

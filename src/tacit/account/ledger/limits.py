@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 
 from tacit.account.ledger.charges import DATASET, NOTHING, Charge
 from tacit.errors import TacitError
+from tacit.rounding import rounded_up
 
 TOLERANCE: Final = 1e-9
 """Sums of epsilons are compared up to one part in a billion: room for their rounding."""
@@ -51,9 +52,9 @@ class Limit(NamedTuple):
         return negligible and total.epsilon <= self.epsilon * room and total.delta <= self.delta * room
 
     def __str__(self) -> str:
-        delta = f" and delta {self.delta:g}" if self.delta else ""
+        delta = f" and delta {rounded_up(self.delta)}" if self.delta else ""
         scope = f" of '{self.dataset}'" if self.dataset else ""
-        return f"epsilon {self.epsilon:g}{delta} per {called(self.kind)}{scope}"
+        return f"epsilon {rounded_up(self.epsilon)}{delta} per {called(self.kind)}{scope}"
 
 
 @dataclass
@@ -158,5 +159,5 @@ def called(kind: str) -> str:
 
 
 def shown(charge: Charge) -> str:
-    delta = f" and delta {charge.delta:.3g}" if charge.delta else ""
-    return f"epsilon {charge.epsilon:.6g}{delta}"
+    delta = f" and delta {rounded_up(charge.delta, 3)}" if charge.delta else ""
+    return f"epsilon {rounded_up(charge.epsilon)}{delta}"

@@ -51,5 +51,8 @@ TABLES: Final = (
     _INDEX_OF_COMMANDS,
 )
 
+TABLE_NAMES: Final = ("meta", "guarantees", "accounts", "releases", "charges", "balances", "limits", "chain")
+"""All tables, each after those it refers to."""
+
 MIGRATIONS: Final[dict[int, tuple[str, ...]]] = {1: (_INDEX_OF_COMMANDS,)}
 """From each version the statements that lead to the next one."""

@@ -7,7 +7,7 @@ reorders a line without the key is found out. Two things a chain cannot show by 
 
 - whoever has the key can write a new chain;
 - lines that are cut off *together with* all events after them leave a shorter ledger that fits. An anchor (the number
-  of events and the last seal) that was kept elsewhere shows that.
+  of events and the last seal) shows that: the one beside the key (`anchor`), or one that was kept elsewhere.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import hashlib
 import hmac
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from tacit.account.ledger.charges import Charge, Charges, digest_of
@@ -24,6 +24,12 @@ from tacit.account.ledger.database import Database
 from tacit.account.ledger.keys import LedgerKey
 from tacit.errors import BadParameterError
 
+KEY_CHANGED = "key changed"
+OLDER_ACCEPTED = "older copy accepted"
+RELEASE_COLUMNS = (
+    "r.id, r.token, r.job, r.dataset, r.unit, r.guarantee, r.command, r.version, r.created, r.state, r.subjects, "
+    "r.content"
+)
 STATE_EVENTS = ("reserved", "committed", "canceled")
 ROUNDING = 1e-9
 MOST_SHOWN = 20
@@ -38,6 +44,8 @@ class Verification:
     releases: int
     anchor: str
     compared_with_anchor: bool
+    notes: tuple[str, ...] = ()
+    """What the chain itself tells that a reader should know: older copies that were accepted, changes of the key."""
 
     @property
     def ok(self) -> bool:
@@ -67,6 +75,7 @@ class _Story:
     states: dict[int, str]
     limits: dict[tuple[str, str, str], tuple[float, float]]
     seals: dict[int, str]
+    notes: list[str] = field(default_factory=list)
     events: int = 0
     last: bytes = b""
 
@@ -84,7 +93,8 @@ def verify(database: Database, key: LedgerKey, anchor: str | None) -> Verificati
     if len(problems) > MOST_SHOWN:
         problems = [*problems[:MOST_SHOWN], f"and {len(problems) - MOST_SHOWN:,} more"]
     head = f"{story.events}:{story.last.hex()}"
-    return Verification(tuple(problems), story.events, len(story.releases), head, wanted is not None)
+    notes = tuple(story.notes)
+    return Verification(tuple(problems), story.events, len(story.releases), head, wanted is not None, notes)
 
 
 def _read_chain(database: Database, key: LedgerKey, story: _Story, anchored: int | None) -> Iterator[str]:
@@ -115,6 +125,13 @@ def _follow(story: _Story, event: str, body: str) -> None:
             story.limits[kind, name, dataset] = (epsilon, delta)
         elif event == "limit removed":
             story.limits.pop((facts[0], facts[1], facts[2]), None)
+        elif event == KEY_CHANGED:
+            story.notes.append(f"the key was changed on {facts[3][:10]}, after event {facts[1]:,}")
+        elif event == OLDER_ACCEPTED:
+            lost = "events" if facts[1] is None else f"{facts[1]:,} events"
+            story.notes.append(
+                f"an older copy was accepted on {facts[3][:10]}: {lost} of before are not in this ledger"
+            )
     except (ValueError, TypeError, IndexError, KeyError):
         return  # its seal does not fit either, so it has been told already
 
@@ -135,12 +152,12 @@ def _compare_anchor(wanted: tuple[int, str], story: _Story) -> Iterator[str]:
 
 
 def _compare_releases(database: Database, story: _Story) -> Iterator[str]:
-    charges = _charges_by_release(database)
+    charges = charges_by_release(database)
     told = next(charges, None)
     missing = set(story.releases)
     rows = database.all(
-        "SELECT r.id, r.token, r.job, r.dataset, r.unit, r.guarantee, r.command, r.version, r.created, r.state, "
-        "r.subjects, r.content, g.digest, g.body FROM releases r JOIN guarantees g ON g.id = r.guarantee ORDER BY r.id"
+        f"SELECT {RELEASE_COLUMNS}, g.digest, g.body FROM releases r JOIN guarantees g ON g.id = r.guarantee "
+        "ORDER BY r.id"
     )
     for row in rows:
         release, digest, body = row[0], row[12], row[13]
@@ -170,7 +187,7 @@ def _compare_releases(database: Database, story: _Story) -> Iterator[str]:
         yield f"release {release} was removed"
 
 
-def _charges_by_release(database: Database) -> Iterator[tuple[int, Charges, set[str]]]:
+def charges_by_release(database: Database) -> Iterator[tuple[int, Charges, set[str]]]:
     """The charges of each release, and the data sets of the accounts they lie in."""
     current: int | None = None
     charges: Charges = {}

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from tacit.errors import BadInputError, BadParameterError
 from tacit.guarantee import Adjacency, Guarantee, Notion
+from tacit.rounding import rounded_up
 from tacit.vectors.geometry import closest_pairs
 
 Floats = NDArray[np.float64]
@@ -85,7 +86,8 @@ class TableDistance:
 
 @dataclass(frozen=True, eq=False)
 class Claim:
-    """The bound on each pair of inputs. `sets` gives the set of each input, `protected` marks the covered outputs."""
+    """The bound on each pair of inputs. `sets` gives the set of each input, `among` says in words which inputs share
+    one; `protected` marks the covered outputs."""
 
     epsilon: float
     delta: float = 0.0
@@ -94,6 +96,7 @@ class Claim:
     distance: Distance | None = None
     sets: Ids | None = None
     protected: Mask | None = None
+    among: str = "inputs of the same set"
 
     def __post_init__(self) -> None:
         for name in ("epsilon", "offset", "slack"):
@@ -123,15 +126,15 @@ class Claim:
 
     def __str__(self) -> str:
         if self.distance is None:
-            text = f"epsilon {self.epsilon:g}"
+            text = f"epsilon {rounded_up(self.epsilon)}"
         else:
-            text = f"epsilon {self.epsilon:g} times the {self.distance.name}"
+            text = f"epsilon {rounded_up(self.epsilon)} times the {self.distance.name}"
         if self.offset:
-            text += f", plus {self.offset:.4g}"
+            text += f", plus {rounded_up(self.offset, 4)}"
         if self.delta:
-            text += f", delta {self.delta:g}"
+            text += f", delta {rounded_up(self.delta)}"
         if self.sets is not None:
-            text += ", between inputs of the same set"
+            text += f", between {self.among}"
         if self.protected is not None:
             text += ", for protected outputs"
         return text
@@ -152,9 +155,20 @@ def claim_of(mechanism: Any, guarantee: Guarantee | None = None) -> Claim:
         offset=promised.offset,
         slack=promised.slack,
         distance=None if promised.metric is None else distance_of(mechanism, promised.metric.name),
-        sets=mechanism.set_of if promised.adjacency is Adjacency.SAME_SET else None,
+        sets=sets_of(mechanism, promised.adjacency),
         protected=protected,
+        among=promised.adjacency.value,
     )
+
+
+def sets_of(mechanism: Any, adjacency: Adjacency) -> Ids | None:
+    """The set of each vocabulary word, if something is claimed only between words of one set: the output sets of the
+    mechanism, and a set of its own for every punctuation mark that is copied."""
+    sets: Ids | None = mechanism.set_of.copy() if adjacency.within_sets else None
+    if adjacency.keeps_punctuation:
+        sets = np.zeros(len(mechanism.table), dtype=np.int64) if sets is None else sets
+        sets[mechanism.kept_ids] = sets.max() + 1 + np.arange(len(mechanism.kept_ids))
+    return sets
 
 
 def distance_of(mechanism: Any, name: str) -> Distance:

@@ -33,7 +33,8 @@ from numpy.typing import NDArray
 from tacit.audit.claims.claim import Claim
 from tacit.audit.claims.laws import Law
 from tacit.errors import BadInputError
-from tacit.report import Finding, Light, Section, Table
+from tacit.report import AtMost, Finding, Light, Section, Table
+from tacit.rounding import rounded_down, rounded_up
 
 Floats = NDArray[np.float64]
 Ids = NDArray[np.int64]
@@ -178,7 +179,7 @@ class Worst:
         if claim.delta:
             losses = np.array([smallest_epsilon(p, q, claim.delta) for p, q in zip(P, Q, strict=True)])
             sticks = hockey_stick(P, Q, bounds)
-            excesses = sticks - claim.delta
+            excesses = np.where(np.isinf(bounds), -math.inf, sticks - claim.delta)
         else:
             losses = ratios[np.arange(len(left)), outputs]
             with np.errstate(invalid="ignore"):
@@ -265,7 +266,7 @@ def check_all(
         raise BadInputError("a privacy claim compares two inputs: give at least two")
     scope = f"all {len(ids) * (len(ids) - 1) // 2:,} pairs of {len(ids):,} inputs, all {len(law.outputs):,} outputs"
     if claim.sets is not None:
-        scope = f"all pairs of {len(ids):,} inputs that share a set, all {len(law.outputs):,} outputs"
+        scope = f"all pairs of {len(ids):,} inputs ({claim.among}), all {len(law.outputs):,} outputs"
     if not claim.is_metric and not claim.delta:
         return _check_columns(law, claim, ids, scope, tolerance, progress)
     if len(ids) * len(law.outputs) > MOST_CELLS:
@@ -419,7 +420,10 @@ def exact_section(result: ExactResult, *, title: str = "Exact check") -> Section
     table = Table(
         "Worst cases",
         ["what", "value", "input x", "input x'", "output", "loss", "allowed", "distance"],
-        [[what, value, v.left, v.right, v.output, v.loss, v.bound, v.distance] for what, value, v in rows],
+        [
+            [what, AtMost(value), v.left, v.right, v.output, AtMost(v.loss), AtMost(v.bound), v.distance]
+            for what, value, v in rows
+        ],
         note="loss = ln(Pr[output | x] / Pr[output | x'])",
     )
     return Section(title, f"Checked: {result.scope}. Claim: {claim}.", [finding], [table])
@@ -432,34 +436,38 @@ def _sentence(result: ExactResult) -> str:
         return f"Refuted: the unprotected output '{s.output}' comes from two inputs, '{s.left}' and '{s.right}'."
     if result.verdict is Verdict.REFUTED and w.delta is not None:
         return (
-            f"Refuted: between '{w.left}' and '{w.right}' the smallest delta at the claimed epsilon is {w.delta:.4g}, "
-            f"and {claim.delta:g} is claimed."
+            f"Refuted: between '{w.left}' and '{w.right}' the smallest delta at the claimed epsilon is "
+            f"{rounded_down(w.delta, 4)}, "
+            f"and {rounded_up(claim.delta)} is claimed."
         )
     if result.verdict is Verdict.REFUTED:
-        shown = "infinite" if math.isinf(w.loss) else f"{w.loss:.6g}"
+        shown = rounded_down(w.loss)
         return (
             f"Refuted: the output '{w.output}' tells '{w.left}' from '{w.right}' with a loss that is {shown}, and "
-            f"{w.bound:.6g} is allowed."
+            f"{rounded_up(w.bound)} is allowed."
         )
     if result.verdict is Verdict.OPEN:
         return (
             f"Open: no pair was found that breaks the claim, but for some the proven bound on the loss exceeds what is "
-            f"allowed by up to {result.excess_at_most:.3g}."
+            f"allowed by up to {rounded_up(result.excess_at_most, 3)}."
         )
     parts = [f"The claim holds for {result.scope}. The tightest epsilon"]
     if claim.delta:
-        parts[0] += f" at delta {claim.delta:g}"
+        parts[0] += f" at delta {rounded_up(claim.delta)}"
     parts[0] += f" is {_between(result.tightest, result.tightest_at_most)}"
     if result.steepest is not None and result.steepest_at_most is not None:
         parts.append(
             f"per unit of distance it is {_between(result.steepest, result.steepest_at_most)} of the claimed "
-            f"{claim.epsilon:g}"
+            f"{rounded_up(claim.epsilon)}"
         )
     return "; ".join(parts) + "."
 
 
 def _between(low: float, high: float) -> str:
-    return f"{low:.6g}" if high - low <= 1e-6 * max(1.0, abs(low)) else f"between {low:.6g} and {high:.6g}"
+    """A value that lies between the two: one number, rounded up, where they hardly differ."""
+    if high - low <= 1e-6 * max(1.0, abs(low)):
+        return rounded_up(high)
+    return f"between {rounded_down(low)} and {rounded_up(high)}"
 
 
 def words_of(law: Law, names: Sequence[str]) -> Ids:

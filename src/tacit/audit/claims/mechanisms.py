@@ -7,7 +7,9 @@
     paraphrase, dp-mlm    exact, the law of a token for public sentences after the same released tokens
     latent mechanisms     samples of the noisy latents of the two inputs that are farthest apart; the size of the noise
 
-Every word mechanism is also given made-up words (`secrets`). Only public words, sentences and latents are used.
+Words are checked as the pipeline releases them, with its options: punctuation marks that are copied are in the law, in
+the samples, and in the pairs that are looked at. Every word mechanism is also given made-up words (`secrets`). Only
+public words, sentences and latents are used.
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ from tacit.guarantee import Notion
 from tacit.mechanism import Mechanism
 from tacit.noise.source import Source, new_source, public_generator
 from tacit.report import Finding, Light, Section
-from tacit.text.tokens import split
+from tacit.text.tokens import is_punctuation, split
 
 Ids = NDArray[np.int64]
 
@@ -110,7 +112,7 @@ def has_law(mechanism: Any) -> bool:
 
 def exact_words(mechanism: Any, claim: Claim, settings: Settings) -> ExactResult:
     law, bar = MechanismLaw(mechanism), settings.bar("exact law")
-    words = settings.words or _words_that_fit(mechanism, claim)
+    words = settings.words or _words_that_fit(mechanism)
     if words == "all":
         if has_radial_form(mechanism):
             return check_vocabulary(mechanism, claim, tolerance=settings.tolerance, progress=bar)
@@ -118,13 +120,17 @@ def exact_words(mechanism: Any, claim: Claim, settings: Settings) -> ExactResult
     chosen = chosen_words(mechanism, claim, words)
     if chosen.ndim == 2:
         scope = f"the {len(chosen):,} closest pairs of {len(mechanism.table):,} words, all outputs"
+        marks = _claimed(claim, marks_and_words(mechanism))
+        if len(marks):
+            scope += f", and {len(marks):,} pairs of a copied punctuation mark and a word"
+            chosen = np.concatenate([chosen, marks])
         return check_pairs(law, claim, chosen, scope=scope, tolerance=settings.tolerance, progress=bar)
     return check_all(law, claim, chosen, tolerance=settings.tolerance, progress=bar)
 
 
-def _words_that_fit(mechanism: Any, claim: Claim) -> str:
+def _words_that_fit(mechanism: Any) -> str:
     """Everything where that takes about a minute; else the closest pairs, where a metric claim allows least."""
-    if has_radial_form(mechanism) or claim.sets is not None or mechanism.name == "random":
+    if has_radial_form(mechanism) or hasattr(mechanism, "set_of") or mechanism.name == "random":
         return "all"
     return "closest:100"
 
@@ -176,11 +182,34 @@ def sampled_pairs(mechanism: Any, claim: Claim) -> Ids:
     generator = public_generator(1)
     left = generator.integers(0, len(mechanism.table), size=50 * SAMPLED_PAIRS)
     right = (left + generator.integers(1, len(mechanism.table), size=len(left))) % len(mechanism.table)
-    chosen = [_claimed(claim, pairs)[:SAMPLED_PAIRS] for pairs in (close, np.stack([left, right], axis=1))]
+    known = (_without_dropped(mechanism, pairs) for pairs in (close, np.stack([left, right], axis=1)))
+    chosen = [_claimed(claim, pairs)[:SAMPLED_PAIRS] for pairs in known]
+    chosen.append(_claimed(claim, marks_and_words(mechanism)))
     pairs = np.unique(np.sort(np.concatenate(chosen), axis=1), axis=0)
     if not len(pairs):
         raise BadInputError("no pair of words was found about which anything is claimed: give words that share a set")
     return np.asarray(pairs)
+
+
+def _without_dropped(mechanism: Any, pairs: Ids) -> Ids:
+    """The pairs of words that can stand in a text: punctuation cannot, where the pipeline drops it."""
+    if mechanism.punctuation != "drop":
+        return pairs
+    words = mechanism.vocabulary
+    left_out = np.array([[is_punctuation(words[i]) for i in pair] for pair in pairs.tolist()], dtype=bool)
+    return np.asarray(pairs[~left_out.reshape(pairs.shape).any(axis=1)])
+
+
+def marks_and_words(mechanism: Any) -> Ids:
+    """Pairs of a punctuation mark that the pipeline copies and its nearest word that is none: where a claim that forgot
+    the copy breaks. A claim that knows it says nothing about them."""
+    marks = mechanism.kept_ids
+    words = np.setdiff1d(np.arange(len(mechanism.table)), marks)
+    if not len(marks) or not len(words):
+        return np.empty((0, 2), dtype=np.int64)
+    vectors = np.asarray(mechanism.table.vectors, dtype=np.float64)
+    nearest = [words[int(((vectors[words] - vectors[mark]) ** 2).sum(axis=1).argmin())] for mark in marks]
+    return np.stack([marks, np.array(nearest, dtype=np.int64)], axis=1)
 
 
 def _claimed(claim: Claim, pairs: Ids) -> Ids:
@@ -193,7 +222,7 @@ def sampled_words(mechanism: Any, claim: Claim, settings: Settings) -> SampledRe
     points = mechanism.table.vectors
 
     def sample(word: int, count: int) -> Samples:
-        drawn: Samples = mechanism.draw(np.full(count, word, dtype=np.int64), source)
+        drawn: Samples = mechanism.released_ids(np.full(count, word, dtype=np.int64), source)
         return drawn
 
     return sampled_check(

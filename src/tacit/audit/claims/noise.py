@@ -31,6 +31,7 @@ from tacit.audit.claims.sampling import CONFIDENCE
 from tacit.errors import BadInputError, BadParameterError
 from tacit.noise.gaussian import gaussian_delta, gaussian_epsilon
 from tacit.report import Finding, Light, Section
+from tacit.rounding import rounded_down, rounded_up
 
 Floats = NDArray[np.float64]
 
@@ -132,7 +133,8 @@ def noise_section(result: NoiseResult) -> Section:
     what = "standard deviation" if result.family == "normal" else "scale"
     norm = "l2" if result.family == "normal" else "l1"
     measured = (
-        f"the {what} of the noise is at most {result.scale_at_most:.6g}, and two latents are {result.distance:.6g} "
+        f"the {what} of the noise is at most {rounded_up(result.scale_at_most)}, and two latents are "
+        f"{rounded_down(result.distance)} "
         f"apart in the {norm} norm"
     )
     if not result.fits:
@@ -145,17 +147,17 @@ def noise_section(result: NoiseResult) -> Section:
         )
     elif result.refuted:
         light, sentence = Light.RED, (
-            f"Refuted: {measured}, so epsilon is at least {result.epsilon:.6g}"
-            + ("" if result.delta is None else f" at delta {result.claimed_delta:g} (and delta at least "
-               f"{result.delta:.3g} at the claimed epsilon)")
-            + f", and {result.claimed_epsilon:g} is claimed."
+            f"Refuted: {measured}, so epsilon is at least {rounded_down(result.epsilon)}"
+            + ("" if result.delta is None else f" at delta {rounded_up(result.claimed_delta)} (and delta at least "
+               f"{rounded_down(result.delta, 3)} at the claimed epsilon)")
+            + f", and {rounded_up(result.claimed_epsilon)} is claimed."
         )  # fmt: skip
     else:
         light, sentence = (
             Light.GREEN,
             (
-                f"Not refuted: {measured}; that shows an epsilon of at least {result.epsilon:.6g}, and "
-                f"{result.claimed_epsilon:g} is claimed."
+                f"Not refuted: {measured}; that shows an epsilon of at least {rounded_down(result.epsilon)}, and "
+                f"{rounded_up(result.claimed_epsilon)} is claimed."
             ),
         )
     finding = Finding(

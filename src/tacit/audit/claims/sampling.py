@@ -30,7 +30,8 @@ from tacit.audit.claims.claim import Claim
 from tacit.audit.claims.exact import Progress
 from tacit.audit.claims.scores import Samples, Score
 from tacit.errors import BadInputError, BadParameterError
-from tacit.report import Finding, Light, Section, Table
+from tacit.report import AtLeast, AtMost, Finding, Light, Section, Table
+from tacit.rounding import rounded_down, rounded_up
 
 Floats = NDArray[np.float64]
 Ids = NDArray[np.int64]
@@ -39,6 +40,8 @@ Sampler = Callable[[int, int], Samples]
 
 CONFIDENCE = 0.999
 THRESHOLDS = 512
+NEVER = -1e300
+"""The score of an output about which nothing is claimed."""
 
 
 def epsilon_at_least(k: Floats | int, other: Floats | int, trials: int, delta: float, alpha: float) -> Floats:
@@ -128,6 +131,7 @@ def sampled_check(
                 alpha,
                 names=(_name(names, left), _name(names, right)),
                 bound=float(bounds[number]),
+                covered=claim.protected,
                 distance=None if distances is None else float(distances[number]),
             )
         )
@@ -159,6 +163,7 @@ def _pair_bound(
     names: tuple[str, str],
     bound: float,
     distance: float | None,
+    covered: NDArray[np.bool_] | None = None,
 ) -> PairBound:
     half = len(drawn[0]) // 2
     choice = max(
@@ -173,8 +178,8 @@ def _pair_bound(
             for fitted in [score.fit(*inputs, drawn[0][:half], drawn[1][:half])]
             # In the other direction large values of the negative score speak for the second input.
             for swapped, order, fitted in (
-                (False, drawn, fitted),
-                (True, drawn[::-1], _negative(fitted)),
+                (False, drawn, _among(fitted, covered)),
+                (True, drawn[::-1], _among(_negative(fitted), covered)),
             )
         ),
         key=lambda item: item[0],
@@ -198,6 +203,13 @@ def _pair_bound(
 
 def _negative(fitted: Callable[[Samples], Floats]) -> Callable[[Samples], Floats]:
     return lambda samples: -fitted(samples)
+
+
+def _among(fitted: Callable[[Samples], Floats], covered: NDArray[np.bool_] | None) -> Callable[[Samples], Floats]:
+    """The score among the outputs that the claim covers; all others come last, so that no event is made of them."""
+    if covered is None:
+        return fitted
+    return lambda samples: np.where(covered[samples], fitted(samples), NEVER)
 
 
 def _best_threshold(first: Floats, second: Floats, delta: float, alpha: float) -> tuple[float, float]:
@@ -228,7 +240,7 @@ def sampled_section(result: SampledResult, *, title: str = "Statistical lower bo
             Light.RED,
             (
                 f"Refuted: with confidence {sure} the loss between '{w.left}' and '{w.right}' is at least "
-                f"{w.epsilon:.4g}, and {w.bound:.4g} is claimed; {counts}."
+                f"{rounded_down(w.epsilon, 4)}, and {rounded_up(w.bound, 4)} is claimed; {counts}."
             ),
         )
     elif result.powerless:
@@ -236,7 +248,8 @@ def sampled_section(result: SampledResult, *, title: str = "Statistical lower bo
             Light.NONE,
             (
                 f"Not refuted, and it could not have been: {trials:,} counted samples can show a loss of at most "
-                f"{result.ceiling:.3g}, and the claim allows {w.bound:.4g} or more for every pair."
+                f"{rounded_up(result.ceiling, 3)}, and the claim allows {rounded_down(w.bound, 4)} or more for every "
+                "pair."
             ),
         )
     else:
@@ -244,8 +257,10 @@ def sampled_section(result: SampledResult, *, title: str = "Statistical lower bo
             Light.GREEN,
             (
                 f"Not refuted at this sample size: the largest loss shown with confidence {sure} is "
-                f"{max(0.0, max(p.epsilon for p in result.pairs)):.4g}; nearest to its bound came '{w.left}' and "
-                f"'{w.right}' with {max(0.0, w.epsilon):.4g} of {w.bound:.4g}. That is no proof of the claim."
+                f"{rounded_down(max(0.0, max(p.epsilon for p in result.pairs)), 4)}; nearest to its bound came "
+                f"'{w.left}' and "
+                f"'{w.right}' with {rounded_down(max(0.0, w.epsilon), 4)} of {rounded_up(w.bound, 4)}. That "
+                "is no proof of the claim."
             ),
         )
     finding = Finding(
@@ -272,7 +287,10 @@ def sampled_section(result: SampledResult, *, title: str = "Statistical lower bo
     table = Table(
         "Pairs nearest to their bound",
         ["input x", "input x'", "event", "times for x", "times for x'", "loss at least", "allowed"],
-        [[p.left, p.right, p.event, p.hits, p.other_hits, max(0.0, p.epsilon), p.bound] for p in shown],
+        [
+            [p.left, p.right, p.event, p.hits, p.other_hits, AtLeast(max(0.0, p.epsilon)), AtMost(p.bound)]
+            for p in shown
+        ],
         note=f"of {trials:,} counted samples each",
     )
     return Section(title, f"{text} Claim: {result.claim}.".strip(), [finding], [table])

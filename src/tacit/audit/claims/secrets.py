@@ -21,6 +21,7 @@ from tacit.audit.claims.sampling import CONFIDENCE
 from tacit.errors import BadInputError, BadParameterError
 from tacit.noise.source import new_source
 from tacit.report import Finding, Light, Section
+from tacit.rounding import rounded_down, rounded_up
 
 ALPHABET = "abcdefghijklmnopqrstuvwxyz0123456789"
 WORDS_LOOKED_AT = 1000
@@ -85,8 +86,9 @@ def secrets_section(result: SecretsResult) -> Section:
             Light.RED,
             (
                 f"Refuted: {result.returned:,} of {result.trials:,} made-up words came back as they were, for example "
-                f"'{result.example}'. With confidence {result.confidence:g} the loss is at least {result.epsilon:.4g}, "
-                f"and {result.claimed:.4g} is claimed."
+                f"'{result.example}'. With confidence {result.confidence:g} the loss is at least "
+                f"{rounded_down(result.epsilon, 4)}, "
+                f"and {rounded_up(result.claimed, 4)} is claimed."
             ),
         )
     else:

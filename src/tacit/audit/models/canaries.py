@@ -39,7 +39,7 @@ from tacit.audit.models.one_run import Observations, check_confidence
 from tacit.errors import BadInputError, BadParameterError
 from tacit.noise.source import Source
 from tacit.report import Finding, Light, Section, Table
-from tacit.report.parts import refuse_existing
+from tacit.report.parts import put, refuse_existing
 
 Floats = NDArray[np.float64]
 Losses = Callable[[Sequence[str]], Floats]
@@ -163,12 +163,13 @@ def insert(texts: Sequence[str], canaries: Sequence[Canary], source: Source) -> 
 
 
 def save_canaries(canaries: Sequence[Canary], path: str | Path, *, force: bool = False) -> None:
-    """One JSON object a line. The file says which coins fell how: keep it from whoever trains or guesses."""
+    """One JSON object a line. The file says which coins fell how: keep it from whoever trains or guesses. Only its
+    owner can read it."""
     target = Path(path)
     refuse_existing(target, force=force)
     lines = (json.dumps({"text": c.text, "format": c.pattern, "repeats": c.repeats, "included": c.included})
              for c in canaries)  # fmt: skip
-    target.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    put(target, "".join(f"{line}\n" for line in lines), private=True)
 
 
 def load_canaries(path: str | Path) -> list[Canary]:

@@ -37,7 +37,8 @@ from scipy.stats import binom
 from tacit.errors import BadInputError, BadParameterError, require
 from tacit.guarantee import Adjacency
 from tacit.noise.source import Source, public_generator
-from tacit.report import Finding, Light, Section, Table
+from tacit.report import AtLeast, AtMost, Finding, Light, Section, Table
+from tacit.rounding import rounded_down, rounded_up
 
 Floats = NDArray[np.float64]
 
@@ -330,7 +331,11 @@ def one_run_section(
         f"{audit.correct:,} of {audit.guesses:,} guesses about {audit.canaries:,} records were right"
         f" ({audit.accuracy:.1%})"
     )
-    bound = f"epsilon is at least {audit.epsilon:.3g} at delta {audit.delta:g}, with confidence {audit.confidence:g}"
+    bound = (
+        f"epsilon is at least {rounded_down(audit.epsilon, 3)} at delta {rounded_up(audit.delta)}, with confidence "
+        f"{audit.confidence:g}"
+    )
+    claimed = "" if claim is None else rounded_up(claim)
     refuted = proven and claim is not None and audit.refutes(claim)
     numbers = {
         "epsilon_lower_bound": audit.epsilon, "delta": audit.delta, "confidence": audit.confidence,
@@ -347,10 +352,10 @@ def one_run_section(
         sentence = f"{seen}. If {condition}, then {bound}; as this is not known, no claim is refuted by it."
     elif refuted:
         light = Light.RED
-        sentence = f"{seen}, so {bound}. The claimed epsilon {claim:g} is refuted."
+        sentence = f"{seen}, so {bound}. The claimed epsilon {claimed} is refuted."
     elif claim is not None:
         light = Light.GREEN
-        sentence = f"{seen}, so {bound}. The claimed epsilon {claim:g} is not refuted by {audit.canaries:,} records."
+        sentence = f"{seen}, so {bound}. The claimed epsilon {claimed} is not refuted by {audit.canaries:,} records."
     else:
         light = Light.AMBER if audit.epsilon > 0 else Light.NONE
         sentence = f"{seen}, so {bound}. No epsilon was claimed."
@@ -364,8 +369,8 @@ def one_run_section(
                 audit.rule.guessed_in,
                 audit.rule.guessed_out,
                 audit.correct,
-                audit.epsilon,
-                claim,
+                AtLeast(audit.epsilon),
+                None if claim is None else AtMost(claim),
             )
         ],
     )

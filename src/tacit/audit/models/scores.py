@@ -4,7 +4,8 @@
     masked                 -sum_t ln p(x_t | the others), with every 7th token hidden at a time (the 15 % of BERT's
                            training; hiding one at a time is the pseudo-likelihood of Salazar et al., ACL 2020)
     sequence-to-sequence   -sum_t ln p(y_t | y_<t, x); y is the target, or the text itself
-    classifier             -ln p(label | x), or without labels -ln of the largest probability
+    classifier             -ln p(label | x), or without labels -ln of the largest probability; models of 'tacit train'
+                           read texts as they did in training, and those that guess numbers have squared errors
     autoencoder            -sum_t ln p(x_t | x_<t, latent of x), without noise: models of 'tacit pretrain'
     any callable           texts in, one loss each out
 
@@ -327,7 +328,10 @@ def load_scorer(model: str | Path | Scorer | Callable[[Sequence[str]], Any], *, 
         return AutoencoderScorer(load_autoencoder(model), folder.name)
     architecture = _saved_architecture(folder)
     if architecture.endswith("ForSequenceClassification"):
-        return ClassifierScorer(*_classifier(folder), longest=longest)
+        from tacit.audit.models.trained import trained_scorer
+
+        made_here = trained_scorer(folder)
+        return ClassifierScorer(*_classifier(folder), longest=longest) if made_here is None else made_here
     if architecture and not architecture.endswith(_SCORED):
         raise BadInputError(
             f"the folder {folder.name} holds a {architecture}, for which there is no loss of a text: give a model "
@@ -363,12 +367,14 @@ def _classifier(folder: Path) -> tuple[Any, Any, str, int | None]:
             f"the folder {folder.name} has no tokenizer (tokenizer.json or vocabulary files): save it beside the model"
         )
     from tacit.documents.autoencoders.bart import quiet
+    from tacit.training.models import know_our_networks
 
+    know_our_networks(str(folder))
     try:
         with quiet():
-            tokenizer = transformers.AutoTokenizer.from_pretrained(str(folder))
+            tokenizer = transformers.AutoTokenizer.from_pretrained(str(folder), trust_remote_code=False)
             model, report = transformers.AutoModelForSequenceClassification.from_pretrained(
-                str(folder), dtype=torch.float32, output_loading_info=True
+                str(folder), dtype=torch.float32, output_loading_info=True, trust_remote_code=False
             )
     except Exception as error:  # safetensors, pickle and shape errors have no common class
         raise BadInputError(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tacit.cli.reports import deliver, progress_bars, step_of
+from tacit.cli.reports import FailOnOption, deliver, progress_bars, step_of
 from tacit.errors import BadInputError, BadParameterError
 
 if TYPE_CHECKING:
@@ -67,12 +67,14 @@ def mechanism(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")] = False,
     json_file: Annotated[Path | None, typer.Option("--json-file", help="Write the JSON object to a file.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace existing reports.")] = False,
+    fail_on: FailOnOption = None,
     quiet: Annotated[bool, typer.Option("-q", "--quiet", help="No progress bar.")] = False,
 ) -> None:
     """Check a privacy claim: exactly where the law is known, from samples where it is not.
 
     Works for every word mechanism, the codebook, the latent mechanisms, and for a matrix or a function that somebody
-    else wrote. Exit code 3 means that the claim was refuted; the report names the inputs and the output that show it.
+    else wrote. Exit code 3 means that the claim was refuted, or that --fail-on says so; the report names the inputs and
+    the output that show it.
 
     Example: tacit audit mechanism santext --epsilon 2 --html audit.html
     """
@@ -104,7 +106,7 @@ def mechanism(
             report.sections.append(_matrix(matrix, epsilon, delta, metric, vectors, settings))
         else:
             report.sections += _function(str(callable), epsilon, delta, metric, vectors, settings)
-    deliver(report, html, json_file, as_json=as_json, force=force)
+    deliver(report, html, json_file, as_json=as_json, force=force, fail_on=fail_on)
 
 
 # Our mechanisms -------------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tacit.cli.reports import Update, deliver, progress_bars, step_of
+from tacit.cli.reports import FailOnOption, Update, deliver, progress_bars, step_of
 from tacit.errors import BadInputError, BadParameterError, require
 
 if TYPE_CHECKING:
@@ -98,6 +98,7 @@ def model(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")] = False,
     json_file: Annotated[Path | None, typer.Option("--json-file", help="Write the JSON object to a file.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace existing reports.")] = False,
+    fail_on: FailOnOption = None,
     quiet: Annotated[bool, typer.Option("-q", "--quiet", help="No progress bar.")] = False,
 ) -> None:
     """Attack a trained model: membership, canaries, extraction, and a lower bound on epsilon beside the claimed one.
@@ -161,7 +162,7 @@ def model(
             report.sections.append(_extraction(scorer, pair, extract, prompt or [""], seed, bar))
         if pair is not None and scorer.kind == "autoencoder":
             report.sections.append(_memorization(scorer, pair, bar))
-    deliver(report, html, json_file, as_json=as_json, force=force)
+    deliver(report, html, json_file, as_json=as_json, force=force, fail_on=fail_on)
 
 
 # What was asked for -----------------------------------------------------------------------------------------------

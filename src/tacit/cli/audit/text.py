@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tacit.cli.reports import deliver, progress_bars
+from tacit.cli.reports import FailOnOption, deliver, progress_bars
 from tacit.errors import BadInputError, BadParameterError
 
 if TYPE_CHECKING:
@@ -78,6 +78,7 @@ def text(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")] = False,
     json_file: Annotated[Path | None, typer.Option("--json-file", help="Write the JSON object to a file.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace existing reports.")] = False,
+    fail_on: FailOnOption = None,
     quiet: Annotated[bool, typer.Option("-q", "--quiet", help="No progress bar.")] = False,
 ) -> None:
     """Attack a released text: invert words, guess them from context, find authors, attributes, entities, and originals.
@@ -129,7 +130,7 @@ def text(
     with progress_bars(shown=not quiet) as update:
         report = audit_text(pairs, made, settings, progress=update, why_no_mechanism=why)
     report.facts = {"original": Path(original).name, "private": Path(private).name, **report.facts}
-    deliver(report, html, json_file, as_json=as_json, force=force)
+    deliver(report, html, json_file, as_json=as_json, force=force, fail_on=fail_on)
 
 
 def _made_by(

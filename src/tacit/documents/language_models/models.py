@@ -28,7 +28,6 @@ than a short one."""
 
 PLACE = "{text}"
 _MARK = "TACIT-TEXT-GOES-HERE"
-_CELLS = 64_000_000
 
 
 @dataclass(frozen=True)
@@ -417,7 +416,8 @@ class MaskedModel(LanguageModel):
         """Log-probabilities of the token at `position` of each text, which is hidden there.
 
         `beside` are texts that stand before them and stay whole. `length` is the public number of tokens for which room
-        is made in every row.
+        is made in every row. Each row is computed alone, so that its last bits do not tell how many others there are;
+        it is long enough to keep a processor busy.
         """
         rows, kinds, places = [], [], []
         for number, ids in enumerate(working):
@@ -427,13 +427,7 @@ class MaskedModel(LanguageModel):
             kinds.append(types)
             places.append(start + position)
         width = self._width(length, beside is not None)
-        outputs = int(self.model.get_output_embeddings().weight.shape[0])
-        step = max(1, _CELLS // (width * outputs))
-        found = [
-            self._filled(rows[i : i + step], kinds[i : i + step], places[i : i + step], width)
-            for i in range(0, len(rows), step)
-        ]
-        return np.concatenate(found)
+        return np.concatenate([self._filled(*one, width) for one in zip(rows, kinds, places, strict=True)])
 
     def _row(self, ids: list[int], beside: list[int] | None) -> tuple[list[int], list[int], int]:
         if beside is None:
@@ -446,15 +440,15 @@ class MaskedModel(LanguageModel):
         types = [kind for part, kind in zip(parts, kinds, strict=True) for _ in part]
         return row, types, len(before) + len(beside) + len(between)
 
-    def _filled(self, rows: list[list[int]], kinds: list[list[int]], places: list[int], width: int) -> Floats:
-        ids = self._tensor([row + [self.pad] * (width - len(row)) for row in rows])
-        mask = self._tensor([[1] * len(row) + [0] * (width - len(row)) for row in rows])
+    def _filled(self, row: list[int], types: list[int], place: int, width: int) -> Floats:
+        padding = width - len(row)
         more: dict[str, Any] = {}
         if self._accepts("token_type_ids") and getattr(self.model.config, "type_vocab_size", 0) > 1:
-            more["token_type_ids"] = self._tensor([types + [0] * (width - len(types)) for types in kinds])
+            more["token_type_ids"] = self._tensor([types + [0] * padding])
+        ids, mask = self._tensor([row + [self.pad] * padding]), self._tensor([[1] * len(row) + [0] * padding])
         with self.torch.inference_mode():
             logits = self.model(input_ids=ids, attention_mask=mask, **more).logits
-        return self._scores(logits[self.torch.arange(len(rows)), self._tensor(places)])
+        return self._scores(logits[:, place])
 
     def public_scores(self, texts: Sequence[str], prompt: str | None, steps: int) -> Iterator[Floats]:
         """Log-probabilities at the first positions of each public text, hidden one at a time."""

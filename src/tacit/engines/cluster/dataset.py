@@ -15,6 +15,7 @@ from typing import Any, Final
 from tacit.engines.cluster.storage import local_path, remote_system
 from tacit.errors import BadInputError, TacitError
 from tacit.text.files import STANDARD_STREAM, FileFormat, Selection, Table, format_of, open_table, suffix_format
+from tacit.text.files.formats import FirstLine, shown_names
 
 HEADERS_AT_A_TIME: Final = 16
 
@@ -153,8 +154,9 @@ def _check_header(
     missing = [column for column in wanted if column not in header[0]]
     # The keys of a jsonl file are those of its first row, and rows may leave out what is not asked for.
     if missing or (format.kind != "jsonl" and sorted(header[0]) != sorted(first[0])):
-        different = missing or sorted({*header[0]} ^ {*first[0]})
-        shown = ", ".join(f"'{column}'" for column in different[:5])
+        different = sorted({*header[0]} ^ {*first[0]})
+        unlike = missing or shown_names(FirstLine(different) if isinstance(first[0], FirstLine) else different)
+        shown = ", ".join(f"'{column}'" for column in unlike[:5]) or "names that may be text and are not shown"
         raise BadInputError(
             f"'{first_name}' and '{name}' do not have the same columns (they differ in {shown}): "
             "the files of a data set must agree"

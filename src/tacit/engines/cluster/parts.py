@@ -261,10 +261,13 @@ def commit_part(
     reserved = [] if charges is None else [charges.reserve(block) for block in part.blocks]
     with scratch(staging.drafts) as folder:
         draft = folder / part.name
+        written = hashlib.blake2b(digest_size=16)
         with draft.open("wb") as file:
             for block in part.blocks:
                 result = rewrite_block(mechanism, key, block.index, block.content, block.texts)
-                file.write(plan.encoder.block(output_rows(block, result.texts, plan.selection)))
+                data = plan.encoder.block(output_rows(block, result.texts, plan.selection))
+                file.write(data)
+                written.update(data)
                 totals = totals.plus(summarize(block, result, width))
         size = draft.stat().st_size
         staging.parts.take(draft, part.name)
@@ -281,6 +284,7 @@ def commit_part(
             longest_row=totals.longest_row,
             offset=size,
             digest=part.digest(),
+            written=written.hexdigest(),
         ),
     )
     staging.record(part.name, done)

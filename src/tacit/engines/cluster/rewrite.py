@@ -39,10 +39,12 @@ from tacit.engines.job import (
     Progress,
     RewriteJob,
     check_delta,
+    check_output_name,
     check_users,
     describe,
 )
 from tacit.engines.local import BeforeRelease, OnProgress
+from tacit.engines.nominal import refuse_nominal_dataset
 from tacit.engines.outputs import Totals, new_key
 from tacit.engines.resume import Finished
 from tacit.errors import BadInputError, StoppedError, TacitError, place_of
@@ -82,16 +84,20 @@ def rewrite_dataset(
     check_cluster_output(job)
     data = find_data_set(job.input, job.input_format)
     selection, encoder = _layout(job, data)
+    if job.refuse_nominal:
+        refuse_nominal_dataset(job, selection)
     staging = Staging(staging_url(job.output))
     try:
         with contextlib.ExitStack() as stack:
             # What is quickly found to be wrong has been found; the rest of the plan is made while Ray starts.
+            if staging.is_publishing():
+                staging.check_release()
             ray = None if staging.is_publishing() else stack.enter_context(starting(address, job.workers))
             promised = job.promise()
             if on_promise is not None:
                 on_promise(promised)
             plan = _planned(job, data, selection, encoder)
-            run = _Run(job, data, selection, plan, staging, promised.delta, _entry(job, ledger))
+            run = _Run(job, data, selection, plan, staging, job.row_delta(), _entry(job, ledger))
             run.start(describe(job, selection, data.format, encoder.format))
             with _told_what_remains(run):
                 if ray is not None:
@@ -117,6 +123,7 @@ def check_cluster_output(job: RewriteJob) -> None:
         raise BadInputError("--engine ray writes a folder of parts, or a file: give its name with -o")
     if job.labels is not None:
         raise BadInputError(LOCAL_ONLY)
+    check_output_name(job.output)
     output, staging = Folder(job.output), Staging(staging_url(job.output))
     _check_place(job, output)
     if staging.is_left_over():

@@ -2,7 +2,9 @@
 
 On this machine Ray is started without a dashboard, without its messages about usage and what else a single command does
 not need (`lean`), with its files (logs, and what its object store spills) in a folder that only the owner may enter and
-that is deleted at the end.
+that is deleted at the end. Whoever may talk to a Ray can run code in it and read its objects, which are private texts.
+So ours listens on the loopback address only, and asks for a token that is drawn anew for every process of ours;
+versions of Ray that cannot do so are refused. A cluster that is joined is as safe as its operators made it.
 """
 
 from __future__ import annotations
@@ -10,11 +12,13 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import re
+import secrets
 import shutil
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,9 +35,19 @@ from tacit.engines.cluster.lean import (
     without,
 )
 from tacit.engines.processes import one_thread
-from tacit.errors import BadInputError, BadParameterError, TacitError, require
+from tacit.errors import BadInputError, BadParameterError, MissingExtraError, TacitError, install_line, require
 
 PURPOSE: Final = "--engine ray"
+LOOPBACK: Final = "127.0.0.1"
+NO_NETWORK: Final = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
+"""Ray's setting for a Ray of one machine, on every system: all its processes then listen on the loopback address, which
+they otherwise never do, whatever address they are given. Read when Ray is imported."""
+LEAST_VERSION: Final = (2, 59)
+"""The first Ray that asks for a token by itself where it is started with `ray.init`."""
+MODE, TOKEN, TOKEN_FILE = "RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"
+OUR_TOKEN: Final = secrets.token_hex(32)
+"""One token for the life of this process, because Ray reads it once. Its processes find it in their environment, which
+other users cannot read; nothing is written to the user's home, where Ray itself would put one."""
 STORE_BYTES_PER_WORKER: Final = 150_000_000
 START_CHANCES: Final = 3
 QUIET: Final = {
@@ -56,7 +70,7 @@ def cluster(address: str | None = None, workers: int = 1) -> Iterator[Cluster]:
     """Ray for the length of a job. One that this process has started already is used as it is and left running."""
     if workers < 1:
         raise BadParameterError(f"--workers must be at least 1, not {workers}")
-    ray = _library()
+    ray = _library(NO_NETWORK if address is None else {})
     if ray.is_initialized():
         _load_data()
         yield Cluster(ray, workers)
@@ -79,11 +93,23 @@ def starting(address: str | None = None, workers: int = 1) -> Iterator[Callable[
             wait([ready])  # only what has been entered can be left
 
 
-def _library() -> Any:
+def _library(settings: Mapping[str, str]) -> Any:
     os.environ.update({name: value for name, value in QUIET.items() if name not in os.environ})
-    ray: Any = require("ray", extra="ray", purpose=PURPOSE)
+    with _environment(**settings):
+        ray: Any = require("ray", extra="ray", purpose=PURPOSE)
+    _check_version(str(ray.__version__))
     logging.getLogger("ray").setLevel(logging.ERROR)
     return ray
+
+
+def _check_version(version: str) -> None:
+    """Older versions of Ray run the code of anybody who reaches their ports."""
+    if tuple(int(part) for part in re.findall(r"\d+", version)[:2]) < LEAST_VERSION:
+        least = ".".join(str(part) for part in LEAST_VERSION)
+        raise MissingExtraError(
+            f"{PURPOSE} needs Ray {least} or newer, which lets nobody in without a token, and {version} is installed: "
+            f"{install_line('ray')}"
+        )
 
 
 def _load_data() -> None:
@@ -99,7 +125,10 @@ def _started(ray: Any, workers: int) -> Iterator[None]:
             # Ray waits for its processes while it starts: time enough for the imports.
             loading = threading.Thread(target=_load_data, daemon=True)
             loading.start()
-            with without(PROCESSES, WEB_SERVER, LOOKING):
+            # The mode is left open: Ray then chooses tokens by itself, also where it was imported before. Variables of
+            # the user that would switch them off, or name another token, are not seen. Workers stay here as well.
+            closed = {MODE: None, TOKEN: OUR_TOKEN, TOKEN_FILE: None, **NO_NETWORK}
+            with without(PROCESSES, WEB_SERVER, LOOKING), _environment(**closed):
                 _start(ray, workers, folder)
             loading.join()
             _load_data()
@@ -116,6 +145,7 @@ def _start(ray: Any, workers: int, folder: Path) -> None:
             with one_thread():
                 ray.init(
                     address="local",
+                    _node_ip_address=LOOPBACK,
                     # One more than there are workers: somebody reads the files.
                     num_cpus=workers + 1,
                     include_dashboard=False,
@@ -125,7 +155,10 @@ def _start(ray: Any, workers: int, folder: Path) -> None:
                     _temp_dir=str(folder),
                     _system_config=SYSTEM_SETTINGS,
                 )
+            _check_closed(ray)
             return
+        except TacitError:
+            raise
         except Exception as error:
             ray.shutdown()
             if chance == START_CHANCES:
@@ -133,6 +166,32 @@ def _start(ray: Any, workers: int, folder: Path) -> None:
                     f"Ray could not be started on this machine ({type(error).__name__}): close other programs, or use "
                     "--engine local"
                 ) from error
+
+
+def _check_closed(ray: Any) -> None:
+    """Private texts go into a Ray that we started only if nobody else can reach it."""
+    if os.environ.get(MODE) != "token":
+        raise TacitError("this Ray lets anybody in without a token: install a newer one, or use --engine local")
+    if ray.util.get_node_ip_address() != LOOPBACK:
+        name, value = next(iter(NO_NETWORK.items()))
+        raise TacitError(
+            "Ray was imported before Tacit could tell it to stay on this machine, so it would listen on the network: "
+            f"set {name}={value} before the program starts, or start Ray yourself and give its address"
+        )
+
+
+@contextlib.contextmanager
+def _environment(**settings: str | None) -> Iterator[None]:
+    """Variables of the environment for a while; None: not set."""
+    before = {name: os.environ.pop(name, None) for name in settings}
+    os.environ.update({name: value for name, value in settings.items() if value is not None})
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            os.environ.pop(name, None)
+            if value is not None:
+                os.environ[name] = value
 
 
 @contextlib.contextmanager

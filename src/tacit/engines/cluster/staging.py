@@ -9,28 +9,30 @@
     drafts/      files that are being written
     publishing   there since the files began to become the output
 
-Whoever has the key and the texts can repeat the noise, so the folder is as secret as the input; on this machine only
-its owner may enter it. It is deleted when the output is complete.
+Whoever has the key and the texts can repeat the noise, so the folder is as secret as the input. On this machine only
+its owner may enter it, a folder that somebody else can have planted is refused (`tacit.noise.kept_key`), and the key is
+overwritten before the folder is deleted, when the output is complete. In a store, its own access rules do that.
 """
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import io
 import json
-import shutil
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 
 from tacit.engines.cluster.storage import Folder, scratch
 from tacit.engines.resume import Finished, differences, locked
 from tacit.errors import BadInputError
+from tacit.noise.kept_key import check_private_folder, open_private
 from tacit.text.digest import file_digest, folder_digest
 from tacit.text.files import Encoder, OutputError
 
-STAGING_VERSION: Final = 2
+STAGING_VERSION: Final = 3
 RECORDS_AT_A_TIME: Final = 16
 JOB, PUBLISHING, WHOLE, REPLACED = "job.json", "publishing", "whole", "replaced"
 
@@ -86,15 +88,23 @@ class Staging:
             self.folder, self.parts, self.done, self.release, self.digests, self.attempts, self.drafts
         ):  # fmt: skip
             folder.make(secret=folder is not self.release)
+        self._check_private()
         self.folder.write(JOB, json.dumps({"tacit": STAGING_VERSION, **asdict(job)}).encode(), secret=True)
         self.lock()
 
+    def _check_private(self) -> None:
+        """Only this user can have made the folder, and nobody else may look into it."""
+        if self.folder.path is not None:
+            check_private_folder(self.folder.path)
+
     def load(self) -> JobFile:
         try:
-            found = json.loads(self.folder.read(JOB))
+            found = json.loads(self._job_bytes())
             if found.pop("tacit") != STAGING_VERSION:
                 raise ValueError
             ledger = found.pop("ledger")
+            if not any(bytes.fromhex(found["key"])):
+                raise ValueError
             return JobFile(**found, ledger=None if ledger is None else LedgerEntry(**ledger))
         except (OSError, OutputError, ValueError, KeyError, TypeError, AttributeError):
             raise BadInputError(
@@ -102,11 +112,18 @@ class Staging:
                 "the run cannot go on with the same noise: add --force to start over"
             ) from None
 
+    def _job_bytes(self) -> bytes:
+        if self.folder.path is None:
+            return self.folder.read(JOB)
+        self._check_private()
+        with open_private(self.folder.path / JOB) as file:
+            return file.readall() or b""
+
     def lock(self) -> None:
         """Two runs on one output would tear it apart. The lock goes with the process; only this machine knows it."""
         if self.folder.path is None:
             return
-        file = io.FileIO(self.folder.path / JOB, "r+")
+        file = open_private(self.folder.path / JOB)
         if not locked(file):
             file.close()
             raise OutputError(f"another run is writing '{self.folder.path.stem}': wait for it, or stop it first")
@@ -141,7 +158,7 @@ class Staging:
     def discard(self) -> None:
         """The key goes first: without it, nothing that is left can be connected with the texts."""
         self.close()
-        self.folder.remove(JOB)
+        self.folder.erase(JOB)
         self.folder.remove_all()
 
     # Parts --------------------------------------------------------------------------------------------------------
@@ -168,16 +185,15 @@ class Staging:
     # The output ---------------------------------------------------------------------------------------------------
 
     def assemble(self, encoder: Encoder, name: str, parts: Sequence[str]) -> None:
-        """One finished file of these parts; done again, it is the same file."""
-        if self.release.holds(name):
+        """One finished file of these parts; done again, it is the same file. Each part must be what was recorded."""
+        if self._is_assembled(name):
             return
         with scratch(self.drafts) as folder:
             draft = folder / name
             with draft.open("wb") as file:
                 file.write(encoder.head())
                 for part in parts:
-                    with self._opened(part) as blocks:
-                        shutil.copyfileobj(blocks, file, 1 << 20)
+                    self._copy_part(part, file)
             ready = encoder.finish(draft)
             # Before the file: what is there has a digest.
             self.digests.write(name, file_digest(ready).encode())
@@ -187,6 +203,40 @@ class Staging:
         """The digest of all that was assembled, whether or not it has got its name already."""
         found = {name: self.digests.read(name).decode() for name in self.digests.sizes()}
         return found[WHOLE] if whole else folder_digest(found)
+
+    def _is_assembled(self, name: str) -> bool:
+        """Whether a file of the output is there, as it was made."""
+        if not self.release.holds(name):
+            return False
+        return self.digests.holds(name) and self.release.digest(name) == self.digests.read(name).decode()
+
+    def check_release(self) -> None:
+        """Before a stopped publishing goes on: a file that was damaged since is made again from its parts."""
+        damaged = [name for name in self.release.sizes() if not self._is_assembled(name)]
+        if damaged:
+            for name in damaged:
+                self.release.remove(name)
+            self.folder.remove(PUBLISHING)
+            raise OutputError(
+                f"{len(damaged):,} files of the finished output were damaged before they got their names: run the same "
+                "command with --resume to make them again"
+            )
+
+    def _copy_part(self, part: str, file: BinaryIO) -> None:
+        recorded = json.loads(self.done.read(f"{part}.json"))["finished"]["written"]
+        digest = hashlib.blake2b(digest_size=16)
+        with self._opened(part) as blocks:
+            while piece := blocks.read(1 << 20):
+                digest.update(piece)
+                file.write(piece)
+        if digest.hexdigest() != recorded:
+            # Without its record the part is rewritten, with the noise that it had.
+            self.done.remove(f"{part}.json")
+            self.parts.remove(part)
+            raise OutputError(
+                "a finished part of the data set was damaged in the staging folder: run the same command with --resume "
+                "to write it again, with the noise that it had"
+            )
 
     @contextlib.contextmanager
     def _opened(self, part: str) -> Iterator[Any]:

@@ -7,6 +7,7 @@ object appears when its upload is finished. Errors say which place failed and wi
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import shutil
 import tempfile
@@ -16,6 +17,8 @@ from typing import Any, Final, TypeVar
 from uuid import uuid4
 
 from tacit.errors import BadInputError, TacitError, require
+from tacit.noise.kept_key import erase
+from tacit.text.digest import file_digest
 from tacit.text.files.partial import OutputError, storage_error, sync
 
 LOCAL: Final = ("file://", "local://")
@@ -98,6 +101,12 @@ class Folder:
             return (self.path / name).read_bytes()
         return bytes((self / name)._asked(lambda system, path: system.cat_file(path)))
 
+    def digest(self, name: str) -> str:
+        """SHA-256 of a file."""
+        if self.path is not None:
+            return file_digest(self.path / name)
+        return hashlib.sha256(self.read(name)).hexdigest()
+
     def write(self, name: str, data: bytes, *, secret: bool = False) -> None:
         """A small file, whole or not at all."""
         if self.path is None:
@@ -105,7 +114,7 @@ class Folder:
             return
         draft = self.path / f".{name}.{uuid4().hex}"
         try:
-            with open(draft, "wb", opener=lambda path, flags: os.open(path, flags, 0o600 if secret else 0o666)) as file:
+            with open(draft, "xb", opener=lambda path, flags: os.open(path, flags, 0o600 if secret else 0o666)) as file:
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
@@ -130,6 +139,14 @@ class Folder:
             (self.path / name).unlink(missing_ok=True)
             return
         (self / name)._asked(lambda system, path: system.exists(path) and system.rm_file(path))
+
+    def erase(self, name: str) -> None:
+        """Remove a file that holds a secret; on this machine its bytes are overwritten first."""
+        if self.path is None:
+            self.remove(name)
+            return
+        with contextlib.suppress(OSError):  # in a folder of somebody else, which is refused when it is to be used
+            erase(self.path / name)
 
     def remove_all(self) -> None:
         """The folder with everything in it."""

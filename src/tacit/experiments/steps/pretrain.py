@@ -126,12 +126,14 @@ def _from_scratch(parameters: Pretrain, start: str, corpus: Any, work: Path, pro
 
 def _pruned(parameters: Pretrain, start: str, corpus: Any, work: Path, progress: Progress) -> tuple[Any, Any]:
     from tacit.documents.autoencoders.bart import BartAutoencoder
+    from tacit.documents.bounds import ClipValue
     from tacit.documents.dp_bart import estimate_clip
     from tacit.documents.pretraining.prune import prune
 
     model = BartAutoencoder.from_pretrained(start)
-    record = model.record
-    C = parameters.clip or (record.bound or {}).get("C") or record.sigma or 2 * estimate_clip(model, corpus).C
+    record, own = model.record, model.record.trained_bound()
+    value = own.C if isinstance(own, ClipValue) else None  # the C of a norm is no bound of a value
+    C = parameters.clip or value or record.sigma or 2 * estimate_clip(model, corpus).C
     prune(
         model, corpus, work, parameters.plan(), C=float(C), stages=parameters.stages,
         least_bleu=parameters.least_bleu, progress=_told(progress),

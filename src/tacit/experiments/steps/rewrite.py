@@ -12,7 +12,6 @@ The mechanism "none" copies the texts: the ceiling of all scores. It has no card
 from __future__ import annotations
 
 import math
-import os
 import time
 import warnings
 from collections import Counter
@@ -36,6 +35,7 @@ from tacit.experiments.raw import parts_of, read_json, read_lines, read_part, wr
 from tacit.experiments.steps import KEY_FILE, Cell, Input, Kind, Progress
 from tacit.guarantee import Guarantee
 from tacit.mechanism import Mechanism
+from tacit.noise.kept_key import keep_key, kept_key
 from tacit.noise.source import KEY_BYTES, StreamKey
 from tacit.text.tokens import split
 
@@ -173,15 +173,13 @@ def step_key(folder: Path, test_seed: int | None) -> StreamKey:
     if test_seed is not None:
         return StreamKey.from_test_seed(test_seed)
     path = folder / KEY_FILE
-    if path.is_file() and len(kept := path.read_bytes()) == KEY_BYTES:
-        return StreamKey(kept, secure=True)
-    key = StreamKey.from_os()
+    try:
+        return StreamKey(kept_key(path, KEY_BYTES), secure=True)
+    except FileNotFoundError:
+        key = StreamKey.from_os()
     draft = folder / f".{KEY_FILE}.draft"
     draft.unlink(missing_ok=True)
-    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-        file.write(key.key)
-        file.flush()
-        os.fsync(file.fileno())
+    keep_key(draft, key.key)
     draft.replace(path)
     return key
 

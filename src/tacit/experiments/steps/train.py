@@ -471,7 +471,7 @@ def check_network(model: str) -> None:
         model_folder("minilm")
         return
     try:
-        transformers.AutoConfig.from_pretrained(model_folder(model))
+        transformers.AutoConfig.from_pretrained(model_folder(model), trust_remote_code=False)
     except (OSError, ValueError, KeyError) as error:
         raise BadInputError(
             f"the model '{model}' is neither a folder nor can it be fetched from the model hub "

@@ -1,15 +1,19 @@
 // The privacy card, from its JSON form: the parts that the page shows, and the same parts as Markdown and HTML files.
-// Thresholds and wording follow `tacit/card.py`; a test compares the two.
+// Thresholds and odds follow `tacit/card.py`, as a test checks; the lines about numbers and settings come from there.
 
-import { number, sentenceCase } from "./dom.js";
+import { number, roundedUp, sentenceCase } from "./dom.js";
 
-/** e^exponent in words that stay readable when the number does not. */
+/** e^exponent, rounded up, in words that stay readable when the number does not. */
 export function odds(exponent) {
   if (exponent === null || !Number.isFinite(exponent)) return "any factor";
-  if (exponent < 0.01) return Math.exp(exponent).toFixed(4);
-  if (exponent < 7) return String(Number(Math.exp(exponent).toPrecision(3)));
-  if (exponent < 20) return Math.round(Math.exp(exponent)).toLocaleString("en");
-  return `10^${Math.round(exponent / Math.LN10)}`;
+  if (exponent === 0) return "1";
+  // A little more than the error of Math.exp and of a division, so that no bound is shown below itself.
+  const above = 1 + 4 * Number.EPSILON;
+  const factor = Math.exp(exponent) * above;
+  if (exponent < 0.01) return String(roundedUp(factor, 5));
+  if (factor < 100) return String(roundedUp(factor, 3));
+  if (exponent < 20) return Math.ceil(factor).toLocaleString("en");
+  return `10^${Math.ceil((exponent / Math.LN10) * above)}`;
 }
 
 /** A verdict with stated thresholds: ln 3 is what a fair-coin randomized response gives. */
@@ -29,11 +33,11 @@ export function content(answer) {
   const whole = answer.document_guarantee;
   const unit = card.guarantee.unit;
   const tokens = Math.max(0, ...(answer.units ?? []));
-  const ofUnit = card.totals.filter((total) => total.what.startsWith(`one ${unit}`));
+  const ofUnit = card.totals.filter((total) => total.what.startsWith(unit === "token" ? "one word" : `one ${unit}`));
   const ofText = unit === "token" && whole ? whole.totals : [];
   const named = ofText.map((total) => ({
     ...total,
-    what: total.what.replace(/^one document/, `this text of ${tokens} tokens`),
+    what: total.what.replace(/^one document/, `this text of ${tokens} words`),
   }));
   const still = [];
   if (unit === "token" && whole) still.push(`About the whole text, as words add up: ${whole.sentence}`);
@@ -43,6 +47,8 @@ export function content(answer) {
   return {
     isPrivate: card.guarantee.notion !== "none",
     plain: card.sentence,
+    // With a delta, e^epsilon bounds the probabilities of events, not the odds.
+    heading: card.guarantee.delta ? "any event at most so many times as probable" : "odds change by at most",
     totals: [...ofUnit, ...named].map(({ what, exponent, note }) => ({
       what,
       bound: boundText(exponent) + (note ? ` (${note})` : ""),
@@ -54,36 +60,12 @@ export function content(answer) {
       const origin = one.public ? "public" : `private, paid by ${one.paid_by}`;
       return `${one.name}: ${one.source} (${origin})`;
     }),
-    numbers: numbers(card.guarantee),
+    numbers: card.in_words,
     version: card.tacit_version,
   };
 }
 
 const boundText = (exponent) => (exponent === null ? "any factor" : `e^${number(exponent)} = ${odds(exponent)}`);
-
-function numbers(guarantee) {
-  const rows = [
-    ["mechanism", guarantee.mechanism],
-    ["notion", guarantee.notion === "none" ? "no differential privacy" : `${guarantee.notion} differential privacy`],
-    ["epsilon", `${number(guarantee.epsilon)} per ${guarantee.unit}${guarantee.metric ? " and unit of distance" : ""}`],
-  ];
-  if (guarantee.delta) rows.push(["delta", number(guarantee.delta)]);
-  if (guarantee.offset) rows.push(["epsilon_0", `${number(guarantee.offset)} (added whatever the distance)`]);
-  if (guarantee.slack) {
-    rows.push(["arithmetic", `adds at most ${guarantee.slack.toExponential(1)} per ${guarantee.unit}`]);
-  }
-  if (guarantee.metric) {
-    const { name, typical, diameter } = guarantee.metric;
-    const sizes = [typical && `typical ${number(typical)}`, diameter && `largest ${number(diameter)}`];
-    rows.push(["distance", [name, ...sizes.filter(Boolean)].join(", ")]);
-  }
-  if (guarantee.domain) rows.push(["refers to", guarantee.domain]);
-  rows.push(["model", guarantee.model], ["unit", guarantee.unit], ["indistinguishable", guarantee.adjacency]);
-  for (const [name, value] of Object.entries(guarantee.parameters)) {
-    rows.push([name.replaceAll("_", " "), typeof value === "object" ? JSON.stringify(value) : String(value)]);
-  }
-  return rows;
-}
 
 export const STILL = "What an attacker can still learn";
 
@@ -95,7 +77,7 @@ export function markdown(parts, spent) {
   const list = (heading, items) => (items.length ? [`## ${heading}`, "", ...items.map((item) => `- ${item}`), ""] : []);
   return [
     `# ${title(parts)}`, "", `> ${parts.plain}`, "",
-    "## What it adds up to", "", "| for | odds change by at most | protection |", "|---|---|---|",
+    "## What it adds up to", "", `| for | ${parts.heading} | protection |`, "|---|---|---|",
     ...parts.totals.map((row) => `| ${cell(row.what)} | ${cell(row.bound)} | ${cell(row.strength)} |`), "",
     ...list(STILL, parts.still),
     ...list("Assumed", parts.assumptions),
@@ -127,7 +109,7 @@ th,td{text-align:left;vertical-align:top;padding:.3rem .6rem .3rem 0;border-bott
 h2{font-size:1.1rem;margin-top:1.8rem}.plain{font:1.2rem/1.5 Georgia,serif}</style></head><body><main>
 <h1>${title(parts)}</h1><p class="plain">${escaped(parts.plain)}</p>
 <h2>What it adds up to</h2>
-<table><tr><th>for</th><th>odds change by at most</th><th>protection</th></tr>${totals}</table>
+<table><tr><th>for</th><th>${escaped(parts.heading)}</th><th>protection</th></tr>${totals}</table>
 ${list(STILL, parts.still)}${list("Assumed", parts.assumptions)}${list("Learned from", parts.learned)}
 ${list("Drawn on the page", spent)}<h2>Numbers</h2><table>${rows}</table>
 <p>Tacit ${escaped(parts.version)}.</p></main></body></html>

@@ -3,7 +3,7 @@
 
 import { perUnitOf } from "./budget.js";
 import { postJson } from "./api.js";
-import { counted, find, make, number, percent, showProblem } from "./dom.js";
+import { counted, find, make, number, percent, roundedDown, showProblem } from "./dom.js";
 import { wordsOf } from "./words.js";
 
 export function startCompare(catalog, settings, example) {
@@ -129,12 +129,6 @@ export function startCompare(catalog, settings, example) {
 const titleOf = (mechanism) => mechanism.title || mechanism.name;
 
 const withDelta = ({ guarantee }) => (guarantee.delta ? `, delta ${number(guarantee.delta)}` : "");
-
-/** Four significant digits, never more than was proven. */
-export function roundedDown(epsilon) {
-  const rounded = Number(epsilon.toPrecision(4));
-  return rounded <= epsilon ? rounded : Number((rounded - 10 ** (Math.floor(Math.log10(epsilon)) - 3)).toPrecision(4));
-}
 
 function table(rows) {
   const head = ["Mechanism", "Epsilon", "Words that change", "The example becomes", ""];

@@ -61,10 +61,30 @@ export const sentenceCase = (text) => text[0].toUpperCase() + text.slice(1);
 
 export const percent = (share) => `${share > 0 && share < 0.01 ? (share * 100).toFixed(1) : Math.round(share * 100)} %`;
 
-/** A number with four significant digits, without trailing zeros and without exponents in the usual range. */
+/** Four significant digits, without trailing zeros and without exponents in the usual range. Rounded up, because what
+ * the page shows are bounds: epsilon, delta, what was spent. (`roundedDown` is for what is left.) */
 export function number(value) {
-  if (value !== 0 && (Math.abs(value) < 1e-4 || Math.abs(value) >= 1e7)) return value.toExponential(2);
-  return String(Number(value.toPrecision(4)));
+  if (!Number.isFinite(value)) return String(value);
+  const small = value !== 0 && (Math.abs(value) < 1e-4 || Math.abs(value) >= 1e7);
+  return small ? roundedUp(value, 3).toExponential() : String(roundedUp(value, 4));
+}
+
+/** The smallest number of so many significant digits that is not below the value. */
+export function roundedUp(value, digits) {
+  return rounded(value, digits, (candidate) => candidate >= value, 1n);
+}
+
+/** The largest number of so many significant digits that is not above the value. */
+export function roundedDown(value, digits = 4) {
+  return rounded(value, digits, (candidate) => candidate <= value, -1n);
+}
+
+function rounded(value, digits, isOnTheSafeSide, step) {
+  const nearest = value.toExponential(digits - 1);
+  if (isOnTheSafeSide(Number(nearest))) return Number(nearest);
+  const [mantissa, power] = nearest.split("e");
+  const moved = BigInt(mantissa.replace(".", "")) + step;
+  return Number(`${moved}e${Number(power) - digits + 1}`);
 }
 
 export const counted = (count, one, many = `${one}s`) => `${count.toLocaleString("en")} ${count === 1 ? one : many}`;

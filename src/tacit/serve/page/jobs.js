@@ -1,13 +1,16 @@
 // Files: which columns hold text, the upload, and the jobs of this key with progress, cancel and downloads.
 
 import { events, getJson, hasKey, request } from "./api.js";
-import { columnsOf } from "./columns.js";
+import { columnsOf, formatOf } from "./columns.js";
 import { counted, download, find, make, showProblem } from "./dom.js";
 
 const AGAIN_AFTER = 1500;
 const FINAL = new Set(["done", "failed", "canceled", "expired"]);
 /** States that read better in another word. */
 const STATES = { queued: "waiting", expired: "deleted" };
+const NOT_READ =
+  "This file cannot be read here. Its name must end in .txt (one text per line), .csv, .tsv, .jsonl or .parquet, all but " +
+  "parquet also with .gz. Save a PDF, a spreadsheet or a document of an office program as one of these first.";
 const CHOICES = [
   ["rewrite", "Rewrite"],
   ["keep", "Copy as it is"],
@@ -27,6 +30,13 @@ export function startJobs(settings, changed) {
     number += 1;
     const mine = number;
     find("file-name").textContent = given.name;
+    if (formatOf(given.name) === null) {
+      file = null;
+      read = () => ({ columns: [], keep: [] });
+      find("columns").replaceChildren(make("p", { class: "note", role: "alert" }, NOT_READ));
+      changed();
+      return;
+    }
     find("columns").replaceChildren(make("p", { class: "note" }, "Reading the names of the columns …"));
     const names = await columnsOf(given);
     if (mine !== number) return;

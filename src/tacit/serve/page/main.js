@@ -34,7 +34,11 @@ function startTheme() {
   const button = find("theme");
   const system = matchMedia("(prefers-color-scheme: dark)");
   const isDark = () => (document.documentElement.dataset.theme ?? (system.matches ? "dark" : "light")) === "dark";
-  const show = () => button.setAttribute("aria-pressed", String(isDark()));
+  // What a click does, not what is: a label that says both ("Dark", pressed) is read either way.
+  const show = () => {
+    button.lastElementChild.textContent = isDark() ? "Switch to light" : "Switch to dark";
+    button.title = `${button.lastElementChild.textContent} colors`;
+  };
   button.addEventListener("click", () => {
     const theme = isDark() ? "light" : "dark";
     document.documentElement.dataset.theme = theme;

@@ -1,7 +1,7 @@
 // The privacy card of the last answer, in plain words.
 
 import { STILL, content, html, markdown } from "./card.js";
-import { fileButton, make } from "./dom.js";
+import { fileButton, make, sentenceCase } from "./dom.js";
 
 /**
  * `answer` is the last one; `draws` counts all of the text and `spent` says what they cost together. `attacker` says what
@@ -20,7 +20,7 @@ export function showPromise(place, { answer, draws, spent, attacker }) {
   const rests = make("ul", {}, items([...parts.assumptions, ...parts.learned]));
   const bound = [
     make("p", { class: "plain reading" }, parts.plain),
-    parts.totals.length ? totalsTable(parts.totals) : "",
+    parts.totals.length ? totalsTable(parts.totals, parts.heading) : "",
   ];
   const wasOpen = place.querySelector("details.bound")?.open;
   place.replaceChildren(
@@ -54,14 +54,14 @@ function earlier(last, all, spent) {
   return make("p", { class: "note" }, `${covered} All together: ${spent.join("; ")}.`);
 }
 
-function totalsTable(totals) {
-  const head = ["For", "The odds change by at most", "Protection"].map((text) => make("th", { scope: "col" }, text));
+function totalsTable(totals, heading) {
+  const head = ["For", sentenceCase(heading), "Protection"].map((text) => make("th", { scope: "col" }, text));
   const rows = totals.map(({ what, bound, strength }) =>
     make(
       "tr",
       {},
       make("th", { scope: "row" }, what),
-      make("td", { "data-label": "the odds change by at most" }, superscript(bound)),
+      make("td", { "data-label": heading }, superscript(bound)),
       make("td", { "data-label": "protection" }, strength),
     ),
   );

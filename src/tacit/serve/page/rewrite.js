@@ -1,29 +1,21 @@
 // The desk: a text, how to rewrite it, what came out, what was promised and what has been spent.
 //
-// A draw of a private text costs budget, so the page draws only on purpose: the public example follows the settings by
-// itself, a text of your own waits for the button. What was drawn is added up until "New text" is pressed; editing the
+// A draw of a private text costs budget, so the page draws only on purpose: the public example, which the server knows
+// and charges to nobody, follows the settings by itself, a text of your own waits for the button. What was drawn is added up until "New text" is pressed; editing the
 // text does not start a new count, since an edited text is still about the same person.
 
 import { added, kind, perUnitOf } from "./budget.js";
 import { getJson, postJson } from "./api.js";
-import { counted, debounced, fileButton, find, make, number, percent, showProblem } from "./dom.js";
+import { counted, debounced, fileButton, find, make, number, percent, roundedDown, showProblem } from "./dom.js";
 import { showDraws, totalLines } from "./draws.js";
 import { showPromise } from "./promise.js";
 import { startCompare } from "./compare.js";
 import { startCurve } from "./curve.js";
+import { EXAMPLES } from "./examples.js";
 import { startJobs } from "./jobs.js";
 import { startSettings } from "./settings.js";
 import { isChanged, shareChanged, wordsOf } from "./words.js";
 
-const EXAMPLES = [
-  "My daughter Anna has been at the hospital in Leeds since Tuesday, and the insurance still refuses to pay for her " +
-    "insulin pump.",
-  "The film is slow to begin, but the last half hour in Lisbon is tender, funny and worth every minute of the wait.",
-  "Please close the account of Mr. Okafor: his salary of $4,200 was sent to the wrong bank twice this spring.",
-];
-
-/** How the ledger tells draws of the example from those of private texts. */
-const EXAMPLE_DATASET = "public example";
 const PREVIEW_WAIT = 250;
 const MOST_DRAWS = 10;
 const WAITING = "Nothing was drawn yet. Press the button when the settings are right.";
@@ -36,7 +28,6 @@ const empty = () => ({ draws: [], totals: [], answer: null, asked: null });
 export async function startRewrite() {
   const desk = { example: empty(), own: empty(), file: empty() };
   let exampleNumber = 0;
-  let freePreview = true;
   let running = null;
   let settings = null;
   let curve = null;
@@ -64,8 +55,7 @@ export async function startRewrite() {
     running = mine;
     busy(true);
     const mechanism = settings.mechanism;
-    const dataset = from === "example" ? EXAMPLE_DATASET : null;
-    const asked = { text: text(), ...settings.asked(), draws: count, tokens: mechanism.level === "word", dataset };
+    const asked = { text: text(), ...settings.asked(), draws: count, tokens: mechanism.level === "word" };
     try {
       const answer = await postJson("v1/rewrite", asked, isPreview ? mine.controller.signal : undefined);
       if (isPreview) desk[from] = empty();
@@ -101,7 +91,7 @@ export async function startRewrite() {
   };
 
   const previewSoon = debounced(() => {
-    if (source() === "example" && freePreview) draw(1, true);
+    if (source() === "example") draw(1, true);
   }, PREVIEW_WAIT);
 
   // Showing ----------------------------------------------------------------------------------------------------------
@@ -136,7 +126,7 @@ export async function startRewrite() {
     const { draws, answer } = here();
     find("result-downloads").hidden = !answer;
     if (!answer) {
-      const what = source() === "own" || !freePreview ? WAITING : "One moment …";
+      const what = source() === "own" ? WAITING : "One moment …";
       find("result").replaceChildren(make("p", { class: "empty" }, what));
       find("result-note").textContent = "";
       return;
@@ -155,7 +145,7 @@ export async function startRewrite() {
   const showNote = () => {
     const state = here();
     if (!state.answer) return;
-    const follows = source() === "example" && freePreview;
+    const follows = source() === "example";
     const now = { ...settings.asked(), text: text() };
     find("result-note").textContent = noteOn(state, !follows && !isSame(now, state.asked));
   };
@@ -168,7 +158,7 @@ export async function startRewrite() {
     const count = from === "file" ? 1 : Number(find("draws-count").value);
     const cost = `epsilon ${number(settings.epsilon * count)} ${perUnitOf(settings.mechanism)}`;
     find("go").textContent = from === "file" ? "Rewrite the file" : before ? "Draw again" : "Rewrite";
-    find("cost").textContent = costSentence(from, cost, before, freePreview);
+    find("cost").textContent = costSentence(from, cost, before);
     find("cost").classList.toggle("warning", from !== "example" && before > 0);
   };
 
@@ -245,16 +235,14 @@ export async function startRewrite() {
     showProblem(find("go-problem"), null);
     busy(true);
     try {
-      const [catalog, isLimited] = await Promise.all([getJson("v1/mechanisms"), hasLimits()]);
-      freePreview = !isLimited;
+      const catalog = await getJson("v1/mechanisms");
       settings = startSettings(catalog, settingsChanged);
       curve = startCurve(settings, promised);
       jobs = startJobs(settings, showCost);
-      startCompare(catalog, settings, () => ({ text: EXAMPLES[exampleNumber], dataset: EXAMPLE_DATASET }));
-      find("compare-sample").checked = freePreview;
+      startCompare(catalog, settings, () => ({ text: EXAMPLES[exampleNumber] }));
       showAll();
       if (source() === "file") jobs.load();
-      if (source() === "example" && freePreview) await draw(1, true);
+      if (source() === "example") await draw(1, true);
       curve.load();
     } catch (error) {
       showProblem(find("go-problem"), error, load);
@@ -264,16 +252,6 @@ export async function startRewrite() {
   };
   showAll();
   await load();
-}
-
-/** Whether draws of the example would be charged to a budget that can run out; if that is not known, they might. */
-async function hasLimits() {
-  try {
-    const ledger = await getJson("v1/ledger");
-    return Boolean(ledger.key.limit) || ledger.dataset_limits.length > 0;
-  } catch {
-    return true;
-  }
 }
 
 // Sentences ----------------------------------------------------------------------------------------------------------
@@ -291,21 +269,18 @@ function noteOn({ draws, answer }, isStale) {
   } else parts.push("The whole text was drawn at once, so no word belongs to another.");
   if (answer.draws.length > 1) parts.push(`The first of ${answer.draws.length} draws; all are below.`);
   const { remaining } = answer.spent;
-  if (typeof remaining === "number") parts.push(`Left of your budget: epsilon ${number(remaining)}.`);
+  if (typeof remaining === "number") parts.push(`Left of your budget: epsilon ${roundedDown(remaining)}.`);
   const drawn = `Drawn with ${shown.title} at epsilon ${number(shown.epsilon)}`;
   if (isStale) parts.push(`${drawn}; the settings or the text have changed since.`);
   return parts.join(" ");
 }
 
-function costSentence(from, cost, before, freePreview) {
+function costSentence(from, cost, before) {
   if (from === "file") {
     const again = before ? " This file was sent before: new draws of the same texts add up." : "";
     return `Spends ${cost}, on every text of the file.${again}`;
   }
-  if (from === "example") {
-    if (freePreview) return "The example follows the settings by itself.";
-    return `This server counts a budget, so the example waits for the button too: it spends ${cost}.`;
-  }
+  if (from === "example") return "The example is public, so it costs nothing and follows the settings by itself.";
   if (!before) return `Spends ${cost}, on this text.`;
   const drawn = `This page has drawn from it ${counted(before, "time")}.`;
   return `A new draw of the same text spends again: ${cost} more. ${drawn}`;

@@ -84,21 +84,32 @@ function notesOf(mechanism, all) {
 
 function optionFields(mechanism, changed) {
   return mechanism.options.map(({ name, default: standard, help }) => {
-    const shown = standard === null ? "" : String(standard);
+    const shown = shownAs(standard);
     const id = `option-${name}`;
     const note = `${id}-note`;
     const described = help ? note : null;
-    const field = make("input", { type: "text", id, value: shown, autocomplete: "off", "aria-describedby": described });
+    // A field of one line would drop the line breaks of a prompt.
+    const lines = shown.split("\n").length;
+    const shared = { id, autocomplete: "off", "aria-describedby": described };
+    const field = lines > 1 ? make("textarea", { rows: lines, ...shared }) : make("input", { type: "text", ...shared });
+    field.value = shown;
     field.addEventListener("input", changed);
     const label = make("label", { for: id }, name.replaceAll("_", " "));
     const about = help ? make("p", { class: "note", id: note }, help) : null;
     return {
       name,
       element: make("div", { class: "option" }, label, field, about),
-      isChanged: () => field.value.trim() !== shown,
-      value: () => parsed(field.value.trim()),
+      isChanged: () => field.value.trim() !== shown.trim(),
+      value: () => (lines > 1 ? field.value : parsed(field.value.trim())),
     };
   });
+}
+
+/** A default as its field shows it: white space alone, which nobody would see, as JSON. */
+export function shownAs(standard) {
+  if (standard === null) return "";
+  const text = String(standard);
+  return typeof standard === "string" && text !== "" && text.trim() === "" ? JSON.stringify(text) : text;
 }
 
 /** Numbers, true, false, null and JSON as such; anything else is a string. */

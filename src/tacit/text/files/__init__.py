@@ -7,21 +7,34 @@ but parquet also gzipped (`.gz`). `-` is standard input.
 from tacit.text.files.encoders import Encoder, encoder_for
 from tacit.text.files.formats import (
     STANDARD_STREAM,
+    SUPPORTED,
     FileFormat,
     Selection,
     check_column,
+    check_columns,
     choose_columns,
     format_named,
     format_of,
+    other_kind,
     suffix_format,
     text_value,
+    unambiguous,
 )
-from tacit.text.files.partial import OutputError, PartialOutput, partial_path, storage_error, write_at, write_whole
+from tacit.text.files.partial import (
+    OutputError,
+    PartialOutput,
+    block_digest,
+    partial_path,
+    storage_error,
+    write_at,
+    write_whole,
+)
 from tacit.text.files.tables import ArrowCell, Table, allow_long_cells, open_table
 from tacit.text.files.whole import cell_string, read_columns, write_columns
 
 __all__ = [
     "STANDARD_STREAM",
+    "SUPPORTED",
     "ArrowCell",
     "Encoder",
     "FileFormat",
@@ -30,18 +43,22 @@ __all__ = [
     "Selection",
     "Table",
     "allow_long_cells",
+    "block_digest",
     "cell_string",
     "check_column",
+    "check_columns",
     "choose_columns",
     "encoder_for",
     "format_named",
     "format_of",
     "open_table",
+    "other_kind",
     "partial_path",
     "read_columns",
     "storage_error",
     "suffix_format",
     "text_value",
+    "unambiguous",
     "write_at",
     "write_columns",
     "write_whole",

@@ -16,8 +16,9 @@ from typing import Any, Final
 
 from tacit.errors import BadInputError, require
 from tacit.text.files.formats import MISSING, FileFormat
+from tacit.text.files.parquet import ParquetTable
 from tacit.text.files.partial import sync
-from tacit.text.files.tables import ArrowCell, ParquetTable, Table, arrow_library, dialect, is_text_type
+from tacit.text.files.tables import ArrowCell, Table, arrow_library, dialect, is_text_type
 
 GROUP_ROWS: Final = 65_536
 """Rows in a group of a parquet file: a fixed number, which says nothing about the texts."""

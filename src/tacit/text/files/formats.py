@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -25,6 +26,24 @@ _SUFFIXES: Final = {
     ".parquet": "parquet",
     ".pq": "parquet",
 }
+
+
+SUPPORTED: Final = ".txt (one text per line), .csv, .tsv, .jsonl or .parquet, all but parquet also with .gz"
+"""What a file can be called, for a sentence."""
+
+_OTHERS: Final = {
+    "a spreadsheet": ("xlsx", "xls", "xlsm", "xlsb", "ods", "numbers"),
+    "a document of an office program": ("docx", "doc", "docm", "odt", "rtf", "pages", "pptx", "ppt", "odp", "key"),
+    "a PDF": ("pdf",),
+    "an electronic book": ("epub", "mobi"),
+    "a web page or XML": ("html", "htm", "xhtml", "xml"),
+    "one JSON document (jsonl has one object on each line)": ("json",),
+    "an archive": ("zip", "7z", "rar", "tar", "tgz", "bz2", "xz", "zst"),
+    "an e-mail or a mailbox": ("eml", "msg", "mbox", "pst"),
+    "a database or a file of a library": ("db", "sqlite", "feather", "arrow", "avro", "orc", "pkl", "pickle", "npy"),
+    "an image or a recording": ("png", "jpg", "jpeg", "gif", "tif", "tiff", "bmp", "mp3", "wav", "mp4"),
+}  # fmt: skip
+_OTHER_KINDS: Final = {f".{suffix}": what for what, suffixes in _OTHERS.items() for suffix in suffixes}
 
 
 class _Missing:
@@ -74,6 +93,12 @@ def format_of(path: str, name: str | None = None) -> FileFormat:
     if path == STANDARD_STREAM:
         raise BadInputError("standard input has no suffix that tells its format: add --format, such as --format csv")
     found = suffix_format(path)
+    if found is None and (what := other_kind(path)) is not None:
+        raise BadInputError(
+            f"'{Path(path).name}' is {what}, which Tacit neither reads nor writes: save the texts as {SUPPORTED}"
+        )
+    if found is None and "://" not in path and Path(path).is_dir():
+        raise BadInputError(f"'{path}' is a folder: give one file in it, {SUPPORTED}")
     if found is None:
         raise BadInputError(
             f"the name '{Path(path).name}' does not tell its format: add --format with one of {', '.join(KINDS)}"
@@ -81,6 +106,12 @@ def format_of(path: str, name: str | None = None) -> FileFormat:
     if found.gzip and found.kind == "parquet":
         raise BadInputError("parquet compresses by itself: gunzip the file first, or name it .parquet")
     return found
+
+
+def other_kind(path: str) -> str | None:
+    """What a file is whose suffix is that of another program, in words."""
+    name = Path(path).name.lower().removesuffix(".gz")
+    return _OTHER_KINDS.get(Path(name).suffix)
 
 
 def suffix_format(path: str) -> FileFormat | None:
@@ -92,6 +123,23 @@ def suffix_format(path: str) -> FileFormat | None:
 
 
 # Columns ----------------------------------------------------------------------------------------------------------
+
+
+class FirstLine(tuple[str, ...]):
+    """Names of columns that were read off the first line of a file. Without a header that line is a row with private
+    texts, so errors show of it only what is a usual name of a column, or what the user has typed but for its case."""
+
+
+USUAL_NAMES: Final = frozenset(
+    {"answer", "article", "author", "body", "category", "class", "comment", "content", "context", "created",
+     "customer", "dataset", "date", "description", "document", "email", "id", "index", "input", "instruction",
+     "label", "labels", "language", "message", "name", "note", "number", "output", "paragraph", "phrase", "post",
+     "prompt", "question", "rating", "response", "review", "score", "sender", "sentence", "sentence1",
+     "sentence2", "sentiment", "source", "split", "stars", "subject", "summary", "tag", "tags", "target", "text",
+     "text1", "text2", "timestamp", "title", "topic", "translation", "tweet", "uid", "url", "user", "username",
+     "utterance", "value", "who", "words"}
+)  # fmt: skip
+"""Public knowledge: that one of these stands in a first line tells nothing about a person."""
 
 
 @dataclass(frozen=True)
@@ -124,17 +172,17 @@ def choose_columns(columns: Sequence[str], texts: Sequence[str], kept: Sequence[
             raise BadInputError(
                 f"say which column holds the text, with --column NAME: this file has {_listed(columns)}"
             )
-    for name in (*texts, *kept):
-        check_column(name, columns)
-    both = [name for name in texts if name in kept]
+    check_columns((*texts, *kept), columns)
+    rewritten, copied = set(texts), set(kept)
+    both = [name for name in texts if name in copied]
     if both:
         raise BadInputError(
             f"the column '{both[0]}' cannot be rewritten and kept as it is: name it in --column or in --keep, not both"
         )
-    chosen = {*texts, *kept}
+    chosen = rewritten | copied
     return Selection(
-        texts=tuple(name for name in columns if name in set(texts)),
-        kept=tuple(name for name in columns if name in set(kept)),
+        texts=tuple(name for name in columns if name in rewritten),
+        kept=tuple(name for name in columns if name in copied),
         dropped=tuple(name for name in columns if name not in chosen),
         written=tuple(name for name in columns if name in chosen),
     )
@@ -146,6 +194,20 @@ def looks_like_a_name(column: str) -> bool:
     return 0 < len(column) <= 40 and column.count(" ") <= 3 and not column.rstrip().endswith((".", "!", "?"))
 
 
+def check_columns(names: Sequence[str], columns: Sequence[str]) -> None:
+    """Each of these columns must exist exactly once. One pass, however many columns there are."""
+    counts = Counter(columns)
+    for name in names:
+        if counts[name] != 1:
+            check_column(name, columns)
+
+
+def unambiguous(columns: Sequence[str]) -> list[str]:
+    """The columns whose names occur once."""
+    counts = Counter(columns)
+    return [name for name in columns if counts[name] == 1]
+
+
 def check_column(name: str, columns: Sequence[str]) -> None:
     """A column must exist exactly once; otherwise say which ones there are."""
     count = list(columns).count(name)
@@ -155,7 +217,7 @@ def check_column(name: str, columns: Sequence[str]) -> None:
         raise BadInputError(
             f"{count} columns are called '{name}', so it is not clear which one is meant: rename all but one"
         )
-    close = get_close_matches(name, columns, n=3, cutoff=0.5) or [
+    close = get_close_matches(name, shown_names(columns), n=3, cutoff=0.5) or [
         column for column in columns if column.strip().lower() == name.strip().lower()
     ]
     hint = f" (did you mean {' or '.join(repr(column) for column in close)}?)" if close else ""
@@ -185,7 +247,22 @@ def json_kind(value: Any) -> str:
     return "a list" if isinstance(value, list) else "an object" if isinstance(value, dict) else "another type"
 
 
+def shown_names(columns: Sequence[str]) -> list[str]:
+    """The names that an error may quote."""
+    if not isinstance(columns, FirstLine):
+        return list(columns)
+    return [name for name in columns if name.strip().lower().replace("_", "") in USUAL_NAMES]
+
+
 def _listed(columns: Sequence[str], limit: int = 20) -> str:
-    shown = ", ".join(repr(name) for name in columns[:limit])
-    more = f" and {len(columns) - limit} more" if len(columns) > limit else ""
-    return f"{'the column' if len(columns) == 1 else 'the columns'} {shown}{more}"
+    names = shown_names(columns)
+    hidden, more = len(columns) - len(names), len(names) - limit
+    shown = ", ".join(repr(name) for name in names[:limit])
+    parts = [f"{'the column' if len(names) == 1 else 'the columns'} {shown}"] if names else []
+    parts += [f"{more} more"] if more > 0 else []
+    if hidden:
+        others = "other column" if names else "column"
+        parts.append(
+            f"{hidden:,} {others}{'' if hidden == 1 else 's'} in its first line, which may be text and is not shown"
+        )
+    return " and ".join(parts)

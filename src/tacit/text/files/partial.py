@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import hashlib
 import io
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 from tacit.errors import TacitError
@@ -39,12 +41,29 @@ class PartialOutput:
     def reopen(self, offset: int) -> None:
         """Go on after the block that ends at `offset`; whatever follows it was not finished."""
         try:
-            self.path.touch()
-            self._file = io.FileIO(self.path, "r+")
+            self._file = io.FileIO(self.path, "r+", opener=_not_through_a_link)
             self._file.truncate(offset)
         except OSError as error:
             raise storage_error(error, self.path) from error
         self.offset = offset
+
+    def intact(self, head: bytes, blocks: Sequence[tuple[int, str]]) -> int:
+        """How many of these blocks, each (its end, the digest of its bytes), are there as they were written: up to the
+        first that is not. -1 if not even `head` stands at the beginning."""
+        try:
+            with io.FileIO(self.path, "r", opener=_not_through_a_link) as file:
+                if file.read(len(head)) != head:
+                    return -1
+                start = len(head)
+                for number, (end, written) in enumerate(blocks):
+                    if _digest_of(file, end - start) != written:
+                        return number
+                    start = end
+                return len(blocks)
+        except FileNotFoundError:
+            return -1
+        except OSError as error:
+            raise storage_error(error, self.path) from error
 
     def append(self, data: bytes) -> int:
         """Add a block and wait until it is stored; returns the new end. After an error the old end still holds."""
@@ -77,7 +96,28 @@ class PartialOutput:
     def discard(self) -> None:
         self.close()
         for path in (self.path, *(self.path.with_name(self.path.name + end) for end in (".parquet", ".gz"))):
-            path.unlink(missing_ok=True)
+            try:
+                path.unlink(missing_ok=True)
+            except OSError as error:
+                raise storage_error(error, path) from error
+
+
+def block_digest(data: bytes) -> str:
+    """By which the bytes of a block are recognized in an unfinished output."""
+    return hashlib.blake2b(data, digest_size=16).hexdigest()
+
+
+def _digest_of(file: io.FileIO, size: int) -> str:
+    digest = hashlib.blake2b(digest_size=16)
+    while size > 0 and (piece := file.read(min(size, 1 << 20))):
+        digest.update(piece)
+        size -= len(piece)
+    return digest.hexdigest() if size == 0 else ""
+
+
+def _not_through_a_link(path: str, flags: int) -> int:
+    """Somebody else may have put a link under the name, to a file that is to be overwritten."""
+    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0) | (0 if flags & os.O_RDWR == 0 else os.O_CREAT), 0o666)
 
 
 def partial_path(output: Path) -> Path:

@@ -24,15 +24,27 @@ from tacit.errors import BadInputError, TacitError, require
 from tacit.text.files.formats import (
     MISSING,
     STANDARD_STREAM,
+    SUPPORTED,
     TEXT_COLUMN,
     FileFormat,
-    check_column,
+    FirstLine,
+    check_columns,
     format_of,
     json_kind,
+    unambiguous,
 )
 
 RECORD_LIMIT: Final = 16_000_000
 """The longest line, or row of a csv file, in characters. It also bounds what an open quote can swallow."""
+
+_BEGINNINGS: Final = {
+    b"PK\x03\x04": "a spreadsheet, a document of an office program or an archive (zip)",
+    b"%PDF-": "a PDF",
+    b"\xd0\xcf\x11\xe0\xa1\xb1": "a file of an older office program",
+    b"{\\rtf1": "a document of an office program (rtf)",
+    b"SQLite format 3\0": "a database",
+}
+"""How files begin that are no tables of text."""
 
 _BOM: Final = b"\xef\xbb\xbf"
 
@@ -43,21 +55,24 @@ _BOM: Final = b"\xef\xbb\xbf"
 class InputBytes:
     """The bytes of a file or of standard input, unzipped, and how far the file itself has been read."""
 
-    def __init__(self, path: str, zipped: bool) -> None:
+    def __init__(self, path: str, zipped: bool, most_bytes: int | None = None) -> None:
         self.name = "standard input" if path == STANDARD_STREAM else Path(path).name
         self.size_bytes: int | None = None
         if path == STANDARD_STREAM:
             self._raw: BinaryIO = sys.stdin.buffer
             self._counted = False
         else:
-            self._raw, self.size_bytes = _open_file(path)
+            self._raw, self.size_bytes = open_file(path)
             self._counted = True
         self.stream: BinaryIO = self._raw
         if zipped:
             self.stream = io.BufferedReader(gzip.GzipFile(fileobj=self._raw, mode="rb"))
         self._unzipped = 0
+        self._most_bytes = most_bytes
 
     def readline(self, limit: int) -> bytes:
+        if self._most_bytes is not None:
+            limit = min(limit, self._most_bytes - self._unzipped + 1)
         try:
             line = self.stream.readline(limit)
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:
@@ -66,6 +81,8 @@ class InputBytes:
                 "copy it again, or use the format without .gz"
             ) from error
         self._unzipped += len(line)
+        if self._most_bytes is not None and self._unzipped > self._most_bytes:
+            raise BadInputError(f"{self.name} is read no further than {self._most_bytes:,} bytes for a first look")
         return line
 
     def bytes_read(self) -> int:
@@ -78,7 +95,7 @@ class InputBytes:
             self._raw.close()
 
 
-def _open_file(path: str) -> tuple[BinaryIO, int | None]:
+def open_file(path: str) -> tuple[BinaryIO, int | None]:
     """A file and its size."""
     if "://" in path:
         return _open_url(path)
@@ -87,7 +104,7 @@ def _open_file(path: str) -> tuple[BinaryIO, int | None]:
     except FileNotFoundError:
         raise BadInputError(f"there is no file '{path}': check the path") from None
     except IsADirectoryError:
-        raise BadInputError(f"'{path}' is a folder: give one file in it") from None
+        raise BadInputError(f"'{path}' is a folder: give one file in it, {SUPPORTED}") from None
     except PermissionError:
         raise BadInputError(f"'{path}' may not be read: ask its owner for permission") from None
 
@@ -150,6 +167,9 @@ def _check_beginning(line: bytes, name: str) -> None:
         raise BadInputError(f"{name} is compressed with gzip: name it .gz, or add .gz to --format")
     if line.startswith(b"PAR1"):
         raise BadInputError(f"{name} is a parquet file: name it .parquet, or use --format parquet")
+    for beginning, what in _BEGINNINGS.items():
+        if line.startswith(beginning):
+            raise BadInputError(f"{name} is {what}, whatever its name says: save the texts as {SUPPORTED}")
 
 
 # Tables -----------------------------------------------------------------------------------------------------------
@@ -167,8 +187,7 @@ class Table(ABC):
 
     def select(self, columns: Sequence[str]) -> None:
         """Choose the columns that `rows` yields, and their order."""
-        for column in columns:
-            check_column(column, self.columns)
+        check_columns(columns, self.columns)
         self.selected = tuple(columns)
 
     @abstractmethod
@@ -190,40 +209,46 @@ class Table(ABC):
         self.close()
 
     def _positions(self) -> list[int]:
-        return [self.columns.index(column) for column in self.selected]
+        places = {column: position for position, column in enumerate(self.columns)}
+        return [places[column] for column in self.selected]
 
     def _empty(self) -> BadInputError:
         return BadInputError(f"{self.name} is empty: there is nothing to rewrite")
 
 
-def open_table(source: Any, format: str | FileFormat | None = None, columns: Sequence[str] | None = None) -> Table:
-    """Open a file, or data in memory, for reading; by default all its columns are selected."""
-    table = _table_of(source, format)
+def open_table(
+    source: Any,
+    format: str | FileFormat | None = None,
+    columns: Sequence[str] | None = None,
+    *,
+    most_bytes: int | None = None,
+) -> Table:
+    """Open a file, or data in memory, for reading; by default all its columns are selected. With `most_bytes` no more
+    than so many unzipped bytes are ever read, for a look at the first line of a stranger's file."""
+    table = _table_of(source, format, most_bytes)
     try:
-        table.select(_selectable(table.columns) if columns is None else columns)
+        table.select(unambiguous(table.columns) if columns is None else columns)
     except TacitError:
         table.close()
         raise
     return table
 
 
-def _selectable(columns: Sequence[str]) -> list[str]:
-    return [name for name in columns if list(columns).count(name) == 1]
-
-
-def _table_of(source: Any, format: str | FileFormat | None) -> Table:
-    from tacit.text.files.memory import is_in_memory, memory_table
+def _table_of(source: Any, format: str | FileFormat | None, most_bytes: int | None) -> Table:
+    from tacit.text.files.memory import is_in_memory, memory_table  # builds on this module
 
     if is_in_memory(source):
         return memory_table(source)
     path = str(source)
-    return _table(path, format if isinstance(format, FileFormat) else format_of(path, format))
+    return _table(path, format if isinstance(format, FileFormat) else format_of(path, format), most_bytes)
 
 
-def _table(path: str, format: FileFormat) -> Table:
+def _table(path: str, format: FileFormat, most_bytes: int | None) -> Table:
     if format.kind == "parquet":
-        return ParquetTable(path)
-    source = InputBytes(path, format.gzip)
+        from tacit.text.files.parquet import ParquetTable  # builds on this module
+
+        return ParquetTable(path, most_bytes)
+    source = InputBytes(path, format.gzip, most_bytes)
     try:
         if format.kind == "txt":
             return TextTable(source)
@@ -286,7 +311,7 @@ class SeparatedTable(_LineTable):
             raise self._empty()
         if not any(name.strip() for name in header):
             raise BadInputError(f"{self.name} begins with an empty line instead of the names of its columns")
-        self.columns = tuple(header)
+        self.columns = FirstLine(header)
 
     def rows(self) -> Iterator[tuple[int, list[Any]]]:
         positions, width = self._positions(), len(self.columns)
@@ -390,81 +415,23 @@ def _is_unicode(item: object) -> bool:
     return True
 
 
+FIXED_SIZE: Final = 8
+"""About what a number takes."""
+
+
 class ArrowCell(NamedTuple):
-    """A value of a parquet file where it lies, so that copying it cannot change its type or precision."""
+    """A value of a parquet file where it lies, so that copying it cannot change its type or precision; `size` is about
+    what it takes in memory."""
 
     array: Any
     position: int
+    size: int = FIXED_SIZE
 
     def as_py(self) -> Any:
         return self.array[self.position].as_py()
 
     def follows(self, first: ArrowCell, distance: int) -> bool:
         return self.array is first.array and self.position == first.position + distance
-
-
-class ParquetTable(Table):
-    """Texts come as strings, every other value as an `ArrowCell`."""
-
-    batch_rows = 4_096
-
-    def __init__(self, path: str) -> None:
-        super().__init__(Path(path).name)
-        if path == STANDARD_STREAM:
-            raise BadInputError(
-                "parquet cannot be read from standard input, since its index is at its end: give a file"
-            )
-        arrow = arrow_library()
-        parquet = require("pyarrow.parquet", extra="parquet", purpose="reading parquet")
-        raw, self.size_bytes = _open_file(path)
-        try:
-            if not self.size_bytes:
-                raise self._empty()
-            self._file = parquet.ParquetFile(raw, pre_buffer=False)
-        except arrow.ArrowInvalid:
-            raw.close()
-            raise BadInputError(f"{self.name} is not a complete parquet file: copy it again") from None
-        except BaseException:
-            raw.close()
-            raise
-        self._raw = raw
-        self.schema = self._file.schema_arrow
-        self.columns = tuple(self.schema.names)
-        self._rows_read = 0
-
-    def rows(self) -> Iterator[tuple[int, list[Any]]]:
-        arrow = arrow_library()
-        texts = [is_text_type(self.schema.field(name).type) for name in self.selected]
-        batches = self._file.iter_batches(batch_size=self.batch_rows, columns=list(self.selected))
-        row = 0
-        while True:
-            try:
-                batch = next(batches, None)
-                if batch is None:
-                    return
-                columns = [
-                    array.to_pylist() if text else [ArrowCell(array, position) for position in range(len(array))]
-                    for array, text in zip((batch.column(name) for name in self.selected), texts, strict=True)
-                ]
-            except UnicodeDecodeError:
-                raise BadInputError(
-                    f"a text between row {row + 1} and row {row + self.batch_rows} is not valid UTF-8: "
-                    "write the file again from clean strings"
-                ) from None
-            except (arrow.ArrowInvalid, OSError):
-                raise BadInputError(f"{self.name} cannot be decoded after row {row}: copy it again") from None
-            for values in zip(*columns, strict=True):
-                row += 1
-                self._rows_read = row
-                yield row, list(values)
-
-    def bytes_read(self) -> int:
-        total = self._file.metadata.num_rows
-        return int((self.size_bytes or 0) * self._rows_read / total) if total else 0
-
-    def close(self) -> None:
-        self._file.close()
-        self._raw.close()
 
 
 def is_text_type(kind: Any) -> bool:

@@ -12,7 +12,7 @@ from typing import Any
 
 from tacit.errors import BadInputError, require
 from tacit.text.files.encoders import encoder_for
-from tacit.text.files.formats import check_column, format_of
+from tacit.text.files.formats import check_columns, format_of
 from tacit.text.files.partial import storage_error, sync
 from tacit.text.files.tables import ArrowCell, open_table
 
@@ -75,8 +75,7 @@ def cell_string(value: Any) -> str:
 
 
 def _wanted(there: Sequence[str], columns: Sequence[str], optional: Sequence[str], rest: bool) -> list[str]:
-    for name in columns:
-        check_column(name, there)
+    check_columns(columns, there)
     if rest:
         return list(there)
     return [*dict.fromkeys(columns), *(name for name in optional if name in there and name not in columns)]
@@ -101,8 +100,11 @@ def _from_datasets(path: str, columns: Sequence[str], optional: Sequence[str], r
     except BadInputError:
         raise
     except Exception as error:
-        first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        raise BadInputError(f"the library 'datasets' cannot read {path}: {first}") from error
+        # Only what is about the place is told: other messages can quote what is in the files.
+        told = str(error).strip().splitlines() if isinstance(error, OSError) else []
+        raise BadInputError(
+            f"the library 'datasets' cannot read {path}: {told[0] if told else type(error).__name__}"
+        ) from error
     wanted = _wanted(loaded.column_names, columns, optional, rest)
     return {name: [cell_string(_named(loaded.features[name], v)) for v in loaded[name]] for name in wanted}
 

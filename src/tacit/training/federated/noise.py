@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.account.matrix import Buffered, Toeplitz, Tree
+from tacit.noise.normal import normal_noise
 from tacit.noise.source import StreamKey
 
 Noise = NDArray[np.float32]
@@ -50,9 +51,7 @@ class NoiseStream(ABC):
         return made
 
     def normal(self, step: int, part: bytes = b"") -> Noise:
-        generator = self.key.stream(step, self.label + part).generator
-        drawn: Noise = generator.standard_normal(self.size, dtype=np.float32)
-        return drawn
+        return normal_noise(self.size, self.key.stream(step, self.label + part))
 
     @abstractmethod
     def forget(self) -> None:

@@ -53,9 +53,12 @@ class FederatedRun(TrainingRun):
     def algorithm(self) -> str:
         return "FTRL" if isinstance(self.plan, VisitPlan) else "FedAvg"
 
+    def _lay_out(self) -> None:
+        """As the tokenizer says: an update is a function of one user's rows, so no filling depends on another user."""
+
     def _step(self) -> FederatedRound:
         _refuse_mixing(self.model)
-        encoded = [self.task.encode(row, self.tokenizer, train=True) for row in self.rows]
+        encoded = self._encoded()
 
         def collate(records: Sequence[int]) -> Any:
             return self.task.collate([encoded[i] for i in records], self.tokenizer)

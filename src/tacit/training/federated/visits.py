@@ -33,6 +33,7 @@ from tacit.errors import BadParameterError
 from tacit.guarantee import Adjacency, Guarantee, Model, Notion, Unit
 from tacit.noise.gaussian import analytic_gaussian_sigma, gaussian_epsilon
 from tacit.noise.source import StreamKey
+from tacit.rounding import rounded_up
 from tacit.training.plan import GAUSSIAN_NOISE, MOST_NOISE, Plan, automatic_delta, check_trials, steps_of
 
 Factor = Toeplitz | Buffered | Tree
@@ -121,7 +122,7 @@ class VisitPlan(Plan):
             mechanism=what,
             parameters={
                 "noise": f"{self.factorization.label}, multiplier {self.multiplier:.4g}",
-                "sensitivity": f"{self.reach(steps):.6g} times the bound, computed for these rounds and visits",
+                "sensitivity": f"{rounded_up(self.reach(steps))} times the bound, computed for these rounds and visits",
                 "visits": f"at most {math.ceil(steps / self.separation)} of one {self.unit.value}, {self.separation} "
                 "rounds apart; no amplification by sampling",
                 "rounds": steps,

@@ -2,7 +2,8 @@
 
 The sensitivity of a step rests on two facts: the gradient of an example depends on no other example, and its norm is
 what clipping takes it for. Both are compared here, number by number, for every trainable parameter; dropout is switched
-off, since two runs would draw it differently. Running an engine without this check is not possible (`choose`).
+off, since two runs would draw it differently. Running an engine without this check is not possible (`choose`). That the
+length of a batch, which is that of its longest record, changes nothing either is compared in `padding`.
 
 What a model keeps besides its weights (buffers: running means, counters) is saved with it and gets no noise, so a model
 that changes any of it while it learns is refused.
@@ -12,16 +13,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
 
 from tacit.errors import BadParameterError, MissingExtraError
-from tacit.training.gradients.examples import Batch, Loss, PerExample, UnsupportedModelError, size_of
+from tacit.training.gradients.examples import (
+    Batch,
+    Loss,
+    PerExample,
+    UnsupportedModelError,
+    size_of,
+    without_dropout,
+)
 from tacit.training.gradients.loop import Loop
 from tacit.training.gradients.opacus import Opacus
+from tacit.training.gradients.padding import Filled, refuse_padding
 from tacit.training.gradients.taps import Taps
 from tacit.training.gradients.vmap import Vmap
 
@@ -45,7 +54,8 @@ AUTOMATIC = ("taps", "vmap", "loop")
 
 @dataclass(frozen=True)
 class Checked:
-    """The largest deviations from the loop: of an example's norm, and of a clipped sum; `worst` is the parameter."""
+    """The largest deviations from the loop: of an example's norm, and of a clipped sum; `worst` is the parameter.
+    `padding_deviation` is that of a record filled up from the record alone."""
 
     engine: str
     norm_deviation: float
@@ -54,6 +64,12 @@ class Checked:
     examples: int
     parameters: int
     refused: dict[str, str] = field(default_factory=dict)
+    padding_deviation: float = 0.0
+
+    @property
+    def deviation(self) -> float:
+        """The largest of all, from one record alone."""
+        return max(self.norm_deviation, self.sum_deviation, self.padding_deviation)
 
     @property
     def passed(self) -> bool:
@@ -64,7 +80,7 @@ def check(engine: Engine, model: nn.Module, loss: Loss, batches: Sequence[Batch]
     """Compare an engine with the loop, noise-free."""
     norm_deviation = sum_deviation = 0.0
     worst = ""
-    with _without_dropout(model):
+    with without_dropout(model):
         for batch in batches:
             size = size_of(batch)
             ours, alone = engine.run(batch), Loop(model, loss).run(batch)
@@ -89,17 +105,25 @@ def check(engine: Engine, model: nn.Module, loss: Loss, batches: Sequence[Batch]
     )
 
 
-def choose(model: nn.Module, loss: Loss, batches: Sequence[Batch], engine: str = "auto") -> tuple[Engine, Checked]:
-    """The first engine that agrees with the loop on these batches (of at least two sizes above 1), ready to run."""
+def choose(
+    model: nn.Module, loss: Loss, batches: Sequence[Batch], engine: str = "auto", *, filled: Sequence[Filled] = ()
+) -> tuple[Engine, Checked]:
+    """The first engine that agrees with the loop on these batches (of at least two sizes above 1), ready to run.
+
+    `filled` are records at several lengths, for everything that fills batches up: a model that depends on the length is
+    refused (`PaddingError`), whatever the engine.
+    """
     if engine != "auto" and engine not in ENGINES:
         raise BadParameterError(f"there is no gradient engine '{engine}': choose auto, {', '.join(ENGINES)}")
     _refuse_mixing(model)
     refuse_changing_buffers(model, loss, batches)
+    with without_dropout(model):
+        padding = refuse_padding(model, loss, filled)
     refused: dict[str, str] = {}
     for name in AUTOMATIC if engine == "auto" else (engine,):
         try:
             candidate: Engine = ENGINES[name](model, loss)
-            with _without_dropout(model):
+            with without_dropout(model):
                 candidate.learn(*batches)
             candidate.learn(*batches)
             result = check(candidate, model, loss, batches)
@@ -112,7 +136,7 @@ def choose(model: nn.Module, loss: Loss, batches: Sequence[Batch], engine: str =
             refused[name] = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
             continue
         if result.passed:
-            return candidate, Checked(**{**result.__dict__, "refused": refused})
+            return candidate, replace(result, refused=refused, padding_deviation=padding)
         refused[name] = (
             f"'{result.worst}' is off by {max(result.norm_deviation, result.sum_deviation):.1e} from one example at a "
             "time"
@@ -175,17 +199,6 @@ def _all_training(model: nn.Module) -> Iterator[None]:
     finally:
         for module in resting:
             module.training = False
-
-
-@contextmanager
-def _without_dropout(model: nn.Module) -> Iterator[None]:
-    training = [module for module in model.modules() if module.training]
-    model.eval()
-    try:
-        yield
-    finally:
-        for module in training:
-            module.training = True
 
 
 def _larger(a: float, b: float) -> float:

@@ -3,7 +3,8 @@ and enough to add the gradients up with a factor for each example."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -36,6 +37,17 @@ def trainable(model: nn.Module) -> dict[str, nn.Parameter]:
     if not found:
         raise BadParameterError("the model has no trainable parameter: choose another strategy")
     return found
+
+
+@contextmanager
+def without_dropout(model: nn.Module) -> Iterator[None]:
+    training = [module for module in model.modules() if module.training]
+    model.eval()
+    try:
+        yield
+    finally:
+        for module in training:
+            module.training = True
 
 
 # Uses ---------------------------------------------------------------------------------------------------------------
@@ -184,9 +196,23 @@ def _dot(left: Tensor, right: Tensor) -> Tensor:
     return (left * right).flatten(1).sum(1, dtype=torch.float64).to(left.dtype)
 
 
+def _without(record: Record, left_out: Tensor) -> Record:
+    """The record with zeros in place of what some examples have."""
+    if not bool(left_out.any()):
+        return record
+
+    def zeroed(values: Tensor) -> Tensor:
+        return values.masked_fill(left_out.view(-1, *[1] * (values.dim() - 1)), 0)
+
+    uses = [Outer(use.rows if use.one_hot else zeroed(use.rows), zeroed(use.columns)) for use in record.outer]
+    return Record(uses, None if record.direct is None else zeroed(record.direct))
+
+
 def _weighted_sum(record: Record, factors: Tensor, shape: torch.Size) -> Tensor:
-    """Sum over the examples of factor times gradient."""
+    """Sum over the examples of factor times gradient. A factor of 0 leaves an example out, whatever its gradient: zero
+    times a number that is not finite would not be zero."""
     total: Tensor | None = None
+    record = _without(record, factors == 0.0)
     if record.direct is not None:
         total = torch.tensordot(factors, record.direct, dims=1)
     for use in record.outer:

@@ -324,7 +324,7 @@ def node_guarantee(
         assumptions=(
             "the number of nodes and of features, and which nodes are used for training, are public",
             "the record of a node is its words, its label and its own list of links",
-            "noise is keyed by the operating system, and the key is not shown",
+            "the noise comes from a secret random key of the operating system, which is not shown",
         ),
         provenance=provenance,
         history=() if trials == 1 else (f"{trials} runs on the same graph, added up",),

@@ -245,7 +245,7 @@ def subgraph_guarantee(
             "the groups are drawn without a look at the graph, and the number and order of the nodes are public",
             *(() if plan.visits else ("nobody learns which subgraphs a step has taken",)),
             "the noise is Gaussian in the real numbers; single precision approximates it",
-            "noise is keyed by the operating system, and the key is not shown",
+            "the noise comes from a secret random key of the operating system, which is not shown",
         ),
         provenance=provenance,
         history=() if trials == 1 else (f"{trials} runs on the same graph, added up",),

@@ -69,7 +69,7 @@ def noisy_counts(
         adjacency=adjacency,
         mechanism="label counts with discrete Laplace noise",
         parameters={"label columns": ", ".join(codes.columns), "cells": len(counts)},
-        assumptions=("noise is keyed by the operating system, and the key is not shown",),
+        assumptions=("the noise comes from a secret random key of the operating system, which is not shown",),
     )
     if not source.secure:
         promised = promised.voided("the labels were counted with a test seed, which undoes the noise")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tacit.errors import BadParameterError
 from tacit.training.tasks.answering import Answering
 from tacit.training.tasks.base import Encoded, Row, Task
-from tacit.training.tasks.classification import Classification, Regression
+from tacit.training.tasks.classification import Classification, Labeling, Regression
 from tacit.training.tasks.language import CausalLanguage, MaskedLanguage, SequenceToSequence
 from tacit.training.tasks.sanitized import SanitizedMasking, sanitized_rows
 from tacit.training.tasks.tagging import Tagging
@@ -23,6 +23,6 @@ def task_named(name: str) -> type[Task]:
 
 
 __all__ = [
-    "TASKS", "Answering", "CausalLanguage", "Classification", "Encoded", "MaskedLanguage", "Regression", "Row",
-    "SanitizedMasking", "SequenceToSequence", "Tagging", "Task", "sanitized_rows", "task_named",
+    "TASKS", "Answering", "CausalLanguage", "Classification", "Encoded", "Labeling", "MaskedLanguage", "Regression",
+    "Row", "SanitizedMasking", "SequenceToSequence", "Tagging", "Task", "sanitized_rows", "task_named",
 ]  # fmt: skip

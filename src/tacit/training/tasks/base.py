@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from tacit.errors import BadInputError
 from tacit.noise.source import public_generator
-from tacit.training.gradients import Batch
+from tacit.training.gradients import Batch, Filled
 
 Row = Mapping[str, str]
 """The cells of one record, by role: text, pair, label, tags, question, context, answer, source, target."""
@@ -31,11 +31,16 @@ IGNORED = -100
 @dataclass
 class Task(ABC):
     """length: the most word pieces of a record that count; labels: learned from the training rows unless given;
-    columns: what the columns of the training file were called, by role, so that a saved model finds them again."""
+    columns: what the columns of the training file were called, by role, so that a saved model finds them again.
+
+    How records are filled up to one length is chosen before a private run (`layouts`) and saved with the model. side:
+    "left" or "right"; "" as the tokenizer says; constant: every record to `length`, however long the others are."""
 
     length: int = 128
     labels: list[str] = field(default_factory=list)
     columns: dict[str, str] = field(default_factory=dict)
+    side: str = field(default="", kw_only=True)
+    constant: bool = field(default=False, kw_only=True)
 
     name: ClassVar[str]
     help: ClassVar[str]
@@ -44,6 +49,10 @@ class Task(ABC):
     target: ClassVar[str] = ""
     fixed_inputs: ClassVar[bool] = True
     """Whether a record is read in the same form in every step."""
+    read_once: ClassVar[bool] = True
+    """Whether a prediction needs nothing of a record but its encoding."""
+    places: ClassVar[tuple[str, ...]] = ()
+    """Numbers of a record that are positions in its pieces: they move along when it is filled up on the left."""
 
     # To write in a task ---------------------------------------------------------------------------------------
 
@@ -66,31 +75,97 @@ class Task(ABC):
     def model_options(self) -> dict[str, Any]:
         return {}
 
+    def remarks(self, rows: Sequence[Row], encoded: Sequence[Encoded]) -> list[str]:
+        """Sentences for the person who trains about what is lost of these rows. They are private, like the rows: for
+        the terminal, never for a card."""
+        return []
+
     # Shared ---------------------------------------------------------------------------------------------------
 
     def collate(self, examples: Sequence[Encoded], tokenizer: Any) -> Batch:
-        """Examples as tensors, lists padded to the longest."""
+        """Examples as tensors, lists filled up to the longest, or all of them to one public length."""
         batch: dict[str, Tensor] = {}
         for name in examples[0]:
             values = [example[name] for example in examples]
             if not isinstance(values[0], list):
+                if name in self.places:
+                    values = [
+                        place + self._before(example, examples, tokenizer)
+                        for place, example in zip(values, examples, strict=True)
+                    ]
                 kind = torch.float32 if isinstance(values[0], float) else torch.long
                 batch[name] = torch.tensor(values, dtype=kind)
                 continue
-            longest = max(1, *(len(value) for value in values))
+            width = self._width(values)
             padding = self.padding(name, tokenizer)
-            batch[name] = torch.tensor([[*value, *[padding] * (longest - len(value))] for value in values])
+            left = self.side_of(name, tokenizer) == "left"
+            rows = []
+            for value in values:
+                filling = [padding] * (width - len(value))
+                rows.append([*filling, *value] if left else [*value, *filling])
+            batch[name] = torch.tensor(rows)
         return batch
+
+    def _width(self, values: Sequence[Sequence[int]]) -> int:
+        longest = max(1, *(len(value) for value in values))
+        if self.constant and longest > self.length:
+            raise BadInputError(f"a record has more than the {self.length} word pieces that all are filled up to")
+        return self.length if self.constant else longest
+
+    def _before(self, example: Encoded, examples: Sequence[Encoded], tokenizer: Any) -> int:
+        """How much filling stands before the pieces of an example."""
+        if self.side_of("input_ids", tokenizer) != "left":
+            return 0
+        return self._width([other["input_ids"] for other in examples]) - len(example["input_ids"])
+
+    def side_of(self, name: str, tokenizer: Any) -> str:
+        """Where a list is filled up: on the side that was chosen, or that the tokenizer names."""
+        return self.side or str(getattr(tokenizer, "padding_side", "right"))
 
     def padding(self, name: str, tokenizer: Any) -> int:
         if name == "input_ids":
             return int(tokenizer.pad_token_id or 0)
+        if name == "token_type_ids":
+            return int(getattr(tokenizer, "pad_token_type_id", 0) or 0)
         return IGNORED if name in ("labels", "targets") else 0
+
+    def layouts(self, tokenizer: Any) -> list[tuple[str, bool]]:
+        """Ways to fill records up, the best one first: (side, constant). Where the gradient of a record does not depend
+        on its filling, both sides give what the record alone would give; one length for all is always independent of
+        other records, and slower."""
+        own = str(getattr(tokenizer, "padding_side", "right"))
+        other = "right" if own == "left" else "left"
+        return [(own, False), (other, False), (own, True)]
 
     def probes(self, tokenizer: Any) -> list[Batch]:
         """Made-up batches of 3 and 5 records for checking a model: nothing of the private data is needed for that."""
         generator = public_generator(7)
         return [self.collate([self.probe(generator, tokenizer) for _ in range(size)], tokenizer) for size in (3, 5)]
+
+    def filled(self, tokenizer: Any) -> list[Filled]:
+        """Made-up records, a short and a long one, each alone and filled up to several lengths, for checking that the
+        filling changes nothing. With one length for all there is nothing to compare: it is part of every record."""
+        if self.constant:
+            return []
+        generator = public_generator(8)
+        made: list[Filled] = []
+        for _ in range(20):
+            record = self.probe(generator, tokenizer)
+            if made:
+                # Some models read long texts in blocks: one that takes more than a block has to be tried as well.
+                record = _lengthened(record, 3 * self.length // 4)
+            longest = max(len(value) for value in record.values() if isinstance(value, list))
+            widths = sorted({longest + 1, (longest + self.length + 1) // 2, self.length})
+            wider = tuple(
+                replace(self, constant=True, length=width).collate([record], tokenizer)
+                for width in widths
+                if longest < width <= self.length
+            )
+            if wider:
+                made.append(Filled(self.collate([record], tokenizer), wider))
+            if len(made) == 2:
+                break
+        return made
 
     @abstractmethod
     def probe(self, generator: np.random.Generator, tokenizer: Any) -> Encoded:
@@ -100,11 +175,22 @@ class Task(ABC):
         """What has to be saved with a model to use it again."""
         return {
             "task": self.name, "length": self.length, "labels": list(self.labels), "columns": dict(self.columns),
+            "side": self.side, "constant": self.constant,
         }  # fmt: skip
 
     def check_rows(self, rows: Sequence[Row]) -> None:
         if not rows:
             raise BadInputError("there are no rows to train on")
+
+
+def _lengthened(record: Encoded, length: int) -> Encoded:
+    """The record with its lists repeated, each to about so many pieces; those that are longer stay."""
+    return {
+        name: (value * (1 + length // max(1, len(value))))[: max(length, len(value))]
+        if isinstance(value, list)
+        else value
+        for name, value in record.items()
+    }
 
 
 def model_inputs(batch: Batch) -> dict[str, Tensor]:

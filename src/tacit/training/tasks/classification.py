@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,7 +16,48 @@ from tacit.training.tasks.base import Encoded, Row, Task, encode_text, model_inp
 
 
 @dataclass
-class Classification(Task):
+class Labeling(Task):
+    """What labels and numbers for a text share: a text, or a pair, as word pieces.
+
+    ending: the end mark, for models that read a text by the state there (the classifiers of BART and T5). Every record
+    then has as many of them as any other: those that the tokenizer puts into a text, or one at its end. What looks like
+    an end mark inside of a text is left out, so that no text can break the batch that it is in.
+    """
+
+    ending: int | None = field(default=None, kw_only=True)
+
+    def pieces(self, row: Row, tokenizer: Any) -> Encoded:
+        text, pair = row["text"], row.get("pair")
+        if self.ending is None:
+            return encode_text(tokenizer, self.length, text, pair)
+        usual = encode_text(tokenizer, self.length, "a", None if pair is None else "a")["input_ids"].count(self.ending)
+        encoded = encode_text(tokenizer, self.length, text, pair)
+        ends = [place for place, piece in enumerate(encoded["input_ids"]) if piece == self.ending]
+        surplus = set(ends[: max(0, len(ends) - usual)])
+        kept = [place for place in range(len(encoded["input_ids"])) if place not in surplus]
+        encoded = {name: [values[place] for place in kept] for name, values in encoded.items()}
+        return encoded if usual else self._ended(encoded)
+
+    def random_pieces(self, generator: np.random.Generator, tokenizer: Any) -> Encoded:
+        encoded = random_inputs(generator, tokenizer, self.length)
+        if self.ending is None:
+            return encoded
+        other = 1 if self.ending == 0 else 0
+        encoded["input_ids"] = [other if piece == self.ending else piece for piece in encoded["input_ids"]]
+        return self._ended(encoded)
+
+    def _ended(self, encoded: Encoded) -> Encoded:
+        """With an end mark as the last piece, in place of a last piece that would be one too many."""
+        assert self.ending is not None
+        last = {"input_ids": self.ending, "attention_mask": 1}
+        return {name: [*values[: self.length - 1], last.get(name, 0)] for name, values in encoded.items()}
+
+    def settings(self) -> dict[str, Any]:
+        return {**super().settings(), "ending": self.ending}
+
+
+@dataclass
+class Classification(Labeling):
     """smoothing: the share of a label that is spread over all labels (Szegedy et al. 2016). Under clipping it does more
     than usual: without it the many examples that are right go on pushing while the push of those that are wrong is
     cut, and the model gets ever surer of its mistakes."""
@@ -55,7 +96,7 @@ class Classification(Task):
         }
 
     def encode(self, row: Row, tokenizer: Any, *, train: bool) -> Encoded:
-        encoded = encode_text(tokenizer, self.length, row["text"], row.get("pair"))
+        encoded = self.pieces(row, tokenizer)
         if train:
             encoded["label"] = self.labels.index(row["label"])
         return encoded
@@ -70,20 +111,23 @@ class Classification(Task):
 
     def probe(self, generator: np.random.Generator, tokenizer: Any) -> Encoded:
         return {
-            **random_inputs(generator, tokenizer, self.length),
+            **self.random_pieces(generator, tokenizer),
             "label": int(generator.integers(len(self.labels))),
         }
 
 
 @dataclass
-class Regression(Task):
+class Regression(Labeling):
     """A number for a text or a pair of texts (similarity, rating).
 
-    The model learns (label - mean) / scale. Both come from what is known about the labels, never from the labels.
+    The model learns (label - mean) / scale. Both come from what is known about the labels, never from the labels. With
+    `bounded` the labels lie between mean - scale and mean + scale, and one that does not counts as the nearer end: no
+    single label can be so large that its record is lost.
     """
 
     mean: float = 0.0
     scale: float = 1.0
+    bounded: bool = False
 
     name: ClassVar[str] = "regress"
     help: ClassVar[str] = "a number for each text, or pair of texts"
@@ -104,13 +148,24 @@ class Regression(Task):
         return {"num_labels": 1, "problem_type": "regression"}
 
     def settings(self) -> dict[str, Any]:
-        return {**super().settings(), "mean": self.mean, "scale": self.scale}
+        return {**super().settings(), "mean": self.mean, "scale": self.scale, "bounded": self.bounded}
 
     def encode(self, row: Row, tokenizer: Any, *, train: bool) -> Encoded:
-        encoded = encode_text(tokenizer, self.length, row["text"], row.get("pair"))
+        encoded = self.pieces(row, tokenizer)
         if train:
-            encoded["label"] = (_number(row["label"], None) - self.mean) / self.scale
+            label = (_number(row["label"], None) - self.mean) / self.scale
+            encoded["label"] = min(max(label, -1.0), 1.0) if self.bounded else label
         return encoded
+
+    def remarks(self, rows: Sequence[Row], encoded: Sequence[Encoded]) -> list[str]:
+        low, high = self.mean - self.scale, self.mean + self.scale
+        outside = sum(not low <= _number(row["label"], None) <= high for row in rows) if self.bounded else 0
+        if not outside:
+            return []
+        return [
+            f"{outside:,} of {len(rows):,} labels lie outside of {low:g} to {high:g} and count as the nearer end: give "
+            "the range of all possible labels if this is not it (this number is private)"
+        ]
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
         guesses: Tensor = model(**model_inputs(batch)).logits[:, 0]
@@ -122,7 +177,7 @@ class Regression(Task):
         return [f"{value:.6g}" for value in values.tolist()]
 
     def probe(self, generator: np.random.Generator, tokenizer: Any) -> Encoded:
-        return {**random_inputs(generator, tokenizer, self.length), "label": float(generator.normal())}
+        return {**self.random_pieces(generator, tokenizer), "label": float(generator.normal())}
 
 
 def _number(cell: str, row: int | None) -> float:

@@ -50,7 +50,9 @@ class CausalLanguage(Task):
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
         logits = model(input_ids=batch["input_ids"], attention_mask=batch["attention_mask"], use_cache=False).logits
-        return cross_entropy_per_token(logits[:, :-1], batch["targets"][:, 1:])
+        # The first piece of a text is guessed from nothing, also where filling stands before it.
+        counted = batch["attention_mask"][:, :-1] != 0
+        return cross_entropy_per_token(logits[:, :-1], batch["targets"][:, 1:].masked_fill(~counted, IGNORED))
 
     @torch.no_grad()
     def predict(self, model: nn.Module, batch: Batch, tokenizer: Any, rows: Sequence[Row]) -> list[str]:
@@ -126,6 +128,10 @@ class SequenceToSequence(Task):
     roles: ClassVar[tuple[str, ...]] = ("source", "target")
     model_class: ClassVar[str] = "AutoModelForSeq2SeqLM"
     target: ClassVar[str] = "target"
+
+    def side_of(self, name: str, tokenizer: Any) -> str:
+        """What a decoder is to say begins at its first position."""
+        return "right" if name == "targets" else super().side_of(name, tokenizer)
 
     def encode(self, row: Row, tokenizer: Any, *, train: bool) -> Encoded:
         encoded = encode_text(tokenizer, self.length, row["source"])

@@ -389,7 +389,6 @@ def _guarantee(
     }
     if noise.threshold is not None:
         parameters["threshold"] = f"{noise.threshold:.6g} (noisy count a word needs to be shown)"
-    rounding = ("normal noise in double precision stands for normal noise in the real numbers",)
     return Guarantee(
         notion=Notion.PURE if noise.delta == 0.0 else Notion.APPROXIMATE,
         epsilon=noise.epsilon,
@@ -402,8 +401,7 @@ def _guarantee(
         not_covered=(f"how many {unit.value}s there are",),
         assumptions=(
             f"the number of {unit.value}s is public",
-            "noise is keyed by the operating system",
-            *(rounding if noise.kind == "gaussian" else ()),
+            "the noise comes from a secret random key of the operating system",
         ),
         provenance=() if public_name is None else (Provenance("word list", public_name),),
     )

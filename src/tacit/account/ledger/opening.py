@@ -1,0 +1,85 @@
+"""Opening a ledger: where it is, whether it may be made, and which key is its own."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+
+from tacit.account.ledger.books import now
+from tacit.account.ledger.database import Database, LedgerError, MissingLedgerError, open_database
+from tacit.account.ledger.keys import (
+    LedgerKey,
+    given_key,
+    kept_key,
+    key_file,
+    make_key,
+    prepared_key,
+    recognized,
+    take_prepared_key,
+)
+from tacit.account.ledger.ledger import Ledger
+from tacit.account.ledger.schema import SCHEMA_VERSION
+
+DOCUMENTS, BY_TOKENS = "documents", "by their tokens"
+"""What a ledger remembers of how it recognizes documents (`LedgerKey.recognizes`)."""
+
+
+def open_ledger(place: str | os.PathLike[str], key: bytes | str | None = None, *, create: bool = True) -> Ledger:
+    """Open a ledger: the path of an SQLite file, sqlite:///PATH, or postgresql://USER@HOST/DATABASE.
+
+    The key comes from `key`, from TACIT_LEDGER_KEY, or from a file that is made together with a new ledger;
+    `Ledger.new_key_place` then says where it is.
+    """
+    database = open_database(place)
+    given = given_key(key)
+    with contextlib.ExitStack() as on_failure:
+        on_failure.callback(database.close)
+        if not create and not database.exists():
+            raise MissingLedgerError(database.name)
+        ledger = _opened(database, given)
+        on_failure.pop_all()
+    return ledger
+
+
+def _opened(database: Database, given: LedgerKey | None) -> Ledger:
+    is_new, place = False, None
+    with database.speaking():
+        version = database.version()
+        if version is None:
+            with database.writing():
+                if database.version() is None:  # nobody else was faster
+                    is_new, place = True, _make(database, given)
+        elif version != SCHEMA_VERSION:
+            database.migrate()
+        facts = {str(row[0]): str(row[1]) for row in database.all("SELECT name, value FROM meta")}
+    if not {"ledger", "key"} <= set(facts):
+        raise LedgerError(f"{database.name} is damaged: take a copy of it from before, and keep this one")
+    key = _fitting(given, facts["ledger"], facts["key"])
+    if key is None:
+        raise LedgerError(
+            f"this is not the key of {database.name}: give the one it was made with, in TACIT_LEDGER_KEY or its file "
+            "(a key that was changed has several lines)"
+        )
+    if facts.get(DOCUMENTS) == BY_TOKENS:
+        key.recognizes = recognized
+    return Ledger(database, key, facts["ledger"], is_new=is_new, new_key_place=place)
+
+
+def _fitting(given: LedgerKey | None, ledger: str, check: str) -> LedgerKey | None:
+    """The key that fits: the one given, or that of the file, or the one of a change that was stopped at its end."""
+    if given is not None:
+        return given.fitting(ledger, check)
+    prepared = prepared_key(ledger)
+    if prepared is not None and prepared.check(ledger) == check:
+        take_prepared_key(ledger)
+    return kept_key(ledger).fitting(ledger, check)
+
+
+def _make(database: Database, given: LedgerKey | None) -> str | None:
+    id = secrets.token_hex(8)
+    key = given or make_key(id)
+    database.make_tables()
+    for name, value in (("ledger", id), ("key", key.check(id)), ("made", now()), (DOCUMENTS, BY_TOKENS)):
+        database.run("INSERT INTO meta (name, value) VALUES (?, ?)", (name, value))
+    return None if given else str(key_file(id))

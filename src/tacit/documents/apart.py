@@ -1,0 +1,60 @@
+"""Whether the vector of a text depends on the texts it is computed with: measured before anything private is encoded.
+
+The rows of a batch do not mix in a transformer, but the order in which a processor adds numbers up depends on the shape
+of the batch, so the last bits of a vector depend on how many texts are beside it, and how long they are. With 32 bits
+that is some 1e-7 of a unit vector's coordinate; with 16 it is some 1e-3, and then one document decides visibly about
+another. The codebook rounds vectors so coarsely that `BATCH_ERROR` makes no difference (see `codebook`), which is exact
+as long as the bound holds. It is measured on public texts, from one word to more than any encoder reads, in batches
+from two texts to more than are ever computed together; an encoder that uses up more than half of it is refused.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+
+import numpy as np
+
+from tacit.documents.encoder import BATCH_ERROR, Encoder
+from tacit.errors import BadInputError
+
+_SENTENCE = (
+    "the train to the coast was late again this morning and nobody at the small station could say why it had stopped "
+    "between two villages so we bought warm bread talked about music and waited until the rain was over"
+)
+_WORDS = _SENTENCE.split()
+_LENGTHS = (0, 1, 5, 12, 30, 70, 250)
+PROBES = tuple(" ".join(_WORDS[(length + i) % len(_WORDS)] for i in range(length)) for length in _LENGTHS)
+"""Public texts of very different lengths."""
+MANY = 64
+
+
+def batch_error(encoder: Encoder) -> float:
+    """How far a coordinate of a probe moves at most between a batch of its own and batches with other texts."""
+    alone = {text: encoder.encode_alone(text) for text in PROBES}
+    worst = 0.0
+    for batch in _batches():
+        vectors = encoder.encode(batch)
+        moved = np.abs(vectors - np.stack([alone[text] for text in batch]))
+        worst = max(worst, float(moved.max()) if np.isfinite(moved).all() else np.inf)
+    return worst
+
+
+def _batches() -> Iterator[list[str]]:
+    yield list(PROBES)
+    for first, second in itertools.pairwise(PROBES[:-1]):
+        yield [first, second]
+        yield [first, first, second]
+    yield [PROBES[3]] * MANY
+
+
+def check_batches(encoder: Encoder) -> None:
+    """Refuse an encoder whose vectors depend on the batch by more than half of what the codebook allows for."""
+    worst = batch_error(encoder)
+    if not worst <= BATCH_ERROR / 2:
+        raise BadInputError(
+            f"with the encoder '{encoder.name}', the vector of a text depends on the texts beside it (by {worst:.1e} "
+            f"in a coordinate on public texts; {BATCH_ERROR / 2:.0e} is allowed), so the epsilon of one document would "
+            "not hold: switch off reduced precision (torch.set_float32_matmul_precision, autocast), or take another "
+            "encoder"
+        )

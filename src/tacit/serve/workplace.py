@@ -1,0 +1,87 @@
+"""Where jobs are worked on: each in a process of its own, with a limit on its memory.
+
+A file of a stranger may unpack to anything, and a computation may take any time. In a process of its own a job can
+neither take the memory of the service nor hold up its shutdown: it is ended at once when it is canceled, when its key
+is revoked or when the service stops. That may happen at any moment, because a job that is ended goes on with the noise
+it had, and its budget was written down before.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import warnings
+from collections.abc import Callable, Sequence
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Final
+
+from tacit.engines import processes
+from tacit.engines.job import Progress
+from tacit.errors import TacitError, TacitWarning
+from tacit.serve.budget import Accounts
+from tacit.serve.keys import Keys
+from tacit.serve.lock import lock_job
+from tacit.serve.metrics import Metrics
+from tacit.serve.rewriting import Pool
+from tacit.serve.runner import JobWork, Outcome, Task
+from tacit.serve.settings import Settings
+
+POLL_SECONDS: Final = 0.2
+"""How soon a job ends that was canceled."""
+
+
+class WorkerDiedError(TacitError):
+    """The process of a job ended without a word."""
+
+
+class JobProcesses:
+    """Works on a job in a fresh process."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+
+    def __call__(self, task: Task, tell: Callable[[Progress], None], check: Callable[[], None]) -> Outcome:
+        settings = self._settings
+        check()
+        process, connection = processes.start_independent(
+            work_apart, task, settings.state, settings.ledger_place, settings.allowed, settings.job_memory
+        )
+        try:
+            while True:
+                if connection.poll(POLL_SECONDS):
+                    message = connection.recv()
+                    if isinstance(message, Outcome):
+                        return message
+                    tell(message)
+                check()
+        except (EOFError, OSError):
+            process.join(timeout=1)  # so that its own ending is known, not the one given here
+            raise WorkerDiedError(processes.signal_of(process) or f"exit code {process.exitcode}") from None
+        finally:
+            processes.end(process, connection)
+
+
+def work_apart(
+    connection: Connection,
+    task: Task,
+    state: Path,
+    ledger: str,
+    allowed: Sequence[tuple[str, str]],
+    most_bytes: int,
+) -> None:
+    """The life of the process of a job."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # the service, which hears it too, ends this process
+    os.umask(0o077)
+    processes.inbox_of(connection)  # ends this process with the service
+    processes.limit_memory(most_bytes)
+    warnings.simplefilter("ignore", TacitWarning)
+    accounts = Accounts(ledger, Metrics(), Keys(state))
+    try:
+        lock = lock_job(task.files.path)
+        outcome = JobWork(task, Pool(1, allowed), accounts, connection.send, lambda: None).outcome()
+        accounts.close()
+        lock.release()
+        connection.send(outcome)
+    except BaseException:  # its message could quote a text, and the service learns enough from the ending
+        os._exit(1)

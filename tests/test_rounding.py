@@ -1,0 +1,128 @@
+"""Upper bounds are rounded up and lower bounds down, wherever they are shown (item A10)."""
+
+from __future__ import annotations
+
+import math
+import re
+from decimal import Decimal, localcontext
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tacit.account.ledger.charges import Charge
+from tacit.account.ledger.ledger import Spent
+from tacit.account.ledger.limits import Limit, shown
+from tacit.audit.claims.claim import Claim
+from tacit.card import Card, odds, plain_sentence
+from tacit.report import AtLeast, AtMost
+from tacit.report.parts import cell_text
+from tacit.rounding import exponential_up, power_of_ten_up, rounded_down, rounded_up
+from tests.test_guarantee import approximate, metric, pure
+
+finite = st.floats(min_value=-1e300, max_value=1e300)
+losses = st.floats(min_value=0, max_value=1e9, allow_nan=False)
+
+
+def value_of(text: str) -> float:
+    return float(text.replace(",", ""))
+
+
+@given(finite, st.integers(1, 12))
+def test_a10_rounding_never_crosses_the_value_and_stays_near(value, digits):
+    above, below = value_of(rounded_up(value, digits)), value_of(rounded_down(value, digits))
+    assert below <= value <= above
+    if above == below:
+        assert above == value
+    else:
+        # One unit of the last of so many digits at most; whole units are always shown.
+        unit = 10.0 ** (math.floor(math.log10(abs(value))) - digits + 1) if value else 0.0
+        if 1 <= abs(value) < 1e15:
+            unit = min(unit, 1.0)
+        assert above - below <= max(10 * unit, 5e-324) * (1 + 1e-9)
+    assert rounded_up(-value, digits).replace("-", "") == rounded_down(value, digits).replace("-", "")
+
+
+@settings(deadline=None)
+@given(st.floats(min_value=0, max_value=800), st.integers(1, 6))
+def test_a10_odds_are_never_below_their_bound(exponent, digits):
+    with localcontext() as context:
+        context.prec = 500
+        exact = Decimal(exponent).exp()
+        assert Decimal(exponential_up(exponent, digits).replace(",", "")) >= exact
+        assert Decimal(10) ** int(power_of_ten_up(exponent).removeprefix("10^")) >= exact
+        shown = odds(exponent)
+        number = Decimal(10) ** int(shown[3:]) if shown.startswith("10^") else Decimal(shown.replace(",", ""))
+        assert number >= exact
+        assert number <= exact * (10 if exponent >= 20 else Decimal("1.02"))
+
+
+def test_a10_known_values():
+    """The cases of the review: 148 for 148.41, 10^9 for 2.9e9, a slack cut to one digit."""
+    assert odds(5.0) == "149"
+    assert odds(math.log(2.9e9)) == "10^10"
+    assert rounded_up(4.44e-10, 2) == "4.5e-10"
+    assert (rounded_up(0.1), rounded_up(1e-6), rounded_up(0.0)) == ("0.1", "1e-06", "0")
+    assert (rounded_up(math.inf), rounded_down(-math.inf)) == ("infinite", "-infinite")
+    assert (rounded_up(1234.2, 3), rounded_down(1234.8, 3)) == ("1,235", "1,234")
+
+
+@settings(deadline=None)
+@given(losses, st.floats(min_value=1e-12, max_value=1e-3))
+def test_a10_every_number_on_a_card_is_at_least_the_bound(epsilon, delta):
+    for guarantee in (
+        pure(epsilon, slack=1.2345678e-9),
+        approximate(epsilon, delta=delta, slack=4.56789e-10),
+        metric(epsilon, slack=1.2345678e-9),
+    ):
+        content = Card(guarantee).content()
+        rows = dict(content.rows)
+        assert value_of(rows["epsilon"].split()[0]) >= guarantee.epsilon
+        assert value_of(rows["arithmetic"].split()[3]) >= guarantee.slack
+        if guarantee.delta:
+            assert value_of(rows["delta"]) >= guarantee.delta
+        for (_, text, _), total in zip(content.totals, Card(guarantee).to_dict()["totals"], strict=True):
+            assert value_of(re.match(r"e\^([\d.,e+-]+) =", text)[1]) >= total["exponent"]
+        sentence = plain_sentence(guarantee)
+        if guarantee.metric is not None:
+            inside = re.search(r"e\^\(([\d.,e+-]+) x distance \+ ([\d.,e+-]+)\)", sentence)
+            assert value_of(inside[1]) >= epsilon
+            assert value_of(inside[2]) >= guarantee.slack
+
+
+@settings(deadline=None)
+@given(losses, st.floats(min_value=1e-12, max_value=1e-3))
+def test_a10_ledger_and_audit_round_to_the_safe_side(epsilon, delta):
+    for text in (
+        shown(Charge(epsilon, 0.0, delta)),
+        str(Spent(epsilon, delta, 1)),
+        str(Limit("user", "", None, epsilon, delta)),
+        str(Claim(epsilon, delta=delta)),
+    ):
+        found = [value_of(part) for part in re.findall(r"(?:epsilon|delta) ([\d.,e+-]*\d)", text)]
+        assert found[0] >= epsilon
+        assert found[1] >= delta
+    assert value_of(cell_text(AtMost(epsilon))) >= epsilon
+    assert value_of(cell_text(AtLeast(epsilon))) <= epsilon
+
+
+def test_a10_calibration_is_safe_to_copy(capsys):
+    """Noise is never shown smaller than it must be, nor the truth more often than it may be told."""
+    from typer.testing import CliRunner
+
+    from tacit.cli.main import app
+
+    for arguments, name, side in (
+        (["gaussian", "--epsilon", "0.7", "--delta", "1e-7"], "sigma", 1),
+        (["gaussian", "--sigma", "2.3", "--delta", "1e-7"], "epsilon", 1),
+        (["laplace", "--epsilon", "0.7"], "scale", 1),
+        (["response", "--epsilon", "0.77"], "truth_probability", -1),
+    ):
+        import json
+
+        exact = json.loads(CliRunner().invoke(app, ["calibrate", *arguments, "--json"]).output)[name]
+        table = CliRunner().invoke(app, ["calibrate", *arguments]).output
+        row = next(line for line in table.splitlines() if line.strip("│ ").startswith(name.replace("_", " ")))
+        copied = value_of(row.strip("│ ").split()[-1])
+        assert side * (copied - exact) >= 0
+        assert copied == pytest.approx(exact, rel=1e-4)
