@@ -189,6 +189,8 @@ def _experiment_text(options: Options) -> list[Ability]:
 _usual = {"classify": "bias", "regress": "bias", "tag": "last-2"}
 _tasks = ("classify", "regress", "tag", "answer", "write", "fill")
 
+_ledger_commands = ("show", "limit", "add", "export", "verify", "backup", "restore", "accept", "rotate-key")
+
 COMMANDS: Final[Mapping[str, Declared]] = {
     "rewrite": _rewrite,
     "pretrain sanitized": _pretrain_sanitized,
@@ -217,7 +219,7 @@ COMMANDS: Final[Mapping[str, Declared]] = {
     "data": nothing,
     "data show": nothing,
     "data fetch": lambda options: [needs.EXPERIMENTS] if options["experiment"] is not None else [],
-    **{f"ledger {name}": _ledger for name in ("show", "limit", "add", "export", "verify", "backup", "restore", "accept", "rotate-key")},
+    **{f"ledger {name}": _ledger for name in _ledger_commands},
     "mechanisms": nothing,
     **{f"calibrate {name}": nothing for name in ("laplace", "gaussian", "response")},
     "calibrate sgd": lambda options: [needs.ACCOUNTING],
