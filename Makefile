@@ -7,7 +7,7 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/pip install --quiet --constraint constraints.txt
 DEMO   := build/demo
 
-.PHONY: demo test check lint bench docs experiments-quick readme-check clean
+.PHONY: demo test check lint bench docs experiments-quick readme-check release clean
 
 demo: $(VENV)/.demo
 	@mkdir -p $(DEMO)
@@ -65,6 +65,17 @@ readme-check:
 	env -u PYTHONPATH -u TACIT_DATA build/readme/bin/python .ci/readme_check.py
 	env -u PYTHONPATH -u TACIT_DATA build/readme/bin/python .ci/readme_check.py --declared
 	@du -sh build/readme/lib
+
+# Wheel and source archive in dist/, and a demo from the wheel in an environment that holds nothing else.
+release: $(VENV)/.made
+	@$(PIP) build
+	@rm -rf dist build/release
+	$(BIN)/python -m build --outdir dist .
+	$(PYTHON) -m venv build/release
+	build/release/bin/pip install --quiet --constraint constraints.txt "$$(ls dist/*.whl)[default]"
+	cd build/release && bin/tacit rewrite ../../examples/support_mail.csv --column message --keep topic \
+	    --mechanism santext+ --epsilon 4 --output private.csv --force --card json,md
+	@ls -lh dist && head -4 build/release/private.csv && cat build/release/private.csv.card.md
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
