@@ -15,6 +15,9 @@ from tacit.account.ledger.ledger import Spent
 from tacit.account.ledger.limits import Limit, shown
 from tacit.audit.claims.claim import Claim
 from tacit.card import Card, odds, plain_sentence
+from tacit.card_words import AT_LEAST, AT_MOST, setting_line
+from tacit.cli.rewrite import shown_command
+from tacit.labels import LabelRule
 from tacit.report import AtLeast, AtMost
 from tacit.report.parts import cell_text
 from tacit.rounding import exponential_up, power_of_ten_up, rounded_down, rounded_up
@@ -78,7 +81,7 @@ def test_a10_every_number_on_a_card_is_at_least_the_bound(epsilon, delta):
         content = Card(guarantee).content()
         rows = dict(content.rows)
         assert value_of(rows["epsilon"].split()[0]) >= guarantee.epsilon
-        assert value_of(rows["arithmetic"].split()[3]) >= guarantee.slack
+        assert value_of(rows["computer arithmetic"].split()[3]) >= guarantee.slack
         if guarantee.delta:
             assert value_of(rows["delta"]) >= guarantee.delta
         for (_, text, _), total in zip(content.totals, Card(guarantee).to_dict()["totals"], strict=True):
@@ -104,6 +107,25 @@ def test_a10_ledger_and_audit_round_to_the_safe_side(epsilon, delta):
         assert found[1] >= delta
     assert value_of(cell_text(AtMost(epsilon))) >= epsilon
     assert value_of(cell_text(AtLeast(epsilon))) <= epsilon
+
+
+@settings(deadline=None)
+@given(losses)
+def test_a10_settings_that_a_promise_rests_on_are_on_the_safe_side(value):
+    """A card said that two texts differ by at most 61.9677 where it was 61.96773353931867."""
+    for name in AT_MOST:
+        assert value_of(re.search(r"[\d.,e+-]*\d", setting_line(name, value)[1])[0]) >= value
+    for name in AT_LEAST:
+        assert value_of(re.search(r"[\d.,e+-]*\d", setting_line(name, value)[1])[0]) <= value
+
+
+@given(st.floats(min_value=1e-6, max_value=1e6))
+def test_a10_the_command_on_a_card_has_the_budget_that_was_given(value):
+    """It was cut to six digits: 148.4131591 as --epsilon 148.413."""
+    rule = LabelRule(("a", "b"), value, "stars")
+    words = shown_command("santext", {"epsilon": value}, ["text"], [], None, None, rule).split()
+    assert float(words[words.index("--epsilon") + 1]) == value
+    assert float(words[words.index("--label-epsilon") + 1]) == value
 
 
 def test_a10_calibration_is_safe_to_copy(capsys):

@@ -29,6 +29,7 @@ from tacit.engines.local import rewrite_file
 from tacit.engines.nominal import refuse_nominal_file
 from tacit.engines.users import UserRule
 from tacit.errors import BadInputError, TacitError
+from tacit.rounding import exact
 from tacit.serve.binding import LOCAL
 from tacit.serve.budget import DATASET, Accounts, command_of
 from tacit.serve.errors import ServiceError, WrongLedgerError, as_service_error, note
@@ -152,7 +153,7 @@ class JobWork:
             keep=tuple(asked.keep),
             workers=task.workers,
             resume=True,
-            command=f"tacit serve, job of {mechanism.name} with epsilon {asked.epsilon:g}",
+            command=f"tacit serve, job of {mechanism.name} with epsilon {exact(asked.epsilon)}",
             users=users,
             refuse_nominal=task.refuse_nominal or self._accounts.options_of(task.owner).refuse_nominal,
         )
