@@ -6,6 +6,7 @@ import math
 import re
 from decimal import Decimal, localcontext
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -21,6 +22,7 @@ from tacit.labels import LabelRule
 from tacit.report import AtLeast, AtMost
 from tacit.report.parts import cell_text
 from tacit.rounding import exponential_up, power_of_ten_up, rounded_down, rounded_up
+from tacit.vectors.bounding import bounding
 from tests.test_guarantee import approximate, metric, pure
 
 finite = st.floats(min_value=-1e300, max_value=1e300)
@@ -117,6 +119,21 @@ def test_a10_settings_that_a_promise_rests_on_are_on_the_safe_side(value):
         assert value_of(re.search(r"[\d.,e+-]*\d", setting_line(name, value)[1])[0]) >= value
     for name in AT_LEAST:
         assert value_of(re.search(r"[\d.,e+-]*\d", setting_line(name, value)[1])[0]) <= value
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a10_the_derivation_of_a_sensitivity_gives_no_less_than_the_sensitivity(seed):
+    """The numbers behind the colon, multiplied, as a reader of the card would."""
+    vectors = np.random.default_rng(seed).standard_normal((40, 12)).astype(np.float32)
+    for chosen, shape in (
+        (bounding("jl", dimension=5, seed=seed), r"norm ([\d.,e+-]+) of the drawn matrix, times ([\d.,e+-]+)"),
+        (bounding("observed-range", bound="lipschitz"), r"^([\d.,e+-]+) times"),
+    ):
+        found = chosen.fit(vectors).sensitivity()
+        factors = [value_of(text) for text in re.search(shape, found.how).groups()]
+        if below := re.search(r"2 sqrt\(12 - 1\) / ([\d.,e+-]+\d)", found.how):
+            factors.append(2 * math.sqrt(11) / value_of(below[1]))
+        assert math.prod(factors) >= found.value * (1 - 1e-15)
 
 
 @given(st.floats(min_value=1e-6, max_value=1e6))
