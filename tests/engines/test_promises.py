@@ -118,6 +118,13 @@ def test_a1_the_shares_of_a_user_are_together_no_more_than_was_given(epsilon, do
     assert dict(Card(promised).content().rows)["epsilon"] == f"{epsilon:g} per user"
 
 
+def test_a1_the_delta_of_one_text_is_not_called_that_of_the_user():
+    """A card said "delta 0.0002" and, below it, "delta 0.0001"."""
+    text = replace(Counted(epsilon=EPSILON, delta=DELTA).guarantee(), parameters={"delta": DELTA})
+    rows = Card(UserRule("who", "divide", 1).promise(text, 2)).content().rows
+    assert [row for row in rows if row[0].startswith("delta")] == [("delta", "2e-05"), ("delta of one text", "1e-05")]
+
+
 def test_a1_a_row_of_several_texts_is_totaled_on_the_card(table):
     job = make_job(table, columns=("a", "b"))
     card = Card(job.promise(), rewrite_file(job))
