@@ -80,8 +80,8 @@ def sanitized(
         )
         if batch_size > len(rows):
             raise BadInputError(f"there are {len(rows):,} texts, fewer than a batch: give a smaller --batch-size")
-        shown = f"{mechanism}, epsilon {exact(epsilon)}, {vectors or 'default'}"
-        task = SanitizedMasking(length=length, mechanism=shown)
+        sanitizer = f"{mechanism}, epsilon {exact(epsilon)}, {vectors or 'default'}"
+        task = SanitizedMasking(length=length, mechanism=sanitizer)
         task.learn(rows)
         torch.manual_seed(seed)
         network, tokenizer = load_model(task, model)
