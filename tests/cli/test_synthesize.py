@@ -113,7 +113,8 @@ def test_a_kept_model_writes_more_without_data_and_without_budget(made, capsys):
 def test_what_cannot_be_done_is_said(made, arguments, message, capsys, monkeypatch):
     monkeypatch.chdir(made)
     more = () if "-o" in arguments else ("-o", "never.csv")
-    assert synthesize(made, *arguments, *more) == 2
+    own = () if "--from-model" in arguments else ("--model", made / "tiny")  # the default one may not be installed
+    assert synthesize(made, *arguments, *more, *own) == 2
     assert message in capsys.readouterr().err
     assert not (made / "never.csv").exists()
 
