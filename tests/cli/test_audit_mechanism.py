@@ -221,7 +221,7 @@ def test_a14_the_security_pages_speak_of_what_was_wrong():
     docs = Path(__file__).parents[2]
     model = (docs / "docs" / "threat-model.md").read_text(encoding="utf-8").lower()
     for part in ("punctuation=keep", "all rewritten columns together", "drawn label only", "padding", "discrete noise",
-                 "plant a noise key", "anchor", "rounded up", "releases nothing",
+                 "plant a noise key", "anchor", "rounded up", "nothing is released",
                  "white space"):  # fmt: skip
         assert part in model, part
     assert "shows only against an anchor that was kept elsewhere" not in model

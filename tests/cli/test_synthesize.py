@@ -107,7 +107,7 @@ def test_a_kept_model_writes_more_without_data_and_without_budget(made, capsys):
         (("data.csv", "--epsilon", 3, "-l", "intent", "--labels", "intent"), "--labels names"),
         (("data.csv", "--epsilon", 3, "--delta", "small", "--batch", 10), "number or 'auto'"),
         (("data.csv", "--epsilon", 3, "--count-share", 2), "between 0 and 1"),
-        (("data.csv", "--epsilon", 3, "-o", "out.png"), "format"),
+        (("data.csv", "--epsilon", 3, "-o", "out.png"), "save the texts as .txt"),
     ],
 )
 def test_what_cannot_be_done_is_said(made, arguments, message, capsys, monkeypatch):
