@@ -216,6 +216,7 @@ def test_b1_rebinding_is_said_and_gives_budgets_anew(state, start, asked, spent_
         assert ledger.limit_of(Subject("key", "team")).epsilon == 1
     client = start(state, ledger=str(other))
     assert client.post("/v1/rewrite", json=asked(), headers=spent_key).status_code == 403
+    client.__exit__(None, None, None)
     assert_nothing_is_released(start(state, ledger=str(tmp_path / "third.db")), asked, spent_key)
 
 

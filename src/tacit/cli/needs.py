@@ -218,6 +218,8 @@ def _experiment_text(options: Options) -> list[Ability]:
 _usual = {"classify": "bias", "regress": "bias", "tag": "last-2"}
 _tasks = ("classify", "regress", "tag", "answer", "write", "fill")
 
+_ledger_commands = ("show", "limit", "add", "export", "verify", "backup", "restore", "accept", "rotate-key")
+
 COMMANDS: Final[Mapping[str, Declared]] = {
     "rewrite": _rewrite,
     "codebook build": _codebook_build,
@@ -243,13 +245,13 @@ COMMANDS: Final[Mapping[str, Declared]] = {
     "audit model": _audit_model,
     "audit canaries": nothing,
     "serve": _serve,
-    **{f"serve keys {name}": _serve for name in ("add", "list", "revoke")},
+    **{f"serve keys {name}": _serve for name in ("add", "change", "list", "rebind", "revoke")},
     **{f"experiment {name}": _experiment for name in ("run", "resume", "report")},
     **{f"experiment {name}": _experiment_text for name in ("list", "compare", "summary")},
     "data": nothing,
     "data show": nothing,
     "data fetch": lambda options: [needs.EXPERIMENTS] if options["experiment"] is not None else [],
-    **{f"ledger {name}": _ledger for name in ("show", "limit", "add", "export", "verify")},
+    **{f"ledger {name}": _ledger for name in _ledger_commands},
     "mechanisms": nothing,
     **{f"calibrate {name}": nothing for name in ("laplace", "gaussian", "response")},
     "calibrate sgd": lambda options: [needs.ACCOUNTING],
