@@ -18,6 +18,7 @@ from typing import Any, Final, NamedTuple
 
 from tacit.account.ledger import (
     BudgetExceededError,
+    KeyChangedError,
     Ledger,
     LedgerError,
     Limit,
@@ -90,7 +91,7 @@ class Accounts:
         here, so that a service gets well by itself."""
         if time.monotonic() - self._checked >= CHECK_SECONDS:
             try:
-                self.ledger.anchor()
+                self.ledger.check_whole()
                 self._works = True
             except Exception as error:
                 if self._works or self._checked == -math.inf:  # told once, when it begins
@@ -149,6 +150,13 @@ class Accounts:
             refusals.update({id(order): as_service_error(error) for order in group})
 
     def _reserve_together(self, prepared: Prepared, group: list[Order]) -> None:
+        try:
+            self._reserve_once(prepared, group)
+        except KeyChangedError:  # nothing is wrong, and nothing was written: the ledger is opened again
+            self.close()
+            self._reserve_once(prepared, group)
+
+    def _reserve_once(self, prepared: Prepared, group: list[Order]) -> None:
         spender, ledger = group[0].spender, self.ledger
         limited = self.must_be_limited(spender.key)
         subjects = self._subjects(group)
@@ -217,6 +225,7 @@ class Accounts:
 
     def _overview(self, key: str | None) -> dict[str, Any]:
         ledger, subject = self.ledger, Subject("key", key or LOCAL)
+        ledger.check_whole()
         spent, limit = ledger.spent(subject), ledger.limit_of(subject)
         commands = commands_of(ledger, key)
         own = ledger.releases(commands=commands, last=RELEASES)

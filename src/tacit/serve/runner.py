@@ -19,7 +19,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from tacit.account.ledger import BudgetExceededError, LedgerError, Reservation, Subject, TokenUsedError
+from tacit.account.ledger import (
+    BudgetExceededError,
+    KeyChangedError,
+    LedgerError,
+    Reservation,
+    Subject,
+    TokenUsedError,
+)
 from tacit.card import Card, ReleaseFacts, for_file
 from tacit.catalog import shortened
 from tacit.engines.blocks import Block, cut_blocks, weight
@@ -110,7 +117,7 @@ class JobWork:
     def outcome(self) -> Outcome:
         """The job, worked on to whatever end; only the sentence for its owner is kept of an error."""
         try:
-            return self._rewrite()
+            return self._under_the_key_of_now()
         except StopError:
             raise
         except OutputError as error:
@@ -135,6 +142,15 @@ class JobWork:
             # What has begun is never deleted: an upgrade, a lost key or a limit is no fault of the file.
             reason = for_http(self._without_paths(refusal.message))
             return Outcome(error=reason, resumable=refusal.status >= 500 or self._has_begun())
+
+    def _under_the_key_of_now(self) -> Outcome:
+        """The key of the ledger may be changed while budget is reserved: what was reserved is found again by its token,
+        under the new key."""
+        try:
+            return self._rewrite()
+        except KeyChangedError:
+            self._accounts.close()
+            return self._rewrite()
 
     def _rewrite(self) -> Outcome:
         task = self._task
