@@ -21,7 +21,6 @@ from typing import Any, Final
 
 from tacit.account.ledger import (
     BudgetExceededError,
-    KeyChangedError,
     LedgerError,
     Reservation,
     Subject,
@@ -117,7 +116,8 @@ class JobWork:
     def outcome(self) -> Outcome:
         """The job, worked on to whatever end; only the sentence for its owner is kept of an error."""
         try:
-            return self._under_the_key_of_now()
+            # What was reserved before a change of the ledger's key is found again by its token.
+            return self._accounts.under_the_key_of_now(self._rewrite)
         except StopError:
             raise
         except OutputError as error:
@@ -142,15 +142,6 @@ class JobWork:
             # What has begun is never deleted: an upgrade, a lost key or a limit is no fault of the file.
             reason = for_http(self._without_paths(refusal.message))
             return Outcome(error=reason, resumable=refusal.status >= 500 or self._has_begun())
-
-    def _under_the_key_of_now(self) -> Outcome:
-        """The key of the ledger may be changed while budget is reserved: what was reserved is found again by its token,
-        under the new key."""
-        try:
-            return self._rewrite()
-        except KeyChangedError:
-            self._accounts.close()
-            return self._rewrite()
 
     def _rewrite(self) -> Outcome:
         task = self._task
