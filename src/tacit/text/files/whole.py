@@ -91,7 +91,7 @@ def _from_datasets(path: str, columns: Sequence[str], optional: Sequence[str], r
     try:
         if path.startswith(HUB):
             name, _, split = path.removeprefix(HUB).partition(":")
-            loaded = datasets.load_dataset(*name.split(",", 1), split=split or USUAL_SPLIT, trust_remote_code=False)
+            loaded = datasets.load_dataset(*name.split(",", 1), split=split or USUAL_SPLIT)
         else:
             loaded = datasets.load_from_disk(path)
             if isinstance(loaded, datasets.DatasetDict):
