@@ -19,7 +19,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from tacit.account.ledger import BudgetExceededError, LedgerError, Reservation, Subject, TokenUsedError
+from tacit.account.ledger import (
+    BudgetExceededError,
+    LedgerError,
+    Reservation,
+    Subject,
+    TokenUsedError,
+)
 from tacit.card import Card, ReleaseFacts, for_file
 from tacit.catalog import shortened
 from tacit.engines.blocks import Block, cut_blocks, weight
@@ -111,7 +117,8 @@ class JobWork:
     def outcome(self) -> Outcome:
         """The job, worked on to whatever end; only the sentence for its owner is kept of an error."""
         try:
-            return self._rewrite()
+            # What was reserved before a change of the ledger's key is found again by its token.
+            return self._accounts.under_the_key_of_now(self._rewrite)
         except StopError:
             raise
         except OutputError as error:
