@@ -60,7 +60,9 @@ def main(target: str) -> None:
         Columns(
             [
                 Panel(left, title="private.csv (changed words in yellow)", title_align="left", width=80),
-                Panel(right, title="private.csv.card.md (beginning)", title_align="left", border_style="green", width=68),
+                Panel(
+                    right, title="private.csv.card.md (beginning)", title_align="left", border_style="green", width=68
+                ),
             ]
         )
     )

@@ -65,7 +65,9 @@ def test_c8_the_picture_of_the_readme_has_the_words_and_bounds_of_todays_card() 
     rows = Card(promise).content().rows
     for label, value in rows[:5]:
         assert label in shown
-        assert value.partition(":")[0][:30] in shown, "draw it again: python examples/picture.py docs/images/rewrite.svg"
+        assert value.partition(":")[0][:30] in shown, (
+            "draw it again: python examples/picture.py docs/images/rewrite.svg"
+        )
 
 
 def test_c2_the_readme_says_what_to_install_once_and_that_it_suffices() -> None:
