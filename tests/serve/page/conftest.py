@@ -181,12 +181,13 @@ def page(open_page: Opener) -> Any:
 
 
 def only_mechanisms(*names: str) -> Callable[[Any], None]:
-    """Let a page see some of the mechanisms of the service."""
+    """Let a page see some of the mechanisms of the service, as if what they need were installed."""
 
     def init(page: Any) -> None:
         def fewer(route: Any) -> None:
             catalog = route.fetch().json()
-            catalog["mechanisms"] = [each for each in catalog["mechanisms"] if each["name"] in names]
+            chosen = [each for each in catalog["mechanisms"] if each["name"] in names]
+            catalog["mechanisms"] = [{**each, "available": True, "why_not": None} for each in chosen]
             route.fulfill(json=catalog)
 
         page.route("**/v1/mechanisms", fewer)

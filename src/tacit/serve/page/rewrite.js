@@ -65,6 +65,7 @@ export async function startRewrite() {
     } catch (error) {
       if (error.status === 0 && from === "own") error.message += " If it had received the text, the draw counts.";
       showProblem(problem, error, PASSING.includes(error.status) ? () => draw(count, isPreview) : null);
+      if (source() === from) showNote(true);
     } finally {
       if (running === mine) {
         running = null;
@@ -142,10 +143,11 @@ export async function startRewrite() {
     showNote();
   };
 
-  const showNote = () => {
+  /** The line below the result. The example follows the settings, so it is only out of date when a draw `failed`. */
+  const showNote = (failed = false) => {
     const state = here();
     if (!state.answer) return;
-    const follows = source() === "example";
+    const follows = source() === "example" && !failed;
     const now = { ...settings.asked(), text: text() };
     find("result-note").textContent = noteOn(state, !follows && !isSame(now, state.asked));
   };
