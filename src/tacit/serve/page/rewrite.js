@@ -72,6 +72,8 @@ export async function startRewrite() {
           showAll();
           find("result").replaceChildren(make("p", { class: "empty" }, NOTHING));
         }
+      } else if (source() === from) {
+        showNote(true);
       }
     } finally {
       if (running === mine) {
@@ -150,10 +152,11 @@ export async function startRewrite() {
     showNote();
   };
 
-  const showNote = () => {
+  /** The line below the result. The example follows the settings, so it is only out of date when a draw `failed`. */
+  const showNote = (failed = false) => {
     const state = here();
     if (!state.answer) return;
-    const follows = source() === "example";
+    const follows = source() === "example" && !failed;
     const now = { ...settings.asked(), text: text() };
     find("result-note").textContent = noteOn(state, !follows && !isSame(now, state.asked));
   };
