@@ -164,10 +164,6 @@ def main() -> int:
             if chosen.only not in command:
                 continue
             began = time.monotonic()
-            for rest in ("private.csv", "out.txt", "out.jsonl", "out.csv", "model", "words", "report.html"):
-                if f"-o {rest}" in command or f"--html {rest}" in command:
-                    for old in (folder / rest, *folder.glob(f"{rest}.*")):
-                        shutil.rmtree(old) if old.is_dir() else old.unlink(missing_ok=True)
             good, said = run(command, folder, chosen.declared)
             failed += not good
             print(f"{'ok    ' if good else 'FAILED'} {time.monotonic() - began:6.1f} s  {command}", flush=True)

@@ -1,4 +1,4 @@
-"""Draws the picture of the README: rewritten support mail beside its privacy card.
+"""Draws the picture of the README: rewritten (made-up) support mail beside the beginning of its privacy card.
 
 python examples/picture.py docs/images/rewrite.svg
 """
@@ -16,7 +16,7 @@ from rich.panel import Panel
 from rich.text import Text
 
 import tacit
-from tacit.card import odds, strength, totals
+from tacit.card import NOMINAL, odds, strength, totals
 from tacit.text.tokens import split
 
 HERE = Path(__file__).parent
@@ -41,38 +41,28 @@ def main(target: str) -> None:
         left.append_text(changed_words(original, rewritten))
         left.append("\n\n")
     left.rstrip()
-    g = release.guarantee
-    assert g.metric is not None
-    assert g.metric.typical is not None
-    lines = [
-        ("mechanism", "SanText+ (Yue et al. 2021)"),
-        ("notion", g.notion.label),
-        ("epsilon", f"{g.epsilon:g} per token and unit of distance"),
-        ("epsilon_0", f"{g.offset:.3g}"),
-        ("typical distance", f"{g.metric.typical:.3g}: odds x {odds(g.exponent(g.metric.typical))}"),
-        ("protection", strength(g.exponent(g.metric.typical)).split(":")[0] + " at that distance"),
-        ("arithmetic", f"adds at most {g.slack:.0e} per token"),
-    ]
-    right = Text()
-    for label, value in lines:
-        right.append(f"{label:<17}", style="bold green")
-        right.append(value + "\n")
-    right.append("\nWhat it adds up to (odds change by at most)\n", style="bold green")
-    for what, exponent, _ in totals(g, None):
-        right.append(f"{what:<41}{odds(exponent)}\n")
+    card = release.card()
+    content = card.content()
+    right = Text(content.sentence + "\n\n")
+    for label, value in content.rows[:6]:
+        right.append(f"{label:<22}", style="bold green")
+        right.append(value.partition(":")[0] + "\n")
+    right.append(f"\nWhat it adds up to ({content.heading})\n", style="bold green")
+    for what, exponent, _ in totals(card.guarantee, card.facts):
+        right.append(f"{what:<51}{odds(exponent):>8}\n")
+        right.append(f"  {strength(exponent)}\n", style="bold red" if strength(exponent) == NOMINAL else "")
     right.append("\nNot covered\n", style="bold green")
-    for item in g.not_covered:
+    for item in content.not_covered:
         right.append(f"- {item}\n")
-    right.append("\nLearned from\n", style="bold green")
-    for origin in g.provenance:
-        right.append(f"- {origin.name}: {origin.source}\n")
     right.rstrip()
     console = Console(record=True, width=150, file=sys.stderr)
     console.print(
         Columns(
             [
                 Panel(left, title="private.csv (changed words in yellow)", title_align="left", width=80),
-                Panel(right, title="private.csv.card.md", title_align="left", border_style="green", width=68),
+                Panel(
+                    right, title="private.csv.card.md (beginning)", title_align="left", border_style="green", width=68
+                ),
             ]
         )
     )

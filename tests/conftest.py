@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import shutil
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -28,6 +31,19 @@ def _private_cache(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Tests neither read nor fill the user's cache, nor the keys and anchors of his ledgers."""
     os.environ["TACIT_CACHE"] = str(tmp_path_factory.mktemp("cache"))
     os.environ["XDG_CONFIG_HOME"] = str(tmp_path_factory.mktemp("config"))
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    """Debian's Chromium; one for all tests of a process, because two drivers in one process get in each other's way."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="pages are tested with playwright (pip)")
+    chromium = shutil.which("chromium") or "/usr/bin/chromium"
+    if not Path(chromium).is_file():
+        pytest.skip("pages are tested in Debian's Chromium: apt-get install chromium")
+    with playwright.sync_playwright() as running:
+        launched = running.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
+        yield launched
+        launched.close()
 
 
 @pytest.fixture(scope="session")

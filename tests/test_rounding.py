@@ -6,6 +6,7 @@ import math
 import re
 from decimal import Decimal, localcontext
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,9 +16,13 @@ from tacit.account.ledger.ledger import Spent
 from tacit.account.ledger.limits import Limit, shown
 from tacit.audit.claims.claim import Claim
 from tacit.card import Card, odds, plain_sentence
+from tacit.card_words import AT_LEAST, AT_MOST, setting_line
+from tacit.cli.rewrite import shown_command
+from tacit.labels import LabelRule
 from tacit.report import AtLeast, AtMost
 from tacit.report.parts import cell_text
 from tacit.rounding import exponential_up, power_of_ten_up, rounded_down, rounded_up
+from tacit.vectors.bounding import bounding
 from tests.test_guarantee import approximate, metric, pure
 
 finite = st.floats(min_value=-1e300, max_value=1e300)
@@ -78,7 +83,7 @@ def test_a10_every_number_on_a_card_is_at_least_the_bound(epsilon, delta):
         content = Card(guarantee).content()
         rows = dict(content.rows)
         assert value_of(rows["epsilon"].split()[0]) >= guarantee.epsilon
-        assert value_of(rows["arithmetic"].split()[3]) >= guarantee.slack
+        assert value_of(rows["computer arithmetic"].split()[3]) >= guarantee.slack
         if guarantee.delta:
             assert value_of(rows["delta"]) >= guarantee.delta
         for (_, text, _), total in zip(content.totals, Card(guarantee).to_dict()["totals"], strict=True):
@@ -104,6 +109,40 @@ def test_a10_ledger_and_audit_round_to_the_safe_side(epsilon, delta):
         assert found[1] >= delta
     assert value_of(cell_text(AtMost(epsilon))) >= epsilon
     assert value_of(cell_text(AtLeast(epsilon))) <= epsilon
+
+
+@settings(deadline=None)
+@given(losses)
+def test_a10_settings_that_a_promise_rests_on_are_on_the_safe_side(value):
+    """A card said that two texts differ by at most 61.9677 where it was 61.96773353931867."""
+    for name in AT_MOST:
+        assert value_of(re.search(r"[\d.,e+-]*\d", setting_line(name, value)[1])[0]) >= value
+    for name in AT_LEAST:
+        assert value_of(re.search(r"[\d.,e+-]*\d", setting_line(name, value)[1])[0]) <= value
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a10_the_derivation_of_a_sensitivity_gives_no_less_than_the_sensitivity(seed):
+    """The numbers behind the colon, multiplied, as a reader of the card would."""
+    vectors = np.random.default_rng(seed).standard_normal((40, 12)).astype(np.float32)
+    for chosen, shape in (
+        (bounding("jl", dimension=5, seed=seed), r"norm ([\d.,e+-]+) of the drawn matrix, times ([\d.,e+-]+)"),
+        (bounding("observed-range", bound="lipschitz"), r"^([\d.,e+-]+) times"),
+    ):
+        found = chosen.fit(vectors).sensitivity()
+        factors = [value_of(text) for text in re.search(shape, found.how).groups()]
+        if below := re.search(r"2 sqrt\(12 - 1\) / ([\d.,e+-]+\d)", found.how):
+            factors.append(2 * math.sqrt(11) / value_of(below[1]))
+        assert math.prod(factors) >= found.value * (1 - 1e-15)
+
+
+@given(st.floats(min_value=1e-6, max_value=1e6))
+def test_a10_the_command_on_a_card_has_the_budget_that_was_given(value):
+    """It was cut to six digits: 148.4131591 as --epsilon 148.413."""
+    rule = LabelRule(("a", "b"), value, "stars")
+    words = shown_command("santext", {"epsilon": value}, ["text"], [], None, None, rule).split()
+    assert float(words[words.index("--epsilon") + 1]) == value
+    assert float(words[words.index("--label-epsilon") + 1]) == value
 
 
 def test_a10_calibration_is_safe_to_copy(capsys):

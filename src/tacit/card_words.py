@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tacit.guarantee import Guarantee, Model, Notion, Unit
+from tacit.rounding import exact, rounded_down, rounded_up
 
 UNIT_NAMES: Mapping[Unit, str] = {Unit.TOKEN: "word"}
 """Units whose name in the code is not the word for people."""
@@ -83,6 +84,7 @@ BY_VALUE: Mapping[tuple[str, str], tuple[str, str]] = {
 
 BY_NAME: Mapping[str, tuple[str, str]] = {
     "vectors": ("word vectors", "{}"),
+    "delta": ("delta of one text", "{}"),
     "p": ("common words", "each is rewritten with probability {}"),
     "common epsilon": ("epsilon of a common word", "{}"),
     "exponent of a sensitive word against any other": (
@@ -133,6 +135,10 @@ BY_NAME: Mapping[str, tuple[str, str]] = {
 }
 """The line of a setting with any other value, which goes where the braces stand."""
 
+AT_MOST = frozenset({"delta", "common epsilon", "C", "clip", "l1 sensitivity", "l2 sensitivity", "largest distance"})
+AT_LEAST = frozenset({"noise scale", "noise multiplier"})
+"""Settings that a promise rests on: shown no smaller than they are, or, for noise, no larger."""
+
 _FINGERPRINT = re.compile(r"(.+) \(([0-9a-f]{12})\)")
 
 
@@ -151,14 +157,10 @@ def promise_text(g: Guarantee) -> str:
     if not g.is_private:
         return "no guarantee"
     distance = " and unit of distance" if g.metric is not None else ""
-    parts = [g.notion.label, f"epsilon {_exact(g.epsilon)} per {unit_name(g.unit)}{distance}"]
-    parts += [f"constant {_exact(g.offset)}"] if g.offset else []
-    parts += [f"delta {_exact(g.delta)}"] if g.delta else []
+    parts = [g.notion.label, f"epsilon {exact(g.epsilon)} per {unit_name(g.unit)}{distance}"]
+    parts += [f"constant {exact(g.offset)}"] if g.offset else []
+    parts += [f"delta {exact(g.delta)}"] if g.delta else []
     return ", ".join(parts)
-
-
-def _exact(value: float) -> str:
-    return repr(value).removesuffix(".0")
 
 
 def domain_text(domain: str) -> str:
@@ -175,6 +177,8 @@ def setting_line(name: str, value: Any) -> tuple[str, str]:
     if (name, str(value)) in BY_VALUE:
         return BY_VALUE[name, str(value)]
     label, shape = BY_NAME.get(name, (name, "{}"))
+    if isinstance(value, float) and (name in AT_MOST or name in AT_LEAST):
+        return label, shape.format(rounded_up(value) if name in AT_MOST else rounded_down(value))
     return label, shape.format(_value_text(value))
 
 

@@ -31,6 +31,11 @@ def rounded_down(value: float, digits: int = DIGITS) -> str:
     return _rounded(value, digits, ROUND_FLOOR)
 
 
+def exact(value: float) -> str:
+    """The number with all its digits, as a command takes it: nothing is rounded."""
+    return repr(float(value)).removesuffix(".0")
+
+
 def exponential_up(exponent: float, digits: int) -> str:
     """e^exponent, rounded up."""
     if exponent == 0:

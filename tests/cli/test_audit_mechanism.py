@@ -220,11 +220,13 @@ def test_a14_the_security_pages_speak_of_what_was_wrong():
 
     docs = Path(__file__).parents[2]
     model = (docs / "docs" / "threat-model.md").read_text(encoding="utf-8").lower()
-    for part in ("punctuation=keep", "all rewritten columns together", "drawn label only", "padding", "discrete noise",
-                 "plant a noise key", "anchor", "rounded up", "releases nothing",
-                 "white space"):  # fmt: skip
+    for part in ("punctuation=keep", "all rewritten columns together", "drawn label only", "padding",
+                 "exactly normal noise", "plant a noise key", "anchor", "rounded up", "fail closed", "taken off delta",
+                 "nothing is released", "white space"):  # fmt: skip
         assert part in model, part
     assert "shows only against an anchor that was kept elsewhere" not in model
+    for untrue in ("exact discrete noise", "deltas are floored"):
+        assert untrue not in model, untrue
     policy = (docs / "SECURITY.md").read_text(encoding="utf-8").lower()
     for part in ("rounded down", "fails open", "planted", "padding", "share of unknown words"):
         assert part in policy, part

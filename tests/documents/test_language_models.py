@@ -377,7 +377,10 @@ def test_names_that_lead_nowhere(tmp_path, monkeypatch):
         raise OSError("We couldn't connect")
 
     monkeypatch.setattr(transformers.AutoConfig, "from_pretrained", offline)
-    with pytest.raises(BadInputError, match=r"cannot be fetched .* 'hf download no-such/model --local-dir FOLDER'"):
+    with pytest.raises(
+        BadInputError,
+        match=r"no folder 'no-such/model', .* cannot be fetched .* 'hf download no-such/model --local-dir FOLDER'",
+    ):
         load_generator("no-such/model")
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tacit.account.ledger import BudgetExceededError, Ledger, Subject, open_ledger
+from tacit.account.ledger.keys import to_the_letter
 from tacit.engines.blocks import Block
 from tacit.engines.charging import Charging, job_name, subjects_of
 from tacit.engines.job import RewriteJob
@@ -208,7 +209,10 @@ def test_a13_a_ledger_of_before_keeps_its_documents(tmp_path: Path) -> None:
     """Its hashes cannot be made anew, so what was spent must be found under them."""
     place = tmp_path / "old.db"
     with open_ledger(place, KEY) as opened:
+        opened._key.recognizes = to_the_letter
+        check = opened._key.check(opened.id)
         opened._database.connection.execute("DELETE FROM meta WHERE name = 'documents'")
+        opened._database.connection.execute("UPDATE meta SET value = ? WHERE name = 'key'", (check,))
     with open_ledger(place, KEY) as old:
         old.reserve(Whole().guarantee(), dataset="d", subjects=[Subject("document", "A text", 1)], token="1")
         assert old.spent(Subject("document", "A text")).epsilon == 1.0

@@ -108,6 +108,23 @@ def test_a1_the_bound_of_a_user_is_the_exact_law_of_all_texts():
             assert users.promise(document, width).epsilon == pytest.approx(worst)
 
 
+@pytest.mark.parametrize(("epsilon", "documents", "width"), [(7.0, 25, 1), (0.1, 11, 2), (0.2, 11, 1), (0.7, 5, 7)])
+def test_a1_the_shares_of_a_user_are_together_no_more_than_was_given(epsilon, documents, width):
+    """7 / 25 * 25 is more than 7 in floating point, and a card that rounds up said 7.00001."""
+    users = UserRule("who", "divide", documents)
+    assert epsilon / (documents * width) * (documents * width) > epsilon
+    promised = users.promise(Counted(epsilon=users.epsilon_of_document(epsilon, width)).guarantee(), width)
+    assert promised.epsilon <= epsilon
+    assert dict(Card(promised).content().rows)["epsilon"] == f"{epsilon:g} per user"
+
+
+def test_a1_the_delta_of_one_text_is_not_called_that_of_the_user():
+    """A card said "delta 0.0002" and, below it, "delta 0.0001"."""
+    text = replace(Counted(epsilon=EPSILON, delta=DELTA).guarantee(), parameters={"delta": DELTA})
+    rows = Card(UserRule("who", "divide", 1).promise(text, 2)).content().rows
+    assert [row for row in rows if row[0].startswith("delta")] == [("delta", "2e-05"), ("delta of one text", "1e-05")]
+
+
 def test_a1_a_row_of_several_texts_is_totaled_on_the_card(table):
     job = make_job(table, columns=("a", "b"))
     card = Card(job.promise(), rewrite_file(job))

@@ -57,10 +57,14 @@ def test_c9_an_experiment_from_a_clone_says_which_files_it_wants_and_where_they_
 
 def test_c9_unknown_files_are_named_too(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("text\n")
-    check_files(["a.csv"], [tmp_path])
-    with pytest.raises(BadInputError, match=r"wants the file b\.csv, which is not in") as error:
-        check_files(["a.csv", "b.csv"], [tmp_path])
-    assert "b.csv" in error.value.__notes__[0]
+    check_files(["a.csv", "b.csv"], [tmp_path])  # the step that opens b.csv says which key names it
+    with pytest.raises(BadInputError, match=r"wants 2 files, which are not in") as error:
+        check_files(["a.csv", "b.csv", "cora/nodes.tsv"], [tmp_path])
+    notes = "".join(error.value.__notes__)
+    assert "b.csv" in notes
+    assert "kimiyoung/planetoid" in notes
+    with pytest.raises(BadInputError, match=r"wants the file cora/nodes\.tsv, which is not in"):
+        check_files(["cora/nodes.tsv"], [tmp_path])
 
 
 def test_c9_files_of_the_users_folder_are_copied_by_content(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """The code of the documentation is run, so that it cannot rot.
 
 ```sh, ```python    run, one after the other, in one folder (sh) or one namespace (python)
-```text             what the block before it prints, numbers apart
+```text             what the block before it prints, bounds and all: a page must not show a number that no card has
 ``` (no name)       an example of what it prints: words are drawn at random
 <!-- not run by the tests: REASON -->      above a block that takes long, or needs more than the tests have
 <!-- ends with exit code N -->             above a block that fails on purpose
@@ -49,9 +49,8 @@ def blocks(page: str) -> list[Block]:
 
 
 def plain(text: str) -> list[str]:
-    """Lines without numbers, frames and spaces."""
-    without = (re.sub(r"[\d.,]+", "#", line).strip(" │") for line in text.splitlines())
-    return [" ".join(line.split()) for line in without if line]
+    """Lines without frames and spaces."""
+    return [" ".join(line.strip(" │").split()) for line in text.splitlines() if line.strip(" │")]
 
 
 @pytest.fixture
@@ -102,6 +101,34 @@ def test_c8_every_extra_is_on_the_install_page():
     assert [name for name in extras if f"[{name}]" not in text] == []
 
 
+def test_c2_every_extra_that_a_page_or_a_sentence_names_exists():
+    """pip installs the base and only warns about an extra that does not exist."""
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    files = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "Makefile", "pyproject.toml")]
+    for folder, ending in (("docs", "md"), ("examples", "*"), ("src", "py"), ("experiments", "toml")):
+        files += (path for path in (ROOT / folder).rglob(f"*.{ending}") if path.suffix != ".csv")
+    texts = {path: path.read_text(encoding="utf-8") for path in files}
+    named = {(path.name, name) for path, text in texts.items() for name in extras_of(text, path.name)}
+    assert len({name for _, name in named}) >= 20
+    assert {(file, name) for file, name in named if name not in extras} == set()
+
+
+def extras_of(text: str, file: str) -> set[str]:
+    """The names in `tacit-dp[a,b]` and `'.[a]'`, and in the short form `[a]` of the pages about installing."""
+    before = "tacit-dp|'\\.|`" if file in ("README.md", "install.md") else "tacit-dp|'\\."
+    lists = re.findall(rf"(?:{before})\[([a-z0-9][a-z0-9,-]*)\]", text)
+    return {name for names in lists for name in names.split(",")}
+
+
+def test_c2_no_command_of_the_readme_writes_over_the_output_of_another():
+    """A reader types them one after the other, and an output that exists is refused."""
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    written = re.findall(r"^tacit [^#\n]*?(?:-o|--html) (\S+)", readme, flags=re.MULTILINE)
+    assert len(written) >= 10
+    assert sorted(written) == sorted(set(written))
+
+
 def test_c8_a_block_that_prints_something_else_is_noticed():
-    assert plain("│ one word  e^3.29 = 26.9 │\n") == ["one word e^# = #"]
+    assert plain("│ one word  e^3.29 = 26.9 │\n│   │\n") == ["one word e^3.29 = 26.9"]
     assert plain("a b\n") != plain("a c\n")
+    assert plain("at most 148.\n") != plain("at most 149.\n")

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -60,32 +59,25 @@ def test_lists_and_tables_were_understood(site):
 
 # In a browser, from disk ------------------------------------------------------------------------------------------
 
-CHROMIUM = shutil.which("chromium")
 WAIT = 60_000
 """Milliseconds until a step counts as failed; only ever used up by a failure."""
 
 
 @pytest.fixture
-def opened(site: Path) -> Iterator[Any]:
+def opened(site: Path, browser: Any) -> Iterator[Any]:
     """A function that opens a page of the site with a file:// address; what it asks for elsewhere fails the test."""
-    pytest.importorskip("playwright", reason="playwright is not installed: pip install 'tacit-dp[dev]'")
-    if CHROMIUM is None:
-        pytest.skip("there is no chromium")
-    from playwright.sync_api import sync_playwright
-
     requested: list[str] = []
-    with sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+    context = browser.new_context()
 
-        def open_page(name: str) -> Any:
-            page = browser.new_page()
-            page.set_default_timeout(WAIT)
-            page.on("request", lambda request: requested.append(request.url))
-            page.goto((site / name).as_uri())
-            return page
+    def open_page(name: str) -> Any:
+        page = context.new_page()
+        page.set_default_timeout(WAIT)
+        page.on("request", lambda request: requested.append(request.url))
+        page.goto((site / name).as_uri())
+        return page
 
-        yield open_page
-        browser.close()
+    yield open_page
+    context.close()
     assert requested
     assert [url for url in requested if not url.startswith(("file:", "data:", "blob:", "about:"))] == []
 

@@ -19,7 +19,7 @@ def loading_calls() -> list[tuple[str, ast.Call, str]]:
             if (
                 isinstance(node, ast.Call)
                 and isinstance(node.func, ast.Attribute)
-                and node.func.attr == "from_pretrained"
+                and node.func.attr in ("from_pretrained", "from_config")
             ):
                 place = f"{path.relative_to(ROOT)}:{node.lineno}"
                 calls.append((place, node, ast.unparse(node.func.value)))

@@ -15,6 +15,7 @@ from tacit.account.ledger import Subject, open_ledger
 from tacit.cli.main import run
 from tacit.errors import BadInputError
 from tacit.serve import keys as keys_module
+from tacit.serve import runner
 from tacit.serve.keys import KeyBudget, KeyOptions, Keys
 from tests.serve.waiting import finished
 
@@ -176,6 +177,8 @@ def test_b1_an_older_ledger_is_refused(state, start, asked, capsys, tmp_path):
     shutil.copy(tmp_path / "copy", state / "ledger.sqlite")
     again = start(state)
     assert_nothing_is_released(again, asked, headers)
+    assert again.get("/healthz").json()["ledger"] == "unavailable"
+    assert again.get("/v1/ledger", headers=headers).status_code == 503  # what it says was spent is too low
     assert command("ledger", "accept", state / "ledger.sqlite") == 0
     assert again.post("/v1/rewrite", json=asked(), headers=headers).status_code == 200
 
@@ -216,6 +219,7 @@ def test_b1_rebinding_is_said_and_gives_budgets_anew(state, start, asked, spent_
         assert ledger.limit_of(Subject("key", "team")).epsilon == 1
     client = start(state, ledger=str(other))
     assert client.post("/v1/rewrite", json=asked(), headers=spent_key).status_code == 403
+    client.__exit__(None, None, None)
     assert_nothing_is_released(start(state, ledger=str(tmp_path / "third.db")), asked, spent_key)
 
 
@@ -230,14 +234,40 @@ def test_b1_the_key_of_the_ledger_is_rotated_under_a_running_service(
     first = client.post("/v1/rewrite", json=asked(), headers=headers).json()["spent"]
     assert command("ledger", "rotate-key", state / "ledger.sqlite") == 0
     answers = [client.post("/v1/rewrite", json=asked(), headers=headers) for _ in range(2)]
-    assert answers[1].status_code == 200
-    left = first["remaining"] - sum(answer.status_code == 200 for answer in answers) * first["epsilon"]
+    assert [answer.status_code for answer in answers] == [200, 200]
+    left = first["remaining"] - 2 * first["epsilon"]
     assert answers[1].json()["spent"]["remaining"] == pytest.approx(left)
     assert len(client.get("/v1/ledger", headers=headers).json()["releases"]) >= 2
     assert command("ledger", "rotate-key", state / "ledger.sqlite") == 0
-    looked = [client.get("/v1/ledger", headers=headers) for _ in range(2)]
-    assert len(looked[1].json()["releases"]) >= 2  # a look alone finds the new key as well
+    looked = client.get("/v1/ledger", headers=headers)
+    assert len(looked.json()["releases"]) >= 2  # a look alone finds the new key as well
     assert command("ledger", "verify", state / "ledger.sqlite") == 0
+
+
+def test_b10_a_job_goes_on_when_the_key_of_the_ledger_is_rotated_while_it_is_charged(
+    state, start, job_form, capsys, monkeypatch, tmp_path
+):
+    monkeypatch.delenv("TACIT_LEDGER_KEY")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    assert command("serve", "keys", "add", "team", "--epsilon", "1e6", "--state", state) == 0
+    headers = bearer(capsys.readouterr().out.strip())
+    client, charged, changes = start(state), runner.charged, []
+
+    def changing(*arguments):
+        """What is charged, and twice another key, in the middle of it."""
+        for part in charged(*arguments):
+            yield part
+            if len(changes) < 2:
+                changes.append(command("ledger", "rotate-key", state / "ledger.sqlite"))
+
+    monkeypatch.setattr(runner, "charged", changing)
+    monkeypatch.setattr(runner, "RESERVED_ROWS", 1)
+    job = client.post("/v1/jobs", headers=headers, **job_form(columns=["text"])).json()
+    assert finished(client, job["id"], headers=headers)["state"] == "done"
+    assert changes == [0, 0]
+    with open_ledger(state / "ledger.sqlite") as ledger:
+        assert len(ledger.releases()) == 2  # each part once, under the key of before or of after
+        assert ledger.verify().ok
 
 
 # Nominal releases -----------------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from tacit.cli.main import run
 from tacit.errors import BadInputError, BadParameterError
 from tacit.serve import budget
 from tacit.serve import keys as keys_module
-from tacit.serve.keys import Key, Keys, RateLimit
+from tacit.serve.keys import Key, KeyOptions, Keys, RateLimit
 from tests.serve.waiting import finished
 
 
@@ -393,7 +393,7 @@ def test_names_have_no_control_characters(two_keys, asked, field):
 
 def test_c5_a_key_can_demand_that_nominal_releases_are_refused(start, state, asked, job_form):
     keys = Keys(state)
-    careful, careless = keys.add("careful", 600, refuse_nominal=True), keys.add("careless", 600)
+    careful, careless = keys.add("careful", 600, options=KeyOptions(refuse_nominal=True)), keys.add("careless", 600)
     client = start(state)
 
     def post(key, **changes):

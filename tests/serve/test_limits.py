@@ -15,6 +15,7 @@ from tacit.cli.main import run
 from tacit.errors import BadInputError, BadParameterError
 from tacit.serve import files, gate, jobs, keys, runner, schedule
 from tacit.serve.app import create_app
+from tacit.serve.errors import ServiceError
 from tacit.serve.jobs import JobStore
 from tacit.serve.keys import Keys
 from tacit.serve.rewriting import checked_options
@@ -381,7 +382,29 @@ def test_b3_callers_take_turns_for_the_one_thread():
     with ThreadPoolExecutor(1) as thread:
         thread.submit(lambda: asyncio.run(ask_all())).result()
     assert done == ["one 0", "one 1", "two", "one 3"] or done == ["one 0", "two", "one 1", "one 3"]
-    aside.check_room()
+    aside.check_room("one")
+
+
+def test_b6_a_caller_who_fills_his_places_takes_none_of_anothers():
+    import asyncio
+
+    from tacit.serve.aside import Aside
+
+    aside, go = Aside(2), threading.Event()
+
+    async def ask_all():
+        first = [asyncio.create_task(aside.run("one", go.wait, 20)) for _ in range(2)]
+        await asyncio.sleep(0)
+        with pytest.raises(ServiceError) as refused:
+            aside.check_room("one")
+        assert refused.value.code == "busy"
+        other = asyncio.create_task(aside.run("two", lambda: aside.check_room("one")))
+        go.set()
+        await asyncio.gather(*first, other)
+        aside.check_room("one")  # whoever has an answer has room again
+
+    with ThreadPoolExecutor(1) as thread:
+        thread.submit(lambda: asyncio.run(ask_all())).result()
 
 
 def test_b3_a_shutdown_does_not_wait_for_a_computation():

@@ -132,7 +132,7 @@ def test_a_bilstm_learns_from_scratch_under_noise(tokenizer, tmp_path):  # noqa:
     settings = Settings(learning_rate=2e-2, model="bilstm", physical=400)
     run = TrainingRun(task, model, words, data, plan, settings, tmp_path / "out", seed=1)
     run.run()
-    assert accuracy(run) > 0.9
+    assert accuracy(run) > 0.8
     loaded, _ = load_model(task, str(tmp_path / "out"))
     assert type(loaded).__name__ == "BiLstmForSequenceClassification"
 

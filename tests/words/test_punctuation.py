@@ -10,11 +10,14 @@ import pytest
 import tacit
 from tacit.audit.claims.claim import claim_of
 from tacit.audit.claims.mechanisms import Settings, audit_mechanism
+from tacit.audit.text.inversion import posterior
 from tacit.card import Card, plain_sentence
 from tacit.catalog import mechanism_names
 from tacit.errors import BadParameterError, NoGuaranteeError
+from tacit.evaluate.deniability import deniability
 from tacit.guarantee import Adjacency, Guarantee
 from tacit.noise.source import Source
+from tacit.serve.catalog import _counted_stays
 from tacit.vectors import VectorTable
 from tests.words.exactness import euclidean, worst_excess
 
@@ -150,3 +153,26 @@ def test_a3_the_command_takes_pipeline_options(tmp_path):
             done = CliRunner().invoke(app, [*arguments, "--option", f"punctuation={rule}"])
             assert done.exit_code == 0, done.output
             assert ("punctuation mark that is kept" in " ".join(done.output.split())) == (rule == "keep")
+
+
+@pytest.mark.parametrize("measure", ["deniability", "curve", "inversion"])
+def test_a3_what_is_counted_by_drawing_counts_the_copy(measure, table):
+    """Where there is no closed form, these drew for a mark that is copied; with one they know the copy (`laws`)."""
+    mechanism = mechanism_of("laplace", table)
+    mechanism.prepare()
+    marks = np.flatnonzero(IS_MARK)
+    if measure == "deniability":
+        stays = deniability(mechanism, EVERYTHING, runs=20, seed=1).stays
+    elif measure == "curve":
+        stays = _counted_stays(mechanism, EVERYTHING)
+    else:
+        stays = posterior(mechanism, np.full(len(WORDS), 1 / len(WORDS))).stays
+    assert (stays[marks] == 1.0).all()
+    assert (stays[~IS_MARK] < 1.0).any()
+
+
+@pytest.mark.parametrize("name", mechanism_names("word"))
+def test_a3_the_card_says_that_a_mark_that_is_left_out_is_told_from_a_word(name, table):
+    mechanism = mechanism_of(name, table, punctuation="drop")
+    assert mechanism.count_units(["w1 w2", "w1 ."]) == [2, 1]
+    assert any("which tokens are punctuation marks" in item for item in mechanism.guarantee(secure=True).not_covered)

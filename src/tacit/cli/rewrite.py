@@ -35,6 +35,7 @@ from tacit.engines.users import UserRule
 from tacit.errors import BadInputError, BadParameterError
 from tacit.guarantee import NOTE, Guarantee, check_epsilon
 from tacit.labels import LOCAL_ONLY, LabelRule
+from tacit.rounding import exact
 from tacit.text.files import (
     STANDARD_STREAM,
     Selection,
@@ -523,13 +524,13 @@ def shown_command(
     words += [f"--keep {_quoted(name)}" for name in keep]
     words.append(f"--mechanism {mechanism}")
     for name, value in options.items():
-        shown = _quoted(_without_folder(f"{value:g}" if isinstance(value, float) else str(value)))
+        shown = _quoted(_without_folder(exact(value) if isinstance(value, float) else str(value)))
         words.append(f"--{name} {shown}" if name in ("epsilon", "vectors") else f"--option {name}={shown}")
     if users is not None:
         words += [f"--user-column {_quoted(users.column)}", f"--user-mode {users.mode}"]
         words += [f"--documents-per-user {users.documents}"] if users.mode == "divide" else []
     if labels is not None:
-        words += [f"--randomize {_quoted(labels.column)}", f"--label-epsilon {labels.epsilon:g}"]
+        words += [f"--randomize {_quoted(labels.column)}", f"--label-epsilon {exact(labels.epsilon)}"]
         words.append(f"--labels {_quoted(','.join(labels.labels))}")
     if seed is not None:
         words.append(f"--seed {seed}")

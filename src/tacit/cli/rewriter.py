@@ -24,7 +24,7 @@ from tacit.cli.tasks import (
     usual_rate,
 )
 from tacit.errors import BadInputError
-from tacit.rounding import rounded_up
+from tacit.rounding import exact, rounded_up
 
 
 def rewriter(
@@ -167,7 +167,7 @@ class Pieces:
             )
             record.private = paid if before is None else f"{before}; {paid}"
         record.corpora = [*record.corpora, "private text (tacit train rewrite)"]
-        record.commands = [*record.commands, f"tacit train rewrite --epsilon {promise.epsilon:g}"]
+        record.commands = [*record.commands, f"tacit train rewrite --epsilon {exact(promise.epsilon)}"]
         record.results = {}
 
     def save_pretrained(self, folder: Path) -> None:

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from tacit.errors import BadInputError
+from tacit.rounding import exact
 
 
 def sanitized(
@@ -79,7 +80,8 @@ def sanitized(
         )
         if batch_size > len(rows):
             raise BadInputError(f"there are {len(rows):,} texts, fewer than a batch: give a smaller --batch-size")
-        task = SanitizedMasking(length=length, mechanism=f"{mechanism}, epsilon {epsilon:g}, {vectors or 'default'}")
+        sanitizer = f"{mechanism}, epsilon {exact(epsilon)}, {vectors or 'default'}"
+        task = SanitizedMasking(length=length, mechanism=sanitizer)
         task.learn(rows)
         torch.manual_seed(seed)
         network, tokenizer = load_model(task, model)

@@ -175,7 +175,7 @@ def carry_out(run: Any, given: dict[str, Any], tested: list[dict[str, str]], *sa
         ) from None
     if loud:
         if run.checked is not None:
-            console.print(f"gradients by '{run.checked.engine}', exact to {run.checked.norm_deviation:.0e}")
+            console.print(f"gradients by '{run.checked.engine}', exact to {rounded_up(run.checked.deviation, 1)}")
         Card(guarantee).print_to(output_console())
     if tested and run.team.first:
         show_scores(run, tested, given["test"])

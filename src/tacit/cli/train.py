@@ -39,6 +39,7 @@ from tacit.cli.tasks import (
     usual_rate,
 )
 from tacit.errors import BadInputError, BadParameterError
+from tacit.rounding import rounded_up
 
 app = typer.Typer(
     help="Train a model so that no single record can be recognized in it; name the task first: tacit train classify …",
@@ -190,13 +191,14 @@ def check(
     _, result = choose(network, wanted.loss, wanted.probes(tokenizer), engine)
     console = output_console()
     console.print(
-        f"engine {result.engine}: norms within {result.norm_deviation:.1e}, clipped sums within "
-        f"{result.sum_deviation:.1e} of one example at a time ({result.parameters} weights, {result.examples} examples)"
+        f"engine {result.engine}: norms within {rounded_up(result.norm_deviation, 2)}, clipped sums within "
+        f"{rounded_up(result.sum_deviation, 2)} of one example at a time ({result.parameters} weights, "
+        f"{result.examples} examples)"
     )
     console.print(
         f"every record has to be filled up to one length, here {wanted.length} word pieces: what it adds depends on it"
         if wanted.constant
-        else f"filled up on the {wanted.side}, a record adds the same as alone, within {padding:.1e}"
+        else f"filled up on the {wanted.side}, a record adds the same as alone, within {rounded_up(padding, 2)}"
     )
     for name, reason in result.refused.items():
         console.print(f"not {name}: {reason}")

@@ -470,7 +470,7 @@ class Paraphrase(DocumentMechanism):
         if self.tilted:
             down, up = tilt_for(self.epsilon_token, outcomes)
             shown["temperature"] = f"{self.temperature:g}"
-            shown["tilt"] = f"e^-{down:.4g} to e^{up:.4g}"
+            shown["tilt"] = f"e^-{rounded_up(down, 4)} to e^{rounded_up(up, 4)}"
         else:
             slope = spread_for(self.epsilon_token, self.clipping, outcomes) / self.clipping.width
             shown["interval"] = f"{self.clipping}, width {self.clipping.width:.4g}"

@@ -15,6 +15,7 @@ rows belong to the same user if that column is kept, stays visible.
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -52,8 +53,13 @@ class UserRule:
         return self.documents if self.mode == "divide" else 1
 
     def epsilon_of_document(self, epsilon: float, width: int = 1) -> float:
-        """The budget of one text when a user may spend `epsilon` and a row has `width` texts."""
-        return epsilon / (self.rows_of_user * width)
+        """The budget of one text when a user may spend `epsilon` and a row has `width` texts: all of them together, as
+        the promise multiplies it out, are never more than was given."""
+        texts = self.rows_of_user * width
+        share = epsilon / texts
+        while share * texts > epsilon:  # 7 / 25 * 25 is more than 7
+            share = math.nextafter(share, 0.0)
+        return share
 
     def promise(self, document: Guarantee, width: int = 1) -> Guarantee:
         """From the guarantee of one text to that of a user whose rows have `width` of them (1 for a whole record)."""

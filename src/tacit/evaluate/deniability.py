@@ -123,7 +123,7 @@ def deniability(
         exact = True
     except NoGuaranteeError:
         source = new_source(seed)
-        numbers = counted_deniability(lambda chosen: mechanism.draw(chosen, source), ids, runs=runs, eta=eta)
+        numbers = counted_deniability(lambda chosen: mechanism.released_ids(chosen, source), ids, runs=runs, eta=eta)
         exact = False
     names = tuple(str(vocabulary[i]) for i in ids.tolist())
     stays, outputs, inputs, effective, entropy = numbers

@@ -12,7 +12,7 @@ import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Final
 
 from tacit.errors import BadInputError
@@ -75,18 +75,18 @@ def data_folder(given: Path | None = None) -> Path:
 
 
 def check_files(wanted: Iterable[str], folders: Sequence[Path]) -> None:
-    """Nothing if all files are in one of the folders; otherwise all that are missing, and where they can be had."""
+    """Nothing if all files of known data sets are in one of the folders; otherwise all that are missing, and where they
+    can be had. A file that belongs to no known data set is left to whoever opens it."""
     missing = [name for name in dict.fromkeys(wanted) if not any((folder / name).is_file() for folder in folders)]
-    if not missing:
+    sets = {name: known_data().get(name.partition("/")[0]) for name in missing}
+    if not any(sets.values()):
         return
     looked = " or ".join(str(folder) for folder in folders)
-    sets = {name: known_data().get(PurePosixPath(name).parts[0]) for name in missing}
     names = list(dict.fromkeys(data.name for data in sets.values() if data is not None))
     files = f"the file {missing[0]}, which is" if len(missing) == 1 else f"{len(missing)} files, which are"
-    remedy = f"; 'tacit data fetch {' '.join(names)} --from FOLDER' puts them in place" if names else ""
     error = BadInputError(
-        f"the experiment wants {files} not in {looked}: set {DATA_VARIABLE} (or --data) to the folder of the data sets"
-        f"{remedy}"
+        f"the experiment wants {files} not in {looked}: set {DATA_VARIABLE} (or --data) to the folder of the data "
+        f"sets; 'tacit data fetch {' '.join(names)} --from FOLDER' puts them in place"
     )
     for name in names:
         data = known_data()[name]

@@ -22,8 +22,8 @@ bits until the answer is certain. What the doubles can be wrong by:
   three more roundings, a relative error of 2**-50, and g exp(-g) < 1/2, so that is 2**-51 in the exponential, whose own
   error of 4 units in the last place adds 2**-50 (`tacit.noise.choice` assumes the same; a test checks it). Together
   below 2**-48; the margin is `ACCEPTANCE_MARGIN` = 2**-44.
-* offset + sigma * (k + x): four roundings of numbers of at most |result| + 2 sigma + 1, and the cell of x: below
-  2**-50 (|result| + 2 sigma + 1); the margin is twice that.
+* offset + sigma * (k + x): four roundings of numbers of at most s = |result| + |offset| + 2 sigma + 1, and the cell of
+  x: below 2**-50 s; the margin is twice that.
 
 So the result is a function of offset + sigma * Z, Z exactly normal: whatever holds for normal noise of the real numbers
 holds for it, for vectors of any length and inputs any number of sigmas apart, with no slack (post-processing). A
@@ -90,7 +90,7 @@ def rounded_normal(
         drawn = draw_normals(part.size, words)
         noisy = part + sigma * drawn.doubles()
         nearest = np.rint(noisy)
-        margin = (np.abs(noisy) + (2.0 * sigma + 1.0)) * ROUNDING_MARGIN
+        margin = (np.abs(noisy) + np.abs(part) + (2.0 * sigma + 1.0)) * ROUNDING_MARGIN
         doubtful = np.abs(noisy - nearest) >= 0.5 - margin
         doubtful[list(drawn.longer)] = True
         rounded = nearest.astype(np.int64)

@@ -156,7 +156,7 @@ def create_app(settings: Settings, *, jobs_apart: bool = True) -> Service:
 
     async def work_aside(function: Callable[..., dict[str, Any]], request: Request, kind: type[Message]) -> Response:
         """Long computations on public data, one at a time, beside the event loop."""
-        aside.check_room()
+        aside.check_room(request.scope["caller"].name)
         asked = await read_message(request, kind)
         try:
             async with asyncio.timeout(settings.timeout):

@@ -13,11 +13,13 @@ import math
 import secrets
 import threading
 import time
-from collections.abc import Iterator, Sequence
-from typing import Any, Final, NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any, Final, NamedTuple, TypeVar
 
 from tacit.account.ledger import (
     BudgetExceededError,
+    KeyChangedError,
     Ledger,
     LedgerError,
     Limit,
@@ -43,6 +45,9 @@ DATASET: Final = "service"
 RELEASES: Final = 100
 COMMAND: Final = "tacit serve"
 CHECK_SECONDS: Final = 1.0
+MOST_CHANGES: Final = 5
+"""So many changes of the ledger's key are followed within one use of it."""
+R = TypeVar("R")
 
 
 class Shared:
@@ -85,12 +90,22 @@ class Accounts:
         check_bound(ledger, self._keys.register())
         return ledger
 
+    def under_the_key_of_now(self, use: Callable[[], R]) -> R:
+        """What `use` makes of the ledger, opened again as often as its key was changed meanwhile: nothing is wrong, and
+        nothing was written under the former key."""
+        for _ in range(MOST_CHANGES):
+            try:
+                return use()
+            except KeyChangedError:
+                self.close()
+        return use()
+
     def works(self) -> bool:
         """Whether the ledger can be used; asked at most once a second. A ledger that could not be used is opened again
         here, so that a service gets well by itself."""
         if time.monotonic() - self._checked >= CHECK_SECONDS:
             try:
-                self.ledger.anchor()
+                self.under_the_key_of_now(lambda: self.ledger.check_whole())
                 self._works = True
             except Exception as error:
                 if self._works or self._checked == -math.inf:  # told once, when it begins
@@ -149,6 +164,9 @@ class Accounts:
             refusals.update({id(order): as_service_error(error) for order in group})
 
     def _reserve_together(self, prepared: Prepared, group: list[Order]) -> None:
+        self.under_the_key_of_now(partial(self._reserve_once, prepared, group))
+
+    def _reserve_once(self, prepared: Prepared, group: list[Order]) -> None:
         spender, ledger = group[0].spender, self.ledger
         limited = self.must_be_limited(spender.key)
         subjects = self._subjects(group)
@@ -210,13 +228,14 @@ class Accounts:
     def overview(self, key: str | None) -> dict[str, Any]:
         """`GET /v1/ledger`: limits, the key's own account, and its latest releases."""
         try:
-            return self._overview(key)
+            return self.under_the_key_of_now(partial(self._overview, key))
         except (LedgerError, WrongLedgerError):
             self.close()  # it may be whole again next time
             raise
 
     def _overview(self, key: str | None) -> dict[str, Any]:
         ledger, subject = self.ledger, Subject("key", key or LOCAL)
+        ledger.check_whole()
         spent, limit = ledger.spent(subject), ledger.limit_of(subject)
         commands = commands_of(ledger, key)
         own = ledger.releases(commands=commands, last=RELEASES)

@@ -188,7 +188,7 @@ def _exact_stays(mechanism: Any, ids: Ids) -> Floats:
 
 
 def _counted_stays(mechanism: Any, ids: Ids) -> Floats:
-    drawn = mechanism.draw(np.repeat(ids, CURVE_DRAWS), Source.from_os()).reshape(len(ids), CURVE_DRAWS)
+    drawn = mechanism.released_ids(np.repeat(ids, CURVE_DRAWS), Source.from_os()).reshape(len(ids), CURVE_DRAWS)
     stays: Floats = (drawn == ids[:, None]).mean(axis=1)
     return stays
 

@@ -78,17 +78,17 @@ def error_body(code: str, message: str) -> bytes:
 def as_service_error(error: Exception) -> ServiceError:
     """What a client is told about any error. One that we did not foresee is named by its kind and place only: its
     message could quote the text."""
-    from tacit.account.ledger import BudgetExceededError, LedgerError, MissingLimitError
+    from tacit.account.ledger import BudgetExceededError, LedgerError, MissingLimitError, RolledBackError
 
     if isinstance(error, ServiceError):
         return error
     if isinstance(error, BudgetExceededError):
         return ServiceError(403, budget_sentence(error), "budget_exceeded")
-    if isinstance(error, WrongLedgerError | MissingLimitError):
+    if isinstance(error, WrongLedgerError | MissingLimitError | RolledBackError):
         return ServiceError(
             503,
-            "what was spent cannot be looked up, because the ledger is missing, another one or without the limit of "
-            "this key; nothing was released: ask the operator of the service to look at its log",
+            "what was spent cannot be looked up, because the ledger is missing, another one, an older one or without "
+            "the limit of this key; nothing was released: ask the operator of the service to look at its log",
             "ledger",
             60,
         )

@@ -19,7 +19,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from tacit.account.ledger import BudgetExceededError, LedgerError, Reservation, Subject, TokenUsedError
+from tacit.account.ledger import (
+    BudgetExceededError,
+    LedgerError,
+    Reservation,
+    Subject,
+    TokenUsedError,
+)
 from tacit.card import Card, ReleaseFacts, for_file
 from tacit.catalog import shortened
 from tacit.engines.blocks import Block, cut_blocks, weight
@@ -29,6 +35,7 @@ from tacit.engines.local import rewrite_file
 from tacit.engines.nominal import refuse_nominal_file
 from tacit.engines.users import UserRule
 from tacit.errors import BadInputError, TacitError
+from tacit.rounding import exact
 from tacit.serve.binding import LOCAL
 from tacit.serve.budget import DATASET, Accounts, command_of
 from tacit.serve.errors import ServiceError, WrongLedgerError, as_service_error, note
@@ -110,7 +117,8 @@ class JobWork:
     def outcome(self) -> Outcome:
         """The job, worked on to whatever end; only the sentence for its owner is kept of an error."""
         try:
-            return self._rewrite()
+            # What was reserved before a change of the ledger's key is found again by its token.
+            return self._accounts.under_the_key_of_now(self._rewrite)
         except StopError:
             raise
         except OutputError as error:
@@ -152,7 +160,7 @@ class JobWork:
             keep=tuple(asked.keep),
             workers=task.workers,
             resume=True,
-            command=f"tacit serve, job of {mechanism.name} with epsilon {asked.epsilon:g}",
+            command=f"tacit serve, job of {mechanism.name} with epsilon {exact(asked.epsilon)}",
             users=users,
             refuse_nominal=task.refuse_nominal or self._accounts.options_of(task.owner).refuse_nominal,
         )

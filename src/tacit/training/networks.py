@@ -215,7 +215,7 @@ class EncoderLstmModel(_EncoderLstm):
     def __init__(self, config: EncoderLstmConfig) -> None:
         super().__init__(config)
         inner = config.encoder_config()
-        self.encoder = AutoModel.from_config(inner)
+        self.encoder = AutoModel.from_config(inner, trust_remote_code=False)
         self.recurrent = Recurrent(inner.hidden_size, config.hidden, config.layers, config.dropout)
         self.post_init()
 

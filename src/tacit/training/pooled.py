@@ -46,7 +46,7 @@ class MeanPooledForSequenceClassification(Network):  # type: ignore[misc]
 
     def __init__(self, config: MeanPooledConfig) -> None:
         super().__init__(config)
-        self.body = AutoModel.from_config(config.encoder_config())
+        self.body = AutoModel.from_config(config.encoder_config(), trust_remote_code=False)
         if hasattr(self.body, "pooler"):
             self.body.pooler = None
         self.dropout = nn.Dropout(config.dropout)

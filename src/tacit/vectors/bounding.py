@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.errors import BadParameterError
-from tacit.rounding import rounded_up
+from tacit.rounding import rounded_down, rounded_up
 from tacit.vectors.geometry import Vectors, largest_ratio, matrix_of
 
 Kind = Literal["proven", "exact over this vocabulary", "probabilistic", "estimated"]
@@ -138,7 +138,7 @@ class Unit(Bounding):
         return Sensitivity(
             1.0 / self.smallest_norm,
             "proven",
-            how=f"1 / {self.smallest_norm:.6g}, the smallest norm of the public vectors",
+            how=f"1 / {rounded_down(self.smallest_norm)}, the smallest norm of the public vectors",
         )
 
 
@@ -206,7 +206,7 @@ class MinusOneToOne(Bounding):
         return Sensitivity(
             2.0 * math.sqrt(dimension - 1) / self.smallest_range,
             "proven",
-            how=f"2 sqrt({dimension} - 1) / {self.smallest_range:.6g}, the smallest coordinate range",
+            how=f"2 sqrt({dimension} - 1) / {rounded_down(self.smallest_range)}, the smallest coordinate range",
         )
 
 
@@ -237,7 +237,7 @@ class ObservedRange(MinusOneToOne):
         if self.bound == "vocabulary":
             return inner  # computed on the stretched vectors themselves
         factor = (self.high - self.low) / 2
-        return Sensitivity(factor * inner.value, "proven", how=f"{factor:.6g} times ({inner.how})")
+        return Sensitivity(factor * inner.value, "proven", how=f"{rounded_up(factor)} times ({inner.how})")
 
 
 class ClipToRange(Bounding):
@@ -334,14 +334,14 @@ class JohnsonLindenstrauss(Bounding):
                 (1 + self.beta) * inner.value,
                 "probabilistic",
                 delta,
-                f"1 + beta = {1 + self.beta:g} for all pairs of words with probability 1 - {rounded_up(delta, 2)} over "
-                f"the drawn matrix, times {inner.value:.6g} ({inner.how})",
+                f"1 + beta = {rounded_up(1 + self.beta)} for all pairs of words with probability "
+                f"1 - {rounded_up(delta, 2)} over the drawn matrix, times {rounded_up(inner.value)} ({inner.how})",
             )
         norm = float(np.linalg.norm(self.matrix, 2))
         return Sensitivity(
             norm * inner.value,
             "proven",
-            how=f"spectral norm {norm:.6g} of the drawn matrix, times {inner.value:.6g} ({inner.how})",
+            how=f"spectral norm {rounded_up(norm)} of the drawn matrix, times {rounded_up(inner.value)} ({inner.how})",
         )
 
 

@@ -259,6 +259,11 @@ class WordMechanism(Mechanism):
         """A guarantee with everything that is the same for all word mechanisms filled in."""
         counted = "tokens other than punctuation" if self.punctuation == "drop" else "tokens"
         not_covered = [f"how many {counted} a text has, and which output belongs to which position"]
+        if self.punctuation == "drop":
+            not_covered.append(
+                "which tokens are punctuation marks: they are left out, so a mark in place of a word, or the other way "
+                "round, changes how many words come out"
+            )
         adjacency: Adjacency = more.pop("adjacency", Adjacency.ANY_TWO)
         if self.punctuation == "keep":
             adjacency = adjacency.with_kept_punctuation

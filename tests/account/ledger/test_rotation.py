@@ -236,3 +236,36 @@ def test_b10_a_damaged_ledger_is_not_copied_as_if_it_were_whole(tmp_path: Path) 
         with pytest.raises(LedgerError, match="as damaged as the ledger"):
             ledger.copy_to(tmp_path / "copy.db")
     assert list(tmp_path.glob("copy*")) == []
+
+
+@pytest.mark.parametrize(
+    "change", ["DELETE FROM meta WHERE name = 'documents'", "UPDATE meta SET value = '' WHERE name = 'documents'"]
+)
+def test_b10_how_documents_are_recognized_cannot_be_changed_without_the_key(full: str, change: str) -> None:
+    """A ledger that took documents to the letter from now on would know none of those that it has charged."""
+    with open_ledger(full) as ledger:
+        spent = ledger.spent(SHARED)
+        assert ledger.spent(Subject("document", " Shared ")) == spent
+        ledger.change_key()
+        assert ledger.spent(Subject("document", " Shared ")) == spent
+        with ledger._database.writing():
+            ledger._database.run(change)
+    with pytest.raises(LedgerError, match="recognizes documents"):
+        open_ledger(full)
+
+
+def test_b10_a_ledger_of_before_goes_on_to_the_letter_under_another_key(full: str) -> None:
+    with open_ledger(full) as ledger:  # as it was made before documents were recognized by their tokens
+        ledger._key.recognizes = keys.to_the_letter
+        with ledger._database.writing():
+            ledger._database.run("DELETE FROM meta WHERE name = 'documents'")
+            ledger._database.run("UPDATE meta SET value = ? WHERE name = 'key'", (ledger._key.check(ledger.id),))
+        key_file(ledger.id).with_suffix(".anchor").unlink()
+    with open_ledger(full) as ledger:
+        assert not ledger.spent(Subject("document", " shared")).releases
+        ledger.change_key()
+        assert ledger.spent(SHARED).releases
+        with ledger._database.writing():
+            ledger._database.run("INSERT INTO meta VALUES ('documents', 'by their tokens')")
+    with pytest.raises(LedgerError, match="recognizes documents"):
+        open_ledger(full)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import socket
 import threading
 import time
@@ -21,7 +20,6 @@ import pytest
 
 from tacit.vectors import VectorTable
 
-CHROMIUM = shutil.which("chromium") or "/usr/bin/chromium"
 FOLDER = Path(__file__).parents[3] / "src" / "tacit" / "serve" / "page"
 WAIT = 60_000
 """Milliseconds until a step counts as failed; only ever used up by a failure."""
@@ -80,17 +78,6 @@ class Watch:
         abroad = [url for url in self.requests if not url.startswith((self.origin, "blob:" + self.origin, "data:"))]
         assert abroad == []
         assert self.complaints == []
-
-
-@pytest.fixture(scope="session")
-def browser() -> Iterator[Any]:
-    playwright = pytest.importorskip("playwright.sync_api", reason="the page is tested with playwright (pip)")
-    if not Path(CHROMIUM).is_file():
-        pytest.skip("the page is tested in Debian's Chromium: apt-get install chromium")
-    with playwright.sync_playwright() as running:
-        chromium = running.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
-        yield chromium
-        chromium.close()
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -181,12 +168,13 @@ def page(open_page: Opener) -> Any:
 
 
 def only_mechanisms(*names: str) -> Callable[[Any], None]:
-    """Let a page see some of the mechanisms of the service."""
+    """Let a page see some of the mechanisms of the service, as if all that they need were installed."""
 
     def init(page: Any) -> None:
         def fewer(route: Any) -> None:
             catalog = route.fetch().json()
-            catalog["mechanisms"] = [each for each in catalog["mechanisms"] if each["name"] in names]
+            chosen = [each for each in catalog["mechanisms"] if each["name"] in names]
+            catalog["mechanisms"] = [each | {"available": True, "why_not": None} for each in chosen]
             route.fulfill(json=catalog)
 
         page.route("**/v1/mechanisms", fewer)

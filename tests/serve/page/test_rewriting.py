@@ -222,3 +222,18 @@ def test_no_file_of_the_page_needs_inline_script_or_style_or_another_origin() ->
     assert " onclick" not in index
     for name in FOLDER.glob("*.js"):
         assert name.name in {"theme.js", "main.js", "reports.js", "ledger.js"} or f"assets/{name.name}" in index
+
+
+def test_b1_an_example_that_is_refused_does_not_seem_to_be_on_its_way(open_page: Opener) -> None:
+    """As for a key that is refused what is nominal; and what was drawn with other settings is not shown for these."""
+    refusal = {"error": {"code": "nominal", "message": "nominal releases are refused"}}
+    page = open_page()
+    page.wait_for_selector(".result .words")
+    page.route("**/v1/rewrite", lambda route: route.fulfill(status=403, json=refusal))
+    page.click("#another")
+    page.wait_for_selector("#go-problem :text('nominal releases are refused')")
+    assert "Nothing was drawn" in page.inner_text("#result")
+    assert page.is_hidden("#result-downloads")
+    page.unroute("**/v1/rewrite")
+    page.click("#another")
+    page.wait_for_selector(".result .words")

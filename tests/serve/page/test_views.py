@@ -422,3 +422,14 @@ def test_c4_untouched_settings_of_paraphrase_are_not_sent_and_a_prompt_keeps_its
     with page.expect_request("**/v1/rewrite") as sent:
         page.click("#go")
     assert sent.value.post_data_json["options"] == {"prompt": "Say it again.\n\nText: {text}\nAgain:"}
+
+
+def test_c4_a_result_of_other_settings_is_not_shown_when_a_draw_fails(open_page: Opener) -> None:
+    """Paraphrase may take too long: what SanText drew must not stand there as if it came from it."""
+    page = open_page(init=only_mechanisms("santext", "paraphrase"))
+    page.wait_for_selector(".result .words")
+    page.route("**/v1/rewrite", lambda route: route.abort())
+    page.select_option("#mechanism", "paraphrase")
+    page.wait_for_selector("#go-problem:not([hidden])")
+    assert "Nothing was drawn" in page.inner_text("#result")
+    assert page.locator(".result .words").count() == 0

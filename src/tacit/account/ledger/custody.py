@@ -61,6 +61,12 @@ class Custody:
         if lasting and head is not None:  # what is not lasting can still be lost, and the anchor is never ahead
             self._keep(Anchor(head[0], head[1].hex(), self._check))
 
+    def check_whole(self) -> None:
+        """Raise unless the ledger can be spent from: the key is the one that it has now, and nothing is missing that
+        the anchor knows."""
+        with self.reading():
+            self._check_anchor()
+
     def _check_key(self) -> None:
         """Names that were hashed under a former key would be charged to nobody."""
         row = self._database.one("SELECT value FROM meta WHERE name = ?", ("key",))

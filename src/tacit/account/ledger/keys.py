@@ -91,8 +91,11 @@ class LedgerKey:
         return hmac.digest(self._chain, message, "sha256")
 
     def check(self, ledger: str) -> str:
-        """What a ledger remembers of its key, to recognize a wrong one."""
-        return self.seal(f"key of {ledger}".encode()).hex()[:CHECK_LENGTH]
+        """What a ledger remembers of its key and of how it recognizes documents, to notice that one of them is wrong:
+        whoever made it recognize them to the letter, in a table that is not sealed, would make every document a new
+        one."""
+        rule = "" if self.recognizes is to_the_letter else ", documents by their tokens"
+        return self.seal(f"key of {ledger}{rule}".encode()).hex()[:CHECK_LENGTH]
 
     def changed(self) -> LedgerKey:
         """The key with a new secret."""

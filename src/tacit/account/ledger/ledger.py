@@ -147,6 +147,10 @@ class Ledger:
         verified; its anchor belongs to this copy."""
         return self._custody.copy_to(place)
 
+    def check_whole(self) -> None:
+        """Raise `RolledBackError` if it lacks events that its anchor knows: what it says of spent budget is too low."""
+        self._custody.check_whole()
+
     @property
     def anchor_place(self) -> Path | None:
         """Where the anchor is kept; None as long as there is none."""

@@ -10,6 +10,7 @@ from tacit.account.ledger.books import now
 from tacit.account.ledger.database import Database, LedgerError, MissingLedgerError, open_database
 from tacit.account.ledger.keys import (
     LedgerKey,
+    Recognizes,
     given_key,
     kept_key,
     key_file,
@@ -17,6 +18,7 @@ from tacit.account.ledger.keys import (
     prepared_key,
     recognized,
     take_prepared_key,
+    to_the_letter,
 )
 from tacit.account.ledger.ledger import Ledger
 from tacit.account.ledger.schema import SCHEMA_VERSION
@@ -55,30 +57,38 @@ def _opened(database: Database, given: LedgerKey | None) -> Ledger:
         facts = {str(row[0]): str(row[1]) for row in database.all("SELECT name, value FROM meta")}
     if not {"ledger", "key"} <= set(facts):
         raise LedgerError(f"{database.name} is damaged: take a copy of it from before, and keep this one")
-    key = _fitting(given, facts["ledger"], facts["key"])
+    rules = (recognized, to_the_letter) if facts.get(DOCUMENTS) == BY_TOKENS else (to_the_letter, recognized)
+    key = _fitting(given, facts["ledger"], facts["key"], rules[0])
+    if key is None and _fitting(given, facts["ledger"], facts["key"], rules[1]) is not None:
+        raise LedgerError(
+            f"{database.name} was changed without its key: it says otherwise how it recognizes documents; take a copy "
+            "of it from before, and keep this one"
+        )
     if key is None:
         raise LedgerError(
             f"this is not the key of {database.name}: give the one it was made with, in TACIT_LEDGER_KEY or its file "
             "(a key that was changed has several lines)"
         )
-    if facts.get(DOCUMENTS) == BY_TOKENS:
-        key.recognizes = recognized
     return Ledger(database, key, facts["ledger"], is_new=is_new, new_key_place=place)
 
 
-def _fitting(given: LedgerKey | None, ledger: str, check: str) -> LedgerKey | None:
+def _fitting(given: LedgerKey | None, ledger: str, check: str, recognizes: Recognizes) -> LedgerKey | None:
     """The key that fits: the one given, or that of the file, or the one of a change that was stopped at its end."""
-    if given is not None:
-        return given.fitting(ledger, check)
-    prepared = prepared_key(ledger)
-    if prepared is not None and prepared.check(ledger) == check:
-        take_prepared_key(ledger)
-    return kept_key(ledger).fitting(ledger, check)
+    if given is None:
+        prepared = prepared_key(ledger)
+        if prepared is not None:
+            prepared.recognizes = recognizes
+            if prepared.check(ledger) == check:
+                take_prepared_key(ledger)
+    key = given or kept_key(ledger)
+    key.recognizes = recognizes
+    return key.fitting(ledger, check)
 
 
 def _make(database: Database, given: LedgerKey | None) -> str | None:
     id = secrets.token_hex(8)
     key = given or make_key(id)
+    key.recognizes = recognized
     database.make_tables()
     for name, value in (("ledger", id), ("key", key.check(id)), ("made", now()), (DOCUMENTS, BY_TOKENS)):
         database.run("INSERT INTO meta (name, value) VALUES (?, ?)", (name, value))

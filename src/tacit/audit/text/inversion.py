@@ -172,7 +172,7 @@ def _sampled_posterior(mechanism: WordMechanism, prior: Floats, seed: int, progr
     step = 250
     for start in range(0, len(likely), step):
         ids = likely[start : start + step]
-        drawn = mechanism.draw(np.repeat(ids, SAMPLED_DRAWS), source)
+        drawn = mechanism.released_ids(np.repeat(ids, SAMPLED_DRAWS), source)
         inputs = np.repeat(np.arange(len(ids)), SAMPLED_DRAWS)
         pairs, counts = np.unique(inputs * words + drawn, return_counts=True)
         x, y = np.divmod(pairs, words)

@@ -151,8 +151,9 @@ def _tried(action: Any, name: str, place: str, what: str) -> Any:
                 f"the {what} of the model in {name} cannot be read ({type(error).__name__}): save or download it again"
             ) from error
         raise BadInputError(
-            f"the {what} of '{name}' cannot be fetched from the model hub (no network, no such model, or not free to "
-            f"download): on a machine with network run 'hf download {name} --local-dir FOLDER' and give the FOLDER"
+            f"there is no folder '{name}', and the {what} of a model of that name cannot be fetched from the model hub "
+            "(no network, no such model, or not free to download): on a machine with network run "
+            f"'hf download {name} --local-dir FOLDER' and give the FOLDER"
         ) from error
 
 

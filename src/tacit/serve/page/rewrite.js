@@ -19,6 +19,7 @@ import { isChanged, shareChanged, wordsOf } from "./words.js";
 const PREVIEW_WAIT = 250;
 const MOST_DRAWS = 10;
 const WAITING = "Nothing was drawn yet. Press the button when the settings are right.";
+const NOTHING = "Nothing was drawn; why, stands below the button.";
 /** Answers after which the same request may well succeed: no connection, too many requests, too much to do. */
 const PASSING = [0, 429, 503];
 
@@ -65,6 +66,15 @@ export async function startRewrite() {
     } catch (error) {
       if (error.status === 0 && from === "own") error.message += " If it had received the text, the draw counts.";
       showProblem(problem, error, PASSING.includes(error.status) ? () => draw(count, isPreview) : null);
+      if (isPreview && running === mine) {
+        desk[from] = empty(); // what was drawn with other settings is not what these would give
+        if (source() === from) {
+          showAll();
+          find("result").replaceChildren(make("p", { class: "empty" }, NOTHING));
+        }
+      } else if (source() === from) {
+        showNote(true);
+      }
     } finally {
       if (running === mine) {
         running = null;
@@ -142,10 +152,11 @@ export async function startRewrite() {
     showNote();
   };
 
-  const showNote = () => {
+  /** The line below the result. The example follows the settings, so it is only out of date when a draw `failed`. */
+  const showNote = (failed = false) => {
     const state = here();
     if (!state.answer) return;
-    const follows = source() === "example";
+    const follows = source() === "example" && !failed;
     const now = { ...settings.asked(), text: text() };
     find("result-note").textContent = noteOn(state, !follows && !isSame(now, state.asked));
   };

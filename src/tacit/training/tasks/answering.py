@@ -122,7 +122,9 @@ class Answering(Task):
         """The best span of all windows of a context. Nothing is answered only where nothing scores higher than the best
         span in every window."""
         candidates: list[list[_Candidate]] = [[found] for found in _candidates(model, batch)]
-        later = [(i, window) for i, row in enumerate(rows) for window in self.windows(row, tokenizer)[1:]]
+        # A first window that is not full is the only one.
+        full = (batch["attention_mask"].sum(1) >= self.length).nonzero().flatten().tolist()
+        later = [(i, window) for i in full for window in self.windows(rows[i], tokenizer)[1:]]
         for begin in range(0, len(later), len(rows)):
             part = later[begin : begin + len(rows)]
             numbers = self.collate([window for _, window in part], tokenizer)
