@@ -185,9 +185,6 @@ COMMANDS: Final[Mapping[str, Declared]] = {
     "data show": nothing,
     "data fetch": lambda options: [needs.EXPERIMENTS] if options["experiment"] is not None else [],
     **{f"ledger {name}": _ledger for name in _ledger_commands},
-    "mechanisms": nothing,
-    **{f"calibrate {name}": nothing for name in ("laplace", "gaussian", "response")},
-    "calibrate sgd": lambda options: [needs.ACCOUNTING],
 }
 """The words of a command, and what it needs with its options."""
 
