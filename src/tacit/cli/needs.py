@@ -139,10 +139,6 @@ def _synthesize(options: Options) -> list[Ability]:
     ]
 
 
-def _ledger(options: Options) -> list[Ability]:
-    return needs_of_ledger(str(options.get("place") or options.get("ledger") or ""))
-
-
 def _serve(options: Options) -> list[Ability]:
     return [needs.SERVICE, *needs_of_ledger(options.get("ledger"))]
 
@@ -157,8 +153,6 @@ def _experiment_text(options: Options) -> list[Ability]:
 
 _usual = {"classify": "bias", "regress": "bias", "tag": "last-2"}
 _tasks = ("classify", "regress", "tag", "answer", "write", "fill")
-
-_ledger_commands = ("show", "limit", "add", "export", "verify", "backup", "restore", "accept", "rotate-key")
 
 COMMANDS: Final[Mapping[str, Declared]] = {
     "rewrite": _rewrite,
@@ -184,7 +178,6 @@ COMMANDS: Final[Mapping[str, Declared]] = {
     "data": nothing,
     "data show": nothing,
     "data fetch": lambda options: [needs.EXPERIMENTS] if options["experiment"] is not None else [],
-    **{f"ledger {name}": _ledger for name in _ledger_commands},
 }
 """The words of a command, and what it needs with its options."""
 
