@@ -143,14 +143,6 @@ def _serve(options: Options) -> list[Ability]:
     return [needs.SERVICE, *needs_of_ledger(options.get("ledger"))]
 
 
-def _experiment(options: Options) -> list[Ability]:
-    return [needs.EXPERIMENT_PAGES]
-
-
-def _experiment_text(options: Options) -> list[Ability]:
-    return [needs.EXPERIMENTS]
-
-
 _usual = {"classify": "bias", "regress": "bias", "tag": "last-2"}
 _tasks = ("classify", "regress", "tag", "answer", "write", "fill")
 
@@ -173,11 +165,6 @@ COMMANDS: Final[Mapping[str, Declared]] = {
     "synthesize": _synthesize,
     "serve": _serve,
     **{f"serve keys {name}": _serve for name in ("add", "change", "list", "rebind", "revoke")},
-    **{f"experiment {name}": _experiment for name in ("run", "resume", "report")},
-    **{f"experiment {name}": _experiment_text for name in ("list", "compare", "summary")},
-    "data": nothing,
-    "data show": nothing,
-    "data fetch": lambda options: [needs.EXPERIMENTS] if options["experiment"] is not None else [],
 }
 """The words of a command, and what it needs with its options."""
 
