@@ -28,6 +28,9 @@ _LAZY = {
     "load_vectors": "tacit.vectors",
     "VectorTable": "tacit.vectors",
     "TacitError": "tacit.errors",
+    "audit_mechanism": "tacit.jobs.audit",
+    "audit_model": "tacit.jobs.audit",
+    "audit_text": "tacit.jobs.audit",
     "randomize_labels": "tacit.labels",
 }
 

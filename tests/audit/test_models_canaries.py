@@ -59,7 +59,7 @@ def test_canaries_have_coins_and_repeats_and_survive_saving(tmp_path):
     path = tmp_path / "canaries.jsonl"
     save_canaries(made, path)
     assert load_canaries(path) == made
-    with pytest.raises(BadInputError, match="--force"):
+    with pytest.raises(BadInputError, match="exists: give another name"):
         save_canaries(made, path)
     save_canaries(made[:5], path, force=True)
     assert len(path.read_text().splitlines()) == 5

@@ -8,8 +8,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-import typer
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
@@ -17,22 +16,20 @@ transformers = pytest.importorskip("transformers")
 from tacit.audit.models.canaries import insert, load_canaries, make_canaries, save_canaries  # noqa: E402
 from tacit.card import Card  # noqa: E402
 from tacit.cli import main  # noqa: E402
-from tacit.cli.audit.canaries import canaries  # noqa: E402
-from tacit.cli.audit.model import model as command  # noqa: E402
+from tacit.cli.audit.canaries import command as canaries  # noqa: E402
+from tacit.cli.audit.model import command  # noqa: E402
 from tacit.errors import BadInputError, BadParameterError, TacitError  # noqa: E402
 from tacit.guarantee import Adjacency, Guarantee, Notion, Unit  # noqa: E402
 from tacit.noise.source import new_source  # noqa: E402
 from tests.audit.test_models_memorization import FLIGHTS, MUSIC  # noqa: E402
 from tests.audit.test_models_scores import gpt2_for, random_texts  # noqa: E402
+from tests.cli.sentences import refused  # noqa: E402
 from tests.documents.test_language_models import saved, tiny  # noqa: E402
 from tests.documents.test_latent_models import save_tiny  # noqa: E402
 
-app = typer.Typer()
-app.command()(command)
-
 
 def run(*arguments: object) -> tuple[int, str]:
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments], catch_exceptions=False)
+    result = CliRunner().invoke(command, [str(argument) for argument in arguments], catch_exceptions=False)
     return result.exit_code, result.stdout or result.output
 
 
@@ -92,7 +89,7 @@ def test_an_overfit_model_is_caught_in_every_way(place, tmp_path):
     shown = page.read_text()
     assert "<svg" in shown
     assert "quotes the original text" in shown
-    with pytest.raises(BadInputError, match="--force"):
+    with refused(BadInputError, match="--force"):
         run(place / "overfit", *files(place), "--html", page)
     assert page.read_text() == shown
 
@@ -113,7 +110,7 @@ def test_nothing_is_refuted_by_files_whose_split_is_unknown(place):
     assert code == 0
     bound = findings(output)["Lower bound on epsilon"]
     assert bound["light"] == "amber"
-    assert "say so with --split" in bound["sentence"]
+    assert "say so with the option 'split'" in bound["sentence"]
     assert not json.loads(output)["refuted"]
 
 
@@ -137,13 +134,13 @@ def test_the_claim_comes_from_the_card(place, tmp_path):
     assert code == 0
     assert "No epsilon was claimed" in " ".join(output.split())
     claimed(folder, 1.0, adjacency=Adjacency.ANY_TWO)
-    with pytest.raises(BadInputError, match="cannot test"):
+    with refused(BadInputError, match="cannot test"):
         run(*arguments)
 
 
 def test_columns_and_repeated_texts(place, tmp_path):
     pair = ("--members", place / "in.csv", "--non-members", place / "out.csv")
-    with pytest.raises(BadInputError, match="--column"):
+    with refused(BadInputError, match="--column"):
         run(place / "untrained", *pair)
     more = tmp_path / "more.csv"
     more.write_text((place / "in.csv").read_text() + "80,apple apple apple\n81,apple apple apple\n82,\n")
@@ -164,7 +161,7 @@ def test_a_rewriting_model_is_asked_for_its_pre_training_text(tmp_path):
     assert "Memorization" in found
     assert found["Do the files differ by themselves?"]["light"] == "amber"
     assert found["Membership"]["light"] in ("amber", "green")  # never red on files that differ by themselves
-    with pytest.raises(BadInputError, match="does not write texts by itself"):
+    with refused(BadInputError, match="does not write texts by itself"):
         run(folder, *files(tmp_path), "--extract", 5)
 
 
@@ -191,17 +188,14 @@ def test_bad_options(place, arguments, error, sentence):
     known = {"{in}": place / "in.txt", "{canaries}": place / "canaries.jsonl"}
     given = [part for argument in arguments
              for part in (files(place) if argument == "{both}" else (known.get(argument, argument),))]  # fmt: skip
-    with pytest.raises(error, match=sentence) as caught:
+    with refused(error, match=sentence) as caught:
         run(place / "untrained", *given)
     assert caught.value.exit_code == 2
 
 
 def test_canaries_are_made_for_training_and_for_the_audit(tmp_path):
-    maker = typer.Typer()
-    maker.command()(canaries)
-
     def make(*arguments):
-        return CliRunner().invoke(maker, [str(argument) for argument in arguments], catch_exceptions=False)
+        return CliRunner().invoke(canaries, [str(argument) for argument in arguments], catch_exceptions=False)
 
     added, coins = tmp_path / "add.txt", tmp_path / "coins.jsonl"
     arguments = ("-n", 60, "--repeats", 1, "--repeats", 3, "-o", added, "--secret", coins)
@@ -210,14 +204,14 @@ def test_canaries_are_made_for_training_and_for_the_audit(tmp_path):
     lines = added.read_text().splitlines()
     assert len(made) == 60
     assert Counter(lines) == {canary.text: canary.insertions for canary in made if canary.included}
-    with pytest.raises(BadInputError, match="--force"):
+    with refused(BadInputError, match="--force"):
         make(*arguments)
     assert added.read_text().splitlines() == lines
     assert make(*arguments, "--force").exit_code == 0
     assert load_canaries(coins) != made  # fresh secrets and coins, from the operating system
-    with pytest.raises(BadInputError, match="two names"):
+    with refused(BadInputError, match="two names"):
         make("-o", coins, "--secret", coins)
-    with pytest.raises(BadParameterError, match="random field"):
+    with refused(BadParameterError, match="random field"):
         make("--pattern", "nothing", "-o", tmp_path / "a", "--secret", tmp_path / "b")
     assert not (tmp_path / "a").exists()
 
@@ -248,10 +242,10 @@ def test_models_that_cannot_be_audited(place, tmp_path):
     assert "same kind" in fails(place / "untrained", "--reference", tmp_path / "masked")
     few = tmp_path / "few.txt"
     few.write_text("apple lemon\nlemon apple\n")
-    with pytest.raises(BadInputError, match="at least 10 members"):
+    with refused(BadInputError, match="at least 10 members"):
         run(place / "untrained", "--members", few, "--non-members", place / "out.txt")
     more = tmp_path / "more.txt"
     more.write_text("\n".join(random_texts(600, seed=9)))
     uneven = ("--members", place / "in.txt", "--non-members", more, "--split", "coins")
-    with pytest.raises(BadInputError, match="cannot come from fair coins"):
+    with refused(BadInputError, match="cannot come from fair coins"):
         run(place / "untrained", *uneven)

@@ -11,16 +11,13 @@ import sys
 from pathlib import Path
 
 import pytest
-import typer
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
-from tacit.cli.audit.text import text
+from tacit.cli.audit.text import command
 from tacit.cli.main import run as tacit
 from tacit.errors import BadInputError, BadParameterError, TacitError
 from tacit.noise.source import public_generator
-
-app = typer.Typer()
-app.command()(text)
+from tests.cli.sentences import refused
 
 SENTENCE = (
     "the film was good but a long evening with old friends in london would be better than this bad movie and nobody "
@@ -31,7 +28,7 @@ FAST = ("--encoder", "none", "-q")
 
 
 def audit(*arguments: object, code: int = 0) -> str:
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments], catch_exceptions=False)
+    result = CliRunner().invoke(command, [str(argument) for argument in arguments], catch_exceptions=False)
     assert result.exit_code == code, result.output
     return result.stdout
 
@@ -105,12 +102,12 @@ def test_page_and_json_file_and_nothing_overwritten(files: tuple[Path, Path], tm
     assert "quotes the original text" in written
     assert json.loads(numbers.read_text(encoding="utf-8"))["facts"]["rows"] == 48
     before = page.read_bytes()
-    with pytest.raises(BadInputError, match="--force"):
+    with refused(BadInputError, match="--force"):
         audit(*files, "--attacks", "linkage", *FAST, "--html", page)
     assert page.read_bytes() == before
     audit(*files, "--attacks", "linkage", *FAST, "--html", page, "--force")
     assert page.read_bytes() != before
-    with pytest.raises(BadParameterError, match="page"):
+    with refused(BadParameterError, match="page"):
         audit(*files, "--html", tmp_path / "audit2.json")
 
 
@@ -133,16 +130,16 @@ def test_without_a_card_the_user_says_what_made_it(files: tuple[Path, Path], tmp
     options = ("-m", "santext", "-e", "6", "--option", "limit=1500")
     report = json.loads(audit(original, copy, "--attacks", "inversion", *options, *FAST, "--json"))
     assert report["facts"]["mechanism known from"] == "the command line"
-    with pytest.raises(BadParameterError, match="--mechanism"):
+    with refused(BadParameterError, match="--mechanism"):
         audit(original, copy, "--attacks", "inversion", *FAST)
-    with pytest.raises(BadParameterError, match="which mechanism"):
+    with refused(BadParameterError, match="which mechanism"):
         audit(original, copy, "--attacks", "inversion", "-e", "6", *FAST)
-    with pytest.raises(BadInputError, match="did not make this file"):
+    with refused(BadInputError, match="did not make this file"):
         audit(original, copy, "--attacks", "inversion", "-m", "santext", "-e", "6", "--option", "limit=100", *FAST)
 
 
 def test_other_vectors_than_those_of_the_card_are_refused(files: tuple[Path, Path]):
-    with pytest.raises(BadInputError, match="fingerprints"):
+    with refused(BadInputError, match="fingerprints"):
         audit(*files, "--attacks", "inversion", "--option", "limit=1400", *FAST)
 
 
@@ -160,12 +157,12 @@ def test_all_says_what_was_not_run(files: tuple[Path, Path], monkeypatch: pytest
 def test_rows_that_do_not_align(files: tuple[Path, Path], rows: list[dict[str, str]], tmp_path: Path):
     original, _ = files
     short = write(tmp_path / "short.csv", [{"id": row["id"], "text": row["text"]} for row in rows[:-3]])
-    with pytest.raises(BadInputError, match="row 46 of the original"):
+    with refused(BadInputError, match="row 46 of the original"):
         audit(original, short, *FAST)
     turned = [{"id": row["id"], "text": row["text"]} for row in rows]
     turned[6], turned[7] = turned[7], turned[6]
     other = write(tmp_path / "turned.csv", turned)
-    with pytest.raises(BadInputError, match="'id' differs in row 7"):
+    with refused(BadInputError, match="'id' differs in row 7"):
         audit(original, other, "--key-column", "id", *FAST)
 
 
@@ -181,7 +178,7 @@ def test_bad_labels(files: tuple[Path, Path], rows, tmp_path: Path, change: dict
     wrong = [{**row, **change.get(i, {})} for i, row in enumerate(rows)]
     path = write(tmp_path / "wrong.csv", wrong)
     page = tmp_path / "audit.html"
-    with pytest.raises(BadInputError, match=message):
+    with refused(BadInputError, match=message):
         audit(path, files[1], "--author-column", "author", "--attacks", "authorship", *FAST, "--html", page)
     assert not page.exists()
 
@@ -196,7 +193,7 @@ def test_bad_parameters(files: tuple[Path, Path], tmp_path: Path):
         (("--column", "txt"), "did you mean"),
         (("--author-column", "autor"), "did you mean"),
     ):
-        with pytest.raises(TacitError, match=message):
+        with refused(TacitError, match=message):
             audit(*files, *wrong, *FAST)
 
 
@@ -213,7 +210,7 @@ def test_known_spans_and_other_formats(tmp_path: Path):
     assert known["cases"] == 3
     lines[1]["spans"] = [{"kind": "PERSON"}]
     original.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
-    with pytest.raises(BadInputError, match="row 2, column 'spans'"):
+    with refused(BadInputError, match="row 2, column 'spans'"):
         audit(original, private, "--spans-column", "spans", "--attacks", "entities", *FAST)
 
 
@@ -232,7 +229,7 @@ def test_b8_and_c5_reports_are_for_their_owner_and_an_audit_can_fail(files, tmp_
     try:
         common = ("--attacks", "linkage", *FAST)
         result = CliRunner().invoke(
-            app, [*map(str, (original, private, *common, "--html", page, "--json-file", data, "--fail-on", "bad"))]
+            command, [*map(str, (original, private, *common, "--html", page, "--json-file", data, "--fail-on", "bad"))]
         )
     finally:
         os.umask(before)

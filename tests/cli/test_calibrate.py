@@ -7,14 +7,15 @@ import subprocess
 import sys
 
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
-from tacit.cli.calibrate import app
+from tacit.cli.calibrate import command
 from tacit.errors import BadParameterError
+from tests.cli.sentences import refused
 
 
 def run(*arguments: str) -> str:
-    result = CliRunner().invoke(app, list(arguments), catch_exceptions=False)
+    result = CliRunner().invoke(command, list(arguments), catch_exceptions=False)
     assert result.exit_code == 0, result.output
     return result.output
 
@@ -87,14 +88,14 @@ def test_tables_for_people():
     ],
 )
 def test_errors_are_sentences(arguments, sentence):
-    with pytest.raises(BadParameterError, match=sentence):
-        CliRunner().invoke(app, list(arguments), catch_exceptions=False)
+    with refused(BadParameterError, match=sentence):
+        CliRunner().invoke(command, list(arguments), catch_exceptions=False)
 
 
-@pytest.mark.parametrize("command", ["laplace", "gaussian", "response", "sgd"])
-def test_help_gives_an_example(command):
-    shown = run(command, "--help")
-    assert f"Example: tacit calibrate {command}" in " ".join(shown.split())
+@pytest.mark.parametrize("noise", ["laplace", "gaussian", "response", "sgd"])
+def test_help_gives_an_example(noise):
+    shown = run(noise, "--help")
+    assert f"Example: tacit calibrate {noise}" in " ".join(shown.split())
 
 
 def test_importing_the_command_is_light():

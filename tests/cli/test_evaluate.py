@@ -231,7 +231,7 @@ def test_python_takes_files_and_data_in_memory(original, private):
 def test_nothing_is_overwritten_without_force(original, private, tmp_path):
     page = tmp_path / "report.html"
     page.write_text("mine", encoding="utf-8")
-    with pytest.raises(BadInputError, match="--force"):
+    with pytest.raises(BadInputError, match="exists: give another name"):
         run(original, private, "--html", page, *FAST)
     assert page.read_text(encoding="utf-8") == "mine"
     run(original, private, "--html", page, "--force", *FAST)

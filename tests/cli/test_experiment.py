@@ -17,10 +17,11 @@ from pathlib import Path
 from typing import Self
 
 import pytest
+from click.testing import CliRunner
 from rich.console import Console
-from typer.testing import CliRunner
 
-from tacit.cli.experiment import app, live_table
+from tacit.cli.experiment import command as experiment
+from tacit.cli.experiment import live_table
 from tacit.errors import BadInputError
 from tacit.experiments import started
 from tacit.experiments.report import KEPT
@@ -30,7 +31,7 @@ from tests.experiments.small import plan_of, small, write_files
 
 
 def run(*arguments: object) -> str:
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments], catch_exceptions=False)
+    result = CliRunner().invoke(experiment, [str(argument) for argument in arguments], catch_exceptions=False)
     assert result.exit_code == 0, result.output
     return result.output
 
@@ -200,7 +201,7 @@ def test_failed_cells_end_with_code_1_and_their_error(file: Path, tmp_path: Path
     value["steps"]["task"] = {"kind": "downstream", "texts": "rewritten", "learner": "tfidf"}
     file.write_text(toml_of(value))
     arguments = ["run", str(file), "-o", str(tmp_path / "out"), "--cache", str(tmp_path / "cache"), "-q"]
-    result = CliRunner().invoke(app, arguments, catch_exceptions=False)
+    result = CliRunner().invoke(experiment, arguments, catch_exceptions=False)
     assert result.exit_code == 1
     assert "failed: task data=rows mechanism=none: the training rows have one label only" in result.output
     assert "What did not run" in (tmp_path / "out" / "report.html").read_text()

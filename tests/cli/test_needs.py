@@ -8,16 +8,20 @@ import sys
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
+import click
 import pytest
 import typer
+from click.testing import CliRunner
 
 from tacit import needs
 from tacit.catalog import mechanism_classes
 from tacit.cli import main as command_line
-from tacit.cli.needs import COMMANDS, guard
+from tacit.cli.generated import command_for
+from tacit.cli.needs import COMMANDS
 from tacit.errors import DISTRIBUTION
+from tacit.jobs.config import Config
 from tacit.needs import DOCUMENT_NEEDS, KNOWN, WORD_NEEDS, needs_of_mechanism, why_not
 from tacit.words.two_classes import TwoClassWords
 
@@ -180,14 +184,13 @@ def test_c2_a_gap_in_the_table_is_still_a_sentence(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A module that is missed in the middle: no 'please report this', but what to install. Ours are bugs as before."""
-    app = typer.Typer()
     absent = "torch"
 
-    @app.command()
+    @click.command()
     def gap() -> None:
         raise ModuleNotFoundError(f"No module named '{absent}'", name=absent)
 
-    monkeypatch.setattr(command_line, "app", app)
+    monkeypatch.setattr(command_line, "app", gap)
     monkeypatch.setattr(needs, "is_installed", lambda module: False)
     assert command_line.run([]) == 2
     assert "pip install 'tacit-dp[documents]'" in capsys.readouterr().err
@@ -217,16 +220,19 @@ def test_c2_the_card_of_a_codebook_needs_no_model(
     assert "torch" in capsys.readouterr().err
 
 
-def test_c2_a_guarded_command_does_not_begin(monkeypatch: pytest.MonkeyPatch) -> None:
-    began: list[str] = []
-    app = typer.Typer()
-    app.command()(lambda: began.append("mechanisms"))
-    command = typer.main.get_command(app)
-    guard(command, "calibrate sgd")
+def test_c2_a_command_does_not_begin_without_what_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Needy(Config):
+        job: ClassVar[str] = "needy"
+
+        def needs(self) -> list[needs.Ability]:
+            return [needs.ACCOUNTING]
+
+    began: list[Config] = []
+    command = command_for("needy", [Needy], began.append, help="Needs accounting.")
     monkeypatch.setattr(needs, "is_installed", lambda module: False)
     with pytest.raises(needs.MissingExtraError):
-        command.callback()  # type: ignore[misc]
+        CliRunner().invoke(command, catch_exceptions=False)
     assert began == []
     monkeypatch.undo()
-    command.callback()  # type: ignore[misc]
-    assert began == ["mechanisms"]
+    assert CliRunner().invoke(command).exit_code == 0
+    assert began == [Needy()]

@@ -8,12 +8,12 @@ import math
 import os
 import stat
 
+import click
 import numpy as np
 import pytest
-import typer
 from rich.console import Console
 
-from tacit.cli.reports import FailOn, deliver
+from tacit.cli.reports import deliver
 from tacit.errors import BadInputError
 from tacit.report import Figure, Finding, Light, Report, Section, Table
 
@@ -133,17 +133,16 @@ def test_b8_a_draft_that_leads_elsewhere_is_not_followed(report, tmp_path):
 )
 def test_c5_an_audit_can_fail_on_what_it_finds(light, fail_on, code, capsys):
     found = Report("Audit", [Section("Attacks", findings=[Finding("Linkage", light, "found")])])
-    chosen = None if fail_on is None else FailOn(fail_on)
     if code:
-        with pytest.raises(typer.Exit) as stopped:
-            deliver(found, None, None, as_json=True, force=False, fail_on=chosen)
+        with pytest.raises(click.exceptions.Exit) as stopped:
+            deliver(found, None, None, as_json=True, force=False, fail_on=fail_on)
         assert stopped.value.exit_code == code
         assert f"FAILED (--fail-on {fail_on}): 1 of 1 findings: Linkage" in capsys.readouterr().err
     else:
-        deliver(found, None, None, as_json=True, force=False, fail_on=chosen)
+        deliver(found, None, None, as_json=True, force=False, fail_on=fail_on)
 
 
 def test_c5_a_refuted_claim_fails_without_being_asked(report):
-    with pytest.raises(typer.Exit) as stopped:
+    with pytest.raises(click.exceptions.Exit) as stopped:
         deliver(report, None, None, as_json=True, force=False)
     assert stopped.value.exit_code == 3

@@ -9,6 +9,7 @@ import click
 from pydantic import Field
 
 from tacit.cli.generated import command_for, group_of
+from tacit.cli.options import AsJson
 from tacit.cli.shown import Quiet, progress_bar
 from tacit.documents.codebook_build import PublicCodebook, load_codebook
 from tacit.jobs.codebook import CodebookConfig, expectations, run
@@ -48,9 +49,7 @@ class ShowOptions(Config):
         Field(description="A budget to show; may be repeated."),
         Option(Group.PRIVACY),
     ] = ()
-    as_json: Annotated[
-        bool, Field(description="Print one JSON object instead of a table."), Option(Group.RUN, name="json")
-    ] = False
+    as_json: AsJson = False
 
 
 def show(options: ShowOptions) -> None:

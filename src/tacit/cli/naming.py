@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 SHORT: Final = {
+    "column": "-c",
     "columns": "-c",
+    "count": "-n",
     "keep": "-k",
     "epsilon": "-e",
     "label_column": "-l",
@@ -18,10 +20,14 @@ SHORT: Final = {
 """Options with a name of one letter."""
 
 SINGULAR: Final = {
+    "attribute_columns": "attribute_column",
     "columns": "column",
+    "language_models": "language_model",
+    "mechanism_options": "option",
     "options": "option",
     "private_columns": "private_column",
     "private_tests": "private_test",
+    "prompts": "prompt",
 }
 """Options that are given once for each of their values."""
 

@@ -21,7 +21,6 @@ Options = Mapping[str, Any]
 Declared = Callable[[Options], list[Ability]]
 
 ADAPTED: Final = ("lora", "ia3")
-CLASSIFYING_ATTACKS: Final = ("authorship", "attributes", "linkage")
 
 
 def nothing(options: Options) -> list[Ability]:
@@ -140,56 +139,12 @@ def _synthesize(options: Options) -> list[Ability]:
     ]
 
 
-def _page(options: Options) -> list[Ability]:
-    return [needs.PLOTS] if options["html"] is not None else []
-
-
-def _audit_mechanism(options: Options) -> list[Ability]:
-    return [*needs_of_mechanism(options["name"] or "", _pairs(options)), *_page(options)]
-
-
-def _audit_text(options: Options) -> list[Ability]:
-    chosen = {name.strip() for name in options["attacks"].split(",")}
-    found = [*place(options["original"], options["format"]), *place(options["private"], options["private_format"])]
-    found += needs_of_mechanism(options["mechanism"] or "", _pairs(options))
-    if chosen & {"all", *CLASSIFYING_ATTACKS}:
-        found.append(needs.CLASSIFIERS)
-    if chosen & {"all", "inversion"} and options["prior"] is None:
-        found.append(needs.FREQUENCIES)
-    if options["encoder"] not in ("auto", "none"):
-        found += needs_of_encoder(options["encoder"])
-    for model in options["language_model"] or ():
-        found += needs_of_language_model(model)
-    return [*found, *_page(options)]
-
-
-def _audit_model(options: Options) -> list[Ability]:
-    return [
-        needs.MODELS, needs.BLEU, *place(options["members"], options["format"]),
-        *place(options["non_members"], options["format"]), *_page(options),
-    ]  # fmt: skip
-
-
-def _ledger(options: Options) -> list[Ability]:
-    return needs_of_ledger(str(options.get("place") or options.get("ledger") or ""))
-
-
 def _serve(options: Options) -> list[Ability]:
     return [needs.SERVICE, *needs_of_ledger(options.get("ledger"))]
 
 
-def _experiment(options: Options) -> list[Ability]:
-    return [needs.EXPERIMENT_PAGES]
-
-
-def _experiment_text(options: Options) -> list[Ability]:
-    return [needs.EXPERIMENTS]
-
-
 _usual = {"classify": "bias", "regress": "bias", "tag": "last-2"}
 _tasks = ("classify", "regress", "tag", "answer", "write", "fill")
-
-_ledger_commands = ("show", "limit", "add", "export", "verify", "backup", "restore", "accept", "rotate-key")
 
 COMMANDS: Final[Mapping[str, Declared]] = {
     "rewrite": _rewrite,
@@ -208,21 +163,8 @@ COMMANDS: Final[Mapping[str, Declared]] = {
     "graph predict": _graph_predict,
     "predict": _predict,
     "synthesize": _synthesize,
-    "audit mechanism": _audit_mechanism,
-    "audit text": _audit_text,
-    "audit model": _audit_model,
-    "audit canaries": nothing,
     "serve": _serve,
     **{f"serve keys {name}": _serve for name in ("add", "change", "list", "rebind", "revoke")},
-    **{f"experiment {name}": _experiment for name in ("run", "resume", "report")},
-    **{f"experiment {name}": _experiment_text for name in ("list", "compare", "summary")},
-    "data": nothing,
-    "data show": nothing,
-    "data fetch": lambda options: [needs.EXPERIMENTS] if options["experiment"] is not None else [],
-    **{f"ledger {name}": _ledger for name in _ledger_commands},
-    "mechanisms": nothing,
-    **{f"calibrate {name}": nothing for name in ("laplace", "gaussian", "response")},
-    "calibrate sgd": lambda options: [needs.ACCOUNTING],
 }
 """The words of a command, and what it needs with its options."""
 

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Literal
 
-import typer
+import click
 from pydantic import Field
 
+from tacit.cli.options import AsJson
 from tacit.errors import BadParameterError
 from tacit.jobs.config import Config, Group, Option
+from tacit.jobs.fields import Force
 from tacit.needs import PLOTS, Ability
 from tacit.report import Light, Report
 from tacit.report.parts import REFUTED_EXIT_CODE, refuse_existing
@@ -20,7 +21,11 @@ from tacit.report.parts import REFUTED_EXIT_CODE, refuse_existing
 Told = Callable[[str, int, int], None]
 """(what is being done, so much, of so much)"""
 
-Update = Callable[[int, int], None]
+FailOn = Literal["bad", "warn"]
+FAILING: dict[FailOn, frozenset[Light]] = {
+    "bad": frozenset({Light.RED}),
+    "warn": frozenset({Light.RED, Light.AMBER}),
+}
 
 
 class ReportOptions(Config):
@@ -34,10 +39,8 @@ class ReportOptions(Config):
     json_file: Annotated[Path | None, Field(description="Write the report as JSON to a file."), Option(Group.RUN)] = (
         None
     )
-    as_json: Annotated[
-        bool, Field(description="Print one JSON object instead of tables."), Option(Group.RUN, name="json")
-    ] = False
-    force: Annotated[bool, Field(description="Replace existing report files."), Option(Group.RUN)] = False
+    as_json: AsJson = False
+    force: Force = False
     quiet: Annotated[bool, Field(description="No progress bar."), Option(Group.RUN)] = False
 
     def needs(self) -> list[Ability]:
@@ -48,6 +51,12 @@ class ReportOptions(Config):
         for path in (self.html, self.json_file):
             if path is not None:
                 refuse_existing(path, force=self.force)
+        if self.html is not None and self.html.suffix == ".json":
+            raise BadParameterError(
+                "not-a-page-name",
+                "{option.html} writes a page: name it {better}, or use {option.json_file}",
+                better=self.html.with_suffix(".html").name,
+            )
         if self.json_file is not None and self.json_file.suffix != ".json":
             raise BadParameterError(
                 "not-a-json-name",
@@ -59,25 +68,22 @@ class ReportOptions(Config):
         deliver(report, self.html, self.json_file, as_json=self.as_json, force=self.force)
 
 
-class FailOn(StrEnum):
-    """Which findings end an audit with exit code 3, beside a refuted claim, which always does."""
+class AuditReportOptions(ReportOptions):
+    """How an audit shows its report, and which findings end it with exit code 3."""
 
-    bad = "bad"
-    warn = "warn"
+    job: ClassVar[str] = "audit report"
 
-    @property
-    def lights(self) -> frozenset[Light]:
-        return frozenset({Light.RED}) if self is FailOn.bad else frozenset({Light.RED, Light.AMBER})
+    fail_on: Annotated[
+        FailOn | None,
+        Field(
+            description="Exit with code 3 at a finding that is bad (red), or with 'warn' at one to look at (amber) as "
+            "well. A refuted claim always does."
+        ),
+        Option(Group.RUN),
+    ] = None
 
-
-FailOnOption = Annotated[
-    FailOn | None,
-    typer.Option(
-        "--fail-on",
-        help="Exit with code 3 at a finding that is bad (red), or with 'warn' at one to look at (amber) as well. A "
-        "refuted claim always does.",
-    ),
-]
+    def deliver(self, report: Report) -> None:
+        deliver(report, self.html, self.json_file, as_json=self.as_json, force=self.force, fail_on=self.fail_on)
 
 
 def deliver(
@@ -99,22 +105,22 @@ def deliver(
         if path is not None:
             report.save(path, force=force)
             private = " (quotes the original text: readable by you only, keep it private)" if report.private else ""
-            typer.echo(f"report: {path}{private}", err=True)
+            click.echo(f"report: {path}{private}", err=True)
     if as_json:
-        typer.echo(report.to_json(), nl=False)
+        click.echo(report.to_json(), nl=False)
     elif html is None and json_file is None:
         report.show(output_console())
     else:
         for finding in report.findings:
-            typer.echo(f"{finding.light.word}: {finding.name}: {finding.sentence}")
-    failing = report.failing(fail_on.lights) if fail_on is not None else []
+            click.echo(f"{finding.light.word}: {finding.name}: {finding.sentence}")
+    failing = report.failing(FAILING[fail_on]) if fail_on is not None else []
     if failing:
         names = ", ".join(dict.fromkeys(finding.name for finding in failing))
-        typer.echo(
+        click.echo(
             f"FAILED (--fail-on {fail_on}): {len(failing):,} of {len(report.findings):,} findings: {names}", err=True
         )
     if report.exit_code or failing:
-        raise typer.Exit(REFUTED_EXIT_CODE)
+        raise click.exceptions.Exit(REFUTED_EXIT_CODE)
 
 
 @contextmanager
@@ -139,8 +145,3 @@ def progress_bars(*, shown: bool) -> Iterator[Told]:
             bar.update(tasks[what], completed=done, total=total, visible=True)
 
         yield told
-
-
-def step_of(told: Told) -> Callable[[str], Update]:
-    """The same, for work that names itself first and counts later."""
-    return lambda what: lambda done, total: told(what, done, total)

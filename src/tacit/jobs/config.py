@@ -48,6 +48,8 @@ class Option:
     unit        the unit of a number, such as "rows"
     comma_separated  several values stand in one, with commas
     name        its name on a command line, if that is not the name of the field
+    off_name    the name by which a yes or no is switched off on a command line
+    variable    the variable of the environment that gives its value, where nothing else does
     """
 
     group: Group
@@ -57,6 +59,8 @@ class Option:
     unit: str | None = None
     comma_separated: bool = False
     name: str | None = None
+    off_name: str | None = None
+    variable: str | None = None
 
 
 class Config(BaseModel):

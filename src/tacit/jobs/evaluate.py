@@ -21,7 +21,16 @@ from tacit.evaluate.utility import Progress, UtilityPlan, utility_report
 from tacit.evaluate.vectors import TextVectors
 from tacit.jobs.cluster import ClusterEncoder, measure_releases, read_data_set
 from tacit.jobs.config import Group, Option
-from tacit.jobs.fields import Columns, CommaSeparated, Encoder, Format, LabelColumn, Source, needs_of_source
+from tacit.jobs.fields import (
+    Columns,
+    CommaSeparated,
+    Encoder,
+    Format,
+    LabelColumn,
+    PrivateFormat,
+    Source,
+    needs_of_source,
+)
 from tacit.jobs.running import Running
 from tacit.needs import (
     BLEU,
@@ -66,9 +75,7 @@ class EvaluateConfig(Running):
         Option(Group.DATA),
     ] = ()
     format: Format = None
-    private_format: Annotated[
-        str | None, Field(description="Format of PRIVATE and its test files."), Option(Group.DATA)
-    ] = None
+    private_format: PrivateFormat = None
     task: Annotated[Task, Field(description="The downstream task."), Option(Group.MEASURES)] = "classification"
     learner: Annotated[
         Literal["probe", "tfidf", "lstm", "transformer"],

@@ -277,11 +277,13 @@ def put(path: Path, text: str, *, private: bool = False) -> None:
 def refuse_existing(path: Path, *, force: bool) -> None:
     """Say so before hours of work, not after."""
     if path.is_dir():
-        raise BadInputError(f"{path} is a folder: give a file name for the report")
+        raise BadInputError("is-a-folder", "{path} is a folder: give a file name for the report", path=path)
     if path.exists() and not force:
-        raise BadInputError(f"{path} exists: give another name, or --force to replace it")
+        raise BadInputError(
+            "file-exists", "{path} exists: give another name, or {option.force} to replace it", path=path
+        )
     if not path.parent.is_dir():
-        raise BadInputError(f"the folder {path.parent} does not exist: create it first")
+        raise BadInputError("no-such-folder", "the folder {path} does not exist: create it first", path=path.parent)
 
 
 class AtMost(float):

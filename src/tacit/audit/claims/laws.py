@@ -185,8 +185,10 @@ class Stranger:
             ) from error
 
 
-def load_stranger(place: str) -> Stranger:
-    """A function from "module:function" or "file.py:function"."""
+def load_stranger(place: str | Callable[..., Any]) -> Stranger:
+    """A function, or one from "module:function" or "file.py:function"."""
+    if callable(place):
+        return Stranger(getattr(place, "__name__", "the function"), place, _required_arguments(place) >= 2)
     where, colon, name = place.rpartition(":")
     if not colon or not where or not name:
         raise BadParameterError(f"write a function as module:function or file.py:function, not '{place}'")

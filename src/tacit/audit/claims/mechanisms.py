@@ -156,7 +156,11 @@ def listed(path: str) -> list[str]:
     """The words of a file, one per line."""
     place = Path(path)
     if not place.is_file():
-        raise BadInputError(f"--words takes all, a number, closest:K or a file of words, and there is no file '{path}'")
+        raise BadInputError(
+            "no-such-words",
+            "{option.words} takes all, a number, closest:K or a file of words, and there is no file '{path}'",
+            path=path,
+        )
     try:
         lines = place.read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError):
@@ -171,7 +175,13 @@ def listed(path: str) -> list[str]:
 
 def _count(text: str, where: str, *, least: int) -> int:
     if not text.isdigit() or int(text) < least:
-        raise BadParameterError(f"--words {where}{text}: give a whole number of at least {least}, such as 500")
+        raise BadParameterError(
+            "too-few-words",
+            "{option.words} takes '{where}' and a whole number of at least {least}, such as {where}500, not '{text}'"
+            if where
+            else "{option.words} takes a whole number of at least {least}, such as 500, not '{text}'",
+            where=where, text=text, least=least,
+        )  # fmt: skip
     return int(text)
 
 

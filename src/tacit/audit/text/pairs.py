@@ -10,14 +10,13 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from tacit.errors import BadInputError
 from tacit.noise.source import public_generator
-from tacit.text.files import ArrowCell, check_column, choose_columns, format_of, open_table, text_value
+from tacit.text.files import ArrowCell, check_column, choose_columns, open_table, text_value
 
 Spans = list[tuple[str, str]]
 """Known entities of a row: their type and their text."""
@@ -70,8 +69,8 @@ def check_counts(originals: int, released: int) -> None:
 
 
 def read_pairs(
-    original: str | Path,
-    private: str | Path,
+    original: Any,
+    private: Any,
     *,
     column: str | None = None,
     private_column: str | None = None,
@@ -81,11 +80,11 @@ def read_pairs(
     original_format: str | None = None,
     private_format: str | None = None,
 ) -> TextPairs:
-    """Two files as pairs of texts, with the columns of the original that the attacks need."""
+    """Two files, or tables in memory, as pairs of texts, with the columns of the original that the attacks need."""
     extra = [name for name in (*label_columns, spans_column) if name is not None]
-    texts, more, keys, name = _read(str(original), original_format, column, key_column, extra)
+    texts, more, keys, name = _read(original, original_format, column, key_column, extra)
     there = private_column if private_column is not None else column
-    released, _, other_keys, _ = _read(str(private), private_format, there, key_column, (), fallback=name)
+    released, _, other_keys, _ = _read(private, private_format, there, key_column, (), fallback=name)
     for row, (mine, other) in enumerate(zip(keys, other_keys, strict=False), start=1):
         if mine != other:
             raise BadInputError(
@@ -104,14 +103,14 @@ def read_pairs(
 
 
 def _read(
-    path: str,
+    source: Any,
     format: str | None,
     column: str | None,
     key: str | None,
     extra: Sequence[str],
     fallback: str | None = None,
 ) -> tuple[list[str], dict[str, list[Any]], list[Any], str]:
-    with open_table(path, format_of(path, format)) as table:
+    with open_table(source, format) as table:
         if column is None and fallback is not None and fallback in table.columns:
             column = fallback
         name = choose_columns(table.columns, () if column is None else (column,), ()).texts[0]

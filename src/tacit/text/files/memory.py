@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from tacit.errors import BadInputError
@@ -49,6 +50,11 @@ class MemoryTable(Table):
 def is_in_memory(source: Any) -> bool:
     """Whether a source is data and not the name of a file."""
     return not isinstance(source, str) and not hasattr(source, "__fspath__")
+
+
+def name_of(source: Any) -> str:
+    """What a source is called in a report: its file, without folders, or data in memory."""
+    return NAME if is_in_memory(source) else Path(str(source)).name
 
 
 def memory_table(data: Any, name: str = NAME) -> MemoryTable:

@@ -1,0 +1,212 @@
+"""What does a released text give away? Attacks on it with the original beside it.
+
+report = tacit.audit_text("reviews.csv", "private.csv", author_column="user")
+print(report)
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar, Self
+
+from pydantic import Field, model_validator
+
+from tacit.audit.text.pairs import read_pairs
+from tacit.audit.text.plan import ALL, LEAST_SAMPLE, SAMPLE, Settings, check_attacks
+from tacit.audit.text.plan import audit_text as attacked
+from tacit.audit.text.release import MadeBy, made_by
+from tacit.errors import BadInputError
+from tacit.jobs.config import Config, Group, Option
+from tacit.jobs.fields import (
+    AuditSeed,
+    Column,
+    CommaSeparated,
+    Format,
+    MechanismOptions,
+    OptionalEpsilon,
+    PrivateFormat,
+    Source,
+    needs_of_source,
+)
+from tacit.jobs.progress import Progress
+from tacit.needs import (
+    CLASSIFIERS,
+    FREQUENCIES,
+    Ability,
+    needs_of_encoder,
+    needs_of_language_model,
+    needs_of_mechanism,
+)
+from tacit.report import Report
+from tacit.text.files import choose_columns, open_table, text_value
+from tacit.text.files.memory import name_of
+
+CLASSIFYING = frozenset({"authorship", "attributes", "linkage"})
+
+
+class TextAuditConfig(Config):
+    """The original, the release made from it, and which attacks are tried."""
+
+    job: ClassVar[str] = "audit text"
+
+    original: Annotated[
+        Source, Field(description="The private file (txt, csv, tsv, jsonl …)."), Option(Group.DATA, positional=True)
+    ]
+    private: Annotated[
+        Source, Field(description="The file that was made from it."), Option(Group.DATA, positional=True)
+    ]
+    column: Column = None
+    private_column: Annotated[
+        str | None, Field(description="The column of texts in PRIVATE, if it is called otherwise."), Option(Group.DATA)
+    ] = None
+    key_column: Annotated[
+        str | None, Field(description="A column in both files that must be equal row by row."), Option(Group.DATA)
+    ] = None
+    author_column: Annotated[
+        str | None, Field(description="The column of ORIGINAL that says who wrote a row."), Option(Group.DATA)
+    ] = None
+    attribute_columns: Annotated[
+        tuple[str, ...],
+        Field(description="A column of ORIGINAL to infer from the texts; may be repeated."),
+        Option(Group.DATA),
+    ] = ()
+    spans_column: Annotated[
+        str | None,
+        Field(description="A column of ORIGINAL with known entities: a list of {type, value}."),
+        Option(Group.DATA),
+    ] = None
+    format: Format = None
+    private_format: PrivateFormat = None
+    mechanism: Annotated[
+        str | None,
+        Field(description="What made PRIVATE; by default what the card beside it says."),
+        Option(Group.PRIVACY),
+    ] = None
+    epsilon: OptionalEpsilon = None
+    mechanism_options: MechanismOptions = Field(default_factory=dict)
+    attacks: Annotated[
+        tuple[str, ...],
+        CommaSeparated,
+        Field(
+            description="'all' that are possible, or of: inversion, mask, authorship, attributes, entities, linkage."
+        ),
+        Option(Group.MEASURES, comma_separated=True),
+    ] = (ALL,)
+    language_models: Annotated[
+        tuple[str, ...],
+        Field(description="A masked or causal model that guesses words: a folder, a hub name, 'smollm2'; may be "
+              "repeated."),
+        Option(Group.MODEL),
+    ] = ()  # fmt: skip
+    encoder: Annotated[
+        str,
+        Field(description="Sentence encoder for linkage: 'auto', 'none', 'minilm', a folder, a hub name."),
+        Option(Group.MODEL),
+    ] = "auto"
+    prior: Annotated[
+        Source,
+        Field(description="A public text whose word counts the inversion knows; by default public word frequencies."),
+        Option(Group.MEASURES, metavar="FILE"),
+    ] = None
+    sample: Annotated[
+        int,
+        Field(ge=LEAST_SAMPLE, description="Rows (and words, for 'mask') that the slower attacks use at most."),
+        Option(Group.MEASURES, metavar="N"),
+    ] = SAMPLE
+    seed: AuditSeed = 0
+
+    def needs(self) -> list[Ability]:
+        chosen = set(self.chosen_attacks)
+        abilities = [
+            *needs_of_source(self.original, self.format),
+            *needs_of_source(self.private, self.private_format),
+            *needs_of_mechanism(self.mechanism or "", self.mechanism_options),
+        ]
+        if chosen & CLASSIFYING:
+            abilities.append(CLASSIFIERS)
+        if "inversion" in chosen and self.prior is None:
+            abilities.append(FREQUENCIES)
+        if self.encoder not in ("auto", "none"):
+            abilities += needs_of_encoder(self.encoder)
+        for model in self.language_models:
+            abilities += needs_of_language_model(model)
+        return abilities
+
+    @model_validator(mode="after")
+    def _attacks_exist(self) -> Self:
+        self.chosen_attacks  # noqa: B018  # a name that does not exist is an error of the configuration
+        return self
+
+    @property
+    def chosen_attacks(self) -> tuple[str, ...]:
+        return check_attacks(self.attacks)
+
+    @property
+    def all_attacks(self) -> bool:
+        """Whether all possible attacks are tried: what cannot be attacked is then said and no error."""
+        return self.attacks == (ALL,)
+
+
+def run(config: TextAuditConfig, progress: Progress | None = None, *, figures: bool = False) -> Report:
+    """The report of the attacks; it quotes the original text where one succeeded. With `figures`, drawings as well."""
+    attributes = tuple(dict.fromkeys(config.attribute_columns))
+    labels = dict.fromkeys(name for name in (config.author_column, *attributes) if name is not None)
+    pairs = read_pairs(
+        config.original,
+        config.private,
+        column=config.column,
+        private_column=config.private_column,
+        key_column=config.key_column,
+        label_columns=list(labels),
+        spans_column=config.spans_column,
+        original_format=config.format,
+        private_format=config.private_format,
+    )
+    made, why_unknown = _made_by(config)
+    settings = Settings(
+        attacks=config.chosen_attacks,
+        chosen=not config.all_attacks,
+        author_column=config.author_column,
+        attribute_columns=attributes,
+        models=config.language_models or None,
+        encoder=config.encoder,
+        prior_texts=None if config.prior is None else _texts(config.prior),
+        sample=config.sample,
+        seed=config.seed,
+        figures=figures,
+    )
+    report = attacked(pairs, made, settings, progress=progress, why_no_mechanism=why_unknown)
+    report.facts = {"original": name_of(config.original), "private": name_of(config.private), **report.facts}
+    return report
+
+
+def audit_text(
+    original: Any, private: Any, *, progress: Progress | None = None, figures: bool = False, **options: Any
+) -> Report:
+    """The report of attacks on a release; files or data in memory, options as in `TextAuditConfig`.
+
+    >>> import tacit
+    >>> originals = ["Ann Lee lives here", "nobody was at home", "call 0711 123456"]
+    >>> report = tacit.audit_text(originals, ["Ann Lee was there", "no", "0711 123456"], attacks="entities")
+    >>> report.findings[0].name
+    'entities that survive (patterns)'
+    """
+    return run(TextAuditConfig(original=original, private=private, **options), progress, figures=figures)
+
+
+def _made_by(config: TextAuditConfig) -> tuple[MadeBy | None, str]:
+    """The mechanism of the release; where only the card tells and its files are missing, why not."""
+    if "inversion" not in config.chosen_attacks:
+        return None, ""
+    try:
+        return made_by(config.private, config.mechanism, config.epsilon, config.mechanism_options), ""
+    except BadInputError as error:
+        if not config.all_attacks or config.mechanism is not None or config.mechanism_options:
+            raise
+        return None, str(error)
+
+
+def _texts(source: Any) -> list[str]:
+    with open_table(source) as table:
+        names = choose_columns(table.columns, (), ()).texts
+        table.select(names)
+        return [text_value(value, row, names[0]) for row, values in table.rows() for value in values]
