@@ -48,6 +48,7 @@ class Option:
     unit        the unit of a number, such as "rows"
     comma_separated  several values stand in one, with commas
     name        its name on a command line, if that is not the name of the field
+    off_name    the name that switches off what is on by default
     """
 
     group: Group
@@ -57,6 +58,7 @@ class Option:
     unit: str | None = None
     comma_separated: bool = False
     name: str | None = None
+    off_name: str | None = None
 
 
 class Config(BaseModel):
@@ -107,8 +109,8 @@ class Config(BaseModel):
 
 
 def option_of(field: FieldInfo) -> Option:
-    """The option of a field; one without belongs to how a job runs."""
-    return next((item for item in field.metadata if isinstance(item, Option)), Option(Group.RUN))
+    """The option of a field, the last one if it has several; a field without belongs to how a job runs."""
+    return next((item for item in reversed(field.metadata) if isinstance(item, Option)), Option(Group.RUN))
 
 
 def read_mapping(path: Path) -> dict[str, Any]:
