@@ -154,7 +154,7 @@ def _parameter(name: str, field: FieldInfo, option: Option) -> click.Parameter:
     names = [name, *([SHORT[name]] if name in SHORT else []), flag, *option.old_names]
     if kind is bool:
         if option.off_name is not None:
-            names[names.index(flag)] = f"{flag}/--{option.off_name}"
+            names[names.index(flag)] = f"{flag}/{TERMINAL.name(option.off_name)}"
         return SectionedOption(
             names, is_flag=True, default=None if option.off_name else False, help=described, envvar=option.variable,
             section=option.group.value, old_names=option.old_names,
@@ -169,9 +169,7 @@ def _parameter(name: str, field: FieldInfo, option: Option) -> click.Parameter:
 
 def _with_default(described: str, field: FieldInfo, option: Option) -> str:
     unit = f" {option.unit}" if option.unit else ""
-    if field.is_required():
-        return f"{described}  [required]"
-    if field.default in (None, (), {}, PydanticUndefined):
+    if field.is_required() or field.default in (None, (), {}, PydanticUndefined):
         return described
     shown = ",".join(map(str, field.default)) if option.comma_separated else field.default
     return f"{described}  [default: {shown}{unit}]"

@@ -87,30 +87,8 @@ def _data(*names: str) -> Declared:
     return declared
 
 
-def _train(usual_strategy: str) -> Declared:
-    def declared(options: Options) -> list[Ability]:
-        chosen = {**options, "strategy": options["strategy"] or usual_strategy}
-        if options["model"] == "bilstm" and options["strategy"] is None:
-            chosen["strategy"] = "full"
-        return [*_network(chosen), *_budget(options), *_data("data", "test")(options)]
-
-    return declared
-
-
-def _train_translate(options: Options) -> list[Ability]:
-    return [*_train("lora")(options), *([needs.BLEU] if options["test"] else [])]
-
-
-def _train_rewrite(options: Options) -> list[Ability]:
+def _train_selective(options: Options) -> list[Ability]:
     return [*_network(options), *_budget(options), *_data("data")(options)]
-
-
-def _train_check(options: Options) -> list[Ability]:
-    return _network(options)
-
-
-def _predict(options: Options) -> list[Ability]:
-    return [needs.MODELS, *_data("data")(options), *place(str(options.get("output") or ""))]
 
 
 def _graph_train(options: Options) -> list[Ability]:
@@ -143,25 +121,15 @@ def _serve(options: Options) -> list[Ability]:
     return [needs.SERVICE, *needs_of_ledger(options.get("ledger"))]
 
 
-_usual = {"classify": "bias", "regress": "bias", "tag": "last-2"}
-_tasks = ("classify", "regress", "tag", "answer", "write", "fill")
-
 COMMANDS: Final[Mapping[str, Declared]] = {
     "rewrite": _rewrite,
     "pretrain sanitized": _pretrain_sanitized,
     **{f"pretrain {name}": _pretrain for name in ("autoencoder", "prune", "noise", "average")},
     "vocabulary build": lambda options: [needs.TOKENIZERS, *place(options["data"], options["format"])],
     "vocabulary show": nothing,
-    **{f"train {task}": _train(_usual.get(task, "lora")) for task in _tasks},
-    "train translate": _train_translate,
-    "train rewrite": _train_rewrite,
-    "train selective": _train_rewrite,
-    "train check": _train_check,
-    **{f"federate {task}": _train("head") for task in _tasks},
-    "federate translate": _train_translate,
+    "train selective": _train_selective,
     "graph train": _graph_train,
     "graph predict": _graph_predict,
-    "predict": _predict,
     "synthesize": _synthesize,
     "serve": _serve,
     **{f"serve keys {name}": _serve for name in ("add", "change", "list", "rebind", "revoke")},

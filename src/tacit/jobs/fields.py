@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BeforeValidator, Field, PlainSerializer
 
 from tacit.errors import BadParameterError
 from tacit.guarantee import check_epsilon
 from tacit.jobs.config import Group, Option
-from tacit.needs import Ability, needs_of_place
+from tacit.needs import DATASETS, Ability, needs_of_place
 from tacit.text.files.memory import is_in_memory
 
 
@@ -77,6 +78,14 @@ def needs_of_source(source: Any, format: str | None = None) -> list[Ability]:
     return [] if is_in_memory(source) else needs_of_place(str(source), format)
 
 
+def needs_of_rows(source: Any) -> list[Ability]:
+    """What reading rows as a whole needs; a folder is one of the library 'datasets'."""
+    if is_in_memory(source):
+        return []
+    is_folder = "://" not in str(source) and Path(source).is_dir()
+    return [*needs_of_place(str(source)), *([DATASETS] if is_folder else [])]
+
+
 Source = Annotated[Any, PlainSerializer(_shown_source)]
 """A file, or data in memory: a list of texts, a list of rows, a pandas frame, an Arrow table, a data set."""
 
@@ -134,3 +143,114 @@ AuditSeed = Annotated[
     int, Field(description="Seed of the (public) randomness: samples, folds and orders."), Option(Group.MEASURES)
 ]
 CommaSeparated = BeforeValidator(split_at_commas)
+
+# Training -------------------------------------------------------------------------------------------------------------
+#
+# An option that some jobs require and others do without is generic: `Epsilon[float]`, `Epsilon[float | None]`. Where it
+# means something slightly different, its sentence is replaced: `Annotated[Epsilon[float], Field(description="…")]`.
+
+T = TypeVar("T")
+
+
+def _number_or_auto(value: Any) -> Any:
+    """A delta as a number, or 'auto'."""
+    if value == "auto" or isinstance(value, int | float):
+        return value
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise BadParameterError(
+            "bad-delta", "{option.delta} is a number or 'auto', not '{value}'", value=str(value)[:40]
+        ) from None
+
+
+Data = Annotated[
+    Source,
+    Field(description="The private records: csv, tsv, jsonl, parquet (also .gz)."),
+    Option(Group.DATA, positional=True, metavar="DATA"),
+]
+Output = Annotated[Path, Field(description="The folder for the model and its privacy card."), Option(Group.DATA)]
+TestRows = Annotated[
+    Source, Field(description="Rows to score the finished model on. They must not be private."), Option(Group.DATA)
+]
+TextColumn = Annotated[str, Field(description="The column of the text."), Option(Group.DATA)]
+Epsilon = Annotated[
+    T,
+    Field(gt=0, description="The privacy budget of one record; 'inf' trains without privacy, for comparison."),
+    Option(Group.PRIVACY),
+]
+Delta = Annotated[
+    float | Literal["auto"],
+    BeforeValidator(_number_or_auto),
+    Field(description="What every probability may grow by; 'auto': well below 1 / records."),
+    Option(Group.PRIVACY),
+]
+ReplaceOne = Annotated[
+    bool,
+    Field(description="Neighbors differ by replacing a record (twice the sensitivity)."),
+    Option(Group.PRIVACY),
+]
+Trials = Annotated[
+    int,
+    Field(ge=1, description="How many runs on these records you compare before keeping one: their budgets add up."),
+    Option(Group.PRIVACY),
+]
+Released = Annotated[
+    Path | None,
+    Field(description="The texts were released by 'tacit rewrite' with this card: no noise, and its promise."),
+    Option(Group.PRIVACY),
+]
+TestSeed = Annotated[
+    int | None, Field(description="Test seed: repeatable, and without any guarantee."), Option(Group.PRIVACY)
+]
+Model = Annotated[
+    T, Field(description="minilm, bilstm (from scratch), a folder, or a name on the hub."), Option(Group.MODEL)
+]
+Strategy = Annotated[
+    T,
+    Field(
+        description="What is trained: bias (default for one label or number), last-2 (any number; default for tags), "
+        "lora (default otherwise), ia3, head, frozen-lstm, no-embeddings, full (default from scratch)."
+    ),
+    Option(Group.MODEL),
+]
+Rank = Annotated[int, Field(ge=1, description="Rank of the lora matrices."), Option(Group.MODEL)]
+Tokenizer = Annotated[
+    str | None,
+    Field(description="Another tokenizer: a folder ('tacit vocabulary' makes private ones)."),
+    Option(Group.MODEL),
+]
+Length = Annotated[T, Field(description="Word pieces of a record that count."), Option(Group.MODEL)]
+Epochs = Annotated[
+    float, Field(gt=0, allow_inf_nan=False, description="Passes over the data, on average."), Option(Group.TRAINING)
+]
+Batch = Annotated[
+    int,
+    Field(ge=1, description="Records per step, on average; large batches need less noise."),
+    Option(Group.TRAINING),
+]
+LearningRate = Annotated[T, Field(gt=0, description="By default 5e-4 to 5e-3, by strategy."), Option(Group.TRAINING)]
+Clipping = Annotated[
+    Literal["flat", "per-layer", "quantile", "automatic"],
+    Field(description="How gradients are shortened."),
+    Option(Group.TRAINING),
+]
+Bound = Annotated[float, Field(gt=0, description="Longest gradient of one record."), Option(Group.TRAINING)]
+GradientEngine = Annotated[
+    Literal["auto", "taps", "vmap", "loop", "opacus"],
+    Field(description="How the gradients of single records are computed."),
+    Option(Group.TRAINING),
+]
+Optimizer = Annotated[
+    Literal["adamw", "adam", "sgd"], Field(description="How steps follow from gradients."), Option(Group.TRAINING)
+]
+Schedule = Annotated[
+    Literal["linear", "cosine", "constant"],
+    Field(description="Learning rate over time."),
+    Option(Group.TRAINING),
+]
+Physical = Annotated[
+    int, Field(ge=1, description="Records worked on at a time; no influence on the result."), Option(Group.RUN)
+]
+Tensorboard = Annotated[bool, Field(description="Also log for TensorBoard (private/tensorboard)."), Option(Group.RUN)]
+Resume = Annotated[bool, Field(description="Go on with an unfinished run in the output folder."), Option(Group.RUN)]
