@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BeforeValidator, Field, PlainSerializer
 
+from tacit.errors import BadParameterError
 from tacit.jobs.config import Group, Option
 from tacit.needs import Ability, needs_of_place
 from tacit.text.files.memory import is_in_memory
@@ -13,6 +15,8 @@ from tacit.text.files.memory import is_in_memory
 
 def _shown_source(source: Any) -> Any:
     """How a source stands in a file of options: by its path, or as data that is not there any more."""
+    if source is None:
+        return None
     if isinstance(source, tuple):
         return [_shown_source(each) for each in source]
     return "(in memory)" if is_in_memory(source) else str(source)
@@ -62,3 +66,117 @@ PublicName = Annotated[
     Option(Group.PRIVACY, metavar="NAME"),
 ]
 CommaSeparated = BeforeValidator(split_at_commas)
+
+# Training -------------------------------------------------------------------------------------------------------------
+#
+# An option that some jobs require and others do without is generic: `Epsilon[float]`, `Epsilon[float | None]`. Where it
+# means something slightly different, its sentence is replaced: `Annotated[Epsilon[float], Field(description="…")]`.
+
+T = TypeVar("T")
+
+
+def _number_or_auto(value: Any) -> Any:
+    """A delta as a number, or 'auto'."""
+    if value == "auto" or isinstance(value, int | float):
+        return value
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise BadParameterError(
+            "bad-delta", "{option.delta} is a number or 'auto', not '{value}'", value=str(value)[:40]
+        ) from None
+
+
+Data = Annotated[
+    Source,
+    Field(description="The private records: csv, tsv, jsonl, parquet (also .gz)."),
+    Option(Group.DATA, positional=True, metavar="DATA"),
+]
+Output = Annotated[Path, Field(description="The folder for the model and its privacy card."), Option(Group.DATA)]
+TestRows = Annotated[
+    Source, Field(description="Rows to score the finished model on. They must not be private."), Option(Group.DATA)
+]
+TextColumn = Annotated[str, Field(description="The column of the text."), Option(Group.DATA)]
+Epsilon = Annotated[
+    T,
+    Field(gt=0, description="The privacy budget of one record; 'inf' trains without privacy, for comparison."),
+    Option(Group.PRIVACY),
+]
+Delta = Annotated[
+    float | Literal["auto"],
+    BeforeValidator(_number_or_auto),
+    Field(description="What every probability may grow by; 'auto': well below 1 / records."),
+    Option(Group.PRIVACY),
+]
+ReplaceOne = Annotated[
+    bool,
+    Field(description="Neighbors differ by replacing a record (twice the sensitivity)."),
+    Option(Group.PRIVACY),
+]
+Trials = Annotated[
+    int,
+    Field(ge=1, description="How many runs on these records you compare before keeping one: their budgets add up."),
+    Option(Group.PRIVACY),
+]
+Released = Annotated[
+    Path | None,
+    Field(description="The texts were released by 'tacit rewrite' with this card: no noise, and its promise."),
+    Option(Group.PRIVACY),
+]
+PublicText = Annotated[
+    str | None,
+    Field(description="The texts are public; this is their name on the card. No noise."),
+    Option(Group.PRIVACY),
+]
+TestSeed = Annotated[
+    int | None, Field(description="Test seed: repeatable, and without any guarantee."), Option(Group.PRIVACY)
+]
+Model = Annotated[
+    T, Field(description="minilm, bilstm (from scratch), a folder, or a name on the hub."), Option(Group.MODEL)
+]
+Strategy = Annotated[
+    T,
+    Field(
+        description="What is trained: bias (default for one label or number), last-2 (any number; default for tags), "
+        "lora (default otherwise), ia3, head, frozen-lstm, no-embeddings, full (default from scratch)."
+    ),
+    Option(Group.MODEL),
+]
+Rank = Annotated[int, Field(description="Rank of the lora matrices."), Option(Group.MODEL)]
+Tokenizer = Annotated[
+    str | None,
+    Field(description="Another tokenizer: a folder ('tacit vocabulary' makes private ones)."),
+    Option(Group.MODEL),
+]
+Length = Annotated[T, Field(description="Word pieces of a record that count."), Option(Group.MODEL)]
+Epochs = Annotated[float, Field(description="Passes over the data, on average."), Option(Group.TRAINING)]
+Batch = Annotated[
+    int,
+    Field(description="Records per step, on average; large batches need less noise."),
+    Option(Group.TRAINING),
+]
+LearningRate = Annotated[T, Field(gt=0, description="By default 5e-4 to 5e-3, by strategy."), Option(Group.TRAINING)]
+Clipping = Annotated[
+    Literal["flat", "per-layer", "quantile", "automatic"],
+    Field(description="How gradients are shortened."),
+    Option(Group.TRAINING),
+]
+Bound = Annotated[float, Field(gt=0, description="Longest gradient of one record."), Option(Group.TRAINING)]
+GradientEngine = Annotated[
+    Literal["auto", "taps", "vmap", "loop", "opacus"],
+    Field(description="How the gradients of single records are computed."),
+    Option(Group.TRAINING),
+]
+Optimizer = Annotated[
+    Literal["adamw", "adam", "sgd"], Field(description="How steps follow from gradients."), Option(Group.TRAINING)
+]
+Schedule = Annotated[
+    Literal["linear", "cosine", "constant"],
+    Field(description="Learning rate over time."),
+    Option(Group.TRAINING),
+]
+Physical = Annotated[
+    int, Field(ge=1, description="Records worked on at a time; no influence on the result."), Option(Group.RUN)
+]
+Tensorboard = Annotated[bool, Field(description="Also log for TensorBoard (private/tensorboard)."), Option(Group.RUN)]
+Resume = Annotated[bool, Field(description="Go on with an unfinished run in the output folder."), Option(Group.RUN)]
