@@ -19,6 +19,8 @@ SHORT: Final = {
 
 SINGULAR: Final = {
     "columns": "column",
+    "epsilons": "epsilon",
+    "mechanism_options": "option",
     "options": "option",
     "private_columns": "private_column",
     "private_tests": "private_test",

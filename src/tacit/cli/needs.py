@@ -50,14 +50,6 @@ def _rewrite(options: Options) -> list[Ability]:
     ]
 
 
-def _pretrain(options: Options) -> list[Ability]:
-    return [needs.MODELS, needs.BLEU]
-
-
-def _pretrain_sanitized(options: Options) -> list[Ability]:
-    return [*needs_of_encoder(options["model"]), *needs_of_mechanism(options["mechanism"], _pairs(options))]
-
-
 def _network(options: Options) -> list[Ability]:
     """The model of a training run, and what is trained in it."""
     from_scratch = options["model"] == "bilstm" and not options.get("tokenizer")
@@ -193,8 +185,6 @@ _ledger_commands = ("show", "limit", "add", "export", "verify", "backup", "resto
 
 COMMANDS: Final[Mapping[str, Declared]] = {
     "rewrite": _rewrite,
-    "pretrain sanitized": _pretrain_sanitized,
-    **{f"pretrain {name}": _pretrain for name in ("autoencoder", "prune", "noise", "average")},
     "vocabulary build": lambda options: [needs.TOKENIZERS, *place(options["data"], options["format"])],
     "vocabulary show": nothing,
     **{f"train {task}": _train(_usual.get(task, "lora")) for task in _tasks},

@@ -107,8 +107,8 @@ class Config(BaseModel):
 
 
 def option_of(field: FieldInfo) -> Option:
-    """The option of a field; one without belongs to how a job runs."""
-    return next((item for item in field.metadata if isinstance(item, Option)), Option(Group.RUN))
+    """The option of a field, the last one if it has several; a field without belongs to how a job runs."""
+    return next((item for item in reversed(field.metadata) if isinstance(item, Option)), Option(Group.RUN))
 
 
 def read_mapping(path: Path) -> dict[str, Any]:

@@ -65,6 +65,7 @@ PublicName = Annotated[
     Field(description="Declare the text public, by the name it is known by."),
     Option(Group.PRIVACY, metavar="NAME"),
 ]
+PublicSeed = Annotated[int, Field(description="Seed of the (public) randomness."), Option(Group.MODEL)]
 CommaSeparated = BeforeValidator(split_at_commas)
 
 # Training -------------------------------------------------------------------------------------------------------------
