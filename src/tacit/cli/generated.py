@@ -119,6 +119,8 @@ def _parameter(name: str, field: FieldInfo, option: Option) -> click.Parameter:
     flag = TERMINAL.name(option.name or name)
     names = [name, *([SHORT[name]] if name in SHORT else []), flag, *option.old_names]
     if kind is bool:
+        if option.off_name is not None:
+            names[names.index(flag)] = f"{flag}/{TERMINAL.name(option.off_name)}"
         return SectionedOption(
             names, is_flag=True, default=False, help=described, section=option.group.value, old_names=option.old_names
         )

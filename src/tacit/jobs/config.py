@@ -48,6 +48,7 @@ class Option:
     unit        the unit of a number, such as "rows"
     comma_separated  several values stand in one, with commas
     name        its name on a command line, if that is not the name of the field
+    off_name    the name that switches off what is on by default
     """
 
     group: Group
@@ -57,6 +58,7 @@ class Option:
     unit: str | None = None
     comma_separated: bool = False
     name: str | None = None
+    off_name: str | None = None
 
 
 class Config(BaseModel):

@@ -9,7 +9,7 @@ from pydantic import BeforeValidator, Field, PlainSerializer
 
 from tacit.errors import BadParameterError
 from tacit.jobs.config import Group, Option
-from tacit.needs import Ability, needs_of_place
+from tacit.needs import DATASETS, Ability, needs_of_place
 from tacit.text.files.memory import is_in_memory
 
 
@@ -30,6 +30,14 @@ def split_at_commas(value: Any) -> Any:
 def needs_of_source(source: Any, format: str | None = None) -> list[Ability]:
     """What reading a source needs; data in memory needs nothing."""
     return [] if is_in_memory(source) else needs_of_place(str(source), format)
+
+
+def needs_of_rows(source: Any) -> list[Ability]:
+    """What reading rows as a whole needs; a folder is one of the library 'datasets'."""
+    if is_in_memory(source):
+        return []
+    is_folder = "://" not in str(source) and Path(source).is_dir()
+    return [*needs_of_place(str(source)), *([DATASETS] if is_folder else [])]
 
 
 Source = Annotated[Any, PlainSerializer(_shown_source)]
@@ -124,11 +132,6 @@ Released = Annotated[
     Field(description="The texts were released by 'tacit rewrite' with this card: no noise, and its promise."),
     Option(Group.PRIVACY),
 ]
-PublicText = Annotated[
-    str | None,
-    Field(description="The texts are public; this is their name on the card. No noise."),
-    Option(Group.PRIVACY),
-]
 TestSeed = Annotated[
     int | None, Field(description="Test seed: repeatable, and without any guarantee."), Option(Group.PRIVACY)
 ]
@@ -143,17 +146,19 @@ Strategy = Annotated[
     ),
     Option(Group.MODEL),
 ]
-Rank = Annotated[int, Field(description="Rank of the lora matrices."), Option(Group.MODEL)]
+Rank = Annotated[int, Field(ge=1, description="Rank of the lora matrices."), Option(Group.MODEL)]
 Tokenizer = Annotated[
     str | None,
     Field(description="Another tokenizer: a folder ('tacit vocabulary' makes private ones)."),
     Option(Group.MODEL),
 ]
 Length = Annotated[T, Field(description="Word pieces of a record that count."), Option(Group.MODEL)]
-Epochs = Annotated[float, Field(description="Passes over the data, on average."), Option(Group.TRAINING)]
+Epochs = Annotated[
+    float, Field(gt=0, allow_inf_nan=False, description="Passes over the data, on average."), Option(Group.TRAINING)
+]
 Batch = Annotated[
     int,
-    Field(description="Records per step, on average; large batches need less noise."),
+    Field(ge=1, description="Records per step, on average; large batches need less noise."),
     Option(Group.TRAINING),
 ]
 LearningRate = Annotated[T, Field(gt=0, description="By default 5e-4 to 5e-3, by strategy."), Option(Group.TRAINING)]

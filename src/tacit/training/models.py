@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,11 +13,11 @@ import torch
 from torch import nn
 
 from tacit.errors import BadInputError, BadParameterError, require
+from tacit.training.start import FROM_SCRATCH, is_from_scratch
 from tacit.training.tasks import Labeling, Task
 from tacit.vectors.minilm import minilm_folder
 
 TOKENIZERS = ("tokenizer.json", "tokenizer.model", "spiece.model", "vocab.txt", "vocab.json")
-FROM_SCRATCH = re.compile(r"bilstm(?:-(\d+)x(\d+))?")
 EMBEDDING = 100
 OUR_KINDS = ("tacit-bilstm", "tacit-encoder-lstm", "tacit-mean-pooled")
 POOLINGS = ("auto", "mean", "own")
@@ -40,11 +39,6 @@ PRETRAINED = ("ForMaskedLM", "ForPreTraining", "ForCausalLM", "ForConditionalGen
 def model_folder(name: str) -> str:
     """ "minilm" as the folder inside its package; any other name as it is."""
     return str(minilm_folder()) if name == "minilm" else name
-
-
-def is_from_scratch(name: str) -> bool:
-    """Whether a model of this name starts from random weights: "bilstm", or "bilstm-2x256" (layers x width)."""
-    return FROM_SCRATCH.fullmatch(name) is not None
 
 
 def load_model(

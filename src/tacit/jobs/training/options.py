@@ -1,0 +1,136 @@
+"""Options that all jobs with private training have."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, Field
+
+from tacit.errors import BadParameterError
+from tacit.guarantee import Adjacency
+from tacit.jobs.config import Config, Group, Option
+from tacit.jobs.fields import (
+    Batch,
+    Bound,
+    Clipping,
+    Data,
+    Delta,
+    Epochs,
+    LearningRate,
+    Model,
+    Output,
+    Physical,
+    Rank,
+    ReplaceOne,
+    Resume,
+    Schedule,
+    Tensorboard,
+    TestRows,
+    TestSeed,
+    Tokenizer,
+    Trials,
+    needs_of_rows,
+    split_at_commas,
+)
+from tacit.needs import ACCOUNTING, ADAPTERS, OPACUS, TENSORBOARD, Ability, needs_of_encoder
+
+ADAPTED = ("lora", "ia3")
+
+
+class PrivateTraining(Config):
+    """The options of every training under differential privacy: what pays for it, how long and how far it steps."""
+
+    delta: Delta = "auto"
+    trials: Trials = 1
+    seed: TestSeed = None
+    epochs: Epochs = 5.0
+    learning_rate: LearningRate[float | None] = None
+    bound: Bound = 1.0
+    resume: Resume = False
+
+    @property
+    def chosen_delta(self) -> float | None:
+        """The delta that was given; None where it follows from the number of records."""
+        return None if self.delta == "auto" else self.delta
+
+    @property
+    def adjacency(self) -> Adjacency:
+        """How neighbors differ: by a record that one of them does not have."""
+        return Adjacency.ADD_REMOVE
+
+
+class EitherNeighbors(PrivateTraining):
+    """Training whose neighbors may also differ by replacing a record."""
+
+    replace_one: ReplaceOne = False
+
+    @property
+    def adjacency(self) -> Adjacency:
+        """How neighbors differ."""
+        return Adjacency.REPLACE_ONE if self.replace_one else Adjacency.ADD_REMOVE
+
+
+class RecordTraining(PrivateTraining):
+    """The options of training whose steps take single records."""
+
+    batch: Batch = 256
+    physical: Physical = 32
+
+
+def _label_names(value: Any) -> Any:
+    parts = split_at_commas(() if value is None else value)
+    return tuple(map(str, parts)) if isinstance(parts, tuple | list) else parts
+
+
+class TaskTraining(EitherNeighbors):
+    """The options of training a model for one of the tasks, by records or by users."""
+
+    data: Data
+    output: Output
+    model: Model[str] = "minilm"
+    tokenizer: Tokenizer = None
+    rank: Rank = 8
+    clipping: Clipping = "flat"
+    schedule: Schedule = "linear"
+    labels: Annotated[
+        tuple[str, ...],
+        BeforeValidator(_label_names),
+        Field(description="All labels, with commas, if they are known: then DATA does not even show which ones occur."),
+        Option(Group.DATA, comma_separated=True),
+    ] = ()
+    test: TestRows = None
+    tensorboard: Tensorboard = False
+
+    def needs_with(self, strategy: str, epsilon: float | None) -> list[Ability]:
+        """What the model, what is trained in it, its budget and its rows need."""
+        return [
+            *needs_of_model(self.model, self.tokenizer, strategy),
+            *([TENSORBOARD] if self.tensorboard else []),
+            *needs_of_budget(epsilon),
+            *needs_of_rows(self.data),
+            *needs_of_rows(self.test),
+        ]
+
+
+def needs_of_model(model: str, tokenizer: str | None, strategy: str, engine: str = "auto") -> list[Ability]:
+    """What a model needs to be trained."""
+    pieces_of_minilm = model == "bilstm" and not tokenizer
+    return [
+        *needs_of_encoder("minilm" if pieces_of_minilm else model),
+        *([ADAPTERS] if strategy in ADAPTED else []),
+        *([OPACUS] if engine == "opacus" else []),
+    ]
+
+
+def needs_of_budget(epsilon: float | None) -> list[Ability]:
+    """What accounting needs; nothing without noise."""
+    return [ACCOUNTING] if epsilon is not None and epsilon != math.inf else []
+
+
+def missing_epsilon() -> BadParameterError:
+    """The error of a training on private records that says nothing about privacy."""
+    return BadParameterError(
+        "missing-epsilon",
+        "say how much privacy a record gets: {option.epsilon[3]}, or {option.epsilon[inf]} for none at all",
+    )

@@ -1,0 +1,39 @@
+"""Sampling, noise and steps of a training, from its options."""
+
+from __future__ import annotations
+
+import math
+
+from tacit.errors import BadInputError
+from tacit.jobs.training.options import RecordTraining
+from tacit.training.plan import Plan
+
+
+def check_batch(records: int, batch: int) -> None:
+    """Nothing if a batch can be drawn from so many records."""
+    if batch > records:
+        raise BadInputError(
+            "fewer-rows-than-batch",
+            "there are {records:,} rows, fewer than a batch of {batch:,}: give a smaller {option.batch}",
+            records=records,
+            batch=batch,
+        )
+
+
+def plan_for_records(config: RecordTraining, epsilon: float, records: int, *, releases: int | None = None) -> Plan:
+    """The plan of a training on so many records; without noise for an infinite epsilon.
+
+    releases   how many trainings about these records share one delta; by default all trials
+    """
+    check_batch(records, config.batch)
+    if epsilon == math.inf:
+        return Plan.without_privacy(records=records, batch=config.batch, epochs=config.epochs)
+    return Plan.calibrated(
+        epsilon=epsilon,
+        records=records,
+        batch=config.batch,
+        epochs=config.epochs,
+        delta=config.chosen_delta,
+        adjacency=config.adjacency,
+        releases=config.trials if releases is None else releases,
+    )
