@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 SHORT: Final = {
+    "column": "-c",
     "columns": "-c",
     "keep": "-k",
     "epsilon": "-e",

@@ -185,8 +185,6 @@ _ledger_commands = ("show", "limit", "add", "export", "verify", "backup", "resto
 
 COMMANDS: Final[Mapping[str, Declared]] = {
     "rewrite": _rewrite,
-    "vocabulary build": lambda options: [needs.TOKENIZERS, *place(options["data"], options["format"])],
-    "vocabulary show": nothing,
     **{f"train {task}": _train(_usual.get(task, "lora")) for task in _tasks},
     "train translate": _train_translate,
     "train rewrite": _train_rewrite,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Annotated, ClassVar
 
 from pydantic import Field
@@ -50,3 +50,9 @@ def work_bar(*, shown: bool) -> Iterator[Callable[[str, int, int], None] | None]
             bar.update(line, completed=done, description=what)
 
         yield show
+
+
+def status_line(what: str, *, shown: bool) -> AbstractContextManager[object]:
+    """A line on a terminal that says what is being done, while it is."""
+    console = error_console()
+    return console.status(what) if shown and console.is_terminal else nullcontext()

@@ -18,7 +18,7 @@ from tacit.errors import BadInputError, BadParameterError
 from tacit.guarantee import Provenance
 from tacit.jobs.cluster import encoded_texts
 from tacit.jobs.config import Group, Option
-from tacit.jobs.fields import CommaSeparated, Encoder, Format, PublicName, PublicSeed, Source, needs_of_source
+from tacit.jobs.fields import Column, CommaSeparated, Encoder, Format, PublicName, PublicSeed, Source, needs_of_source
 from tacit.jobs.running import Running
 from tacit.needs import CLUSTERING, Ability, needs_of_encoder
 from tacit.text.files import choose_columns, open_table, text_value
@@ -37,9 +37,7 @@ class CodebookConfig(Running):
     output: Annotated[Path, Field(description="The folder to write; it must not exist yet."), Option(Group.DATA)]
     public: PublicName = None
     column: Annotated[
-        str | None,
-        Field(description="The column of texts; by default the only one, or 'text'."),
-        Option(Group.DATA),
+        Column[str | None], Field(description="The column of texts; by default the only one, or 'text'.")
     ] = None
     format: Format = None
     license: Annotated[str, Field(description="License of the text, for the privacy card."), Option(Group.DATA)] = ""

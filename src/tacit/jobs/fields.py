@@ -83,6 +83,8 @@ CommaSeparated = BeforeValidator(split_at_commas)
 
 T = TypeVar("T")
 
+Column = Annotated[T, Field(description="The column of texts."), Option(Group.DATA)]
+
 
 def _number_or_auto(value: Any) -> Any:
     """A delta as a number, or 'auto'."""

@@ -30,6 +30,7 @@ from tacit.jobs.fields import (
     Source,
 )
 from tacit.jobs.mechanisms import MechanismOptions, Vectors, WordMechanism, options_of_mechanism
+from tacit.jobs.training.planning import check_batch
 from tacit.needs import Ability, needs_of_encoder, needs_of_mechanism
 from tacit.noise import source as noise
 
@@ -113,6 +114,7 @@ def run(
 
     # The text is public, so its noise may be repeatable: a resumed run has to see the same words.
     rows = sanitized_rows(corpus.texts, mechanism, noise.Source.from_test_seed(config.seed), rewritten)
+    check_batch(len(rows), config.batch)
     plan = Plan.without_privacy(records=len(rows), batch=config.batch, epochs=config.epochs)
     task = SanitizedMasking(
         length=config.length,

@@ -49,11 +49,8 @@ class Plan:
             raise BadParameterError("there is no record to train on")
         if not 1 <= self.batch <= self.records:
             raise BadParameterError(
-                "batch-does-not-fit",
-                "a batch of {batch:,} does not fit {records:,} records"
-                + (", fewer than a batch: give a smaller {option.batch}" if self.batch > self.records else ""),
-                batch=self.batch,
-                records=self.records,
+                f"a batch of {self.batch:,} does not fit {self.records:,} records: give a batch size between 1 and "
+                f"{self.records:,}"
             )
         if self.steps < 1:
             raise BadParameterError(f"a run has at least 1 step, not {self.steps}")

@@ -13,6 +13,7 @@ from typing import Any
 from tacit.errors import BadInputError, require
 from tacit.text.files.encoders import encoder_for
 from tacit.text.files.formats import check_columns, format_of
+from tacit.text.files.memory import is_in_memory, source_name
 from tacit.text.files.partial import storage_error, sync
 from tacit.text.files.tables import ArrowCell, open_table
 
@@ -21,19 +22,23 @@ USUAL_SPLIT = "train"
 
 
 def read_columns(
-    path: str | Path,
+    source: Any,
     columns: Sequence[str],
     *,
     optional: Sequence[str] = (),
     format: str | None = None,
     rest: bool = False,
 ) -> dict[str, list[str]]:
-    """These columns of a file, cell by cell as strings; `optional` ones are left out if they are not there. With `rest`
-    all columns of the file, in its order."""
-    if str(path).startswith(HUB) or Path(path).is_dir():
-        found = _from_datasets(str(path), columns, optional, rest)
+    """These columns of a file or of data in memory, cell by cell as strings; `optional` ones are left out if they are
+    not there. With `rest` all columns, in their order.
+
+    >>> read_columns([{"text": "good", "stars": 5}], ["text", "stars"])
+    {'text': ['good'], 'stars': ['5']}
+    """
+    if not is_in_memory(source) and (str(source).startswith(HUB) or Path(source).is_dir()):
+        found = _from_datasets(str(source), columns, optional, rest)
     else:
-        with open_table(path, format_of(str(path), format)) as table:
+        with open_table(source, format) as table:
             wanted = _wanted(table.columns, columns, optional, rest)
             table.select(wanted)
             found = {name: [] for name in wanted}
@@ -41,14 +46,16 @@ def read_columns(
                 for name, value in zip(wanted, values, strict=True):
                     found[name].append(cell_string(value))
     if not found or not next(iter(found.values())):
-        raise BadInputError(f"{path} has no rows")
+        raise BadInputError("no-rows", "{source} has no rows", source=source_name(source))
     return found
 
 
 def write_columns(path: Path, columns: dict[str, list[str]], *, force: bool = False, format: str | None = None) -> None:
     """Write columns of strings to a file that is there completely or not at all."""
     if path.exists() and not force:
-        raise BadInputError(f"{path} exists: give another name, or --force")
+        raise BadInputError(
+            "file-exists", "{path} exists: give another name, or {option.force} to replace it", path=path
+        )
     draft = path.with_name(path.name + ".draft")
     encoder = encoder_for(format_of(str(path), format), tuple(columns))
     try:
