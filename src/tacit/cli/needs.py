@@ -106,19 +106,6 @@ def _predict(options: Options) -> list[Ability]:
     return [needs.MODELS, *_data("data")(options), *place(str(options.get("output") or ""))]
 
 
-def _graph_train(options: Options) -> list[Ability]:
-    return [
-        *([needs.MODELS, needs.ACCOUNTING] if options["method"] == "subgraphs" else []),
-        *(needs_of_encoder("minilm") if options["features"] == "minilm" else []),
-        *place(options["nodes"]),
-        *place(options["links"]),
-    ]
-
-
-def _graph_predict(options: Options) -> list[Ability]:
-    return [*place(options["nodes"]), *place(options["links"]), *place(str(options["output"] or ""))]
-
-
 def _synthesize(options: Options) -> list[Ability]:
     if options["from_model"] is not None:
         return [needs.MODELS, *place(str(options["output"]))]
@@ -192,8 +179,6 @@ COMMANDS: Final[Mapping[str, Declared]] = {
     "train check": _train_check,
     **{f"federate {task}": _train("head") for task in _tasks},
     "federate translate": _train_translate,
-    "graph train": _graph_train,
-    "graph predict": _graph_predict,
     "predict": _predict,
     "synthesize": _synthesize,
     "audit mechanism": _audit_mechanism,
