@@ -57,7 +57,7 @@ def test_what_predict_cannot_do_is_said(trained, capsys):
     write(trained / "new.csv", rows(4))
     for more, message in (
         ((trained / "tiny", trained / "new.csv", "-o", "x.csv"), "has no task.json. Give one"),
-        ((trained / "model", trained / "new.csv", "--score", "--batch", 0), "at least 1 row"),
+        ((trained / "model", trained / "new.csv", "--score", "--batch", 0), "--physical must be at least 1"),
         ((trained / "model", trained / "new.csv"), "say where"),
         ((trained / "model", trained / "new.csv", "-o", "x.csv", "--column", "sound=a"), "ROLE=NAME"),
         ((trained / "model", trained / "new.csv", "-o", "x.csv", "--column", "text=a"), "'a'"),

@@ -17,7 +17,7 @@ from tacit.errors import NoGuaranteeError  # noqa: E402
 from tacit.training.gradients import choose  # noqa: E402
 from tests.documents.test_latent_models import PUBLIC_TEXTS, save_tiny, tiny  # noqa: E402
 
-from tacit.cli.rewriter import Pieces, _task  # noqa: E402  # isort: skip
+from tacit.jobs.training.rewriter import RewriterPieces, rewriting_task  # noqa: E402  # isort: skip
 
 
 @pytest.fixture
@@ -79,7 +79,7 @@ def test_a11_a_model_with_a_bound_on_its_norm_is_not_clamped_by_value(folder, ca
 @pytest.mark.parametrize("encoder_mask", [False, True])
 def test_gradients_of_one_text_are_exact_and_the_loss_is_that_of_the_public_training(encoder_mask):
     start = tiny("bart", encoder_mask=encoder_mask)
-    task, pieces = _task(start, "text"), Pieces(start)
+    task, pieces = rewriting_task(start, "text"), RewriterPieces(start)
     _, checked = choose(start.model, task.loss, task.probes(pieces), "auto")
     assert checked.engine == "taps"
     rows = [{"text": "the red cat sees two birds"}, {"text": "cat"}]

@@ -104,11 +104,15 @@ def test_c3_a_run_without_a_score_says_how_to_get_one(folder, capsys):
     assert "No score yet" not in capsys.readouterr().err
 
 
-def test_c3_questions_are_read_at_a_length_of_their_own(folder, monkeypatch):
-    from tacit.cli.tasks import make_task
+@pytest.mark.parametrize(
+    ("task", "options", "length"), [("answer", {}, 384), ("answer", {"length": 100}, 100), ("classify", {}, 64)]
+)
+def test_c3_questions_are_read_at_a_length_of_their_own(task, options, length):
+    from tacit.jobs.train import CONFIGS
+    from tacit.jobs.training.records import task_of
 
-    for task, given, length in (("answer", None, 384), ("answer", 100, 100), ("classify", None, 64)):
-        assert make_task(task, {"labels": "a,b", "length": given}, {}).length == length
+    config = CONFIGS[task](data="rows.csv", output="model", epsilon=1, labels="a,b", **options)
+    assert task_of(config).length == length
 
 
 @pytest.mark.parametrize(
@@ -119,20 +123,20 @@ def test_c3_questions_are_read_at_a_length_of_their_own(folder, monkeypatch):
         (("--epsilon", 8, "--batch", 100, "--delta", "small"), "number or 'auto'"),
         (("--epsilon", 8, "--batch", 100, "--label-column", "star"), "star"),
         (("--epsilon", 8, "--batch", 100, "--strategy", "most"), "no strategy"),
-        (("--epsilon", 8, "--batch", 100, "--clipping", "most"), "no clipping style"),
+        (("--epsilon", 8, "--batch", 100, "--clipping", "most"), "--clipping must be one of"),
         (("--epsilon", 8, "--batch", 100, "--resume"), "no unfinished run"),
         (("--epsilon", 8, "--batch", 100, "--trials", 0), "at least 1, not 0"),
         (("--epsilon", "inf", "--batch", 100, "--trials", 0), "at least 1, not 0"),
         (("--epsilon", 1e-4, "--batch", 300, "--epochs", 100), "nothing can be learned"),
-        (("--epsilon", 8, "--batch", 0), "at least 1 record"),
-        (("--epsilon", "inf", "--batch", 0), "at least 1 record"),
-        (("--epsilon", 8, "--batch", 100, "--physical", 0), "at least 1 record is worked on"),
-        (("--epsilon", 8, "--batch", 100, "--epochs", -5), "a number above 0"),
-        (("--epsilon", 8, "--batch", 100, "--epochs", "nan"), "a number above 0"),
+        (("--epsilon", 8, "--batch", 0), "--batch must be at least 1"),
+        (("--epsilon", "inf", "--batch", 0), "--batch must be at least 1"),
+        (("--epsilon", 8, "--batch", 100, "--physical", 0), "--physical must be at least 1"),
+        (("--epsilon", 8, "--batch", 100, "--epochs", -5), "--epochs must be above 0"),
+        (("--epsilon", 8, "--batch", 100, "--epochs", "nan"), "--epochs"),
         (("--epsilon", 8, "--batch", 100, "--length", 0), "leaves nothing of a text"),
         (("--epsilon", 8, "--batch", 100, "--length", 1), "leaves nothing of a text"),
-        (("--epsilon", 8, "--batch", 100, "--learning-rate", 0), "learning rate must be positive"),
-        (("--epsilon", 8, "--batch", 100, "--rank", 0), "rank of lora"),
+        (("--epsilon", 8, "--batch", 100, "--learning-rate", 0), "--learning-rate must be above 0"),
+        (("--epsilon", 8, "--batch", 100, "--rank", 0), "--rank must be at least 1"),
     ],
 )
 def test_what_cannot_be_done_is_said_and_nothing_is_written(folder, more, message, capsys):

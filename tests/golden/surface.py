@@ -32,11 +32,13 @@ def command_options() -> dict[str, Any]:
     """Every command with its options: names, default, whether it must be given."""
     import typer
 
-    from tacit.cli.main import COMMANDS
+    from tacit.cli.main import COMMANDS, TyperBridge
 
     surface: dict[str, Any] = {}
 
     def add(command: Any, path: str) -> None:
+        if isinstance(command, TyperBridge):
+            command = typer.main.get_command(command._app)
         surface[path] = {
             parameter.name: {
                 "names": sorted([*parameter.opts, *parameter.secondary_opts]),

@@ -10,10 +10,11 @@ transformers = pytest.importorskip("transformers")
 from tacit.errors import BadInputError, BadParameterError  # noqa: E402
 from tacit.training.gradients import choose  # noqa: E402
 from tacit.training.gradients.loop import Loop  # noqa: E402
-from tacit.training.models import is_from_scratch, load_model  # noqa: E402
+from tacit.training.models import load_model  # noqa: E402
 from tacit.training.networks import HEADS, BiLstmConfig, Recurrent  # noqa: E402
 from tacit.training.plan import Plan  # noqa: E402
 from tacit.training.run import Settings, TrainingRun  # noqa: E402
+from tacit.training.start import is_from_scratch  # noqa: E402
 from tacit.training.strategies import apply_strategy  # noqa: E402
 from tacit.training.tasks import Classification, task_named  # noqa: E402
 from tests.training.test_run import accuracy, rows, tokenizer  # noqa: E402, F401

@@ -134,9 +134,7 @@ def _parameter(name: str, field: FieldInfo, option: Option) -> click.Parameter:
 
 def _with_default(described: str, field: FieldInfo, option: Option) -> str:
     unit = f" {option.unit}" if option.unit else ""
-    if field.is_required():
-        return f"{described}  [required]"
-    if field.default in (None, (), PydanticUndefined):
+    if field.is_required() or field.default in (None, (), PydanticUndefined):
         return described
     shown = ",".join(map(str, field.default)) if option.comma_separated else field.default
     return f"{described}  [default: {shown}{unit}]"

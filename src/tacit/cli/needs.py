@@ -80,30 +80,8 @@ def _data(*names: str) -> Declared:
     return declared
 
 
-def _train(usual_strategy: str) -> Declared:
-    def declared(options: Options) -> list[Ability]:
-        chosen = {**options, "strategy": options["strategy"] or usual_strategy}
-        if options["model"] == "bilstm" and options["strategy"] is None:
-            chosen["strategy"] = "full"
-        return [*_network(chosen), *_budget(options), *_data("data", "test")(options)]
-
-    return declared
-
-
-def _train_translate(options: Options) -> list[Ability]:
-    return [*_train("lora")(options), *([needs.BLEU] if options["test"] else [])]
-
-
-def _train_rewrite(options: Options) -> list[Ability]:
+def _train_selective(options: Options) -> list[Ability]:
     return [*_network(options), *_budget(options), *_data("data")(options)]
-
-
-def _train_check(options: Options) -> list[Ability]:
-    return _network(options)
-
-
-def _predict(options: Options) -> list[Ability]:
-    return [needs.MODELS, *_data("data")(options), *place(str(options.get("output") or ""))]
 
 
 def _synthesize(options: Options) -> list[Ability]:
@@ -165,21 +143,11 @@ def _experiment_text(options: Options) -> list[Ability]:
     return [needs.EXPERIMENTS]
 
 
-_usual = {"classify": "bias", "regress": "bias", "tag": "last-2"}
-_tasks = ("classify", "regress", "tag", "answer", "write", "fill")
-
 _ledger_commands = ("show", "limit", "add", "export", "verify", "backup", "restore", "accept", "rotate-key")
 
 COMMANDS: Final[Mapping[str, Declared]] = {
     "rewrite": _rewrite,
-    **{f"train {task}": _train(_usual.get(task, "lora")) for task in _tasks},
-    "train translate": _train_translate,
-    "train rewrite": _train_rewrite,
-    "train selective": _train_rewrite,
-    "train check": _train_check,
-    **{f"federate {task}": _train("head") for task in _tasks},
-    "federate translate": _train_translate,
-    "predict": _predict,
+    "train selective": _train_selective,
     "synthesize": _synthesize,
     "audit mechanism": _audit_mechanism,
     "audit text": _audit_text,

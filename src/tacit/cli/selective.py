@@ -170,13 +170,14 @@ def _run(given: dict[str, Any], kind: Any, rows: Any, redacted: Any, redaction: 
 
     from tacit.card import Card
     from tacit.cli.synthesize import load_public, number_or_auto
-    from tacit.cli.tasks import how_to_score, usual_rate
     from tacit.cli.terminal import error_console, output_console, warn_if_nominal
+    from tacit.cli.training import how_to_score
     from tacit.training.models import model_folder
     from tacit.training.origin import starting_weights
     from tacit.training.plan import Plan
     from tacit.training.run import Settings
     from tacit.training.selective import FirstKind, TwoPhases, needed_adjacency
+    from tacit.training.start import usual_rate
     from tacit.training.strategies import apply_strategy
     from tacit.training.tasks import task_named
 

@@ -183,11 +183,12 @@ def _check_files(given: dict[str, Any]) -> None:
 def _train(given: dict[str, Any], folder: Path) -> None:
     import torch
 
-    from tacit.cli.tasks import run_with_bar, usual_rate
     from tacit.cli.terminal import error_console
+    from tacit.cli.training import TrainingBar
     from tacit.guarantee import Adjacency
     from tacit.training.origin import starting_weights
     from tacit.training.run import Settings
+    from tacit.training.start import usual_rate
     from tacit.training.strategies import apply_strategy
     from tacit.training.synthesis import (
         Budget,
@@ -241,7 +242,9 @@ def _train(given: dict[str, Any], folder: Path) -> None:
             f", label counts for epsilon {rounded_up(budget.for_counts(counted=True), 3)}" if training.counted else ""
         )
         console.print(f"{len(rows):,} records, {plan.steps:,} steps of about {plan.batch:,}{noise}{counted}")
-    run_with_bar(training, resume=given["resume"], shown=not given["quiet"] and console.is_terminal)
+    with TrainingBar(quiet=given["quiet"]) as bar:
+        bar.begin(plan)
+        training.run(bar.stepped, resume=given["resume"])
 
 
 def _rows(given: dict[str, Any], columns: list[str]) -> list[dict[str, str]]:

@@ -45,6 +45,7 @@ from tacit.experiments.steps.downstream import RESAMPLES, with_interval
 from tacit.noise.source import public_generator
 from tacit.precision import Precision
 from tacit.report import Table
+from tacit.training.start import is_from_scratch
 
 if TYPE_CHECKING:
     from tacit.training.plan import Plan
@@ -103,7 +104,7 @@ def repetition_seed(test_seed: int | None, seed: int) -> int | None:
 
 
 def run(parameters: Train, inputs: Mapping[str, Path], folder: Path, progress: Progress) -> None:
-    from tacit.training.models import is_from_scratch, model_folder
+    from tacit.training.models import model_folder
     from tacit.training.origin import Origin, starting_weights, with_tokenizer
     from tacit.training.run import Settings, TrainingRun
 
@@ -465,7 +466,7 @@ def check_strategy(strategy: str) -> None:
 def check_network(model: str) -> None:
     """Whether a model can be had, without loading its weights."""
     transformers = require("transformers", extra="documents", purpose="loading a model")
-    from tacit.training.models import is_from_scratch, model_folder
+    from tacit.training.models import model_folder
 
     if is_from_scratch(model):
         model_folder("minilm")

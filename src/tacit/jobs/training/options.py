@@ -17,6 +17,7 @@ from tacit.jobs.fields import (
     Data,
     Delta,
     Epochs,
+    Epsilon,
     LearningRate,
     Model,
     Output,
@@ -41,6 +42,7 @@ ADAPTED = ("lora", "ia3")
 class PrivateTraining(Config):
     """The options of every training under differential privacy: what pays for it, how long and how far it steps."""
 
+    epsilon: Epsilon[float | None] = None
     delta: Delta = "auto"
     trials: Trials = 1
     seed: TestSeed = None

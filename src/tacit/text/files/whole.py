@@ -1,18 +1,19 @@
 """A file read whole, as columns of strings, and written whole: for tasks that need all rows at once.
 
-Besides files, these read what the library `datasets` holds: a folder saved with `save_to_disk`, or `hf:NAME:SPLIT` from
-the hub (`hf:nyu-mll/glue,sst2:train` for a configuration of it).
+Besides files, these read data in memory (`tacit.text.files.memory`) and what the library `datasets` holds: a folder
+saved with `save_to_disk`, or `hf:NAME:SPLIT` from the hub (`hf:nyu-mll/glue,sst2:train` for a configuration of it).
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from tacit.errors import BadInputError, require
 from tacit.text.files.encoders import encoder_for
-from tacit.text.files.formats import check_columns, format_of
+from tacit.text.files.formats import FileFormat, check_columns, format_of
 from tacit.text.files.memory import is_in_memory, source_name
 from tacit.text.files.partial import storage_error, sync
 from tacit.text.files.tables import ArrowCell, open_table
@@ -32,22 +33,21 @@ def read_columns(
     """These columns of a file or of data in memory, cell by cell as strings; `optional` ones are left out if they are
     not there. With `rest` all columns, in their order.
 
-    >>> read_columns([{"text": "good", "stars": 5}], ["text", "stars"])
-    {'text': ['good'], 'stars': ['5']}
+    >>> read_columns([{"text": "good", "stars": 5}], ["stars"])
+    {'stars': ['5']}
     """
-    if not is_in_memory(source) and (str(source).startswith(HUB) or Path(source).is_dir()):
-        found = _from_datasets(str(source), columns, optional, rest)
+    if is_in_memory(source):
+        if _is_data_set(source):
+            cells = _of_data_set(source, columns, optional, rest)
+        else:
+            cells = _of_table(source, None, columns, optional, rest)
+    elif str(source).startswith(HUB) or Path(source).is_dir():
+        cells = _of_data_set(_loaded(str(source)), columns, optional, rest)
     else:
-        with open_table(source, format) as table:
-            wanted = _wanted(table.columns, columns, optional, rest)
-            table.select(wanted)
-            found = {name: [] for name in wanted}
-            for _, values in table.rows():
-                for name, value in zip(wanted, values, strict=True):
-                    found[name].append(cell_string(value))
-    if not found or not next(iter(found.values())):
-        raise BadInputError("no-rows", "{source} has no rows", source=source_name(source))
-    return found
+        cells = _of_table(source, format_of(str(source), format), columns, optional, rest)
+    if not cells or not next(iter(cells.values())):
+        raise BadInputError("no-rows", "{name} has no rows", name=source_name(source))
+    return cells
 
 
 def write_columns(path: Path, columns: dict[str, list[str]], *, force: bool = False, format: str | None = None) -> None:
@@ -76,7 +76,7 @@ def cell_string(value: Any) -> str:
     """A cell as a string; a missing one is empty, a list is joined by spaces (words and their tags)."""
     if isinstance(value, ArrowCell):
         value = value.as_py()
-    if isinstance(value, list):
+    if isinstance(value, list | tuple):
         return " ".join(cell_string(item) for item in value)
     return value if isinstance(value, str) else "" if value is None else str(value)
 
@@ -93,27 +93,55 @@ def _blocks(rows: list[tuple[str, ...]], size: int = 10_000) -> Iterator[list[tu
         yield rows[start : start + size]
 
 
-def _from_datasets(path: str, columns: Sequence[str], optional: Sequence[str], rest: bool) -> dict[str, list[str]]:
+def _of_table(
+    source: Any, format: FileFormat | None, columns: Sequence[str], optional: Sequence[str], rest: bool
+) -> dict[str, list[str]]:
+    with open_table(source, format) as table:
+        wanted = _wanted(table.columns, columns, optional, rest)
+        table.select(wanted)
+        cells: dict[str, list[str]] = {name: [] for name in wanted}
+        for _, values in table.rows():
+            for name, value in zip(wanted, values, strict=True):
+                cells[name].append(cell_string(value))
+    return cells
+
+
+def _is_data_set(source: Any) -> bool:
+    """Whether this is a data set of the library `datasets`, which knows the names of its classes."""
+    datasets = sys.modules.get("datasets")
+    return datasets is not None and isinstance(source, datasets.Dataset)
+
+
+def _loaded(path: str) -> Any:
+    """A data set from a folder or from the hub."""
     datasets = require("datasets", extra="datasets", purpose="reading a folder or a hub name of the library 'datasets'")
     try:
         if path.startswith(HUB):
             name, _, split = path.removeprefix(HUB).partition(":")
-            loaded = datasets.load_dataset(*name.split(",", 1), split=split or USUAL_SPLIT)
-        else:
-            loaded = datasets.load_from_disk(path)
-            if isinstance(loaded, datasets.DatasetDict):
-                folders = ", ".join(f"{path}/{part}" for part in loaded)
-                raise BadInputError(f"{path} holds several data sets: give one of its folders, {folders}")
-    except BadInputError:
-        raise
+            return datasets.load_dataset(*name.split(",", 1), split=split or USUAL_SPLIT)
+        loaded = datasets.load_from_disk(path)
     except Exception as error:
         # Only what is about the place is told: other messages can quote what is in the files.
-        told = str(error).strip().splitlines() if isinstance(error, OSError) else []
+        lines = str(error).strip().splitlines() if isinstance(error, OSError) else []
         raise BadInputError(
-            f"the library 'datasets' cannot read {path}: {told[0] if told else type(error).__name__}"
+            "unreadable-data-set",
+            "the library 'datasets' cannot read {path}: {reason}",
+            path=path,
+            reason=lines[0] if lines else type(error).__name__,
         ) from error
-    wanted = _wanted(loaded.column_names, columns, optional, rest)
-    return {name: [cell_string(_named(loaded.features[name], v)) for v in loaded[name]] for name in wanted}
+    if isinstance(loaded, datasets.DatasetDict):
+        raise BadInputError(
+            "several-data-sets",
+            "{path} holds several data sets: give one of its folders, {folders}",
+            path=path,
+            folders=", ".join(f"{path}/{part}" for part in loaded),
+        )
+    return loaded
+
+
+def _of_data_set(data: Any, columns: Sequence[str], optional: Sequence[str], rest: bool) -> dict[str, list[str]]:
+    wanted = _wanted(data.column_names, columns, optional, rest)
+    return {name: [cell_string(_named(data.features[name], value)) for value in data[name]] for name in wanted}
 
 
 def _named(feature: Any, value: Any) -> Any:

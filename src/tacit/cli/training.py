@@ -1,0 +1,142 @@
+"""What commands that train show: the plan, a bar, the card, the scores, and how to go on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Annotated, Any, Self
+
+from pydantic import Field
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+from tacit.cli.reports import deliver
+from tacit.cli.shown import Quiet
+from tacit.cli.terminal import error_console, output_console, warn, warn_if_nominal
+from tacit.errors import StoppedError
+from tacit.guarantee import Unit
+from tacit.jobs.config import Group, Option
+from tacit.jobs.training.result import TrainingProgress, TrainingResult
+from tacit.jobs.training.tasks import TASK_NAMES
+from tacit.rounding import rounded_up
+from tacit.training.plan import Plan
+
+if TYPE_CHECKING:
+    from tacit.training.run import Progress as Step
+
+
+class QuietTraining(Quiet):
+    """Whether a command shows anything but warnings and scores."""
+
+    quiet: Annotated[bool, Field(description="No progress bar and no card."), Option(Group.RUN)] = False
+
+
+class TrainingBar(TrainingProgress):
+    """A training on the terminal: its plan in a line, then a bar."""
+
+    def __init__(self, *, quiet: bool) -> None:
+        self._console = error_console()
+        self._quiet = quiet
+        self._private = False
+        self._bar = Progress(
+            BarColumn(), TextColumn("{task.description}"), TimeRemainingColumn(), console=self._console,
+            disable=quiet or not self._console.is_terminal,
+        )  # fmt: skip
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._bar.stop()
+
+    def planned(self, plan: Plan, notes: tuple[str, ...]) -> None:
+        if not self._quiet:
+            for line in (plan_line(plan), *notes):
+                self._console.print(line)
+        self.begin(plan)
+
+    def begin(self, plan: Plan) -> None:
+        """Start the bar of a plan."""
+        self._private = plan.private
+        self._bar.start()
+        self._line = self._bar.add_task("checking the gradients", total=plan.steps)
+
+    def prepared(self, done: int, total: int) -> None:
+        self._bar.update(self._line, description=f"running the frozen layers once: {done:,} of {total:,} records")
+
+    def stepped(self, now: Step) -> None:
+        self._bar.update(self._line, completed=now.step, description=step_line(now, private=self._private))
+
+    def remarked(self, message: str) -> None:
+        self._console.print(message)
+
+    def warned(self, message: str) -> None:
+        warn(message)
+
+
+def plan_line(plan: Plan) -> str:
+    """Sampling and noise of a plan in words."""
+    units, steps = ("users", "rounds") if plan.unit is Unit.USER else ("records", "steps")
+    noise = (
+        f"noise {plan.multiplier:.3f} x the bound, delta {rounded_up(plan.delta)}" if plan.private else "without noise"
+    )
+    return f"{plan.records:,} {units}, {plan.steps:,} {steps} of about {plan.batch:,}, {noise}"
+
+
+def step_line(now: Step, *, private: bool) -> str:
+    """A step in words."""
+    spent = f", clipped {now.facts.shortened:.0%}, epsilon {rounded_up(now.epsilon, 3)}" if private else ""
+    return f"step {now.step:,} of {now.steps:,}, loss {now.facts.loss:.3f}{spent}"
+
+
+def shown_training(run: Callable[[Any, TrainingProgress], TrainingResult]) -> Callable[[Any, QuietTraining], None]:
+    """The command that trains with a bar, then shows the card and the scores."""
+
+    def action(config: Any, shown: QuietTraining) -> None:
+        with stoppable(config.output), TrainingBar(quiet=shown.quiet) as bar:
+            result = run(config, bar)
+        show_result(result, quiet=shown.quiet)
+
+    return action
+
+
+def show_result(result: TrainingResult, *, quiet: bool) -> None:
+    """The card and the scores of a trained model. Of several processes only the first one speaks."""
+    if not result.first:
+        return
+    if not quiet:
+        if result.checked is not None:
+            error_console().print(
+                f"gradients by '{result.checked.engine}', exact to {result.checked.norm_deviation:.0e}"
+            )
+        result.card.print_to(output_console())
+    if result.scores is not None:
+        deliver(result.scores, None, None, as_json=False, force=False)
+    elif not quiet and result.task in TASK_NAMES:
+        error_console().print(how_to_score(result.folder))
+    warn_if_nominal(result.card)
+
+
+def how_to_score(folder: Path, *, after_training: bool = True) -> str:
+    """What to do for a score: none is computed on the private records, about which it would tell something."""
+    at_once = " (--test ROWS does so right after training)" if after_training else ""
+    return (
+        f"No score yet: tacit predict {folder} ROWS --score compares with what is true of rows that are not private"
+        f"{at_once}. A score on private rows is not covered by the card."
+    )
+
+
+@contextmanager
+def stoppable(folder: Path) -> Iterator[None]:
+    """Work that can be stopped with Ctrl-C and taken up again."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise StoppedError(
+            "stopped-training",
+            "stopped: repeat the command with {option.resume} to go on; {folder} holds the run",
+            folder=folder,
+        ) from None

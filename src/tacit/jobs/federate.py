@@ -1,0 +1,183 @@
+"""Models trained so that no single user can be recognized in them, in a simulation of federated training.
+
+result = tacit.federate("classify", "reviews.csv", user_column="author", epsilon=8, output="model")
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Final, Literal, Self
+
+from pydantic import Field, model_validator
+
+from tacit.errors import BadParameterError
+from tacit.jobs.config import Group, Option
+from tacit.jobs.fields import Clipping, Epochs, Epsilon, LearningRate, Optimizer, ReplaceOne, Strategy
+from tacit.jobs.train import config_for
+from tacit.jobs.training.options import TaskTraining
+from tacit.jobs.training.result import TrainingProgress, TrainingResult
+from tacit.jobs.training.tasks import (
+    AnswerRows,
+    ClassifyRows,
+    FillRows,
+    RegressRows,
+    TagRows,
+    TaskRows,
+    TranslateRows,
+    WriteRows,
+)
+from tacit.needs import BLEU, Ability
+from tacit.training.start import usual_rate
+
+SERVER_RATE: Final = 1.0
+"""The usual learning rate of a server with plain steps: the mean of the updates."""
+
+
+class FederateConfig(TaskRows, TaskTraining):
+    """Users with their rows, a model for a task, and what pays for what it learns of a user."""
+
+    epsilon: Annotated[
+        Epsilon[float],
+        Field(description="The privacy budget of one user; 'inf' trains without privacy, for comparison."),
+    ]
+    user_column: Annotated[str, Field(description="The column that says whose row it is."), Option(Group.DATA)]
+    algorithm: Annotated[
+        Literal["fedavg", "ftrl"],
+        Field(description="fedavg: users drawn at random, secretly; ftrl: users in a fixed order, correlated noise."),
+        Option(Group.PRIVACY),
+    ] = "fedavg"
+    strategy: Strategy[str] = "head"
+    epochs: Annotated[Epochs, Field(description="Passes over the users, on average.")] = 5.0
+    cohort: Annotated[
+        int,
+        Field(ge=1, description="Users per round, on average; large cohorts need less noise."),
+        Option(Group.TRAINING),
+    ] = 100
+    noise: Annotated[
+        Literal["buffered", "banded", "tree", "independent"] | None,
+        Field(description="ftrl: kind of its noise; buffered by default, independent for comparison."),
+        Option(Group.PRIVACY),
+    ] = None
+    bands: Annotated[
+        int,
+        Field(description="ftrl: bands of the banded noise, each a vector as large as what is trained."),
+        Option(Group.PRIVACY),
+    ] = 16
+    local_epochs: Annotated[
+        int, Field(ge=1, description="Passes of a user over their own rows in a round."), Option(Group.TRAINING)
+    ] = 1
+    local_batch: Annotated[int, Field(ge=1, description="Rows per local step."), Option(Group.TRAINING)] = 16
+    local_rate: Annotated[
+        float, Field(gt=0, description="Learning rate of the local steps (SGD)."), Option(Group.TRAINING)
+    ] = 0.1
+    rows_per_user: Annotated[
+        int,
+        Field(ge=1, description="Most rows of a user that count in a round, drawn anew each time."),
+        Option(Group.TRAINING),
+    ] = 128
+    learning_rate: Annotated[
+        LearningRate[float | None],
+        Field(description="Of the server. By default 1 for sgd, else as in training on records."),
+    ] = None
+    optimizer: Annotated[Optimizer, Field(description="How the server steps.")] = "adam"
+    momentum: Annotated[float, Field(description="Of the server, for sgd."), Option(Group.TRAINING)] = 0.0
+    clipping: Clipping = "automatic"
+    replace_one: Annotated[
+        ReplaceOne, Field(description="Neighbors differ by replacing a user (twice the sensitivity).")
+    ] = False
+
+    @model_validator(mode="after")
+    def _noise_belongs_to_an_algorithm(self) -> Self:
+        if self.algorithm == "fedavg" and self.noise is not None:
+            raise BadParameterError(
+                "noise-without-ftrl",
+                "{option.noise} is for ftrl: fedavg draws users at random, and its noise is independent",
+            )
+        return self
+
+    def needs(self) -> list[Ability]:
+        return self.needs_with(self.strategy, self.epsilon)
+
+    @property
+    def rate(self) -> float:
+        """The learning rate of the server, by default the usual one."""
+        if self.learning_rate is not None:
+            return self.learning_rate
+        return SERVER_RATE if self.optimizer == "sgd" else usual_rate(self.strategy, private=True)
+
+
+class FederateClassify(ClassifyRows, FederateConfig):
+    """One label for each text, or pair of texts."""
+
+    job: ClassVar[str] = "federate classify"
+
+
+class FederateRegress(RegressRows, FederateConfig):
+    """A number for each text, or pair of texts."""
+
+    job: ClassVar[str] = "federate regress"
+
+
+class FederateTag(TagRows, FederateConfig):
+    """A tag for each word."""
+
+    job: ClassVar[str] = "federate tag"
+
+
+class FederateAnswer(AnswerRows, FederateConfig):
+    """The part of a context that answers a question, word for word."""
+
+    job: ClassVar[str] = "federate answer"
+
+
+class FederateWrite(WriteRows, FederateConfig):
+    """A causal language model."""
+
+    job: ClassVar[str] = "federate write"
+
+
+class FederateFill(FillRows, FederateConfig):
+    """A masked language model."""
+
+    job: ClassVar[str] = "federate fill"
+
+
+class FederateTranslate(TranslateRows, FederateConfig):
+    """A text for a text."""
+
+    job: ClassVar[str] = "federate translate"
+
+    def needs(self) -> list[Ability]:
+        return [*super().needs(), *([BLEU] if self.test is not None else [])]
+
+
+CONFIGS: Final[dict[str, type[FederateConfig]]] = {
+    config.task: config
+    for config in (
+        FederateClassify, FederateRegress, FederateTag, FederateAnswer, FederateWrite, FederateFill, FederateTranslate,
+    )
+}  # fmt: skip
+"""The configuration of each task."""
+
+
+def run(config: FederateConfig, progress: TrainingProgress | None = None) -> TrainingResult:
+    """A model that has learned from the users of a configuration, in its folder, with its card."""
+    from tacit.jobs.training.users import train_on_users
+
+    return train_on_users(config, progress or TrainingProgress())
+
+
+def federate(
+    task: str,
+    data: Any,
+    *,
+    user_column: str,
+    output: str | Path,
+    epsilon: float,
+    progress: TrainingProgress | None = None,
+    **options: Any,
+) -> TrainingResult:
+    """A model for a task whose promise is made to users, each with any number of rows; files or data in memory, options
+    as in the task's configuration (`tacit.jobs.federate.CONFIGS`)."""
+    config = config_for(CONFIGS, task)
+    return run(config(data=data, user_column=user_column, output=Path(output), epsilon=epsilon, **options), progress)

@@ -1,0 +1,109 @@
+"""Predictions of a trained model, and their scores where the truth is known.
+
+result = tacit.predict("model", ["a fine film", "a waste of time"])
+result.predictions
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, ClassVar
+
+from pydantic import BeforeValidator, Field
+
+from tacit.errors import BadInputError, BadParameterError
+from tacit.jobs.config import Config, Group, Option
+from tacit.jobs.fields import Data, Physical, needs_of_rows
+from tacit.needs import MODELS, Ability, needs_of_place
+from tacit.report import Report
+
+Progress = Callable[[str, int, int], None]
+"""(what is being done, so much, of so much)"""
+
+
+def _pairs(value: Any) -> Any:
+    """Columns by role as ROLE=NAME."""
+    return tuple(f"{role}={name}" for role, name in value.items()) if isinstance(value, Mapping) else value
+
+
+class PredictConfig(Config):
+    """A trained model, the rows to predict for, and where they go."""
+
+    job: ClassVar[str] = "predict"
+
+    model: Annotated[
+        Path,
+        Field(description="A folder that 'tacit train' has made."),
+        Option(Group.MODEL, positional=True, metavar="MODEL"),
+    ]
+    data: Annotated[Data, Field(description="The rows to predict for: csv, tsv, jsonl, parquet, …")]
+    output: Annotated[
+        Path | None, Field(description="Where the rows go, with a column of predictions."), Option(Group.DATA)
+    ] = None
+    columns: Annotated[
+        tuple[str, ...],
+        BeforeValidator(_pairs),
+        Field(description="Where the model finds what it reads, if the names differ: text=review …"),
+        Option(Group.DATA, metavar="ROLE=NAME"),
+    ] = ()
+    prediction_column: Annotated[str, Field(description="Name of the new column."), Option(Group.DATA)] = "prediction"
+    score: Annotated[bool, Field(description="Compare with the target column of DATA."), Option(Group.MEASURES)] = False
+    physical: Annotated[
+        Physical, Field(description="Rows worked on at a time."), Option(Group.RUN, old_names=("--batch",))
+    ] = 64
+    force: Annotated[bool, Field(description="Replace an existing output file."), Option(Group.RUN)] = False
+
+    def needs(self) -> list[Ability]:
+        return [MODELS, *needs_of_rows(self.data), *needs_of_place(str(self.output or ""))]
+
+    def named_columns(self, roles: tuple[str, ...]) -> dict[str, str]:
+        """The columns that were named, by role."""
+        named = {}
+        for item in self.columns:
+            role, equals, column = item.partition("=")
+            if not equals or role not in roles:
+                raise BadParameterError(
+                    "bad-role",
+                    "{option.columns} is ROLE=NAME with one of {roles}, not '{item}'",
+                    roles=", ".join(roles),
+                    item=item,
+                )
+            named[role] = column
+        return named
+
+
+@dataclass(frozen=True)
+class PredictionResult:
+    """A prediction for each row, in order, written like the target column; and scores, if they were asked for."""
+
+    task: str
+    predictions: list[str] = field(repr=False)
+    scores: Report | None = None
+    path: Path | None = None
+
+    def __len__(self) -> int:
+        return len(self.predictions)
+
+
+def run(config: PredictConfig, progress: Progress | None = None) -> PredictionResult:
+    """The predictions of a model; they are written beside the rows if an output is named."""
+    from tacit.jobs.training.predictions import predict_for_rows
+
+    if config.output is not None and config.output.exists() and not config.force:
+        raise BadInputError("output-exists", "{path} exists: give another name, or {option.force}", path=config.output)
+    return predict_for_rows(config, progress or (lambda what, done, total: None))
+
+
+def predict(
+    model: str | Path, data: Any, *, output: str | Path | None = None, progress: Progress | None = None, **options: Any
+) -> PredictionResult:
+    """The predictions of a model that `tacit.train` has made; files or data in memory, options as in `PredictConfig`.
+
+    result = tacit.predict("model", ["a fine film"])
+    result.predictions
+    tacit.predict("model", "test.csv", score=True).scores
+    """
+    place = None if output is None else Path(output)
+    return run(PredictConfig(model=Path(model), data=data, output=place, **options), progress)

@@ -1,0 +1,282 @@
+"""Models trained so that no single record can be recognized in them.
+
+result = tacit.train("classify", "reviews.csv", label_column="stars", epsilon=3, output="model")
+print(result.card)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, Self, TypeVar
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from tacit.errors import BadParameterError
+from tacit.jobs.config import Config, Group, Option
+from tacit.jobs.fields import Bound, GradientEngine, Optimizer, PublicName, Released, Strategy, split_at_commas
+from tacit.jobs.training.options import RecordTraining, TaskTraining, missing_epsilon, needs_of_model
+from tacit.jobs.training.result import TrainingProgress, TrainingResult
+from tacit.jobs.training.tasks import (
+    AnswerRows,
+    ClassifyRows,
+    FillRows,
+    RegressRows,
+    TagRows,
+    TaskRows,
+    TranslateRows,
+    WriteRows,
+)
+from tacit.needs import BLEU, OPACUS, Ability
+from tacit.training.start import RANDOM_START, is_from_scratch, usual_rate
+
+if TYPE_CHECKING:
+    from tacit.jobs.training.records import GradientCheck
+
+C = TypeVar("C", bound=Config)
+
+
+class TrainConfig(TaskRows, TaskTraining, RecordTraining):
+    """Records, a model for a task, and what pays for what it learns."""
+
+    usual_strategy: ClassVar[str] = "lora"
+
+    strategy: Strategy[str | None] = None
+    bound: Bound = 3.0
+    engine: GradientEngine = "auto"
+    optimizer: Optimizer = "adamw"
+    released: Released = None
+    public: Annotated[
+        PublicName, Field(description="The texts are public; this is their name on the card. No noise.")
+    ] = None
+
+    @model_validator(mode="after")
+    def _says_what_protects_a_record(self) -> Self:
+        if self.released is not None and self.public is not None:
+            raise BadParameterError(
+                "public-and-released",
+                "text is either public or released: give {option.public} or {option.released}, not both",
+            )
+        without_noise = self.released is not None or self.public is not None
+        if without_noise and self.epsilon not in (None, math.inf):
+            raise BadParameterError(
+                "needless-epsilon",
+                "public and released text needs no noise: leave {option.epsilon} out, or the other option",
+            )
+        if self.epsilon is None and not without_noise:
+            raise missing_epsilon()
+        return self
+
+    def needs(self) -> list[Ability]:
+        engine = [OPACUS] if self.engine == "opacus" else []
+        return [*self.needs_with(self.chosen_strategy, self.epsilon), *engine]
+
+    @property
+    def noise_epsilon(self) -> float:
+        """The budget that noise has to keep; infinite for text that needs none."""
+        return math.inf if self.epsilon is None else self.epsilon
+
+    @property
+    def chosen_strategy(self) -> str:
+        return self.strategy or ("full" if is_from_scratch(self.model) else self.usual_strategy)
+
+    def rate(self, *, private: bool) -> float:
+        """The learning rate, by default the usual one."""
+        if self.learning_rate is not None:
+            return self.learning_rate
+        return usual_rate(RANDOM_START if is_from_scratch(self.model) else self.chosen_strategy, private=private)
+
+    def task_options(self) -> dict[str, Any]:
+        """What only this task is told."""
+        return {}
+
+    @property
+    def chosen_pooling(self) -> str:
+        return "auto"
+
+
+class _Pooled(TrainConfig):
+    usual_strategy = "bias"
+
+    pooling: Annotated[
+        Literal["auto", "mean", "own"],
+        Field(description="What the head reads: mean (of all positions), own (the model's habit)."),
+        Option(Group.MODEL),
+    ] = "auto"
+
+    @property
+    def chosen_pooling(self) -> str:
+        return self.pooling
+
+
+class TrainClassify(ClassifyRows, _Pooled):
+    """One label for each text, or pair of texts."""
+
+    job: ClassVar[str] = "train classify"
+
+    label_smoothing: Annotated[
+        float,
+        Field(description="Share of a label that is spread over all: less sure, less wrong."),
+        Option(Group.TRAINING),
+    ] = 0.1
+
+    def task_options(self) -> dict[str, Any]:
+        return {"smoothing": self.label_smoothing}
+
+
+def _two_numbers(value: Any) -> Any:
+    try:
+        low, high = (float(part) for part in split_at_commas(value))
+    except (TypeError, ValueError):
+        if value is None:
+            return None
+        raise BadParameterError(
+            "bad-label-range",
+            "{option.label_range} is two numbers with a comma, as in 0,5, not '{value}'",
+            value=str(value)[:40],
+        ) from None
+    return low, high
+
+
+class TrainRegress(RegressRows, _Pooled):
+    """A number for each text, or pair of texts."""
+
+    job: ClassVar[str] = "train regress"
+
+    label_range: Annotated[
+        tuple[float, float] | None,
+        BeforeValidator(_two_numbers),
+        Field(
+            description="Smallest and largest possible label, known beforehand, as in 0,5: the model learns on this "
+            "scale, and labels beyond count as the nearer end."
+        ),
+        Option(Group.TRAINING, comma_separated=True, metavar="LOW,HIGH"),
+    ] = None
+
+    def task_options(self) -> dict[str, Any]:
+        if self.label_range is None:
+            return {}
+        low, high = self.label_range
+        return {"mean": (low + high) / 2, "scale": (high - low) / 2, "bounded": True}
+
+
+class TrainTag(TagRows, TrainConfig):
+    """A tag for each word."""
+
+    job: ClassVar[str] = "train tag"
+    usual_strategy = "last-2"
+
+
+class TrainAnswer(AnswerRows, TrainConfig):
+    """The part of a context that answers a question, word for word."""
+
+    job: ClassVar[str] = "train answer"
+
+    unanswerable: Annotated[
+        bool,
+        Field(description="Whether a question may have no answer: known beforehand, never read off DATA."),
+        Option(Group.TRAINING, off_name="always_answered"),
+    ] = True
+
+    def task_options(self) -> dict[str, Any]:
+        return {"unanswerable": self.unanswerable}
+
+
+class TrainWrite(WriteRows, TrainConfig):
+    """A causal language model."""
+
+    job: ClassVar[str] = "train write"
+
+
+class TrainFill(FillRows, TrainConfig):
+    """A masked language model."""
+
+    job: ClassVar[str] = "train fill"
+
+
+class TrainTranslate(TranslateRows, TrainConfig):
+    """A text for a text."""
+
+    job: ClassVar[str] = "train translate"
+
+    def needs(self) -> list[Ability]:
+        return [*super().needs(), *([BLEU] if self.test is not None else [])]
+
+
+CONFIGS: Final[dict[str, type[TrainConfig]]] = {
+    config.task: config
+    for config in (TrainClassify, TrainRegress, TrainTag, TrainAnswer, TrainWrite, TrainFill, TrainTranslate)
+}
+"""The configuration of each task."""
+
+
+def run(config: TrainConfig, progress: TrainingProgress | None = None) -> TrainingResult:
+    """A model that has learned from the records of a configuration, in its folder, with its card."""
+    from tacit.jobs.training.records import train_on_records
+
+    return train_on_records(config, progress or TrainingProgress())
+
+
+def train(
+    task: str,
+    data: Any,
+    *,
+    output: str | Path,
+    epsilon: float | None = None,
+    progress: TrainingProgress | None = None,
+    **options: Any,
+) -> TrainingResult:
+    """A model for a task, trained under differential privacy; files or data in memory, options as in the task's
+    configuration (`tacit.jobs.train.CONFIGS`).
+
+    task     classify, regress, tag, answer, write, fill or translate
+    data     a file, a list of rows, a pandas frame, an Arrow table, a data set
+    output   the folder of the model and its card; it must be empty or not exist
+    epsilon  the budget of one record; infinite trains without privacy, for comparison
+
+        rows = [{"text": "a fine film", "label": "good"}, ...]
+        result = tacit.train("classify", rows, epsilon=3, output="model")
+        result.guarantee, result.folder
+    """
+    config = config_for(CONFIGS, task)
+    return run(config(data=data, output=Path(output), epsilon=epsilon, **options), progress)
+
+
+def config_for(configs: Mapping[str, type[C]], task: str) -> type[C]:
+    """The configuration of a task."""
+    if task not in configs:
+        raise BadParameterError(
+            "no-such-task", "there is no task '{task}': choose one of {known}", task=task, known=", ".join(configs)
+        )
+    return configs[task]
+
+
+class CheckConfig(Config):
+    """A model, and what would be trained of it."""
+
+    job: ClassVar[str] = "train check"
+
+    model: Annotated[
+        str,
+        Field(description="'minilm', a folder, or a name on the model hub."),
+        Option(Group.MODEL, positional=True, metavar="MODEL"),
+    ]
+    task: Annotated[
+        str,
+        Field(description="What it would be trained for: classify, tag, answer, write, fill …"),
+        Option(Group.TRAINING),
+    ] = "classify"
+    strategy: Annotated[Strategy[str], Field(description="What would be trained.")] = "full"
+    engine: GradientEngine = "auto"
+
+    def needs(self) -> list[Ability]:
+        return needs_of_model(self.model, None, self.strategy, self.engine)
+
+
+def check(config: CheckConfig) -> GradientCheck:
+    """How exactly the clipped gradients of a model are those of one example at a time; an error names the weight whose
+    gradient cannot be bounded."""
+    from tacit.jobs.training.records import check_gradients
+
+    return check_gradients(config)

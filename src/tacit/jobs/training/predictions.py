@@ -1,0 +1,42 @@
+"""Predictions of a trained model, from the options to the written rows and their scores."""
+
+from __future__ import annotations
+
+from tacit.errors import BadInputError
+from tacit.evaluate.predictions import prediction_section
+from tacit.jobs.predict import PredictConfig, PredictionResult, Progress
+from tacit.jobs.training.running import name_of
+from tacit.report import Report
+from tacit.text.files import read_columns, write_columns
+from tacit.training.prediction import load_trained, predict_rows
+
+
+def predict_for_rows(config: PredictConfig, progress: Progress) -> PredictionResult:
+    """The predictions of a trained model, written and scored as its options say."""
+    task, network, tokenizer = load_trained(config.model)
+    usual = task.columns or {role: role for role in task.roles if role != "pair"}
+    names = {**usual, **config.named_columns(task.roles)}
+    if config.score and task.target and task.target not in names:
+        raise BadInputError(
+            "target-column-unknown",
+            "the model does not say which column its {target} had: name it with {option.columns} ({target}=NAME)",
+            target=task.target,
+        )
+    needed = [role for role in names if role != task.target or config.score]
+    everything = read_columns(config.data, [names[role] for role in needed], rest=True)
+    cells = {role: everything[names[role]] for role in needed}
+    rows = [dict(zip(cells, values, strict=True)) for values in zip(*cells.values(), strict=True)]
+    predicted = predict_rows(
+        task, network, tokenizer, rows, batch=config.physical,
+        progress=lambda done: progress("predicting", done, len(rows)),
+    )  # fmt: skip
+    if config.output is not None:
+        write_columns(config.output, {**everything, config.prediction_column: predicted}, force=config.force)
+    scores = None
+    if config.score:
+        truth = [row[task.target] for row in rows] if task.target else predicted
+        title = f"{config.model.name} on {name_of(config.data)}"
+        scores = Report(
+            "Predictions", [prediction_section(task.name, truth, predicted, known=task.labels, title=title)]
+        )
+    return PredictionResult(task.name, predicted, scores, config.output)

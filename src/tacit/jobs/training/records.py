@@ -1,0 +1,105 @@
+"""A training on single records, from its options to the saved model; and the check that a model can be trained so."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from tacit.guarantee import Guarantee
+from tacit.jobs.train import CheckConfig, TrainConfig
+from tacit.jobs.training.planning import plan_for_records
+from tacit.jobs.training.result import TrainingProgress, TrainingResult
+from tacit.jobs.training.running import carry_out, file_of, load_network, origin_of, read_rows, test_rows
+from tacit.training.gradients import Checked, choose
+from tacit.training.layout import choose_layout
+from tacit.training.models import load_model
+from tacit.training.origin import released_text
+from tacit.training.run import Settings, TrainingRun
+from tacit.training.strategies import apply_strategy
+from tacit.training.tasks import Task, task_named
+from tacit.training.team import Team
+
+WITH_LABELS = ("classify", "regress", "tag")
+
+
+def train_on_records(config: TrainConfig, progress: TrainingProgress) -> TrainingResult:
+    """A model that has learned from the records of a configuration."""
+    roles = config.columns()
+    rows = read_rows(config.data, roles)
+    test = test_rows(config, roles)
+    task = task_of(config)
+    task.learn(rows)
+    plan = plan_for_records(config, config.noise_epsilon, len(rows))
+    strategy = config.chosen_strategy
+    settings = Settings(
+        optimizer=config.optimizer,
+        learning_rate=config.rate(private=plan.private),
+        schedule=config.schedule,
+        clipping=config.clipping,
+        bound=config.bound,
+        engine=config.engine,
+        physical=config.physical,
+        strategy=strategy,
+        model=config.model,
+        tensorboard=config.tensorboard,
+    )
+    model, tokenizer = load_network(config, task, strategy, progress, pooling=config.chosen_pooling)
+    origin = replace(
+        origin_of(config.model, config.tokenizer),
+        public=config.public,
+        released=_promise_of_text(config, task, len(rows)),
+    )
+    run = TrainingRun(
+        task=task,
+        model=model,
+        tokenizer=tokenizer,
+        rows=rows,
+        plan=plan,
+        settings=settings,
+        folder=config.output,
+        seed=config.seed,
+        trials=config.trials,
+        warn=progress.remarked,
+        origin=origin,
+        team=Team.from_environment(),
+    )
+    return carry_out(run, progress, resume=config.resume, test=test)
+
+
+def task_of(config: TrainConfig) -> Task:
+    """The task of a configuration, before it has seen any row."""
+    return task_named(config.task)(
+        length=config.length, columns=config.columns(), labels=list(config.labels), **config.task_options()
+    )
+
+
+def _promise_of_text(config: TrainConfig, task: Task, rows: int) -> Guarantee | None:
+    """The promise of a released file; what the model learns to write must have passed the mechanism as well."""
+    if config.released is None:
+        return None
+    label = task.target if task.name in WITH_LABELS else None
+    read = [column for role, column in task.columns.items() if role != label]
+    return released_text(config.released, str(file_of(config.data)), rows, read)
+
+
+@dataclass(frozen=True)
+class GradientCheck:
+    """How far clipped gradients are from those of one example at a time, and how records are filled up.
+
+    padding  what the filling of a record changes at most, where it is not filled up to one length
+    length   word pieces that every record is filled up to; None where a record adds the same as alone
+    """
+
+    checked: Checked
+    side: str
+    padding: float
+    length: int | None
+
+
+def check_gradients(config: CheckConfig) -> GradientCheck:
+    """The gradients of a model beside those of one example at a time, without noise; no data is needed."""
+    task = task_named(config.task)(labels=["a", "b", "c"])
+    network, tokenizer = load_model(task, config.model)
+    network = apply_strategy(network, config.strategy)
+    padding = choose_layout(task, network, tokenizer)
+    _, checked = choose(network, task.loss, task.probes(tokenizer), config.engine)
+    return GradientCheck(checked, task.side, padding, task.length if task.constant else None)

@@ -1,0 +1,73 @@
+"""What a training reports while it works, and what it gives back."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tacit.card import Card
+from tacit.errors import TacitWarning
+from tacit.evaluate.predictions import main_score
+from tacit.guarantee import Guarantee
+from tacit.report import Report
+from tacit.training.plan import Plan
+
+if TYPE_CHECKING:
+    from tacit.training.gradients import Checked
+    from tacit.training.run import Progress
+
+
+class TrainingProgress:
+    """Hears of a training while it works; override what should be shown.
+
+    Losses and the shares of clipped gradients are private, and so are the remarks: they are for whoever trains.
+    """
+
+    def planned(self, plan: Plan, notes: tuple[str, ...]) -> None:
+        """Noise and steps are fixed, and nothing has been trained yet."""
+
+    def prepared(self, done: int, total: int) -> None:
+        """So many of the records have passed the frozen layers."""
+
+    def stepped(self, now: Progress) -> None:
+        """A step is done."""
+
+    def remarked(self, message: str) -> None:
+        """Something about the records or the gradients that stops nothing."""
+        warnings.warn(message, TacitWarning, stacklevel=2)
+
+    def warned(self, message: str) -> None:
+        """Something about the model that stops nothing."""
+        warnings.warn(message, TacitWarning, stacklevel=2)
+
+
+@dataclass(frozen=True)
+class TrainingResult:
+    """A trained model: what it promises, where it lies, how well it does.
+
+    scores   a report on rows that are not private, if such rows were given
+    checked  how the gradients were computed and how exactly; None where there is no noise, or no single records
+    first    whether this is the process that writes and speaks, where several train together
+    """
+
+    guarantee: Guarantee
+    folder: Path
+    task: str
+    plan: Plan
+    scores: Report | None = None
+    checked: Checked | None = None
+    first: bool = True
+
+    @property
+    def card(self) -> Card:
+        return Card(self.guarantee)
+
+    @property
+    def score(self) -> float | None:
+        """The measure of the task on the test rows."""
+        return None if self.scores is None else main_score(self.scores.sections[0])
+
+    def __str__(self) -> str:
+        return f"{self.folder}: {self.guarantee}"

@@ -1,0 +1,105 @@
+"""A run from its options to the saved model. Loads the libraries of neural models."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from tacit.errors import BadParameterError
+from tacit.evaluate.predictions import prediction_section
+from tacit.jobs.training.options import TaskTraining
+from tacit.jobs.training.result import TrainingProgress, TrainingResult
+from tacit.report import Report
+from tacit.text.files import read_columns
+from tacit.text.files.memory import is_in_memory
+from tacit.training.models import load_model, model_folder
+from tacit.training.origin import Origin, starting_weights, with_tokenizer
+from tacit.training.prediction import predict_rows
+from tacit.training.run import TrainingRun
+from tacit.training.start import is_from_scratch
+from tacit.training.strategies import apply_strategy
+from tacit.training.tasks import Row, Task
+
+IN_MEMORY = "the given rows"
+
+
+def read_rows(data: Any, roles: Mapping[str, str]) -> list[dict[str, str]]:
+    """The rows of a file or of data in memory, each as its values by role."""
+    columns = read_columns(data, list(dict.fromkeys(roles.values())))
+    cells = {role: columns[column] for role, column in roles.items()}
+    return [dict(zip(cells, values, strict=True)) for values in zip(*cells.values(), strict=True)]
+
+
+def load_network(
+    config: TaskTraining, task: Task, strategy: str, progress: TrainingProgress, *, pooling: str = "auto"
+) -> tuple[nn.Module, Any]:
+    """The model with the strategy on it, and its tokenizer."""
+    # New heads start the same in a resumed run; weights before training are public.
+    torch.manual_seed(config.seed or 0)
+    model, tokenizer = load_model(task, config.model, tokenizer=config.tokenizer, pooling=pooling, warn=progress.warned)
+    return apply_strategy(model, strategy, rank=config.rank), tokenizer
+
+
+def origin_of(model: str, tokenizer: str | None) -> Origin:
+    """What is known about weights and words; see `tacit.training.origin`."""
+    from_scratch = is_from_scratch(model)
+    origin = Origin(from_scratch=True) if from_scratch else starting_weights(model_folder(model))
+    return with_tokenizer(origin, tokenizer or "minilm") if tokenizer or from_scratch else origin
+
+
+def name_of(data: Any) -> str:
+    """How a report calls the rows it speaks of."""
+    return IN_MEMORY if is_in_memory(data) else str(data)
+
+
+def carry_out(
+    run: TrainingRun,
+    progress: TrainingProgress,
+    *,
+    resume: bool,
+    test: tuple[str, Sequence[Row]] | None = None,
+    notes: tuple[str, ...] = (),
+) -> TrainingResult:
+    """Train to the end, save, and score. Of several processes only the first one speaks.
+
+    test   the name of rows that are not private, and the rows
+    """
+    first = run.team.first
+    if first:
+        run.check_folder(resume=resume)
+        progress.planned(run.plan, notes)
+    run.prepared = progress.prepared
+    guarantee = run.run(progress.stepped, resume=resume)
+    result = TrainingResult(
+        guarantee, run.folder, run.task.name, run.plan, _scores(run, *test) if test and first else None, run.checked,
+        first,
+    )  # fmt: skip
+    run.team.leave()
+    return result
+
+
+def _scores(run: TrainingRun, name: str, rows: Sequence[Row]) -> Report:
+    task = run.task
+    predicted = predict_rows(task, run.model, run.tokenizer, rows)
+    truth = [row[task.target] for row in rows] if task.target else predicted
+    section = prediction_section(task.name, truth, predicted, known=task.labels, title=f"Scores on {name}")
+    return Report("Scores", [section])
+
+
+def test_rows(config: TaskTraining, roles: Mapping[str, str]) -> tuple[str, list[dict[str, str]]] | None:
+    """The name of the rows that the finished model is scored on, and the rows."""
+    return None if config.test is None else (name_of(config.test), read_rows(config.test, roles))
+
+
+def file_of(data: Any) -> Path:
+    """The file that rows were read from; data in memory cannot be compared with the card of a file."""
+    if is_in_memory(data):
+        raise BadParameterError(
+            "released-in-memory",
+            "a card speaks of a file: give the released file itself as data, or train with {option.epsilon}",
+        )
+    return Path(data)

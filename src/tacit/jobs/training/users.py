@@ -1,0 +1,101 @@
+"""A training on users, each with any number of rows, from its options to the saved model."""
+
+from __future__ import annotations
+
+import math
+
+from tacit.errors import BadInputError
+from tacit.guarantee import Unit
+from tacit.jobs.federate import FederateConfig
+from tacit.jobs.training.result import TrainingProgress, TrainingResult
+from tacit.jobs.training.running import carry_out, load_network, origin_of, read_rows, test_rows
+from tacit.text.files import read_columns
+from tacit.training.federated import FederatedRun, LocalTraining, VisitPlan, group_by_user
+from tacit.training.plan import Plan
+from tacit.training.run import Settings
+from tacit.training.tasks import task_named
+from tacit.training.team import Team
+
+USUAL_NOISE = "buffered"
+
+
+def train_on_users(config: FederateConfig, progress: TrainingProgress) -> TrainingResult:
+    """A model that has learned from the users of a configuration."""
+    roles = config.columns()
+    rows = read_rows(config.data, roles)
+    test = test_rows(config, roles)
+    users = group_by_user(list(read_columns(config.data, [config.user_column])[config.user_column]), config.user_column)
+    task = task_named(config.task)(length=config.length, columns=roles, labels=list(config.labels))
+    task.learn(rows)
+    plan = plan_for_users(config, len(users))
+    local = LocalTraining(config.local_epochs, config.local_batch, config.local_rate, config.rows_per_user)
+    settings = Settings(
+        optimizer=config.optimizer,
+        learning_rate=config.rate,
+        schedule=config.schedule,
+        clipping=config.clipping,
+        bound=config.bound,
+        strategy=config.strategy,
+        model=config.model,
+        tensorboard=config.tensorboard,
+    )
+    model, tokenizer = load_network(config, task, config.strategy, progress)
+    run = FederatedRun(
+        task=task,
+        model=model,
+        tokenizer=tokenizer,
+        rows=rows,
+        plan=plan,
+        settings=settings,
+        folder=config.output,
+        seed=config.seed,
+        trials=config.trials,
+        warn=progress.remarked,
+        origin=origin_of(config.model, config.tokenizer),
+        team=Team.from_environment(),
+        users=users,
+        local=local,
+        momentum=config.momentum,
+    )
+    more = users.with_more_than(local.rows)
+    notes = (
+        (f"{more:,} users have more than {local.rows:,} rows: that many of theirs count in a round",) if more else ()
+    )
+    return carry_out(run, progress, resume=config.resume, test=test, notes=notes)
+
+
+def plan_for_users(config: FederateConfig, users: int) -> Plan:
+    """The plan of a training on so many users; without noise for an infinite epsilon."""
+    if config.cohort > users:
+        raise BadInputError(
+            "fewer-users-than-cohort",
+            "there are {users:,} users, fewer than a cohort of {cohort:,}: give a smaller {option.cohort}, well below "
+            "the number of users",
+            users=users,
+            cohort=config.cohort,
+        )
+    if config.epsilon == math.inf:
+        return Plan.without_privacy(records=users, batch=config.cohort, epochs=config.epochs, unit=Unit.USER)
+    if config.algorithm == "fedavg":
+        return Plan.calibrated(
+            epsilon=config.epsilon,
+            records=users,
+            batch=config.cohort,
+            epochs=config.epochs,
+            delta=config.chosen_delta,
+            adjacency=config.adjacency,
+            unit=Unit.USER,
+            releases=config.trials,
+        )
+    return VisitPlan.ordered(
+        epsilon=config.epsilon,
+        users=users,
+        cohort=config.cohort,
+        epochs=config.epochs,
+        noise=config.noise or USUAL_NOISE,
+        bands=config.bands,
+        momentum=config.momentum,
+        delta=config.chosen_delta,
+        adjacency=config.adjacency,
+        releases=config.trials,
+    )
