@@ -124,10 +124,10 @@ def test_a_test_seed_voids_the_card(folder):
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        (["--epsilon", 0], "epsilon must be positive"),
-        (["--epsilon", 1, "--method", "magic"], "no method 'magic'"),
-        (["--epsilon", 1, "--features", "pixels"], "no features 'pixels'"),
-        (["--epsilon", 1, "--hold-out", 1.5], "a share between 0 and 1"),
+        (["--epsilon", 0], "--epsilon must be above 0"),
+        (["--epsilon", 1, "--method", "magic"], "--method must be one of"),
+        (["--epsilon", 1, "--features", "pixels"], "--features must be one of"),
+        (["--epsilon", 1, "--hold-out", 1.5], "--hold-out must be below 1"),
         (["--epsilon", 1, "--hold-out", 0.001], "leaves nothing"),
         (["--epsilon", 1, "--delta", "tiny"], "a number or 'auto'"),
         (["--epsilon", 1, "--delta", 0.5], "not below one over"),

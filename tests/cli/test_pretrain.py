@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
-from tacit.cli.pretrain import app
+from tacit.cli.naming import TERMINAL
+from tacit.cli.pretrain import command as pretrain
 from tacit.documents.adept import Adept
 from tacit.documents.autoencoders import load_autoencoder
 from tacit.documents.bounds import ClipL2
@@ -44,9 +48,17 @@ TINY = [
 
 
 def run(*arguments: str) -> str:
-    result = CliRunner().invoke(app, list(arguments), catch_exceptions=False)
+    result = CliRunner().invoke(pretrain, list(arguments), catch_exceptions=False)
     assert result.exit_code == 0, result.output
     return result.output
+
+
+@contextmanager
+def refused(kind: type[TacitError], message: str) -> Iterator[None]:
+    """An error whose sentence on a terminal has this in it."""
+    with pytest.raises(kind) as caught:
+        yield
+    assert re.search(message, caught.value.rendered(TERMINAL))
 
 
 @pytest.fixture
@@ -72,7 +84,7 @@ def test_from_text_to_pr_plus(text, tmp_path):
     # Stopped between saving and measuring: not complete, and nothing is trained twice.
     record.results = {}
     record.write(Path(pruned))
-    with pytest.raises(TacitError, match="unfinished training"):
+    with refused(TacitError, "unfinished training"):
         run("prune", bart, text, "-o", pruned, *public, *prune)
     assert "BLEU" in run("prune", bart, text, "-o", pruned, *public, *prune, "--resume")
     assert load_autoencoder(pruned).record.results["kept"] == 9
@@ -89,12 +101,12 @@ def test_what_was_trained_is_not_overwritten(text, tmp_path):
     run(*command)
     before = (tmp_path / "m" / "model.safetensors").read_bytes()
     assert "already complete" in run(*command, "--resume")
-    with pytest.raises(TacitError, match="holds a model"):
+    with refused(TacitError, "holds a model"):
         run(*command)
     assert (tmp_path / "m" / "model.safetensors").read_bytes() == before
     (tmp_path / "n").mkdir()
     (tmp_path / "n" / "checkpoint.pt").touch()
-    with pytest.raises(TacitError, match="unfinished training"):
+    with refused(TacitError, "unfinished training"):
         run("autoencoder", text, "-o", str(tmp_path / "n"), "--public", "x", *TINY)
 
 
@@ -104,7 +116,7 @@ def test_other_kinds(text, tmp_path):
     made = load_autoencoder(tmp_path / "a")
     assert (made.kind, made.positions, made.width) == ("adept", 2, 16)
     narrow = ["--kind", "narrow", "--latent-positions", "2", "--latent-width", "3", "--lowercase"]
-    with pytest.raises(BadParameterError, match="give --epsilon"):
+    with refused(BadParameterError, "give --epsilon"):
         run("autoencoder", text, "-o", str(tmp_path / "n"), *public, *narrow, *TINY)
     run("autoencoder", text, "-o", str(tmp_path / "n"), *public, *narrow, "--epsilon", "250", *TINY)
     made = load_autoencoder(tmp_path / "n")
@@ -127,10 +139,10 @@ def test_weights_between_two_models(text, tmp_path):
     record = load_autoencoder(between).record
     assert record.trained_for["epsilons"] == [500.0]
     assert record.results["share"] == 0.25
-    with pytest.raises(BadParameterError, match="above 0 and at most 1"):
+    with refused(BadParameterError, "above 0 and at most 1"):
         run("average", first, second, text, "-o", other, *public, "--share", "0")
     run("autoencoder", text, "-o", other, *public, "--clip", "1", *[{"16": "8"}.get(word, word) for word in TINY])
-    with pytest.raises(TacitError, match="different shapes"):
+    with refused(TacitError, "different shapes"):
         run("average", other, second, text, "-o", str(tmp_path / "none"), *public)
 
 
@@ -199,9 +211,9 @@ def test_a11_another_bound_is_honored_when_a_model_is_trained_on(text, tmp_path)
 def test_a11_a_bound_that_cannot_be_honored_is_refused(options, message, text, tmp_path):
     first = str(tmp_path / "first")
     run("autoencoder", text, "-o", first, "--public", "made-up sentences", "--clip", "1", *TINY)
-    with pytest.raises(BadParameterError, match=message):
+    with refused(BadParameterError, message):
         run("autoencoder", text, "-o", str(tmp_path / "on"), "--from", first, *options, *GO_ON)
-    with pytest.raises(BadParameterError, match="add --clip to --bound"):
+    with refused(BadParameterError, "add --clip to --bound"):
         run("autoencoder", text, "-o", str(tmp_path / "new"), "--public", "x", "--bound", "l2", *TINY)
 
 
@@ -216,7 +228,7 @@ def test_a11_an_adept_can_be_trained_without_clipping(text, tmp_path):
     assert len(mechanism.rewrite(["the red cat"])) == 1
     run("autoencoder", text, "-o", str(tmp_path / "clipped"), *kind, *TINY)
     assert load_autoencoder(tmp_path / "clipped").record.bound == {"kind": "l2", "C": 1.0}
-    with pytest.raises(BadParameterError, match="noise needs a bound"):
+    with refused(BadParameterError, "noise needs a bound"):
         run("autoencoder", text, "-o", str(tmp_path / "no"), *kind, "--unclipped", "--epsilon", "5", *TINY)
 
 
@@ -224,7 +236,7 @@ def test_a11_an_adept_can_be_trained_without_clipping(text, tmp_path):
 def test_text_that_is_not_declared_public_is_refused(command, text, tmp_path):
     model = [] if command == "autoencoder" else ["bart-20"]
     more = ["--epsilon", "1"] if command == "noise" else []
-    with pytest.raises(TacitError, match=r"not declared public.*DP-SGD"):
+    with refused(TacitError, r"not declared public.*DP-SGD"):
         run(command, *model, text, "-o", str(tmp_path / "m"), *more)
     assert not (tmp_path / "m").exists()
 
@@ -241,7 +253,7 @@ def test_text_that_is_not_declared_public_is_refused(command, text, tmp_path):
     ],
 )
 def test_shapes_that_no_network_can_have_are_refused(more, message, text, tmp_path):
-    with pytest.raises(TacitError, match=message):
+    with refused(TacitError, message):
         run("autoencoder", text, "--public", "x", "-o", str(tmp_path / "m"), *more)
     assert not (tmp_path / "m").exists()
 
@@ -265,6 +277,6 @@ def test_models_without_a_guarantee_are_not_trained_on(tmp_path):
         ["average", leaky, leaky, *shared],
         ["autoencoder", *shared, "--from", leaky],
     ):
-        result = CliRunner().invoke(app, command)
+        result = CliRunner().invoke(pretrain, command)
         assert isinstance(result.exception, NoGuaranteeError)
         assert "leaky has no guarantee" in str(result.exception)

@@ -64,11 +64,11 @@ def test_a_test_seed_voids_the_card(data):
         (("--column", "txt"), 1, "txt"),
         (("--delta", "0.5"), 1, "not below one over"),
         (("--delta", "tiny"), 1, "number or 'auto'"),
-        (("--kind", "letters"), 1, "no tokenizer"),
+        (("--kind", "letters"), 1, "--kind must be one of"),
         (("--noise", "laplace", "--weighting", "shared"), 1, "weighting 'one'"),
         (("--public-words", "list.txt"), 1, "must be public"),
         ((), 0.001, "no word is frequent enough"),
-        ((), -1, "positive"),
+        ((), -1, "--epsilon must be above 0"),
         (("--size", 0), 1, "at least 16 pieces"),
     ],
 )

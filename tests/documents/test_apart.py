@@ -86,9 +86,9 @@ def test_a5_probes_reach_from_nothing_to_more_than_is_read():
 
 
 def test_a5_the_features_of_a_node_are_a_function_of_its_text(minilm_folder):
-    from tacit.cli.graph import _features
+    from tacit.jobs.graph import encoder_of
 
-    _, encode = _features("minilm", "text", None)
+    encode = encoder_of("minilm")
     assert encode is not None
     few, many = encode(PROBES[1:3]), encode([*PROBES[1:3], *PROBES[3:], *[PROBES[4]] * 20])
     np.testing.assert_array_equal(few, many[:2])

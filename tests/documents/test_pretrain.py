@@ -13,8 +13,8 @@ pytest.importorskip("transformers")
 from tacit.documents.bounds import AnalyticGaussian, ClipL1, ClipL2, ClipValue, Laplace  # noqa: E402
 from tacit.documents.pretraining import PublicText  # noqa: E402
 from tacit.documents.pretraining.corpus import NotPublicError, declared, joined, read_public  # noqa: E402
+from tacit.documents.pretraining.folders import CHECKPOINT  # noqa: E402
 from tacit.documents.pretraining.loop import (  # noqa: E402
-    CHECKPOINT,
     LOG,
     Plan,
     clipped,
@@ -67,7 +67,7 @@ def test_a_stopped_training_goes_on_as_if_it_had_not_been(kind, tmp_path):
 
 def test_another_training_cannot_be_resumed(tmp_path):
     train(tiny("adept"), CORPUS, Plan(steps=4, **PLAN), tmp_path)
-    with pytest.raises(BadInputError, match=r"learning_rate changed.*start over without --resume"):
+    with pytest.raises(BadInputError, match=r"learning_rate changed.*start over without resume"):
         train(tiny("adept"), CORPUS, Plan(steps=4, **{**PLAN, "learning_rate": 0.5}), tmp_path, resume=True)
     (tmp_path / CHECKPOINT).write_bytes(b"damaged")
     with pytest.raises(BadInputError, match="damaged: start over"):

@@ -22,6 +22,7 @@ SHORT: Final = {
 SINGULAR: Final = {
     "attribute_columns": "attribute_column",
     "columns": "column",
+    "epsilons": "epsilon",
     "language_models": "language_model",
     "mechanism_options": "option",
     "options": "option",

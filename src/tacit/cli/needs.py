@@ -49,14 +49,6 @@ def _rewrite(options: Options) -> list[Ability]:
     ]
 
 
-def _pretrain(options: Options) -> list[Ability]:
-    return [needs.MODELS, needs.BLEU]
-
-
-def _pretrain_sanitized(options: Options) -> list[Ability]:
-    return [*needs_of_encoder(options["model"]), *needs_of_mechanism(options["mechanism"], _pairs(options))]
-
-
 def _network(options: Options) -> list[Ability]:
     """The model of a training run, and what is trained in it."""
     from_scratch = options["model"] == "bilstm" and not options.get("tokenizer")
@@ -91,19 +83,6 @@ def _train_selective(options: Options) -> list[Ability]:
     return [*_network(options), *_budget(options), *_data("data")(options)]
 
 
-def _graph_train(options: Options) -> list[Ability]:
-    return [
-        *([needs.MODELS, needs.ACCOUNTING] if options["method"] == "subgraphs" else []),
-        *(needs_of_encoder("minilm") if options["features"] == "minilm" else []),
-        *place(options["nodes"]),
-        *place(options["links"]),
-    ]
-
-
-def _graph_predict(options: Options) -> list[Ability]:
-    return [*place(options["nodes"]), *place(options["links"]), *place(str(options["output"] or ""))]
-
-
 def _synthesize(options: Options) -> list[Ability]:
     if options["from_model"] is not None:
         return [needs.MODELS, *place(str(options["output"]))]
@@ -123,13 +102,7 @@ def _serve(options: Options) -> list[Ability]:
 
 COMMANDS: Final[Mapping[str, Declared]] = {
     "rewrite": _rewrite,
-    "pretrain sanitized": _pretrain_sanitized,
-    **{f"pretrain {name}": _pretrain for name in ("autoencoder", "prune", "noise", "average")},
-    "vocabulary build": lambda options: [needs.TOKENIZERS, *place(options["data"], options["format"])],
-    "vocabulary show": nothing,
     "train selective": _train_selective,
-    "graph train": _graph_train,
-    "graph predict": _graph_predict,
     "synthesize": _synthesize,
     "serve": _serve,
     **{f"serve keys {name}": _serve for name in ("add", "change", "list", "rebind", "revoke")},

@@ -18,7 +18,16 @@ from tacit.errors import BadInputError, BadParameterError
 from tacit.guarantee import Provenance
 from tacit.jobs.cluster import encoded_texts
 from tacit.jobs.config import Group, Option
-from tacit.jobs.fields import Column, CommaSeparated, Encoder, Format, PublicName, Source, needs_of_source
+from tacit.jobs.fields import (
+    CommaSeparated,
+    Encoder,
+    Format,
+    PublicName,
+    PublicSeed,
+    Source,
+    UsualColumn,
+    needs_of_source,
+)
 from tacit.jobs.running import Running
 from tacit.needs import CLUSTERING, Ability, needs_of_encoder
 from tacit.text.files import choose_columns, open_table, text_value
@@ -36,7 +45,7 @@ class CodebookConfig(Running):
     ]
     output: Annotated[Path, Field(description="The folder to write; it must not exist yet."), Option(Group.DATA)]
     public: PublicName = None
-    column: Column = None
+    column: UsualColumn = None
     format: Format = None
     license: Annotated[str, Field(description="License of the text, for the privacy card."), Option(Group.DATA)] = ""
     encoder: Encoder = "minilm"
@@ -46,7 +55,7 @@ class CodebookConfig(Running):
         Field(min_length=1, description="Numbers of cells; by default 16 to 16384 in steps of 4."),
         Option(Group.MODEL, comma_separated=True, metavar="N,N,…"),
     ] = SIZES
-    seed: Annotated[int, Field(description="Seed of the (public) randomness."), Option(Group.MODEL)] = 0
+    seed: PublicSeed = 0
 
     def needs(self) -> list[Ability]:
         return [*super().needs(), *needs_of_encoder(self.encoder), CLUSTERING, *needs_of_source(self.text, self.format)]

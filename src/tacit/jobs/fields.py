@@ -133,7 +133,7 @@ MechanismOptions = Annotated[
     Option(Group.PRIVACY, metavar="NAME=VALUE"),
 ]
 Confidence = Annotated[float, Field(description="Confidence of intervals and verdicts."), Option(Group.MEASURES)]
-Column = Annotated[
+UsualColumn = Annotated[
     str | None,
     Field(description="The column of texts; by default the only one, or 'text'."),
     Option(Group.DATA),
@@ -142,6 +142,7 @@ PrivateFormat = Annotated[str | None, Field(description="Format of PRIVATE and i
 AuditSeed = Annotated[
     int, Field(description="Seed of the (public) randomness: samples, folds and orders."), Option(Group.MEASURES)
 ]
+PublicSeed = Annotated[int, Field(description="Seed of the (public) randomness."), Option(Group.MODEL)]
 CommaSeparated = BeforeValidator(split_at_commas)
 
 # Training -------------------------------------------------------------------------------------------------------------
@@ -150,6 +151,8 @@ CommaSeparated = BeforeValidator(split_at_commas)
 # means something slightly different, its sentence is replaced: `Annotated[Epsilon[float], Field(description="…")]`.
 
 T = TypeVar("T")
+
+Column = Annotated[T, Field(description="The column of texts."), Option(Group.DATA)]
 
 
 def _number_or_auto(value: Any) -> Any:

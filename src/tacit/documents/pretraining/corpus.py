@@ -15,18 +15,22 @@ from pathlib import Path
 from typing import Any
 
 from tacit.errors import BadInputError
-
-REFUSAL = (
-    "this text is not declared public, and a rewriting model must not learn from private text: it would repeat it. "
-    "Declare public text by its name (--public NAME, or PublicText(texts, name=...)); a BART learns from private text "
-    "with DP-SGD, which spends budget: tacit train rewrite DATA --epsilon 8 -o FOLDER"
-)
+from tacit.text.files import choose_columns, text_value
+from tacit.text.files.memory import is_in_memory, memory_table
 
 JOINED_AT_MOST = 6
 
 
 class NotPublicError(BadInputError):
     """Text that was not declared public was to be learned from."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "text-not-public",
+            "this text is not declared public, and a rewriting model must not learn from private text: it would repeat "
+            "it. Declare public text by its name ({option.public[NAME]}, or PublicText(texts, name=...)); a BART "
+            "learns from private text with DP-SGD, which spends budget: 'tacit train rewrite'",
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +42,7 @@ class PublicText:
 
     def __post_init__(self) -> None:
         if not self.name.strip():
-            raise NotPublicError(REFUSAL)
+            raise NotPublicError
         if not any(text.strip() for text in self.texts):
             raise BadInputError(f"'{self.name}' has no text: give a file with one text per line")
 
@@ -69,20 +73,36 @@ def joined(texts: Sequence[str], fits: Callable[[str], bool], most: int = JOINED
 def declared(corpus: Any) -> PublicText:
     """The corpus, if it was declared public."""
     if not isinstance(corpus, PublicText):
-        raise NotPublicError(REFUSAL)
+        raise NotPublicError
     return corpus
 
 
-def read_public(path: Path, name: str | None) -> PublicText:
-    """A file with one text per line."""
+def read_public(source: Any, name: str | None) -> PublicText:
+    """Public texts: of a file with one text per line, or in memory.
+
+    >>> read_public(["one text", "another"], "two made-up texts").texts
+    ['one text', 'another']
+    """
     if name is None:
-        raise NotPublicError(REFUSAL)
+        raise NotPublicError
+    if is_in_memory(source):
+        with memory_table(source) as table:
+            column = choose_columns(table.columns, (), ()).texts[0]
+            table.select((column,))
+            return PublicText(texts=[text_value(values[0], row, column) for row, values in table.rows()], name=name)
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = Path(source).read_text(encoding="utf-8").splitlines()
     except OSError as error:
-        raise BadInputError(f"'{path}' cannot be read: {error.strerror or 'check the name'}") from error
+        raise BadInputError(
+            "unreadable-file",
+            "'{path}' cannot be read: {reason}",
+            path=source,
+            reason=error.strerror or "check the name",
+        ) from error
     except UnicodeDecodeError as error:
-        raise BadInputError(f"'{path}' is not UTF-8 text: convert it first, one text per line") from error
+        raise BadInputError(
+            "not-utf-8", "'{path}' is not UTF-8 text: convert it first, one text per line", path=source
+        ) from error
     return PublicText(texts=lines, name=name)
 
 

@@ -33,9 +33,9 @@ from numpy.typing import NDArray
 from tacit.documents.autoencoders.base import Autoencoder, Ids
 from tacit.documents.bounds import Bound, ClipL1, ClipL2, ClipValue, LatentNoise
 from tacit.documents.pretraining.corpus import PublicText, declared, joined
+from tacit.documents.pretraining.folders import BLEU, CHECKPOINT
 from tacit.errors import BadInputError, BadParameterError, require
 
-CHECKPOINT = "checkpoint.pt"
 LOG = "training.jsonl"
 
 
@@ -412,11 +412,15 @@ def _start(
         saved = torch.load(path, weights_only=True)
         identity = saved["identity"]
     except Exception as error:  # pickle, zip and key errors have no common class
-        raise BadInputError(f"{path} is damaged: start over without --resume") from error
+        raise BadInputError(
+            "damaged-checkpoint", "{path} is damaged: start over without {option.resume}", path=path
+        ) from error
     if changed := sorted(key for key, value in _identity(plan, corpus).items() if identity.get(key) != value):
         raise BadInputError(
-            f"this is not the training that was stopped ({', '.join(changed)} changed): give the same options to go "
-            "on, or start over without --resume"
+            "another-training",
+            "this is not the training that was stopped ({changed} changed): give the same options to go on, or start "
+            "over without {option.resume}",
+            changed=", ".join(changed),
         )
     autoencoder.module.load_state_dict(saved["module"])
     optimizer.load_state_dict(saved["optimizer"])
@@ -478,7 +482,7 @@ def held_out_bleu(
 ) -> dict[str, float]:
     """BLEU on up to 500 held-out texts, and on joined ones if the model was trained with those."""
     bound = autoencoder.record.trained_bound()
-    measured = {"held_out_bleu_without_noise": corpus.split(held_out)[1]}
+    measured = {BLEU: corpus.split(held_out)[1]}
     if join:
         measured["held_out_bleu_joined"] = texts_to_train_and_measure(autoencoder, corpus, held_out, join=True)[1]
     return {

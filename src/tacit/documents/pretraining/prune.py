@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from tacit.documents.autoencoders.base import RECORD_FILE, Autoencoder, load_autoencoder
 from tacit.documents.bounds import ClipValue
 from tacit.documents.pretraining.corpus import PublicText, declared
+from tacit.documents.pretraining.folders import CHECKPOINT
 from tacit.errors import BadInputError, BadParameterError
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ def prune(
     plan         of the training after each stage; its seed counts up with the stages
     least_bleu   pruning ends with the first stage that repeats held-out texts worse than this, without noise
     """
-    from tacit.documents.pretraining.loop import CHECKPOINT, reconstruction_bleu, train
+    from tacit.documents.pretraining.loop import reconstruction_bleu, train
 
     corpus = declared(corpus)
     if stages < 2:
@@ -103,8 +104,12 @@ def prune(
             break
     if len(history) < 2:
         raise BadInputError(
-            f"after one stage of pruning held-out texts are repeated with BLEU {scores[0]:.1f} only: train longer "
-            f"after each stage (--steps), or accept less than {least_bleu:g} with --least-bleu and --resume"
+            "pruned-model-repeats-badly",
+            "after one stage of pruning held-out texts are repeated with BLEU {score:.1f} only: train longer after "
+            "each stage ({option.steps}), or accept less than {least_bleu:g} with {option.least_bleu} and "
+            "{option.resume}",
+            score=scores[0],
+            least_bleu=least_bleu,
         )
     chosen = ClipValue(C, history[-2])
     autoencoder.record.bound = chosen.to_dict()

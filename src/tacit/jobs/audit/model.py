@@ -20,7 +20,7 @@ from tacit.audit.models.one_run import check_confidence
 from tacit.errors import BadInputError, BadParameterError
 from tacit.guarantee import Adjacency
 from tacit.jobs.config import Config, Group, Option
-from tacit.jobs.fields import AuditSeed, Column, Confidence, Format, LabelColumn, Source, needs_of_source
+from tacit.jobs.fields import AuditSeed, Confidence, Format, LabelColumn, Source, UsualColumn, needs_of_source
 from tacit.jobs.progress import Progress, bar_of
 from tacit.needs import BLEU, MODELS, Ability
 from tacit.report import Report
@@ -46,7 +46,7 @@ class ModelAuditConfig(Config):
         Field(description="Texts of the same kind that it was not trained on."),
         Option(Group.DATA, metavar="FILE"),
     ] = None
-    column: Column = None
+    column: UsualColumn = None
     label_column: LabelColumn = None
     format: Format = None
     split: Annotated[

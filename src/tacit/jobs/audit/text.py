@@ -18,13 +18,13 @@ from tacit.errors import BadInputError
 from tacit.jobs.config import Config, Group, Option
 from tacit.jobs.fields import (
     AuditSeed,
-    Column,
     CommaSeparated,
     Format,
     MechanismOptions,
     OptionalEpsilon,
     PrivateFormat,
     Source,
+    UsualColumn,
     needs_of_source,
 )
 from tacit.jobs.progress import Progress
@@ -54,7 +54,7 @@ class TextAuditConfig(Config):
     private: Annotated[
         Source, Field(description="The file that was made from it."), Option(Group.DATA, positional=True)
     ]
-    column: Column = None
+    column: UsualColumn = None
     private_column: Annotated[
         str | None, Field(description="The column of texts in PRIVATE, if it is called otherwise."), Option(Group.DATA)
     ] = None

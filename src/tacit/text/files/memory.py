@@ -57,6 +57,15 @@ def name_of(source: Any) -> str:
     return NAME if is_in_memory(source) else Path(str(source)).name
 
 
+def source_name(source: Any) -> str:
+    """How sentences call a source: by its path, and never by what is in it.
+
+    >>> source_name(["a private text"])
+    'the data in memory'
+    """
+    return NAME if is_in_memory(source) else str(source)
+
+
 def memory_table(data: Any, name: str = NAME) -> MemoryTable:
     """Data of the usual libraries as a table.
 

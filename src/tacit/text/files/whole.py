@@ -14,7 +14,7 @@ from typing import Any
 from tacit.errors import BadInputError, require
 from tacit.text.files.encoders import encoder_for
 from tacit.text.files.formats import FileFormat, check_columns, format_of
-from tacit.text.files.memory import NAME, is_in_memory
+from tacit.text.files.memory import is_in_memory, source_name
 from tacit.text.files.partial import storage_error, sync
 from tacit.text.files.tables import ArrowCell, open_table
 
@@ -46,14 +46,16 @@ def read_columns(
     else:
         cells = _of_table(source, format_of(str(source), format), columns, optional, rest)
     if not cells or not next(iter(cells.values())):
-        raise BadInputError("no-rows", "{name} has no rows", name=NAME if is_in_memory(source) else source)
+        raise BadInputError("no-rows", "{name} has no rows", name=source_name(source))
     return cells
 
 
 def write_columns(path: Path, columns: dict[str, list[str]], *, force: bool = False, format: str | None = None) -> None:
     """Write columns of strings to a file that is there completely or not at all."""
     if path.exists() and not force:
-        raise BadInputError(f"{path} exists: give another name, or --force")
+        raise BadInputError(
+            "file-exists", "{path} exists: give another name, or {option.force} to replace it", path=path
+        )
     draft = path.with_name(path.name + ".draft")
     encoder = encoder_for(format_of(str(path), format), tuple(columns))
     try:

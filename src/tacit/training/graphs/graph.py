@@ -11,7 +11,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,13 +20,14 @@ from scipy import sparse
 from tacit.errors import BadInputError, BadParameterError, require
 from tacit.noise.source import public_generator
 from tacit.text.files import read_columns
+from tacit.text.files.memory import source_name
 from tacit.text.tokens import split as split_tokens
 
 NO_LABEL = -1
 MISSING_LABELS = ("", "-1")
 HASHED_WORDS = 2048
 LARGEST_INDEX = (
-    "the largest index of a word in the nodes file: the model is as wide (say how many there are with --feature-count)"
+    "the largest index of a word in the nodes file: the model is as wide (unless it is said how many there are)"
 )
 
 Encode = Callable[[Sequence[str]], NDArray[np.float64]]
@@ -81,7 +81,10 @@ class Graph:
     def in_split(self, *values: str) -> NDArray[np.int64]:
         """Labeled nodes whose split is one of these."""
         if not self.split:
-            raise BadInputError("the nodes have no split column: name it with --split-column, or let one be drawn")
+            raise BadInputError(
+                "no-split-column",
+                "the nodes have no split column: name it with {option.split_column}, or let one be drawn",
+            )
         there = [i for i, value in enumerate(self.split) if value in values and self.labels[i] != NO_LABEL]
         if not there:
             raise BadInputError(f"no labeled node has the split {' or '.join(values)}: name another one")
@@ -123,8 +126,8 @@ class Graph:
 
 
 def read_graph(
-    nodes: str | Path,
-    links: str | Path,
+    nodes: Any,
+    links: Any,
     features: Features,
     *,
     name_column: str = "node",
@@ -134,7 +137,8 @@ def read_graph(
     encode: Encode | None = None,
     classes: Sequence[str] | None = None,
 ) -> Graph:
-    """Nodes and links from two tables. `clean` drops self-loops and repeated links instead of refusing them.
+    """Nodes and links from two tables, files or data in memory; without links (None) a model of words can predict.
+    `clean` drops self-loops and repeated links instead of refusing them.
 
     `classes`, from a saved model, makes the labels optional: they are read only where they are there.
     """
@@ -148,7 +152,12 @@ def read_graph(
     place = {name: i for i, name in enumerate(names)}
     if len(place) < len(names):
         first = next(i for i, name in enumerate(names) if place[name] != i)
-        raise BadInputError(f"row {first + 1} of {nodes} names a node that comes again later: name each node once")
+        raise BadInputError(
+            "node-twice",
+            "row {row} of {nodes} names a node that comes again later: name each node once",
+            row=first + 1,
+            nodes=source_name(nodes),
+        )
     spelled = cells.get(label_column, [""] * len(names))
     numbers, found = label_numbers(spelled, classes)
     rows, made_by = feature_rows(cells[features.column], features, encode)
@@ -157,7 +166,7 @@ def read_graph(
         rows,
         numbers,
         found,
-        read_links(links, place, clean=clean) if str(links) else np.zeros((0, 2), dtype=np.int64),
+        np.zeros((0, 2), dtype=np.int64) if links is None else read_links(links, place, clean=clean),
         tuple(cells[split_column]) if split_column and split_column in cells else (),
         made_by,
     )
@@ -174,27 +183,36 @@ def label_numbers(spelled: Sequence[str], classes: Sequence[str] | None) -> tupl
 def checked(graph: Graph) -> Graph:
     """The graph, if something can be learned from it."""
     if not len(graph.labeled):
-        raise BadInputError("no node has a label: name the label column with --label-column")
+        raise BadInputError("no-labeled-node", "no node has a label: name the label column with {option.label_column}")
     if len(set(graph.labels[graph.labeled].tolist())) < 2:
         raise BadInputError("all labeled nodes have the same label: there is nothing to learn")
     return graph
 
 
-def read_links(path: str | Path, place: Mapping[str, int], *, clean: bool = False) -> NDArray[np.int64]:
+def read_links(links: Any, place: Mapping[str, int], *, clean: bool = False) -> NDArray[np.int64]:
     """The first two columns, 'source' and 'target', as pairs of node numbers, each undirected link once."""
-    cells = read_columns(path, ["source", "target"])
+    cells = read_columns(links, ["source", "target"])
     kept: dict[tuple[int, int], None] = {}
     for row, (source, target) in enumerate(zip(cells["source"], cells["target"], strict=True), start=1):
         for name in (source, target):
             if name not in place:
                 raise BadInputError(
-                    f"row {row} of {path} links a node that the nodes file does not have: add or drop it"
+                    "link-of-unknown-node",
+                    "row {row} of {links} links a node that the nodes file does not have: add or drop it",
+                    row=row,
+                    links=source_name(links),
                 )
         pair = (min(place[source], place[target]), max(place[source], place[target]))
         if pair[0] == pair[1] or pair in kept:
             if not clean:
                 what = "a node with itself" if pair[0] == pair[1] else "two nodes that an earlier row links already"
-                raise BadInputError(f"row {row} of {path} links {what}: drop such rows, or give --clean-links")
+                raise BadInputError(
+                    "link-not-clean",
+                    "row {row} of {links} links {what}: drop such rows, or give {option.clean_links}",
+                    row=row,
+                    links=source_name(links),
+                    what=what,
+                )
             continue
         kept[pair] = None
     return np.array(list(kept), dtype=np.int64).reshape(-1, 2)
@@ -250,7 +268,9 @@ def _indices(cell: str, row: int) -> list[int]:
         places = [int(item) for item in cell.split()]
     except ValueError:
         raise BadInputError(
-            f"row {row} has features that are not whole numbers: for a column of texts give --features words"
+            "features-not-numbers",
+            "row {row} has features that are not whole numbers: for a column of texts give {option.features[words]}",
+            row=row,
         ) from None
     if any(place < 0 for place in places):
         raise BadInputError(f"row {row} has a negative feature number: number the features from 0")

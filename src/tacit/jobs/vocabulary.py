@@ -1,0 +1,179 @@
+"""Words and a tokenizer learned from private text, with their privacy card.
+
+vocabulary = tacit.jobs.vocabulary.build("reviews.csv", epsilon=1, output="vocabulary")
+print(vocabulary.card)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+from pydantic import Field, model_validator
+
+from tacit.card import Card
+from tacit.errors import BadInputError, BadParameterError
+from tacit.guarantee import Adjacency, Guarantee
+from tacit.jobs.config import Config, Group, Option
+from tacit.jobs.fields import (
+    Column,
+    Data,
+    Delta,
+    Epsilon,
+    Format,
+    Output,
+    PublicName,
+    ReplaceOne,
+    Source,
+    TestSeed,
+    needs_of_source,
+)
+from tacit.needs import TOKENIZERS, Ability
+from tacit.text.files import read_columns
+from tacit.text.files.memory import is_in_memory
+from tacit.training.vocabulary import (
+    Contribution,
+    WordHistogram,
+    build_tokenizer,
+    private_histogram,
+    save_vocabulary,
+)
+
+
+class VocabularyConfig(Config):
+    """Private texts, what pays for their words, and the tokenizer that is made from them."""
+
+    job: ClassVar[str] = "vocabulary"
+
+    data: Annotated[Data, Field(description="The private texts: csv, tsv, jsonl, parquet, txt (also .gz).")]
+    output: Annotated[Output, Field(description="The folder to write; it must not exist yet.")]
+    epsilon: Annotated[Epsilon[float], Field(description="The privacy budget of one record or user.")]
+    column: Column[str] = "text"
+    delta: Delta = "auto"
+    kind: Annotated[
+        Literal["wordpiece", "bpe", "unigram", "words"],
+        Field(description="Tokenizer: wordpiece (BERT), bpe (GPT-2), unigram; 'words' makes none."),
+        Option(Group.MODEL),
+    ] = "wordpiece"
+    size: Annotated[int, Field(description="Most pieces of the tokenizer."), Option(Group.MODEL)] = 8000
+    user_column: Annotated[
+        str | None,
+        Field(description="The column that says who wrote a row: the promise is then made to users."),
+        Option(Group.PRIVACY),
+    ] = None
+    most_words: Annotated[
+        int,
+        Field(ge=1, description="Different words of a record, or user, that count; others are left out."),
+        Option(Group.PRIVACY),
+    ] = 100
+    weighting: Annotated[
+        Literal["one", "shared"] | None,
+        Field(
+            description="What a word of a record counts: 'one', or 'shared' (less the more words it has; default, but "
+            "for laplace noise)."
+        ),
+        Option(Group.PRIVACY),
+    ] = None
+    noise: Annotated[
+        Literal["gaussian", "laplace"],
+        Field(description="Noise on the counts; laplace goes with weighting 'one'."),
+        Option(Group.PRIVACY),
+    ] = "gaussian"
+    public_words: Annotated[
+        Source,
+        Field(description="A public word list, one per line: only these are counted, and all of them are shown."),
+        Option(Group.PRIVACY, metavar="FILE"),
+    ] = None
+    public: Annotated[PublicName, Field(description="Declare the word list public, by its name.")] = None
+    cased: Annotated[
+        bool, Field(description="Keep capitals; by default all words are lower case."), Option(Group.MODEL)
+    ] = False
+    replace_one: ReplaceOne = False
+    format: Format = None
+    seed: TestSeed = None
+
+    def needs(self) -> list[Ability]:
+        return [*([] if self.kind == "words" else [TOKENIZERS]), *needs_of_source(self.data, self.format)]
+
+    @model_validator(mode="after")
+    def _word_list_is_declared_public(self) -> Self:
+        if self.public_words is not None and not (self.public or "").strip():
+            raise BadParameterError(
+                "word-list-not-public",
+                "all words of the list are shown, so it must be public: if it is, say so with {option.public[NAME]}; "
+                "without a list the words are found privately",
+            )
+        return self
+
+    @property
+    def contribution(self) -> Contribution:
+        """What one record, or user, adds at most."""
+        return Contribution(self.most_words, self.weighting or ("one" if self.noise == "laplace" else "shared"))
+
+
+@dataclass(frozen=True)
+class PrivateVocabulary:
+    """Words with noisy counts, the tokenizer made from them (None for words alone), and the folder of both."""
+
+    histogram: WordHistogram
+    tokenizer: Any
+    folder: Path
+
+    @property
+    def guarantee(self) -> Guarantee:
+        return self.histogram.guarantee
+
+    @property
+    def card(self) -> Card:
+        return Card(self.guarantee)
+
+    def __str__(self) -> str:
+        pieces = "" if self.tokenizer is None else f", {len(self.tokenizer):,} pieces"
+        return f"{len(self.histogram):,} words{pieces} in {self.folder}: {self.guarantee}"
+
+
+def run(config: VocabularyConfig) -> PrivateVocabulary:
+    """The vocabulary of private texts, saved with its card. Every call spends its budget anew."""
+    if config.output.exists():
+        raise BadInputError(
+            "folder-exists", "'{path}' exists already: choose another folder, or remove it first", path=config.output
+        )
+    words = None if config.public_words is None else _words(config.public_words)
+    names = [config.column] if config.user_column is None else [config.column, config.user_column]
+    columns = read_columns(config.data, names, format=config.format)
+    histogram = private_histogram(
+        columns[config.column],
+        epsilon=config.epsilon,
+        delta=None if config.delta == "auto" else config.delta,
+        users=None if config.user_column is None else columns[config.user_column],
+        contribution=config.contribution,
+        kind=config.noise,
+        public_words=words,
+        public_name=(config.public or "").strip(),
+        adjacency=Adjacency.REPLACE_ONE if config.replace_one else Adjacency.ADD_REMOVE,
+        lowercase=not config.cased,
+        seed=config.seed,
+    )
+    tokenizer = None if config.kind == "words" else build_tokenizer(histogram, kind=config.kind, size=config.size)
+    save_vocabulary(config.output, histogram, tokenizer)
+    return PrivateVocabulary(histogram, tokenizer, config.output)
+
+
+def build(data: Any, *, output: str | Path, epsilon: float, **options: Any) -> PrivateVocabulary:
+    """The words of private texts and a tokenizer; a file or data in memory, options as in `VocabularyConfig`."""
+    return run(VocabularyConfig(data=data, output=Path(output), epsilon=epsilon, **options))
+
+
+def _words(source: Any) -> list[str]:
+    """A public list of words: of a file with one per line, or in memory."""
+    if is_in_memory(source):
+        return [str(word) for word in source]
+    try:
+        return Path(source).read_text(encoding="utf-8").split()
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadInputError(
+            "unreadable-word-list",
+            "'{path}' cannot be read as UTF-8 text, one word per line: check the name",
+            path=source,
+        ) from error

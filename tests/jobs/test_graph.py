@@ -1,0 +1,57 @@
+"""Graph models from Python: nodes and links in memory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tacit.errors import BadInputError, BadParameterError
+from tacit.guarantee import Unit
+from tacit.jobs.graph import GraphConfig, predict, train
+from tests.training.test_graphs import planted
+
+
+def tables() -> tuple[list[dict[str, str]], list[dict[str, str]], list[str]]:
+    graph = planted(nodes=150, inside=0.08, outside=0.005)
+    rows = graph.features.toarray()
+    truth = [graph.classes[i] for i in graph.labels]
+    nodes = [
+        {"node": name, "label": truth[i] if i < 120 else "", "features": " ".join(map(str, np.flatnonzero(rows[i])))}
+        for i, name in enumerate(graph.names)
+    ]
+    links = [{"source": graph.names[a], "target": graph.names[b]} for a, b in graph.links]
+    return nodes, links, truth
+
+
+def test_a_graph_in_memory_is_learned_and_predicted(tmp_path: Path) -> None:
+    nodes, links, truth = tables()
+    result = train(nodes, links, epsilon=100, output=tmp_path / "model", hold_out=0.2)
+    assert result.guarantee.unit is Unit.NODE
+    assert (result.trained, result.held_out) == (96, 24)
+    assert result.scores is not None
+    assert result.scores.accuracy > 0.5
+    labels = predict(tmp_path / "model", nodes)
+    assert np.mean([a == b for a, b in zip(labels.labels, truth, strict=True)]) > 0.6
+    assert labels.guarantee.epsilon == pytest.approx(100)
+    predict(tmp_path / "model", nodes, output=tmp_path / "labels.csv")
+    assert (tmp_path / "labels.csv.card.json").exists()
+
+
+def test_errors_do_not_quote_data_in_memory(tmp_path: Path) -> None:
+    nodes, links, _ = tables()
+    with pytest.raises(BadInputError) as refused:
+        train([*nodes, nodes[0]], links, epsilon=1, output=tmp_path / "m")
+    assert refused.value.code == "node-twice"
+    assert str(refused.value).startswith("row 1 of the data in memory")
+
+
+def test_options_that_do_not_fit_together(tmp_path: Path) -> None:
+    for options, code in (
+        ({"features": "words", "feature_count": 5}, "feature-count-without-indices"),
+        ({"vocabulary": "words.txt"}, "vocabulary-without-words"),
+    ):
+        with pytest.raises(BadParameterError) as refused:
+            GraphConfig(nodes=[], links=[], epsilon=1, output=tmp_path, **options)
+        assert refused.value.code == code
