@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import types
 import typing
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -20,7 +20,22 @@ Action = Callable[..., None]
 
 
 class SectionedCommand(click.Command):
-    """A command whose help lists options under the headings of their groups."""
+    """A command whose help lists options under the headings of their groups.
+
+    `begin` does what the command does with configurations that are there already, such as those of a file.
+    """
+
+    begin: Callable[[Sequence[Config]], None]
+    configs: Sequence[type[Config]]
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        alone = {
+            flag: parameter.alone
+            for parameter in self.params
+            if isinstance(parameter, SectionedOption) and parameter.alone is not None
+            for flag in parameter.opts
+        }
+        return super().parse_args(ctx, with_numbers(args, alone))
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         sections: dict[str, list[tuple[str, str]]] = {}
@@ -33,16 +48,38 @@ class SectionedCommand(click.Command):
                 formatter.write_dl(records)
 
 
+def with_numbers(arguments: Sequence[str], alone: Mapping[str, int]) -> list[str]:
+    """The arguments, where options that may stand alone have their number.
+
+    >>> with_numbers(["--diff", "in.csv"], {"--diff": 10})
+    ['--diff', '10', 'in.csv']
+    """
+    result: list[str] = []
+    for argument, following in zip(arguments, [*arguments[1:], ""], strict=True):
+        result.append(argument)
+        if argument in alone and not following.isdigit():
+            result.append(str(alone[argument]))
+    return result
+
+
 _SECTIONS = ["Arguments", *(group.value for group in Group), "Options"]
 
 
 class SectionedOption(click.Option):
     """An option that knows the heading it is listed under; names of earlier versions work and are not listed."""
 
-    def __init__(self, *arguments: Any, section: str, old_names: tuple[str, ...] = (), **settings: Any) -> None:
+    def __init__(
+        self,
+        *arguments: Any,
+        section: str,
+        old_names: tuple[str, ...] = (),
+        alone: int | None = None,
+        **settings: Any,
+    ) -> None:
         super().__init__(*arguments, **settings)
         self.section = section
         self.old_names = old_names
+        self.alone = alone
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
         names = self.opts
@@ -75,12 +112,16 @@ def command_for(
     """The command that builds the configurations from its options and calls `action` with them, in that order."""
     parameters = [parameter for config in configs for parameter in parameters_of(config)]
 
-    def called(**given: Any) -> None:
-        built = [config(**_given_to(config, given)) for config in configs]
+    def begin(built: Sequence[Config]) -> None:
         check_needs(f"'{click.get_current_context().command_path}'", [need for each in built for need in each.needs()])
         action(*built)
 
-    return SectionedCommand(name, params=parameters, callback=called, help=help, epilog=epilog)
+    def called(**given: Any) -> None:
+        begin([config(**_given_to(config, given)) for config in configs])
+
+    command = SectionedCommand(name, params=parameters, callback=called, help=help, epilog=epilog)
+    command.begin, command.configs = begin, configs
+    return command
 
 
 def group_of(name: str, commands: Sequence[click.Command], *, help: str) -> click.Group:
@@ -101,7 +142,7 @@ def _given_to(config: type[Config], given: dict[str, Any]) -> dict[str, Any]:
 
 def parameters_of(config: type[Config]) -> list[click.Parameter]:
     """The options of a configuration, arguments first."""
-    parameters = [_parameter(name, field, option) for name, field, option in config.options()]
+    parameters = [_parameter(name, field, option) for name, field, option in config.declared_options()]
     return sorted(parameters, key=lambda parameter: not isinstance(parameter, click.Argument))
 
 
@@ -120,10 +161,12 @@ def _parameter(name: str, field: FieldInfo, option: Option) -> click.Parameter:
     names = [name, *([SHORT[name]] if name in SHORT else []), flag, *option.old_names]
     if kind is bool:
         return SectionedOption(
-            names, is_flag=True, default=False, help=described, section=option.group.value, old_names=option.old_names
-        )
+            names, is_flag=True, default=False, help=described, envvar=option.variable, section=option.group.value,
+            old_names=option.old_names,
+        )  # fmt: skip
     return SectionedOption(
-        names, old_names=option.old_names, type=kind, multiple=repeated, required=required,
+        names, old_names=option.old_names, type=kind, multiple=repeated, required=required, envvar=option.variable,
+        alone=option.alone,
         default=() if repeated else None,
         metavar=option.metavar or ("|".join(choices) if choices else None),
         help=_with_default(described, field, option), section=option.group.value,
@@ -134,7 +177,7 @@ def _with_default(described: str, field: FieldInfo, option: Option) -> str:
     unit = f" {option.unit}" if option.unit else ""
     if field.is_required():
         return f"{described}  [required]"
-    if field.default in (None, (), PydanticUndefined):
+    if field.default in (None, (), PydanticUndefined) or option.alone is not None:
         return described
     shown = ",".join(map(str, field.default)) if option.comma_separated else field.default
     return f"{described}  [default: {shown}{unit}]"
@@ -151,6 +194,8 @@ def _kind(annotation: Any) -> tuple[Any, bool, tuple[str, ...]]:
     if origin in (types.UnionType, typing.Union):
         kinds = [kind for kind in typing.get_args(annotation) if kind is not type(None)]
         return _kind(kinds[0]) if len(kinds) == 1 else (str, False, ())
+    if origin is dict:
+        return str, True, ()
     if origin in (tuple, list):
         return _kind(typing.get_args(annotation)[0])[0], True, ()
     if origin is Literal:

@@ -28,26 +28,10 @@ def nothing(options: Options) -> list[Ability]:
     return []
 
 
-def _engine(options: Options) -> list[Ability]:
-    return [needs.RAY] if options.get("engine") == "ray" else []
-
-
 def _pairs(options: Options) -> dict[str, str]:
     """`--option NAME=VALUE` and `--vectors`, as the mechanism will get them."""
     named = dict(text.partition("=")[::2] for text in options.get("option") or ())
     return {**named, **({"vectors": options["vectors"]} if options.get("vectors") else {})}
-
-
-def _rewrite(options: Options) -> list[Ability]:
-    name = options["mechanism"] or {"document": "codebook"}.get(options["level"] or "", "santext")
-    only_the_card = options["dry_run"] and name in needs.DOCUMENT_NEEDS  # most cards need no model
-    return [
-        *_engine(options),
-        *([] if only_the_card else needs_of_mechanism(name, _pairs(options))),
-        *place(options["input"], options["format"]),
-        *place(options["output"]),
-        *needs_of_ledger(options["ledger"]),
-    ]
 
 
 def _pretrain(options: Options) -> list[Ability]:
@@ -192,7 +176,6 @@ _tasks = ("classify", "regress", "tag", "answer", "write", "fill")
 _ledger_commands = ("show", "limit", "add", "export", "verify", "backup", "restore", "accept", "rotate-key")
 
 COMMANDS: Final[Mapping[str, Declared]] = {
-    "rewrite": _rewrite,
     "pretrain sanitized": _pretrain_sanitized,
     **{f"pretrain {name}": _pretrain for name in ("autoencoder", "prune", "noise", "average")},
     "vocabulary build": lambda options: [needs.TOKENIZERS, *place(options["data"], options["format"])],

@@ -47,10 +47,10 @@ def sanitized(
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
     from tacit.catalog import build, find
-    from tacit.cli.rewrite import mechanism_options
     from tacit.cli.terminal import error_console
     from tacit.documents.pretraining.corpus import read_public
     from tacit.errors import require
+    from tacit.jobs.fields import mechanism_options, named_values
     from tacit.noise.source import Source
 
     corpus = read_public(text, public)
@@ -63,7 +63,7 @@ def sanitized(
     from tacit.training.tasks.sanitized import check_word_level
 
     check_word_level(find(mechanism))
-    made = build(mechanism, mechanism_options(epsilon, vectors, option or []))
+    made = build(mechanism, mechanism_options(epsilon, vectors, named_values(option)))
     console = error_console()
     shown = console.is_terminal and not quiet
     columns = (BarColumn(), TextColumn("{task.description}"), TimeRemainingColumn())

@@ -123,9 +123,9 @@ def _named(
 ) -> list[Section]:
     from tacit.audit.claims.mechanisms import audit_latents, audit_mechanism
     from tacit.catalog import build
-    from tacit.cli.rewrite import mechanism_options
+    from tacit.jobs.fields import mechanism_options, named_values
 
-    options = mechanism_options(epsilon, vectors, pairs)
+    options = mechanism_options(epsilon, vectors, named_values(pairs))
     if name == PUBLISHED_ADEPT:
         from tacit.audit.claims.claim import Claim
         from tacit.documents.adept import PublishedAdept

@@ -144,11 +144,11 @@ def _made_by(
 ) -> tuple[MadeBy | None, str]:
     """The mechanism of the release; where only the card tells and its files are missing, why not."""
     from tacit.audit.text.release import made_by
-    from tacit.cli.rewrite import mechanism_options
+    from tacit.jobs.fields import mechanism_options, named_values
 
     if "inversion" not in wanted:
         return None, ""
-    options = mechanism_options(None, None, pairs)
+    options = mechanism_options(None, None, named_values(pairs))
     try:
         return made_by(private, mechanism, epsilon, options), ""
     except BadInputError as error:
