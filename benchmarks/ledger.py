@@ -56,7 +56,7 @@ def rewrite(path: str, ledger: bool, limit: bool) -> Facts:
         charging = Charging(opened, "benchmark") if ledger else None
         job = RewriteJob(mechanism=mechanism, input=path, output=f"{folder}/out.txt", charging=charging)
         cpu, wall = time.process_time(), time.perf_counter()
-        facts = rewrite_file(job)
+        facts = rewrite_file(job).facts
         cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
         return {"cpu": cpu, "wall": wall, "rows": facts.rows, "releases": len(opened.releases())}
 

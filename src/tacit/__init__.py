@@ -15,7 +15,7 @@ from typing import Any
 
 from tacit.version import __version__
 
-__all__ = ["Card", "Guarantee", "__version__", "build", "load_vectors", "mechanism_names"]
+__all__ = ["Card", "Guarantee", "__version__", "build", "load_vectors", "mechanism_names", "rewrite"]
 
 _LAZY = {
     "Guarantee": "tacit.guarantee",
@@ -32,6 +32,7 @@ _LAZY = {
     "audit_model": "tacit.jobs.audit",
     "audit_text": "tacit.jobs.audit",
     "randomize_labels": "tacit.labels",
+    "rewrite": "tacit.jobs.rewrite",
 }
 
 

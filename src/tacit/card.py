@@ -9,7 +9,7 @@ import contextlib
 import html
 import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +31,7 @@ class ReleaseFacts:
     """What a release shows anyway: counts of the output, never anything of the input that the output hides.
 
     `digest` is the SHA-256 of the output (text/digest.py), by which a card knows its own file; empty where there is no
-    file.
+    file. `configuration` holds the options that decided the release, by name (`Config.identity`).
     """
 
     rows: int
@@ -47,6 +47,7 @@ class ReleaseFacts:
     command: str = ""
     created: str = ""
     digest: str = ""
+    configuration: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -652,6 +653,7 @@ def json_schema() -> dict[str, Any]:
                     "randomized_columns": strings,
                     "dropped_columns": {"type": "integer", "minimum": 0},
                     "digest": {"type": "string", "pattern": "^([0-9a-f]{64})?$"},
+                    "configuration": {"type": "object"},
                 },
             },
         },

@@ -82,6 +82,7 @@ class TacitError(Exception):
         self.sentence: str | None = sentence
         self.fields: Mapping[str, Any] = fields
         self._whole = code
+        self._remarks: list[tuple[str, dict[str, Any]]] = []
         super().__init__(code if sentence is None else self.rendered(PYTHON))
 
     def rendered(self, naming: Naming) -> str:
@@ -89,6 +90,15 @@ class TacitError(Exception):
         if self.sentence is None:
             return self._whole
         return self.sentence.format(option=_Options(naming), **self.fields)
+
+    def add_remark(self, sentence: str, **fields: Any) -> None:
+        """A sentence beside the error, such as what is left of a run and how to go on."""
+        self._remarks.append((sentence, fields))
+        self.add_note(sentence.format(option=_Options(PYTHON), **fields))
+
+    def remarks(self, naming: Naming) -> list[str]:
+        """The sentences beside the error in the words of one kind of reader."""
+        return [sentence.format(option=_Options(naming), **fields) for sentence, fields in self._remarks]
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuilt, (type(self), self._whole, self.sentence, dict(self.fields), self.__dict__.copy())

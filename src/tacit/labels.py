@@ -32,9 +32,16 @@ from tacit.noise.response import respond
 from tacit.noise.source import Source, new_source
 from tacit.rounding import rounded_up
 
-LOCAL_ONLY = "--randomize needs --engine local: the workers of a cluster copy columns as they are"
 LENGTHS = "how many words each text has, and which texts are empty"
 GIVEN = "the list of labels was given from public knowledge, not read off the private rows"
+
+
+def labels_need_local_engine() -> BadInputError:
+    """Labels are randomized on this machine only."""
+    return BadInputError(
+        "labels-on-a-cluster",
+        "{option.randomize} needs {option.engine[local]}: the workers of a cluster copy columns as they are",
+    )
 
 
 @dataclass(frozen=True)
@@ -72,7 +79,9 @@ class LabelRule:
         object.__setattr__(self, "_places", {label: place for place, label in enumerate(self.labels)})
         if len(self._places) != len(self.labels) or len(self.labels) < 2:
             raise BadParameterError(
-                "the labels must be at least two different ones: list all labels that exist, once, as in --labels a,b,c"
+                "too-few-labels",
+                "the labels must be at least two different ones: list all labels that exist, once, as in "
+                "{option.labels[a,b,c]}",
             )
 
     def check(self, label: str, row: int) -> None:

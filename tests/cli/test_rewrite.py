@@ -18,12 +18,14 @@ import numpy as np
 import pytest
 
 from tacit.card import Card, json_schema
+from tacit.cli.generated import with_numbers
 from tacit.cli.main import run
-from tacit.cli.rewrite import shown_command, with_diff_number
+from tacit.cli.rewrite import shown_command
 from tacit.cli.terminal import readable_bytes, readable_seconds, side_by_side, status_line
 from tacit.engines.job import Progress
 from tacit.engines.resume import resume_path
 from tacit.errors import TacitError
+from tacit.jobs.rewrite import RewriteConfig
 from tacit.text.digest import file_digest
 from tacit.text.files import open_table
 from tacit.text.tokens import split
@@ -209,9 +211,13 @@ def test_card_says_what_happened(tacit: Any, tmp_path: Path) -> None:
 
 
 def test_command_on_the_card_names_no_folders() -> None:
-    options = {"epsilon": 2.0, "vectors": "/home/me/v.txt", "words": "/home/me/a b.txt"}
-    shown = shown_command("santext+", options, ["my text"], ["label"], 3)
-    assert shown == (
+    config = RewriteConfig(
+        input="/home/me/in.csv", mechanism="santext+", epsilon=2.0, vectors="/home/me/v.txt", seed=3,
+        options={"words": "/home/me/a b.txt"}, columns=("my text",), keep=("label",),
+    )  # fmt: skip
+    assert "/home" not in json.dumps(config.identity())
+    assert "in.csv" not in json.dumps(config.identity())
+    assert shown_command(config) == (
         "tacit rewrite --column 'my text' --keep label --mechanism santext+ --epsilon 2 --vectors v.txt "
         "--option words='a b.txt' --seed 3"
     )
@@ -356,7 +362,7 @@ def test_unexpected_errors_quote_nothing(tacit: Any, tmp_path: Path, monkeypatch
     def broken(*_: Any, **__: Any) -> None:
         raise RuntimeError(f"about {SECRET}")
 
-    monkeypatch.setattr("tacit.cli.rewrite.rewrite_file", broken)
+    monkeypatch.setattr("tacit.jobs.rewrite.rewrite_file", broken)
     code, _, err = tacit(save(tmp_path / "in.csv"), "-o", tmp_path / "out.csv")
     assert code == 1
     assert "unexpected RuntimeError in test_rewrite.py" in err
@@ -433,9 +439,10 @@ def test_diff_needs_somewhere_private(tacit: Any, tmp_path: Path) -> None:
 
 
 def test_diff_alone_or_with_a_number() -> None:
-    assert with_diff_number(["--diff", "3", "a.csv"]) == ["--diff", "3", "a.csv"]
-    assert with_diff_number(["--diff", "a.csv"]) == ["--diff", "10", "a.csv"]
-    assert with_diff_number(["a.csv", "--diff"]) == ["a.csv", "--diff", "10"]
+    alone = {"--diff": 10}
+    assert with_numbers(["--diff", "3", "a.csv"], alone) == ["--diff", "3", "a.csv"]
+    assert with_numbers(["--diff", "a.csv"], alone) == ["--diff", "10", "a.csv"]
+    assert with_numbers(["a.csv", "--diff"], alone) == ["a.csv", "--diff", "10"]
 
 
 def test_side_by_side_is_safe_to_print() -> None:

@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import random
+import shutil
 import signal
 import stat
 import subprocess
@@ -18,7 +19,8 @@ from typing import Any
 
 import pytest
 
-from tacit.engines import outputs
+from tacit.card import Card
+from tacit.engines import local, outputs, release
 from tacit.engines.blocks import Block, content_digest, cut_blocks, fingerprint
 from tacit.engines.job import AlreadyCompleteError, Progress, RewriteJob
 from tacit.engines.local import rewrite_file
@@ -28,7 +30,8 @@ from tacit.engines.workers import WorkerDiedError
 from tacit.errors import BadInputError, BadParameterError, StoppedError, TacitError, TacitWarning
 from tacit.noise.source import StreamKey
 from tacit.text import files
-from tacit.text.files import OutputError, choose_columns, open_table, partial_path, write_columns
+from tacit.text.digest import file_digest
+from tacit.text.files import OutputError, choose_columns, open_table, partial, partial_path, write_columns
 from tacit.text.identity import document_identity
 from tacit.text.tokens import split
 
@@ -68,7 +71,11 @@ def output_bytes(job: RewriteJob) -> bytes:
 
 
 def left_over(job: RewriteJob) -> list[str]:
-    return sorted(path.name for path in Path(job.output).parent.glob("out*"))
+    """The output and what an unfinished run leaves beside it; cards are there where the output is."""
+    names = sorted(path.name for path in Path(job.output).parent.glob("out*"))
+    cards = [name for name in names if ".card." in name]
+    assert len(cards) == 2 * Path(job.output).exists() or not cards
+    return [name for name in names if name not in cards]
 
 
 def reference(job: RewriteJob, key: bytes, monkeypatch: pytest.MonkeyPatch) -> bytes:
@@ -138,7 +145,7 @@ def test_other_parameters_draw_other_noise() -> None:
 
 
 def test_facts_and_columns(job: RewriteJob, tmp_path: Path) -> None:
-    facts = rewrite_file(replace(job, command="tacit rewrite"))
+    facts = rewrite_file(replace(job, command="tacit rewrite")).facts
     assert (facts.rows, facts.documents, facts.units) == (120, 120, 120 * 7)
     assert (facts.longest_document, facts.longest_row) == (7, 7)
     assert (facts.columns, facts.kept_columns, facts.dropped_columns) == (("text",), ("stars",), 1)
@@ -150,7 +157,7 @@ def test_facts_and_columns(job: RewriteJob, tmp_path: Path) -> None:
 
 
 def test_several_text_columns(job: RewriteJob) -> None:
-    facts = rewrite_file(replace(job, columns=("text", "id")))
+    facts = rewrite_file(replace(job, columns=("text", "id"))).facts
     assert (facts.documents, facts.units) == (240, 120 * 8)
     assert (facts.longest_document, facts.longest_row) == (7, 8)
     with open_table(job.output) as table:
@@ -189,14 +196,43 @@ def test_progress_reaches_the_end(job: RewriteJob) -> None:
     assert seen[-1].bytes_done == seen[-1].bytes_total == Path(job.input).stat().st_size
 
 
-def test_the_card_comes_before_the_output(job: RewriteJob) -> None:
-    def look(facts: Any) -> None:
-        assert facts.rows == 120
+def test_the_card_comes_before_the_output(job: RewriteJob, monkeypatch: pytest.MonkeyPatch) -> None:
+    written = partial.write_together
+
+    def look(texts: Any) -> None:
+        assert [path.name for path in texts] == ["out.csv.card.json", "out.csv.card.md"]
         assert not Path(job.output).exists()
         assert partial_path(Path(job.output)).exists()
+        written(texts)
 
-    rewrite_file(job, before_release=look)
+    monkeypatch.setattr(release, "write_together", look)
+    published = rewrite_file(job)
     assert Path(job.output).exists()
+    card = Card.from_json(Path(f"{job.output}.card.json").read_text())
+    assert card == published.card
+    assert card.facts.digest == file_digest(job.output)
+
+
+@pytest.mark.parametrize("broken", ["out.csv.card.json", "out.csv.card.md"])
+def test_a_card_that_cannot_be_written_stops_the_release(job: RewriteJob, broken: str) -> None:
+    """A folder in the place of a card: no texts without it, and the run goes on when the place is free."""
+    place = Path(job.output).with_name(broken)
+    (place / "within").mkdir(parents=True)
+    with pytest.raises(OutputError):
+        rewrite_file(job)
+    assert not Path(job.output).exists()
+    shutil.rmtree(place)
+    assert rewrite_file(replace(job, resume=True)).facts.rows == 120
+    assert Path(job.output).exists()
+    assert place.is_file()
+
+
+def test_the_promise_is_worked_out_once(job: RewriteJob, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = []
+    original = NoiseShown.guarantee
+    monkeypatch.setattr(NoiseShown, "guarantee", lambda self, **more: calls.append(1) or original(self, **more))
+    rewrite_file(replace(job, refuse_nominal=True, mechanism=mechanism_with(job, epsilon=0.01).mechanism))
+    assert len(calls) == 1
 
 
 # Stop and go on ---------------------------------------------------------------------------------------------
@@ -209,11 +245,11 @@ def test_resumed_output_is_the_uninterrupted_one(
     job = replace(job, output=str(tmp_path / f"out.{suffix}"))
     luck = random.Random(suffix)
     for stop in range(3):
-        with pytest.raises(StoppedError, match=rf"rows are in out.{suffix}.partial; .* --resume") as stopped:
+        with pytest.raises(StoppedError, match=rf"rows are in out.{suffix}.partial; .* resume") as stopped:
             rewrite_file(replace(job, resume=stop > 0), on_block=StopAt(luck.randint(1, 3)))
         assert stopped.value.exit_code == 130
     key = saved_key(job)
-    facts = rewrite_file(replace(job, resume=True))
+    facts = rewrite_file(replace(job, resume=True)).facts
     assert facts.rows == 120
     assert facts.units == 840
     assert output_bytes(job) == reference(job, key, monkeypatch)
@@ -269,13 +305,15 @@ def test_lost_output_is_made_again_with_the_same_noise(
 
 
 def test_stopped_after_the_last_block(job: RewriteJob) -> None:
-    def stop(facts: Any) -> None:
+    def stop(*_: Any) -> None:
         raise KeyboardInterrupt
 
-    with pytest.raises(StoppedError, match="120 rows"):
-        rewrite_file(job, before_release=stop)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(local, "write_cards", stop)
+        with pytest.raises(StoppedError, match="120 rows"):
+            rewrite_file(job)
     drawn = partial_path(Path(job.output)).read_bytes()
-    assert rewrite_file(replace(job, resume=True)).rows == 120
+    assert rewrite_file(replace(job, resume=True)).facts.rows == 120
     assert output_bytes(job) == drawn
 
 
@@ -290,7 +328,7 @@ def test_resume_checks_the_command(job: RewriteJob) -> None:
     ]:
         with pytest.raises(BadInputError, match=what):
             rewrite_file(replace(other, resume=True))
-    assert rewrite_file(replace(job, resume=True, workers=2)).rows == 120
+    assert rewrite_file(replace(job, resume=True, workers=2)).facts.rows == 120
 
 
 def test_resume_checks_the_finished_rows(job: RewriteJob) -> None:
@@ -304,7 +342,7 @@ def test_resume_checks_the_finished_rows(job: RewriteJob) -> None:
     with pytest.raises(BadInputError, match="the input has changed"):
         rewrite_file(replace(job, resume=True))
     Path(job.input).write_text(original)
-    assert rewrite_file(replace(job, resume=True)).rows == 120
+    assert rewrite_file(replace(job, resume=True)).facts.rows == 120
 
 
 def test_a_corrected_file_goes_on(job: RewriteJob, tmp_path: Path) -> None:
@@ -315,14 +353,14 @@ def test_a_corrected_file_goes_on(job: RewriteJob, tmp_path: Path) -> None:
         rewrite_file(job)
     assert any("rows are in out.csv.partial" in note for note in caught.value.__notes__)
     Path(job.input).write_text(good)
-    assert rewrite_file(replace(job, resume=True)).rows == 120
+    assert rewrite_file(replace(job, resume=True)).facts.rows == 120
     assert all(len(draws) == 1 for draws in draws_by_text(tmp_path / "log").values())
 
 
 def test_output_that_exists(job: RewriteJob) -> None:
     rewrite_file(job)
     first = output_bytes(job)
-    with pytest.raises(OutputError, match="exists: add --force"):
+    with pytest.raises(OutputError, match="exists: add force"):
         rewrite_file(job)
     with pytest.raises(AlreadyCompleteError, match="already complete"):
         rewrite_file(replace(job, resume=True))
@@ -332,9 +370,9 @@ def test_output_that_exists(job: RewriteJob) -> None:
 def test_unfinished_runs_are_not_overwritten(job: RewriteJob) -> None:
     with pytest.raises(StoppedError):
         rewrite_file(job, on_block=StopAt(2))
-    with pytest.raises(OutputError, match="--resume to go on with it, or --force"):
+    with pytest.raises(OutputError, match="add resume to go on with it, or force"):
         rewrite_file(job)
-    assert rewrite_file(replace(job, force=True)).rows == 120
+    assert rewrite_file(replace(job, force=True)).facts.rows == 120
     assert left_over(job) == ["out.csv"]
 
 
@@ -362,7 +400,7 @@ def test_stale_state_beside_a_finished_output(job: RewriteJob) -> None:
 
 
 def test_resume_without_anything_starts(job: RewriteJob) -> None:
-    assert rewrite_file(replace(job, resume=True)).rows == 120
+    assert rewrite_file(replace(job, resume=True)).facts.rows == 120
 
 
 def test_resume_without_its_state(job: RewriteJob) -> None:
@@ -384,7 +422,7 @@ def test_one_run_at_a_time(job: RewriteJob) -> None:
         with pytest.raises(OutputError, match="another run is writing"):
             rewrite_file(replace(job, force=True))
 
-    assert rewrite_file(job, on_block=meanwhile).rows == 120
+    assert rewrite_file(job, on_block=meanwhile).facts.rows == 120
 
 
 # Bad input --------------------------------------------------------------------------------------------------
@@ -407,7 +445,7 @@ def test_places_that_cannot_be_written(job: RewriteJob, tmp_path: Path) -> None:
             rewrite_file(replace(job, output=str(output), force=True))
     with pytest.raises(BadParameterError, match="at least 1"):
         rewrite_file(replace(job, workers=0))
-    with pytest.raises(BadInputError, match="cannot be resumed"):
+    with pytest.raises(BadInputError, match="can be resumed"):
         rewrite_file(replace(job, output="-", resume=True))
 
 
@@ -431,7 +469,7 @@ def test_errors_of_a_mechanism_do_not_quote_text(job: RewriteJob, tmp_path: Path
     message = str(caught.value) + "".join(getattr(caught.value, "__notes__", ()))
     assert SECRET not in message
     assert ("KeyError in fakes.py" if deed == "fail" else "memory") in message
-    assert "--resume" in message
+    assert "with resume" in message
     if deed == "fail":
         assert caught.value.__cause__ is None or SECRET not in str(caught.value.__cause__)
 
@@ -457,9 +495,9 @@ def test_full_disk(job: RewriteJob, tmp_path: Path, victim: str, monkeypatch: py
         with pytest.raises(OutputError, match="the disk is full") as caught:
             rewrite_file(job)
     assert caught.value.exit_code == 2
-    assert any("--resume" in note for note in caught.value.__notes__)
+    assert any("with resume" in note for note in caught.value.__notes__)
     key = saved_key(job)
-    assert rewrite_file(replace(job, resume=True)).rows == 120
+    assert rewrite_file(replace(job, resume=True)).facts.rows == 120
     assert output_bytes(job) == reference(job, key, monkeypatch)
 
 
@@ -501,7 +539,7 @@ def test_a_killed_worker_is_replaced(job: RewriteJob, tmp_path: Path) -> None:
     """kill -9 in the middle of a block: the block is repeated with the same noise, and nobody notices."""
     make_csv(tmp_path / "in.csv", mark_row=30)
     deadly = replace(mechanism_with(job, mark=SECRET, deed="kill", times=2), workers=2)
-    assert rewrite_file(deadly).rows == 120
+    assert rewrite_file(deadly).facts.rows == 120
     assert (tmp_path / "log.deaths").stat().st_size == 2
     assert all(len(draws) == 1 for draws in draws_by_text(tmp_path / "log").values())
 
@@ -513,9 +551,9 @@ def test_a_block_that_kills_every_worker(job: RewriteJob, tmp_path: Path) -> Non
         WorkerDiedError, match=r"3 worker processes died .* rows \d+ to \d+, ended by SIGKILL"
     ) as caught:
         rewrite_file(deadly)
-    assert any("--resume" in note for note in caught.value.__notes__)
+    assert any("with resume" in note for note in caught.value.__notes__)
     assert (tmp_path / "log.deaths").stat().st_size == 3
-    assert rewrite_file(replace(deadly, resume=True)).rows == 120
+    assert rewrite_file(replace(deadly, resume=True)).facts.rows == 120
     assert all(len(draws) == 1 for draws in draws_by_text(tmp_path / "log").values())
 
 
@@ -641,7 +679,7 @@ def test_a_run_that_fails_before_its_first_row_leaves_nothing_behind(tmp_path: P
             rewrite_file(job)
         assert sorted(path.name for path in tmp_path.iterdir()) == ["in.csv"]
     source.write_text("text\nfixed\n")
-    assert rewrite_file(job).rows == 1
+    assert rewrite_file(job).facts.rows == 1
 
 
 @pytest.mark.parametrize("suffix", ["txt", "csv", "jsonl", "parquet"])
@@ -656,7 +694,7 @@ def test_c7_a_word_of_a_million_characters_goes_through(tmp_path: Path, suffix: 
     run = RewriteJob(
         mechanism=LargeBlocks(), input=str(source), output=str(tmp_path / f"out.{suffix}"), columns=("text",)
     )
-    assert rewrite_file(run).rows == len(words)
+    assert rewrite_file(run).facts.rows == len(words)
     for word in words:
         assert "".join(split(word)) == word
         assert document_identity(word)

@@ -61,7 +61,7 @@ def test_a1_the_card_claims_what_the_ledger_charges(table, columns, users, label
     with open_ledger(table.with_name("ledger.db"), KEY) as ledger:
         charging = Charging(ledger, "d", "id" if named else None)
         job = make_job(table, columns=columns, users=users, labels=labels, charging=charging)
-        facts = rewrite_file(job)
+        facts = rewrite_file(job).facts
         promised = job.promise(facts)
         width = len(set(columns))
         label = 0.0 if labels is None else labels.epsilon
@@ -127,12 +127,12 @@ def test_a1_the_delta_of_one_text_is_not_called_that_of_the_user():
 
 def test_a1_a_row_of_several_texts_is_totaled_on_the_card(table):
     job = make_job(table, columns=("a", "b"))
-    card = Card(job.promise(), rewrite_file(job))
+    card = Card(job.promise(), rewrite_file(job).facts)
     lines = [line for line in card.to_dict()["totals"] if "row" in line["what"]]
     assert [(line["what"], line["exponent"]) for line in lines] == [("one row here, 2 texts", 2 * EPSILON)]
     assert f"{2 * DELTA:.3g}" in lines[0]["note"]
     alone = make_job(table, columns=("a",), force=True)
-    assert not [what for what, _, _ in totals(alone.promise(), rewrite_file(alone)) if "row" in what]
+    assert not [what for what, _, _ in totals(alone.promise(), rewrite_file(alone).facts) if "row" in what]
 
 
 def test_a1_delta_of_a_row_counts_its_columns(table):

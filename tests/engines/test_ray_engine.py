@@ -90,7 +90,7 @@ def test_a_worker_that_is_killed_changes_nothing_and_rays_files_hold_neither_tex
     def seen(_: Any) -> None:
         keys.append(json.loads((Path(staging_url(job.output)) / "job.json").read_text())["key"])
 
-    facts = rewrite_dataset(replace(job, seed=None, mechanism=NoiseShown(**killing)), progress=seen)
+    facts = rewrite_dataset(replace(job, seed=None, mechanism=NoiseShown(**killing)), progress=seen).facts
     assert (tmp_path / "log.deaths").stat().st_size == 1
     assert facts.rows == 120
     draws = draws_by_text(tmp_path / "log")
@@ -230,7 +230,7 @@ def test_a_command_that_is_killed_goes_on_with_the_same_noise(tmp_path: Path, tw
         mechanism=NoiseShown(log=str(tmp_path / "log"), pause=0.5), input=str(tmp_path / "in"),
         output=str(tmp_path / "out"), columns=("text",), keep=("stars",), workers=2, resume=True,
     )  # fmt: skip
-    assert rewrite_dataset(job).rows == 120
+    assert rewrite_dataset(job).facts.rows == 120
     draws = draws_by_text(tmp_path / "log")
     assert len(draws) == 120
     assert all(len(found) == 1 for found in draws.values())

@@ -93,7 +93,7 @@ def job(tmp_path: Path, in_process: None) -> RewriteJob:
 
 
 def planned(job: RewriteJob, data: DataSet) -> parts.Plan:
-    return rewrite._planned(job, data, *rewrite._layout(job, data))
+    return rewrite._planned(job, str(job.output), data, *rewrite._layout(job, str(job.output), data))
 
 
 def content(output: str | Path) -> dict[str, bytes]:
@@ -113,14 +113,14 @@ def test_one_file_has_the_bytes_of_the_local_engine(job: RewriteJob, tmp_path: P
     (tmp_path / "local").mkdir()
     local = replace(job, input=source, output=str(tmp_path / "local" / name))
     here = replace(job, input=source, output=str(tmp_path / name))
-    first, second = rewrite_file(local), rewrite_dataset(here)
+    first, second = rewrite_file(local).facts, rewrite_dataset(here).facts
     assert content(here.output) == content(local.output)
     assert replace(first, created="") == replace(second, created="")
     assert second.digest == output_digest(here.output)
 
 
 def test_a_folder_becomes_a_folder_with_one_file_for_each(job: RewriteJob) -> None:
-    facts = rewrite_dataset(job)
+    facts = rewrite_dataset(job).facts
     found = content(job.output)
     assert list(found) == ["part-000000.csv", "part-000001.csv", "part-000002.csv"]
     assert [data.count(b"\n") for data in found.values()] == [41, 41, 41]
@@ -215,9 +215,9 @@ def test_a_store_that_is_no_folder_of_this_machine(job: RewriteJob, tmp_path: Pa
     rewrite_dataset(job)
     for name, pattern in (("stored", ""), ("stored.jsonl", "/*.csv")):
         remote = replace(job, input=bucket_url(job.input) + pattern, output=bucket_url(tmp_path / name))
-        assert rewrite_dataset(remote).rows == 120
+        assert rewrite_dataset(remote).facts.rows == 120
         assert not (tmp_path / f"{name}.partial").exists()
-        with pytest.raises(TacitError, match="exists: add --force"):
+        with pytest.raises(TacitError, match="exists: add force"):
             rewrite_dataset(remote)
     assert content(tmp_path / "stored") == content(job.output)
     assert len((tmp_path / "stored.jsonl").read_text().splitlines()) == 120
@@ -286,7 +286,7 @@ def test_a_run_killed_at_any_write_goes_on_to_the_same_bytes(
             again = killed  # killed before it began: the same command again
         try:
             check_cluster_output(again)
-            assert rewrite_dataset(again).digest == output_digest(output)
+            assert rewrite_dataset(again).facts.digest == output_digest(output)
         except AlreadyCompleteError:
             pass
         assert content(output) == wanted, step
@@ -312,7 +312,7 @@ def test_ctrl_c_says_what_is_left_and_how_to_go_on(job: RewriteJob) -> None:
         if progress.rows > 30:
             raise KeyboardInterrupt
 
-    with pytest.raises(StoppedError, match=r"rows are in out.partial; run the same command with --resume"):
+    with pytest.raises(StoppedError, match=r"rows are in out.partial; run the same command with resume"):
         rewrite_dataset(job, progress=interrupted)
     with pytest.raises(OutputError, match="an unfinished run"):
         rewrite_dataset(job)
@@ -417,7 +417,7 @@ def test_a_delta_that_is_too_large_leaves_nothing_behind(job: RewriteJob) -> Non
         rewrite_dataset(replace(job, seed=None, mechanism=Counted(epsilon=1.0, delta=0.02)))
     assert not getattr(refused.value, "__notes__", ()), "there is nothing to go on with"
     assert not Path(staging_url(job.output)).exists()
-    with pytest.raises(BadInputError, match="--randomize needs --engine local"):
+    with pytest.raises(BadInputError, match="randomize needs engine=local"):
         rewrite_dataset(replace(job, labels=LabelRule(("a", "b"), 1.0, "stars")))
 
 
@@ -446,7 +446,7 @@ def test_a_part_that_takes_three_workers_with_it_stops_the_run(job: RewriteJob) 
 
     data = find_data_set(job.input)
     plan = planned(job, data)
-    run = rewrite._Run(job, data, plan.selection, plan, Staging(plan.staging), 0.0, None)
+    run = rewrite._Run(job, str(job.output), data, plan.selection, plan, Staging(plan.staging), 0.0, None)
     run.start({})
     plan = replace(plan, mechanism=Dies)
     row = next(read_parts({name: [value] for name, value in run._items()[0].items()}, plan))
@@ -473,14 +473,14 @@ def test_every_block_is_in_the_ledger_once_however_often_the_run_is_killed(
     )
     place = str(tmp_path / "ledger.db")
     with ledgers.open_ledger(place) as ledger:
-        charged = replace(job, charging=Charging(ledger, "reviews"), seed=None)
+        charged = replace(job, charging=Charging(ledger, "reviews", place=place), seed=None)
         for step in (14, 9, 9, 9):
             with pytest.MonkeyPatch.context() as patch:
                 Death(patch, step)
                 with pytest.raises(Killed):
-                    rewrite_dataset(charged, ledger=place)
+                    rewrite_dataset(charged)
             charged = replace(charged, resume=Staging(staging_url(job.output)).exists())
-        facts = rewrite_dataset(charged, ledger=place)
+        facts = rewrite_dataset(charged).facts
         spent = ledger.spent(ledgers.Subject("document", "text number 17, with word and more"))
         assert spent.epsilon == pytest.approx(7 * 1.0)  # seven words, epsilon 1 each, once
         assert facts.rows == 120
@@ -501,7 +501,7 @@ def test_a_limit_stops_the_run_before_the_noise_of_the_part(
     with ledgers.open_ledger(tmp_path / "ledger.db") as ledger:
         ledger.set_limit("document", epsilon=6.5)
         with pytest.raises(TacitError, match="limit"):
-            rewrite_dataset(replace(job, charging=Charging(ledger, "reviews")), ledger=str(tmp_path / "ledger.db"))
+            rewrite_dataset(replace(job, charging=Charging(ledger, "reviews", place=str(tmp_path / "ledger.db"))))
     assert not (tmp_path / "draws").exists()
 
 
@@ -527,7 +527,7 @@ def test_files_that_do_not_belong_together(job: RewriteJob, tmp_path: Path) -> N
     refused(job, r"'other.dat' does not tell its format")
     other.with_suffix(".dat").rename(other.with_name("_notes.dat"))  # left out, as is usual
     rewrite_dataset(job)
-    with pytest.raises(OutputError, match="exists: add --force"):
+    with pytest.raises(OutputError, match="exists: add force"):
         rewrite_dataset(job)
 
 
@@ -552,7 +552,7 @@ def test_places_that_do_not_work(job: RewriteJob, tmp_path: Path) -> None:
     refused(replace(job, output=str(tmp_path / "no" / "out")), "does not exist: make it first")
     with pytest.raises(TacitError, match="lie in each other"):
         rewrite_dataset(replace(job, output=str(Path(job.input) / "out")))
-    with pytest.raises(TacitError, match="give its name with -o"):
+    with pytest.raises(TacitError, match="give its name with output"):
         rewrite_dataset(replace(job, output="-"))
 
 
@@ -569,9 +569,9 @@ def test_a_broken_row_is_told_by_file_and_row_and_the_rest_is_kept(job: RewriteJ
     with pytest.raises(TacitError, match=r"data-2.csv: row 41 \(line 42\) has 4 fields") as caught:
         rewrite_dataset(job)
     assert SECRET not in str(caught.value)
-    assert any("--resume" in note for note in caught.value.__notes__)
+    assert any("with resume" in note for note in caught.value.__notes__)
     broken.write_text(right)
-    assert rewrite_dataset(replace(job, resume=True)).rows == 120
+    assert rewrite_dataset(replace(job, resume=True)).facts.rows == 120
 
 
 def test_a_failing_mechanism_is_told_by_its_place_only(job: RewriteJob) -> None:
@@ -588,9 +588,9 @@ def test_a_promise_to_users_needs_all_rows_in_one_file(job: RewriteJob, tmp_path
     for name in ("1.csv", "2.csv"):
         (source / name).write_text(rows)
     promised = replace(job, mechanism=Counted(epsilon=1.0), keep=(), users=UserRule("who"), input=str(source))
-    refused(promised, "--user-column needs all rows of the data set in one file")
+    refused(promised, "user_column needs all rows of the data set in one file")
     (source / "2.csv").unlink()
-    assert rewrite_dataset(promised).rows == 2
+    assert rewrite_dataset(promised).facts.rows == 2
     assert promised.users is not None
     assert promised.users.left_out == 1
 
@@ -609,7 +609,7 @@ def test_a_missing_ray_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray.data", None)
     with pytest.raises(MissingExtraError, match=r"--engine ray needs the library 'ray': pip install 'tacit-dp\[ray\]'"):
         cluster(None, 1).__enter__()
-    with pytest.raises(BadParameterError, match="--workers must be at least 1"):
+    with pytest.raises(BadParameterError, match="workers must be at least 1"):
         cluster(None, 0).__enter__()
 
 
@@ -635,9 +635,9 @@ def test_local_urls_are_local(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["--engine", "spark"], "--engine must be one of local, ray, not 'spark'"),
+        (["--engine", "spark"], "--engine must be one of 'local' or 'ray', not 'spark'"),
         (["--address", "auto"], "--address belongs to --engine ray"),
-        (["--engine", "ray"], "give its name with -o"),
+        (["--engine", "ray"], "give its name with --output"),
         (["--engine", "ray", "-o", "out", "--diff"], "--diff needs --engine local"),
         (["--engine", "ray", "-o", "out", "--format", "xml"], "there is no format 'xml'"),
         (

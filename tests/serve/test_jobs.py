@@ -15,10 +15,11 @@ import pytest
 
 from tacit.account.ledger import Subject, open_ledger
 from tacit.card import Card
+from tacit.errors import BadInputError
 from tacit.serve import files, jobs, keys, runner, schedule
 from tacit.serve.jobs import JobStore, shown_name
 from tacit.serve.keys import Keys
-from tacit.text.files import partial
+from tacit.text.files import choose_columns, partial
 from tacit.words.base import WordMechanism
 from tests.serve.waiting import finished
 
@@ -191,7 +192,7 @@ class _Slow:
         self.reached, self.go = threading.Event(), threading.Event()
         original, calls = runner.rewrite_file, 0
 
-        def slow(work, *, progress, before_release):
+        def slow(work, *, progress):
             def watched(now):
                 nonlocal calls
                 calls += 1
@@ -200,7 +201,7 @@ class _Slow:
                     assert self.go.wait(20)
                 progress(now)
 
-            return original(work, progress=watched, before_release=before_release)
+            return original(work, progress=watched)
 
         monkeypatch.setattr(runner, "rewrite_file", slow)
         monkeypatch.setattr(runner, "BLOCK_CHARACTERS", 20)
@@ -502,11 +503,11 @@ def test_a_limit_that_is_set_meanwhile_does_not_destroy_a_job(start, begun, tmp_
 
 
 def test_an_upgrade_that_promises_in_other_words_does_not_destroy_a_job(start, begun, tmp_path, monkeypatch):
-    from tacit.serve.rewriting import Prepared
+    from tacit.engines.job import RewriteJob
 
-    original = Prepared.unit_guarantee.func
+    original = RewriteJob.unit_promise.func
     other = property(lambda self: original(self).also_not_covered("something that an upgrade says"))
-    monkeypatch.setattr(Prepared, "unit_guarantee", other)
+    monkeypatch.setattr(RewriteJob, "unit_promise", other)
     before = spent_on(tmp_path, "key", "local").epsilon
     again = start()
     assert finished(again, begun["id"])["state"] == "done"
@@ -514,12 +515,12 @@ def test_an_upgrade_that_promises_in_other_words_does_not_destroy_a_job(start, b
 
 
 def test_a_limit_and_an_upgrade_leave_a_job_that_can_go_on(start, begun, tmp_path, monkeypatch):
-    from tacit.serve.rewriting import Prepared
+    from tacit.engines.job import RewriteJob
 
     limited(tmp_path, "document", 1e-3)
-    original = Prepared.unit_guarantee.func
+    original = RewriteJob.unit_promise.func
     other = property(lambda self: original(self).also_not_covered("something that an upgrade says"))
-    monkeypatch.setattr(Prepared, "unit_guarantee", other)
+    monkeypatch.setattr(RewriteJob, "unit_promise", other)
     again = start()
     failed = finished(again, begun["id"])
     assert (failed["state"], failed["resumable"]) == ("failed", True)
@@ -589,8 +590,12 @@ def test_a_result_that_is_over_its_time_is_not_handed_out(start, job_form, monke
 
 
 def test_sentences_for_people_without_a_command_line():
-    message = "say which column holds the text, with --column NAME: this file has the columns 'my secret text'"
-    assert "secret" not in runner.for_http(message)
-    assert "--column" not in runner.for_http(message)
-    assert runner.for_http("row 3 is empty") == "row 3 is empty"
-    assert "--" not in runner.for_http("the input has changed: restore the input, or add --force to start over")
+    with pytest.raises(BadInputError) as raised:
+        choose_columns(["my secret text", "other"], (), ())
+    sentence = runner.for_owner(raised.value)
+    assert "secret" not in sentence
+    assert "--" not in sentence
+    assert "'columns'" in sentence
+    assert runner.for_owner(BadInputError("row 3 is empty")) is None
+    changed = BadInputError("input-has-changed", "restore it, or add {option.force}")
+    assert "delete the job" in runner.for_owner(changed)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import types
 import typing
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -20,7 +20,22 @@ Action = Callable[..., None]
 
 
 class SectionedCommand(click.Command):
-    """A command whose help lists options under the headings of their groups."""
+    """A command whose help lists options under the headings of their groups.
+
+    `begin` does what the command does with configurations that are there already, such as those of a file.
+    """
+
+    begin: Callable[[Sequence[Config]], None]
+    configs: Sequence[type[Config]]
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        alone = {
+            flag: parameter.alone
+            for parameter in self.params
+            if isinstance(parameter, SectionedOption) and parameter.alone is not None
+            for flag in parameter.opts
+        }
+        return super().parse_args(ctx, with_numbers(args, alone))
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         _write_sections(self, ctx, formatter)
@@ -45,16 +60,38 @@ def _write_sections(command: click.Command, ctx: click.Context, formatter: click
             formatter.write_dl(records)
 
 
+def with_numbers(arguments: Sequence[str], alone: Mapping[str, int]) -> list[str]:
+    """The arguments, where options that may stand alone have their number.
+
+    >>> with_numbers(["--diff", "in.csv"], {"--diff": 10})
+    ['--diff', '10', 'in.csv']
+    """
+    result: list[str] = []
+    for argument, following in zip(arguments, [*arguments[1:], ""], strict=True):
+        result.append(argument)
+        if argument in alone and not following.isdigit():
+            result.append(str(alone[argument]))
+    return result
+
+
 _SECTIONS = ["Arguments", *(group.value for group in Group), "Options"]
 
 
 class SectionedOption(click.Option):
     """An option that knows the heading it is listed under; names of earlier versions work and are not listed."""
 
-    def __init__(self, *arguments: Any, section: str, old_names: tuple[str, ...] = (), **settings: Any) -> None:
+    def __init__(
+        self,
+        *arguments: Any,
+        section: str,
+        old_names: tuple[str, ...] = (),
+        alone: int | None = None,
+        **settings: Any,
+    ) -> None:
         super().__init__(*arguments, **settings)
         self.section = section
         self.old_names = old_names
+        self.alone = alone
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
         names = self.opts
@@ -86,19 +123,31 @@ def command_for(
 ) -> click.Command:
     """The command that builds the configurations from its options and calls `action` with them, in that order."""
     parameters = [parameter for config in configs for parameter in parameters_of(config)]
-    return SectionedCommand(name, params=parameters, callback=_callback(configs, action), help=help, epilog=epilog)
+    begin = _beginning(action)
+    command = SectionedCommand(name, params=parameters, callback=_callback(configs, begin), help=help, epilog=epilog)
+    command.begin, command.configs = begin, configs
+    return command
 
 
-def _callback(configs: Sequence[type[Config]], action: Action) -> Callable[..., None]:
-    """What builds the configurations from the values of a command line, checks what they need, and begins."""
+Begin = Callable[[Sequence[Config]], None]
+
+
+def _beginning(action: Action) -> Begin:
+    """What checks the needs of configurations and begins with them."""
+
+    def begin(built: Sequence[Config]) -> None:
+        check_needs(f"'{click.get_current_context().command_path}'", [need for each in built for need in each.needs()])
+        action(*built)
+
+    return begin
+
+
+def _callback(configs: Sequence[type[Config]], begin: Begin) -> Callable[..., None]:
+    """What builds the configurations from the values of a command line, and begins."""
 
     def called(**given: Any) -> None:
-        context = click.get_current_context()
-        if context.invoked_subcommand is not None:
-            return
-        built = [config(**_given_to(config, given)) for config in configs]
-        check_needs(f"'{context.command_path}'", [need for each in built for need in each.needs()])
-        action(*built)
+        if click.get_current_context().invoked_subcommand is None:
+            begin([config(**_given_to(config, given)) for config in configs])
 
     return called
 
@@ -116,7 +165,7 @@ def acting_group(
         name,
         {str(each.name): each for each in commands},
         params=[parameter for config in configs for parameter in parameters_of(config)],
-        callback=_callback(configs, action),
+        callback=_callback(configs, _beginning(action)),
         invoke_without_command=True,
         help=help,
     )
@@ -135,7 +184,7 @@ def _given_to(config: type[Config], given: dict[str, Any]) -> dict[str, Any]:
 
 def parameters_of(config: type[Config]) -> list[click.Parameter]:
     """The options of a configuration, arguments first."""
-    parameters = [_parameter(name, field, option) for name, field, option in config.options()]
+    parameters = [_parameter(name, field, option) for name, field, option in config.declared_options()]
     return sorted(parameters, key=lambda parameter: not isinstance(parameter, click.Argument))
 
 
@@ -161,6 +210,7 @@ def _parameter(name: str, field: FieldInfo, option: Option) -> click.Parameter:
         )  # fmt: skip
     return SectionedOption(
         names, old_names=option.old_names, type=kind, multiple=repeated, required=required, envvar=option.variable,
+        alone=option.alone,
         default=() if repeated else None,
         metavar=option.metavar or ("|".join(choices) if choices else None),
         help=_with_default(described, field, option), section=option.group.value,
@@ -169,7 +219,7 @@ def _parameter(name: str, field: FieldInfo, option: Option) -> click.Parameter:
 
 def _with_default(described: str, field: FieldInfo, option: Option) -> str:
     unit = f" {option.unit}" if option.unit else ""
-    if field.is_required() or field.default in (None, (), {}, PydanticUndefined):
+    if field.is_required() or field.default in (None, (), {}, PydanticUndefined) or option.alone is not None:
         return described
     shown = ",".join(map(str, field.default)) if option.comma_separated else field.default
     return f"{described}  [default: {shown}{unit}]"

@@ -16,7 +16,7 @@ import click
 
 from tacit.cli.naming import TERMINAL
 from tacit.cli.needs import guard
-from tacit.errors import MissingExtraError, TacitError, TacitWarning, place_of
+from tacit.errors import PYTHON, MissingExtraError, TacitError, TacitWarning, place_of
 from tacit.needs import Ability, ability_of, why_not
 from tacit.version import __version__
 
@@ -151,8 +151,10 @@ def _shown_warning(usual: Any) -> Any:
 def _complain(error: TacitError) -> int:
     stopped = error.exit_code in (0, 130)
     print(f"{'' if stopped else 'error: '}{error.rendered(TERMINAL)}", file=sys.stderr)
-    for note in getattr(error, "__notes__", ()):
-        print(note, file=sys.stderr)
+    rendered = error.remarks(PYTHON)
+    notes = [note for note in getattr(error, "__notes__", ()) if note not in rendered]
+    for line in (*notes, *error.remarks(TERMINAL)):
+        print(line, file=sys.stderr)
     return error.exit_code
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from tacit import needs
-from tacit.needs import Ability, check, needs_of_encoder, needs_of_language_model, needs_of_ledger, needs_of_mechanism
+from tacit.needs import Ability, check, needs_of_encoder, needs_of_language_model, needs_of_ledger
 from tacit.needs import needs_of_place as place
 
 Options = Mapping[str, Any]
@@ -27,26 +27,10 @@ def nothing(options: Options) -> list[Ability]:
     return []
 
 
-def _engine(options: Options) -> list[Ability]:
-    return [needs.RAY] if options.get("engine") == "ray" else []
-
-
 def _pairs(options: Options) -> dict[str, str]:
     """`--option NAME=VALUE` and `--vectors`, as the mechanism will get them."""
     named = dict(text.partition("=")[::2] for text in options.get("option") or ())
     return {**named, **({"vectors": options["vectors"]} if options.get("vectors") else {})}
-
-
-def _rewrite(options: Options) -> list[Ability]:
-    name = options["mechanism"] or {"document": "codebook"}.get(options["level"] or "", "santext")
-    only_the_card = options["dry_run"] and name in needs.DOCUMENT_NEEDS  # most cards need no model
-    return [
-        *_engine(options),
-        *([] if only_the_card else needs_of_mechanism(name, _pairs(options))),
-        *place(options["input"], options["format"]),
-        *place(options["output"]),
-        *needs_of_ledger(options["ledger"]),
-    ]
 
 
 def _network(options: Options) -> list[Ability]:
@@ -101,7 +85,6 @@ def _serve(options: Options) -> list[Ability]:
 
 
 COMMANDS: Final[Mapping[str, Declared]] = {
-    "rewrite": _rewrite,
     "train selective": _train_selective,
     "synthesize": _synthesize,
     "serve": _serve,

@@ -10,13 +10,14 @@ repeated after a crash has the same noise and the same token, and is counted onc
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from tacit.account.ledger import Ledger, Reservation, Subject
+from tacit.account.ledger import Ledger, Reservation, Subject, open_ledger
 from tacit.engines.blocks import Block
 from tacit.engines.users import UserRule
 from tacit.errors import BadInputError
@@ -33,6 +34,8 @@ class Charging:
     ledger: Ledger
     dataset: str
     document_column: str | None = None
+    place: str | None = None
+    """Where the ledger is, for workers of a cluster, who open it for themselves."""
 
     def describe(self) -> dict[str, Any]:
         return {"ledger": self.ledger.id, "data set": self.dataset, "document column": self.document_column}
@@ -47,8 +50,25 @@ class Charging:
             )
         if users is not None and users.mode == "concatenate":
             raise BadInputError(
-                "--document-column does not go with --user-mode concatenate: the rows of a user become one text"
+                "named-documents-of-joined-rows",
+                "{option.document_column} does not go with {option.user_mode[concatenate]}: the rows of a user become "
+                "one text",
             )
+
+
+@dataclass(frozen=True)
+class LedgerPlace:
+    """A ledger that a job opens when all that can be checked before is checked."""
+
+    place: str
+    dataset: str
+    document_column: str | None = None
+
+    @contextlib.contextmanager
+    def opened(self) -> Iterator[Charging]:
+        """The ledger, open while the job runs."""
+        with open_ledger(self.place) as ledger:
+            yield Charging(ledger, self.dataset, self.document_column, self.place)
 
 
 class Reserved(NamedTuple):

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import os
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from tacit.card import ReleaseFacts
 from tacit.engines.blocks import (
     plain_parameters,
     rows_to_rewrite,
 )
-from tacit.engines.charging import Charging
+from tacit.engines.charging import Charging, LedgerPlace
 from tacit.engines.resume import ResumeFile, is_left_over, resume_path
 from tacit.engines.users import UserRule
 from tacit.errors import BadInputError, BadParameterError, TacitError
@@ -35,7 +37,12 @@ from tacit.text.files import (
     partial_path,
     suffix_format,
 )
+from tacit.text.files.formats import format_of
+from tacit.text.files.memory import is_in_memory
 from tacit.version import __version__
+
+CARD_KINDS: Final = ("json", "md", "html")
+USUAL_CARDS: Final = ("json", "md")
 
 
 class AlreadyCompleteError(TacitError):
@@ -50,11 +57,20 @@ class DeltaTooLargeError(BadParameterError):
 
 @dataclass(frozen=True)
 class RewriteJob:
-    """What to do. Everything but `workers`, `resume`, `force` and `refuse_nominal` decides the output."""
+    """What to do. Everything but `workers`, `resume`, `force` and `refuse_nominal` decides the output.
+
+    input          a file, `-`, or data in memory
+    output         a file, `-`, or None: the released rows are kept in memory
+    command        the call that made the release, for its card
+    configuration  all options that decided the release, by name, for its card
+    card_kinds     the cards beside the output: json, md, html
+    card_file      one more place for the card
+    ledger         where the job is written down; or `charging`, a ledger that is open already
+    """
 
     mechanism: Mechanism
-    input: str
-    output: str = STANDARD_STREAM
+    input: Any
+    output: str | None = STANDARD_STREAM
     columns: tuple[str, ...] = ()
     keep: tuple[str, ...] = ()
     input_format: str | None = None
@@ -67,6 +83,38 @@ class RewriteJob:
     charging: Charging | None = None
     labels: LabelRule | None = None
     refuse_nominal: bool = False
+    ledger: LedgerPlace | None = None
+    card_kinds: tuple[str, ...] = USUAL_CARDS
+    card_file: Path | None = None
+    configuration: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def from_stream(self) -> bool:
+        """Whether the texts come from standard input, which can be read once."""
+        return isinstance(self.input, str) and self.input == STANDARD_STREAM
+
+    @property
+    def input_path(self) -> str | None:
+        """The file that is read; None for standard input and for data in memory."""
+        return None if self.from_stream or is_in_memory(self.input) else str(self.input)
+
+    @property
+    def file_output(self) -> str | None:
+        """The file or folder that is written; None for standard output and for memory."""
+        return None if self.output in (None, STANDARD_STREAM) else self.output
+
+    def card_paths(self) -> tuple[str, ...]:
+        """Where the card is written: to the file that is named for it, and beside the output."""
+        named = () if self.card_file is None else (str(self.card_file),)
+        if self.file_output is None:
+            return named
+        beside = self.file_output.rstrip("/")
+        return tuple(dict.fromkeys((*named, *(f"{beside}.card.{kind}" for kind in self.card_kinds))))
+
+    @cached_property
+    def unit_promise(self) -> Guarantee:
+        """What one unit of the mechanism is promised; worked out once for a job."""
+        return self.mechanism.guarantee(secure=self.seed is None)
 
     @property
     def width(self) -> int:
@@ -81,7 +129,7 @@ class RewriteJob:
 
         At the word level a record is as long as its longest row, which `facts` tell; before, the label is only named.
         """
-        promised = self.mechanism.guarantee(secure=self.seed is None)
+        promised = self.unit_promise
         words = promised.unit is Unit.TOKEN
         if self.users is not None and (self.labels is None or words):
             return self.users.promise(promised, self.width)  # at the word level it says why there is none
@@ -115,13 +163,16 @@ def choose_for(job: RewriteJob, table: Table) -> Selection:
     if job.labels is not None:
         if job.labels.column in (*job.keep, *job.columns):
             raise BadInputError(
-                f"'{job.labels.column}' is randomized: do not name it in --column or --keep as well, or leave "
-                "--randomize out"
+                "randomized-and-kept",
+                "'{column}' is randomized: do not name it in {option.columns} or {option.keep} as well, or leave "
+                "{option.randomize} out",
+                column=job.labels.column,
             )
         if job.users is not None and job.users.mode == "concatenate":
             raise BadInputError(
-                "--randomize does not go with --user-mode concatenate: the rows of a user become one, and have no one "
-                "label"
+                "labels-of-joined-rows",
+                "{option.randomize} does not go with {option.user_mode[concatenate]}: the rows of a user become one, "
+                "and have no one label",
             )
         check_column(job.labels.column, table.columns)
         keep = (*keep, job.labels.column)
@@ -139,7 +190,9 @@ def check_users(users: UserRule | None, table: Table, selection: Selection) -> N
         raise BadInputError(f"'{users.column}' cannot be rewritten and say who wrote a row: choose another column")
     if users.mode == "concatenate" and selection.kept:
         raise BadInputError(
-            "--keep does not go with --user-mode concatenate: the rows of a user become one, and have no one value"
+            "kept-values-of-joined-rows",
+            "{option.keep} does not go with {option.user_mode[concatenate]}: the rows of a user become one, and have "
+            "no one value",
         )
 
 
@@ -147,14 +200,18 @@ def check_delta(delta: float, rows: int) -> None:
     """delta allows to publish a document with that probability: at 1/n or above, somebody in the file may be."""
     if delta * rows >= 1.0:
         raise DeltaTooLargeError(
-            f"delta {delta:g} is too large for a file of {rows:,} rows or more: choose it well below 1/rows, "
-            f"for example --option delta={0.1 / rows:.0e}"
+            "delta-too-large",
+            "delta {delta:g} is too large for a file of {rows:,} rows or more: choose it well below 1/rows, for "
+            "example {example:.0e}",
+            delta=delta,
+            rows=rows,
+            example=0.1 / rows,
         )
 
 
 def check_delta_of_file(job: RewriteJob, selection: Selection, input_format: FileFormat, delta: float) -> None:
     """Count the rows of a file, as far as delta allows, before the first of them is released."""
-    if delta <= 0.0 or job.input == STANDARD_STREAM:
+    if delta <= 0.0 or job.from_stream:
         return
     users = None if job.users is None else replace(job.users)
     counted = 0
@@ -167,38 +224,87 @@ def check_delta_of_file(job: RewriteJob, selection: Selection, input_format: Fil
 
 def check_output(job: RewriteJob) -> None:
     """Say early, before any work, that the output cannot be written as asked."""
-    if job.output == STANDARD_STREAM:
+    _check_card_file(job)
+    if job.file_output is None:
         if job.resume:
-            raise BadInputError("a run to standard output cannot be resumed: give a file with -o")
+            raise BadInputError(
+                "nothing-to-resume-in",
+                "only a run that writes a file can be resumed: name the file with {option.output}",
+            )
         return
-    check_output_name(job.output)
-    output = Path(job.output)
+    check_output_name(job.file_output)
+    output = Path(job.file_output)
     if output.is_dir():
         raise OutputError(f"'{output}' is a folder: give the name of a file in it")
     if not output.parent.is_dir():
         raise OutputError(f"the folder '{output.parent}' does not exist: make it first")
-    if job.input != STANDARD_STREAM and output.exists() and Path(job.input).exists() and output.samefile(job.input):
-        raise OutputError("the output is the input itself: choose another name with -o")
+    source = job.input_path
+    if source is not None and output.exists() and Path(source).exists() and output.samefile(source):
+        raise OutputError("output-is-input", "the output is the input itself: choose another name with {option.output}")
     unfinished = is_unfinished(output)
     if job.resume and output.exists() and not unfinished:
         erase(resume_path(output))
         raise AlreadyCompleteError(f"'{output}' is already complete: there is nothing to resume")
     if unfinished and not job.resume and not job.force:
-        raise OutputError(
-            f"an unfinished run is in '{partial_path(output)}': "
-            "add --resume to go on with it, or --force to throw it away and start over"
-        )
+        raise unfinished_error(partial_path(output))
     if output.exists() and not job.force and not (job.resume and _may_overwrite(output)):
-        raise OutputError(f"'{output}' exists: add --force to overwrite it, or choose another name with -o")
+        raise exists_error(output)
+
+
+def unfinished_error(partial: Path | str) -> OutputError:
+    """What to do about a run that was stopped."""
+    return OutputError(
+        "unfinished-run",
+        "an unfinished run is in '{path}': add {option.resume} to go on with it, or {option.force} to throw it away "
+        "and start over",
+        path=partial,
+    )
+
+
+def exists_error(output: Path | str) -> OutputError:
+    """What to do about an output that is there already."""
+    return OutputError(
+        "output-exists",
+        "'{path}' exists: add {option.force} to overwrite it, or choose another name with {option.output}",
+        path=output,
+    )
+
+
+def card_kind(path: Path | str) -> str:
+    """The kind of card that a file is, by its name."""
+    kind = Path(path).suffix.lower().removeprefix(".")
+    if kind not in CARD_KINDS:
+        raise BadParameterError(
+            "not-a-card-name", "the name of a card ends in .json, .md or .html, and '{name}' does not",
+            name=Path(path).name,
+        )  # fmt: skip
+    return kind
+
+
+def _check_card_file(job: RewriteJob) -> None:
+    if job.card_file is None:
+        return
+    card_kind(job.card_file)
+    if not Path(job.card_file).parent.is_dir():
+        raise OutputError(f"the folder '{Path(job.card_file).parent}' does not exist: make it first")
 
 
 def check_input(job: RewriteJob) -> None:
     """Say what a folder is for, before its name is asked for a format."""
-    if job.input != STANDARD_STREAM and "://" not in job.input and Path(job.input).is_dir():
+    source = job.input_path
+    if source is not None and "://" not in source and Path(source).is_dir():
         raise BadInputError(
-            f"'{job.input}' is a folder: give one file in it ({SUPPORTED}), or use --engine ray, which rewrites all "
-            "files of a folder"
+            "input-is-a-folder",
+            "'{path}' is a folder: give one file in it ({supported}), or use {option.engine[ray]}, which rewrites all "
+            "files of a folder",
+            path=source,
+            supported=SUPPORTED,
         )
+
+
+def input_format(job: RewriteJob) -> FileFormat:
+    """How the input is written; data in memory is as typed as JSON."""
+    return FileFormat("jsonl") if is_in_memory(job.input) else format_of(str(job.input), job.input_format)
 
 
 def check_output_name(output: str) -> None:
@@ -231,6 +337,8 @@ def _may_overwrite(output: Path) -> bool:
 
 def choose_output_format(job: RewriteJob, input_format: FileFormat) -> FileFormat:
     """The suffix of the output decides; without one (or on standard output) the format of the input."""
+    if job.output is None:
+        return FileFormat("jsonl")  # in memory, where values keep their types
     if job.output == STANDARD_STREAM:
         chosen = FileFormat(input_format.kind)
     else:
@@ -238,7 +346,10 @@ def choose_output_format(job: RewriteJob, input_format: FileFormat) -> FileForma
         if chosen.kind == "tsv" and input_format.kind == "tsv-raw":
             chosen = replace(chosen, kind="tsv-raw")
     if chosen.kind == "parquet" and job.output == STANDARD_STREAM:
-        raise BadInputError("parquet cannot be written to standard output: give a file with -o")
+        raise BadInputError(
+            "parquet-to-a-stream",
+            "parquet cannot be written to standard output: give a file with {option.output}",
+        )
     return chosen
 
 

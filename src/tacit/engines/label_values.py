@@ -14,6 +14,7 @@ from typing import Any
 
 from tacit.labels import LabelRule
 from tacit.text.files import ArrowCell, FileFormat, Table, cell_string
+from tacit.text.files.memory import MemoryTable
 from tacit.text.files.parquet import ParquetTable
 from tacit.text.files.tables import JsonTable, arrow_library, is_text_type
 
@@ -27,9 +28,11 @@ def label_values(rule: LabelRule, source: Table, output: FileFormat) -> Values:
     jsonl to jsonl       a number, true or false where the label is spelled as one, else a string
     parquet onwards      a value of the column's type if all labels of the list are values of it, else strings
     anything else        the label as the list spells it
+
+    Data in memory counts as jsonl: its values have the same types.
     """
     typed: Values | None = None
-    if isinstance(source, JsonTable) and output.kind == "jsonl":
+    if isinstance(source, JsonTable | MemoryTable) and output.kind == "jsonl":
         typed = {label: json_value(label) for label in rule.labels}
     elif isinstance(source, ParquetTable) and output.kind in ("jsonl", "parquet"):
         typed = _arrow_values(rule, source)

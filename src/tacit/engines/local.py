@@ -1,7 +1,7 @@
-"""The job on this machine: one file in, one rewritten file and its facts out.
+"""The job on this machine: one file in, one rewritten file and its card out.
 
 A job can be stopped at any moment, by Ctrl-C, a crash, a full disk or a killed worker. What was finished stays in
-`OUTPUT.partial`, and the same command with `--resume` goes on from there; the result is byte for byte the one of a
+`OUTPUT.partial`, and the same job with `resume` goes on from there; the result is byte for byte the one of a
 run that was never stopped.
 """
 
@@ -13,6 +13,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+from tacit.account.ledger import Ledger, Subject
 from tacit.card import Card, ReleaseFacts
 from tacit.engines.blocks import (
     Block,
@@ -33,27 +34,31 @@ from tacit.engines.job import (
     choose_for,
     choose_output_format,
     describe,
+    input_format,
 )
 from tacit.engines.label_values import Values, are_strings, label_values
 from tacit.engines.nominal import refuse_nominal, refuse_nominal_job
-from tacit.engines.outputs import FileOutput, Output, StandardOutput, Totals
+from tacit.engines.outputs import FileOutput, MemoryOutput, Output, StandardOutput, Totals
+from tacit.engines.release import Published, release_card, write_cards
 from tacit.engines.resume import Finished
 from tacit.engines.workers import Assignment, Results, rewrite_here, rewrite_with_workers
 from tacit.errors import BadInputError, BadParameterError, StoppedError, TacitError
+from tacit.guarantee import Guarantee
 from tacit.mechanism import Rewritten
 from tacit.noise.source import StreamKey
 from tacit.text.files import (
     STANDARD_STREAM,
+    FileFormat,
     Selection,
     Table,
     encoder_for,
-    format_of,
     open_table,
 )
 
 OnProgress = Callable[[Progress], None]
 OnBlock = Callable[[list[str], list[str] | None], None]
-BeforeRelease = Callable[[ReleaseFacts], None]
+OnPromise = Callable[[Guarantee], None]
+OnLedger = Callable[[Ledger], None]
 
 
 def rewrite_file(
@@ -61,39 +66,65 @@ def rewrite_file(
     *,
     progress: OnProgress | None = None,
     on_block: OnBlock | None = None,
-    before_release: BeforeRelease | None = None,
-) -> ReleaseFacts:
-    """Rewrite a file.
+    on_promise: OnPromise | None = None,
+    on_ledger: OnLedger | None = None,
+) -> Published:
+    """The release of a file, or of texts in memory, with its card, which is written just before the output gets its
+    name.
 
     `on_block` sees the original and the released texts of every block (released texts are None for blocks that an
-    earlier, stopped run has written). `before_release` is called when the output is complete but not yet under its
-    name: whatever must accompany it is written there.
+    earlier, stopped run has written), `on_promise` what will be promised before anything is read, and `on_ledger` the
+    ledger that was opened.
     """
     if job.workers < 1:
-        raise BadParameterError(f"--workers must be at least 1, not {job.workers}")
+        raise BadParameterError(
+            "bad-option", "{option.workers} must be at least 1, not {given}", name="workers", given=job.workers
+        )
     check_input(job)
     check_output(job)
+    with opened_ledger(job, on_ledger) as charged:
+        promised = charged.promise()  # refused before any work where none can be made
+        if on_promise is not None:
+            on_promise(promised)
+        published = _released(charged, progress, on_block)
+        return replace(published, spent=spent_by(charged))
+
+
+@contextlib.contextmanager
+def opened_ledger(job: RewriteJob, on_ledger: OnLedger | None) -> Iterator[RewriteJob]:
+    """The job with its ledger open."""
+    if job.ledger is None:
+        yield job
+        return
+    with job.ledger.opened() as charging:
+        if on_ledger is not None:
+            on_ledger(charging.ledger)
+        yield replace(job, charging=charging)
+
+
+def spent_by(job: RewriteJob) -> str | None:
+    """What one document of the data set has now spent, where the job opened its ledger itself."""
+    if job.ledger is None or job.charging is None:
+        return None
+    return str(job.charging.ledger.spent(Subject("dataset", job.charging.dataset)))
+
+
+def _released(job: RewriteJob, progress: OnProgress | None, on_block: OnBlock | None) -> Published:
     delta = job.row_delta()
-    input_format = format_of(job.input, job.input_format)
-    with open_table(job.input, input_format) as table:
+    source_format = input_format(job)
+    with open_table(job.input, source_format) as table:
         selection = choose_for(job, table)
         if job.charging is not None:
             job.charging.check(table, selection, job.users)
-        output_format = choose_output_format(job, input_format)
+        output_format = choose_output_format(job, source_format)
         values = {} if job.labels is None else label_values(job.labels, table, output_format)
-        strings = selection.texts
-        if job.labels is not None and are_strings(values):
-            strings = (*strings, job.labels.column)
-        encoder = encoder_for(output_format, selection.written, table, strings)
-        configuration = describe(job, selection, input_format, output_format)
-        check_delta_of_file(job, selection, input_format, delta)
+        output = _output(job, table, selection, values, output_format)
+        configuration = describe(job, selection, source_format, output_format)
+        check_delta_of_file(job, selection, source_format, delta)
         if job.refuse_nominal:
-            refuse_nominal_job(job, selection, input_format)
+            refuse_nominal_job(job, selection, source_format)
         if job.workers == 1:
             job.mechanism.prepare()  # whatever is missing is said before anything is written
-        output: Output = (
-            StandardOutput(encoder) if job.output == STANDARD_STREAM else FileOutput(Path(job.output), encoder)
-        )
         with contextlib.closing(output):
             key = output.start(job, configuration)
             with _told_what_remains(output):
@@ -103,17 +134,35 @@ def rewrite_file(
                 if facts.rows == 0:
                     output.discard()
                     raise BadInputError(f"{table.name} has no rows: there is nothing to rewrite")
+                card = _finish(job, facts, output)
+    columns = output.columns if isinstance(output, MemoryOutput) else None
+    assert card.facts is not None
+    return Published(card, card.facts, job.card_paths(), output_format, columns)
 
-                def complete(digest: str) -> None:
-                    nonlocal facts
-                    facts = replace(facts, digest=digest)
-                    if job.refuse_nominal:  # the input may have changed since it was counted
-                        refuse_nominal(Card(job.promise(facts), facts))
-                    if before_release is not None:
-                        before_release(facts)
 
-                output.finish(complete)
-    return facts
+def _output(job: RewriteJob, table: Table, selection: Selection, values: Values, output_format: FileFormat) -> Output:
+    if job.output is None:
+        return MemoryOutput(selection.written)
+    strings = selection.texts
+    if job.labels is not None and are_strings(values):
+        strings = (*strings, job.labels.column)
+    encoder = encoder_for(output_format, selection.written, table, strings)
+    return StandardOutput(encoder) if job.output == STANDARD_STREAM else FileOutput(Path(job.output), encoder)
+
+
+def _finish(job: RewriteJob, facts: ReleaseFacts, output: Output) -> Card:
+    """The card of the finished output, written before the output gets its name."""
+    card = release_card(job, facts)
+
+    def complete(digest: str) -> None:
+        nonlocal card
+        card = replace(card, facts=replace(facts, digest=digest))
+        if job.refuse_nominal:  # the input may have changed since it was counted
+            refuse_nominal(card)
+        write_cards(job, card)
+
+    output.finish(complete)
+    return card
 
 
 # The run ----------------------------------------------------------------------------------------------------------
@@ -150,8 +199,8 @@ def _run(
         for block, result in results:
             check_delta(delta, output.totals.rows + block.rows)
             shown = with_labels(block, selection, job.labels, key, values)
-            data = output.encoder.block(output_rows(shown, result.texts, selection))
-            output.append(data, summarize(block, result, len(selection.texts)))
+            rows = output_rows(shown, result.texts, selection)
+            output.append(rows, summarize(block, result, len(selection.texts)))
             if charges:
                 charges.commit(block)
             if on_block:
@@ -164,9 +213,8 @@ def block_charges(job: RewriteJob, key: StreamKey, width: int) -> BlockCharges |
     """How the blocks are charged to the ledger, if there is one: by what the mechanism promises to one unit."""
     if job.charging is None:
         return None
-    guarantee = job.mechanism.guarantee(secure=job.seed is None)
     label = None if job.labels is None else job.labels.guarantee(secure=job.seed is None)
-    return BlockCharges(job.charging, job.mechanism, guarantee, key, job.command, width, label)
+    return BlockCharges(job.charging, job.mechanism, job.unit_promise, key, job.command, width, label)
 
 
 def _rewritten(job: RewriteJob, key: StreamKey, blocks: Iterator[Block]) -> Results:
@@ -184,12 +232,16 @@ def _first(blocks: Iterator[Block], count: int) -> Iterator[Block | None]:
 def _check_same(finished: Finished, block: Block | None) -> None:
     if block is None:
         raise BadInputError(
-            "the input has become shorter than what is finished: restore it, or add --force to start over"
+            "input-is-shorter",
+            "the input has become shorter than what is finished: restore it, or add {option.force} to start over",
         )
     if block.rows != finished.rows or block.content.hex() != finished.digest:
         raise BadInputError(
-            f"the input has changed between row {block.first_row:,} and row {block.first_row + finished.rows - 1:,}, "
-            "which are finished: restore the input, or add --force to start over"
+            "input-has-changed",
+            "the input has changed between row {first:,} and row {last:,}, which are finished: restore the input, or "
+            "add {option.force} to start over",
+            first=block.first_row,
+            last=block.first_row + finished.rows - 1,
         )
 
 
@@ -226,10 +278,17 @@ def _facts(job: RewriteJob, selection: Selection, totals: Totals) -> ReleaseFact
         kept_columns=tuple(name for name in selection.kept if job.labels is None or name != job.labels.column),
         randomized_columns=() if job.labels is None else (job.labels.column,),
         dropped_columns=len(selection.dropped),
-        output="standard output" if job.output == STANDARD_STREAM else Path(job.output).name,
+        output=_name_of_output(job),
         command=job.command,
+        configuration=dict(job.configuration),
         created=datetime.now(UTC).isoformat(timespec="seconds"),
     )
+
+
+def _name_of_output(job: RewriteJob) -> str:
+    if job.output is None:
+        return "in memory"
+    return "standard output" if job.output == STANDARD_STREAM else Path(job.output).name
 
 
 @contextlib.contextmanager
@@ -238,12 +297,16 @@ def _told_what_remains(output: Output) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        raise StoppedError(f"stopped: {output.remains()}") from None
+        left = output.remains()
+        raise StoppedError("stopped", f"stopped: {left.sentence}", **left.fields) from None
     except MemoryError:
-        raise TacitError(f"out of memory: close other programs. {output.remains()}") from None
+        left = output.remains()
+        sentence = f"out of memory: close other programs. {left.sentence}"
+        raise TacitError("out-of-memory", sentence, **left.fields) from None
     except TacitError as error:
         if output.totals.rows:
-            error.add_note(output.remains())
+            left = output.remains()
+            error.add_remark(left.sentence, **left.fields)
         raise
 
 

@@ -11,10 +11,10 @@ from dataclasses import replace
 
 from tacit.card import Card, ReleaseFacts
 from tacit.engines.blocks import rows_to_rewrite
-from tacit.engines.job import RewriteJob, choose_for
+from tacit.engines.job import RewriteJob, choose_for, input_format
 from tacit.errors import BadInputError, NominalError
 from tacit.guarantee import Unit
-from tacit.text.files import STANDARD_STREAM, FileFormat, Selection, format_of, open_table, text_value
+from tacit.text.files import FileFormat, Selection, open_table, text_value
 
 COUNTED_TOGETHER = 1_000
 NOTHING_READ = ReleaseFacts(rows=0, documents=0, units=0, longest_document=0, longest_row=0)
@@ -34,26 +34,26 @@ def refuse_nominal(card: Card) -> None:
 
 def refuse_nominal_file(job: RewriteJob) -> None:
     """Refuse a job on a file where its card would be nominal, before anything else is done."""
-    input_format = format_of(job.input, job.input_format)
-    with open_table(job.input, input_format) as table:
+    source_format = input_format(job)
+    with open_table(job.input, source_format) as table:
         selection = choose_for(job, table)
-    refuse_nominal_job(job, selection, input_format)
+    refuse_nominal_job(job, selection, source_format)
 
 
-def refuse_nominal_job(job: RewriteJob, selection: Selection, input_format: FileFormat) -> None:
+def refuse_nominal_job(job: RewriteJob, selection: Selection, source_format: FileFormat) -> None:
     """Refuse the job where its card would be nominal; no noise is drawn. At the word level the input is counted."""
     facts = replace(NOTHING_READ, columns=selection.texts)
-    unit = job.mechanism.guarantee(secure=job.seed is None)
+    unit = job.unit_promise
     if not unit.is_private or unit.unit is not Unit.TOKEN:
         refuse_nominal(Card(job.promise(facts), facts))
         return
-    if job.input == STANDARD_STREAM:
+    if job.from_stream:
         raise BadInputError(
             "whether a word-level release is nominal depends on its longest row, and standard input can be read only "
             "once: give a file"
         )
     width, longest = len(selection.texts), 0
-    with open_table(job.input, input_format) as table:
+    with open_table(job.input, source_format) as table:
         texts: list[str] = []
         rows = rows_to_rewrite(table, replace(selection, kept=()), None)
         for row, values in rows:
@@ -66,7 +66,7 @@ def refuse_nominal_job(job: RewriteJob, selection: Selection, input_format: File
 
 def refuse_nominal_dataset(job: RewriteJob, selection: Selection) -> None:
     """The same for a data set on a cluster, where no text comes to this process."""
-    unit = job.mechanism.guarantee(secure=job.seed is None)
+    unit = job.unit_promise
     if unit.is_private and unit.unit is Unit.TOKEN:
         raise BadInputError(
             "whether a word-level release is nominal depends on its longest row, which is not known before a cluster "

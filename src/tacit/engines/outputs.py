@@ -7,23 +7,25 @@ import os
 import sys
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from tacit.engines.job import RewriteJob, is_unfinished
-from tacit.engines.resume import Finished, Header, ResumeFile, differences
-from tacit.errors import BadInputError, TacitWarning
+from tacit.engines.resume import Finished, Header, ResumeFile, another_run_error, differences
+from tacit.errors import TacitWarning
 from tacit.noise.source import StreamKey
 from tacit.text.digest import file_digest
 from tacit.text.files import (
+    ArrowCell,
     Encoder,
     OutputError,
     PartialOutput,
     block_digest,
     storage_error,
 )
+from tacit.text.files.formats import MISSING
 
 
 @dataclass(frozen=True)
@@ -44,9 +46,24 @@ class Totals:
         )
 
 
+@dataclass(frozen=True)
+class Remains:
+    """What a stopped run has left: a sentence, and the fields it names."""
+
+    sentence: str
+    fields: dict[str, Any]
+
+
+NOTHING_WRITTEN = Remains("nothing was written; run the same command again", {})
+GO_ON = "{rows:,} rows are in {name}; run the same command with {option.resume} to go on"
+
+Rows = list[list[Any]]
+
+
 class Output(ABC):
-    def __init__(self, encoder: Encoder) -> None:
-        self.encoder = encoder
+    """Where the rows of a job go."""
+
+    def __init__(self) -> None:
         self.totals = Totals()
         self.finished: list[Finished] = []
 
@@ -55,14 +72,15 @@ class Output(ABC):
         """Begin, or go on; returns the key that all noise of the job comes from."""
 
     @abstractmethod
-    def append(self, data: bytes, block: Finished) -> None: ...
+    def append(self, rows: Rows, block: Finished) -> None:
+        """Add the rows of a block."""
 
     @abstractmethod
     def finish(self, before_release: Callable[[str], None]) -> None:
         """Everything was appended: `before_release` gets the digest of the output."""
 
     @abstractmethod
-    def remains(self) -> str:
+    def remains(self) -> Remains:
         """What a stopped run has left, in words."""
 
     def discard(self) -> None:
@@ -74,22 +92,24 @@ class Output(ABC):
 
 class StandardOutput(Output):
     def __init__(self, encoder: Encoder) -> None:
-        super().__init__(encoder)
+        super().__init__()
+        self.encoder = encoder
         self._digest = hashlib.sha256()
 
     def start(self, job: RewriteJob, configuration: dict[str, Any]) -> StreamKey:
         self._write(self.encoder.head())
         return new_key(job.seed)
 
-    def append(self, data: bytes, block: Finished) -> None:
-        self._write(data)
+    def append(self, rows: Rows, block: Finished) -> None:
+        self._write(self.encoder.block(rows))
         self.totals = self.totals.plus(block)
 
     def finish(self, before_release: Callable[[str], None]) -> None:
         before_release(self._digest.hexdigest())
 
-    def remains(self) -> str:
-        return f"{self.totals.rows:,} rows were written to standard output; such a run cannot be resumed"
+    def remains(self) -> Remains:
+        sentence = "{rows:,} rows were written to standard output; such a run cannot be resumed"
+        return Remains(sentence, {"rows": self.totals.rows})
 
     def _write(self, data: bytes) -> None:
         try:
@@ -104,11 +124,41 @@ class StandardOutput(Output):
             raise storage_error(error, "standard output") from error
 
 
+class MemoryOutput(Output):
+    """Rows that stay in this process, column by column."""
+
+    def __init__(self, columns: Sequence[str]) -> None:
+        super().__init__()
+        self.columns: dict[str, list[Any]] = {name: [] for name in columns}
+
+    def start(self, job: RewriteJob, configuration: dict[str, Any]) -> StreamKey:
+        return new_key(job.seed)
+
+    def append(self, rows: Rows, block: Finished) -> None:
+        for values, column in zip(zip(*rows, strict=True), self.columns.values(), strict=True):
+            column += [_plain(value) for value in values]
+        self.totals = self.totals.plus(block)
+
+    def finish(self, before_release: Callable[[str], None]) -> None:
+        before_release("")
+
+    def remains(self) -> Remains:
+        return NOTHING_WRITTEN
+
+
+def _plain(value: Any) -> Any:
+    """A value of a file as one of Python; what a row does not have is None."""
+    if value is MISSING:
+        return None
+    return value.as_py() if isinstance(value, ArrowCell) else value
+
+
 class FileOutput(Output):
     """Bytes go to the partial file first and into the state afterwards, so the state never promises too much."""
 
     def __init__(self, path: Path, encoder: Encoder) -> None:
-        super().__init__(encoder)
+        super().__init__()
+        self.encoder = encoder
         self.path = path
         self._partial = PartialOutput(path)
         self._state = ResumeFile(path)
@@ -140,10 +190,7 @@ class FileOutput(Output):
     def _go_on(self, configuration: dict[str, Any]) -> StreamKey:
         header, finished = self._state.load()
         if changes := differences(header.configuration, configuration):
-            raise BadInputError(
-                f"this is not the command that was stopped: {'; '.join(changes)}. "
-                "Give the same options to go on, or --force to start over"
-            )
+            raise another_run_error(changes)
         intact = self._intact(finished)
         self.finished = finished[: max(0, intact)]
         self._blocks = list(self.finished)
@@ -165,7 +212,8 @@ class FileOutput(Output):
             self.totals = self.totals.plus(block)
         return StreamKey(bytes.fromhex(header.key), secure=header.secure)
 
-    def append(self, data: bytes, block: Finished) -> None:
+    def append(self, rows: Rows, block: Finished) -> None:
+        data = self.encoder.block(rows)
         block = replace(block, offset=self._partial.append(data), written=block_digest(data))
         before = self.totals
         # Counted before it is stored: an interrupt in between must not make a finished block look like none.
@@ -195,12 +243,10 @@ class FileOutput(Output):
         self._partial.release(ready)
         self._state.delete()
 
-    def remains(self) -> str:
+    def remains(self) -> Remains:
         if self.totals.rows == 0:
-            return "nothing was written; run the same command again"
-        return (
-            f"{self.totals.rows:,} rows are in {self._partial.path.name}; run the same command with --resume to go on"
-        )
+            return NOTHING_WRITTEN
+        return Remains(GO_ON, {"rows": self.totals.rows, "name": self._partial.path.name})
 
     def discard(self) -> None:
         self._partial.discard()

@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import io
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -86,7 +86,9 @@ class ResumeFile:
         except (ValueError, KeyError, TypeError, AttributeError):
             self.close()
             raise BadInputError(
-                f"'{self.path}' cannot be read (damaged, or of another version of Tacit): add --force to start over"
+                "unreadable-state",
+                "'{path}' cannot be read (damaged, or of another version of Tacit): add {option.force} to start over",
+                path=self.path,
             ) from None
         self._end = len(complete)
         return header, finished
@@ -117,8 +119,10 @@ class ResumeFile:
             self._file = open_private(self.path)
         except FileNotFoundError:
             raise BadInputError(
-                f"'{self.path}' is missing, and without it the run cannot go on with the same noise: "
-                "add --force to start over"
+                "missing-state",
+                "'{path}' is missing, and without it the run cannot go on with the same noise: add {option.force} to "
+                "start over",
+                path=self.path,
             ) from None
         except OSError as error:
             raise storage_error(error, self.path) from error
@@ -199,6 +203,16 @@ def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
         else:
             found.append(f"{name} was {_shown(old)} and is now {_shown(new)}")
     return found
+
+
+def another_run_error(changes: Sequence[str]) -> BadInputError:
+    """What to do where an unfinished output is not of this version or configuration."""
+    return BadInputError(
+        "another-run",
+        "this is not the command that was stopped: {changes}. Give the same options to go on, or {option.force} to "
+        "start over",
+        changes="; ".join(changes),
+    )
 
 
 def _shown(value: Any) -> str:

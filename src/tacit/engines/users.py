@@ -43,9 +43,15 @@ class UserRule:
 
     def __post_init__(self) -> None:
         if self.mode not in MODES:
-            raise BadParameterError(f"--user-mode must be one of {', '.join(MODES)}, not '{self.mode}'")
+            raise BadParameterError(
+                "bad-option", "{option.user_mode} must be one of {modes}, not '{given}'",
+                name="user_mode", modes=", ".join(MODES), given=self.mode,
+            )  # fmt: skip
         if self.documents < 1:
-            raise BadParameterError(f"--documents-per-user must be at least 1, not {self.documents}")
+            raise BadParameterError(
+                "bad-option", "{option.documents_per_user} must be at least 1, not {given}",
+                name="documents_per_user", given=self.documents,
+            )  # fmt: skip
 
     @property
     def rows_of_user(self) -> int:
@@ -65,8 +71,9 @@ class UserRule:
         """From the guarantee of one text to that of a user whose rows have `width` of them (1 for a whole record)."""
         if document.unit not in (Unit.DOCUMENT, Unit.RECORD):
             raise NoGuaranteeError(
-                "--user-column needs a mechanism that protects whole documents, such as 'codebook': at the word level "
-                "the exponents of all words of a user add up, and no budget per user can be kept"
+                "users-at-the-word-level",
+                "{option.user_column} needs a mechanism that protects whole documents, such as 'codebook': at the word "
+                "level the exponents of all words of a user add up, and no budget per user can be kept",
             )
         promised = document.for_user(self.rows_of_user * width)
         if self.mode == "concatenate":
@@ -104,8 +111,11 @@ class UserRule:
                     yield last, [*map(self.separator.join, parts), *collected[texts:]]
                 if key in seen:
                     raise BadInputError(
-                        f"row {row} belongs to a user whose rows ended earlier: sort the file by '{self.column}' "
-                        "first, or use --user-mode divide"
+                        "users-not-sorted",
+                        "row {row} belongs to a user whose rows ended earlier: sort the file by '{column}' first, or "
+                        "use {option.user_mode[divide]}",
+                        row=row,
+                        column=self.column,
                     )
                 seen.add(key)
                 user, collected, parts = key, values, [[] for _ in range(texts)]

@@ -50,6 +50,8 @@ class Option:
     name        its name on a command line, if that is not the name of the field
     off_name    the name by which a yes or no is switched off on a command line
     variable    the variable of the environment that gives its value, where nothing else does
+    alone       the value that it has on a command line when it is given without one
+    private     it says where private data lie or what they are called, so no card names it
     """
 
     group: Group
@@ -61,6 +63,8 @@ class Option:
     name: str | None = None
     off_name: str | None = None
     variable: str | None = None
+    alone: int | None = None
+    private: bool = False
 
 
 class Config(BaseModel):
@@ -78,7 +82,7 @@ class Config(BaseModel):
             raise parameter_error(type(self), error) from None
 
     @classmethod
-    def options(cls) -> Iterator[tuple[str, FieldInfo, Option]]:
+    def declared_options(cls) -> Iterator[tuple[str, FieldInfo, Option]]:
         """All fields with their options, in the order they are shown."""
         for name, field in cls.model_fields.items():
             yield name, field, option_of(field)
@@ -88,9 +92,9 @@ class Config(BaseModel):
         return []
 
     def identity(self) -> dict[str, Any]:
-        """The values that decide what is released, as plain JSON values."""
-        running = {name for name, _, option in self.options() if option.group is Group.RUN}
-        return {"job": self.job, **self.model_dump(mode="json", exclude=running)}
+        """The values that decide what is released, as plain JSON values; nothing that is private."""
+        left_out = {name for name, _, option in self.declared_options() if option.group is Group.RUN or option.private}
+        return {"job": self.job, **self.model_dump(mode="json", exclude=left_out)}
 
     def to_toml(self) -> str:
         """This configuration as a TOML file that `tacit run` takes; fields at their default are left out."""
@@ -108,6 +112,15 @@ class Config(BaseModel):
                 "another-job", "this file describes '{job}', not '{expected}'", job=job, expected=cls.job
             )
         return cls(**given)
+
+
+def file_name(path: str) -> str:
+    """A path without its folders.
+
+    >>> file_name("/home/me/vectors.txt")
+    'vectors.txt'
+    """
+    return path.replace("\\", "/").rpartition("/")[2]
 
 
 def option_of(field: FieldInfo) -> Option:

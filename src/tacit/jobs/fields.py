@@ -143,6 +143,17 @@ AuditSeed = Annotated[
     int, Field(description="Seed of the (public) randomness: samples, folds and orders."), Option(Group.MEASURES)
 ]
 PublicSeed = Annotated[int, Field(description="Seed of the (public) randomness."), Option(Group.MODEL)]
+UserMode = Annotated[
+    Literal["divide", "concatenate"],
+    Field(description="'divide' the budget over a user's rows, or 'concatenate' them into one text (rows sorted by "
+          "user)."),
+    Option(Group.PRIVACY),
+]  # fmt: skip
+DocumentsPerUser = Annotated[
+    int,
+    Field(ge=1, description="With 'divide': how many rows of a user are used; further ones are left out."),
+    Option(Group.PRIVACY),
+]
 CommaSeparated = BeforeValidator(split_at_commas)
 
 # Training -------------------------------------------------------------------------------------------------------------

@@ -43,6 +43,19 @@ STATUS_CODES: Mapping[int, str] = {
 """The code of a status, where an error names none of its own."""
 
 
+class HttpNaming:
+    """Options as fields of a request: `'columns'`, `'user_mode': concatenate`."""
+
+    def name(self, option: str) -> str:
+        return f"'{option}'"
+
+    def with_value(self, option: str, value: str) -> str:
+        return f"'{option}': {value}"
+
+
+HTTP: Final = HttpNaming()
+
+
 class UnavailableError(BadInputError):
     """A file of the service itself cannot be used. Its operator reads why in the log; a client learns no more than that
     it is so."""
@@ -101,15 +114,15 @@ def as_service_error(error: Exception) -> ServiceError:
     if isinstance(error, NominalError):
         return ServiceError(403, str(error), "nominal")
     if isinstance(error, NoGuaranteeError):
-        return ServiceError(422, str(error), "no_guarantee")
+        return ServiceError(422, error.rendered(HTTP), "no_guarantee")
     if isinstance(error, BadParameterError | BadInputError):
-        return ServiceError(422, str(error))
+        return ServiceError(422, error.rendered(HTTP))
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
         return disk_full()
     if isinstance(error, MemoryError):
         return ServiceError(503, "out of memory: send fewer texts at a time", retry_after=5)
     if isinstance(error, TacitError):
-        return ServiceError(500, str(error))
+        return ServiceError(500, error.rendered(HTTP))
     return ServiceError(500, f"unexpected {place_of(error)}: nothing was released. Please report this")
 
 

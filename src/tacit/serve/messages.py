@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Annotated, Any, Literal, TypeVar
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from starlette.requests import Request
 
+from tacit.engines.users import UserRule
 from tacit.guarantee import check_epsilon
+from tacit.jobs.fields import DocumentsPerUser, UserMode
+from tacit.jobs.rewrite import RewriteConfig
 from tacit.serve.errors import ServiceError
 from tacit.serve.reading import MOST_VALUES, READ_AT_ONCE, read_object
 
@@ -67,18 +71,31 @@ class AuditRequest(Message):
     words: Annotated[list[Name], Field(min_length=2, max_length=200, fail_fast=True)] | None = None
 
 
-class JobSettings(Message):
-    """How the file of a job is rewritten."""
+def meaning(option: str) -> Any:
+    """The description of an option of `RewriteConfig` that strangers may use within narrower limits."""
+    return Field(description=RewriteConfig.model_fields[option].description)
 
-    mechanism: MechanismName
-    epsilon: Epsilon
-    options: Options = {}
-    columns: Annotated[list[Name], Field(max_length=100, fail_fast=True)] = []
-    keep: Annotated[list[Name], Field(max_length=100, fail_fast=True)] = []
-    user_column: Name | None = None
-    user_mode: Literal["divide", "concatenate"] = "divide"
-    documents_per_user: Annotated[int, Field(ge=1, le=1_000_000)] = 1
-    dataset: PlainName | None = None
+
+class JobSettings(Message):
+    """How the file of a job is rewritten: options of `RewriteConfig`, within the limits of a service."""
+
+    mechanism: Annotated[MechanismName, meaning("mechanism")]
+    epsilon: Annotated[Epsilon, meaning("epsilon")]
+    options: Annotated[Options, meaning("options")] = {}
+    columns: Annotated[list[Name], Field(max_length=100, fail_fast=True), meaning("columns")] = []
+    keep: Annotated[list[Name], Field(max_length=100, fail_fast=True), meaning("keep")] = []
+    user_column: Annotated[Name | None, meaning("user_column")] = None
+    user_mode: UserMode = "divide"
+    documents_per_user: Annotated[DocumentsPerUser, Field(le=1_000_000)] = 1
+    dataset: Annotated[PlainName | None, meaning("dataset")] = None
+
+    def config(self, input: Path, output: Path) -> RewriteConfig:
+        """The configuration of the job on files; the service itself keeps the ledger."""
+        return RewriteConfig(**self.model_dump(exclude={"dataset"}), input=str(input), output=str(output))
+
+    def users(self) -> UserRule | None:
+        """How the rows of one user are treated."""
+        return self.config(Path(), Path()).users()
 
 
 M = TypeVar("M", bound=Message)

@@ -19,30 +19,24 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from tacit.account.ledger import (
-    BudgetExceededError,
-    LedgerError,
-    Reservation,
-    Subject,
-    TokenUsedError,
-)
-from tacit.card import Card, ReleaseFacts, for_file
+from tacit.account.ledger import BudgetExceededError, LedgerError, Reservation, Subject, TokenUsedError
 from tacit.catalog import shortened
 from tacit.engines.blocks import Block, cut_blocks, weight
 from tacit.engines.charging import subjects_of
-from tacit.engines.job import AlreadyCompleteError, Progress, RewriteJob, check_users, is_unfinished
+from tacit.engines.job import CARD_KINDS, AlreadyCompleteError, Progress, RewriteJob, check_users, is_unfinished
 from tacit.engines.local import rewrite_file
 from tacit.engines.nominal import refuse_nominal_file
-from tacit.engines.users import UserRule
 from tacit.errors import BadInputError, TacitError
+from tacit.guarantee import Guarantee
+from tacit.jobs.rewrite import rewrite_job
 from tacit.rounding import exact
 from tacit.serve.binding import LOCAL
 from tacit.serve.budget import DATASET, Accounts, command_of
-from tacit.serve.errors import ServiceError, WrongLedgerError, as_service_error, note
+from tacit.serve.errors import HTTP, ServiceError, WrongLedgerError, as_service_error, note
 from tacit.serve.jobs import JobFolder
 from tacit.serve.messages import JobSettings
-from tacit.serve.rewriting import Pool, Prepared
-from tacit.text.files import OutputError, choose_columns, open_table, write_whole
+from tacit.serve.rewriting import Pool
+from tacit.text.files import OutputError, choose_columns, open_table
 
 log = logging.getLogger("tacit.serve")
 
@@ -141,35 +135,23 @@ class JobWork:
             if isinstance(error, LedgerError | WrongLedgerError):
                 self._accounts.close()  # it may be whole again next time
             # What has begun is never deleted: an upgrade, a lost key or a limit is no fault of the file.
-            reason = for_http(self._without_paths(refusal.message))
+            reason = self._without_paths(for_owner(error) or refusal.message)
             return Outcome(error=reason, resumable=refusal.status >= 500 or self._has_begun())
 
     def _rewrite(self) -> Outcome:
         task = self._task
         asked = JobSettings.model_validate(task.settings)
-        users = user_rule(asked)
-        width = max(1, len(set(asked.columns)))
-        epsilon = asked.epsilon if users is None else users.epsilon_of_document(asked.epsilon, width)
-        mechanism = self._pool.built(asked.mechanism, epsilon, asked.options)
+        config = asked.config(self._files.input, self._files.output)
+        mechanism = self._pool.built(asked.mechanism, config.of_mechanism()["epsilon"], asked.options)
         mechanism.__dict__["block_characters"] = BLOCK_CHARACTERS
-        work = RewriteJob(
-            mechanism=mechanism,
-            input=str(self._files.input),
-            output=str(self._files.output),
-            columns=tuple(asked.columns),
-            keep=tuple(asked.keep),
+        work = replace(
+            rewrite_job(config, mechanism),
             workers=task.workers,
             resume=True,
             command=f"tacit serve, job of {mechanism.name} with epsilon {exact(asked.epsilon)}",
-            users=users,
+            card_kinds=CARD_KINDS,
             refuse_nominal=task.refuse_nominal or self._accounts.options_of(task.owner).refuse_nominal,
         )
-        promised = work.promise()
-
-        def write_cards(facts: ReleaseFacts) -> None:
-            card = Card(for_file(promised, facts.kept_columns), facts)
-            for kind, text in (("json", card.to_json()), ("md", card.to_markdown()), ("html", card.to_html())):
-                write_whole(self._files.card(kind), text)
 
         def progress(now: Progress) -> None:
             self._check()
@@ -180,9 +162,9 @@ class JobWork:
             self._check_size(work)
             if work.refuse_nominal:
                 refuse_nominal_file(work)  # before any budget is reserved
-        reservations = self._reserved(asked, Prepared(mechanism, None), work)
+        reservations = self._reserved(asked, work)
         try:
-            facts = rewrite_file(work, progress=progress, before_release=write_cards)
+            facts = rewrite_file(work, progress=progress).facts
             rows, units = facts.rows, facts.units
         except AlreadyCompleteError:  # stopped between the last step of the engine and the one of the service
             release = json.loads(self._files.card("json").read_bytes())["release"]
@@ -204,12 +186,12 @@ class JobWork:
             if number % CHECKED_ROWS == 0:
                 self._check()
 
-    def _reserved(self, asked: JobSettings, prepared: Prepared, work: RewriteJob) -> list[Reservation]:
+    def _reserved(self, asked: JobSettings, work: RewriteJob) -> list[Reservation]:
         """Budget for all rows, in parts that are found again after a crash; all of it, or nothing."""
         done: list[Reservation] = []
         try:
             for number, subjects in enumerate(charged(work, self._task.owner, asked.dataset or DATASET)):
-                done.append(self._reserve_part(asked, prepared, number, subjects))
+                done.append(self._reserve_part(asked, work.unit_promise, number, subjects))
                 self._check()
         except BudgetExceededError:
             if not self._has_begun():  # no noise was drawn for any of it
@@ -220,13 +202,13 @@ class JobWork:
         return done
 
     def _reserve_part(
-        self, asked: JobSettings, prepared: Prepared, number: int, subjects: list[Subject]
+        self, asked: JobSettings, promised: Guarantee, number: int, subjects: list[Subject]
     ) -> Reservation:
         ledger, token = self._accounts.ledger, f"job {self._task.id} part {number}"
 
         def reserve(token: str) -> Reservation:
             return ledger.reserve(
-                prepared.unit_guarantee,
+                promised,
                 dataset=asked.dataset or DATASET,
                 subjects=subjects,
                 token=token,
@@ -240,7 +222,7 @@ class JobWork:
         except TokenUsedError:
             # An earlier version of the service charged this part to others, or promised it in other words. Noise may
             # have been drawn under that promise, so both count: too much, never too little.
-            facts = repr((prepared.unit_guarantee.to_dict(), subjects))
+            facts = repr((promised.to_dict(), subjects))
             return reserve(f"{token}, {hashlib.sha256(facts.encode('utf-8', 'surrogatepass')).hexdigest()}")
 
     def _without_paths(self, message: str) -> str:
@@ -300,36 +282,31 @@ def rows_of(block: Block, first: int, last: int, width: int) -> Block:
     )
 
 
-def user_rule(asked: JobSettings) -> UserRule | None:
-    if asked.user_column is None:
+STARTS_OVER: Final = frozenset({"unreadable-state", "missing-state", "input-has-changed", "input-is-shorter"})
+"""Errors after which the engine can only start over."""
+
+
+def for_owner(error: Exception) -> str | None:
+    """What the owner of a job is told in place of the engine's sentence, where that is for somebody with a command
+    line; the columns of a file are not listed, because the first line of a file without a header is a text."""
+    if not isinstance(error, TacitError):
         return None
-    return UserRule(asked.user_column, asked.user_mode, asked.documents_per_user)
-
-
-OTHER_COMMAND: Final = "this is not the command that was stopped"
-"""How the engine begins to say that an unfinished output is not of this version or configuration."""
-_OPTIONS: Final = {
-    "--column": "'columns'",
-    "--keep": "'keep'",
-    "--user-mode": "'user_mode'",
-    "add --force to start over": "delete the job and send the file again",
-}
-
-
-def for_http(message: str) -> str:
-    """The sentence of the engine for somebody without a command line; the list of columns is left out, because the
-    first line of a file without a header is a text."""
-    if message.startswith(OTHER_COMMAND):
+    if error.code == "another-run":
         return (
             "this job was begun by another version of the service, and cannot go on here with the noise it has: ask "
             "the operator to finish it with that version, or delete it"
         )
-    kept = message.partition(": this file has ")[0]
-    if kept != message:
-        kept += ": name columns of the file, as its first line calls them"
-    for option, field in _OPTIONS.items():
-        kept = kept.replace(option, field)
-    return kept
+    if error.code in STARTS_OVER:
+        return "this job cannot go on with the noise it has: delete the job and send the file again"
+    if error.code == "which-column":
+        return "say in 'columns' which column holds the text: name columns of the file, as its first line calls them"
+    if error.code == "no-such-column":
+        return _no_such_column(error.fields["column"])
+    return None
+
+
+def _no_such_column(column: str) -> str:
+    return f"there is no column '{shortened(column)}': name columns of the file, as its first line calls them"
 
 
 def check_columns(path: Path, asked: JobSettings) -> None:
@@ -343,19 +320,15 @@ def check_columns(path: Path, asked: JobSettings) -> None:
         for column in (*asked.columns, *asked.keep, *([] if asked.user_column is None else [asked.user_column])):
             if column not in table.columns:
                 # No close match: the first line of a file without a header is a text.
-                raise ServiceError(
-                    422,
-                    f"there is no column '{shortened(column)}': name columns of the file, as its first line calls them",
-                )
+                raise ServiceError(422, _no_such_column(column))
         try:
-            check_users(user_rule(asked), table, choose_columns(table.columns, asked.columns, asked.keep))
+            check_users(asked.users(), table, choose_columns(table.columns, asked.columns, asked.keep))
         except TacitError as error:
-            raise ServiceError(422, for_http(str(error))) from None
+            raise ServiceError(422, for_owner(error) or error.rendered(HTTP)) from None
 
 
 def check_job(pool: Pool, asked: JobSettings) -> None:
     """What can be said at once, before the job waits for its turn."""
-    rule: Any = user_rule(asked)
     mechanism = pool.built(asked.mechanism, asked.epsilon, asked.options)
-    if rule is not None and mechanism.level == "word":
+    if asked.user_column is not None and mechanism.level == "word":
         raise BadInputError("'user_column' needs a mechanism that protects whole documents, such as 'codebook'")

@@ -139,7 +139,7 @@ def read_parts(batch: Mapping[str, Sequence[Any]], plan: Plan) -> Iterator[dict[
             _check_version(plan)
             yield from _rows_of(plan, int(number), file, json.loads(str(done)))
         except TacitError as error:
-            yield _row(int(number), END, _problem(f"{file.name}: {error}", error.exit_code))
+            yield _row(int(number), END, _refusal(error, f"{file.name}: "))
         except MemoryError:
             yield _row(int(number), END, _problem(f"a worker ran out of memory while reading {file.name}", 2))
         except Exception as error:
@@ -158,11 +158,15 @@ def _rows_of(plan: Plan, number: int, file: SourceFile, done: dict[str, str]) ->
             yield _row(number, part.number, pickle.dumps((part, file.name)))
         elif finished != part.digest():
             raise BadInputError(
-                f"{part.span('the file')}, which are finished, have changed: restore the input, or add --force to "
-                "start over"
+                "input-has-changed",
+                "{rows}, which are finished, have changed: restore the input, or add {option.force} to start over",
+                rows=part.span("the file"),
             )
     if done:
-        raise BadInputError("it has become shorter than what is finished: restore it, or add --force to start over")
+        raise BadInputError(
+            "input-is-shorter",
+            "it has become shorter than what is finished: restore it, or add {option.force} to start over",
+        )
     left_out = 0 if users is None else users.left_out
     yield _row(number, END, json.dumps({"file": number, "parts": count, "left out": left_out}).encode())
 
@@ -173,6 +177,15 @@ def _row(file: int, part: int, payload: bytes) -> dict[str, list[Any]]:
 
 def _problem(sentence: str, exit_code: int) -> bytes:
     return json.dumps({"error": sentence, "exit code": exit_code}).encode()
+
+
+def _refusal(error: TacitError, where: str = "") -> bytes:
+    """An error that the user can act on, with its code and fields; `where` stands before its sentence."""
+    outcome: dict[str, Any] = {"error": f"{where}{error}", "exit code": error.exit_code}
+    if error.sentence is not None:
+        plain = {name: value if isinstance(value, int | float) else str(value) for name, value in error.fields.items()}
+        outcome |= {"code": error.code, "sentence": f"{{where}}{error.sentence}", "fields": {**plain, "where": where}}
+    return json.dumps(outcome).encode()
 
 
 def _check_version(plan: Plan) -> None:
@@ -210,7 +223,7 @@ class PartWriter:
             done = commit_part(self._plan, mechanism, key, staging, part, charges)
             staging.attempts.remove(attempt)
         except TacitError as error:
-            return _problem(str(error), error.exit_code)
+            return _refusal(error)
         except MemoryError:
             return _problem(f"a worker ran out of memory on {where}: use fewer --workers, or machines with more", 2)
         except Exception as error:

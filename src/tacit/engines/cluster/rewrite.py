@@ -1,10 +1,10 @@
-"""`--engine ray`: a data set in, a folder of parts (or one file) and one card out.
+"""The engine 'ray': a data set in, a folder of parts (or one file) and one card out.
 
     files --> read_parts --> PartWriter x workers --> records --> assemble --> card --> output
               Ray Data       Ray Data, actor pool     here        actors       here
 
 This process sees records only: how many rows and units each part has, never a text. It can be killed at any moment, and
-so can any worker; the same command with `--resume` keeps the finished parts and goes on.
+so can any worker; the same job with `resume` keeps the finished parts and goes on.
 
 What is guaranteed, in the order of its strength:
 
@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -42,16 +42,17 @@ from tacit.engines.job import (
     check_output_name,
     check_users,
     describe,
+    exists_error,
+    unfinished_error,
 )
-from tacit.engines.local import BeforeRelease, OnProgress
+from tacit.engines.local import OnLedger, OnProgress, OnPromise, opened_ledger, spent_by
 from tacit.engines.nominal import refuse_nominal_dataset
-from tacit.engines.outputs import Totals, new_key
+from tacit.engines.outputs import GO_ON, NOTHING_WRITTEN, Remains, Totals, new_key
+from tacit.engines.release import Published, release_card, write_cards
 from tacit.engines.resume import Finished
-from tacit.errors import BadInputError, StoppedError, TacitError, place_of
-from tacit.guarantee import Guarantee
-from tacit.labels import LOCAL_ONLY
+from tacit.errors import BadInputError, BadParameterError, StoppedError, TacitError, place_of
+from tacit.labels import labels_need_local_engine
 from tacit.text.files import (
-    STANDARD_STREAM,
     Encoder,
     FileFormat,
     OutputError,
@@ -61,6 +62,7 @@ from tacit.text.files import (
     suffix_format,
 )
 
+FILES_SHOWN: Final = "how many files there are, and how many rows each of them has"
 QUICK_BLOCK: Final = 1_000_000
 """Mechanisms with blocks of so many characters rewrite one in seconds."""
 
@@ -69,24 +71,32 @@ def rewrite_dataset(
     job: RewriteJob,
     *,
     address: str | None = None,
-    ledger: str | None = None,
     progress: OnProgress | None = None,
-    on_promise: Callable[[Guarantee], None] | None = None,
-    before_release: BeforeRelease | None = None,
-) -> ReleaseFacts:
-    """Rewrite a data set with `job.workers` actors, of a Ray started here or of the cluster at `address`.
+    on_promise: OnPromise | None = None,
+    on_ledger: OnLedger | None = None,
+) -> Published:
+    """The release of a data set with its card, made by `job.workers` actors, of a Ray started here or of the cluster at
+    `address`.
 
     The output is one file if its name ends in that of a format, else a folder with one file for each file of the input,
-    named by their order, since the name of a file can tell who is in it. `ledger` is the place of `job.charging`'s
-    ledger, which every worker opens for itself. `on_promise` is told what will be promised, before anything is read;
-    `before_release` is called when all parts are finished but the output does not have its name yet.
+    named by their order, since the name of a file can tell who is in it. The card is written when all parts are
+    finished and the output does not have its name yet. `on_promise` sees what will be promised before anything is read,
+    `on_ledger` the ledger that was opened; every worker opens it for itself.
     """
-    check_cluster_output(job)
-    data = find_data_set(job.input, job.input_format)
-    selection, encoder = _layout(job, data)
+    output = check_cluster_output(job)
+    with opened_ledger(job, on_ledger) as charged:
+        published = _released(charged, output, address, progress, on_promise)
+        return replace(published, spent=spent_by(charged))
+
+
+def _released(
+    job: RewriteJob, output: str, address: str | None, progress: OnProgress | None, on_promise: OnPromise | None
+) -> Published:
+    data = find_data_set(str(job.input), job.input_format)
+    selection, encoder = _layout(job, output, data)
     if job.refuse_nominal:
         refuse_nominal_dataset(job, selection)
-    staging = Staging(staging_url(job.output))
+    staging = Staging(staging_url(output))
     try:
         with contextlib.ExitStack() as stack:
             # What is quickly found to be wrong has been found; the rest of the plan is made while Ray starts.
@@ -96,8 +106,8 @@ def rewrite_dataset(
             promised = job.promise()
             if on_promise is not None:
                 on_promise(promised)
-            plan = _planned(job, data, selection, encoder)
-            run = _Run(job, data, selection, plan, staging, job.row_delta(), _entry(job, ledger))
+            plan = _planned(job, output, data, selection, encoder)
+            run = _Run(job, output, data, selection, plan, staging, job.row_delta(), _entry(job))
             run.start(describe(job, selection, data.format, encoder.format))
             with _told_what_remains(run):
                 if ray is not None:
@@ -109,48 +119,59 @@ def rewrite_dataset(
                 staging.discard()
                 raise BadInputError(f"'{job.input}' has no rows: there is nothing to rewrite")
             facts = replace(facts, digest=staging.output_digest(whole=run.whole))
-            if before_release is not None:
-                before_release(facts)
-            staging.publish(job.output, whole=run.whole, overwrite=run.overwrite)
+            card = release_card(job, facts, *(() if run.whole else (FILES_SHOWN,)))
+            card_files = write_cards(job, card)
+            staging.publish(output, whole=run.whole, overwrite=run.overwrite)
     finally:
         staging.close()
-    return facts
+    return Published(card, facts, card_files, encoder.format)
 
 
-def check_cluster_output(job: RewriteJob) -> None:
-    """Say early that the output cannot be written as asked; clean up behind a run that was stopped at its very end."""
-    if job.output == STANDARD_STREAM:
-        raise BadInputError("--engine ray writes a folder of parts, or a file: give its name with -o")
+def check_cluster_output(job: RewriteJob) -> str:
+    """The place of the output. Says early that it cannot be written as asked; cleans up behind a run that was stopped
+    at its very end."""
+    if job.input_path is None:
+        raise BadInputError(
+            "cluster-reads-files",
+            "the engine 'ray' reads files: use {option.engine[local]} for standard input and for data in memory",
+        )
+    if job.file_output is None:
+        raise BadInputError(
+            "cluster-writes-files",
+            "the engine 'ray' writes a folder of parts, or a file: give its name with {option.output}",
+        )
     if job.labels is not None:
-        raise BadInputError(LOCAL_ONLY)
-    check_output_name(job.output)
-    output, staging = Folder(job.output), Staging(staging_url(job.output))
-    _check_place(job, output)
+        raise labels_need_local_engine()
+    check_output_name(job.file_output)
+    output, staging = Folder(job.file_output), Staging(staging_url(job.file_output))
+    _check_place(job.input_path, job.file_output, output)
     if staging.is_left_over():
         staging.discard()
     unfinished = staging.exists()
     if job.resume and output.exists() and not unfinished:
-        raise AlreadyCompleteError(f"'{job.output}' is already complete: there is nothing to resume")
+        raise AlreadyCompleteError(f"'{job.file_output}' is already complete: there is nothing to resume")
     if unfinished and not job.resume and not job.force:
-        raise OutputError(
-            f"an unfinished run is in '{staging.folder.url}': "
-            "add --resume to go on with it, or --force to throw it away and start over"
-        )
+        raise unfinished_error(staging.folder.url)
     if output.exists() and not job.force and not (job.resume and unfinished and _may_overwrite(staging)):
-        raise OutputError(f"'{job.output}' exists: add --force to overwrite it, or choose another name with -o")
+        raise exists_error(job.file_output)
+    return job.file_output
 
 
-def _check_place(job: RewriteJob, output: Folder) -> None:
-    source = local_path(job.input)
+def _check_place(source_name: str, output_name: str, output: Folder) -> None:
+    source = local_path(source_name)
     if output.path is None or source is None:
-        if output.url == job.input.rstrip("/"):
-            raise OutputError("the output is the input itself: choose another name with -o")
+        if output.url == source_name.rstrip("/"):
+            raise OutputError(
+                "output-is-input", "the output is the input itself: choose another name with {option.output}"
+            )
         return
     if not output.path.parent.is_dir():
         raise OutputError(f"the folder '{output.path.parent}' does not exist: make it first")
     if output.path == source or output.path in source.parents or source in output.path.parents:
-        raise OutputError("input and output lie in each other: choose another name with -o")
-    if suffix_format(job.output) and output.path.is_dir():
+        raise OutputError(
+            "output-in-input", "input and output lie in each other: choose another name with {option.output}"
+        )
+    if suffix_format(output_name) and output.path.is_dir():
         raise OutputError(f"'{output.path}' is a folder: give the name of a file, or one without a suffix for a folder")
 
 
@@ -161,25 +182,26 @@ def _may_overwrite(staging: Staging) -> bool:
 # The plan ---------------------------------------------------------------------------------------------------------
 
 
-def _layout(job: RewriteJob, data: DataSet) -> tuple[Selection, Encoder]:
+def _layout(job: RewriteJob, output: str, data: DataSet) -> tuple[Selection, Encoder]:
     """Which columns, and how they are written: everything that can be checked without reading texts."""
     with opened(data.files[0], data.format) as table:
         selection = choose_columns(table.columns, job.columns, job.keep)
         check_users(job.users, table, selection)
         if job.charging is not None:
             job.charging.check(table, selection, job.users)
-        encoder = encoder_for(output_format(job.output, data.format), selection.written, table, selection.texts)
+        encoder = encoder_for(output_format(output, data.format), selection.written, table, selection.texts)
     if job.users is not None and len(data.files) > 1:
         raise BadInputError(
-            "--user-column needs all rows of the data set in one file, since the rows of a user may lie in several: "
-            "put them into one file, or use --engine local file by file if no user is in two of them"
+            "users-in-several-files",
+            "{option.user_column} needs all rows of the data set in one file, since the rows of a user may lie in "
+            "several: put them into one file, or use {option.engine[local]} file by file if no user is in two of them",
         )
     others = (None if job.users is None else job.users.column, _document_column(job))
     check_files(data, selection, [*selection.written, *(name for name in others if name is not None)])
     return selection, encoder
 
 
-def _planned(job: RewriteJob, data: DataSet, selection: Selection, encoder: Encoder) -> Plan:
+def _planned(job: RewriteJob, output: str, data: DataSet, selection: Selection, encoder: Encoder) -> Plan:
     return Plan(
         mechanism=type(job.mechanism),
         parameters=job.mechanism.get_params(deep=False),
@@ -191,7 +213,7 @@ def _planned(job: RewriteJob, data: DataSet, selection: Selection, encoder: Enco
         command=job.command,
         fingerprint=fingerprint(job.mechanism, selection.texts),
         characters=part_characters(data.size, job.mechanism.block_characters),
-        staging=staging_url(job.output),
+        staging=staging_url(output),
     )
 
 
@@ -199,9 +221,14 @@ def _document_column(job: RewriteJob) -> str | None:
     return None if job.charging is None else job.charging.document_column
 
 
-def _entry(job: RewriteJob, place: str | None) -> LedgerEntry | None:
-    if job.charging is None or place is None:
+def _entry(job: RewriteJob) -> LedgerEntry | None:
+    if job.charging is None:
         return None
+    place = job.charging.place
+    if place is None:
+        raise BadParameterError(
+            "ledger-without-place", "the workers of a cluster open the ledger for themselves: say where it is"
+        )
     if not place.startswith("postgres"):
         place = str(Path(place.removeprefix("sqlite:///")).absolute())  # workers have other working folders
     return LedgerEntry(place, job.charging.ledger.id, job.charging.dataset)
@@ -231,6 +258,7 @@ class _Run:
     def __init__(
         self,
         job: RewriteJob,
+        output: str,
         data: DataSet,
         selection: Selection,
         plan: Plan,
@@ -238,10 +266,11 @@ class _Run:
         delta: float,
         ledger: LedgerEntry | None,
     ) -> None:
-        self._job, self._data, self._selection, self._delta = job, data, selection, delta
+        self._job, self._output, self._data = job, output, data
+        self._selection, self._delta = selection, delta
         self.plan, self.staging, self._ledger = plan, staging, ledger
         self.overwrite = job.force
-        self.whole = is_one_file(job.output)
+        self.whole = is_one_file(output)
         self.totals = Totals()
         self._finished: dict[str, Done] = {}
         self._ends: dict[int, int] = {}
@@ -305,7 +334,10 @@ class _Run:
         stored = self.staging.parts.sizes()
         whole = {name for name, done in self._finished.items() if stored.get(name) == done.finished.offset}
         if len(self._ends) != len(self._data.files) or expected != whole or len(whole) != len(stored):
-            raise TacitError("some parts of the data set did not come back: run the same command with --resume")
+            raise TacitError(
+                "parts-are-missing",
+                "some parts of the data set did not come back: run the same command with {option.resume}",
+            )
 
     def assemble(self, ray: Cluster) -> None:
         """The files of the output, made of the parts by the workers."""
@@ -329,14 +361,16 @@ class _Run:
             columns=self._selection.texts,
             kept_columns=self._selection.kept,
             dropped_columns=len(self._selection.dropped),
-            output=Path(self._job.output.rstrip("/")).name,
+            output=Path(self._output.rstrip("/")).name,
             command=self._job.command,
+            configuration=dict(self._job.configuration),
             created=datetime.now(UTC).isoformat(timespec="seconds"),
         )
 
-    def remains(self) -> str:
-        name = Path(self.staging.folder.url).name
-        return f"{self.totals.rows:,} rows are in {name}; run the same command with --resume to go on"
+    def remains(self) -> Remains:
+        if not self.totals.rows:
+            return NOTHING_WRITTEN
+        return Remains(GO_ON, {"rows": self.totals.rows, "name": Path(self.staging.folder.url).name})
 
 
 def _assembled(staging: str, encoder: Encoder, name: str, parts: list[str]) -> None:
@@ -375,7 +409,9 @@ def _broken(error: Exception) -> str:
 
 
 def _told(outcome: dict[str, Any]) -> TacitError:
-    error = TacitError(outcome["error"])
+    known = "sentence" in outcome
+    error = TacitError(*((outcome["code"], outcome["sentence"]) if known else (outcome["error"],)),
+                       **outcome.get("fields", {}))  # fmt: skip
     error.exit_code = outcome["exit code"]
     return error
 
@@ -390,9 +426,9 @@ def _told_what_remains(run: _Run) -> Iterator[None]:
             run.totals = Totals()
         if not run.totals.rows and not run.staging.is_publishing():
             run.staging.discard()
+        left = run.remains()
         if isinstance(error, KeyboardInterrupt):
-            left = run.remains() if run.totals.rows else "nothing was written; run the same command again"
-            raise StoppedError(f"stopped: {left}") from None
+            raise StoppedError("stopped", f"stopped: {left.sentence}", **left.fields) from None
         if isinstance(error, TacitError) and run.totals.rows:
-            error.add_note(run.remains())
+            error.add_remark(left.sentence, **left.fields)
         raise

@@ -26,7 +26,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, BinaryIO, Final
 
 from tacit.engines.cluster.storage import Folder, scratch
-from tacit.engines.resume import Finished, differences, locked
+from tacit.engines.resume import Finished, another_run_error, differences, locked
 from tacit.errors import BadInputError
 from tacit.noise.kept_key import check_private_folder, open_private
 from tacit.text.digest import file_digest, folder_digest
@@ -108,8 +108,10 @@ class Staging:
             return JobFile(**found, ledger=None if ledger is None else LedgerEntry(**ledger))
         except (OSError, OutputError, ValueError, KeyError, TypeError, AttributeError):
             raise BadInputError(
-                f"'{self.folder.url}/{JOB}' cannot be read (damaged, or of another version of Tacit), and without it "
-                "the run cannot go on with the same noise: add --force to start over"
+                "unreadable-state",
+                "'{path}' cannot be read (damaged, or of another version of Tacit), and without it the run cannot go "
+                "on with the same noise: add {option.force} to start over",
+                path=f"{self.folder.url}/{JOB}",
             ) from None
 
     def _job_bytes(self) -> bytes:
@@ -140,15 +142,14 @@ class Staging:
         self.lock()
         changes = differences(job.configuration, configuration)
         if changes:
-            raise BadInputError(
-                f"this is not the command that was stopped: {'; '.join(changes)}. "
-                "Give the same options to go on, or --force to start over"
-            )
+            raise another_run_error(changes)
         if job.files != list(files):
             other = sorted({*job.files} ^ {*files})
             raise BadInputError(
-                f"the input has other files than when the run was stopped ('{other[0] if other else files[0]}'): "
-                "restore it, or add --force to start over"
+                "input-has-changed",
+                "the input has other files than when the run was stopped ('{file}'): restore it, or add {option.force} "
+                "to start over",
+                file=other[0] if other else files[0],
             )
         # Marks of workers that died with the run say nothing about the parts.
         self.attempts.remove_all()
@@ -218,8 +219,10 @@ class Staging:
                 self.release.remove(name)
             self.folder.remove(PUBLISHING)
             raise OutputError(
-                f"{len(damaged):,} files of the finished output were damaged before they got their names: run the same "
-                "command with --resume to make them again"
+                "damaged-output",
+                "{count:,} files of the finished output were damaged before they got their names: run the same command "
+                "with {option.resume} to make them again",
+                count=len(damaged),
             )
 
     def _copy_part(self, part: str, file: BinaryIO) -> None:
@@ -234,8 +237,9 @@ class Staging:
             self.done.remove(f"{part}.json")
             self.parts.remove(part)
             raise OutputError(
-                "a finished part of the data set was damaged in the staging folder: run the same command with --resume "
-                "to write it again, with the noise that it had"
+                "damaged-part",
+                "a finished part of the data set was damaged in the staging folder: run the same command with "
+                "{option.resume} to write it again, with the noise that it had",
             )
 
     @contextlib.contextmanager

@@ -162,22 +162,29 @@ def choose_columns(columns: Sequence[str], texts: Sequence[str], kept: Sequence[
         if len(columns) == 1:
             if not looks_like_a_name(columns[0]):
                 raise BadInputError(
+                    "no-header",
                     "the first line does not look like column names, and would be published as they are: add a header "
-                    "line, use --format txt for one text per line, or name the column with --column if it is one"
+                    "line, use {option.format[txt]} for one text per line, or name the column with {option.columns} if "
+                    "it is one",
                 )
             texts = columns
         elif TEXT_COLUMN in columns:
             texts = (TEXT_COLUMN,)
         else:
             raise BadInputError(
-                f"say which column holds the text, with --column NAME: this file has {_listed(columns)}"
+                "which-column",
+                "say which column holds the text, with {option.columns[NAME]}: this file has {columns}",
+                columns=_listed(columns),
             )
     check_columns((*texts, *kept), columns)
     rewritten, copied = set(texts), set(kept)
     both = [name for name in texts if name in copied]
     if both:
         raise BadInputError(
-            f"the column '{both[0]}' cannot be rewritten and kept as it is: name it in --column or in --keep, not both"
+            "rewritten-and-kept",
+            "the column '{column}' cannot be rewritten and kept as it is: name it in {option.columns} or in "
+            "{option.keep}, not both",
+            column=both[0],
         )
     chosen = rewritten | copied
     return Selection(
@@ -224,7 +231,13 @@ def check_column(name: str, columns: Sequence[str]) -> None:
     separator = next((mark for mark in (";", "\t", "|") if len(columns) == 1 and mark in columns[0]), None)
     if separator is not None:
         hint = f" (the header holds {separator!r}: if that separates the columns, convert the file to csv or tsv)"
-    raise BadInputError(f"there is no column '{name}'{hint}: this file has {_listed(columns)}")
+    raise BadInputError(
+        "no-such-column",
+        "there is no column '{column}'{hint}: this file has {columns}",
+        column=name,
+        hint=hint,
+        columns=_listed(columns),
+    )
 
 
 def text_value(value: Any, row: int, column: str) -> str:

@@ -6,7 +6,7 @@ They are read through the same `Table` as files, so that a job takes either.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -76,10 +76,11 @@ def memory_table(data: Any, name: str = NAME) -> MemoryTable:
     """
     if isinstance(data, MemoryTable):
         return data
-    return MemoryTable(_columns(data), name)
+    return MemoryTable(memory_columns(data), name)
 
 
-def _columns(data: Any) -> Mapping[str, Sequence[Any]]:
+def memory_columns(data: Any) -> Mapping[str, Sequence[Any]]:
+    """The columns of data in memory, by name."""
     if isinstance(data, Mapping):
         return {str(column): list(values) for column, values in data.items()}
     # Data can only be of a library that has been imported already.
@@ -120,6 +121,69 @@ def _datasets(datasets: Any, data: Any) -> Mapping[str, Sequence[Any]] | None:
             "several-data-sets", "this holds several data sets ({names}): give one of them", names=", ".join(data)
         )
     return {name: list(data[name]) for name in data.column_names} if isinstance(data, datasets.Dataset) else None
+
+
+# The way back ---------------------------------------------------------------------------------------------------------
+
+
+def in_kind_of(data: Any, columns: Mapping[str, list[Any]], copied: Collection[str] = ()) -> Any:
+    """Columns in the kind of container that `data` is: texts as texts, rows as rows, a frame as a frame.
+
+    Columns that were `copied` keep the types they had, except categories, which would name all original values. A frame
+    gets a new index: the old one is a column like any other, and was not asked for.
+
+    >>> in_kind_of(["a text"], {"text": ["another"]})
+    ['another']
+    """
+    if isinstance(data, Mapping):
+        return dict(columns)
+    for library, convert in (("pandas", _as_pandas), ("pyarrow", _as_arrow), ("datasets", _as_data_set)):
+        module = sys.modules.get(library)
+        if module is not None and (container := convert(module, data, columns, copied)) is not None:
+            return container
+    items = () if isinstance(data, str) or hasattr(data, "__fspath__") else data
+    if len(columns) == 1 and any(not isinstance(item, Mapping) for item in items):
+        return next(iter(columns.values()))
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+
+def _as_pandas(pandas: Any, data: Any, columns: Mapping[str, list[Any]], copied: Collection[str]) -> Any:
+    if isinstance(data, pandas.Series):
+        (values,) = columns.values()
+        return pandas.Series(values, name=data.name, dtype=object)
+    if not isinstance(data, pandas.DataFrame):
+        return None
+    kinds = {str(name): kind for name, kind in zip(data.columns, data.dtypes, strict=True)}
+    names = {str(name): name for name in data.columns}
+
+    def series(name: str, values: list[Any]) -> Any:
+        kind = kinds[name] if name in copied and not isinstance(kinds[name], pandas.CategoricalDtype) else None
+        return pandas.Series(values, dtype=kind)
+
+    return pandas.DataFrame({names[name]: series(name, values) for name, values in columns.items()})
+
+
+def _as_arrow(pyarrow: Any, data: Any, columns: Mapping[str, list[Any]], copied: Collection[str]) -> Any:
+    if isinstance(data, pyarrow.Array | pyarrow.ChunkedArray):
+        return pyarrow.array(next(iter(columns.values())), pyarrow.string())
+    if not isinstance(data, pyarrow.Table | pyarrow.RecordBatch):
+        return None
+
+    def array(name: str, values: list[Any]) -> Any:
+        kind = data.schema.field(name).type
+        return pyarrow.array(values, kind if name in copied and not pyarrow.types.is_dictionary(kind) else None)
+
+    return pyarrow.table({name: array(name, values) for name, values in columns.items()})
+
+
+def _as_data_set(datasets: Any, data: Any, columns: Mapping[str, list[Any]], copied: Collection[str]) -> Any:
+    if not isinstance(data, datasets.Dataset):
+        return None
+    made = datasets.Dataset.from_dict(dict(columns))
+    for name in columns:
+        if name in copied:
+            made = made.cast_column(name, data.features[name])
+    return made
 
 
 def _plain(value: Any) -> Any:

@@ -7,7 +7,7 @@ import errno
 import hashlib
 import io
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tacit.errors import TacitError
@@ -32,7 +32,9 @@ class PartialOutput:
             self._file = io.FileIO(self.path, "x")
         except FileExistsError:
             raise OutputError(
-                f"'{self.path}' is there already: add --resume to go on with it, or --force to start over"
+                "unfinished-run",
+                "'{path}' is there already: add {option.resume} to go on with it, or {option.force} to start over",
+                path=self.path,
             ) from None
         except OSError as error:
             raise storage_error(error, self.path) from error
@@ -135,13 +137,23 @@ def write_at(file: io.FileIO, offset: int, data: bytes) -> None:
 
 def write_whole(path: Path, text: str) -> None:
     """Write a small file all at once: it is there completely or not at all."""
-    draft = path.with_name(path.name + ".draft")
+    write_together({path: text})
+
+
+def write_together(texts: Mapping[Path, str]) -> None:
+    """Write small files: each is there completely or not at all, and none of them gets its name before all are
+    stored."""
+    drafts = {path: path.with_name(path.name + ".draft") for path in texts}
+    path = Path()
     try:
-        draft.write_text(text, encoding="utf-8")
-        sync(draft)
-        draft.replace(path)
+        for path, text in texts.items():
+            drafts[path].write_text(text, encoding="utf-8")
+            sync(drafts[path])
+        for path, draft in drafts.items():
+            draft.replace(path)
     except OSError as error:
-        draft.unlink(missing_ok=True)
+        for draft in drafts.values():
+            draft.unlink(missing_ok=True)
         raise storage_error(error, path) from error
 
 
@@ -150,7 +162,7 @@ def storage_error(error: OSError, path: Path | str) -> OutputError:
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return OutputError(f"the disk is full: '{path}' could not grow. Free some space")
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
-        return OutputError(f"'{path}' may not be written: choose another place with -o")
+        return OutputError("not-allowed", "'{path}' may not be written: choose another place", path=path)
     if error.errno == errno.ENOENT:
         return OutputError(f"the folder '{Path(path).parent}' does not exist: make it first")
     return OutputError(f"'{path}' could not be written ({os.strerror(error.errno or 0)}): check the disk")

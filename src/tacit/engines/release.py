@@ -1,0 +1,68 @@
+"""What leaves with the texts of a release: its card, which the engine writes before the texts get their name.
+
+There is never a release without a card: a card that cannot be written stops the release, and a run that is killed in
+between leaves a card without its texts, whose digest it names, never the other way around.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tacit.card import Card, ReleaseFacts, for_file
+from tacit.engines.job import RewriteJob, card_kind
+from tacit.text.files import STANDARD_STREAM, FileFormat
+from tacit.text.files.partial import write_together
+
+
+@dataclass(frozen=True)
+class Published:
+    """A release: its card, where the card lies, and the texts themselves where they were kept in memory.
+
+    format      how the output is written
+    columns     the released columns by name; None where they went into a file
+    spent       what one document of the data set has now spent, where the job opened a ledger
+    """
+
+    card: Card
+    facts: ReleaseFacts
+    card_files: tuple[str, ...]
+    format: FileFormat
+    columns: Mapping[str, list[Any]] | None = None
+    spent: str | None = None
+
+
+def release_card(job: RewriteJob, facts: ReleaseFacts, *not_covered: str) -> Card:
+    """The card of a release: what the job promises, and what a file shows beside its texts."""
+    return Card(for_file(job.promise(facts), facts.kept_columns).also_not_covered(*not_covered), facts)
+
+
+def write_cards(job: RewriteJob, card: Card) -> tuple[str, ...]:
+    """The files that the card was written to: all of them, or none. Texts on standard output have theirs on standard
+    error, unless a file for it is named."""
+    paths = job.card_paths()
+    texts = {path: rendered(card, card_kind(path)) for path in paths}
+    write_together({Path(path): text for path, text in texts.items() if "://" not in path})
+    _write_to_stores((path, text) for path, text in texts.items() if "://" in path)
+    if not paths and job.output == STANDARD_STREAM:
+        print(card.to_markdown(), file=sys.stderr)
+    return paths
+
+
+def rendered(card: Card, kind: str) -> str:
+    """A card as JSON, Markdown or a page."""
+    if kind == "json":
+        return card.to_json()
+    return card.to_html() if kind == "html" else card.to_markdown()
+
+
+def _write_to_stores(texts: Iterable[tuple[str, str]]) -> None:
+    """Cards beside an output in a store that fsspec reaches."""
+    for path, text in texts:
+        from tacit.engines.cluster.storage import Folder
+
+        folder, _, name = path.rpartition("/")
+        Folder(folder).write(name, text.encode())
