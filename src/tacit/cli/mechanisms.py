@@ -40,7 +40,7 @@ def show_all(everything: list[type[Mechanism]]) -> None:
     from tacit.cli.terminal import output_console
 
     headings = ("name", "level", "notion", "unit", "model needed", "paper")
-    rows = [headings, *((one.name, one.level, one.notion, one.unit, one.needs, one.paper) for one in everything)]
+    rows = [headings, *((one.name, one.level, one.notion, one.unit, one.model_needed, one.paper) for one in everything)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(headings))]
     console = output_console()
     for number, row in enumerate(rows):

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from tacit import needs
-from tacit.needs import Ability, check, needs_of_encoder, needs_of_language_model, needs_of_ledger, needs_of_mechanism
+from tacit.needs import Ability, check, needs_of_encoder, needs_of_language_model, needs_of_ledger
 from tacit.needs import needs_of_place as place
 
 Options = Mapping[str, Any]
@@ -22,6 +22,19 @@ Declared = Callable[[Options], list[Ability]]
 
 ADAPTED: Final = ("lora", "ia3")
 CLASSIFYING_ATTACKS: Final = ("authorship", "attributes", "linkage")
+
+
+def needs_of_mechanism(name: str, given: Mapping[str, str]) -> list[Ability]:
+    """What a mechanism says about itself; the catalog is imported by commands that name one."""
+    from tacit.catalog import needs_of_mechanism
+
+    return needs_of_mechanism(name, given)
+
+
+def mechanism_names(level: str) -> list[str]:
+    from tacit.catalog import mechanism_names
+
+    return mechanism_names(level)
 
 
 def nothing(options: Options) -> list[Ability]:
@@ -40,7 +53,7 @@ def _pairs(options: Options) -> dict[str, str]:
 
 def _rewrite(options: Options) -> list[Ability]:
     name = options["mechanism"] or {"document": "codebook"}.get(options["level"] or "", "santext")
-    only_the_card = options["dry_run"] and name in needs.DOCUMENT_NEEDS  # most cards need no model
+    only_the_card = options["dry_run"] and name in mechanism_names("document")  # most cards need no model
     return [
         *_engine(options),
         *([] if only_the_card else needs_of_mechanism(name, _pairs(options))),
@@ -145,7 +158,8 @@ def _page(options: Options) -> list[Ability]:
 
 
 def _audit_mechanism(options: Options) -> list[Ability]:
-    return [*needs_of_mechanism(options["name"] or "", _pairs(options)), *_page(options)]
+    broken = [needs.MODELS] if options["name"] == "published-adept" else []  # not in the catalog: it releases nothing
+    return [*broken, *needs_of_mechanism(options["name"] or "", _pairs(options)), *_page(options)]
 
 
 def _audit_text(options: Options) -> list[Ability]:

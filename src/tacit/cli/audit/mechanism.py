@@ -145,9 +145,7 @@ def _named(
     if with_deniability:
         from tacit.evaluate.deniability import EPSILONS, deniability_section, over_epsilon
 
-        epsilons = (
-            sorted({*EPSILONS, mechanism.epsilon}) if mechanism.name != "truncated-gumbel" else [mechanism.epsilon]
-        )
+        epsilons = sorted({*EPSILONS, mechanism.epsilon}) if mechanism.every_epsilon else [mechanism.epsilon]
         found = over_epsilon(mechanism, epsilons, seed=settings.seed, progress=settings.bar("deniability"))
         sections.append(deniability_section(found, shown=mechanism.epsilon, draw=drawn))
     return sections
