@@ -23,7 +23,9 @@ from tacit.version import __version__
 if TYPE_CHECKING:
     from rich.console import Console
 
-CARD_VERSION = 1
+CARD_VERSION = 2
+READABLE_VERSIONS = (1, 2)
+"""Cards of these versions are read; the rules by which they change are in docs/guarantee.md."""
 
 
 @dataclass(frozen=True)
@@ -113,9 +115,12 @@ class Card:
     def from_json(cls, text: str) -> Card:
         try:
             data = json.loads(text)
-            if data["card_version"] != CARD_VERSION:
+            if data["card_version"] not in READABLE_VERSIONS:
                 raise BadInputError(
-                    f"this card has version {data['card_version']}; this Tacit reads version {CARD_VERSION}"
+                    "card-version",
+                    "this card has version {version}, and this Tacit reads the versions {readable}: use a newer Tacit",
+                    version=data["card_version"],
+                    readable=" and ".join(map(str, READABLE_VERSIONS)),
                 )
             release = data.get("release")
             facts = None
@@ -529,7 +534,7 @@ _STYLE = (
 
 def json_schema() -> dict[str, Any]:
     """JSON schema (draft 2020-12) of `Card.to_json`."""
-    from tacit.guarantee import Adjacency, Model
+    from tacit.guarantee import Adjacency, ExclusionKind, MetricKind, Model, ProvenanceKind, VoidReason
 
     number_or_null = {"type": ["number", "null"], "minimum": 0}
     strings = {"type": "array", "items": {"type": "string"}}
@@ -576,10 +581,12 @@ def json_schema() -> dict[str, Any]:
                     "mechanism",
                     "parameters",
                     "not_covered",
+                    "not_covered_kinds",
                     "assumptions",
                     "provenance",
                     "history",
                     "void",
+                    "void_reason",
                 ],
                 "additionalProperties": False,
                 "properties": {
@@ -593,13 +600,14 @@ def json_schema() -> dict[str, Any]:
                     "adjacency": {"enum": [a.value for a in Adjacency]},
                     "metric": {
                         "type": ["object", "null"],
-                        "required": ["name", "diameter", "typical", "fingerprint", "summed"],
+                        "required": ["name", "diameter", "typical", "fingerprint", "summed", "kind"],
                         "properties": {
                             "name": {"type": "string"},
                             "diameter": number_or_null,
                             "typical": number_or_null,
                             "fingerprint": {"type": ["string", "null"]},
                             "summed": {"type": "integer", "minimum": 1},
+                            "kind": {"enum": [kind.value for kind in MetricKind]},
                         },
                     },
                     "domain": {"type": ["string", "null"]},
@@ -607,26 +615,41 @@ def json_schema() -> dict[str, Any]:
                     "mechanism": {"type": "string"},
                     "parameters": {"type": "object"},
                     "not_covered": strings,
+                    "not_covered_kinds": {"type": "array", "items": {"enum": [kind.value for kind in ExclusionKind]}},
                     "assumptions": strings,
                     "provenance": {
                         "type": "array",
                         "items": {
                             "type": "object",
-                            "required": ["name", "source", "public", "paid_by"],
+                            "required": ["name", "source", "public", "paid_by", "kind"],
                             "properties": {
                                 "name": {"type": "string"},
                                 "source": {"type": "string"},
                                 "public": {"type": "boolean"},
                                 "paid_by": {"type": ["string", "null"]},
+                                "kind": {"enum": [kind.value for kind in ProvenanceKind]},
                             },
                         },
                     },
                     "history": strings,
                     "void": {"type": ["string", "null"]},
+                    "void_reason": {"enum": [*(reason.value for reason in VoidReason), None]},
                 },
                 "if": {"properties": {"notion": {"const": "none"}}},
-                "then": {"properties": {"void": {"type": "string"}, "epsilon": {"type": "null"}}},
-                "else": {"properties": {"void": {"type": "null"}, "epsilon": {"type": "number"}}},
+                "then": {
+                    "properties": {
+                        "void": {"type": "string"},
+                        "void_reason": {"type": "string"},
+                        "epsilon": {"type": "null"},
+                    }
+                },
+                "else": {
+                    "properties": {
+                        "void": {"type": "null"},
+                        "void_reason": {"type": "null"},
+                        "epsilon": {"type": "number"},
+                    }
+                },
             },
             "release": {
                 "type": ["object", "null"],

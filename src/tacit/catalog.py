@@ -1,4 +1,6 @@
-"""All mechanisms by name. A new file in one of the mechanism rooms is found by itself."""
+"""All mechanisms by name: those of the mechanism rooms, where a new file is found by itself, those of installed
+packages (entry points `tacit.mechanisms`), and those of plug-ins that the user named (`tacit.plugins`). What is said
+about a mechanism is on its class."""
 
 from __future__ import annotations
 
@@ -14,8 +16,11 @@ from dataclasses import MISSING, Field, fields
 from functools import cache
 from typing import Any
 
+from tacit import plugins
 from tacit.errors import BadParameterError
 from tacit.mechanism import Mechanism
+from tacit.needs import Ability
+from tacit.parameters import parameters_of
 
 ROOMS = ("tacit.words", "tacit.documents")
 DEFAULT_OF_LEVEL = {"word": "santext", "document": "codebook"}
@@ -24,37 +29,70 @@ MOST_QUOTED = 40
 
 
 @cache
-def _load() -> dict[str, type[Mechanism]]:
+def _import_rooms() -> None:
     for room in ROOMS:
         package = importlib.import_module(room)
         for module in pkgutil.iter_modules(package.__path__):
             importlib.import_module(f"{room}.{module.name}")
-    found = {name: cls for name, cls in Mechanism.registry.items() if cls.__module__.startswith(ROOMS)}
-    return dict(sorted(found.items()))
+
+
+def _registered() -> dict[str, type[Mechanism]]:
+    """Everything that is registered now; a plug-in may be imported at any time."""
+    _import_rooms()
+    plugins.load_group(plugins.MECHANISMS)
+    return Mechanism.registry
 
 
 def mechanism_names(level: str | None = None) -> list[str]:
-    """The names of all mechanisms, or of those of one level ("word", "document")."""
-    return [name for name, found in _load().items() if level in (None, found.level)]
+    """The names of all mechanisms, or of those of one level ("word", "document").
+
+    >>> "santext" in mechanism_names("word")
+    True
+    """
+    return sorted(name for name, cls in _registered().items() if level in (None, cls.level))
 
 
 def mechanism_classes() -> list[type[Mechanism]]:
-    return list(_load().values())
+    """The classes of all mechanisms, in the order of their names."""
+    registered = _registered()
+    return [registered[name] for name in sorted(registered)]
 
 
 def class_names() -> dict[str, type[Mechanism]]:
-    """Python names of the mechanisms (`tacit.SanText`)."""
-    return {found.__name__: found for found in _load().values()}
+    """Python names of the mechanisms of Tacit itself (`tacit.SanText`)."""
+    return {cls.__name__: cls for cls in mechanism_classes() if cls.__module__.startswith(ROOMS)}
 
 
 def find(name: str) -> type[Mechanism]:
-    """A mechanism by the name its users call it."""
-    known = _load()
-    if name in known:
-        return known[name]
+    """A mechanism by the name its users call it.
+
+    >>> find("santext").title
+    'SanText'
+    """
+    registered = _registered()
+    if name in registered:
+        return registered[name]
+    known = sorted(registered)
     close = difflib.get_close_matches(name, known, n=1)
     hint = f"; did you mean '{close[0]}'?" if close else "."
-    raise BadParameterError(f"there is no mechanism '{shortened(name)}'{hint} The mechanisms are: {', '.join(known)}")
+    raise BadParameterError(
+        "unknown-mechanism",
+        "there is no mechanism '{name}'{hint} The mechanisms are: {known}",
+        name=shortened(name),
+        hint=hint,
+        known=", ".join(known),
+    )
+
+
+def needs_of_mechanism(name: str, options: Mapping[str, Any] | None = None) -> list[Ability]:
+    """What a mechanism with these options (as a command line gives them) needs to be installed; nothing for one that is
+    not known, which is refused when it is built."""
+    cls = _registered().get(name)
+    return (
+        []
+        if cls is None
+        else cls.abilities_for({key.replace("-", "_"): value for key, value in (options or {}).items()})
+    )
 
 
 def shortened(value: str) -> str:
@@ -82,7 +120,12 @@ def build(name: str, options: Mapping[str, Any]) -> Mechanism:
         if item.default is MISSING and item.default_factory is MISSING and item.name not in values
     ]
     if missing:
-        raise BadParameterError(f"{name} needs {' and '.join(missing)}, for example --{missing[0]} 2")
+        raise BadParameterError(
+            "missing-parameter",
+            "{mechanism} needs {missing}, for example {option." + missing[0] + "[2]}",
+            mechanism=name,
+            missing=" and ".join(missing),
+        )
     return cls(**values)
 
 
@@ -119,14 +162,14 @@ def _as_bool(value: str) -> bool:
 
 def described(mechanism: type[Mechanism]) -> dict[str, Any]:
     """All facts about a mechanism, as plain values."""
-    meanings = parameter_meanings(mechanism)
+    meanings, known = parameter_meanings(mechanism), parameters_of(mechanism)
     return {
         "name": mechanism.name,
         "title": mechanism.title,
         "level": mechanism.level,
         "notion": mechanism.notion,
         "unit": mechanism.unit,
-        "needs": mechanism.needs,
+        "needs": mechanism.model_needed,
         "paper": mechanism.paper,
         "summary": summary(mechanism),
         "description": description(mechanism),
@@ -137,6 +180,9 @@ def described(mechanism: type[Mechanism]) -> dict[str, Any]:
                 "default": default,
                 "required": required,
                 "meaning": meanings.get(item.name, ""),
+                "choices": list(known[item.name].choices),
+                "low": known[item.name].low,
+                "high": known[item.name].high,
             }
             for item in fields(mechanism)
             if item.init and item.name != "seed"

@@ -32,6 +32,7 @@ from enum import Enum
 from typing import Any
 
 from tacit.errors import BadParameterError, NoGuaranteeError
+from tacit.guarantee_version_1 import upgraded
 from tacit.rounding import rounded_up
 
 NOTE = "note"
@@ -143,6 +144,15 @@ _WITHIN_SETS = frozenset(
 )
 
 
+class MetricKind(Enum):
+    """Which distance a metric guarantee is stated in."""
+
+    EUCLIDEAN = "euclidean"
+    HAMMING = "hamming"
+    MAHALANOBIS = "mahalanobis"
+    OTHER = "other"
+
+
 @dataclass(frozen=True)
 class Metric:
     """The distance a metric guarantee is stated in, with the numbers that make its epsilon readable.
@@ -157,6 +167,7 @@ class Metric:
     typical: float | None = None
     fingerprint: str | None = None
     summed: int = 1
+    kind: MetricKind = MetricKind.OTHER
 
     @property
     def label(self) -> str:
@@ -171,6 +182,19 @@ class Metric:
         )
 
 
+class ProvenanceKind(Enum):
+    """Where something that a mechanism learned or was given comes from."""
+
+    PUBLIC = "public"
+    """Public, or assumed to be, as the source says."""
+    DECLARED_PUBLIC = "declared public"
+    """From text that its user declared public."""
+    RANDOM = "random"
+    """Drawn, not learned."""
+    PAID = "paid"
+    """Learned from private data by a step that a budget paid for."""
+
+
 @dataclass(frozen=True)
 class Provenance:
     """Something a mechanism learned or was given. Private origin is only allowed when a private step paid for it."""
@@ -179,6 +203,57 @@ class Provenance:
     source: str
     public: bool = True
     paid_by: str | None = None
+    kind: ProvenanceKind = ProvenanceKind.PUBLIC
+
+    def __post_init__(self) -> None:
+        if not self.public:
+            object.__setattr__(self, "kind", ProvenanceKind.PAID)
+
+
+class VoidReason(Enum):
+    """Why nothing is promised. The sentence beside it (`Guarantee.void`) is for people."""
+
+    TEST_SEED = "test seed"
+    """The noise can be drawn again by whoever knows the seed."""
+    NO_NOISE = "no noise"
+    DECLARED_PUBLIC = "declared public"
+    """No noise, on text that was declared public, from public weights."""
+    STARTING_WEIGHTS = "starting weights"
+    """It was made from weights without a guarantee."""
+    NO_CARD = "no card"
+    """Weights that have read private text, whose card is lost."""
+    REFUTED = "refuted"
+    """The claim of a paper that is known to be wrong."""
+    OUTSIDE_DOMAIN = "outside domain"
+    """Parameters for which nothing is proven."""
+    NO_CONVERSION = "no conversion"
+    """There is a promise, but none for the unit that was asked for."""
+    OTHER = "other"
+
+
+class ExclusionKind(Enum):
+    """What a line of "not covered" speaks of, where code has to know."""
+
+    LENGTH = "length"
+    """How many tokens a text has."""
+    EARLIER_WEIGHTS = "earlier weights"
+    """What starting weights had learned from records of their own."""
+    OTHER = "other"
+
+
+class Exclusion(str):
+    """A line of "not covered" that says of what kind it is; a plain string is of the kind OTHER."""
+
+    kind: ExclusionKind
+
+    def __new__(cls, line: str, kind: ExclusionKind = ExclusionKind.OTHER) -> Exclusion:
+        self = super().__new__(cls, line)
+        self.kind = kind
+        return self
+
+    @staticmethod
+    def kind_of(line: str) -> ExclusionKind:
+        return line.kind if isinstance(line, Exclusion) else ExclusionKind.OTHER
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -201,9 +276,12 @@ class Guarantee:
     provenance: tuple[Provenance, ...] = ()
     history: tuple[str, ...] = ()
     void: str | None = None
+    void_reason: VoidReason | None = None
 
     def __post_init__(self) -> None:
         _check_numbers(self)
+        if (self.notion is Notion.NONE) is (self.void_reason is None):
+            object.__setattr__(self, "void_reason", VoidReason.OTHER if self.notion is Notion.NONE else None)
         needs_metric = self.notion in (Notion.METRIC, Notion.UTILITY_OPTIMIZED_METRIC)
         if needs_metric and self.metric is None:
             raise BadParameterError("a metric guarantee must name its metric")
@@ -240,7 +318,7 @@ class Guarantee:
         """Sequential composition: several releases about the same unit add up."""
         everything = (self, *others)
         if broken := _first_void(everything):
-            return self.voided(broken)
+            return self.voided(*broken)
         for other in others:
             self._must_match(other, "compose")
         return replace(
@@ -262,7 +340,7 @@ class Guarantee:
         """Parallel composition: each unit is in exactly one of the releases, so the weakest one counts."""
         everything = (self, *others)
         if broken := _first_void(everything):
-            return self.voided(broken)
+            return self.voided(*broken)
         for other in others:
             self._must_match(other, "compose")
         return replace(
@@ -353,8 +431,8 @@ class Guarantee:
             ),
         )
 
-    def voided(self, reason: str) -> Guarantee:
-        """The same release without any promise, and why."""
+    def voided(self, sentence: str, reason: VoidReason = VoidReason.OTHER) -> Guarantee:
+        """The same release without any promise, and why: for people, and for code."""
         return replace(
             self,
             notion=Notion.NONE,
@@ -363,7 +441,8 @@ class Guarantee:
             offset=0.0,
             slack=0.0,
             metric=self.metric,
-            void=reason,
+            void=sentence,
+            void_reason=reason,
         )
 
     def also_not_covered(self, *items: str) -> Guarantee:
@@ -465,19 +544,29 @@ class Guarantee:
         result: dict[str, Any] = {}
         for item in fields(self):
             result[item.name] = _plain(getattr(self, item.name))
+        result["not_covered_kinds"] = [Exclusion.kind_of(line).value for line in self.not_covered]
         return result
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Guarantee:
-        values = dict(data)
+        values = upgraded(data)
         values["notion"] = Notion(values["notion"])
         values["model"] = Model(values["model"])
         values["unit"] = Unit(values["unit"])
         values["adjacency"] = Adjacency(values["adjacency"])
         values["epsilon"] = math.inf if values["epsilon"] is None else values["epsilon"]
         if values.get("metric"):
-            values["metric"] = Metric(**values["metric"])
-        values["provenance"] = tuple(Provenance(**item) for item in values.get("provenance", ()))
+            metric = values["metric"]
+            values["metric"] = Metric(**{**metric, "kind": MetricKind(metric["kind"])})
+        values["provenance"] = tuple(
+            Provenance(**{**item, "kind": ProvenanceKind(item["kind"])}) for item in values["provenance"]
+        )
+        if values["void_reason"] is not None:
+            values["void_reason"] = VoidReason(values["void_reason"])
+        kinds = values.pop("not_covered_kinds")
+        values["not_covered"] = [
+            Exclusion(line, ExclusionKind(kind)) for line, kind in zip(values["not_covered"], kinds, strict=True)
+        ]
         for name in ("not_covered", "assumptions", "history"):
             values[name] = tuple(values.get(name, ()))
         return cls(**values)
@@ -523,8 +612,9 @@ def _check_numbers(g: Guarantee) -> None:
         raise BadParameterError("only a metric guarantee has an offset; add it to epsilon")
 
 
-def _first_void(everything: tuple[Guarantee, ...]) -> str | None:
-    return next((g.void for g in everything if g.notion is Notion.NONE), None)
+def _first_void(everything: tuple[Guarantee, ...]) -> tuple[str, VoidReason] | None:
+    broken = next((g for g in everything if g.notion is Notion.NONE), None)
+    return None if broken is None else (broken.void or "", broken.void_reason or VoidReason.OTHER)
 
 
 def _sum_notion(everything: tuple[Guarantee, ...]) -> Notion:
@@ -569,6 +659,8 @@ def _plain(value: Any) -> Any:
         return value.value
     if isinstance(value, Metric | Provenance):
         return {item.name: _plain(getattr(value, item.name)) for item in fields(value)}
+    if isinstance(value, Exclusion):
+        return str(value)
     if isinstance(value, Mapping):
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, tuple | list):

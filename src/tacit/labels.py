@@ -26,7 +26,7 @@ import numpy as np
 from tacit.card import Card
 from tacit.card_words import promise_text, unit_name
 from tacit.errors import BadInputError, BadParameterError
-from tacit.guarantee import Adjacency, Guarantee, Notion, Unit, check_epsilon
+from tacit.guarantee import Adjacency, Guarantee, Notion, Unit, VoidReason, check_epsilon
 from tacit.mechanism import TEST_SEED_REASON
 from tacit.noise.response import respond
 from tacit.noise.source import Source, new_source
@@ -116,7 +116,7 @@ class LabelRule:
             parameters={"labels": f"{len(self.labels):,}, given publicly"},
             assumptions=(GIVEN,),
         )
-        return promised if secure else promised.voided(TEST_SEED_REASON)
+        return promised if secure else promised.voided(TEST_SEED_REASON, VoidReason.TEST_SEED)
 
     def of_record(self, text: Guarantee, *, longest_row: int, width: int = 1) -> Guarantee:
         """From one token or text to a record: its `width` texts, of `longest_row` tokens together, and its label."""

@@ -21,15 +21,13 @@ from typing import Any
 
 from tacit.card import Card
 from tacit.errors import BadInputError, NoGuaranteeError, TacitError
-from tacit.guarantee import Adjacency, Guarantee, Model, Notion, Provenance, Unit
+from tacit.guarantee import Adjacency, Guarantee, Model, Notion, Provenance, ProvenanceKind, Unit, VoidReason
 from tacit.rounding import rounded_up
 
 CARD = "card.json"
 SETTINGS = "task.json"
 RECORD = "tacit.json"
 VOCABULARY_CARD = "vocabulary-card.json"
-STARTED_WITHOUT = "it started from weights without a guarantee"
-PRIVATELY = "trained privately by Tacit"
 
 
 @dataclass(frozen=True)
@@ -63,7 +61,11 @@ class Lineage:
         if self.paid is not None:
             return Provenance(name, source, public=False, paid_by=own_budget(self.paid))
         if self.public is not None:
-            return Provenance(name, f"{source}, trained on {self.public}, which was declared public")
+            return Provenance(
+                name,
+                f"{source}, trained on {self.public}, which was declared public",
+                kind=ProvenanceKind.DECLARED_PUBLIC,
+            )
         return Provenance(name, source)
 
 
@@ -109,6 +111,7 @@ def _without_card(record: Path) -> Guarantee | None:
         adjacency=Adjacency.ADD_REMOVE,
         mechanism="a rewriting model",
         void="it was made from weights that have read private text, and its folder has no card",
+        void_reason=VoidReason.NO_CARD,
     )
 
 
@@ -130,5 +133,5 @@ def _json(path: Path) -> dict[str, Any]:
 
 def _read_more(promise: Guarantee) -> bool:
     """Whether the weights started from others that were not public: such folders may have been declared public too."""
-    private = any(not item.public or PRIVATELY in item.source for item in promise.provenance)
-    return private or (promise.void or "").startswith(STARTED_WITHOUT)
+    private = any(item.kind is ProvenanceKind.PAID for item in promise.provenance)
+    return private or promise.void_reason is VoidReason.STARTING_WEIGHTS

@@ -10,15 +10,18 @@ from __future__ import annotations
 
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import MISSING, dataclass, fields
 from typing import Any, ClassVar, Self
 
 from tacit.card import Card, ReleaseFacts
 from tacit.card_words import promise_text
+from tacit.checks import Check
 from tacit.errors import BadInputError, BadParameterError, NoGuaranteeError
 from tacit.guarantee import Guarantee, Unit, check_epsilon
+from tacit.needs import Ability
 from tacit.noise.source import Source, new_source
+from tacit.parameters import EpsilonRange, parameters_of
 from tacit.reading import Reading
 
 TEST_SEED_REASON = "it was drawn with a test seed, and whoever knows the seed can undo the noise"
@@ -84,38 +87,90 @@ class Mechanism(ABC):
     level: ClassVar[str]
     notion: ClassVar[str]
     unit: ClassVar[str]
-    needs: ClassVar[str] = "none"
+    model_needed: ClassVar[str] = "none"
     """The model it works with, in a few words; the parameters of the mechanism choose another one."""
+    abilities: ClassVar[tuple[Ability, ...]] = ()
+    """What must be installed whatever the parameters are; a parameter may say what its values need."""
+    epsilon_range: ClassVar[EpsilonRange] = EpsilonRange(8.0, 0.5, 50.0)
+    """Where a slider stands, and its ends."""
+    every_epsilon: ClassVar[bool] = True
+    """Whether it is defined for every positive epsilon, so that it can be drawn as a curve over epsilon."""
     block_characters: ClassVar[int] = 250_000
     registry: ClassVar[dict[str, type[Mechanism]]] = {}
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         if "name" in cls.__dict__:
+            _refuse_taken(cls, Mechanism.registry.get(cls.name))
             Mechanism.registry[cls.name] = cls
 
     def __post_init__(self) -> None:
+        self.check_parameters()
+        self._is_complete = True
+
+    # Parameters -----------------------------------------------------------------------------------------------
+
+    def check_parameters(self) -> None:
+        """Nothing if the parameters are allowed; otherwise an error. A mechanism with rules beyond choices and ranges
+        adds them here, and calls this first. Nothing may be worked out or kept: that is for `cached_property`."""
         check_epsilon(self.epsilon)
+        for name, known in parameters_of(type(self)).items():
+            known.check(name, getattr(self, name))
 
     def __setattr__(self, name: str, value: Any) -> None:
-        """Changing a parameter forgets everything that was worked out from the old one, and checks the new one."""
-        if name in (known := self.get_params()) and self._is_complete():
-            self._change({**known, name: value})
+        """Setting a parameter is `set_params`. Anything else on a mechanism is derived, and forgotten with the next
+        change of a parameter."""
+        if "_is_complete" in vars(self) and name in parameters_of(type(self)):
+            self.set_params(**{name: value})
         else:
             object.__setattr__(self, name, value)
 
-    def _is_complete(self) -> bool:
-        return all(item.name in self.__dict__ for item in fields(self))
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The parameters by name, as in scikit-learn."""
+        own = vars(self)
+        return {name: own[name] for name in parameters_of(type(self)) if name in own}
 
-    def _change(self, parameters: dict[str, Any]) -> None:
-        """All or nothing: parameters that are refused leave the mechanism as it was."""
-        type(self)(**parameters)
-        self.__dict__.clear()
-        self.__dict__.update(parameters)
+    def set_params(self, **values: Any) -> Self:
+        """Change parameters, all or none of them: with one that is refused, everything stays as it was. Whatever was
+        worked out from the old ones is forgotten, so parameters and derived numbers never disagree."""
+        known = self.get_params()
+        for name in values:
+            if name not in known:
+                raise BadParameterError(
+                    "unknown-parameter",
+                    "{mechanism} has no parameter '{name}': it has {known}",
+                    mechanism=self.name,
+                    name=name,
+                    known=", ".join(sorted(known)),
+                )
+        before = vars(self).copy()
+        self.__setstate__({**known, **values})
+        try:
+            self.check_parameters()
+        except BaseException:
+            vars(self).clear()
+            vars(self).update(before)
+            raise
+        return self
 
     def __getstate__(self) -> dict[str, Any]:
         """Parameters only: what was worked out can hold words of the texts that were rewritten."""
         return self.get_params()
+
+    def __setstate__(self, parameters: dict[str, Any]) -> None:
+        vars(self).clear()
+        vars(self).update(parameters, _is_complete=True)
+
+    @classmethod
+    def abilities_for(cls, options: Mapping[str, Any]) -> list[Ability]:
+        """What must be installed for these options, as a command line or a request gives them."""
+        needed = list(cls.abilities)
+        for item in fields(cls):
+            known = parameters_of(cls).get(item.name)
+            if known is not None and known.needs is not None:
+                value = options.get(item.name, None if item.default is MISSING else item.default)
+                needed += known.needs("" if value is None else str(value))
+        return needed
 
     # To write in a mechanism ----------------------------------------------------------------------------------
 
@@ -141,6 +196,10 @@ class Mechanism(ABC):
         """How much of these texts is known and read, for the eyes of their holder only (`tacit.reading`)."""
         return Reading(documents=len(texts))
 
+    def checks(self) -> tuple[Check, ...]:
+        """How the audit can check the promise, once the mechanism is prepared; empty if it cannot."""
+        return ()
+
     # For users ------------------------------------------------------------------------------------------------
 
     def rewrite(self, texts: str | Iterable[str]) -> Release:
@@ -163,17 +222,6 @@ class Mechanism(ABC):
     def fit_transform(self, X: Any, y: Any = None) -> Any:
         return self.fit(X, y).transform(X)
 
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        return {item.name: self.__dict__[item.name] for item in fields(self) if item.name in self.__dict__}
-
-    def set_params(self, **values: Any) -> Self:
-        known = self.get_params()
-        for name in values:
-            if name not in known:
-                raise BadParameterError(f"{self.name} has no parameter '{name}': it has {', '.join(sorted(known))}")
-        self._change({**known, **values})
-        return self
-
     def __sklearn_is_fitted__(self) -> bool:
         return True
 
@@ -186,6 +234,18 @@ class Mechanism(ABC):
             transformer_tags=TransformerTags(),
             input_tags=InputTags(string=True, one_d_array=True, two_d_array=False),
             requires_fit=False,
+        )
+
+
+def _refuse_taken(cls: type[Mechanism], other: type[Mechanism] | None) -> None:
+    """A plug-in may not take the place of another mechanism. A module that is imported again defines its own anew."""
+    if other is not None and (other.__module__, other.__qualname__) != (cls.__module__, cls.__qualname__):
+        raise BadParameterError(
+            "name-taken",
+            "the mechanism '{name}' of {module} has the name of one of {other}: give it another name",
+            name=cls.name,
+            module=cls.__module__,
+            other=other.__module__,
         )
 
 

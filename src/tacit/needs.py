@@ -1,4 +1,5 @@
-"""What abilities need to be installed: one table, so that a missing library is named before any work begins.
+"""What abilities need to be installed: one table, so that a missing library is named before any work begins. Which of
+them a mechanism needs, its class says (`Mechanism.abilities_for`).
 
 Nothing is imported to find out. `check` says in one sentence what to install, with one command for all that is missing;
 only packages that pip must install without their own dependencies have a command of their own.
@@ -9,7 +10,7 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from tacit.errors import MissingExtraError, install_line
 
@@ -118,64 +119,6 @@ def needs_of_encoder(name: str) -> list[Ability]:
 
 def needs_of_language_model(name: str) -> list[Ability]:
     return [MODELS, GGUF, SMOLLM2] if name == "smollm2" else [MODELS]
-
-
-WORD_NEEDS: Final[Mapping[str, tuple[Ability, ...]]] = {
-    "brr": (),
-    "custext": (),
-    "laplace": (),
-    "mahalanobis": (),
-    "random": (),
-    "santext": (),
-    "santext+": (FREQUENCIES,),
-    "tem": (),
-    "truncated-gumbel": (),
-    "two-budgets": (FREQUENCIES,),
-    "vickrey": (),
-}
-DOCUMENT_NEEDS: Final[Mapping[str, tuple[Ability, ...]]] = {
-    "adept": (MODELS,),
-    "codebook": (MODELS,),
-    "dp-bart": (MODELS,),
-    "dp-mlm": (MODELS,),
-    "narrow": (MODELS,),
-    "paraphrase": (MODELS,),
-    "published-adept": (MODELS,),
-}
-
-
-def needs_of_mechanism(name: str, options: Mapping[str, Any] | None = None) -> list[Ability]:
-    """What a mechanism with these options (as a command line gives them) needs; nothing for one that is not known."""
-    given = {key.replace("-", "_"): str(value) for key, value in (options or {}).items()}
-    needs = [*WORD_NEEDS.get(name, ()), *DOCUMENT_NEEDS.get(name, ())]
-    if name == "codebook":
-        needs += needs_of_encoder(given.get("encoder", "minilm"))
-        if "language_model" in given:
-            needs += needs_of_language_model(given["language_model"])
-    if name == "paraphrase":
-        needs += needs_of_language_model(given.get("model", "smollm2"))
-    if name in WORD_NEEDS:
-        needs += _needs_of_words(given)
-    return needs
-
-
-def _needs_of_words(given: Mapping[str, str]) -> list[Ability]:
-    needs = []
-    if given.get("vectors") == "minilm":
-        needs.append(MINILM_VECTORS)
-    elif given.get("vectors", "default") in ("default", "glove-6b-50d") and _number(given.get("limit")) > (
-        MOST_DEFAULT_WORDS
-    ):
-        needs.append(ALL_OF_GLOVE)
-    if given.get("detector", "none").startswith("spacy"):
-        needs.append(NAMES)
-    if given.get("approximate", "no").lower() in ("yes", "true", "1", "on"):
-        needs.append(SEARCH)
-    return needs
-
-
-def _number(text: str | None) -> int:
-    return int(text) if text is not None and text.isdigit() else 0
 
 
 def needs_of_place(place: str | None, format: str | None = None) -> list[Ability]:

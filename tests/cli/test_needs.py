@@ -16,13 +16,13 @@ import typer
 from click.testing import CliRunner
 
 from tacit import needs
-from tacit.catalog import mechanism_classes
+from tacit.catalog import mechanism_classes, needs_of_mechanism
 from tacit.cli import main as command_line
 from tacit.cli.generated import command_for
 from tacit.cli.needs import COMMANDS
 from tacit.errors import DISTRIBUTION
 from tacit.jobs.config import Config
-from tacit.needs import DOCUMENT_NEEDS, KNOWN, WORD_NEEDS, needs_of_mechanism, why_not
+from tacit.needs import KNOWN, why_not
 from tacit.words.two_classes import TwoClassWords
 
 MINILM, SMOLLM2 = needs.MINILM_PACKAGE, needs.SMOLLM2_PACKAGE
@@ -47,13 +47,10 @@ def test_c2_every_command_declares_its_needs() -> None:
 
 
 def test_c2_every_mechanism_declares_its_needs() -> None:
-    classes = {cls.name: cls for cls in mechanism_classes()}
-    assert {name for name, cls in classes.items() if cls.level == "word"} == set(WORD_NEEDS)
-    assert {name for name, cls in classes.items() if cls.level == "document"} == set(DOCUMENT_NEEDS) - {
-        "published-adept"
-    }
-    counting = {name for name, cls in classes.items() if issubclass(cls, TwoClassWords)}
-    assert {name for name, declared in WORD_NEEDS.items() if needs.FREQUENCIES in declared} == counting
+    for cls in mechanism_classes():
+        declared = cls.abilities_for({})
+        assert (needs.FREQUENCIES in declared) is issubclass(cls, TwoClassWords), cls.name
+        assert (needs.MODELS in declared) is (cls.level == "document"), cls.name
 
 
 def test_c2_every_extra_that_is_named_exists_and_brings_the_module() -> None:

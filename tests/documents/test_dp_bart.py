@@ -127,7 +127,7 @@ def test_variants(tmp_path):
         DPBart(epsilon=1, model=whole, variant="pr").prepare()
     with pytest.raises(BadInputError, match="tacit pretrain noise"):
         DPBart(epsilon=1, model=pruned, variant="pr+").prepare()
-    with pytest.raises(BadParameterError, match="variant is one of"):
+    with pytest.raises(BadParameterError, match="variant must be one of"):
         DPBart(epsilon=1, model=whole, variant="prx")
     assert DPBart(epsilon=1, model=whole, clip=0.25).bound.C == 0.25
     unclipped = save_tiny("bart", tmp_path / "unclipped", bound=None, sigma=1.4)

@@ -205,8 +205,8 @@ def test_the_card():
 def test_bad_parameters():
     for parameters, sentence in (
         ({"tokens": 0}, "tokens must be"),
-        ({"length": "unknown"}, "length must be 'hidden' or 'visible'"),
-        ({"context": "all"}, "context must be 'pair' or 'single'"),
+        ({"length": "unknown"}, "length must be one of hidden, visible"),
+        ({"context": "all"}, "context must be one of pair, single"),
         ({"interval": "1"}, "LOW:HIGH"),
         ({"epsilon": 0.0}, "epsilon must be positive"),
     ):

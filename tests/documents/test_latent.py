@@ -208,7 +208,7 @@ def test_delta_above_one_over_n(folders):
 
 
 def test_bad_options(folders):
-    with pytest.raises(BadParameterError, match="noise is one of"):
+    with pytest.raises(BadParameterError, match="noise must be one of"):
         make(folders, "bart", noise="uniform")
     with pytest.raises(BadParameterError, match="beams"):
         make(folders, "bart", beams=0)
@@ -296,7 +296,7 @@ def test_both_repairs_of_adept(folders):
     assert (l1["l1 sensitivity"], l1["C"]) == (10.0, 5.0)
     by_default = make(folders, "adept", noise="laplace", norm="l1").guarantee().parameters
     assert by_default["C"] == pytest.approx((2 * n / np.pi) ** 0.5)
-    with pytest.raises(BadParameterError, match="norm is l1 or l2"):
+    with pytest.raises(BadParameterError, match="norm must be one of l1, l2"):
         make(folders, "adept", norm="max")
 
 

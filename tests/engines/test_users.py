@@ -16,6 +16,7 @@ from tacit.engines.local import rewrite_file
 from tacit.engines.users import UserRule
 from tacit.errors import BadInputError, BadParameterError, NoGuaranteeError
 from tacit.guarantee import Guarantee, Notion, Unit
+from tacit.mechanism import Mechanism
 from tacit.noise.source import Source
 from tests.engines.fakes import NoiseShown
 
@@ -40,6 +41,9 @@ class Counted(DocumentMechanism):
 
     def promise(self) -> Guarantee:
         return self._promise(Notion.APPROXIMATE if self.delta else Notion.PURE, self.epsilon, delta=self.delta)
+
+
+Mechanism.registry.pop(Counted.name, None)  # not for the catalog
 
 
 @pytest.fixture

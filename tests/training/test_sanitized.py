@@ -44,6 +44,10 @@ class Whole(Swap):
     level: ClassVar[str] = "document"
 
 
+for _name in (Swap.name, Whole.name):
+    Mechanism.registry.pop(_name, None)  # not for the catalog
+
+
 @pytest.fixture(scope="module")
 def tokenizer():
     from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors

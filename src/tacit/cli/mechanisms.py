@@ -49,7 +49,10 @@ def show_all(everything: list[type[Mechanism]]) -> None:
     from rich.text import Text
 
     headings = ("name", "level", "notion", "unit", "model needed", "paper")
-    rows = [headings, *((each.name, each.level, each.notion, each.unit, each.needs, each.paper) for each in everything)]
+    rows = [
+        headings,
+        *((each.name, each.level, each.notion, each.unit, each.model_needed, each.paper) for each in everything),
+    ]
     widths = [max(len(row[column]) for row in rows) for column in range(len(headings))]
     console = output_console()
     for number, row in enumerate(rows):

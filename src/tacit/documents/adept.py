@@ -30,10 +30,11 @@ from tacit.documents.autoencoders.base import Autoencoder
 from tacit.documents.bounds import Bound, ClipL1, ClipL2, Floats
 from tacit.documents.latent import LatentMechanism
 from tacit.errors import BadInputError, BadParameterError, NoGuaranteeError
-from tacit.guarantee import Guarantee
+from tacit.guarantee import Guarantee, VoidReason
 from tacit.mechanism import Release, Rewritten
 from tacit.noise.laplace import add_laplace
 from tacit.noise.source import Source
+from tacit.parameters import parameter
 
 
 @dataclass(kw_only=True, eq=False)
@@ -46,20 +47,18 @@ class Adept(LatentMechanism):
     beams  1: an ADePT decodes greedily, always the likeliest word piece
     """
 
-    model: str = "adept-20"
-    norm: str = "l2"
+    model: str = parameter("adept-20", service_values=("adept-20", "adept-20-wide"))
+    norm: str = parameter("l2", choices=("l1", "l2"))
     clip: float | None = None
-    beams: int = 1
+    beams: int = parameter(1, service_most=1)
 
     name: ClassVar[str] = "adept"
     title: ClassVar[str] = "ADePT, repaired"
     paper: ClassVar[str] = "Krishna et al. 2021; Habernal 2021; Igamberdiev 2023"
-    needs: ClassVar[str] = "LSTM autoencoder (included)"
+    model_needed: ClassVar[str] = "LSTM autoencoder (included)"
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.norm not in ("l1", "l2"):
-            raise BadParameterError(f"norm is l1 or l2, not '{self.norm}'")
+    def check_parameters(self) -> None:
+        super().check_parameters()
         if self.beams != 1:
             raise BadParameterError(
                 f"an ADePT decodes greedily and has no beam search, so beams is 1, not {self.beams}: leave it out"
@@ -96,8 +95,8 @@ BROKEN_REASON = (
 class PublishedAdept(Adept):
     """The published, broken form: a fixture for audits, which must find its mistake. It cannot release anything."""
 
-    norm: str = "l2"
-    noise: str = "laplace"
+    norm: str = parameter("l2", choices=("l2",))
+    noise: str = parameter("laplace", choices=("laplace",))
 
     title: ClassVar[str] = "ADePT as published (broken)"
     paper: ClassVar[str] = "Krishna et al. 2021"
@@ -108,7 +107,7 @@ class PublishedAdept(Adept):
         return add_laplace(bounded, epsilon=self.epsilon, l1_sensitivity=2 * self.bound.C, source=source)
 
     def promise(self) -> Guarantee:
-        return super().promise().voided(BROKEN_REASON)
+        return super().promise().voided(BROKEN_REASON, VoidReason.REFUTED)
 
     def _shown_parameters(self) -> dict[str, Any]:
         return {"bound": "l2", "C": self.bound.C, "noise": "laplace", "noise scale": 2 * self.bound.C / self.epsilon}

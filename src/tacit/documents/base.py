@@ -13,10 +13,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
-from tacit.errors import BadParameterError
-from tacit.guarantee import Adjacency, Guarantee, Notion, Unit
+from tacit.guarantee import Adjacency, Guarantee, Notion, Unit, VoidReason
 from tacit.mechanism import TEST_SEED_REASON, Mechanism, Rewritten
 from tacit.noise.source import Source
+from tacit.parameters import EpsilonRange, parameter
 from tacit.reading import Reading, read_by_pieces
 
 
@@ -28,16 +28,12 @@ class DocumentMechanism(Mechanism):
     batch_size   how many texts are worked on together; no influence on the law of the output
     """
 
-    batch_size: int = 32
+    batch_size: int = parameter(32, low=1, service_most=256)
 
     level: ClassVar[str] = "document"
     unit: ClassVar[str] = "document"
     block_characters: ClassVar[int] = 50_000
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.batch_size < 1:
-            raise BadParameterError(f"batch_size must be at least 1, not {self.batch_size}")
+    epsilon_range: ClassVar[EpsilonRange] = EpsilonRange(20.0, 1.0, 500.0)
 
     # To write in a mechanism --------------------------------------------------------------------------------
 
@@ -75,7 +71,7 @@ class DocumentMechanism(Mechanism):
     def guarantee(self, *, secure: bool | None = None) -> Guarantee:
         promised = self.promise()
         is_secure = self.seed is None if secure is None else secure
-        return promised if is_secure else promised.voided(TEST_SEED_REASON)
+        return promised if is_secure else promised.voided(TEST_SEED_REASON, VoidReason.TEST_SEED)
 
     def _promise(self, notion: Notion, epsilon: float, **more: Any) -> Guarantee:
         """A guarantee with everything that is the same for all document mechanisms filled in."""

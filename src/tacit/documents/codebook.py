@@ -48,6 +48,7 @@ from typing import Any, ClassVar, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.checks import Check, TextLaw
 from tacit.documents.apart import check_batches
 from tacit.documents.base import DocumentMechanism
 from tacit.documents.codebook_build import PROBE, Choice, Level, PublicCodebook, load_codebook, remainder
@@ -56,8 +57,10 @@ from tacit.errors import BadInputError, BadParameterError
 from tacit.guarantee import Guarantee, Notion, Provenance
 from tacit.lineage import lineage_of
 from tacit.mechanism import Rewritten
+from tacit.needs import MODELS, Ability, needs_of_encoder, needs_of_language_model
 from tacit.noise.parameters import positive
-from tacit.noise.source import Source
+from tacit.noise.source import Source, public_generator
+from tacit.parameters import parameter
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -66,6 +69,8 @@ SUM_BITS: Final = 62
 DECODERS: Final = ("center", "random", "language-model")
 EXAMPLES: Final = 8
 MOST_SYMBOLS: Final = 64
+MOST_CHECKED_CELLS: Final = 4_096
+"""Up to so many cells an audit looks at all of them."""
 ROWS: Final = 1 << 22
 """Similarities worked on at a time: 16 MB."""
 
@@ -118,6 +123,14 @@ def draw_cells(order: Integers, s: int, epsilon: float, source: Source) -> Integ
 # The mechanism ----------------------------------------------------------------------------------------------
 
 
+def _needs_of_encoder(value: str) -> list[Ability]:
+    return needs_of_encoder(value or "minilm")
+
+
+def _needs_of_decoder(value: str) -> list[Ability]:
+    return needs_of_language_model(value) if value else []
+
+
 @dataclass(kw_only=True, eq=False)
 class Codebook(DocumentMechanism):
     """A document becomes a public sentence, drawn near its meaning; any two documents are neighbors.
@@ -137,31 +150,28 @@ class Codebook(DocumentMechanism):
     encoder          where the codebook's encoder is found, if not under the name the codebook knows
     """
 
-    codebook: str = "default"
+    codebook: str = parameter("default", service_values=("default",))
     k: int | None = None
     s: int | None = None
-    symbols: int | None = None
-    decode: str = "center"
-    language_model: str | None = None
-    encoder: str | None = None
-    batch_size: int = 64
+    symbols: int | None = parameter(None, low=1, high=MOST_SYMBOLS)
+    decode: str = parameter("center", choices=DECODERS)
+    language_model: str | None = parameter(None, needs=_needs_of_decoder)
+    encoder: str | None = parameter(None, needs=_needs_of_encoder)
+    batch_size: int = parameter(64, low=1, service_most=256)
 
     name: ClassVar[str] = "codebook"
     title: ClassVar[str] = "Private codebook"
     paper: ClassVar[str] = "Tacit"
-    needs: ClassVar[str] = "codebook (included), MiniLM"
+    model_needed: ClassVar[str] = "codebook (included), MiniLM"
     notion: ClassVar[str] = Notion.PURE.value
+    abilities: ClassVar[tuple[Ability, ...]] = (MODELS,)
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.decode not in DECODERS:
-            raise BadParameterError(f"decode is one of {', '.join(DECODERS)}, not '{self.decode}'")
+    def check_parameters(self) -> None:
+        super().check_parameters()
         if self.decode == "language-model" and not self.language_model:
             raise BadParameterError(
                 "decode 'language-model' needs a language model: give language_model a folder, a hub name, or 'smollm2'"
             )
-        if self.symbols is not None and not 1 <= self.symbols <= MOST_SYMBOLS:
-            raise BadParameterError(f"symbols must lie between 1 and {MOST_SYMBOLS}, not {self.symbols}")
 
     # Public parts ---------------------------------------------------------------------------------------------
 
@@ -218,14 +228,17 @@ class Codebook(DocumentMechanism):
         return LanguageDecoder(str(self.language_model))
 
     def prepare(self) -> None:
-        if "_prepared" in self.__dict__:
-            return
+        _ = self._prepared
+
+    @cached_property
+    def _prepared(self) -> bool:
+        """Loaded and checked."""
         _ = self.choice
         self._check_encoder(self.sentence_encoder)
         check_batches(self.sentence_encoder)
         if self.decode == "language-model":
             self._decoder.prepare()
-        self._prepared = True
+        return True
 
     def _check_encoder(self, encoder: Encoder) -> None:
         probe = encoder.encode([PROBE])[0]
@@ -312,6 +325,17 @@ class Codebook(DocumentMechanism):
         integers = np.rint(self.partition.centers * self.grid)
         order = self._near(integers, np.empty((len(integers), 0), dtype=np.int64))
         return np.stack([staircase_law(row[: self.choice.s], self.partition.k, self.symbol_epsilon) for row in order])
+
+    def checks(self) -> tuple[Check, ...]:
+        outputs = [self.public.sentences[place] for place in self.partition.chosen.tolist()]
+        whole = self.matrix if self.partition.k <= MOST_CHECKED_CELLS else None
+        return (TextLaw(self.symbol_epsilon, self.law, outputs, self._public_sentences, matrix=whole),)
+
+    def _public_sentences(self, count: int) -> list[str]:
+        """A fixed public choice of the codebook's sentences."""
+        sentences = self.public.sentences
+        chosen = public_generator(0).choice(len(sentences), size=min(count, len(sentences)), replace=False)
+        return [str(sentences[i]) for i in chosen.tolist()]
 
     def promise(self) -> Guarantee:
         choice = self.choice

@@ -34,6 +34,7 @@ from tacit.documents.autoencoders.base import Autoencoder, load_for_release
 from tacit.documents.bounds import Bound, ClipValue
 from tacit.documents.latent import LatentMechanism
 from tacit.errors import BadInputError, BadParameterError
+from tacit.parameters import parameter
 
 if TYPE_CHECKING:
     from tacit.documents.pretraining.corpus import PublicText
@@ -56,20 +57,15 @@ class DPBart(LatentMechanism):
     length    positions of a hub model (default 20); a model of 'tacit pretrain' has its own
     """
 
-    model: str = "bart-20"
-    variant: str | None = None
+    model: str = parameter("bart-20", service_values=("bart-20", "bart-20-unclipped", "bart-40"))
+    variant: str | None = parameter(None, choices=VARIANTS)
     clip: float | None = None
-    length: int | None = None
+    length: int | None = parameter(None, service_most=512)
 
     name: ClassVar[str] = "dp-bart"
     title: ClassVar[str] = "DP-BART"
     paper: ClassVar[str] = "Igamberdiev & Habernal 2023"
-    needs: ClassVar[str] = "BART (included, or any)"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.variant is not None and self.variant not in VARIANTS:
-            raise BadParameterError(f"variant is one of {', '.join(VARIANTS)}, not '{self.variant}'")
+    model_needed: ClassVar[str] = "BART (included, or any)"
 
     def load(self) -> Autoencoder:
         if self.length is None:

@@ -33,13 +33,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from tacit.checks import Check, TokenLaw
 from tacit.documents.base import DocumentMechanism
 from tacit.documents.language_models import Floats, LogitInterval, MaskedModel, calibrate_logits, load_masked
 from tacit.documents.paraphrase import spread_for, step_slack, token_loss, uniform_weights, whole
-from tacit.errors import BadParameterError
 from tacit.guarantee import Adjacency, Guarantee, Notion
+from tacit.needs import MODELS, Ability
 from tacit.noise.choice import Integers, draw_rows, probabilities
 from tacit.noise.source import Source
+from tacit.parameters import EpsilonRange, parameter
 from tacit.rounding import rounded_up
 
 
@@ -59,27 +61,24 @@ class DPMLM(DocumentMechanism):
     """
 
     model: str | MaskedModel = "FacebookAI/roberta-base"
-    tokens: int = 32
-    length: str = "hidden"
-    context: str = "pair"
+    tokens: int = parameter(32, service_most=512)
+    length: str = parameter("hidden", choices=("hidden", "visible"))
+    context: str = parameter("pair", choices=("pair", "single"))
     interval: str | LogitInterval | None = None
 
     name: ClassVar[str] = "dp-mlm"
     title: ClassVar[str] = "DP-MLM"
     paper: ClassVar[str] = "Meisenbacher et al. 2024"
-    needs: ClassVar[str] = "masked language model (give one)"
+    model_needed: ClassVar[str] = "masked language model (give one)"
     notion: ClassVar[str] = Notion.PURE.value
     block_characters: ClassVar[int] = 20_000
+    abilities: ClassVar[tuple[Ability, ...]] = (MODELS,)
+    epsilon_range: ClassVar[EpsilonRange] = EpsilonRange(480.0, 32.0, 960.0)
+    """1 to 30 for each token: below 5, such a text says nothing of its document."""
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def check_parameters(self) -> None:
+        super().check_parameters()
         whole("tokens", self.tokens)
-        for name, value, choices in (
-            ("length", self.length, ("hidden", "visible")),
-            ("context", self.context, ("pair", "single")),
-        ):
-            if value not in choices:
-                raise BadParameterError(f"{name} must be '{choices[0]}' or '{choices[1]}', not '{value}'")
         if isinstance(self.interval, str):
             LogitInterval.parse(self.interval)
 
@@ -126,6 +125,10 @@ class DPMLM(DocumentMechanism):
         scores = self.language_model.fill(working, position, self.tokens, beside)
         ended = np.array([position >= len(ids) for ids in documents]) if self.length == "hidden" else None
         return uniform_weights(scores, self.clipping, self.epsilon_token, ended)
+
+    def checks(self) -> tuple[Check, ...]:
+        promised, tokens = self.promise(), self.tokens
+        return (TokenLaw(promised.epsilon / tokens, self.law, self.language_model.support, promised.slack / tokens),)
 
     def law(self, text: str, released: Sequence[int] = ()) -> Floats:
         """Exact probabilities of what comes after these released tokens: the support, then (hidden length) "nothing".

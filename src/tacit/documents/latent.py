@@ -29,13 +29,16 @@ from typing import Any, ClassVar
 
 from numpy.typing import NDArray
 
+from tacit.checks import Check, LatentSamples
 from tacit.documents.autoencoders.base import RECORD_FILE, Autoencoder, built_in_folder, load_for_release
 from tacit.documents.base import DocumentMechanism
 from tacit.documents.bounds import AnalyticGaussian, Bound, Floats, Laplace, LatentNoise, release
 from tacit.errors import BadParameterError, TacitWarning
-from tacit.guarantee import NOTE, Guarantee, Notion
+from tacit.guarantee import NOTE, Guarantee, Notion, VoidReason
 from tacit.mechanism import Rewritten
+from tacit.needs import MODELS, Ability
 from tacit.noise.source import Source
+from tacit.parameters import EpsilonRange, parameter
 
 NOISES = ("gaussian", "laplace", "none")
 NO_NOISE_REASON = "no noise was added (noise=none), so the output is a function of the private text"
@@ -52,21 +55,18 @@ class LatentMechanism(DocumentMechanism):
     beams     width of the beam search (1 is greedy); no influence on privacy
     """
 
-    batch_size: int = 128
+    batch_size: int = parameter(128, low=1, service_most=256)
     model: str = ""
-    noise: str = "gaussian"
+    noise: str = parameter("gaussian", choices=NOISES)
     delta: float = 1e-6
-    beams: int = 4
+    beams: int = parameter(4, low=1, service_most=16)
 
     notion: ClassVar[str] = Notion.APPROXIMATE.value
-    noises: ClassVar[tuple[str, ...]] = NOISES
+    abilities: ClassVar[tuple[Ability, ...]] = (MODELS,)
+    epsilon_range: ClassVar[EpsilonRange] = EpsilonRange(500.0, 10.0, 5000.0)
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.noise not in self.noises:
-            raise BadParameterError(f"noise is one of {', '.join(self.noises)}, not '{self.noise}'")
-        if self.beams < 1:
-            raise BadParameterError(f"beams must be at least 1, not {self.beams}")
+    def check_parameters(self) -> None:
+        super().check_parameters()
         if self.noise not in ("laplace", "none"):
             AnalyticGaussian(self.delta)
 
@@ -116,11 +116,20 @@ class LatentMechanism(DocumentMechanism):
         return cached_autoencoder(self.model_name)
 
     def prepare(self) -> None:
-        if "prepared" not in self.__dict__:
-            _ = self.released_numbers
-            if note := self.note():
-                warnings.warn(note, TacitWarning, stacklevel=2)
-            self.__dict__["prepared"] = True
+        _ = self._prepared
+
+    @cached_property
+    def _prepared(self) -> bool:
+        """Loaded, and the user warned once."""
+        _ = self.released_numbers
+        if note := self.note():
+            warnings.warn(note, TacitWarning, stacklevel=3)
+        return True
+
+    def checks(self) -> tuple[Check, ...]:
+        promised = self.promise()
+        family = {"gaussian": "normal", "laplace": "laplace"}.get(self.noise_kind)
+        return (LatentSamples(promised.epsilon, family, promised.delta, promised.slack),)
 
     # The private step ---------------------------------------------------------------------------------------
 
@@ -155,7 +164,7 @@ class LatentMechanism(DocumentMechanism):
                 + (", apart from weights whose own training was paid for" if self.autoencoder.record.private else ""),
             ),
         )
-        return promised.voided(NO_NOISE_REASON) if self.noise_kind == "none" else promised
+        return promised.voided(NO_NOISE_REASON, VoidReason.NO_NOISE) if self.noise_kind == "none" else promised
 
     def _shown_parameters(self) -> dict[str, Any]:
         shown = {**super()._shown_parameters(), "model": Path(self.model_name).name, "noise": self.noise_kind}

@@ -29,6 +29,7 @@ from tacit.documents.autoencoders.base import Autoencoder
 from tacit.documents.bounds import Bound
 from tacit.documents.latent import NOISES, LatentMechanism
 from tacit.errors import BadInputError
+from tacit.parameters import parameter
 
 LOW, HIGH = "narrow-20-low", "narrow-20"
 LOW_UP_TO = 150.0
@@ -43,14 +44,13 @@ class NarrowLatent(LatentMechanism):
     noise   "trained" is the noise that the model was trained with: Laplace for narrow-20-low, Gaussian for narrow-20
     """
 
-    model: str = ""
-    noise: str = "trained"
+    model: str = parameter("", service_values=(LOW, HIGH))
+    noise: str = parameter("trained", choices=("trained", *NOISES))
 
     name: ClassVar[str] = "narrow"
     title: ClassVar[str] = "Narrow latent"
     paper: ClassVar[str] = "Tacit, after Igamberdiev 2023"
-    needs: ClassVar[str] = "narrow BART (included)"
-    noises: ClassVar[tuple[str, ...]] = ("trained", *NOISES)
+    model_needed: ClassVar[str] = "narrow BART (included)"
 
     @property
     def model_name(self) -> str:

@@ -68,6 +68,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from tacit.checks import Check, TokenLaw
 from tacit.documents.base import DocumentMechanism
 from tacit.documents.language_models import (
     SMOLLM2,
@@ -84,8 +85,10 @@ from tacit.documents.language_models import (
 )
 from tacit.errors import BadParameterError, TacitWarning
 from tacit.guarantee import NOTE, Guarantee, Notion
+from tacit.needs import MODELS, Ability, needs_of_language_model
 from tacit.noise.choice import Integers, draw_rows, exponent_cap, integer_weights, probabilities, rounding_slack
 from tacit.noise.source import Source
+from tacit.parameters import EpsilonRange, parameter
 from tacit.rounding import rounded_up
 
 EXAMPLES_PROMPT = """\
@@ -254,14 +257,14 @@ class Paraphrase(DocumentMechanism):
     batch_size     how many texts are computed together, always exactly so many; fewer are filled up with empty ones
     """
 
-    batch_size: int = 8
-    model: str | CausalModel | Seq2SeqModel = SMOLLM2
-    tokens: int = 24
-    input_tokens: int = 64
+    batch_size: int = parameter(8, low=1, service_most=256)
+    model: str | CausalModel | Seq2SeqModel = parameter(SMOLLM2, needs=needs_of_language_model)
+    tokens: int = parameter(24, service_most=512)
+    input_tokens: int = parameter(64, service_most=512)
     prompt: str = EXAMPLES_PROMPT
     chat: bool = False
-    base: str = "auto"
-    temperature: float = 0.7
+    base: str = parameter("auto", choices=("auto", "model", "uniform"))
+    temperature: float = parameter(0.7, low=0.01, high=100.0)
     interval: str | LogitInterval | None = None
     stop: str = "\n"
     shortest: int = 3
@@ -269,20 +272,19 @@ class Paraphrase(DocumentMechanism):
     name: ClassVar[str] = "paraphrase"
     title: ClassVar[str] = "Private paraphrase"
     paper: ClassVar[str] = "Mattern et al. 2022; Utpala et al. 2023"
-    needs: ClassVar[str] = "language model (SmolLM2, by pip)"
+    model_needed: ClassVar[str] = "language model (SmolLM2, by pip)"
     notion: ClassVar[str] = Notion.PURE.value
     block_characters: ClassVar[int] = 20_000
+    abilities: ClassVar[tuple[Ability, ...]] = (MODELS,)
+    epsilon_range: ClassVar[EpsilonRange] = EpsilonRange(360.0, 24.0, 720.0)
+    """1 to 30 for each token: below 5, such a text says nothing of its document."""
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def check_parameters(self) -> None:
+        super().check_parameters()
         whole("tokens", self.tokens)
         whole("input_tokens", self.input_tokens)
         if not isinstance(self.shortest, int) or isinstance(self.shortest, bool) or self.shortest < 0:
             raise BadParameterError(f"shortest must be a whole number of at least 0, not {self.shortest}")
-        if self.base not in ("auto", "model", "uniform"):
-            raise BadParameterError(f"base must be 'auto', 'model' or 'uniform', not '{self.base}'")
-        if not 0.01 <= self.temperature <= 100.0:
-            raise BadParameterError(f"temperature must lie between 0.01 and 100, not at {self.temperature:g}")
         if isinstance(self.interval, str):
             LogitInterval.parse(self.interval)
 
@@ -327,13 +329,16 @@ class Paraphrase(DocumentMechanism):
         return Guide.of_prompt(self.frame, self.language_model.support, self.stops, self.shortest)
 
     def prepare(self) -> None:
-        if "prepared" in self.__dict__:
-            return
+        _ = self._prepared
+
+    @cached_property
+    def _prepared(self) -> bool:
+        """Loaded, and the user warned once."""
         assert self.frame is not None
         assert self.tilted or self.clipping is not None
         if note := self.note():
-            warnings.warn(note, TacitWarning, stacklevel=2)
-        self.__dict__["prepared"] = True
+            warnings.warn(note, TacitWarning, stacklevel=3)
+        return True
 
     def note(self) -> str | None:
         """What the budget is too small for."""
@@ -369,6 +374,10 @@ class Paraphrase(DocumentMechanism):
         if reference is None:
             return uniform_weights(scores, self.clipping, self.epsilon_token)
         return tilted_weights(scores, reference, self.temperature, self.epsilon_token)
+
+    def checks(self) -> tuple[Check, ...]:
+        promised, tokens = self.promise(), self.tokens
+        return (TokenLaw(promised.epsilon / tokens, self.law, self.language_model.support, promised.slack / tokens),)
 
     def law(self, text: str, released: Sequence[int] = ()) -> Floats:
         """Exact probabilities of the next token after these released tokens, one for each token of the support."""

@@ -22,7 +22,7 @@ from typing import Any
 
 from tacit import catalog
 from tacit.errors import BadParameterError, NoGuaranteeError
-from tacit.guarantee import Adjacency, Guarantee, Unit
+from tacit.guarantee import Adjacency, Exclusion, ExclusionKind, Guarantee, Unit
 from tacit.mechanism import Mechanism
 from tacit.text.tokens import split
 
@@ -49,7 +49,7 @@ def of_document(promise: Guarantee, tokens: int) -> Guarantee:
             f"it promises nothing between any two documents, only between {whole.adjacency.value.removeprefix('any ')}"
         )
     cut = f"every text is cut or filled up to {tokens:,} tokens by a public rule; what stands behind them is not read"
-    covered = tuple(item for item in whole.not_covered if not item.startswith("how many tokens"))
+    covered = tuple(item for item in whole.not_covered if Exclusion.kind_of(item) is not ExclusionKind.LENGTH)
     return replace(whole, adjacency=Adjacency.ANY_TWO, not_covered=covered).also_assuming(cut)
 
 

@@ -35,8 +35,9 @@ OTHER_SIZE = "Explanations and reasons for differences were written about the qu
 
 @dataclass(frozen=True)
 class Cell:
-    """One cell with its scores; `problem` says why it has none, `promise` what its card says, `outside` whether it or
-    what it was made from is outside the domain in which the mechanism is defined."""
+    """One cell with its scores; `problem` says why it has none, `failed` whether it was tried and went wrong, `promise`
+    what its card says, `outside` whether it or what it was made from is outside the domain in which the mechanism is
+    defined."""
 
     step: str
     kind: str
@@ -45,6 +46,7 @@ class Cell:
     problem: str = ""
     promise: str = ""
     outside: bool = False
+    failed: bool = False
 
     @property
     def finished(self) -> bool:
@@ -176,7 +178,8 @@ class Results:
             "data": dict(self.data),
             "cells": [
                 {"step": c.step, "kind": c.kind, "axes": dict(c.axes), "scores": dict(c.scores), "problem": c.problem,
-                 "promise": c.promise, **({"outside": True} if c.outside else {})}
+                 "promise": c.promise, **({"outside": True} if c.outside else {}),
+                 **({"failed": True} if c.failed else {})}
                 for c in self.cells
             ],
             "published": [item.model_dump() for item in self.published],
@@ -197,7 +200,7 @@ class Results:
             cells = [
                 Cell(c["step"], c["kind"], {axis: _value(v) for axis, v in c["axes"].items()},
                      {measure: float(v) for measure, v in c["scores"].items()}, c["problem"], c["promise"],
-                     bool(c.get("outside", False)))
+                     bool(c.get("outside", False)), bool(c.get("failed", False)))
                 for c in found["cells"]
             ]  # fmt: skip
             return cls(
@@ -297,12 +300,13 @@ def _cell(step: Step, cache: Path) -> Cell:
         except Exception as error:
             # The code that scores has changed, and the raw files are not what it expects.
             problem = f"failed: its scores cannot be derived from its raw files ({place_of(error)}): remove its folder"
-            return Cell(step.name, step.kind, step.axes, {}, f"{problem} {step.kind}/{step.key} from the cache")
+            problem += f" {step.kind}/{step.key} from the cache"
+            return Cell(step.name, step.kind, step.axes, {}, problem, failed=True)
         return Cell(step.name, step.kind, step.axes, scores, promise=_promise(folder), outside=outside)
     for cell in (step, *step.ancestors()):
         if (reason := failure_of(folder_of(cache, cell))) and not is_finished(folder_of(cache, cell)):
             problem = f"failed: {reason}" if cell is step else f"left out, because its input '{cell.label}' failed"
-            return Cell(step.name, step.kind, step.axes, {}, problem)
+            return Cell(step.name, step.kind, step.axes, {}, problem, failed=cell is step)
     return Cell(step.name, step.kind, step.axes, {}, "not run")
 
 

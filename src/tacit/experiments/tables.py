@@ -68,7 +68,7 @@ def _scores(
     cells = _group_cells(results, step, axes, group)
     finished = [cell for cell in cells if cell.finished]
     if not finished:
-        return ["failed" if cells[0].problem.startswith("failed") else "no result", *[""] * (len(measures) - 1)]
+        return ["failed" if cells[0].failed else "no result", *[""] * (len(measures) - 1)]
     found = []
     for measure in measures:
         having = [cell for cell in finished if measure in cell.scores]

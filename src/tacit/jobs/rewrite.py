@@ -18,7 +18,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from tacit.account.ledger import Ledger
 from tacit.card import Card, ReleaseFacts, for_file, plain_sentence, row_sentences
-from tacit.catalog import DEFAULT_MECHANISM, DEFAULT_OF_LEVEL, build, find
+from tacit.catalog import DEFAULT_MECHANISM, DEFAULT_OF_LEVEL, build, find, mechanism_names, needs_of_mechanism
 from tacit.engines.charging import LedgerPlace
 from tacit.engines.job import (
     CARD_KINDS,
@@ -53,7 +53,7 @@ from tacit.jobs.fields import (
 from tacit.jobs.running import Running
 from tacit.labels import LabelRule, labels_need_local_engine
 from tacit.mechanism import Mechanism
-from tacit.needs import DOCUMENT_NEEDS, Ability, needs_of_ledger, needs_of_mechanism, needs_of_place
+from tacit.needs import Ability, needs_of_ledger, needs_of_place
 from tacit.rounding import exact
 from tacit.text.files import STANDARD_STREAM, FileFormat, Selection, open_table
 from tacit.text.files.memory import in_kind_of, is_in_memory, memory_columns
@@ -230,7 +230,7 @@ class RewriteConfig(Running):
 
     def needs(self) -> list[Ability]:
         name = self._mechanism_name
-        only_the_card = self.dry_run and name in DOCUMENT_NEEDS  # most cards need no model
+        only_the_card = self.dry_run and name in mechanism_names("document")  # most cards need no model
         vectors = {} if self.vectors is None else {"vectors": self.vectors}
         return [
             *super().needs(),

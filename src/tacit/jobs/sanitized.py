@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from pydantic import Field
 
-from tacit.catalog import build, find
+from tacit.catalog import build, find, needs_of_mechanism
 from tacit.documents.pretraining.corpus import read_public
 from tacit.errors import require
 from tacit.jobs.config import Config, Group, Option
@@ -31,7 +31,7 @@ from tacit.jobs.fields import (
 )
 from tacit.jobs.mechanisms import MechanismOptions, Vectors, WordMechanism, options_of_mechanism
 from tacit.jobs.training.planning import check_batch
-from tacit.needs import Ability, needs_of_encoder, needs_of_mechanism
+from tacit.needs import Ability, needs_of_encoder
 from tacit.noise import source as noise
 from tacit.rounding import exact
 

@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from functools import lru_cache
 from typing import Any, Final
 
@@ -32,28 +33,6 @@ AUDIT_PAIRS: Final = 100
 AUDIT_WORDS: Final = 100
 BLOCK_WORDS: Final = 32
 
-RANGES: Final[Mapping[str, tuple[float, float, float]]] = {
-    "brr": (1.0, 0.2, 4.0),
-    "custext": (8.0, 1.0, 30.0),
-    "dp-mlm": (480.0, 32.0, 960.0),
-    "laplace": (8.0, 2.0, 40.0),
-    "mahalanobis": (8.0, 2.0, 40.0),
-    "paraphrase": (360.0, 24.0, 720.0),
-    "truncated-gumbel": (100.0, 75.0, 1000.0),
-    "two-budgets": (1.0, 0.5, 8.0),
-    "vickrey": (8.0, 2.0, 100.0),
-    "metric token": (2.0, 1.0, 12.0),
-    "utility-optimized metric token": (2.0, 1.0, 12.0),
-    "pure token": (8.0, 0.5, 50.0),
-    "approximate token": (8.0, 0.5, 50.0),
-    "pure document": (20.0, 1.0, 500.0),
-    "approximate document": (500.0, 10.0, 5000.0),
-}
-"""Default, low and high end of a slider, by name or by notion and unit: from "nearly every word changes" to "few do"
-with the default vectors (`/v1/curve` has the numbers), and for whole documents from strong to nominal protection. Where
-every token of a document is a draw, from 1 to 30 for each of them: below 5, such a text says nothing of its document.
-The default of SanText is where the best attacker still guesses one word in ten; at 4 he would read half of the text."""
-
 
 def mechanisms(pool: Pool) -> dict[str, Any]:
     """All mechanisms, with the range a slider should have, and whether this installation can run them."""
@@ -61,24 +40,24 @@ def mechanisms(pool: Pool) -> dict[str, Any]:
 
 
 def default_epsilon(name: str) -> float:
-    return _range(known_mechanism(name))[0]
-
-
-def _range(cls: type[Mechanism]) -> tuple[float, float, float]:
-    return RANGES.get(cls.name) or RANGES[f"{cls.notion} {cls.unit}"]
+    return known_mechanism(name).epsilon_range.default
 
 
 def _entry(cls: type[Mechanism], pool: Pool) -> dict[str, Any]:
     facts = described(cls)
-    default, low, high = _range(cls)
-    why_not = pool.failures.get(cls.name) or needs.why_not(cls.name, needs.needs_of_mechanism(cls.name))
+    why_not = pool.failures.get(cls.name) or needs.why_not(cls.name, cls.abilities_for({}))
     return {
         **{name: facts[name] for name in ("name", "title", "level", "notion", "unit", "paper", "summary")},
         "available": why_not is None,
         "why_not": why_not,
-        "epsilon": {"default": default, "low": low, "high": high},
+        "epsilon": asdict(cls.epsilon_range),
         "options": [
-            {"name": item["name"], "default": _plain(item["default"]), "help": item["meaning"]}
+            {
+                "name": item["name"],
+                "default": _plain(item["default"]),
+                "help": item["meaning"],
+                **{fact: item[fact] for fact in ("choices", "low", "high")},
+            }
             for item in facts["parameters"]
             if item["name"] not in ("epsilon", "batch_size")
         ],
@@ -201,13 +180,14 @@ def audit_exact(pool: Pool, asked: AuditRequest) -> dict[str, Any]:
     from tacit.audit.claims.claim import claim_of
     from tacit.audit.claims.exact import check_all, exact_section
     from tacit.audit.claims.laws import MechanismLaw
-    from tacit.audit.claims.mechanisms import Settings, exact_words, has_law
+    from tacit.audit.claims.mechanisms import Settings, exact_words, word_law_of
     from tacit.report import Report
 
     if known_mechanism(asked.mechanism).level != "word":
         raise ServiceError(422, f"no quick exact check: run 'tacit audit mechanism {asked.mechanism}'", "no_exact_law")
     mechanism: Any = pool.get(asked.mechanism, asked.epsilon, asked.options).mechanism
-    if not has_law(mechanism):
+    law = word_law_of(mechanism)
+    if law is None:
         raise ServiceError(
             422,
             f"{asked.mechanism} has no law in closed form: 'tacit audit mechanism {asked.mechanism}' checks samples",
@@ -221,6 +201,7 @@ def audit_exact(pool: Pool, asked: AuditRequest) -> dict[str, Any]:
         found = check_all(MechanismLaw(mechanism), claim, ids)
     else:
         metric = mechanism.notion in (Notion.METRIC.value, Notion.UTILITY_OPTIMIZED_METRIC.value)
-        found = exact_words(mechanism, claim, Settings(f"closest:{AUDIT_PAIRS}" if metric else str(AUDIT_WORDS)))
+        settings = Settings(f"closest:{AUDIT_PAIRS}" if metric else str(AUDIT_WORDS))
+        found = exact_words(mechanism, law, claim, settings)
     report = Report(f"Audit of {asked.mechanism}", [exact_section(found)], {"epsilon": asked.epsilon})
     return report.to_dict()

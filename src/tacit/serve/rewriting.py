@@ -26,33 +26,10 @@ from tacit.errors import BadParameterError, NoGuaranteeError, TacitError
 from tacit.guarantee import Guarantee, Notion, Unit
 from tacit.mechanism import Mechanism, Rewritten
 from tacit.noise.source import Source
+from tacit.parameters import Parameter, parameters_of
 from tacit.serve.errors import ServiceError
 from tacit.text.tokens import is_punctuation, join, split
-from tacit.vectors import KNOWN_VECTORS
-from tacit.vectors.load import DEFAULT_WORDS
 
-CHOICES: Final = frozenset(
-    {"unknown", "punctuation", "joining", "noise", "norm", "variant", "length", "decode", "mapping", "bounding"}
-    | {"mode", "context"}
-)
-"""Options whose value is one of a few words that the mechanism itself checks."""
-
-BUILT_IN: Final[Mapping[str, frozenset[str]]] = {
-    "vectors": frozenset(KNOWN_VECTORS),
-    "detector": frozenset({"none", "patterns", "spacy"}),
-    "model": frozenset(
-        {
-            *("adept-20", "adept-20-wide", "bart-20", "bart-20-unclipped", "bart-40", "narrow-20", "narrow-20-low"),
-            "smollm2",
-        }
-    ),
-    "codebook": frozenset({"default"}),
-}
-MOST: Final[Mapping[str, int]] = {
-    "limit": DEFAULT_WORDS, "bits": 512, "set_size": 1_000, "neighbors": 100, "batch_size": 256, "beams": 16,
-    "tokens": 512, "input_tokens": 512, "length": 512,
-}  # fmt: skip
-"""The largest values of options that decide how much memory a mechanism takes. An operator may allow more."""
 REMEMBERED_GUARANTEES: Final = 500
 
 Pieces = list[tuple[str, str]]
@@ -146,7 +123,7 @@ def document_promise(unit: Guarantee, tokens: int) -> tuple[Guarantee | None, st
 def checked_options(name: str, options: Mapping[str, Any], allowed: Sequence[tuple[str, str]]) -> dict[str, Any]:
     """Options of a request: known, of the right type, and naming nothing on the server that was not allowed."""
     cls = known_mechanism(name)
-    hints = typing.get_type_hints(cls)
+    hints, known = typing.get_type_hints(cls), parameters_of(cls)
     defaults = {item.name: item.default for item in fields(cls) if item.init}
     checked: dict[str, Any] = {}
     for key, value in options.items():
@@ -158,9 +135,9 @@ def checked_options(name: str, options: Mapping[str, Any], allowed: Sequence[tup
         if option in defaults:
             _check_type(option, value, hints[option])
             if type(value) is int:
-                _check_size(option, value, defaults[option], allowed)
+                _check_size(option, value, known[option], defaults[option], allowed)
             if isinstance(value, str):
-                _check_name(option, value, defaults[option], allowed)
+                _check_name(option, value, known[option], defaults[option], allowed)
         checked[option] = value  # an unknown one is refused by `build`, with a close match
     return checked
 
@@ -188,21 +165,27 @@ def _spoken(kinds: Sequence[type]) -> str:
     return " or ".join(words[kind] for kind in kinds)
 
 
-def _check_name(option: str, value: str, default: Any, allowed: Sequence[tuple[str, str]]) -> None:
-    if option in CHOICES or value == default or value in BUILT_IN.get(option, ()) or (option, value) in allowed:
+def _check_name(
+    option: str, value: str, parameter: Parameter, default: Any, allowed: Sequence[tuple[str, str]]
+) -> None:
+    # A text that is none of the choices names nothing on the server: the mechanism refuses it in its own words.
+    if parameter.choices or parameter.service_takes(value) or value == default or (option, value) in allowed:
         return
-    known = sorted({*BUILT_IN.get(option, ()), *(given for name, given in allowed if name == option)})
-    hint = f"one of {', '.join(known)}" if known else "its default"
+    taken = sorted({*parameter.service_values, *(text for name, text in allowed if name == option)})
+    hint = f"one of {', '.join(taken)}" if taken else "its default"
     raise BadParameterError(
         f"the option '{option}' takes {hint}: files and models of the server are used only if its operator "
         "allowed them with --allow"
     )
 
 
-def _check_size(option: str, value: int, default: Any, allowed: Sequence[tuple[str, str]]) -> None:
+def _check_size(
+    option: str, value: int, parameter: Parameter, default: Any, allowed: Sequence[tuple[str, str]]
+) -> None:
     """Prepared mechanisms stay in memory, so nobody may choose how large they are beyond what the operator allows."""
-    given = [int(text) for name, text in allowed if name == option and text.isdigit()]
-    most = max([MOST.get(option, value), *given, *([default] if type(default) is int else [])])
+    permitted = [int(text) for name, text in allowed if name == option and text.isdigit()]
+    usual = value if parameter.service_most is None else parameter.service_most
+    most = max([usual, *permitted, *([default] if type(default) is int else [])])
     if value > most:
         raise BadParameterError(f"the option '{option}' is at most {most:,} here: ask the operator for more")
 

@@ -24,12 +24,10 @@ from pathlib import Path
 from typing import Any
 
 from tacit.errors import BadInputError
-from tacit.guarantee import Guarantee, Provenance
+from tacit.guarantee import Exclusion, ExclusionKind, Guarantee, Provenance, ProvenanceKind, VoidReason
 from tacit.lineage import (
     CARD,
-    PRIVATELY,
     SETTINGS,
-    STARTED_WITHOUT,
     VOCABULARY_CARD,
     Lineage,
     described,
@@ -40,8 +38,6 @@ from tacit.lineage import (
 from tacit.text.digest import output_digest
 
 __all__ = ["CARD", "SETTINGS", "VOCABULARY_CARD", "Origin", "released_text", "starting_weights", "with_tokenizer"]
-
-EARLIER = "what the starting weights learned from their own records"
 
 
 @dataclass(frozen=True)
@@ -93,13 +89,16 @@ class Origin:
         before = [g for g in (self.start if self._start_is_private else None, self.vocabulary) if g is not None]
         if not before:
             void = f"it was trained without noise, on text that was declared public: {self.public}"
-            return self._of_start(replace(own, void=void), model)
+            return self._of_start(replace(own, void=void, void_reason=VoidReason.DECLARED_PUBLIC), model)
         promise = before[0].then(*before[1:]) if len(before) > 1 else before[0]
         return replace(
             promise,
             parameters={**promise.parameters, **own.parameters},
             history=(*promise.history, f"{own.mechanism} on text declared public: post-processing"),
-            provenance=(*promise.provenance, Provenance("text", f"{self.public}, declared public")),
+            provenance=(
+                *promise.provenance,
+                Provenance("text", f"{self.public}, declared public", kind=ProvenanceKind.DECLARED_PUBLIC),
+            ),
         )
 
     def _of_data(self, own: Guarantee) -> Guarantee:
@@ -115,7 +114,8 @@ class Origin:
     def _of_start(self, promise: Guarantee, model: str) -> Guarantee:
         if self._start_is_void:
             assert self.start is not None
-            return promise.voided(f"{STARTED_WITHOUT} ({model}: {self.start.void})")
+            sentence = f"it started from weights without a guarantee ({model}: {self.start.void})"
+            return promise.voided(sentence, VoidReason.STARTING_WEIGHTS)
         if self._start_is_private:
             assert self.start is not None
             return _after_private_weights(promise, self.start, model)
@@ -123,10 +123,10 @@ class Origin:
 
     def _public_start(self, model: str) -> Provenance:
         if self.from_scratch:
-            return Provenance("starting weights", "random")
+            return Provenance("starting weights", "random", kind=ProvenanceKind.RANDOM)
         if self.start_public is not None:
             source = f"{model}, trained on {self.start_public}, which was declared public"
-            return Provenance("pre-trained weights", source)
+            return Provenance("pre-trained weights", source, kind=ProvenanceKind.DECLARED_PUBLIC)
         return Provenance("pre-trained weights", f"{model}, assumed to be trained on public text")
 
     def settings(self) -> dict[str, Any]:
@@ -139,21 +139,23 @@ class Origin:
 
 def _after_private_weights(promise: Guarantee, start: Guarantee, model: str) -> Guarantee:
     own = described(start)
-    earlier = [item for item in start.not_covered if item.startswith(EARLIER)]
+    earlier = [line for line in start.not_covered if Exclusion.kind_of(line) is ExclusionKind.EARLIER_WEIGHTS]
+    now = (
+        f"what the starting weights learned from their own records ({own}); a {promise.unit.value} in both data sets "
+        "has both budgets added up"
+    )
     return replace(
         promise,
         provenance=(
             *promise.provenance,
             Provenance(
                 "pre-trained weights",
-                f"{model}, {PRIVATELY}",
+                f"{model}, trained privately by Tacit",
                 public=False,
                 paid_by=own_budget(start),
             ),
         ),
-    ).also_not_covered(
-        *earlier, f"{EARLIER} ({own}); a {promise.unit.value} in both data sets has both budgets added up"
-    )
+    ).also_not_covered(*earlier, Exclusion(now, ExclusionKind.EARLIER_WEIGHTS))
 
 
 def starting_weights(folder: str | Path) -> Origin:

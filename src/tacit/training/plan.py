@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from tacit.account.delta import check_delta
 from tacit.account.sgd import sgd_epsilon, sgd_noise_multiplier
 from tacit.errors import BadParameterError
-from tacit.guarantee import Adjacency, Guarantee, Model, Notion, Provenance, Unit
+from tacit.guarantee import Adjacency, Guarantee, Model, Notion, Provenance, Unit, VoidReason
 from tacit.noise.source import StreamKey
 
 GAUSSIAN_NOISE = (
@@ -145,6 +145,7 @@ class Plan:
                 mechanism=what,
                 parameters={"steps": steps, **parameters},
                 void="it was trained without noise: the model may repeat what it has read",
+                void_reason=VoidReason.NO_NOISE,
             )
         check_delta(self.delta * trials, self.records)
         promised = Guarantee(
@@ -165,7 +166,11 @@ class Plan:
             assumptions=(f"the number of {self.unit.value}s is public", *self._secret_sample, *GAUSSIAN_NOISE),
             history=() if trials == 1 else (f"{trials} runs on the same {self.unit.value}s, added up",),
         )
-        return promised if secure else promised.voided("it was trained with a test seed, which undoes the noise")
+        return (
+            promised
+            if secure
+            else promised.voided("it was trained with a test seed, which undoes the noise", VoidReason.TEST_SEED)
+        )
 
 
 MOST_NOISE = 1_000.0

@@ -30,7 +30,7 @@ from typing import Any
 from tacit.account.delta import check_delta
 from tacit.card import Card
 from tacit.errors import BadInputError, BadParameterError, NoGuaranteeError
-from tacit.guarantee import Adjacency, Guarantee, Provenance
+from tacit.guarantee import Adjacency, Guarantee, Provenance, ProvenanceKind
 from tacit.text.sensitive import Detector, Flags, listed_words
 from tacit.text.tokens import normalize, split
 from tacit.training.origin import Origin
@@ -184,7 +184,8 @@ def selective_guarantee(second: Guarantee, first: First) -> Guarantee:
     if not second.is_private:
         return second
     if first.kind is FirstKind.PUBLIC:
-        learned = Provenance("weights of the first phase", f"{first.public}, declared public")
+        source = f"{first.public}, declared public"
+        learned = Provenance("weights of the first phase", source, kind=ProvenanceKind.DECLARED_PUBLIC)
         return replace(second, provenance=(*second.provenance, learned))
     if first.kind is FirstKind.PRIVATE:
         if first.guarantee is None:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import hashlib
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any, ClassVar
@@ -24,15 +24,28 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.checks import Check, MadeUpWords, WordLaw, WordSamples
 from tacit.errors import BadParameterError, NoGuaranteeError
-from tacit.guarantee import Adjacency, Guarantee, Metric, Notion, Provenance, Unit
+from tacit.guarantee import (
+    Adjacency,
+    Exclusion,
+    ExclusionKind,
+    Guarantee,
+    Metric,
+    Notion,
+    Provenance,
+    Unit,
+    VoidReason,
+)
 from tacit.mechanism import TEST_SEED_REASON, Mechanism, Rewritten
+from tacit.needs import ALL_OF_GLOVE, MINILM_VECTORS, MOST_DEFAULT_WORDS, Ability
 from tacit.noise.source import Source
+from tacit.parameters import parameter
 from tacit.reading import Reading, words_of
 from tacit.text.lexicon import RULES, Lexicon
 from tacit.text.tokens import chunks, is_punctuation, join, split
-from tacit.vectors import VectorTable, load_vectors
-from tacit.vectors.geometry import diameter, median_distance
+from tacit.vectors import KNOWN_VECTORS, VectorTable, load_vectors
+from tacit.vectors.distance import Distance, VectorDistance
 
 Ids = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -59,22 +72,26 @@ class WordMechanism(Mechanism):
     joining       "natural" text or tokens separated by "spaces"
     """
 
-    vectors: str | VectorTable = "default"
-    limit: int | None = None
-    unknown: str = "spelling"
-    punctuation: str = "rewrite"
-    joining: str = "natural"
+    vectors: str | VectorTable = parameter("default", service_values=tuple(KNOWN_VECTORS))
+    limit: int | None = parameter(None, service_most=MOST_DEFAULT_WORDS)
+    unknown: str = parameter("spelling", choices=RULES)
+    punctuation: str = parameter("rewrite", choices=("rewrite", "drop", "keep"))
+    joining: str = parameter("natural", choices=("natural", "spaces"))
 
     told_elsewhere: ClassVar[frozenset[str]] = frozenset()
     level: ClassVar[str] = "word"
     unit: ClassVar[str] = "token"
-    needs: ClassVar[str] = "word vectors (included)"
+    model_needed: ClassVar[str] = "word vectors (included)"
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        one_of("unknown", self.unknown, RULES)
-        one_of("punctuation", self.punctuation, ("rewrite", "drop", "keep"))
-        one_of("joining", self.joining, ("natural", "spaces"))
+    @classmethod
+    def abilities_for(cls, options: Mapping[str, Any]) -> list[Ability]:
+        needed = super().abilities_for(options)
+        vectors, limit = str(options.get("vectors", "default")), str(options.get("limit", ""))
+        if vectors == "minilm":
+            needed.append(MINILM_VECTORS)
+        elif vectors in ("default", "glove-6b-50d") and limit.isdigit() and int(limit) > MOST_DEFAULT_WORDS:
+            needed.append(ALL_OF_GLOVE)
+        return needed
 
     # To write in a mechanism ----------------------------------------------------------------------------------
 
@@ -89,6 +106,24 @@ class WordMechanism(Mechanism):
     def laws_of_draw(self, ids: Ids) -> Floats:
         """Exact output probabilities of `draw`, one row per input id, one column per vocabulary word."""
         raise NoGuaranteeError(f"{self.name} has no closed form; its law can only be sampled")
+
+    @property
+    def has_law(self) -> bool:
+        """Whether `laws_of_draw` can be computed with these parameters."""
+        return type(self).laws_of_draw is not WordMechanism.laws_of_draw
+
+    @property
+    def law_check(self) -> WordLaw:
+        """How the exact law is looked at, where there is one."""
+        return WordLaw()
+
+    def checks(self) -> tuple[Check, ...]:
+        exact = (self.law_check,) if self.has_law else ()
+        return (*exact, WordSamples(), MadeUpWords())
+
+    def distance(self) -> Distance:
+        """The distance between vocabulary words that a metric promise of this mechanism is stated in."""
+        return self._euclidean_distance()
 
     # Public data ----------------------------------------------------------------------------------------------
 
@@ -251,14 +286,17 @@ class WordMechanism(Mechanism):
     # The guarantee --------------------------------------------------------------------------------------------
 
     def guarantee(self, *, secure: bool | None = None) -> Guarantee:
-        promised = self.promise()
+        return self._unless_seeded(self.promise(), secure)
+
+    def _unless_seeded(self, promised: Guarantee, secure: bool | None) -> Guarantee:
         is_secure = self.seed is None if secure is None else secure
-        return promised if is_secure else promised.voided(TEST_SEED_REASON)
+        return promised if is_secure else promised.voided(TEST_SEED_REASON, VoidReason.TEST_SEED)
 
     def _promise(self, notion: Notion, epsilon: float, **more: Any) -> Guarantee:
         """A guarantee with everything that is the same for all word mechanisms filled in."""
         counted = "tokens other than punctuation" if self.punctuation == "drop" else "tokens"
-        not_covered = [f"how many {counted} a text has, and which output belongs to which position"]
+        length = f"how many {counted} a text has, and which output belongs to which position"
+        not_covered: list[str] = [Exclusion(length, ExclusionKind.LENGTH)]
         if self.punctuation == "drop":
             not_covered.append(
                 "which tokens are punctuation marks: they are left out, so a mark in place of a word, or the other way "
@@ -297,12 +335,11 @@ class WordMechanism(Mechanism):
         given = ((item.name, getattr(self, item.name)) for item in fields(self) if item.name not in hidden)
         return {"vectors": self.table.name, **{name: value for name, value in given if value is not None}}
 
-    def _euclidean(self) -> Metric:
-        return self._metric(f"Euclidean distance of {self.table.name} vectors", self.table)
+    def _euclidean_distance(self) -> VectorDistance:
+        return VectorDistance(self.table.vectors, f"Euclidean distance of {self.table.name} vectors")
 
-    def _metric(self, name: str, points: VectorTable | NDArray[Any]) -> Metric:
-        """A Euclidean distance; the largest one is rounded up by more than its arithmetic can be off."""
-        return Metric(name, diameter(points) * (1.0 + 1e-12), median_distance(points), self.table.fingerprint)
+    def _euclidean(self) -> Metric:
+        return self._euclidean_distance().metric(self.table.fingerprint)
 
 
 def by_word(ids: Ids, block: int) -> Iterator[tuple[Ids, Ids, Ids]]:
@@ -325,14 +362,3 @@ def by_word(ids: Ids, block: int) -> Iterator[tuple[Ids, Ids, Ids]]:
 def digest_of(values: NDArray[Any]) -> str:
     """A short hash of public sets, so that promises about different ones cannot be mixed up."""
     return hashlib.blake2b(np.ascontiguousarray(values).tobytes(), digest_size=6).hexdigest()
-
-
-def one_of(name: str, value: str, choices: Sequence[str]) -> None:
-    if value not in choices:
-        raise BadParameterError(f"{name} must be one of {', '.join(choices)}, not '{value}'")
-
-
-def between(name: str, value: float, low: float, high: float) -> None:
-    """low <= value <= high, refusing NaN."""
-    if not low <= value <= high:
-        raise BadParameterError(f"{name} must lie between {low:g} and {high:g}, not {value:g}")

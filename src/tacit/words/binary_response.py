@@ -17,11 +17,12 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.errors import BadParameterError, NoGuaranteeError
-from tacit.guarantee import Guarantee, Metric, Notion
+from tacit.errors import NoGuaranteeError
+from tacit.guarantee import Guarantee, MetricKind, Notion
 from tacit.noise.response import flip_bits, response_matrix
 from tacit.noise.source import Source, public_generator
-from tacit.vectors.geometry import diameter, median_distance
+from tacit.parameters import EpsilonRange, parameter
+from tacit.vectors.distance import VectorDistance
 from tacit.words.base import BLOCK_CELLS, Floats, Ids, WordMechanism
 
 BLOCK_TOKENS = 8192
@@ -36,17 +37,13 @@ class BinaryResponse(WordMechanism):
     bits      the length of the code; more bits tell words apart better and cost more
     """
 
-    bits: int = 64
+    bits: int = parameter(64, low=1, high=4096, service_most=512)
 
     name: ClassVar[str] = "brr"
     title: ClassVar[str] = "Binary randomized response"
     paper: ClassVar[str] = "Carvalho et al. 2021a"
     notion: ClassVar[str] = Notion.METRIC.value
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not 1 <= self.bits <= 4096:
-            raise BadParameterError(f"bits must lie between 1 and 4096, not {self.bits}")
+    epsilon_range: ClassVar[EpsilonRange] = EpsilonRange(1.0, 0.2, 4.0)
 
     @cached_property
     def codes(self) -> NDArray[np.bool_]:
@@ -83,6 +80,10 @@ class BinaryResponse(WordMechanism):
             drawn[here] = self.decode(noisy)
         return drawn
 
+    @property
+    def has_law(self) -> bool:
+        return self.bits <= ENUMERABLE_BITS
+
     def laws_of_draw(self, ids: Ids) -> Floats:
         """All 2^bits noisy codes, each decoded and weighted: only for short codes."""
         if self.bits > ENUMERABLE_BITS:
@@ -99,13 +100,10 @@ class BinaryResponse(WordMechanism):
             result[row] = np.bincount(decoded, weights=chances[row], minlength=len(self.table))
         return result
 
+    def distance(self) -> VectorDistance:
+        # Between 0/1 codes, the squared Euclidean distance counts the bits that differ.
+        name = f"Hamming distance of {self.bits}-bit codes of {self.table.name} vectors"
+        return VectorDistance(self.codes.astype(np.float32), name, squared=True, kind=MetricKind.HAMMING)
+
     def promise(self) -> Guarantee:
-        points = self.codes.astype(np.float32)
-        metric = Metric(
-            f"Hamming distance of {self.bits}-bit codes of {self.table.name} vectors",
-            # Between 0/1 codes, the squared Euclidean distance counts the bits that differ.
-            diameter=float(round(diameter(points) ** 2)),
-            typical=float(round(median_distance(points) ** 2)),
-            fingerprint=self.table.fingerprint,
-        )
-        return self._promise(Notion.METRIC, self.epsilon, metric=metric)
+        return self._promise(Notion.METRIC, self.epsilon, metric=self.distance().metric(self.table.fingerprint))

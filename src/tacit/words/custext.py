@@ -19,10 +19,12 @@ from typing import ClassVar
 
 import numpy as np
 
+from tacit.checks import EVERY_WORD, Check, MadeUpWords, WordLaw, WordSamples
 from tacit.errors import BadParameterError
 from tacit.guarantee import Adjacency, Guarantee, Notion
 from tacit.noise.choice import draw_rows, integer_weights, probabilities, rounding_slack
 from tacit.noise.source import Source
+from tacit.parameters import EpsilonRange, parameter
 from tacit.vectors import VectorTable, cache
 from tacit.words.base import BLOCK_CELLS, Floats, Ids, WordMechanism, by_word, digest_of
 
@@ -34,16 +36,17 @@ class CusText(WordMechanism):
     set_size   how many words at least share an output set (K)
     """
 
-    set_size: int = 20
+    set_size: int = parameter(20, service_most=1_000)
 
     name: ClassVar[str] = "custext"
     title: ClassVar[str] = "CusText"
     paper: ClassVar[str] = "Chen et al. 2023"
     notion: ClassVar[str] = Notion.PURE.value
     block_characters: ClassVar[int] = 4_000_000
+    epsilon_range: ClassVar[EpsilonRange] = EpsilonRange(8.0, 1.0, 30.0)
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def check_parameters(self) -> None:
+        super().check_parameters()
         if self.set_size < 2:
             raise BadParameterError(f"set_size must be at least 2, not {self.set_size}: one word alone cannot hide")
 
@@ -62,6 +65,9 @@ class CusText(WordMechanism):
     def prepare(self) -> None:
         super().prepare()
         self._load("set_of")
+
+    def checks(self) -> tuple[Check, ...]:
+        return (WordLaw(words=EVERY_WORD), WordSamples(), MadeUpWords(sets=len(self.sets)))
 
     def draw(self, ids: Ids, source: Source) -> Ids:
         drawn = np.empty(len(ids), dtype=np.int64)

@@ -20,8 +20,11 @@ from typing import ClassVar
 
 import numpy as np
 
+from tacit.checks import CLOSEST_PAIRS, EVERY_WORD, WordLaw
 from tacit.noise.choice import draw_rows, integer_weights_of_squares, probabilities, rounding_slack
 from tacit.noise.source import Source
+from tacit.parameters import EpsilonRange
+from tacit.vectors.distance import VectorDistance
 from tacit.vectors.geometry import DistanceRows
 from tacit.words.base import BLOCK_CELLS, Floats, Ids, WordMechanism, by_word
 
@@ -31,6 +34,8 @@ class ExponentialWords(WordMechanism):
     """Base of the mechanisms whose exponent comes from the distances of a word to all possible outputs."""
 
     block_characters: ClassVar[int] = 4_000_000
+    epsilon_range: ClassVar[EpsilonRange] = EpsilonRange(2.0, 1.0, 12.0)
+    """The default is where the best attacker of SanText still guesses one word in ten; at 4 he would read half."""
 
     @property
     def outputs(self) -> Ids:
@@ -54,6 +59,12 @@ class ExponentialWords(WordMechanism):
     def prepare(self) -> None:
         super().prepare()
         self._load("distances")
+
+    @property
+    def law_check(self) -> WordLaw:
+        distance = self.distance() if self.promise().metric is not None else None
+        radial = isinstance(distance, VectorDistance) and not distance.squared
+        return WordLaw(words=EVERY_WORD if radial else CLOSEST_PAIRS, radial=radial)
 
     def draw(self, ids: Ids, source: Source) -> Ids:
         drawn = np.empty(len(ids), dtype=np.int64)

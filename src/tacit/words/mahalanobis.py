@@ -17,9 +17,10 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.guarantee import Guarantee, Notion
-from tacit.words.base import between
-from tacit.words.noisy import IDEALIZED, NoisyWords
+from tacit.guarantee import Guarantee, MetricKind, Notion
+from tacit.parameters import parameter
+from tacit.vectors.distance import VectorDistance
+from tacit.words.noisy import NoisyWords
 
 
 @dataclass(kw_only=True, eq=False)
@@ -29,16 +30,12 @@ class Mahalanobis(NoisyWords):
     lam   how elliptical: 0 is round noise, 1 follows the covariance entirely (the paper uses 0.2)
     """
 
-    lam: float = 0.2
+    lam: float = parameter(0.2, low=0.0, high=1.0)
 
     name: ClassVar[str] = "mahalanobis"
     title: ClassVar[str] = "Regularized Mahalanobis"
     paper: ClassVar[str] = "Xu et al. 2020"
     notion: ClassVar[str] = Notion.METRIC.value
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        between("lam", self.lam, 0.0, 1.0)
 
     @cached_property
     def exact_space(self) -> NDArray[np.float64]:
@@ -49,14 +46,17 @@ class Mahalanobis(NoisyWords):
     def noise_epsilon(self) -> float:
         return self.epsilon
 
-    def promise(self) -> Guarantee:
+    def distance(self) -> VectorDistance:
         name = f"regularized Mahalanobis distance (lam {self.lam:g}) of {self.table.name} vectors"
+        return VectorDistance(self.exact_space, name, kind=MetricKind.MAHALANOBIS)
+
+    def promise_assuming(self, idealized: str) -> Guarantee:
         return self._promise(
             Notion.METRIC,
             self.epsilon,
             slack=self._slack(),
-            metric=self._metric(name, self.exact_space),
-            assumptions=(IDEALIZED,),
+            metric=self.distance().metric(self.table.fingerprint),
+            assumptions=(idealized,),
         )
 
 

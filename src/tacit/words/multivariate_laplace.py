@@ -22,9 +22,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.guarantee import Guarantee, Notion
+from tacit.parameters import parameter
 from tacit.rounding import rounded_up
 from tacit.vectors.bounding import Bounding, Sensitivity, bounding
-from tacit.words.noisy import IDEALIZED, NoisyWords
+from tacit.words.noisy import NoisyWords
 
 
 @dataclass(kw_only=True, eq=False)
@@ -36,7 +37,7 @@ class MultivariateLaplace(NoisyWords):
     calibrated   scale the noise so that epsilon is the guarantee whatever the bounding map
     """
 
-    bounding: str = "none"
+    bounding: str = parameter("none", service_any=True)
     calibrated: bool = True
 
     name: ClassVar[str] = "laplace"
@@ -60,7 +61,7 @@ class MultivariateLaplace(NoisyWords):
     def noise_epsilon(self) -> float:
         return self.epsilon / self.sensitivity.value if self.calibrated else self.epsilon
 
-    def promise(self) -> Guarantee:
+    def promise_assuming(self, idealized: str) -> Guarantee:
         s = self.sensitivity
         return self._promise(
             Notion.METRIC,
@@ -69,5 +70,5 @@ class MultivariateLaplace(NoisyWords):
             slack=self._slack(),
             metric=self._euclidean(),
             parameters={**self._shown_parameters(), "sensitivity": f"{rounded_up(s.value)} ({s.kind}: {s.how})"},
-            assumptions=(IDEALIZED,),
+            assumptions=(idealized,),
         )

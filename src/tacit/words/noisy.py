@@ -19,20 +19,22 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.errors import BadParameterError
+from tacit.checks import Check, MadeUpWords, VectorSamples, WordSamples
 from tacit.guarantee import Guarantee
 from tacit.mechanism import as_texts
+from tacit.needs import SEARCH, Ability
 from tacit.noise.multivariate import multivariate_laplace
 from tacit.noise.source import Source, new_source
+from tacit.parameters import EpsilonRange, parameter
 from tacit.vectors.search import Neighbors
-from tacit.words.base import Ids, WordMechanism, between, one_of
+from tacit.words.base import Ids, WordMechanism
 
 BLOCK_TOKENS = 8192
 GRID_BITS = 20
@@ -47,6 +49,13 @@ IDEALIZED_VECTORS = (
 )
 
 
+MAPPINGS = ("nearest", "first-or-second")
+
+
+def _needs_of_approximate(value: str) -> list[Ability]:
+    return [SEARCH] if value.lower() in ("yes", "true", "1", "on") else []
+
+
 @dataclass(kw_only=True, eq=False)
 class NoisyWords(WordMechanism):
     """Parameters of the mapping from a noisy vector to a word.
@@ -57,17 +66,22 @@ class NoisyWords(WordMechanism):
     approximate   search with an approximate index (faster for very large vocabularies; free of privacy cost)
     """
 
-    mapping: str = "nearest"
-    t: float = 0.75
-    neighbors: int = 2
-    approximate: bool = False
+    mapping: str = parameter("nearest", choices=MAPPINGS)
+    t: float = parameter(0.75, low=0.0, high=1.0)
+    neighbors: int = parameter(2, low=2, service_most=100)
+    approximate: bool = parameter(False, needs=_needs_of_approximate)
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        one_of("mapping", self.mapping, ("nearest", "first-or-second"))
-        between("t", self.t, 0.0, 1.0)
-        if self.neighbors < 2:
-            raise BadParameterError(f"neighbors must be at least 2, not {self.neighbors}")
+    epsilon_range: ClassVar[EpsilonRange] = EpsilonRange(8.0, 2.0, 40.0)
+
+    def checks(self) -> tuple[Check, ...]:
+        return (WordSamples(), VectorSamples(), MadeUpWords())
+
+    @abstractmethod
+    def promise_assuming(self, idealized: str) -> Guarantee:
+        """The guarantee of one token, with what it assumes of the arithmetic of the noise."""
+
+    def promise(self) -> Guarantee:
+        return self.promise_assuming(IDEALIZED)
 
     @property
     @abstractmethod
@@ -128,9 +142,7 @@ class NoisyWords(WordMechanism):
 
     def guarantee_of_vectors(self, *, secure: bool | None = None) -> Guarantee:
         """What `noisy_vectors` promises for one token."""
-        guarantee = self.guarantee(secure=secure)
-        kept = tuple(item for item in guarantee.assumptions if item != IDEALIZED)
-        return replace(guarantee, assumptions=(*kept, IDEALIZED_VECTORS))
+        return self._unless_seeded(self.promise_assuming(IDEALIZED_VECTORS), secure)
 
     def noisy_vectors(self, ids: Ids, source: Source) -> NDArray[np.float64]:
         """The noisy vector of each word, on the public grid."""

@@ -41,8 +41,8 @@ class SanTextPlus(TwoClassWords):
     paper: ClassVar[str] = "Yue et al. 2021"
     notion: ClassVar[str] = Notion.UTILITY_OPTIMIZED_METRIC.value
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def check_parameters(self) -> None:
+        super().check_parameters()
         if not 0.0 < self.p <= 1.0:
             raise BadParameterError(f"p is a probability above 0 and at most 1, not {self.p}: the paper uses 0.3")
 

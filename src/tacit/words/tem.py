@@ -39,8 +39,8 @@ class TEM(ExponentialWords):
     paper: ClassVar[str] = "Carvalho et al. 2021"
     notion: ClassVar[str] = Notion.METRIC.value
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def check_parameters(self) -> None:
+        super().check_parameters()
         if not 0.0 < self.beta < 1.0:
             raise BadParameterError(f"beta is a probability between 0 and 1, not {self.beta}: the paper uses 0.001")
 

@@ -33,7 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.errors import BadParameterError
-from tacit.guarantee import Guarantee, Notion
+from tacit.guarantee import Guarantee, Notion, VoidReason
 from tacit.noise.gumbel import (
     truncated_gumbel,
     truncated_gumbel_cdf,
@@ -42,10 +42,11 @@ from tacit.noise.gumbel import (
     truncated_poisson_pmf,
 )
 from tacit.noise.source import Source
+from tacit.parameters import EpsilonRange, parameter
 from tacit.rounding import rounded_up
 from tacit.vectors.geometry import diameter, smallest_positive_distance
 from tacit.vectors.search import Neighbors
-from tacit.words.base import Floats, Ids, WordMechanism, one_of
+from tacit.words.base import Floats, Ids, WordMechanism
 
 REMEMBERED_NEIGHBORS = 64
 BLOCK_TOKENS = 65_536
@@ -61,17 +62,15 @@ class TruncatedGumbel(WordMechanism):
     mode   "anchored" (proven), "published" or "real-part" (for reproducing papers; no guarantee)
     """
 
-    mode: str = "anchored"
+    mode: str = parameter("anchored", choices=("anchored", "published", "real-part"))
 
     name: ClassVar[str] = "truncated-gumbel"
     title: ClassVar[str] = "Truncated Gumbel"
     paper: ClassVar[str] = "Xu et al. 2021a, anchored"
     notion: ClassVar[str] = Notion.PURE.value
     block_characters: ClassVar[int] = 2_000_000
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        one_of("mode", self.mode, ("anchored", "published", "real-part"))
+    epsilon_range: ClassVar[EpsilonRange] = EpsilonRange(100.0, 75.0, 1000.0)
+    every_epsilon: ClassVar[bool] = False
 
     # Public numbers -------------------------------------------------------------------------------------------
 
@@ -181,10 +180,14 @@ class TruncatedGumbel(WordMechanism):
         )
         if self.mode == "published":
             return guarantee.voided(
-                "the published claim for truncated Gumbel is refuted by the exact law; mode=anchored repairs it"
+                "the published claim for truncated Gumbel is refuted by the exact law; mode=anchored repairs it",
+                VoidReason.REFUTED,
             )
         if self.mode == "real-part":
-            return guarantee.voided("truncated Gumbel was run outside the domain where its noise scale is defined")
+            return guarantee.voided(
+                "truncated Gumbel was run outside the domain where its noise scale is defined",
+                VoidReason.OUTSIDE_DOMAIN,
+            )
         return guarantee
 
 

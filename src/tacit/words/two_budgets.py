@@ -24,6 +24,7 @@ import numpy as np
 
 from tacit.errors import BadParameterError
 from tacit.guarantee import Guarantee, Notion, check_epsilon
+from tacit.parameters import EpsilonRange
 from tacit.rounding import rounded_up
 from tacit.words.base import Floats, Ids
 from tacit.words.two_classes import TwoClassWords
@@ -43,9 +44,10 @@ class TwoBudgets(TwoClassWords):
     title: ClassVar[str] = "Two budgets"
     paper: ClassVar[str] = "after Tang et al. 2020"
     notion: ClassVar[str] = Notion.METRIC.value
+    epsilon_range: ClassVar[EpsilonRange] = EpsilonRange(1.0, 0.5, 8.0)
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def check_parameters(self) -> None:
+        super().check_parameters()
         if self.common_epsilon is not None and check_epsilon(self.common_epsilon) < self.epsilon:
             raise BadParameterError(
                 f"common_epsilon {self.common_epsilon:g} is below epsilon {self.epsilon:g}: "

@@ -20,12 +20,18 @@ from numpy.typing import NDArray
 
 from tacit.errors import BadParameterError
 from tacit.guarantee import Adjacency, Provenance
+from tacit.needs import FREQUENCIES, NAMES, Ability
+from tacit.parameters import parameter
 from tacit.text.lexicon import Lexicon
 from tacit.text.sensitive import detector, listed_words, rarest_words
 from tacit.text.tokens import is_punctuation, split
 from tacit.vectors import VectorTable, cache
-from tacit.words.base import Ids, between, digest_of
+from tacit.words.base import Ids, digest_of
 from tacit.words.exponential import ExponentialWords
+
+
+def _needs_of_detector(value: str) -> list[Ability]:
+    return [NAMES] if value.startswith("spacy") else []
 
 
 @dataclass(kw_only=True, eq=False)
@@ -37,13 +43,14 @@ class TwoClassWords(ExponentialWords):
     detector          marks tokens of the text as sensitive: none, patterns, spacy, spacy:PIPELINE
     """
 
-    sensitive_share: float = 0.9
+    sensitive_share: float = parameter(0.9, low=0.0, high=1.0)
     sensitive_list: str | None = None
-    detector: str = "none"
+    detector: str = parameter("none", service_values=("patterns", "spacy"), needs=_needs_of_detector)
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        between("sensitive_share", self.sensitive_share, 0.0, 1.0)
+    abilities: ClassVar[tuple[Ability, ...]] = (FREQUENCIES,)
+
+    def check_parameters(self) -> None:
+        super().check_parameters()
         if self.sensitive_share == 0.0 and self.sensitive_list is None:
             raise BadParameterError("no word would be sensitive: raise sensitive_share or give a sensitive_list")
 

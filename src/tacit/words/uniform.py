@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from tacit.checks import EVERY_WORD, WordLaw
 from tacit.guarantee import Guarantee, Notion
 from tacit.noise.source import Source
 from tacit.words.base import Floats, Ids, WordMechanism
@@ -25,6 +26,10 @@ class UniformWords(WordMechanism):
     title: ClassVar[str] = "Uniform random words"
     paper: ClassVar[str] = "baseline"
     notion: ClassVar[str] = Notion.PURE.value
+
+    @property
+    def law_check(self) -> WordLaw:
+        return WordLaw(words=EVERY_WORD)
 
     def draw(self, ids: Ids, source: Source) -> Ids:
         return source.generator.integers(0, len(self.table), size=len(ids))

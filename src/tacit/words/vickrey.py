@@ -11,15 +11,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from tacit.parameters import EpsilonRange, parameter
 from tacit.words.multivariate_laplace import MultivariateLaplace
+from tacit.words.noisy import MAPPINGS
 
 
 @dataclass(kw_only=True, eq=False)
 class Vickrey(MultivariateLaplace):
     """Multivariate Laplace noise, then one of the two nearest words; t near 1 prefers the second."""
 
-    mapping: str = "first-or-second"
+    mapping: str = parameter("first-or-second", choices=MAPPINGS)
 
     name: ClassVar[str] = "vickrey"
     title: ClassVar[str] = "Vickrey"
     paper: ClassVar[str] = "Xu et al. 2021b"
+    epsilon_range: ClassVar[EpsilonRange] = EpsilonRange(8.0, 2.0, 100.0)

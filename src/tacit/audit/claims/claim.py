@@ -10,78 +10,21 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.errors import BadInputError, BadParameterError
+from tacit.errors import BadParameterError
 from tacit.guarantee import Adjacency, Guarantee, Notion
 from tacit.rounding import rounded_up
-from tacit.vectors.geometry import closest_pairs
+from tacit.vectors.distance import Distance, TableDistance, VectorDistance
+
+__all__ = ["Claim", "Distance", "TableDistance", "VectorDistance", "claim_of", "sets_of"]
 
 Floats = NDArray[np.float64]
 Ids = NDArray[np.int64]
 Mask = NDArray[np.bool_]
-
-
-class Distance(Protocol):
-    """A distance between inputs, by their numbers."""
-
-    @property
-    def name(self) -> str:
-        """As it reads on the card."""
-
-    def between(self, left: Ids, right: Ids) -> Floats:
-        """The distance of each pair, shape (pairs,)."""
-
-    def closest(self, count: int) -> Ids:
-        """The closest pairs, shape (count, 2)."""
-
-
-@dataclass(frozen=True, eq=False)
-class VectorDistance:
-    """Euclidean distance of points, from their differences in double precision; its square for 0/1 codes, which
-    counts the bits that differ."""
-
-    points: NDArray[Any]
-    name: str = "Euclidean distance"
-    squared: bool = False
-
-    def between(self, left: Ids, right: Ids) -> Floats:
-        result = np.empty(len(left))
-        step = max(1, 1_000_000 // self.points.shape[1])
-        for start in range(0, len(left), step):
-            here = slice(start, start + step)
-            difference = self.points[left[here]].astype(np.float64) - self.points[right[here]]
-            result[here] = np.einsum("ij,ij->i", difference, difference)
-        return result if self.squared else np.sqrt(result)
-
-    def closest(self, count: int) -> Ids:
-        return closest_pairs(self.points, count)[0]
-
-
-@dataclass(frozen=True, eq=False)
-class TableDistance:
-    """Distances given as a square table."""
-
-    values: Floats
-    name: str = "the given distance"
-
-    def __post_init__(self) -> None:
-        table = self.values
-        if table.ndim != 2 or table.shape[0] != table.shape[1]:
-            raise BadInputError("a table of distances has one row and one column for each input, in the same order")
-        if not (np.isfinite(table).all() and (table >= 0).all()):
-            raise BadInputError("a distance is negative or not a finite number: correct the table of distances")
-
-    def between(self, left: Ids, right: Ids) -> Floats:
-        return np.asarray(self.values[left, right])
-
-    def closest(self, count: int) -> Ids:
-        i, j = np.triu_indices(len(self.values), 1)
-        order = np.argsort(self.values[i, j], kind="stable")[:count]
-        return np.stack([i[order], j[order]], axis=1).astype(np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,7 +97,7 @@ def claim_of(mechanism: Any, guarantee: Guarantee | None = None) -> Claim:
         delta=promised.delta,
         offset=promised.offset,
         slack=promised.slack,
-        distance=None if promised.metric is None else distance_of(mechanism, promised.metric.name),
+        distance=None if promised.metric is None else mechanism.distance(),
         sets=sets_of(mechanism, promised.adjacency),
         protected=protected,
         among=promised.adjacency.value,
@@ -169,14 +112,3 @@ def sets_of(mechanism: Any, adjacency: Adjacency) -> Ids | None:
         sets = np.zeros(len(mechanism.table), dtype=np.int64) if sets is None else sets
         sets[mechanism.kept_ids] = sets.max() + 1 + np.arange(len(mechanism.kept_ids))
     return sets
-
-
-def distance_of(mechanism: Any, name: str) -> Distance:
-    """The distance that a metric guarantee names."""
-    if name.startswith("Euclidean"):
-        return VectorDistance(mechanism.table.vectors, name)
-    if name.startswith("Hamming"):
-        return VectorDistance(mechanism.codes.astype(np.float32), name, squared=True)
-    if name.startswith("regularized Mahalanobis"):
-        return VectorDistance(mechanism.exact_space, name)
-    raise BadParameterError(f"the audit does not know the '{name}': give the distances in a table")

@@ -1,4 +1,4 @@
-"""Which checks fit one of our mechanisms, and what they find.
+"""What the checks find that a mechanism says can be made (`Mechanism.checks`).
 
     exponential family    exact, all pairs of the vocabulary (`radial`)
     other exact laws      exact, all pairs within each set (CusText), or the closest pairs
@@ -26,12 +26,25 @@ from tacit.audit.claims.claim import Claim, VectorDistance, claim_of
 from tacit.audit.claims.exact import TOLERANCE, ExactResult, Progress, check_all, check_pairs, exact_section
 from tacit.audit.claims.laws import MatrixLaw, MechanismLaw, matrix_law
 from tacit.audit.claims.noise import NoiseResult, noise_check, noise_section, opposite_latents
-from tacit.audit.claims.radial import check_vocabulary, has_radial_form
+from tacit.audit.claims.radial import check_vocabulary
 from tacit.audit.claims.sampling import CONFIDENCE, SampledResult, ceiling, sampled_check, sampled_section
 from tacit.audit.claims.scores import Along, MeanDirection, NearerTo, OutputRatio, Samples
 from tacit.audit.claims.secrets import SecretsResult, secrets_check, secrets_section
+from tacit.checks import (
+    EVERY_WORD,
+    EXACT,
+    ONLY_WITHOUT_EXACT,
+    Check,
+    LatentSamples,
+    MadeUpWords,
+    TextLaw,
+    TokenLaw,
+    VectorSamples,
+    WordLaw,
+    WordSamples,
+)
 from tacit.documents.language_models import PUBLIC_SENTENCES
-from tacit.errors import BadInputError, BadParameterError, NoGuaranteeError
+from tacit.errors import BadInputError, BadParameterError
 from tacit.guarantee import Notion
 from tacit.mechanism import Mechanism
 from tacit.noise.source import Source, new_source, public_generator
@@ -48,7 +61,6 @@ LATENT_NUMBERS = 20_000_000
 SENTENCES = 40
 TOKEN_TEXTS = 8
 TOKEN_TURNS = 2
-MOST_CELLS = 4_096
 
 
 @dataclass(frozen=True)
@@ -78,43 +90,54 @@ def audit_mechanism(mechanism: Mechanism, settings: Settings | None = None) -> l
     if promised.notion is Notion.NONE:
         sentence = f"Nothing is promised with these options, so there is no claim to check: {promised.void}."
         return [Section("Claim", findings=[Finding("Claim", Light.AMBER, sentence)])]
-    return audit_words(mechanism, settings) if mechanism.level == "word" else audit_documents(mechanism, settings)
+    checks = mechanism.checks()
+    if not checks:
+        sentence = f"{mechanism.name} does not say how its promise can be checked, so nothing was checked."
+        return [Section("Claim", findings=[Finding("Claim", Light.AMBER, sentence)])]
+    has_exact = any(isinstance(check, EXACT) for check in checks)
+    wanted = [
+        check
+        for check in checks
+        if not (isinstance(check, ONLY_WITHOUT_EXACT) and has_exact and settings.samples is None)
+    ]
+    return [section for check in wanted for section in _sections(mechanism, check, settings)]
+
+
+def _sections(mechanism: Any, check: Check, settings: Settings) -> list[Section]:
+    """What one check finds."""
+    match check:
+        case WordLaw():
+            return [exact_section(exact_words(mechanism, check, claim_of(mechanism), settings))]
+        case WordSamples():
+            text = "Words were drawn as for a release."
+            return [sampled_section(sampled_words(mechanism, claim_of(mechanism), settings), text=text)]
+        case VectorSamples():
+            text = "The noisy vectors say at least as much as the words that are chosen from them."
+            result = sampled_vectors(mechanism, claim_of(mechanism), settings)
+            return [sampled_section(result, title="Statistical lower bound, noisy vectors", text=text)]
+        case MadeUpWords():
+            return [secrets_section(secret_words(mechanism, check, settings))]
+        case TextLaw():
+            return [exact_section(exact_texts(check, settings))]
+        case TokenLaw():
+            return [exact_section(result) for result in exact_tokens(check, settings)]
+        case LatentSamples():
+            return audit_latents(mechanism, Claim(check.epsilon, delta=check.delta, slack=check.slack), settings)
 
 
 # Words ----------------------------------------------------------------------------------------------------------------
 
 
-def audit_words(mechanism: Any, settings: Settings) -> list[Section]:
-    claim = claim_of(mechanism)
-    sections = []
-    exact = has_law(mechanism)
-    if exact:
-        sections.append(exact_section(exact_words(mechanism, claim, settings)))
-    if not exact or settings.samples is not None:
-        text = "Words were drawn as for a release."
-        sections.append(sampled_section(sampled_words(mechanism, claim, settings), text=text))
-        if hasattr(mechanism, "release_vectors"):
-            found = sampled_vectors(mechanism, claim, settings)
-            text = "The noisy vectors say at least as much as the words that are chosen from them."
-            sections.append(sampled_section(found, title="Statistical lower bound, noisy vectors", text=text))
-    sections.append(secrets_section(secret_words(mechanism, settings)))
-    return sections
+def word_law_of(mechanism: Mechanism) -> WordLaw | None:
+    """How the exact law of a word is checked; None where there is no such law."""
+    return next((check for check in mechanism.checks() if isinstance(check, WordLaw)), None)
 
 
-def has_law(mechanism: Any) -> bool:
-    """Whether the exact law of a word can be computed."""
-    try:
-        mechanism.laws(np.zeros(1, dtype=np.int64))
-    except NoGuaranteeError:
-        return False
-    return True
-
-
-def exact_words(mechanism: Any, claim: Claim, settings: Settings) -> ExactResult:
+def exact_words(mechanism: Any, check: WordLaw, claim: Claim, settings: Settings) -> ExactResult:
     law, bar = MechanismLaw(mechanism), settings.bar("exact law")
-    words = settings.words or _words_that_fit(mechanism)
-    if words == "all":
-        if has_radial_form(mechanism):
+    words = settings.words or check.words
+    if words == EVERY_WORD:
+        if check.radial:
             return check_vocabulary(mechanism, claim, tolerance=settings.tolerance, progress=bar)
         return check_all(law, claim, tolerance=settings.tolerance, progress=bar)
     chosen = chosen_words(mechanism, claim, words)
@@ -126,13 +149,6 @@ def exact_words(mechanism: Any, claim: Claim, settings: Settings) -> ExactResult
             chosen = np.concatenate([chosen, marks])
         return check_pairs(law, claim, chosen, scope=scope, tolerance=settings.tolerance, progress=bar)
     return check_all(law, claim, chosen, tolerance=settings.tolerance, progress=bar)
-
-
-def _words_that_fit(mechanism: Any) -> str:
-    """Everything where that takes about a minute; else the closest pairs, where a metric claim allows least."""
-    if has_radial_form(mechanism) or hasattr(mechanism, "set_of") or mechanism.name == "random":
-        return "all"
-    return "closest:100"
 
 
 def chosen_words(mechanism: Any, claim: Claim, words: str) -> Ids:
@@ -272,14 +288,14 @@ def sampled_vectors(mechanism: Any, claim: Claim, settings: Settings) -> Sampled
     )
 
 
-def secret_words(mechanism: Any, settings: Settings) -> SecretsResult:
+def secret_words(mechanism: Any, check: MadeUpWords, settings: Settings) -> SecretsResult:
     promised = mechanism.guarantee(secure=True)
     source = new_source(settings.seed)
     return secrets_check(
         lambda texts: mechanism.rewrite_texts(texts, source).texts,
         promised.exponent(),
         delta=promised.delta,
-        sets=len(mechanism.sets) if hasattr(mechanism, "sets") else 1,
+        sets=check.sets,
         confidence=settings.confidence,
         seed=settings.seed,
     )
@@ -288,58 +304,43 @@ def secret_words(mechanism: Any, settings: Settings) -> SecretsResult:
 # Documents ------------------------------------------------------------------------------------------------------------
 
 
-def audit_documents(mechanism: Any, settings: Settings) -> list[Section]:
-    if hasattr(mechanism, "symbol_epsilon"):
-        return [exact_section(exact_codebook(mechanism, settings))]
-    if hasattr(mechanism, "noisy_latents"):
-        promised = mechanism.guarantee(secure=True)
-        claim = Claim(promised.epsilon, delta=promised.delta, slack=promised.slack)
-        return audit_latents(mechanism, claim, settings)
-    return [exact_section(result) for result in exact_tokens(mechanism, settings)]
-
-
-def exact_codebook(mechanism: Any, settings: Settings) -> ExactResult:
-    """The law of the first released cell, for texts of a file, for all centers, or for public sentences."""
-    claim = Claim(mechanism.symbol_epsilon)
-    k = mechanism.partition.k
-    outputs = [mechanism.public.sentences[place] for place in mechanism.partition.chosen.tolist()]
-    if settings.words is None and k <= MOST_CELLS:
-        return check_all(matrix_law(mechanism.matrix(), outputs, outputs), claim, tolerance=settings.tolerance)
+def exact_texts(check: TextLaw, settings: Settings) -> ExactResult:
+    """The law of one draw, for texts of a file, for all inputs that there are, or for public texts."""
+    claim = Claim(check.epsilon, delta=check.delta, slack=check.slack)
+    outputs = list(check.outputs)
+    if settings.words is None and check.matrix is not None:
+        return check_all(matrix_law(check.matrix(), outputs, outputs), claim, tolerance=settings.tolerance)
     if settings.words is None or settings.words.isdigit():
-        count = SENTENCES if settings.words is None else int(settings.words)
-        sentences = mechanism.public.sentences
-        chosen = public_generator(0).choice(len(sentences), size=min(count, len(sentences)), replace=False)
-        texts = [str(sentences[i]) for i in chosen.tolist()]
+        texts = list(check.texts(SENTENCES if settings.words is None else int(settings.words)))
     else:
         texts = listed(settings.words)
     rows = []
     bar = settings.bar("exact law")
     for number, text in enumerate(texts):
-        rows.append(mechanism.law(text))
+        rows.append(check.law(text))
         if bar is not None:
             bar(number + 1, len(texts))
     law = MatrixLaw(np.stack(rows), texts, outputs)
     return check_all(law, claim, tolerance=settings.tolerance)
 
 
-def exact_tokens(mechanism: Any, settings: Settings) -> list[ExactResult]:
+def exact_tokens(check: TokenLaw, settings: Settings) -> list[ExactResult]:
     """Mechanisms that draw token by token: the law of the next token, for different documents after the same released
     tokens. The promise for a document is the sum over its tokens, so each of them must stay within its share."""
-    promised = mechanism.guarantee(secure=True)
-    claim = Claim(promised.epsilon / mechanism.tokens, slack=promised.slack / mechanism.tokens)
+    claim = Claim(check.epsilon, slack=check.slack)
     if settings.words is None or settings.words.isdigit():
         count = TOKEN_TEXTS if settings.words is None else max(2, int(settings.words))
         texts = [*PUBLIC_SENTENCES[: count - 1], ""]
     else:
         texts = listed(settings.words)
-    support = mechanism.language_model.support
+    support = check.support
     bar = settings.bar("exact law of a token")
     results = []
     released: list[int] = []
     for turn in range(TOKEN_TURNS):
         rows = []
         for number, text in enumerate(texts):
-            rows.append(mechanism.law(text, released))
+            rows.append(check.law(text, released))
             if bar is not None:
                 bar(turn * len(texts) + number + 1, TOKEN_TURNS * len(texts))
         outputs = [str(name) for name in support.tolist()]
@@ -364,7 +365,7 @@ def audit_latents(mechanism: Any, claim: Claim, settings: Settings | None = None
 
 def check_latents(mechanism: Any, claim: Claim, settings: Settings) -> tuple[SampledResult, NoiseResult]:
     positions, width = mechanism.autoencoder.positions, mechanism.autoencoder.width
-    family = {"gaussian": "normal", "laplace": "laplace"}.get(mechanism.noise_kind)
+    family = next(check.family for check in mechanism.checks() if isinstance(check, LatentSamples))
     if family is None:
         raise BadParameterError("there is no noise to audit (noise=none): choose gaussian or laplace")
     columns = mechanism.bound.columns(width)

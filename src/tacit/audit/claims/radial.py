@@ -68,11 +68,6 @@ class RadialForm:
         return float((self.high - self.low).max())
 
 
-def has_radial_form(mechanism: Any) -> bool:
-    """Whether the bound of this module can be tried; whether it helps is measured."""
-    return isinstance(mechanism, ExponentialWords) and mechanism.promise().metric is not None
-
-
 def measure_form(
     mechanism: ExponentialWords, claim: Claim, progress: Progress | None = None, steps: int = 1
 ) -> tuple[RadialForm, Witness | None]:
@@ -155,7 +150,7 @@ def check_vocabulary(
 ) -> ExactResult:
     """All ordered pairs of the vocabulary and all outputs, as the module says."""
     distance = claim.distance
-    if not has_radial_form(mechanism) or not isinstance(distance, VectorDistance) or claim.delta:
+    if not isinstance(mechanism, ExponentialWords) or not isinstance(distance, VectorDistance) or claim.delta:
         raise BadParameterError(
             f"{mechanism.name} is not checked by its distances: check some of its words, or its closest pairs"
         )

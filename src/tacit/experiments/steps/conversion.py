@@ -20,7 +20,7 @@ from tacit.experiments.conversion import calibrated, of_document
 from tacit.experiments.raw import read_json, write_json
 from tacit.experiments.steps import Kind, Progress
 from tacit.experiments.steps.rewrite import has_epsilon
-from tacit.guarantee import Adjacency, Guarantee, Notion, Unit
+from tacit.guarantee import Adjacency, Guarantee, Notion, Unit, VoidReason
 from tacit.mechanism import Mechanism
 
 
@@ -54,7 +54,7 @@ def without_conversion(mechanism: type[Mechanism], reason: str) -> Guarantee:
     return Guarantee(
         notion=Notion.NONE, epsilon=float("inf"), unit=Unit.DOCUMENT, adjacency=Adjacency.ANY_TWO,
         mechanism=f"{mechanism.title} ({mechanism.name}; {mechanism.paper})",
-        void=f"no conversion to whole documents is proven: {reason}",
+        void=f"no conversion to whole documents is proven: {reason}", void_reason=VoidReason.NO_CONVERSION,
     )  # fmt: skip
 
 

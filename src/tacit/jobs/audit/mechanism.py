@@ -18,7 +18,7 @@ from tacit.audit.claims.claim import Claim
 from tacit.audit.claims.foreign import audit_function, audit_matrix, stated_claim
 from tacit.audit.claims.mechanisms import Settings, audit_latents, listed
 from tacit.audit.claims.mechanisms import audit_mechanism as checks_of_mechanism
-from tacit.catalog import build
+from tacit.catalog import build, needs_of_mechanism
 from tacit.errors import BadParameterError
 from tacit.evaluate.deniability import EPSILONS, deniability_section, over_epsilon
 from tacit.jobs.config import Config, Group, Option
@@ -32,7 +32,7 @@ from tacit.jobs.fields import (
 )
 from tacit.jobs.progress import Progress, bar_of
 from tacit.mechanism import Mechanism
-from tacit.needs import Ability, needs_of_mechanism
+from tacit.needs import MODELS, Ability
 from tacit.report import Report, Section
 
 PUBLISHED_ADEPT = "published-adept"
@@ -95,7 +95,8 @@ class MechanismAuditConfig(Config):
         if not isinstance(self.mechanism, str):
             return []
         vectors = {} if self.vectors is None else {"vectors": self.vectors}
-        return needs_of_mechanism(self.mechanism, {**self.mechanism_options, **vectors})
+        broken = [MODELS] if self.mechanism == PUBLISHED_ADEPT else []  # not in the catalog: it releases nothing
+        return [*broken, *needs_of_mechanism(self.mechanism, {**self.mechanism_options, **vectors})]
 
     @model_validator(mode="after")
     def _one_thing_is_audited(self) -> Self:
@@ -221,6 +222,6 @@ def _published_adept(options: dict[str, Any], settings: Settings) -> list[Sectio
 
 
 def _deniability(mechanism: Any, settings: Settings, figures: bool) -> Section:
-    epsilons = sorted({*EPSILONS, mechanism.epsilon}) if mechanism.name != "truncated-gumbel" else [mechanism.epsilon]
+    epsilons = sorted({*EPSILONS, mechanism.epsilon}) if mechanism.every_epsilon else [mechanism.epsilon]
     measured = over_epsilon(mechanism, epsilons, seed=settings.seed, progress=settings.bar("deniability"))
     return deniability_section(measured, shown=mechanism.epsilon, draw=figures)

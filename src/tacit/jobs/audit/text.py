@@ -14,6 +14,7 @@ from tacit.audit.text.pairs import read_pairs
 from tacit.audit.text.plan import ALL, LEAST_SAMPLE, SAMPLE, Settings, check_attacks
 from tacit.audit.text.plan import audit_text as attacked
 from tacit.audit.text.release import MadeBy, made_by
+from tacit.catalog import needs_of_mechanism
 from tacit.errors import BadInputError
 from tacit.jobs.config import Config, Group, Option
 from tacit.jobs.fields import (
@@ -34,7 +35,6 @@ from tacit.needs import (
     Ability,
     needs_of_encoder,
     needs_of_language_model,
-    needs_of_mechanism,
 )
 from tacit.report import Report
 from tacit.text.files import choose_columns, open_table, text_value

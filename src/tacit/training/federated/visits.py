@@ -30,7 +30,7 @@ from tacit.account.matrix import (
     optimal_buffered,
 )
 from tacit.errors import BadParameterError
-from tacit.guarantee import Adjacency, Guarantee, Model, Notion, Unit
+from tacit.guarantee import Adjacency, Guarantee, Model, Notion, Unit, VoidReason
 from tacit.noise.gaussian import analytic_gaussian_sigma, gaussian_epsilon
 from tacit.noise.source import StreamKey
 from tacit.rounding import rounded_up
@@ -132,7 +132,11 @@ class VisitPlan(Plan):
             assumptions=(f"the number of {self.unit.value}s is public", *GAUSSIAN_NOISE),
             history=() if trials == 1 else (f"{trials} runs on the same {self.unit.value}s, added up",),
         )
-        return promised if secure else promised.voided("it was trained with a test seed, which undoes the noise")
+        return (
+            promised
+            if secure
+            else promised.voided("it was trained with a test seed, which undoes the noise", VoidReason.TEST_SEED)
+        )
 
 
 def factorization_named(noise: str, rounds: int, separation: int, *, bands: int = 16, momentum: float = 0.0) -> Factor:

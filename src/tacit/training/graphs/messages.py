@@ -53,7 +53,7 @@ from scipy import sparse
 
 from tacit.account.delta import check_delta
 from tacit.errors import BadParameterError
-from tacit.guarantee import Adjacency, Guarantee, Model, Notion, Provenance, Unit
+from tacit.guarantee import Adjacency, Guarantee, Model, Notion, Provenance, Unit, VoidReason
 from tacit.noise.gaussian import add_gaussian, analytic_gaussian_sigma, gaussian_epsilon
 from tacit.noise.source import StreamKey
 from tacit.training.graphs.graph import Graph
@@ -329,7 +329,11 @@ def node_guarantee(
         provenance=provenance,
         history=() if trials == 1 else (f"{trials} runs on the same graph, added up",),
     )
-    return promised if secure else promised.voided("it was trained with a test seed, which undoes the noise")
+    return (
+        promised
+        if secure
+        else promised.voided("it was trained with a test seed, which undoes the noise", VoidReason.TEST_SEED)
+    )
 
 
 def _mixed(value: NDArray[np.uint64]) -> NDArray[np.uint64]:

@@ -39,7 +39,7 @@ from numpy.typing import NDArray
 from tacit.account.delta import check_delta
 from tacit.account.sgd import sgd_epsilon, sgd_noise_multiplier
 from tacit.errors import BadParameterError
-from tacit.guarantee import Adjacency, Guarantee, Model, Notion, Provenance, Unit
+from tacit.guarantee import Adjacency, Guarantee, Model, Notion, Provenance, Unit, VoidReason
 from tacit.noise.source import StreamKey, public_generator
 from tacit.training.clipping import make_clipping
 from tacit.training.gradients import Checked, choose
@@ -250,7 +250,11 @@ def subgraph_guarantee(
         provenance=provenance,
         history=() if trials == 1 else (f"{trials} runs on the same graph, added up",),
     )
-    return promised if secure else promised.voided("it was trained with a test seed, which undoes the noise")
+    return (
+        promised
+        if secure
+        else promised.voided("it was trained with a test seed, which undoes the noise", VoidReason.TEST_SEED)
+    )
 
 
 def _epsilon_of_visits(multiplier: float, passes: int, delta: float, adjacency: Adjacency) -> float:

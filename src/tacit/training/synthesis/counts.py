@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tacit.errors import BadParameterError
-from tacit.guarantee import Adjacency, Guarantee, Model, Notion, Unit
+from tacit.guarantee import Adjacency, Guarantee, Model, Notion, Unit, VoidReason
 from tacit.noise.laplace import add_laplace
 from tacit.noise.source import Source
 from tacit.training.synthesis.codes import Combination, ControlCodes
@@ -72,7 +72,9 @@ def noisy_counts(
         assumptions=("the noise comes from a secret random key of the operating system, which is not shown",),
     )
     if not source.secure:
-        promised = promised.voided("the labels were counted with a test seed, which undoes the noise")
+        promised = promised.voided(
+            "the labels were counted with a test seed, which undoes the noise", VoidReason.TEST_SEED
+        )
     return LabelCounts(counts, promised)
 
 
@@ -86,6 +88,7 @@ def counts_without_privacy(rows: Sequence[Row], codes: ControlCodes) -> LabelCou
         adjacency=Adjacency.ADD_REMOVE,
         mechanism="exact label counts",
         void="the labels were counted without noise",
+        void_reason=VoidReason.NO_NOISE,
     )
     return LabelCounts(exact_counts(rows, codes), void)
 

@@ -50,7 +50,7 @@ from numpy.typing import NDArray
 
 from tacit.account.delta import check_delta
 from tacit.errors import BadInputError, BadParameterError
-from tacit.guarantee import Adjacency, Guarantee, Model, Notion, Provenance, Unit, check_epsilon
+from tacit.guarantee import Adjacency, Guarantee, Model, Notion, Provenance, Unit, VoidReason, check_epsilon
 from tacit.noise.gaussian import add_gaussian, analytic_gaussian_sigma
 from tacit.noise.grid import step_below
 from tacit.noise.laplace import discrete_laplace
@@ -365,7 +365,7 @@ def private_histogram(
         noise, bounded, adjacency, Unit.RECORD if users is None else Unit.USER, public_name if known else None
     )
     if not source.secure:
-        guarantee = guarantee.voided("its noise was drawn with a test seed, which undoes it")
+        guarantee = guarantee.voided("its noise was drawn with a test seed, which undoes it", VoidReason.TEST_SEED)
     return WordHistogram(released, noisy, guarantee, lowercase)
 
 

@@ -1,0 +1,220 @@
+"""Plug-ins: mechanisms, autoencoders, sentence encoders, tasks, data sets and measures of other packages and files.
+
+There are two ways in, and nothing else has to be registered:
+
+* an installed package names its things in entry points of the groups below (in its pyproject.toml,
+  `[project.entry-points."tacit.mechanisms"]`);
+* the user names a module or a file beside the data: `tacit --plugin my_mechanism.py rewrite ...`, the variable
+  TACIT_PLUGINS, or `tacit.plugins.use("my_mechanism.py")` in Python.
+
+Processes that a run starts read the same variable, and get the same import path. A plug-in is code that runs with the
+rights of the user: name only files that you trust. A request to a service can name none.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import os
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from typing import Any, Final, Generic, TypeVar
+
+from tacit.errors import BadInputError, BadParameterError, TacitWarning, place_of
+
+MECHANISMS: Final = "tacit.mechanisms"
+AUTOENCODERS: Final = "tacit.autoencoders"
+ENCODERS: Final = "tacit.encoders"
+TASKS: Final = "tacit.tasks"
+DATASETS: Final = "tacit.datasets"
+MEASURES: Final = "tacit.measures"
+GROUPS: Final = (MECHANISMS, AUTOENCODERS, ENCODERS, TASKS, DATASETS, MEASURES)
+
+VARIABLE: Final = "TACIT_PLUGINS"
+"""Modules and files, separated as in PATH."""
+
+T = TypeVar("T")
+
+
+class Registry(Mapping[str, T], Generic[T]):
+    """Things of one kind by name: those of Tacit, those that were registered, and those of installed packages.
+
+    group   the entry points that are read
+    what    a word for one thing, for errors
+    own     Tacit's own: name to "module:attribute", imported on first use
+    accept  whether a thing is one of this kind
+    """
+
+    def __init__(self, group: str, what: str, own: Mapping[str, str], accept: Callable[[Any], bool]) -> None:
+        self._group = group
+        self._what = what
+        self._own = dict(own)
+        self._accept = accept
+        self._registered: dict[str, T] = {}
+
+    def register(self, name: str, thing: T) -> T:
+        """Make a thing known under a name. A module that is imported again may register its own again."""
+        if not self._accept(thing):
+            raise BadParameterError("not-a-plugin", "'{name}' is no {what}", name=name, what=self._what)
+        other = self._registered.get(name)
+        elsewhere = name in self._own and self._own[name].partition(":")[0] != getattr(thing, "__module__", None)
+        if elsewhere or (other is not None and _identity(other) != _identity(thing)):
+            raise BadParameterError(
+                "name-taken",
+                "there is already a {what} '{name}': give the one of the plug-in another name",
+                what=self._what,
+                name=name,
+            )
+        self._registered[name] = thing
+        return thing
+
+    def __getitem__(self, name: str) -> T:
+        load_named()
+        if name not in self._registered:
+            if name in self._own:
+                module, _, attribute = self._own[name].partition(":")
+                self._registered[name] = getattr(importlib.import_module(module), attribute)
+            elif name in (points := _points(self._group)):
+                self.register(name, _loaded(points[name]))
+            else:
+                raise KeyError(name)
+        return self._registered[name]
+
+    def __iter__(self) -> Iterator[str]:
+        load_named()
+        return iter(dict.fromkeys([*self._own, *sorted({*self._registered, *_points(self._group)})]))
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def __contains__(self, name: object) -> bool:
+        load_named()
+        return name in self._own or name in self._registered or name in _points(self._group)
+
+    def is_own(self, name: str) -> bool:
+        """Whether a thing comes with Tacit."""
+        return name in self._own
+
+
+def use(*names: str | Path) -> None:
+    """Load plug-ins by module or file, in this process and in those that it starts."""
+    known = [name for name in os.environ.get(VARIABLE, "").split(os.pathsep) if name]
+    wanted = [str(Path(name).expanduser().resolve()) if _is_place(str(name)) else str(name) for name in names]
+    for name in wanted:
+        _imported(name)
+    os.environ[VARIABLE] = os.pathsep.join(dict.fromkeys([*known, *wanted]))
+
+
+def load_named() -> None:
+    """Import everything that TACIT_PLUGINS names; each module once."""
+    names = os.environ.get(VARIABLE)
+    if names:
+        for name in filter(None, names.split(os.pathsep)):
+            _imported(name)
+
+
+@cache
+def _load_entry_points(group: str) -> None:
+    for point in _points(group).values():
+        try:
+            point.load()
+        except Exception as error:
+            # One broken package must not take everything else away; whoever asks for its things is told what there is.
+            warnings.warn(
+                f"the plug-in {_shown(point)} cannot be loaded: {place_of(error)}", TacitWarning, stacklevel=4
+            )
+
+
+def load_group(group: str) -> None:
+    """Import all plug-ins that the user named, and those of installed packages in one group."""
+    load_named()
+    _load_entry_points(group)
+
+
+@cache
+def _points(group: str) -> dict[str, EntryPoint]:
+    return {point.name: point for point in entry_points(group=group)}
+
+
+def _loaded(point: EntryPoint) -> Any:
+    try:
+        return point.load()
+    except Exception as error:
+        raise BadInputError(
+            "broken-plugin",
+            "the plug-in {plugin} cannot be loaded ({place}): install what it needs, or uninstall it",
+            plugin=_shown(point),
+            place=place_of(error),
+        ) from error
+
+
+def _shown(point: EntryPoint) -> str:
+    package = "" if point.dist is None else f" of the package {point.dist.name}"
+    return f"'{point.name}' ({point.value}){package}"
+
+
+def _is_place(name: str) -> bool:
+    return name.endswith(".py") or "/" in name or os.sep in name
+
+
+_finished: set[str] = set()
+
+
+def _imported(name: str) -> None:
+    if name in _finished:
+        return
+    module = _on_the_path(Path(name)) if _is_place(name) else name
+    try:
+        importlib.import_module(module)
+    except BadInputError:
+        raise
+    except ModuleNotFoundError as error:
+        if error.name != module:
+            raise
+        raise BadInputError(
+            "unknown-plugin",
+            "there is no module '{name}' for {option.plugin}: give the name of an installed module, or a file that "
+            "ends in .py",
+            name=name,
+        ) from None
+    _finished.add(name)
+
+
+def _on_the_path(place: Path) -> str:
+    """The name under which a file (or the folder of a package) can be imported, in other processes as well: its folder
+    is put at the end of the import path, where it hides nothing."""
+    path = place.expanduser().resolve()
+    if not path.exists():
+        raise BadInputError(
+            "unknown-plugin", "there is no file '{name}' for {option.plugin}: check the name", name=str(place)
+        )
+    name = path.stem if path.is_file() else path.name
+    if not name.isidentifier():
+        raise BadInputError(
+            "plugin-name",
+            "'{name}' cannot be imported under its name: call the file of a plug-in by letters, digits and _ only",
+            name=path.name,
+        )
+    if str(path.parent) not in sys.path:
+        sys.path.append(str(path.parent))
+        importlib.invalidate_caches()
+    spec = importlib.util.find_spec(name)
+    origin = None if spec is None or spec.origin is None else Path(spec.origin).resolve()
+    if origin not in (path, path / "__init__.py"):
+        raise BadInputError(
+            "plugin-name",
+            "another module is called '{module}' like the plug-in '{name}': rename the file",
+            module=name,
+            name=path.name,
+        )
+    return name
+
+
+def _identity(thing: Any) -> Any:
+    if isinstance(thing, type):
+        return thing.__module__, thing.__qualname__
+    return thing
