@@ -18,8 +18,8 @@ import numpy as np
 import pytest
 
 from tacit.card import Card, json_schema
-from tacit.cli.main import run
 from tacit.cli.generated import with_numbers
+from tacit.cli.main import run
 from tacit.cli.rewrite import shown_command
 from tacit.cli.terminal import readable_bytes, readable_seconds, side_by_side, status_line
 from tacit.engines.job import Progress

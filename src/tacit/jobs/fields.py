@@ -7,18 +7,20 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, PlainSerializer
 
-from tacit.errors import BadParameterError
+from tacit.errors import BadInputError, BadParameterError
 from tacit.guarantee import check_epsilon
 from tacit.jobs.config import Group, Option
 from tacit.needs import Ability, needs_of_place
 from tacit.text.files.memory import is_in_memory
+
+IN_MEMORY = "(in memory)"
 
 
 def _shown_source(source: Any) -> Any:
     """How a source stands in a file of options: by its path, or as data that is not there any more."""
     if isinstance(source, tuple):
         return [_shown_source(each) for each in source]
-    return "(in memory)" if is_in_memory(source) else str(source)
+    return IN_MEMORY if is_in_memory(source) else str(source)
 
 
 def split_at_commas(value: Any) -> Any:
@@ -75,7 +77,16 @@ def needs_of_source(source: Any, format: str | None = None) -> list[Ability]:
     return [] if is_in_memory(source) else needs_of_place(str(source), format)
 
 
-Source = Annotated[Any, PlainSerializer(_shown_source)]
+def _still_there(source: Any) -> Any:
+    """The source; paths as text."""
+    if isinstance(source, str) and source == IN_MEMORY:
+        raise BadInputError(
+            "data-were-in-memory", "these options were written down for data in memory, which is gone: name a file"
+        )
+    return source if is_in_memory(source) else str(source)
+
+
+Source = Annotated[Any, BeforeValidator(_still_there), PlainSerializer(_shown_source)]
 """A file, or data in memory: a list of texts, a list of rows, a pandas frame, an Arrow table, a data set."""
 
 Columns = Annotated[
