@@ -53,7 +53,7 @@ def test_build_and_show(text: Path, tmp_path: Path):
 def test_a_column_of_a_table(tmp_path: Path):
     path = tmp_path / "public.csv"
     path.write_text("id,question\n" + "".join(f"{i},{s}\n" for i, s in enumerate(sentences())), encoding="utf-8")
-    with pytest.raises(BadInputError, match="--column"):
+    with pytest.raises(BadInputError, match="columns=NAME"):
         run("build", path, "-o", tmp_path / "book", "--public", "x")
     run("build", path, "-o", tmp_path / "book", "--public", "x", "--column", "question", "-q")
     assert set(load_codebook(tmp_path / "book").sentences) <= set(sentences())

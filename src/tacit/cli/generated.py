@@ -65,11 +65,13 @@ def with_numbers(arguments: Sequence[str], alone: Mapping[str, int]) -> list[str
 
     >>> with_numbers(["--diff", "in.csv"], {"--diff": 10})
     ['--diff', '10', 'in.csv']
+    >>> with_numbers(["--diff"], {"--diff": 10})
+    ['--diff', '10']
     """
     result: list[str] = []
-    for argument, following in zip(arguments, [*arguments[1:], ""], strict=True):
+    for place, argument in enumerate(arguments):
         result.append(argument)
-        if argument in alone and not following.isdigit():
+        if argument in alone and not "".join(arguments[place + 1 : place + 2]).isdigit():
             result.append(str(alone[argument]))
     return result
 

@@ -19,7 +19,8 @@ from tacit.engines.notices import Notices
 from tacit.errors import BadInputError
 from tacit.guarantee import NOTE, Guarantee
 from tacit.jobs.config import Group, Option
-from tacit.jobs.rewrite import RewriteConfig, RewriteResult, run, shown_options
+from tacit.jobs.rewrite import RewriteConfig, RewriteResult, run
+from tacit.jobs.rewrite_config import shown_options
 from tacit.text.files import STANDARD_STREAM, open_table
 
 DIFF_DOCUMENTS = 10

@@ -8,11 +8,13 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BeforeValidator, Field, PlainSerializer
 
-from tacit.errors import BadParameterError
+from tacit.errors import BadInputError, BadParameterError
 from tacit.guarantee import check_epsilon
 from tacit.jobs.config import Group, Option
 from tacit.needs import DATASETS, Ability, needs_of_place
 from tacit.text.files.memory import is_in_memory
+
+IN_MEMORY = "(in memory)"
 
 
 def _shown_source(source: Any) -> Any:
@@ -21,7 +23,7 @@ def _shown_source(source: Any) -> Any:
         return None
     if isinstance(source, tuple):
         return [_shown_source(each) for each in source]
-    return "(in memory)" if is_in_memory(source) else str(source)
+    return IN_MEMORY if is_in_memory(source) else str(source)
 
 
 def split_at_commas(value: Any) -> Any:
@@ -86,7 +88,16 @@ def needs_of_rows(source: Any) -> list[Ability]:
     return [*needs_of_place(str(source)), *([DATASETS] if is_folder else [])]
 
 
-Source = Annotated[Any, PlainSerializer(_shown_source)]
+def _still_there(source: Any) -> Any:
+    """The source; paths as text."""
+    if isinstance(source, str) and source == IN_MEMORY:
+        raise BadInputError(
+            "data-were-in-memory", "these options were written down for data in memory, which is gone: name a file"
+        )
+    return source if is_in_memory(source) else str(source)
+
+
+Source = Annotated[Any, BeforeValidator(_still_there), PlainSerializer(_shown_source)]
 """A file, or data in memory: a list of texts, a list of rows, a pandas frame, an Arrow table, a data set."""
 
 Columns = Annotated[

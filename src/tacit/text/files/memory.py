@@ -179,11 +179,9 @@ def _as_arrow(pyarrow: Any, data: Any, columns: Mapping[str, list[Any]], copied:
 def _as_data_set(datasets: Any, data: Any, columns: Mapping[str, list[Any]], copied: Collection[str]) -> Any:
     if not isinstance(data, datasets.Dataset):
         return None
-    made = datasets.Dataset.from_dict(dict(columns))
-    for name in columns:
-        if name in copied:
-            made = made.cast_column(name, data.features[name])
-    return made
+    kinds = datasets.Dataset.from_dict({name: values[:1] for name, values in columns.items()}).features
+    kept = {name: data.features[name] for name in columns if name in copied}
+    return datasets.Dataset.from_dict(dict(columns), features=datasets.Features({**kinds, **kept}))
 
 
 def _plain(value: Any) -> Any:
