@@ -15,7 +15,17 @@ from typing import Any
 
 from tacit.version import __version__
 
-__all__ = ["Card", "Guarantee", "__version__", "build", "load_vectors", "mechanism_names"]
+__all__ = [
+    "Card",
+    "Guarantee",
+    "__version__",
+    "build",
+    "federate",
+    "load_vectors",
+    "mechanism_names",
+    "predict",
+    "train",
+]
 
 _LAZY = {
     "Guarantee": "tacit.guarantee",
@@ -29,6 +39,9 @@ _LAZY = {
     "VectorTable": "tacit.vectors",
     "TacitError": "tacit.errors",
     "randomize_labels": "tacit.labels",
+    "train": "tacit.jobs.train",
+    "federate": "tacit.jobs.federate",
+    "predict": "tacit.jobs.predict",
 }
 
 
