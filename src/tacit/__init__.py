@@ -6,6 +6,9 @@
     release.texts              # what may be shared
     print(release.guarantee)   # what was promised
 
+    trained = tacit.train("classify", "reviews.csv", epsilon=3, output="model")
+    tacit.predict("model", ["it is lovely"]).predictions
+
 Mechanisms and heavy libraries load when they are first used.
 """
 
