@@ -6,6 +6,9 @@
     release.texts              # what may be shared
     print(release.guarantee)   # what was promised
 
+    trained = tacit.train("classify", "reviews.csv", epsilon=3, output="model")
+    tacit.predict("model", ["it is lovely"]).predictions
+
 Mechanisms and heavy libraries load when they are first used.
 """
 
@@ -15,7 +18,18 @@ from typing import Any
 
 from tacit.version import __version__
 
-__all__ = ["Card", "Guarantee", "__version__", "build", "load_vectors", "mechanism_names", "rewrite"]
+__all__ = [
+    "Card",
+    "Guarantee",
+    "__version__",
+    "build",
+    "federate",
+    "load_vectors",
+    "mechanism_names",
+    "predict",
+    "rewrite",
+    "train",
+]
 
 _LAZY = {
     "Guarantee": "tacit.guarantee",
@@ -33,6 +47,9 @@ _LAZY = {
     "audit_text": "tacit.jobs.audit",
     "randomize_labels": "tacit.labels",
     "rewrite": "tacit.jobs.rewrite",
+    "train": "tacit.jobs.train",
+    "federate": "tacit.jobs.federate",
+    "predict": "tacit.jobs.predict",
 }
 
 
