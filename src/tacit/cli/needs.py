@@ -139,10 +139,6 @@ def _synthesize(options: Options) -> list[Ability]:
     ]
 
 
-def _serve(options: Options) -> list[Ability]:
-    return [needs.SERVICE, *needs_of_ledger(options.get("ledger"))]
-
-
 _usual = {"classify": "bias", "regress": "bias", "tag": "last-2"}
 _tasks = ("classify", "regress", "tag", "answer", "write", "fill")
 
@@ -163,8 +159,6 @@ COMMANDS: Final[Mapping[str, Declared]] = {
     "graph predict": _graph_predict,
     "predict": _predict,
     "synthesize": _synthesize,
-    "serve": _serve,
-    **{f"serve keys {name}": _serve for name in ("add", "change", "list", "rebind", "revoke")},
 }
 """The words of a command, and what it needs with its options."""
 

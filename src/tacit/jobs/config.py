@@ -50,6 +50,7 @@ class Option:
     name        its name on a command line, if that is not the name of the field
     off_name    the name by which a yes or no is switched off on a command line
     variable    the variable of the environment that gives its value, where nothing else does
+    scale       how much a 1 on a command line stands for: 1,000,000 for bytes that are given in megabytes
     """
 
     group: Group
@@ -61,6 +62,7 @@ class Option:
     name: str | None = None
     off_name: str | None = None
     variable: str | None = None
+    scale: int | None = None
 
 
 class Config(BaseModel):
