@@ -108,7 +108,7 @@ def test_a10_ledger_and_audit_round_to_the_safe_side(epsilon, delta):
 
 def test_a10_calibration_is_safe_to_copy(capsys):
     """Noise is never shown smaller than it must be, nor the truth more often than it may be told."""
-    from typer.testing import CliRunner
+    from click.testing import CliRunner
 
     from tacit.cli.main import app
 

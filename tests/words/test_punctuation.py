@@ -136,7 +136,7 @@ def test_a3_the_audit_refutes_a_claim_that_forgets_the_copy(name, table):
 
 
 def test_a3_the_command_takes_pipeline_options(tmp_path):
-    from typer.testing import CliRunner
+    from click.testing import CliRunner
 
     from tacit.cli.main import app
 
