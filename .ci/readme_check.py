@@ -38,10 +38,11 @@ NEEDS_DATA = ("experiment run",)
 WITHOUT = """
 import builtins, importlib, importlib.util, sys
 from tacit import needs
-from tacit.cli import main, needs as commands
+from tacit.cli import generated, main, needs as commands
 
 by_statement, by_name, by_look = builtins.__import__, importlib.import_module, importlib.util.find_spec
 hidden = set()
+BASE = {"pydantic"}  # comes with Tacit itself
 
 def ours(importer, module):
     if (importer or "").startswith("tacit") and module.partition(".")[0] in hidden:
@@ -63,11 +64,11 @@ def check(who, abilities):
     abilities = list(abilities)
     needs.check(who, abilities)
     declared = {module for ability in abilities for module in ability.modules}
-    hidden.update({module for ability in needs.KNOWN for module in ability.modules} - declared)
+    hidden.update({module for ability in needs.KNOWN for module in ability.modules} - declared - BASE)
     builtins.__import__, importlib.import_module = import_statement, import_module
     importlib.util.find_spec = find_spec
 
-commands.check = check
+commands.check = generated.check_needs = check
 main.main(sys.argv[1:])
 """
 

@@ -147,7 +147,7 @@ def test_a10_the_command_on_a_card_has_the_budget_that_was_given(value):
 
 def test_a10_calibration_is_safe_to_copy(capsys):
     """Noise is never shown smaller than it must be, nor the truth more often than it may be told."""
-    from typer.testing import CliRunner
+    from click.testing import CliRunner
 
     from tacit.cli.main import app
 

@@ -146,3 +146,13 @@ def test_c5_a_refuted_claim_fails_without_being_asked(report):
     with pytest.raises(click.exceptions.Exit) as stopped:
         deliver(report, None, None, as_json=True, force=False)
     assert stopped.value.exit_code == 3
+
+
+def test_a_printed_report_has_its_tables_and_quotes_nothing(report):
+    private = Table("Worst", ("text",), [("a secret text",)], private=True)
+    both = Report("Audit", [*report.sections, Section("Quotes", tables=[private])])
+    printed = str(both)
+    assert all(finding.name in printed for finding in report.findings)
+    assert "a secret text" not in printed
+    assert "left out" in printed
+    assert "\x1b" not in printed

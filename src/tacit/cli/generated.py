@@ -13,6 +13,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from tacit.cli.naming import SHORT, TERMINAL
+from tacit.errors import BadParameterError
 from tacit.jobs.config import Config, Group, Option
 from tacit.needs import check as check_needs
 
@@ -120,6 +121,31 @@ def _argument_record(parameter: click.Parameter) -> tuple[str, str] | None:
     return parameter.make_metavar(click.get_current_context()), parameter.described
 
 
+class Scaled(click.ParamType[int]):
+    """A number in a large unit, such as megabytes, as a whole number of the small one."""
+
+    name = "float"
+    most = 1_000_000
+
+    def __init__(self, option: str, scale: int) -> None:
+        self.option = option
+        self.scale = scale
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        try:
+            number = float(value)
+        except ValueError:
+            number = float("nan")
+        if not 0 < number <= self.most:  # not a number is refused here, too
+            raise BadParameterError(
+                "bad-option",
+                "{option." + self.option + "} is a number above 0 and up to {most:,}, not '{value}'",
+                most=self.most,
+                value=str(value)[:40],
+            )
+        return max(1, int(number * self.scale))
+
+
 def command_for(
     name: str, configs: Sequence[type[Config]], action: Action, *, help: str, epilog: str | None = None
 ) -> click.Command:
@@ -194,6 +220,8 @@ def _parameter(name: str, field: FieldInfo, option: Option) -> click.Parameter:
     kind, repeated, choices = _kind(field.annotation)
     if option.comma_separated:
         kind, repeated = str, False
+    if option.scale is not None:
+        kind = Scaled(option.name or name, option.scale)
     required = field.is_required()
     described = field.description or ""
     if option.positional:
@@ -224,6 +252,8 @@ def _with_default(described: str, field: FieldInfo, option: Option) -> str:
     if field.is_required() or field.default in (None, (), {}, PydanticUndefined) or option.alone is not None:
         return described
     shown = ",".join(map(str, field.default)) if option.comma_separated else field.default
+    if option.scale is not None:
+        shown = f"{field.default / option.scale:g}"
     return f"{described}  [default: {shown}{unit}]"
 
 

@@ -25,6 +25,7 @@ SINGULAR: Final = {
     "epsilons": "epsilon",
     "language_models": "language_model",
     "mechanism_options": "option",
+    "operators": "operator",
     "options": "option",
     "private_columns": "private_column",
     "private_tests": "private_test",

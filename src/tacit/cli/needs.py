@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from tacit import needs
-from tacit.needs import Ability, check, needs_of_encoder, needs_of_language_model, needs_of_ledger
+from tacit.needs import Ability, check, needs_of_encoder, needs_of_language_model
 from tacit.needs import needs_of_place as place
 
 Options = Mapping[str, Any]
@@ -80,15 +80,9 @@ def _synthesize(options: Options) -> list[Ability]:
     ]
 
 
-def _serve(options: Options) -> list[Ability]:
-    return [needs.SERVICE, *needs_of_ledger(options.get("ledger"))]
-
-
 COMMANDS: Final[Mapping[str, Declared]] = {
     "train selective": _train_selective,
     "synthesize": _synthesize,
-    "serve": _serve,
-    **{f"serve keys {name}": _serve for name in ("add", "change", "list", "rebind", "revoke")},
 }
 """The words of a command, and what it needs with its options."""
 

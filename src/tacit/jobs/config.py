@@ -52,6 +52,7 @@ class Option:
     variable    the variable of the environment that gives its value, where nothing else does
     alone       the value that it has on a command line when it is given without one
     private     it says where private data lie or what they are called, so no card names it
+    scale       how much a 1 on a command line stands for: 1,000,000 for bytes that are given in megabytes
     """
 
     group: Group
@@ -65,6 +66,7 @@ class Option:
     variable: str | None = None
     alone: int | None = None
     private: bool = False
+    scale: int | None = None
 
 
 class Config(BaseModel):

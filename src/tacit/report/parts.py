@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 REPORT_VERSION = 1
 REFUTED_EXIT_CODE = 3
+PRINTED_WIDTH = 100
 
 
 class Light(StrEnum):
@@ -207,6 +208,16 @@ class Report:
     def __repr__(self) -> str:
         refuted = ", a claim is refuted" if self.refuted else ""
         return f"<Report '{self.title}': {len(self.findings):,} findings, the worst is '{self.light.word}'{refuted}>"
+
+    def __str__(self) -> str:
+        """The report as a terminal shows it, without what quotes the original text: what is printed is often kept."""
+        from io import StringIO
+
+        from rich.console import Console
+
+        written = StringIO()
+        self.without_quotes().show(Console(file=written, width=PRINTED_WIDTH, highlight=False))
+        return written.getvalue().strip("\n")
 
     def _repr_html_(self) -> str:
         """The page without what quotes the original text: a notebook keeps what it shows."""

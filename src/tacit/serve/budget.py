@@ -36,7 +36,7 @@ from tacit.serve.examples import is_public
 from tacit.serve.keys import NO_OPTIONS, KeyBudget, KeyOptions, Keys
 from tacit.serve.metrics import Metrics
 from tacit.serve.rewriting import Prepared
-from tacit.serve.settings import Settings, make_private_folder
+from tacit.serve.settings import ServicePlace, Settings, make_private_folder
 
 log = logging.getLogger("tacit.serve")
 
@@ -305,7 +305,7 @@ def set_key_limit(settings: Settings, name: str, epsilon: float, delta: float) -
 
 
 def add_key(
-    settings: Settings, name: str, requests_per_minute: int, budget: KeyBudget | None, options: KeyOptions
+    settings: ServicePlace, name: str, requests_per_minute: int, budget: KeyBudget | None, options: KeyOptions
 ) -> tuple[str, str | None]:
     """A new key, and what to tell if its ledger was made for it. The limit comes first, and nobody else can make a key
     of the same name meanwhile: no key is ever without its limit, or with that of another."""
@@ -328,7 +328,7 @@ class KeyAccount(NamedTuple):
     limit: Limit | None
 
 
-def key_accounts(settings: Settings, names: Sequence[str]) -> dict[str, KeyAccount]:
+def key_accounts(settings: ServicePlace, names: Sequence[str]) -> dict[str, KeyAccount]:
     """The accounts of these keys."""
     with open_bound(settings.ledger_place, Keys(settings.state)) as ledger:
         return {

@@ -31,11 +31,16 @@ def run(settings: Settings, *, quiet: bool = False) -> None:
     keys = Keys(settings.state).active()
     if not keys and not is_local(settings.host):
         raise BadParameterError(
-            f"without keys the service listens on this machine only: make one with 'tacit serve keys add NAME', or "
-            f"leave out --host {settings.host}"
+            "service-without-keys",
+            "without keys the service listens on this machine only: make one with 'tacit serve keys add NAME', or "
+            "leave out {option.host}",
         )
     if settings.reports is not None and not settings.reports.is_dir():
-        raise BadInputError(f"there is no folder '{settings.reports}' for --reports: make it first")
+        raise BadInputError(
+            "no-such-folder",
+            "there is no folder '{folder}' for {option.reports}: make it first",
+            folder=settings.reports,
+        )
     os.umask(0o077)  # whatever the service writes is for its owner only
     settings = settings.model_copy(update={"connections": _files_for(settings.connections)})
     listening = _socket(settings)

@@ -6,9 +6,13 @@ import ipaddress
 import os
 from functools import lru_cache
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, ClassVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BeforeValidator, Field
+
+from tacit.errors import BadParameterError
+from tacit.jobs.config import Config, Group, Option
+from tacit.needs import SERVICE, Ability, needs_of_ledger
 
 MEGABYTE = 1_000_000
 BODIES_AT_ONCE = 20
@@ -27,71 +31,158 @@ def default_state() -> Path:
     return (Path(base) if base else Path.home() / ".local" / "state") / "tacit"
 
 
-class Settings(BaseModel):
-    """
-    state             folder of keys, jobs and the ledger; only its owner may read it
-    ledger            where the spent budget is written down; None: `ledger.sqlite` in the state folder
-    host, port        where to listen; beyond this machine only with keys
-    hosts             further names under which the service is reached (the Host header of a request)
-    reports           folder of HTML reports to show
-    body_bytes        largest JSON body
-    upload_bytes      largest upload of a job
-    texts             most texts in a request, counting each draw
-    text_characters   most characters of one text in a request; longer ones go into a job
-    waiting           most requests that wait for their turn; one key has at most half of the places
-    connections       most connections at a time; half of them may be of strangers, who have shown no key yet
-    connections_per_address   most of them from one address; behind a proxy all come from one
-    requests_per_key  most requests of one key that are open at the same time
-    operators         names of keys that may read the counts of the whole service (/metrics)
-    timeout           seconds until a request is given up
-    keep_hours        hours until the files of a job are deleted
-    mechanisms        how many prepared mechanisms are kept in memory
-    threads           how many batches are worked on at the same time
-    jobs              jobs worked on at the same time; one key has at most all places but one
-    job_workers       processes that rewrite one job; 1 is the process of the job itself
-    job_memory        bytes of memory that a process of a job may use
-    unpacked          most characters of text that the file of a job may hold, unpacked
-    refuse_nominal    whether releases whose formal bound no longer protects are refused to everybody; a key may have
-                      the same rule of its own
-    allowed           values of options beyond the built-in ones that requests may use, such as a vector file
-    """
+def _name_and_value(pair: Any) -> Any:
+    """`vectors=FILE` as a name and a value; pairs as they are."""
+    if not isinstance(pair, str):
+        return pair
+    name, equals, value = pair.partition("=")
+    if not equals or not name or not value:
+        raise BadParameterError(
+            "not-name-and-value", "write an allowed option as {option.allow[vectors=FILE]}, not '{pair}'", pair=pair
+        )
+    return name.replace("-", "_"), value
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
-    state: Path = Field(default_factory=default_state)
-    ledger: str | None = None
-    host: str = "127.0.0.1"
-    port: Annotated[int, Field(ge=0, le=65535)] = 8000
-    hosts: tuple[str, ...] = ()
-    reports: Path | None = None
-    body_bytes: Positive = 10 * MEGABYTE
-    upload_bytes: Positive = 1_000 * MEGABYTE
-    texts: Positive = 10_000
-    text_characters: Positive = 100_000
-    waiting: Positive = 256
-    connections: Positive = 2_000
-    connections_per_address: Positive = 500
-    requests_per_key: Positive = 128
-    operators: tuple[str, ...] = ()
-    timeout: Seconds = 60.0
-    keep_hours: Hours = 24.0
-    mechanisms: Positive = 12
-    threads: Positive = 2
-    jobs: Positive = 2
-    job_workers: Positive = 1
-    job_memory: Positive = 4_000 * MEGABYTE
-    unpacked: Positive = 10_000 * MEGABYTE
-    refuse_nominal: bool = False
-    allowed: tuple[tuple[str, str], ...] = ()
+StateFolder = Annotated[
+    Path, Field(description="Folder of keys, jobs and ledger. Default: TACIT_STATE or your own."), Option(Group.DATA)
+]
+LedgerPlace = Annotated[
+    str | None,
+    Field(description="File or postgresql:// URL of the ledger; by default in the state folder."),
+    Option(Group.DATA),
+]
+
+
+class ServiceState(Config):
+    """Where a service keeps its keys and jobs; only its owner may read them."""
+
+    job: ClassVar[str] = "service state"
+
+    state: StateFolder = Field(default_factory=default_state)
+
+    def needs(self) -> list[Ability]:
+        return [SERVICE]
+
+
+class ServicePlace(ServiceState):
+    """The same, and where spent budget is written down."""
+
+    job: ClassVar[str] = "service place"
+
+    ledger: LedgerPlace = None
+
+    def needs(self) -> list[Ability]:
+        return [*super().needs(), *needs_of_ledger(self.ledger)]
+
+    @property
+    def ledger_place(self) -> str:
+        return self.ledger or str(self.state / "ledger.sqlite")
+
+
+class Settings(ServicePlace):
+    """How a service is reached, what it keeps, and what nobody may ask more of."""
+
+    job: ClassVar[str] = "serve"
+
+    host: Annotated[
+        str, Field(description="Address to listen on; beyond this machine only with keys."), Option(Group.RUN)
+    ] = "127.0.0.1"
+    port: Annotated[
+        int, Field(ge=0, le=65535, description="Port to listen on; 0 takes a free one."), Option(Group.RUN)
+    ] = 8000
+    hosts: Annotated[
+        tuple[str, ...],
+        Field(description="A further name under which the service is reached (the Host header of a request)."),
+        Option(Group.RUN, name="allow_host", metavar="NAME"),
+    ] = ()
+    reports: Annotated[Path | None, Field(description="Folder of HTML reports to show."), Option(Group.DATA)] = None
+    operators: Annotated[
+        tuple[str, ...],
+        Field(description="A key that may read /metrics, which counts all keys."),
+        Option(Group.PRIVACY, metavar="NAME"),
+    ] = ()
+    refuse_nominal: Annotated[
+        bool,
+        Field(
+            description="Refuse everybody's releases whose formal bound no longer protects; a key may have the same "
+            "rule of its own."
+        ),
+        Option(Group.PRIVACY, variable="TACIT_REFUSE_NOMINAL"),
+    ] = False
+    allowed: Annotated[
+        tuple[Annotated[tuple[str, str], BeforeValidator(_name_and_value)], ...],
+        Field(description="An option value beyond the built-in ones that requests may use, such as vectors=FILE."),
+        Option(Group.PRIVACY, name="allow", metavar="OPTION=VALUE"),
+    ] = ()
+    keep_hours: Annotated[
+        Hours, Field(description="Hours until the files of a job are deleted."), Option(Group.RUN)
+    ] = 24.0
+    body_bytes: Annotated[
+        Positive,
+        Field(description="Largest JSON body in megabytes."),
+        Option(Group.RUN, name="body_mb", scale=MEGABYTE),
+    ] = 10 * MEGABYTE
+    upload_bytes: Annotated[
+        Positive,
+        Field(description="Largest uploaded file in megabytes."),
+        Option(Group.RUN, name="upload_mb", scale=MEGABYTE),
+    ] = 1_000 * MEGABYTE
+    texts: Annotated[Positive, Field(description="Most texts in one request, counting draws."), Option(Group.RUN)] = (
+        10_000
+    )
+    text_characters: Annotated[
+        Positive,
+        Field(description="Most characters of one text in a request; longer ones go into a job."),
+        Option(Group.RUN),
+    ] = 100_000
+    waiting: Annotated[
+        Positive,
+        Field(description="Most requests that wait for their turn; one key has at most half of the places."),
+        Option(Group.RUN),
+    ] = 256
+    connections: Annotated[
+        Positive,
+        Field(
+            description="Most connections at the same time; half of them may be of strangers, who have shown no key."
+        ),
+        Option(Group.RUN),
+    ] = 2_000
+    connections_per_address: Annotated[
+        Positive,
+        Field(description="Most of them from one address; behind a proxy all come from one."),
+        Option(Group.RUN),
+    ] = 500
+    requests_per_key: Annotated[
+        Positive, Field(description="Most requests of one key that are open at the same time."), Option(Group.RUN)
+    ] = 128
+    timeout: Annotated[Seconds, Field(description="Seconds until a request is given up."), Option(Group.RUN)] = 60.0
+    mechanisms: Annotated[
+        Positive, Field(description="How many prepared mechanisms are kept in memory."), Option(Group.RUN)
+    ] = 12
+    threads: Annotated[
+        Positive, Field(description="How many batches are worked on at the same time."), Option(Group.RUN)
+    ] = 2
+    jobs: Annotated[
+        Positive, Field(description="Jobs at the same time; one key has at most all places but one."), Option(Group.RUN)
+    ] = 2
+    job_workers: Annotated[
+        Positive, Field(description="Processes that rewrite a job; 1 is that of the job itself."), Option(Group.RUN)
+    ] = 1
+    job_memory: Annotated[
+        Positive,
+        Field(description="Memory that a process of a job may use, in megabytes."),
+        Option(Group.RUN, name="job_memory_mb", scale=MEGABYTE),
+    ] = 4_000 * MEGABYTE
+    unpacked: Annotated[
+        Positive,
+        Field(description="Most characters of text in an upload, unpacked, in millions."),
+        Option(Group.RUN, name="unpacked_mb", scale=MEGABYTE),
+    ] = 10_000 * MEGABYTE
 
     @property
     def bodies_bytes(self) -> int:
         """Most bytes of JSON bodies in memory, of all requests together."""
         return BODIES_AT_ONCE * self.body_bytes
-
-    @property
-    def ledger_place(self) -> str:
-        return self.ledger or str(self.state / "ledger.sqlite")
 
 
 @lru_cache(maxsize=100)

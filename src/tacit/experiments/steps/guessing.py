@@ -1,6 +1,6 @@
 """`guessing`: a language model of this experiment guesses masked words of released texts (Yue et al. 2021, table 3).
 
-The attack is mask token inference (`tacit.audit.text.mask_inference`); what is asked here is whether a model that was
+The attack is mask token inference (`tacit.audit.text.mask_inference`); the question is whether a model that was
 pretrained on rewritten text is the better attacker. "defended" is the share of words that it does not recover, "gained"
 how much more that is than for the original text. An attack that fails proves nothing about better ones: the same two
 scores "where the attack works" are there only if the model recovers clearly more words of the original text than
