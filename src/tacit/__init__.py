@@ -15,7 +15,7 @@ from typing import Any
 
 from tacit.version import __version__
 
-__all__ = ["Card", "Guarantee", "__version__", "build", "load_vectors", "mechanism_names"]
+__all__ = ["Card", "Guarantee", "__version__", "build", "load_vectors", "mechanism_names", "synthesize"]
 
 _LAZY = {
     "Guarantee": "tacit.guarantee",
@@ -29,6 +29,7 @@ _LAZY = {
     "VectorTable": "tacit.vectors",
     "TacitError": "tacit.errors",
     "randomize_labels": "tacit.labels",
+    "synthesize": "tacit.jobs.synthesize",
 }
 
 

@@ -10,6 +10,7 @@ SHORT: Final = {
     "keep": "-k",
     "epsilon": "-e",
     "label_column": "-l",
+    "label_columns": "-l",
     "mechanism": "-m",
     "output": "-o",
     "quiet": "-q",
@@ -21,6 +22,7 @@ SHORT: Final = {
 SINGULAR: Final = {
     "columns": "column",
     "epsilons": "epsilon",
+    "label_columns": "label_column",
     "mechanism_options": "option",
     "options": "option",
     "private_columns": "private_column",

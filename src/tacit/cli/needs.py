@@ -8,9 +8,7 @@ known before a file is opened (which mechanism a card names, say) is checked whe
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any, Final
 
 from tacit import needs
@@ -20,7 +18,6 @@ from tacit.needs import needs_of_place as place
 Options = Mapping[str, Any]
 Declared = Callable[[Options], list[Ability]]
 
-ADAPTED: Final = ("lora", "ia3")
 CLASSIFYING_ATTACKS: Final = ("authorship", "attributes", "linkage")
 
 
@@ -47,53 +44,6 @@ def _rewrite(options: Options) -> list[Ability]:
         *place(options["input"], options["format"]),
         *place(options["output"]),
         *needs_of_ledger(options["ledger"]),
-    ]
-
-
-def _network(options: Options) -> list[Ability]:
-    """The model of a training run, and what is trained in it."""
-    from_scratch = options["model"] == "bilstm" and not options.get("tokenizer")
-    adapted = (options.get("strategy") or "") in ADAPTED
-    return [
-        *needs_of_encoder("minilm" if from_scratch else options["model"]),
-        *([needs.ADAPTERS] if adapted else []),
-        *([needs.TENSORBOARD] if options.get("tensorboard") else []),
-        *([needs.OPACUS] if options.get("engine") == "opacus" else []),
-    ]
-
-
-def _budget(options: Options) -> list[Ability]:
-    epsilon = options.get("epsilon")
-    return [needs.ACCOUNTING] if epsilon is not None and epsilon != math.inf else []
-
-
-def _data(*names: str) -> Declared:
-    def declared(options: Options) -> list[Ability]:
-        found: list[Ability] = []
-        for name in names:
-            path = options.get(name)
-            found += place(None if path is None else str(path), options.get("format"))
-            if path is not None and "://" not in str(path) and Path(str(path)).is_dir():
-                found.append(needs.DATASETS)
-        return found
-
-    return declared
-
-
-def _train_selective(options: Options) -> list[Ability]:
-    return [*_network(options), *_budget(options), *_data("data")(options)]
-
-
-def _synthesize(options: Options) -> list[Ability]:
-    if options["from_model"] is not None:
-        return [needs.MODELS, *place(str(options["output"]))]
-    return [
-        *needs_of_language_model(options["model"]),
-        *([needs.ADAPTERS] if options["strategy"] in ADAPTED else []),
-        *_budget(options),
-        *_data("data")(options),
-        *place(str(options["output"])),
-        *([needs.PLOTS] if options["check"] is not None else []),
     ]
 
 
@@ -147,8 +97,6 @@ _ledger_commands = ("show", "limit", "add", "export", "verify", "backup", "resto
 
 COMMANDS: Final[Mapping[str, Declared]] = {
     "rewrite": _rewrite,
-    "train selective": _train_selective,
-    "synthesize": _synthesize,
     "audit mechanism": _audit_mechanism,
     "audit text": _audit_text,
     "audit model": _audit_model,
