@@ -28,6 +28,7 @@ __all__ = [
     "mechanism_names",
     "predict",
     "rewrite",
+    "synthesize",
     "train",
 ]
 
@@ -50,6 +51,7 @@ _LAZY = {
     "train": "tacit.jobs.train",
     "federate": "tacit.jobs.federate",
     "predict": "tacit.jobs.predict",
+    "synthesize": "tacit.jobs.synthesize",
 }
 
 

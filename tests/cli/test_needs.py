@@ -8,18 +8,16 @@ import sys
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import click
 import pytest
-import typer
 from click.testing import CliRunner
 
 from tacit import needs
 from tacit.catalog import mechanism_classes, needs_of_mechanism
 from tacit.cli import main as command_line
-from tacit.cli.generated import command_for
-from tacit.cli.needs import COMMANDS
+from tacit.cli.generated import SectionedCommand, command_for
 from tacit.errors import DISTRIBUTION
 from tacit.jobs.config import Config
 from tacit.needs import KNOWN, why_not
@@ -28,22 +26,20 @@ from tacit.words.two_classes import TwoClassWords
 MINILM, SMOLLM2 = needs.MINILM_PACKAGE, needs.SMOLLM2_PACKAGE
 
 
-def leaves(command: Any, words: str) -> Iterator[str]:
+def leaves(command: click.Command, words: str) -> Iterator[tuple[str, click.Command]]:
     below = getattr(command, "commands", {})
     for name, each in below.items():
         yield from leaves(each, f"{words} {name}")
-    if not below or getattr(command, "invoke_without_command", False):
-        yield words
+    if not below:
+        yield words, command
 
 
 def test_c2_every_command_declares_its_needs() -> None:
-    there = {
-        words
-        for name, (module, _) in command_line.COMMANDS.items()
-        if hasattr(importlib.import_module(module), "app")  # others are made from configurations, which say it
-        for words in leaves(typer.main.get_command(importlib.import_module(module).app), name)
-    }
-    assert {*there, "train selective"} == set(COMMANDS)
+    """A command is made from configurations, which say what they need with their options."""
+    for name, (module, _) in command_line.COMMANDS.items():
+        for words, command in leaves(importlib.import_module(module).command, name):
+            assert isinstance(command, SectionedCommand), words
+            assert all(issubclass(config, Config) for config in command.configs), words
 
 
 def test_c2_every_mechanism_declares_its_needs() -> None:

@@ -6,14 +6,15 @@ import csv
 import json
 
 import pytest
-from typer.main import get_command
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
 from tacit.cli.main import run  # noqa: E402
-from tacit.cli.selective import USUAL_MODELS, app  # noqa: E402
+from tacit.cli.naming import TERMINAL  # noqa: E402
+from tacit.cli.selective import command  # noqa: E402
 from tacit.errors import TacitError  # noqa: E402
+from tacit.jobs.selective import USUAL_MODELS  # noqa: E402
 from tests.training.test_synthesis import PLACES, small_model, small_rows, small_tokenizer  # noqa: E402
 
 
@@ -34,7 +35,7 @@ def folder(tmp_path_factory):
 def selective(folder, *more):
     shared = ("--model", folder / "tiny", "--strategy", "full", "--length", 12, "--batch", 100, "--physical", 200)
     arguments = [str(argument) for argument in (folder / "data.csv", *shared, "--epochs", 1, *more)]
-    get_command(app)(args=arguments, standalone_mode=False)
+    command.main(args=arguments, standalone_mode=False)
 
 
 def test_the_card_promises_the_redacted_places_and_no_more(folder, capsys):
@@ -63,21 +64,22 @@ def test_redacted_texts_can_be_looked_at_first(folder, capsys):
         (("--sensitive", "patterns"), "finds nothing sensitive"),
         (("--sensitive", "none"), "needs something sensitive"),
         (("--sensitive", "places"), "does not exist"),
-        (("--show", "-1"), "number of texts"),
-        (("--first-batch", "0"), "at least 1 record"),
-        (("--first", "some"), "redacted, public or private"),
+        (("--show", "-1"), "--show must be at least 0"),
+        (("--first-batch", "0"), "--first-batch must be at least 1"),
+        (("--first", "some"), "--first must be one of"),
         (("--first", "public"), "belong together"),
         (("--first", "public", "--public-data", "x.csv"), "--public NAME"),
         (("--first", "private"), "belong together"),
         (("--first-epsilon", "3"), "belong together"),
-        (("--task", "translate"), "write, fill and classify"),
+        (("--task", "translate"), "--task must be one of"),
         (("--task", "classify", "--label-column", "intent", "--model", "smollm2"), "'smollm2' writes texts"),
     ],
 )
 def test_what_cannot_be_done_is_said(folder, arguments, message):
     listed = () if "--sensitive" in arguments else ("--sensitive", folder / "places.txt")
-    with pytest.raises(TacitError, match=message):
+    with pytest.raises(TacitError) as refused:
         selective(folder, *arguments, *listed, "--epsilon", 8, "-o", folder / "never")
+    assert message in refused.value.rendered(TERMINAL)
     assert not (folder / "never").exists()
 
 

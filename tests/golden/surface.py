@@ -30,15 +30,11 @@ ROWS = [
 
 def command_options() -> dict[str, Any]:
     """Every command with its options: names, default, whether it must be given."""
-    import typer
-
-    from tacit.cli.main import COMMANDS, TyperBridge
+    from tacit.cli.main import COMMANDS
 
     surface: dict[str, Any] = {}
 
     def add(command: Any, path: str) -> None:
-        if isinstance(command, TyperBridge):
-            command = typer.main.get_command(command._app)
         surface[path] = {
             parameter.name: {
                 "names": sorted([*parameter.opts, *parameter.secondary_opts]),
@@ -51,8 +47,7 @@ def command_options() -> dict[str, Any]:
             add(child, f"{path} {name}")
 
     for name, (path, _) in COMMANDS.items():
-        module = importlib.import_module(path)
-        add(module.command if hasattr(module, "command") else typer.main.get_command(module.app), f"tacit {name}")
+        add(importlib.import_module(path).command, f"tacit {name}")
     return surface
 
 

@@ -15,7 +15,6 @@ from typing import Any, Final, NoReturn
 import click
 
 from tacit.cli.naming import TERMINAL
-from tacit.cli.needs import guard
 from tacit.errors import PYTHON, MissingExtraError, TacitError, TacitWarning, place_of
 from tacit.needs import Ability, ability_of, why_not
 from tacit.version import __version__
@@ -40,7 +39,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "mechanisms": ("tacit.cli.mechanisms", "List the mechanisms, or explain one."),
     "calibrate": ("tacit.cli.calibrate", "Turn epsilon, delta and sensitivity into noise, and back."),
 }
-"""Name: module with a typer `app`, and one line of help. A new command is a new line here."""
+"""Name: module with a `command`, and one line of help. A new command is a new line here."""
 
 
 class LazyGroup(click.Group):
@@ -55,31 +54,12 @@ class LazyGroup(click.Group):
             hint = f"; did you mean '{close[0]}'?" if close else ""
             ctx.fail(f"there is no command '{cmd_name}'{hint} The commands are: {', '.join(COMMANDS)}")
         module = importlib.import_module(COMMANDS[cmd_name][0])
-        command: click.Command = module.command if hasattr(module, "command") else TyperBridge(cmd_name, module.app)
+        command: click.Command = module.command
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
-
-
-class TyperBridge(click.Command):
-    """A command that is still written with typer: gets its arguments as they are."""
-
-    def __init__(self, name: str, app: Any) -> None:
-        super().__init__(name, add_help_option=False)
-        self._app = app
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        ctx.args = args
-        return []
-
-    def invoke(self, ctx: click.Context) -> Any:
-        import typer
-
-        command = typer.main.get_command(self._app)
-        guard(command, str(self.name))
-        return command(args=ctx.args, prog_name=ctx.command_path)
 
 
 @click.group(
@@ -160,7 +140,7 @@ def _complain(error: TacitError) -> int:
 
 
 def _missing_library(ability: Ability) -> MissingExtraError:
-    """A library that nobody missed before the work began: a gap in `tacit.cli.needs`, yet an error with a remedy."""
+    """A library that nobody missed before the work began: a gap in `Config.needs`, yet an error with a remedy."""
     return MissingExtraError(
         why_not("this", [ability]) or f"a library of the extra '{ability.extra}' cannot be imported"
     )

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import click
-import typer
-
 from tacit.cli import selective
 from tacit.cli.generated import command_for, group_of
-from tacit.cli.main import TyperBridge
 from tacit.cli.terminal import output_console
 from tacit.cli.training import QuietTraining, shown_training
 from tacit.jobs.train import CONFIGS, CheckConfig, check, run
@@ -60,15 +56,6 @@ def show_check(config: CheckConfig) -> None:
         console.print(f"not {name}: {reason}")
 
 
-def _selective_command() -> click.Command:
-    """`tacit train selective`, which is still written with typer."""
-    app = typer.Typer(pretty_exceptions_enable=False, add_completion=False)
-    app.command("selective")(selective.selective)
-    bridge = TyperBridge("train selective", app)
-    bridge.help = selective.selective.__doc__
-    return bridge
-
-
 command = group_of(
     "train",
     [
@@ -77,8 +64,8 @@ command = group_of(
             for task, config in CONFIGS.items()
         ),
         command_for("rewrite", [TrainRewriterConfig, QuietTraining], shown_training(run_rewriter), help=REWRITER_HELP),
+        selective.command,
         command_for("check", [CheckConfig], show_check, help=CHECK_HELP),
     ],
     help="Train a model so that no single record can be recognized in it; name the task first: tacit train classify …",
 )
-command.add_command(getattr(selective, "command", None) or _selective_command(), "selective")

@@ -32,7 +32,9 @@ class Group(StrEnum):
     PRIVACY = "Privacy"
     MODEL = "Model"
     TRAINING = "Training"
+    WRITING = "Writing"
     MEASURES = "Measures"
+    CHECK = "Check (private)"
     BUDGET = "Spent budget"
     RUN = "Running"
 

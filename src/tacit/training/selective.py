@@ -299,11 +299,17 @@ class TwoPhases:
     def check_folder(self, *, resume: bool) -> None:
         begun = (self.working_folder / CARD).exists() or (self.working_folder / PRIVATE_FOLDER / STATE).exists()
         if resume and not begun:
-            raise BadInputError(f"there is no unfinished run in {self.folder}: start one without --resume")
+            raise BadInputError(
+                "nothing-to-resume",
+                "there is no unfinished run in {folder}: start one without {option.resume}",
+                folder=self.folder,
+            )
         for place in (self.working_folder, self.folder):
             if not resume and place.exists() and any(place.iterdir()):
-                hint = "go on with --resume, or " if begun else ""
-                raise BadInputError(f"{place} is not empty: {hint}give another folder")
+                hint = "go on with {option.resume}, or " if begun else ""
+                raise BadInputError(
+                    "folder-not-empty", "{folder} is not empty: " + hint + "give another folder", folder=place
+                )
 
     @cached_property
     def facts(self) -> dict[str, str]:

@@ -18,11 +18,14 @@ from dataclasses import dataclass
 
 from scipy.stats import fisher_exact
 
-from tacit.audit.models.canaries import Canary
+from tacit.audit.models.canaries import Canary, Losses, canary_section, exposures
 from tacit.audit.models.overlap import Corpus, Overlap
 from tacit.errors import BadInputError
-from tacit.noise.source import public_generator
-from tacit.report import Finding, Light, Section, Table
+from tacit.noise.source import new_source, public_generator
+from tacit.report import Finding, Light, Report, Section, Table
+
+ENUMERATED = 10_000
+"""Candidates of a canary format that are all scored; of more, a sample."""
 
 NEAR = 0.8
 SHORTEST = 5
@@ -190,3 +193,22 @@ def written_canaries_section(found: WrittenCanaries) -> Section:
     why = "Red: more inserted canaries came out than left-out ones. Green: not shown, for these texts."
     return Section("Canaries that were written", findings=(Finding("Canaries written", light, sentence, why,
                                                                    numbers=numbers),))  # fmt: skip
+
+
+def release_report(
+    texts: Sequence[str],
+    private: Sequence[str],
+    *,
+    canaries: Sequence[Canary] | None = None,
+    losses: Losses | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Report:
+    """Synthetic texts beside the private rows that their model learned from; with canaries among those rows, also how
+    well the model knows them, by its `losses`, and which of them were written. The report is private."""
+    sections = [copies_section(compare_with_private(texts, private, progress=progress))]
+    if canaries is not None:
+        if losses is not None:
+            sections.append(canary_section(exposures(losses, canaries, source=new_source(0), enumerated=ENUMERATED)))
+        sections.append(written_canaries_section(canaries_in(texts, canaries)))
+    facts = {"rows": len(private), "texts": len(texts)}
+    return Report("Synthetic text beside its private rows", sections, facts)

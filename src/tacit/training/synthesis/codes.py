@@ -134,7 +134,10 @@ class ControlledWriting(CausalLanguage):
         longest = max(len(self.prompt_ids(combination, tokenizer)) for combination in self.codes.combinations)
         if longest + 2 > self.length:
             raise BadParameterError(
-                f"the control codes take up to {longest} word pieces of {self.length}: give a larger --length"
+                "codes-too-long",
+                "the control codes take up to {longest} word pieces of {length}: give a larger {option.length}",
+                longest=longest,
+                length=self.length,
             )
 
 

@@ -142,7 +142,11 @@ class Draft:
         self._settings = settings
         self._batches: list[list[str]] = []
         if path.exists() and not resume:
-            raise BadInputError(f"there is an unfinished run, {path.name}: go on with --resume, or remove that file")
+            raise BadInputError(
+                "unfinished-writing",
+                "there is an unfinished run, {name}: go on with {option.resume}, or remove that file",
+                name=path.name,
+            )
         if path.exists():
             self._read()
         else:

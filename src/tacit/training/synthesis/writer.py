@@ -147,7 +147,7 @@ class WriterTraining:
         )  # fmt: skip
 
     def _command(self) -> dict[str, str]:
-        """What the folder was told, for a later --resume to compare."""
+        """What the folder was made by, for a resumed run to compare."""
         counting = {"epsilon": self.budget.epsilon, "share": self.budget.count_share, "balanced": self.balanced}
         return {"counting": json.dumps(counting), "training": self._run().described()}
 
@@ -156,14 +156,18 @@ class WriterTraining:
         place = self.folder / PRIVATE_FOLDER / COMMAND
         if not place.is_file():
             raise BadInputError(
-                f"{self.folder} does not say by which command it was trained: write with it by --from-model, or start "
-                "anew in another folder (--keep-model)"
+                "unknown-training",
+                "{folder} does not say by which command it was trained: write with it by {option.from_model}, or start "
+                "anew in another folder ({option.keep_model})",
+                folder=self.folder,
             )
         kept = json.loads(place.read_text(encoding="utf-8"))
         if kept["counting"] != now["counting"]:
             raise BadInputError(
-                f"the finished run in {self.folder} had another epsilon or way to count labels: repeat its command, "
-                "write with it by --from-model, or start anew in another folder (--keep-model)"
+                "another-budget",
+                "the finished run in {folder} had another epsilon or way to count labels: repeat its command, write "
+                "with it by {option.from_model}, or start anew in another folder ({option.keep_model})",
+                folder=self.folder,
             )
         self._run().check_same(kept["training"], "finished")
 

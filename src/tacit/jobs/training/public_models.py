@@ -1,0 +1,23 @@
+"""The public models that trainings start from. Loads the libraries of neural models."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+from torch import nn
+
+from tacit.documents.language_models import load_generator
+from tacit.training.models import load_model
+from tacit.training.tasks import Task
+
+SMOLLM2 = "smollm2"
+
+
+def load_public(task: Task, name: str, warn: Callable[[str], None]) -> tuple[nn.Module, Any]:
+    """A public model for a task and its tokenizer; 'smollm2', which only writes, comes from its package."""
+    if name != SMOLLM2:
+        return load_model(task, name, warn=warn)
+    generator = load_generator(name)
+    return copy.deepcopy(generator.model), generator.tokenizer

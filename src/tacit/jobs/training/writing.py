@@ -1,0 +1,204 @@
+"""A private writer, from its options to a file of synthetic rows. Loads the libraries of neural models."""
+
+from __future__ import annotations
+
+import datetime
+import secrets
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from tacit.audit.models.canaries import load_canaries
+from tacit.audit.models.synthetic import release_report
+from tacit.audit.models.writers import writer_losses
+from tacit.card import Card, ReleaseFacts
+from tacit.errors import BadInputError
+from tacit.jobs.synthesize import SynthesisProgress, SynthesizeConfig, SyntheticRows
+from tacit.jobs.training.planning import check_batch
+from tacit.jobs.training.public_models import load_public
+from tacit.report import Report
+from tacit.rounding import rounded_up
+from tacit.text.files import partial_path, read_columns, write_columns, write_whole
+from tacit.text.tokens import split
+from tacit.training.origin import starting_weights
+from tacit.training.run import Settings
+from tacit.training.start import usual_rate
+from tacit.training.strategies import apply_strategy
+from tacit.training.synthesis import (
+    Budget,
+    ControlledWriting,
+    Draft,
+    Filters,
+    PrivateWriter,
+    Sampling,
+    WriterTraining,
+    Written,
+    causal_perplexity,
+    corpus_guarantee,
+    draft_settings,
+    learn_codes,
+    model_writer,
+    write_rows,
+    writing_plan,
+)
+
+
+def train_writer(config: SynthesizeConfig, progress: SynthesisProgress) -> None:
+    """Train the model and count the labels, into the folder of a configuration."""
+    rows = _private_rows(config)
+    codes = learn_codes(rows, list(config.label_columns), {column: list(names) for column, names in config.labels})
+    assert config.epsilon is not None
+    budget = Budget(config.epsilon, config.count_share)
+    check_batch(len(rows), config.batch)
+    plan = writing_plan(
+        budget,
+        records=len(rows),
+        batch=config.batch,
+        epochs=config.epochs,
+        counted=bool(config.label_columns) and not config.balanced,
+        delta=config.chosen_delta,
+        adjacency=config.adjacency,
+        trials=config.trials,
+    )
+    usual = usual_rate(config.strategy, private=plan.private)
+    settings = Settings(
+        learning_rate=usual if config.learning_rate is None else config.learning_rate,
+        bound=config.bound,
+        physical=config.physical,
+        strategy=config.strategy,
+        model=config.model,
+    )
+    task = ControlledWriting(length=config.length, columns={"text": config.column}, codes=codes)
+    # New weights start the same in a resumed run; weights before training are public.
+    torch.manual_seed(config.seed or 0)
+    network, tokenizer = load_public(task, config.model, progress.warned)
+    training = WriterTraining(
+        rows=rows,
+        task=task,
+        model=apply_strategy(network, config.strategy),
+        tokenizer=tokenizer,
+        plan=plan,
+        budget=budget,
+        settings=settings,
+        folder=config.folder,
+        text_column=config.column,
+        balanced=config.balanced,
+        seed=config.seed,
+        trials=config.trials,
+        warn=progress.remarked,
+        origin=starting_weights(config.model),
+    )
+    training.check_folder(resume=config.resume)
+    counted = f"label counts for epsilon {rounded_up(budget.for_counts(counted=True), 3)}"
+    progress.planned(plan, (counted,) if training.counted else ())
+    training.run(progress.stepped, resume=config.resume)
+
+
+def write_release(config: SynthesizeConfig, progress: SynthesisProgress) -> SyntheticRows:
+    """Synthetic rows of the model in the folder of a configuration, written to its file with their card."""
+    writer = PrivateWriter.open(config.folder)
+    filters = Filters(shortest=config.shortest, duplicates=not config.keep_duplicates, perplexity=config.perplexity)
+    place = partial_path(config.output)
+    sampling = Sampling(config.temperature, config.top_p, seed=_sample_seed(config, place))
+    if config.force and not config.resume:
+        place.unlink(missing_ok=True)
+    settings = draft_settings(
+        rows=config.rows, counts=writer.counts, filters=filters, sampling=sampling, task=writer.task,
+        weights=writer.weights(),
+    )  # fmt: skip
+    model, tokenizer = writer.load()
+    judge = None
+    if filters.perplexity is not None:
+        judge = causal_perplexity(*load_public(writer.task, writer.base_model, progress.warned))
+    draft = Draft(place, settings, resume=config.resume)
+    written = write_rows(
+        model_writer(model, tokenizer, writer.task, sampling),
+        writer.counts,
+        config.rows,
+        task=writer.task,
+        filters=filters,
+        sampling=sampling,
+        judge=judge,
+        draft=draft,
+        progress=lambda done, total: progress.worked("writing", done, total),
+    )
+    columns = _columns(writer, written)
+    card = Card(
+        corpus_guarantee(writer.guarantee, filters, sampling), _release_facts(config, columns[writer.text_column])
+    )
+    # The card first: no file of texts is there without one.
+    write_whole(Path(f"{config.output}.card.json"), card.to_json())
+    write_whole(Path(f"{config.output}.card.md"), card.to_markdown())
+    write_columns(config.output, columns, force=True)
+    draft.remove()
+    report = None
+    if config.check is not None:
+        report = _checked(config, writer, columns[writer.text_column], (model, tokenizer), progress)
+        report.save(config.check, force=config.force, private=True)
+    return SyntheticRows(
+        columns=columns,
+        text_column=writer.text_column,
+        card=card,
+        output=config.output,
+        folder=config.folder,
+        refused=written.refused,
+        missing=written.missing,
+        report=report,
+    )
+
+
+def _private_rows(config: SynthesizeConfig) -> list[dict[str, str]]:
+    columns = read_columns(config.data, [config.column, *config.label_columns])
+    cells = {"text": columns[config.column], **{column: columns[column] for column in config.label_columns}}
+    return [dict(zip(cells, values, strict=True)) for values in zip(*cells.values(), strict=True)]
+
+
+def _sample_seed(config: SynthesizeConfig, place: Path) -> int:
+    """The public seed of a writing: the one that was given, that of the stopped run, or a new one."""
+    kept = Draft.seed_of(place) if config.resume and config.sample_seed is None else config.sample_seed
+    return secrets.randbelow(1 << 31) if kept is None else kept
+
+
+def _columns(writer: PrivateWriter, written: Written) -> dict[str, list[str]]:
+    if not written.rows:
+        raise BadInputError(
+            "nothing-passed-the-filters",
+            "none of {generated:,} texts passed the filters: raise epsilon or epochs, or lower {option.shortest}",
+            generated=written.generated,
+        )
+    names = writer.task.codes.columns
+    columns = {name: [labels[place] for labels, _ in written.rows] for place, name in enumerate(names)}
+    return {**columns, writer.text_column: [text for _, text in written.rows]}
+
+
+def _release_facts(config: SynthesizeConfig, texts: list[str]) -> ReleaseFacts:
+    lengths = [len(split(text)) for text in texts]
+    kept = "" if config.from_model is None else ", with a model that was there already"
+    return ReleaseFacts(
+        rows=len(lengths),
+        documents=len(lengths),
+        units=sum(lengths),
+        longest_document=max(lengths),
+        longest_row=max(lengths),
+        output=config.output.name,
+        command=f"tacit synthesize -n {config.rows}{kept}",
+        created=datetime.datetime.now(datetime.UTC).date().isoformat(),
+    )
+
+
+def _checked(
+    config: SynthesizeConfig,
+    writer: PrivateWriter,
+    texts: list[str],
+    loaded: tuple[Any, Any],
+    progress: SynthesisProgress,
+) -> Report:
+    """An audit for the holder of the private rows; it changes nothing of what was written."""
+    return release_report(
+        texts,
+        read_columns(config.data, [writer.text_column])[writer.text_column],
+        canaries=None if config.canaries is None else load_canaries(config.canaries),
+        losses=writer_losses(writer, *loaded),
+        progress=lambda done, total: progress.worked("comparing", done, total),
+    )
