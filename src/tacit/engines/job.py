@@ -67,6 +67,13 @@ class RewriteJob:
     charging: Charging | None = None
     labels: LabelRule | None = None
     refuse_nominal: bool = False
+    block_characters: int | None = None
+
+    @property
+    def block_size(self) -> int:
+        """Characters of a block: what suits the mechanism, unless the job says otherwise. A file is resumed only with
+        the blocks it was begun with."""
+        return self.mechanism.block_characters if self.block_characters is None else self.block_characters
 
     @property
     def width(self) -> int:

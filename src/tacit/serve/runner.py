@@ -143,9 +143,9 @@ class JobWork:
         width = max(1, len(set(asked.columns)))
         epsilon = asked.epsilon if users is None else users.epsilon_of_document(asked.epsilon, width)
         mechanism = self._pool.built(asked.mechanism, epsilon, asked.options)
-        mechanism.__dict__["block_characters"] = BLOCK_CHARACTERS
         work = RewriteJob(
             mechanism=mechanism,
+            block_characters=BLOCK_CHARACTERS,
             input=str(self._files.input),
             output=str(self._files.output),
             columns=tuple(asked.columns),
