@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 PACKAGE = Path(__file__).parent / "package"
-EXAMPLE = Path(__file__).parents[2] / "examples" / "plugin" / "src" / "tacit_rounded"
+EXAMPLE = Path(__file__).parents[2] / "examples" / "plugin" / "src" / "tacit_chebyshev"
 
 
 def call(code: str, *arguments: str, package: Path | None = PACKAGE, **variables: str) -> subprocess.CompletedProcess:
@@ -222,3 +222,22 @@ def test_a_plugin_that_cannot_be_used_is_refused_in_a_sentence(tmp_path, name, s
         done = call("from tacit.cli.main import main; main()", "--plugin", given, "mechanisms", package=None)
         assert done.returncode == 2
     assert said in done.stderr
+
+
+def test_the_example_package_keeps_its_promise(tmp_path, texts):
+    """Its law follows the metric that only it knows, over all words; its measure and its data set are there."""
+    plugin = ("--plugin", str(EXAMPLE))
+    chosen = ["--mechanism", "chebyshev", "-e", "30", "--option", "limit=300", "-q"]
+    tacit(*plugin, "rewrite", texts, *chosen, "-o", str(tmp_path / "private.csv"), package=None)
+    card = json.loads((tmp_path / "private.csv.card.json").read_text())
+    assert card["guarantee"]["metric"]["kind"] == "other"
+    audited = ["audit", "mechanism", "chebyshev", "-e", "30", "--option", "limit=60", "--json", "-q"]
+    findings = [f for s in json.loads(tacit(*plugin, *audited, package=None))["sections"] for f in s["findings"]]
+    assert {f["name"]: f["light"] for f in findings} == {
+        "Claim against the exact law": "green",
+        "Unknown words": "green",
+    }
+    written = tacit(*plugin, "evaluate", texts, str(tmp_path / "private.csv"), "--metrics", "same-length", "--json",
+                    package=None)  # fmt: skip
+    assert "same-length" in written
+    assert json.loads(tacit(*plugin, "data", "--json", package=None))["weather"]["files"] == {"weather.csv": "there"}
