@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tacit.card import Card
+from tacit.catalog import build
 from tacit.errors import BadInputError, NoGuaranteeError
-from tacit.guarantee import Adjacency, Guarantee, Model, Notion, Unit
+from tacit.guarantee import Adjacency, Exclusion, ExclusionKind, Guarantee, Model, Notion, Unit, VoidReason
 from tacit.lineage import Lineage, lineage_of
+from tacit.training.origin import Origin
+from tests.conftest import small_table
 
 PAID = Guarantee(
     notion=Notion.APPROXIMATE, epsilon=2.0, delta=1e-6, model=Model.CENTRAL, unit=Unit.RECORD,
@@ -66,3 +70,60 @@ def test_damaged_files_are_said(tmp_path):
     with pytest.raises(BadInputError, match="not a privacy card"):
         lineage_of(tmp_path)
     assert VOID.epsilon == math.inf
+
+
+def as_version_1(promise: Guarantee) -> str:
+    """The card as version 1 wrote it: sentences only."""
+    card = json.loads(Card(promise).to_json())
+    card["card_version"] = 1
+    promised = card["guarantee"]
+    for name in ("void_reason", "not_covered_kinds"):
+        promised.pop(name)
+    for item in promised["provenance"]:
+        item.pop("kind")
+    if promised["metric"]:
+        promised["metric"].pop("kind")
+    return json.dumps(card)
+
+
+def test_a_card_of_version_1_is_read_with_its_lineage(tmp_path):
+    again = Origin(start=PAID).with_training(PAID, "m")
+    broken = Origin(start=VOID).with_training(PAID, "m")
+    for promise in (PAID, again, broken, build("brr", {"epsilon": 1, "vectors": small_table()}).guarantee()):
+        assert Card.from_json(as_version_1(promise)).guarantee == promise
+        assert Card.from_json(Card(promise).to_json()).guarantee == promise
+    kinds = [Exclusion.kind_of(line) for line in Card.from_json(as_version_1(again)).guarantee.not_covered]
+    assert kinds == [ExclusionKind.EARLIER_WEIGHTS]
+    for text in (as_version_1(broken), Card(broken).to_json()):
+        folder = write_lineage(tmp_path, broken, "Tatoeba")
+        (folder / "card.json").write_text(text)
+        assert lineage_of(folder).public is None, "the declaration counts for nothing"
+
+
+def test_a_sentence_that_version_1_did_not_have_grants_nothing():
+    card = json.loads(as_version_1(VOID))
+    card["guarantee"]["void"] = "x"
+    read = Card.from_json(json.dumps(card)).guarantee
+    assert (read.void_reason, read.is_private) == (VoidReason.OTHER, False)
+    assert Lineage(read).unpaid == "x"
+
+
+def test_lineage_does_not_read_sentences(tmp_path):
+    """All sentences of a card replaced by "x": the same is public, paid and void as before."""
+
+    def silent(promise: Guarantee) -> Guarantee:
+        return replace(
+            promise,
+            void=promise.void and "x",
+            not_covered=tuple(Exclusion("x", Exclusion.kind_of(line)) for line in promise.not_covered),
+            provenance=tuple(replace(item, name="x", source="x") for item in promise.provenance),
+        )
+
+    private, broken = Origin(start=PAID).with_training(VOID, "m"), Origin(start=VOID).with_training(VOID, "m")
+    public = Origin(public="Tatoeba").with_training(VOID, "m")
+    for promise, counts in ((private, False), (broken, False), (public, True)):
+        spoken = lineage_of(write_lineage(tmp_path, promise, "Tatoeba"))
+        assert (spoken.public is not None) is counts
+        assert (lineage_of(write_lineage(tmp_path, silent(promise), "Tatoeba")).public is not None) is counts
+    chain = Origin(start=silent(Origin(start=PAID).with_training(PAID, "m"))).with_training(PAID, "n")
+    assert [Exclusion.kind_of(line) for line in chain.not_covered] == [ExclusionKind.EARLIER_WEIGHTS] * 2

@@ -19,7 +19,7 @@ from tacit.audit.claims.exact import (
     words_of,
 )
 from tacit.audit.claims.laws import MatrixLaw, MechanismLaw, law_of, load_stranger, matrix_law, read_matrix
-from tacit.audit.claims.mechanisms import Settings, audit_mechanism, exact_words
+from tacit.audit.claims.mechanisms import Settings, audit_mechanism, exact_words, word_law_of
 from tacit.audit.claims.radial import check_vocabulary, measure_form
 from tacit.errors import BadInputError, BadParameterError
 from tacit.noise.choice import rounding_slack
@@ -220,7 +220,10 @@ def test_our_own_are_not_accused(name, options, tmp_path):
 def test_anchored_gumbel_holds_and_the_published_one_is_refuted():
     table = small_table(20, 50, seed=1)
     anchored = in_domain(table, 1.01, "anchored")
-    assert exact_words(anchored, claim_of(anchored), Settings(words="20", tolerance=1e-6)).verdict is Verdict.HOLDS
+    assert (
+        exact_words(anchored, word_law_of(anchored), claim_of(anchored), Settings(words="20", tolerance=1e-6)).verdict
+        is Verdict.HOLDS
+    )
     published = in_domain(table, 1.01, "published")
     with pytest.raises(BadParameterError, match="promises nothing"):
         claim_of(published)
@@ -248,7 +251,7 @@ def test_tem_with_a_quotient_underflow_and_unknown_words_passed_through():
 
 def test_the_closest_pairs_of_the_real_vocabulary(default_table):
     mechanism = build("tem", {"epsilon": 6.0, "vectors": default_table})
-    found = exact_words(mechanism, claim_of(mechanism), Settings(words="closest:50"))
+    found = exact_words(mechanism, word_law_of(mechanism), claim_of(mechanism), Settings(words="closest:50"))
     assert found.pairs == 50
     assert found.verdict is Verdict.HOLDS
 

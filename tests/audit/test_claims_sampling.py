@@ -270,7 +270,7 @@ def test_unknown_words_passed_through_are_refuted_at_any_epsilon(epsilon):
 @pytest.mark.parametrize("name", ["santext", "custext", "laplace"])
 def test_our_own_let_no_unknown_word_through(name):
     mechanism = build(name, {"epsilon": 8.0, "vectors": small_table(60, 3)})
-    found = secret_words(mechanism, Settings(seed=3))
+    found = secret_words(mechanism, mechanism.checks()[-1], Settings(seed=3))
     assert (found.returned, found.refuted) == (0, False)
 
 
@@ -358,7 +358,7 @@ def test_the_published_adept_is_refuted_and_our_latent_mechanisms_are_not(folder
 
 @pytest.mark.parametrize("words", [None, "30"])
 def test_the_codebook_keeps_its_epsilon_exactly(tmp_path, words):
-    from tacit.audit.claims.mechanisms import audit_mechanism, exact_codebook
+    from tacit.audit.claims.mechanisms import audit_mechanism, exact_texts
     from tacit.documents.codebook_build import build_codebook
     from tacit.guarantee import Provenance
     from tests.documents.test_codebook import WordEncoder, mechanism, sentences
@@ -369,4 +369,6 @@ def test_the_codebook_keeps_its_epsilon_exactly(tmp_path, words):
     codebook = mechanism(tmp_path / "book", epsilon=2.0, symbols=1)
     (section,) = audit_mechanism(codebook, Settings(words=words))
     assert section.findings[0].light is Light.GREEN
-    assert exact_codebook(codebook, Settings(words=words)).tightest == pytest.approx(2.0, abs=1e-6), "and it is used up"
+    assert exact_texts(codebook.checks()[0], Settings(words=words)).tightest == pytest.approx(2.0, abs=1e-6), (
+        "and it is used up"
+    )

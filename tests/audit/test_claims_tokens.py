@@ -21,7 +21,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:an epsilon of:tacit.errors.Tacit
 @pytest.mark.parametrize("epsilon", [5.0, 60.0])
 def test_paraphrase_is_not_accused(base, epsilon):
     mechanism = tiny_paraphrase(epsilon=epsilon, base=base, seed=None)
-    results = exact_tokens(mechanism, Settings())
+    results = exact_tokens(mechanism.checks()[0], Settings())
     assert len(results) == 2, "the first token, and one after a released token"
     assert all(result.verdict is Verdict.HOLDS for result in results)
     assert max(result.tightest for result in results) > 0.01 * epsilon / mechanism.tokens, "documents make a difference"
@@ -29,7 +29,7 @@ def test_paraphrase_is_not_accused(base, epsilon):
 
 @pytest.mark.parametrize("length", ["hidden", "visible"])
 def test_dp_mlm_is_not_accused(length):
-    results = exact_tokens(tiny_mlm(epsilon=30.0, length=length, seed=None), Settings(words="5"))
+    results = exact_tokens(tiny_mlm(epsilon=30.0, length=length, seed=None).checks()[0], Settings(words="5"))
     assert all(result.verdict is Verdict.HOLDS for result in results)
 
 

@@ -44,6 +44,9 @@ def test_json(capfd: pytest.CaptureFixture[str]) -> None:
         "default": None,
         "required": True,
         "meaning": "the budget of one token",
+        "choices": [],
+        "low": None,
+        "high": None,
     }
     assert epsilon in one["parameters"]
     unexplained = [

@@ -69,7 +69,8 @@ def test_own_axes_multiply_those_of_the_inputs(value: dict[str, Any], tmp_path: 
 def test_equal_axes_of_two_inputs_are_joined(value: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     both = Kind("both", 1, step_kinds.kinds()["similarity"].parameters, lambda *_: None, lambda _: {},
                 {"first": Input(("rewrite",)), "second": Input(("rewrite",))})  # fmt: skip
-    monkeypatch.setattr(step_kinds, "kinds", lambda known=step_kinds.kinds(): {**known, "both": both})
+    known = step_kinds.kinds()
+    monkeypatch.setattr(step_kinds, "kinds", lambda: {**known, "both": both})
     value["steps"]["again"] = {**value["steps"]["rewritten"], "seed": 2}
     value["steps"]["compared"] = {"kind": "both", "first": "rewritten", "second": "again"}
     plan = plan_of(value, tmp_path)
@@ -209,7 +210,8 @@ def test_private_data_where_public_data_is_needed(
 ):
     learn = Kind("learn", 1, step_kinds.kinds()["similarity"].parameters, lambda *_: None, lambda _: {},
                  {"corpus": Input(("data",), public=True)})  # fmt: skip
-    monkeypatch.setattr(step_kinds, "kinds", lambda known=step_kinds.kinds(): {**known, "learn": learn})
+    known = step_kinds.kinds()
+    monkeypatch.setattr(step_kinds, "kinds", lambda: {**known, "learn": learn})
     value["steps"]["model"] = {"kind": "learn", "corpus": "rows"}
     assert "'steps.model.corpus' uses the data set 'rows', which is private" in complaint(value, tmp_path)
     value["data"]["rows"]["access"] = "public"

@@ -31,7 +31,8 @@ from tests.experiments.small import write_files as write_data
 def cell(score: float, problem: str = "", **axes: Value) -> Cell:
     scores = {} if problem else {"accuracy": score, "accuracy.low": score - 0.049, "accuracy.high": score + 0.049,
                                  "accuracy.floor": 0.5}  # fmt: skip
-    return Cell("task", "downstream", axes, scores, problem, promise="" if problem else "It <promises> little.")
+    promise = "" if problem else "It <promises> little."
+    return Cell("task", "downstream", axes, scores, problem, promise, failed=bool(problem))
 
 
 def results(**more: Any) -> Results:

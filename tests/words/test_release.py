@@ -16,7 +16,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
 import tacit
-from tacit.catalog import mechanism_names
+from tacit.catalog import build, mechanism_names
 from tacit.errors import BadInputError, BadParameterError, NoGuaranteeError
 from tacit.noise.source import Source
 from tacit.vectors import VectorTable
@@ -266,3 +266,20 @@ def test_capitals_in_the_vocabulary_are_found():
     table = VectorTable(["Paris", "apple", "Apple"], np.eye(3, dtype=np.float32), name="cased", source="test")
     lexicon = tacit.SanText(epsilon=1, vectors=table).lexicon
     assert lexicon.ids(["paris", "apple"]) == [0, 1]
+
+
+def test_parameters_change_as_a_whole_and_take_what_was_derived_with_them():
+    mechanism = build("tem", {"epsilon": 2.0, "vectors": small_table()})
+    before = mechanism.guarantee()
+    mechanism.remembered = "worked out from the old parameters"
+    with pytest.raises(BadParameterError):
+        mechanism.set_params(epsilon=3.0, beta=2.0)
+    assert (mechanism.epsilon, mechanism.remembered) == (2.0, "worked out from the old parameters")
+    assert mechanism.guarantee() == before
+    mechanism.epsilon = 3.0
+    assert not hasattr(mechanism, "remembered")
+    assert mechanism.guarantee().epsilon == 3.0
+    with pytest.raises(BadParameterError) as refused:
+        mechanism.joining = "glue"
+    assert (refused.value.code, refused.value.fields["name"]) == ("not-a-choice", "joining")
+    assert mechanism.get_params()["joining"] == "natural"

@@ -68,9 +68,26 @@ class LazyGroup(click.Group):
     help="Work with text you are not allowed to show: rewrite it under differential privacy.",
     epilog="'tacit COMMAND --help' explains a command.",
 )
+@click.option(
+    "--plugin",
+    multiple=True,
+    metavar="MODULE",
+    expose_value=False,
+    is_eager=True,
+    callback=lambda context, option, names: _use_plugins(names),
+    help="A module or a .py file with mechanisms, models, tasks, measures or data sets of yours. It is run. May be "
+    "repeated; the variable TACIT_PLUGINS does the same.",
+)
 @click.version_option(__version__, prog_name="tacit", message="%(prog)s %(version)s", help="Show the version and exit.")
 def app() -> None:
     return
+
+
+def _use_plugins(names: Sequence[str]) -> None:
+    if names:
+        from tacit.plugins import use
+
+        use(*names)
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:

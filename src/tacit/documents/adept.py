@@ -65,7 +65,7 @@ class Adept(LatentMechanism):
             )
 
     def choose_bound(self, autoencoder: Autoencoder) -> Bound:
-        if autoencoder.kind != "adept":
+        if self.name not in autoencoder.mechanisms:
             raise BadInputError(
                 f"ADePT needs an LSTM model, and this one is of the kind '{autoencoder.kind}': use 'adept-20', or "
                 "train one with 'tacit pretrain autoencoder --kind adept'"

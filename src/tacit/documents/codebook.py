@@ -52,7 +52,14 @@ from tacit.checks import Check, TextLaw
 from tacit.documents.apart import check_batches
 from tacit.documents.base import DocumentMechanism
 from tacit.documents.codebook_build import PROBE, Choice, Level, PublicCodebook, load_codebook, remainder
-from tacit.documents.encoder import BATCH_ERROR, Encoder, SentenceEncoder, Vectors, encoder_provenance
+from tacit.documents.encoder import (
+    BATCH_ERROR,
+    ENCODERS,
+    Encoder,
+    Vectors,
+    encoder_provenance,
+    load_encoder,
+)
 from tacit.errors import BadInputError, BadParameterError
 from tacit.guarantee import Guarantee, Notion, Provenance
 from tacit.lineage import lineage_of
@@ -124,7 +131,7 @@ def draw_cells(order: Integers, s: int, epsilon: float, source: Source) -> Integ
 
 
 def _needs_of_encoder(value: str) -> list[Ability]:
-    return needs_of_encoder(value or "minilm")
+    return [] if value in ENCODERS else needs_of_encoder(value or "minilm")
 
 
 def _needs_of_decoder(value: str) -> list[Ability]:
@@ -208,7 +215,7 @@ class Codebook(DocumentMechanism):
     @cached_property
     def sentence_encoder(self) -> Encoder:
         encoder_provenance(self._encoder_name)
-        return SentenceEncoder(self._encoder_name, batch_size=self.batch_size)
+        return load_encoder(self._encoder_name, batch_size=self.batch_size)
 
     @property
     def reader(self) -> tuple[Any, int] | None:

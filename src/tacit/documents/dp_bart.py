@@ -82,7 +82,7 @@ class DPBart(LatentMechanism):
         return type(found)(found.model, found.tokenizer, record)  # type: ignore[attr-defined, call-arg]
 
     def choose_bound(self, autoencoder: Autoencoder) -> Bound:
-        if autoencoder.kind != "bart":
+        if self.name not in autoencoder.mechanisms:
             raise BadInputError(
                 f"DP-BART needs a BART, and this model is of the kind '{autoencoder.kind}': use 'bart-20', the folder "
                 "of a BART, or a hub name such as facebook/bart-base"

@@ -27,9 +27,11 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit import plugins
 from tacit.errors import BadInputError, BadParameterError, TacitError, require
 from tacit.guarantee import Provenance
 from tacit.lineage import Lineage, lineage_of
+from tacit.plugins import Registry
 from tacit.precision import Precision, in_sixteen_bits
 from tacit.vectors.minilm import minilm_folder
 
@@ -167,7 +169,26 @@ def _pooled(model: Any, pieces: Sequence[Sequence[int]], padding: int) -> Vector
     return result
 
 
+def _makes_encoders(thing: Any) -> bool:
+    return callable(thing)
+
+
+ENCODERS: Registry[Callable[[], Encoder]] = Registry(plugins.ENCODERS, "sentence encoder", {}, _makes_encoders)
+"""Sentence encoders of plug-ins: name to a function (or class) that makes one. It may have `provenance()`, a line for
+the card; without it the encoder is taken as public."""
+
+
+def load_encoder(name: str | Path, *, batch_size: int = 64) -> Encoder:
+    """A sentence encoder by the name of a plug-in, or as `SentenceEncoder` takes it."""
+    if str(name) in ENCODERS:
+        return ENCODERS[str(name)]()
+    return SentenceEncoder(name, batch_size=batch_size)
+
+
 def encoder_provenance(name: str) -> Provenance:
+    if name in ENCODERS:
+        own: Callable[[], Provenance] | None = getattr(ENCODERS[name](), "provenance", None)
+        return Provenance("sentence encoder", f"{name}, of a plug-in") if own is None else own()
     known = Lineage() if name == "minilm" else lineage_of(name)
     return known.provenance("sentence encoder", name)
 

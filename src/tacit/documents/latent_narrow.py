@@ -64,7 +64,7 @@ class NarrowLatent(LatentMechanism):
 
     def choose_bound(self, autoencoder: Autoencoder) -> Bound:
         trained = autoencoder.record.trained_bound()
-        if autoencoder.kind != "narrow" or trained is None:
+        if self.name not in autoencoder.mechanisms or trained is None:
             raise BadInputError(
                 f"a narrow model is needed, and this one is of the kind '{autoencoder.kind}': use 'narrow-20', or "
                 "train one with 'tacit pretrain autoencoder --kind narrow'"

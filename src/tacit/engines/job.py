@@ -87,6 +87,7 @@ class RewriteJob:
     card_kinds: tuple[str, ...] = USUAL_CARDS
     card_file: Path | None = None
     configuration: Mapping[str, Any] = field(default_factory=dict)
+    block_characters: int | None = None
 
     @property
     def from_stream(self) -> bool:
@@ -115,6 +116,12 @@ class RewriteJob:
     def unit_promise(self) -> Guarantee:
         """What one unit of the mechanism is promised; worked out once for a job."""
         return self.mechanism.guarantee(secure=self.seed is None)
+
+    @property
+    def block_size(self) -> int:
+        """Characters of a block: what suits the mechanism, unless the job says otherwise. A file is resumed only with
+        the blocks it was begun with."""
+        return self.mechanism.block_characters if self.block_characters is None else self.block_characters
 
     @property
     def width(self) -> int:

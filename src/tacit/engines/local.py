@@ -181,9 +181,7 @@ def _run(
 ) -> None:
     identity = fingerprint(job.mechanism, selection.texts)
     document_column = None if job.charging is None else job.charging.document_column
-    blocks = cut_blocks(
-        table, selection, job.mechanism.block_characters, identity, job.users, document_column, job.labels
-    )
+    blocks = cut_blocks(table, selection, job.block_size, identity, job.users, document_column, job.labels)
     charges = block_charges(job, key, len(selection.texts))
     for finished, block in zip(output.finished, _first(blocks, len(output.finished)), strict=True):
         _check_same(finished, block)

@@ -28,11 +28,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit import plugins
 from tacit.documents.encoder import SentenceEncoder
 from tacit.errors import BadInputError, BadParameterError, require
 from tacit.evaluate.scores import Interval, bootstrap_interval, mean_interval
 from tacit.evaluate.vectors import TextVectors, plain_pieces, token_states
 from tacit.noise.source import public_generator
+from tacit.plugins import Registry
 from tacit.report import Finding, Light, Section, Table
 from tacit.text.tokens import split
 
@@ -41,6 +43,16 @@ Progress = Callable[[str, int, int], None]
 
 METRICS = ("bleu", "chrf", "bertscore", "cosine", "kept-words", "length", "perplexity")
 DEFAULT_METRICS = ("bleu", "chrf", "bertscore", "cosine", "kept-words", "length")
+PairMeasure = Callable[[Sequence[str], Sequence[str]], Sequence[float]]
+
+
+def _is_measure(thing: Any) -> bool:
+    return callable(thing)
+
+
+MEASURES: Registry[PairMeasure] = Registry(plugins.MEASURES, "measure", {}, _is_measure)
+"""Measures of plug-ins: a function of the originals and the releases that returns one number for each pair."""
+
 BOOTSTRAP = 300
 LONGEST = 256
 PERPLEXITY_TOKENS = 64
@@ -336,6 +348,30 @@ def _token_measure(
     )
 
 
+def of_plugin(name: str, measure: PairMeasure, originals: Sequence[str], releases: Sequence[str]) -> Measure:
+    """A measure of a plug-in, with the floor and the ceiling that all measures have: the release of another text, and
+    the original itself."""
+    check_pairs(originals, releases)
+
+    def values(others: Sequence[str]) -> Floats:
+        result = np.asarray(measure(originals, others), dtype=np.float64)
+        if result.shape != (len(originals),):
+            raise BadInputError(
+                "measure-shape",
+                "the measure '{name}' must return one number for each of {texts:,} texts, not {shape}",
+                name=name,
+                texts=len(originals),
+                shape=result.shape,
+            )
+        return result
+
+    per_text = values(releases)
+    floor = float(values([releases[i] for i in strangers(len(releases))]).mean())
+    note = "a measure of a plug-in"
+    ceiling = float(values(originals).mean())
+    return Measure(name, mean_interval(per_text), floor, ceiling, len(originals), note, per_text=per_text)
+
+
 # Fluency ----------------------------------------------------------------------------------------------------------
 
 
@@ -419,8 +455,13 @@ def check_metrics(names: Sequence[str]) -> tuple[str, ...]:
     if tuple(names) == ("none",):
         return ()
     for name in names:
-        if name not in METRICS:
-            raise BadParameterError(f"there is no metric '{name}': choose from {', '.join(METRICS)}, 'all' or 'none'")
+        if name not in METRICS and name not in MEASURES:
+            raise BadParameterError(
+                "unknown-metric",
+                "there is no metric '{name}': choose from {known}, 'all' or 'none'",
+                name=name,
+                known=", ".join((*METRICS, *MEASURES)),
+            )
     return tuple(dict.fromkeys(names))
 
 
@@ -463,6 +504,8 @@ def measure_similarity(
             if not isinstance(vectors.encoder, SentenceEncoder):
                 raise BadParameterError("BERTScore needs an encoder with word pieces: give 'minilm' or a folder")
             found.append(bertscore(*taken(limit), vectors.encoder, idf=idf, progress=told("BERTScore")))
+        elif name in MEASURES:
+            found.append(of_plugin(name, MEASURES[name], originals, releases))
         else:
             found.append(perplexity(*taken(perplexity_limit), language_model, told("perplexity")))
     return Similarity(tuple(found), originals, releases)

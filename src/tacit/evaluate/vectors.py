@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.documents.encoder import Encoder, SentenceEncoder
+from tacit.documents.encoder import Encoder, SentenceEncoder, load_encoder
 
 Vectors = NDArray[np.float32]
 Progress = Callable[[int, int], None]
@@ -24,7 +24,7 @@ class TextVectors:
     """
 
     def __init__(self, encoder: str | Path | Encoder = "minilm") -> None:
-        self.encoder: Encoder = SentenceEncoder(encoder) if isinstance(encoder, str | Path) else encoder
+        self.encoder: Encoder = load_encoder(encoder) if isinstance(encoder, str | Path) else encoder
         self._known: dict[str, Vectors] = {}
 
     @property

@@ -22,7 +22,7 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError
 
 from tacit.errors import BadInputError
-from tacit.experiments.data_sets import DATA_VARIABLE, FOLDER
+from tacit.experiments.data_sets import DATA_VARIABLE, FOLDER, brought_folders
 
 Value = str | int | float | bool
 SIZES = ("quick", "full")
@@ -303,7 +303,7 @@ def parse(model: type[Parameters], values: Mapping[str, Any], where: str) -> Par
 
 def data_folders(experiment_file: Path | None, given: Path | None = None) -> list[Path]:
     """Where data files are looked for, first to last."""
-    folders = [experiment_file.parent] if experiment_file is not None else []
+    folders = [*brought_folders(), *([experiment_file.parent] if experiment_file is not None else [])]
     if given is not None:
         return [*folders, given]
     named = os.environ.get(DATA_VARIABLE)

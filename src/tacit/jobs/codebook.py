@@ -87,7 +87,7 @@ def run(config: CodebookConfig, progress: Progress | None = None) -> tuple[Publi
         codebook = build_codebook(
             texts,
             Provenance(name, name),
-            encoders.SentenceEncoder(config.encoder),
+            encoders.load_encoder(config.encoder),
             vectors=vectors,
             license=config.license,
             sizes=config.sizes,

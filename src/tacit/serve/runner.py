@@ -143,9 +143,9 @@ class JobWork:
         asked = JobSettings.model_validate(task.settings)
         config = asked.config(self._files.input, self._files.output)
         mechanism = self._pool.built(asked.mechanism, config.of_mechanism()["epsilon"], asked.options)
-        mechanism.__dict__["block_characters"] = BLOCK_CHARACTERS
         work = replace(
             rewrite_job(config, mechanism),
+            block_characters=BLOCK_CHARACTERS,
             workers=task.workers,
             resume=True,
             command=f"tacit serve, job of {mechanism.name} with epsilon {exact(asked.epsilon)}",

@@ -7,9 +7,10 @@ lstm         the LSTM encoder-decoder of ADePT
 vocabulary   a byte-pair vocabulary from public text
 """
 
-from tacit.documents.autoencoders.base import Autoencoder, Record, built_in_models, load_autoencoder
+from tacit.documents.autoencoders.base import AUTOENCODERS, Autoencoder, Record, built_in_models, load_autoencoder
 
 __all__ = [
+    "AUTOENCODERS",  # all kinds of autoencoders, those of plug-ins too
     "Autoencoder",  # text to latent and back
     "Record",  # what a model was trained on and for
     "built_in_models",  # names of the models that come with Tacit

@@ -28,6 +28,7 @@ class BartAutoencoder(Autoencoder):
     """A BART with its vocabulary."""
 
     kind: ClassVar[str] = "bart"
+    mechanisms: ClassVar[tuple[str, ...]] = ("dp-bart",)
 
     def __init__(self, model: Any, tokenizer: Any, record: Record) -> None:
         self.model = model

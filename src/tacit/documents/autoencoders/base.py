@@ -11,21 +11,22 @@ are kept. A text without pieces is the latent of the end mark alone.
 
 from __future__ import annotations
 
-import importlib
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NoReturn, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit import plugins
 from tacit.documents.bounds import Bound, bound_from_dict
 from tacit.errors import BadInputError, BadParameterError, NoGuaranteeError, require
 from tacit.guarantee import Provenance
 from tacit.lineage import lineage_of, own_budget
+from tacit.plugins import Registry
 
 Latents = NDArray[np.float32]
 Ids = NDArray[np.int64]
@@ -35,13 +36,6 @@ FORMAT = 1
 CHARACTERS_PER_POSITION = 100
 ENCODED_TOGETHER = 8
 """Rows of every batch that is encoded; the last one is filled up with empty texts."""
-
-KINDS = {
-    "bart": ("tacit.documents.autoencoders.bart", "BartAutoencoder"),
-    "narrow": ("tacit.documents.autoencoders.narrow", "NarrowAutoencoder"),
-    "adept": ("tacit.documents.autoencoders.lstm", "LstmAutoencoder"),
-}
-"""Kind: module and class. The module needs torch, so it is imported on first use."""
 
 
 @dataclass(kw_only=True)
@@ -107,8 +101,15 @@ class Record:
             record = cls(**data)
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise BadInputError(f"{path} is damaged: copy the whole checkpoint again, or train it again") from error
-        if record.kind not in KINDS:
-            raise BadInputError(f"{path} names no kind of autoencoder that exists: it may be {', '.join(KINDS)}")
+        if record.kind not in AUTOENCODERS:
+            raise BadInputError(
+                "unknown-autoencoder",
+                "{path} is a model of the kind '{kind}', and there are only {known}: install the plug-in that has it, "
+                "or name its file with {option.plugin}",
+                path=str(path),
+                kind=record.kind,
+                known=", ".join(AUTOENCODERS),
+            )
         return record
 
 
@@ -116,6 +117,8 @@ class Autoencoder(ABC):
     """Text to latent and back. `encode` and `decode` speak numpy; `latents` and `loss` are for training in torch."""
 
     kind: ClassVar[str]
+    mechanisms: ClassVar[tuple[str, ...]]
+    """The latent mechanisms that work with it, by name. `adept` clips the whole latent and takes any."""
     record: Record
 
     @property
@@ -128,44 +131,53 @@ class Autoencoder(ABC):
     def width(self) -> int:
         """Dimensions of one position of the latent."""
 
+    # What training in torch needs. A model that brings its own `encode` and `decode` can do without.
+
     @property
-    @abstractmethod
     def length(self) -> int:
         """The largest number of pieces of a text, end mark included."""
+        self._refuse_training()
 
     @property
-    @abstractmethod
     def module(self) -> Any:
         """The torch module with all weights."""
+        self._refuse_training()
 
-    @abstractmethod
     def ids(self, texts: Sequence[str]) -> Ids:
         """Piece ids of constant shape (texts, length): pieces, end mark, padding."""
+        self._refuse_training()
 
-    @abstractmethod
     def latents(self, ids: Any) -> Any:
         """Tensor of latents (texts, positions, width) from a tensor of ids, with gradients."""
+        self._refuse_training()
 
-    @abstractmethod
     def states(self, latents: Any, ids: Any) -> Any:
         """Tensor of decoder states (texts, length, ...) given the latents and the right pieces before."""
+        self._refuse_training()
 
-    @abstractmethod
     def scores(self, states: Any) -> Any:
         """Next-piece scores of decoder states."""
+        self._refuse_training()
 
     @property
-    @abstractmethod
-    def padding_id(self) -> int: ...
+    def padding_id(self) -> int:
+        self._refuse_training()
 
     @property
-    @abstractmethod
     def pieces(self) -> int:
         """Size of the vocabulary."""
+        self._refuse_training()
 
-    @abstractmethod
     def generate(self, latents: Any, beams: int) -> list[str]:
         """Texts from a tensor of latents: nothing else is looked at."""
+        self._refuse_training()
+
+    def _refuse_training(self) -> NoReturn:
+        raise BadParameterError(
+            "untrainable-autoencoder",
+            "a model of the kind '{kind}' cannot be trained here: use it as it is",
+            kind=self.kind,
+        )
 
     @abstractmethod
     def save_weights(self, folder: Path) -> None: ...
@@ -244,6 +256,23 @@ class Autoencoder(ABC):
         return found
 
 
+def _is_autoencoder(thing: Any) -> bool:
+    return isinstance(thing, type) and issubclass(thing, Autoencoder)
+
+
+AUTOENCODERS: Registry[type[Autoencoder]] = Registry(
+    plugins.AUTOENCODERS,
+    "kind of autoencoder",
+    {
+        "bart": "tacit.documents.autoencoders.bart:BartAutoencoder",
+        "narrow": "tacit.documents.autoencoders.narrow:NarrowAutoencoder",
+        "adept": "tacit.documents.autoencoders.lstm:LstmAutoencoder",
+    },
+    _is_autoencoder,
+)
+"""All kinds of autoencoders. The modules of our own need torch, so they are imported on first use."""
+
+
 def readable(text: str, length: int) -> str:
     """The part of a text that is read: white space collapsed, 100 characters per position."""
     return " ".join(text[: CHARACTERS_PER_POSITION * length].split())
@@ -251,7 +280,6 @@ def readable(text: str, length: int) -> str:
 
 def load_autoencoder(name: str | Path) -> Autoencoder:
     """A model by built-in name (`bart-20`), by folder, or a BART of the Hugging Face hub by name."""
-    _torch()
     folder = built_in_folder(str(name))
     source = str(folder) if folder is not None else str(name)
     path = Path(source)
@@ -264,9 +292,9 @@ def load_autoencoder(name: str | Path) -> Autoencoder:
         )
     else:
         record = _published(path)
-    module, class_name = KINDS[record.kind]
-    kind: type[Autoencoder] = getattr(importlib.import_module(module), class_name)
-    return kind.load_weights(source, record)
+    if AUTOENCODERS.is_own(record.kind):
+        _torch()
+    return AUTOENCODERS[record.kind].load_weights(source, record)
 
 
 def load_for_release(name: str | Path) -> Autoencoder:

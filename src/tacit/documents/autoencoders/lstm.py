@@ -43,6 +43,7 @@ class LstmAutoencoder(Autoencoder):
     """The ADePT network with its vocabulary. Latent: (2, hidden)."""
 
     kind: ClassVar[str] = "adept"
+    mechanisms: ClassVar[tuple[str, ...]] = ("adept",)
 
     def __init__(self, network: LstmNetwork, tokenizer: Any, record: Record, length: int) -> None:
         if record.positions != 2:

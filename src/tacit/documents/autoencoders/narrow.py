@@ -52,6 +52,7 @@ class NarrowAutoencoder(BartAutoencoder):
     """A BART whose decoder sees a few narrow positions only."""
 
     kind: ClassVar[str] = "narrow"
+    mechanisms: ClassVar[tuple[str, ...]] = ("narrow",)
 
     def __init__(self, model: Any, tokenizer: Any, record: Record, neck: Neck) -> None:
         super().__init__(model, tokenizer, record)

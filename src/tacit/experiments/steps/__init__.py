@@ -27,6 +27,9 @@ from tacit.report import Table
 Progress = Callable[[int, int], None]
 Run = Callable[[Any, Mapping[str, Path], Path, Progress], None]
 Score = Callable[[Path], dict[str, float]]
+OF_THE_CARD = ("epsilon of the card", "delta of the card")
+OF_CLASSES = ("score", "macro-F1", "accuracy", "entity F1", "collapsed", "never predicted", "lost classes")
+"""Scores that several kinds have."""
 KEY_FILE = "noise.key"
 RUN_FOLDER = "run"
 
@@ -70,6 +73,8 @@ class Kind:
     epsilon   what the epsilon of a step means, such as "per document": only equal meanings share an axis; None where it
               means nothing
     measures  the scores to show first
+    further   the names of the other scores, as patterns (some hold a part of the data or an attack); a function of
+              nothing where plug-ins add to them
     timing    a table about time, from the axes and folders of the finished cells of a step; it stands with the costs,
               because times differ between equal runs
     """
@@ -86,6 +91,13 @@ class Kind:
     measures: tuple[str, ...] = ()
     timing: Callable[[Sequence[tuple[Mapping[str, Any], Path]]], Table | None] | None = None
     fits: Callable[[Any, Mapping[str, Cell]], None] | None = None
+    further: tuple[str, ...] | Callable[[], tuple[str, ...]] = ()
+
+    @property
+    def all_measures(self) -> tuple[str, ...]:
+        """Every score that a step of this kind can have, as patterns."""
+        further = self.further() if callable(self.further) else self.further
+        return tuple(dict.fromkeys([*self.measures, *further]))
 
     @property
     def draws_noise(self) -> bool:

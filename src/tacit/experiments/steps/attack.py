@@ -155,4 +155,5 @@ def fits(parameters: Attack, inputs: Mapping[str, Cell]) -> None:
 KIND = Kind(
     "attack", 1, Attack, run, score, {"data": Input(("data",)), "texts": Input(("rewrite",))}, check,
     measures=("rate", "macro-F1"), fits=fits,
+    further=("rate of *", "defended", "cases"),
 )  # fmt: skip

@@ -76,4 +76,5 @@ def check(parameters: Conversion, inputs: frozenset[str] = frozenset()) -> None:
 KIND = Kind(
     "conversion", 1, Conversion, run, score, {}, check, epsilon=lambda parameters: "per document",
     measures=("converted", "epsilon of the mechanism", "document epsilon"),
+    further=("delta",),
 )  # fmt: skip

@@ -140,4 +140,6 @@ def file_digest(path: str | Path) -> str:
     return _digest(str(path), status.st_size, status.st_mtime_ns)
 
 
-KIND = Kind("data", 1, DataSet, run, score, check=check, content=content, fits=fits)
+KIND = Kind(
+    "data", 1, DataSet, run, score, check=check, content=content, fits=fits, further=("rows in *", "words per row in *")
+)

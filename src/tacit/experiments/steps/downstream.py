@@ -205,4 +205,5 @@ KIND = Kind(
     "downstream", 2, Downstream, run, score,
     {"data": Input(("data",)), "texts": Input(("rewrite",), required=False)}, check,
     measures=("accuracy", "macro-F1", "pearson", "spearman", "entity F1", "score"), fits=fits_data,
+    further=("mean absolute error",),
 )  # fmt: skip

@@ -39,7 +39,7 @@ from tacit.evaluate.scores import Interval, mean_interval, most_frequent
 from tacit.experiments.config import Parameters
 from tacit.experiments.inputs import data_in
 from tacit.experiments.raw import read_json, read_lines, write_json, write_lines
-from tacit.experiments.steps import Cell, Input, Kind, Progress
+from tacit.experiments.steps import OF_CLASSES, OF_THE_CARD, Cell, Input, Kind, Progress
 from tacit.experiments.steps.downstream import RESAMPLES
 from tacit.experiments.steps.rewrite import step_key
 from tacit.experiments.steps.train import REPEATED, class_scores, repetition_seed
@@ -261,4 +261,5 @@ KIND = Kind(
     "graph", 2, GraphTraining, run, score, {"data": Input(("data",))}, check, epsilon=meaning,
     measures=("accuracy", "above the largest class", "macro-F1", "epsilon of a node, poisson",
               "epsilon of a node, visits", "epsilon of a subgraph, poisson"), fits=fits,
+    further=(*OF_CLASSES, *OF_THE_CARD, "training nodes", "epsilon of a *", "noise multiplier"),
 )  # fmt: skip

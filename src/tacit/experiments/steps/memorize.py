@@ -76,4 +76,5 @@ KIND = Kind(
     "memorize", 1, Memorize, run, score,
     {"data": Input(("data",)), "texts": Input(("rewrite",)), "corpus": Input(("data",))}, check,
     measures=("strayed", "copies", "nearer", "BLEU"), fits=fits,
+    further=("similarity to the original", "similarity to pre-training"),
 )  # fmt: skip

@@ -277,4 +277,5 @@ def meaning(parameters: Perturb) -> str:
 KIND = Kind(
     "perturb", 1, Perturb, run, score, {"data": Input(("data",))}, check, epsilon=meaning,
     measures=("words kept", "epsilon in the original distance", "inside the domain", "noise over diameter"), fits=fits,
+    further=("sensitivity of the map", "diameter after the map", "smallest epsilon of the domain"),
 )  # fmt: skip

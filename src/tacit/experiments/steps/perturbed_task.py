@@ -294,4 +294,5 @@ KIND = Kind(
         "baseline": Input(("perturbed_task",), required=False),
     },
     check, measures=("macro-F1", "change", "privacy", "privacy gain"), fits=fits,
+    further=("accuracy", "score", "F1 of *"),
 )  # fmt: skip

@@ -203,4 +203,5 @@ KIND = Kind(
     "pretrain", 2, Pretrain, run, score,
     {"corpus": Input(("data",), public=True), "start": Input(("pretrain",), required=False)}, check,
     measures=("held-out BLEU without noise", "held-out loss", "kept columns"), fits=fits,
+    further=("width", "noise share"),
 )  # fmt: skip

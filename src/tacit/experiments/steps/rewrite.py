@@ -32,7 +32,7 @@ from tacit.experiments.config import Parameters
 from tacit.experiments.conversion import calibrated, check_length, fixed_length, of_document
 from tacit.experiments.inputs import check_part, check_texts, data_in
 from tacit.experiments.raw import parts_of, read_json, read_lines, read_part, write_json, write_lines
-from tacit.experiments.steps import KEY_FILE, Cell, Input, Kind, Progress
+from tacit.experiments.steps import KEY_FILE, OF_THE_CARD, Cell, Input, Kind, Progress
 from tacit.guarantee import Guarantee
 from tacit.mechanism import Mechanism
 from tacit.noise.kept_key import keep_key, kept_key
@@ -319,4 +319,6 @@ def content(rewrite: Rewrite) -> dict[str, Any]:
 KIND = Kind(
     "rewrite", 1, Rewrite, run, score, {"data": Input(("data",)), "model": Input(("pretrain",), required=False)}, check,
     content, meaning, measures=("different words in test", "epsilon of the card"), fits=fits,
+    further=("documents", "units per document", "different words in *", "words in *", "words per text in *",
+             *OF_THE_CARD),
 )  # fmt: skip

@@ -9,12 +9,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import Field
 
 from tacit.errors import require
-from tacit.evaluate.similarity import measure_similarity
+from tacit.evaluate.similarity import MEASURES, check_metrics, measure_similarity
 from tacit.evaluate.vectors import TextVectors
 from tacit.experiments.config import Parameters
 from tacit.experiments.raw import read_json, read_part, read_released, write_json, write_lines
@@ -22,7 +22,6 @@ from tacit.experiments.steps import Cell, Input, Kind, Progress
 from tacit.experiments.steps.downstream import encoder
 from tacit.experiments.steps.rewrite import check_both
 
-Measure = Literal["bleu", "chrf", "bertscore", "cosine", "kept-words", "length", "perplexity"]
 NEURAL = {"bertscore", "cosine"}
 
 
@@ -31,7 +30,7 @@ class Similarity(Parameters):
     document mechanism reads, and not with all of a long text
     """
 
-    measures: list[Measure] = Field(default=["bleu", "cosine", "kept-words"])
+    measures: list[str] = Field(default=["bleu", "cosine", "kept-words"])
     encoder: str = "minilm"
     part: str = "test"
     texts_at_most: int = Field(default=500, ge=2)
@@ -82,6 +81,7 @@ def score(folder: Path) -> dict[str, float]:
 
 
 def check(parameters: Similarity, inputs: frozenset[str] = frozenset()) -> None:
+    check_metrics(parameters.measures)
     if {"bleu", "chrf"} & set(parameters.measures):
         require("sacrebleu", extra="audit", purpose="BLEU")
     if NEURAL & set(parameters.measures) or parameters.pieces is not None:
@@ -100,4 +100,6 @@ def content(parameters: Similarity) -> dict[str, Any]:
 KIND = Kind(
     "similarity", 2, Similarity, run, score, {"data": Input(("data",)), "texts": Input(("rewrite",))}, check, content,
     measures=("BLEU", "cosine", "words changed"), fits=fits,
+    further=lambda: ("chrF", "BERTScore", "perplexity", "words kept in place", "words kept anywhere", "length change",
+                     *MEASURES),
 )  # fmt: skip

@@ -61,5 +61,15 @@ def check(parameters: Statistics, inputs: frozenset[str] = frozenset()) -> None:
 
 
 KIND = Kind(
-    "statistics", 1, Statistics, run, score, {}, check, content, meaning, measures=("word stays", "outputs of a word")
+    "statistics",
+    1,
+    Statistics,
+    run,
+    score,
+    {},
+    check,
+    content,
+    meaning,
+    measures=("word stays", "outputs of a word"),
+    further=("exact", "median of *", "inputs of a word", "effective outputs", "bits of an output"),
 )

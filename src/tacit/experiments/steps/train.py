@@ -40,7 +40,7 @@ from tacit.evaluate.predictions import plain_answer, word_overlap
 from tacit.experiments.config import DataSet, Parameters
 from tacit.experiments.inputs import check_apart, check_labeled, check_part, data_in
 from tacit.experiments.raw import Rows, read_json, read_lines, read_part, write_json, write_lines
-from tacit.experiments.steps import RUN_FOLDER, Cell, Input, Kind, Progress
+from tacit.experiments.steps import OF_CLASSES, OF_THE_CARD, RUN_FOLDER, Cell, Input, Kind, Progress
 from tacit.experiments.steps.downstream import RESAMPLES, with_interval
 from tacit.noise.source import public_generator
 from tacit.precision import Precision
@@ -489,4 +489,5 @@ KIND = Kind(
     measures=("score", "macro-F1", "accuracy", "entity F1", "word F1", "collapsed", "never predicted", "lost classes",
               "unanswered"),
     timing=epoch_costs, fits=fits,
+    further=(*OF_CLASSES, *OF_THE_CARD, "exact match", "F1 where there is an answer", "F1 of *"),
 )  # fmt: skip

@@ -19,7 +19,7 @@ from tacit.errors import BadInputError, require
 from tacit.experiments.config import Parameters
 from tacit.experiments.inputs import data_in
 from tacit.experiments.raw import Rows, read_part, read_released, write_json
-from tacit.experiments.steps import RUN_FOLDER, Cell, Input, Kind, Progress
+from tacit.experiments.steps import OF_CLASSES, OF_THE_CARD, RUN_FOLDER, Cell, Input, Kind, Progress
 from tacit.experiments.steps.rewrite import check_released
 from tacit.experiments.steps.sanitized import MODEL
 from tacit.experiments.steps.train import (
@@ -119,4 +119,5 @@ KIND = Kind(
     {"data": Input(("data",)), "texts": Input(("rewrite",), required=False),
      "model": Input(("sanitized",), required=False)}, check,
     measures=("accuracy", "macro-F1", "collapsed"), fits=fits,
+    further=(*OF_CLASSES, *OF_THE_CARD),
 )  # fmt: skip

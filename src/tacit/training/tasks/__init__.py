@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from tacit import plugins
 from tacit.errors import BadParameterError
+from tacit.plugins import Registry
 from tacit.training.tasks.answering import Answering
 from tacit.training.tasks.base import Encoded, Row, Task
 from tacit.training.tasks.classification import Classification, Labeling, Regression
@@ -10,15 +14,37 @@ from tacit.training.tasks.language import CausalLanguage, MaskedLanguage, Sequen
 from tacit.training.tasks.sanitized import SanitizedMasking, sanitized_rows
 from tacit.training.tasks.tagging import Tagging
 
-TASKS: dict[str, type[Task]] = {
-    task.name: task
-    for task in (Classification, Regression, Tagging, Answering, CausalLanguage, MaskedLanguage, SequenceToSequence)
-}
+
+def _is_task(thing: Any) -> bool:
+    return isinstance(thing, type) and issubclass(thing, Task)
+
+
+TASKS: Registry[type[Task]] = Registry(
+    plugins.TASKS,
+    "task",
+    {
+        task.name: f"{task.__module__}:{task.__qualname__}"
+        for task in (
+            Classification,
+            Regression,
+            Tagging,
+            Answering,
+            CausalLanguage,
+            MaskedLanguage,
+            SequenceToSequence,
+        )
+    },
+    _is_task,
+)
+"""All tasks by name, those of plug-ins too."""
 
 
 def task_named(name: str) -> type[Task]:
+    """The class of a task; those of plug-ins are found as well."""
     if name not in TASKS:
-        raise BadParameterError(f"there is no task '{name}': choose one of {', '.join(TASKS)}")
+        raise BadParameterError(
+            "unknown-task", "there is no task '{name}': choose one of {known}", name=name, known=", ".join(TASKS)
+        )
     return TASKS[name]
 
 
