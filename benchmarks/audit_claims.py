@@ -49,8 +49,8 @@ def made(name: str, words: int, dimension: int) -> Any:
 
 
 def check_part(name: str, words: int, dimension: int) -> Facts:
-    from tacit.audit.claims.claim import claim_of
-    from tacit.audit.claims.radial import check_vocabulary
+    from tacit.auditing.claims.claim import claim_of
+    from tacit.auditing.claims.radial import check_vocabulary
 
     mechanism = made(name, words, dimension)
     claim = claim_of(mechanism)
@@ -83,9 +83,9 @@ def product_part(words: int, dimension: int) -> Facts:
 def triples_part(words: int, dimension: int) -> Facts:
     import numpy as np
 
-    from tacit.audit.claims.claim import claim_of
-    from tacit.audit.claims.exact import check_pairs
-    from tacit.audit.claims.laws import MechanismLaw
+    from tacit.auditing.claims.claim import claim_of
+    from tacit.auditing.claims.exact import check_pairs
+    from tacit.auditing.claims.laws import MechanismLaw
 
     mechanism = made("santext", words, dimension)
     claim = claim_of(mechanism)

@@ -32,8 +32,8 @@ TARGET_CPU = 60.0
 def invert_all(name: str, epsilon: float, vectors: str) -> Facts:
     import numpy as np
 
-    from tacit.audit.text import inversion
-    from tacit.audit.text.pairs import TextPairs
+    from tacit.auditing.text import inversion
+    from tacit.auditing.text.pairs import TextPairs
     from tacit.catalog import build
     from tacit.noise.source import Source
     from tacit.words.base import BLOCK_CELLS

@@ -22,8 +22,8 @@ import numpy as np
 import torch
 
 from tacit.account.sgd import sgd_epsilon
-from tacit.audit.binomial import at_most
-from tacit.audit.models.one_run import audit_observations, observe_steps
+from tacit.auditing.binomial import at_most
+from tacit.auditing.models.one_run import audit_observations, observe_steps
 from tacit.noise.source import Source, StreamKey
 from tacit.training.clipping import FlatClipping
 from tacit.training.gradients import Engine, choose

@@ -20,7 +20,7 @@ from typing import NamedTuple
 import torch
 
 from corpus import data_rows
-from tacit.evaluate.scores import classification_scores, tagging_scores
+from tacit.evaluation.scores import classification_scores, tagging_scores
 from tacit.training.models import load_model
 from tacit.training.plan import Plan
 from tacit.training.prediction import predict_rows

@@ -99,7 +99,7 @@ def cells(data: list[str], seeds: int) -> Iterator[Cell]:
 
 
 def measure(graph: Any, cell: Cell) -> dict[str, float]:
-    from tacit.evaluate.scores import classification_scores
+    from tacit.evaluation.scores import classification_scores
 
     train, test = parts(graph, cell["protocol"], cell["seed"])
     started = time.process_time()

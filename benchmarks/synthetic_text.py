@@ -30,9 +30,9 @@ import torch
 from corpus import data_folder
 from measure import Report, say
 from public_writer import public_writer
-from tacit.audit.models.synthetic import compare_with_private
-from tacit.evaluate.downstream import Labeled, evaluate_downstream
-from tacit.evaluate.learners import make_learner
+from tacit.auditing.models.synthetic import compare_with_private
+from tacit.evaluation.downstream import Labeled, evaluate_downstream
+from tacit.evaluation.learners import make_learner
 from tacit.noise.source import public_generator
 from tacit.training.models import load_model
 from tacit.training.origin import starting_weights

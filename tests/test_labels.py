@@ -13,7 +13,7 @@ from scipy import stats
 
 from tacit import randomize_labels
 from tacit.account.ledger import Subject, open_ledger
-from tacit.audit.text.release import told_by
+from tacit.auditing.text.release import told_by
 from tacit.cli.main import run
 from tacit.engines.job import RewriteJob
 from tacit.engines.local import rewrite_file

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tacit.account.ledger.charges import Charge
 from tacit.account.ledger.ledger import Spent
 from tacit.account.ledger.limits import Limit, shown
-from tacit.audit.claims.claim import Claim
+from tacit.auditing.claims.claim import Claim
 from tacit.card import Card, odds, plain_sentence
 from tacit.card_words import AT_LEAST, AT_MOST, setting_line
 from tacit.cli.rewrite import shown_command

@@ -33,6 +33,8 @@ __all__ = [
 ]
 
 _LAZY = {
+    "audit": "tacit.jobs.audit",
+    "evaluate": "tacit.jobs.evaluate",
     "Guarantee": "tacit.guarantee",
     "Notion": "tacit.guarantee",
     "Unit": "tacit.guarantee",

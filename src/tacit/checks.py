@@ -26,7 +26,7 @@ class WordLaw:
 
     words    the inputs that are looked at when the user names none: "all", a number of them, or "closest:K" pairs
     radial   the law is exp(-min(scale(x) d(x, y), cap)) up to rounding, so that all pairs of a large vocabulary can be
-             bounded (`tacit.audit.claims.radial`, which measures whether it is)
+             bounded (`tacit.auditing.claims.radial`, which measures whether it is)
     """
 
     words: str = CLOSEST_PAIRS

@@ -198,9 +198,9 @@ def test_a14_the_number_in_the_documents_is_what_the_audit_prints(default_table)
 
     import numpy as np
 
-    from tacit.audit.claims.claim import claim_of
-    from tacit.audit.claims.exact import check_pairs
-    from tacit.audit.claims.laws import MechanismLaw
+    from tacit.auditing.claims.claim import claim_of
+    from tacit.auditing.claims.exact import check_pairs
+    from tacit.auditing.claims.laws import MechanismLaw
     from tacit.words.santext import SanText
 
     text = (Path(__file__).parents[2] / "docs" / "audit.md").read_text(encoding="utf-8")

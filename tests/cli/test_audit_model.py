@@ -13,7 +13,7 @@ from click.testing import CliRunner
 pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
-from tacit.audit.models.canaries import insert, load_canaries, make_canaries, save_canaries  # noqa: E402
+from tacit.auditing.models.canaries import insert, load_canaries, make_canaries, save_canaries  # noqa: E402
 from tacit.card import Card  # noqa: E402
 from tacit.cli import main  # noqa: E402
 from tacit.cli.audit.canaries import command as canaries  # noqa: E402
@@ -21,8 +21,8 @@ from tacit.cli.audit.model import command  # noqa: E402
 from tacit.errors import BadInputError, BadParameterError, TacitError  # noqa: E402
 from tacit.guarantee import Adjacency, Guarantee, Notion, Unit  # noqa: E402
 from tacit.noise.source import new_source  # noqa: E402
-from tests.audit.test_models_memorization import FLIGHTS, MUSIC  # noqa: E402
-from tests.audit.test_models_scores import gpt2_for, random_texts  # noqa: E402
+from tests.auditing.test_models_memorization import FLIGHTS, MUSIC  # noqa: E402
+from tests.auditing.test_models_scores import gpt2_for, random_texts  # noqa: E402
 from tests.cli.sentences import refused  # noqa: E402
 from tests.documents.test_language_models import saved, tiny  # noqa: E402
 from tests.documents.test_latent_models import save_tiny  # noqa: E402

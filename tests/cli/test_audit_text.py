@@ -144,7 +144,7 @@ def test_other_vectors_than_those_of_the_card_are_refused(files: tuple[Path, Pat
 
 
 def test_all_says_what_was_not_run(files: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch):
-    from tacit.audit.text import plan
+    from tacit.auditing.text import plan
 
     monkeypatch.setattr(plan, "_mask", lambda run: run.skip("mask", "no language model is installed"))
     report = json.loads(audit(*files, *FAST, "--json"))

@@ -141,7 +141,7 @@ def test_a_codebook_gets_the_texts_of_a_folder_and_the_vectors_of_one_process(
     pytest.importorskip("torch")
     from tacit.documents.codebook_build import public_form
     from tacit.documents.encoder import BATCH_ERROR, SentenceEncoder
-    from tacit.evaluate.rows import read_rows
+    from tacit.evaluation.rows import read_rows
     from tacit.jobs import cluster as on_cluster
 
     monkeypatch.setattr(on_cluster, "TEXTS_AT_A_TIME", 20)
@@ -162,7 +162,7 @@ def test_a_codebook_gets_the_texts_of_a_folder_and_the_vectors_of_one_process(
 
 def test_an_evaluation_reads_a_folder_as_if_it_were_one_file(two_workers: Cluster, tmp_path: Path) -> None:
     pytest.importorskip("sklearn")
-    from tacit.evaluate.rows import read_rows
+    from tacit.evaluation.rows import read_rows
     from tacit.jobs.cluster import read_data_set
 
     folder = make_folder(tmp_path / "in")

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tacit.audit import binomial
-from tacit.evaluate.scores import Interval
+from tacit.auditing import binomial
+from tacit.evaluation.scores import Interval
 from tacit.experiments.raw import write_json, write_lines
 from tacit.experiments.steps import (
     downstream,

@@ -60,12 +60,12 @@ STEPS = "tacit.experiments.steps"
 
 def test_scores_see_the_code_that_derives_them(edited):
     before = scoring_digest("graph"), scoring_digest("accounting"), run_digest(kinds()["graph"])
-    # graph takes its scores from train, and train from tacit.evaluate
+    # graph takes its scores from train, and train from tacit.evaluation
     edited(f"{STEPS}.train", "[occurs] <= LOST", "[occurs] < LOST")
     assert scoring_digest("graph") != before[0]
     assert scoring_digest("accounting") == before[1]
     assert run_digest(kinds()["graph"]) == before[2]
-    edited("tacit.evaluate.scores", "def bootstrap_interval(", "CHANGED = 1\n\n\ndef bootstrap_interval(")
+    edited("tacit.evaluation.scores", "def bootstrap_interval(", "CHANGED = 1\n\n\ndef bootstrap_interval(")
     assert scoring_digest("graph") != before[0]
     edited(f"{STEPS}.train", "# ", "# a comment: ")
     assert scoring_digest("graph") == before[0]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tacit.audit.text.pairs import TextPairs
+from tacit.auditing.text.pairs import TextPairs
 from tacit.card import Card
 from tacit.errors import BadInputError
 from tacit.experiments.config import DataSet, Part

@@ -20,7 +20,7 @@ import torch
 
 from tacit.card import Card
 from tacit.errors import BadInputError, TacitError
-from tacit.evaluate import scores
+from tacit.evaluation import scores
 from tacit.experiments.config import load, of_dict, read
 from tacit.experiments.findings import judge
 from tacit.experiments.plan import Plan, make_plan

@@ -182,7 +182,7 @@ def test_encoders_tasks_and_measures_are_found():
     code = """
 from tacit.documents.encoder import load_encoder
 from tacit.training.tasks import task_named
-from tacit.evaluate.similarity import measure_similarity
+from tacit.evaluation.similarity import measure_similarity
 print(load_encoder("toy-letters").encode(["abc"]).shape, task_named("toy-lines").__name__)
 print(measure_similarity(["a b", "c d"], ["a b", "c x"], ["toy-overlap"])["toy-overlap"].value)
 """

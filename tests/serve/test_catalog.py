@@ -71,7 +71,7 @@ def test_the_curve_is_the_exact_law(client, vectors):
 
 def test_the_curve_says_how_much_an_attacker_guesses(client, vectors):
     """Among all words of a small vocabulary: the vulnerability that `tacit audit text` reports."""
-    from tacit.audit.text.inversion import frequency_prior, posterior
+    from tacit.auditing.text.inversion import frequency_prior, posterior
 
     body = {"mechanism": "santext", "options": {"vectors": vectors}, "epsilons": [0.1, 2.0, 50.0]}
     answer = client.post("/v1/curve", json=body).json()

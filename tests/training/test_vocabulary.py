@@ -10,7 +10,7 @@ import pytest
 from scipy import integrate
 from scipy.stats import norm
 
-from tacit.audit.binomial import at_least
+from tacit.auditing.binomial import at_least
 from tacit.errors import BadInputError, BadParameterError, NoGuaranteeError
 from tacit.guarantee import Adjacency, Notion, Unit
 from tacit.noise.gaussian import gaussian_delta

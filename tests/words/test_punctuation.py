@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 import tacit
-from tacit.audit.claims.claim import claim_of
-from tacit.audit.claims.mechanisms import Settings, audit_mechanism
-from tacit.audit.text.inversion import posterior
+from tacit.auditing.claims.claim import claim_of
+from tacit.auditing.claims.mechanisms import Settings, audit_mechanism
+from tacit.auditing.text.inversion import posterior
 from tacit.card import Card, plain_sentence
 from tacit.catalog import mechanism_names
 from tacit.errors import BadParameterError, NoGuaranteeError
-from tacit.evaluate.deniability import deniability
+from tacit.evaluation.deniability import deniability
 from tacit.guarantee import Adjacency, Guarantee
 from tacit.noise.source import Source
 from tacit.serve.catalog import _counted_stays

@@ -12,7 +12,7 @@ from tacit.cli.generated import command_for, group_of
 from tacit.cli.shown import Quiet, progress_bar
 from tacit.cli.terminal import error_console, output_console, warn_if_nominal
 from tacit.errors import BadParameterError
-from tacit.evaluate.collapse import prediction_flags
+from tacit.evaluation.collapse import prediction_flags
 from tacit.jobs.graph import GraphConfig, GraphPredictConfig, GraphProgress, GraphResult, run, run_predict
 from tacit.rounding import rounded_up
 

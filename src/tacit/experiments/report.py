@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from tacit.errors import TacitError
-from tacit.evaluate.similarity import shortened
+from tacit.evaluation.similarity import shortened
 from tacit.experiments import figures
 from tacit.experiments.config import Value
 from tacit.experiments.findings import (

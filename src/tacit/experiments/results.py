@@ -16,7 +16,7 @@ from typing import Any
 
 from tacit.card import Card, plain_sentence
 from tacit.errors import BadInputError, place_of
-from tacit.evaluate.scores import t_interval
+from tacit.evaluation.scores import t_interval
 from tacit.experiments.config import About, Figure, Finding, Published, Value, WideTable
 from tacit.experiments.measures import ENDS
 from tacit.experiments.plan import Plan, Step, matches

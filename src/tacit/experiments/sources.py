@@ -2,7 +2,7 @@
 
 Scores are kept by a hash of the code that derives them, so that changed code derives them again from the raw files
 without running the step: that code is the module of the step, and what it imports from other steps and from
-`tacit.evaluate`. Raw results are kept by the version of the kind alone, because an edit that changes nothing must not
+`tacit.evaluation`. Raw results are kept by the version of the kind alone, because an edit that changes nothing must not
 cost hours; `run_digest` is what a test compares with the version (tests/experiments/step_sources.json).
 
 Comments, docstrings and layout do not count.
@@ -20,7 +20,7 @@ from pathlib import Path
 
 from tacit.experiments.steps import Kind, kinds
 
-FOLLOWED = ("tacit.experiments.steps.", "tacit.evaluate.")
+FOLLOWED = ("tacit.experiments.steps.", "tacit.evaluation.")
 
 
 @cache
@@ -67,7 +67,7 @@ def _imports(module: str) -> tuple[str, ...]:
     for node in ast.walk(_tree(module)):
         if isinstance(node, ast.ImportFrom) and node.module and not node.level:
             found[node.module] = None
-            # `from tacit.evaluate import scores` names a module as well
+            # `from tacit.evaluation import scores` names a module as well
             found |= {f"{node.module}.{alias.name}": None for alias in node.names}
     return tuple(name for name in found if name.startswith(FOLLOWED) and _file(name) is not None)
 

@@ -26,11 +26,11 @@ from tacit.engines.cluster.crew import handed_out, streamed
 from tacit.engines.cluster.dataset import SourceFile, find_data_set, opened
 from tacit.engines.cluster.session import Cluster
 from tacit.errors import BadInputError, MissingExtraError, TacitError
-from tacit.evaluate.rows import Rows, read_rows
-from tacit.evaluate.similarity import measure_similarity
-from tacit.evaluate.utility import MeasuredMetric
-from tacit.evaluate.utility import Progress as LabeledProgress
-from tacit.evaluate.vectors import TextVectors
+from tacit.evaluation.rows import Rows, read_rows
+from tacit.evaluation.similarity import measure_similarity
+from tacit.evaluation.utility import MeasuredMetric
+from tacit.evaluation.utility import Progress as LabeledProgress
+from tacit.evaluation.vectors import TextVectors
 from tacit.text.files import FileFormat, choose_columns, text_value
 
 TEXTS_AT_A_TIME: Final = 1_024

@@ -13,12 +13,12 @@ from pydantic import Field, model_validator
 
 from tacit.engines.cluster.session import Cluster
 from tacit.errors import BadParameterError
-from tacit.evaluate.learners import Task
-from tacit.evaluate.releases import Comparison, Files, read_comparison
-from tacit.evaluate.rows import read_rows
-from tacit.evaluate.similarity import DEFAULT_METRICS, check_metrics
-from tacit.evaluate.utility import Progress, UtilityPlan, utility_report
-from tacit.evaluate.vectors import TextVectors
+from tacit.evaluation.learners import Task
+from tacit.evaluation.releases import Comparison, Files, read_comparison
+from tacit.evaluation.rows import read_rows
+from tacit.evaluation.similarity import DEFAULT_METRICS, check_metrics
+from tacit.evaluation.utility import Progress, UtilityPlan, utility_report
+from tacit.evaluation.vectors import TextVectors
 from tacit.jobs.cluster import ClusterEncoder, measure_releases, read_data_set
 from tacit.jobs.config import Group, Option
 from tacit.jobs.fields import (

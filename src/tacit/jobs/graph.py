@@ -17,7 +17,7 @@ from pydantic import Field, model_validator
 
 from tacit.card import Card
 from tacit.errors import BadInputError, BadParameterError, require
-from tacit.evaluate.scores import ClassificationScores, classification_scores
+from tacit.evaluation.scores import ClassificationScores, classification_scores
 from tacit.guarantee import Adjacency, Guarantee, Provenance, check_epsilon
 from tacit.jobs.config import Config, Group, Option
 from tacit.jobs.fields import (

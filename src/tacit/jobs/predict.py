@@ -14,7 +14,7 @@ from typing import Annotated, Any, ClassVar
 from pydantic import BeforeValidator, Field
 
 from tacit.errors import BadInputError, BadParameterError
-from tacit.evaluate.predictions import main_score
+from tacit.evaluation.predictions import main_score
 from tacit.jobs.config import Config, Group, Option
 from tacit.jobs.fields import Data, Physical, needs_of_rows
 from tacit.needs import MODELS, Ability, needs_of_place

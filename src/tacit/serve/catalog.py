@@ -113,7 +113,7 @@ def _largest_within(promised: Callable[[float], Guarantee], budget: float, start
 def curve(pool: Pool, asked: CurveRequest) -> dict[str, Any]:
     """Expected share of words that change at each epsilon, for public words as often as they occur in public text; and
     the share that an attacker guesses right who knows the mechanism and how frequent words are."""
-    from tacit.audit.text.inversion import guessing
+    from tacit.auditing.text.inversion import guessing
 
     if known_mechanism(asked.mechanism).level != "word":
         raise ServiceError(422, "the curve counts changed words: choose a word-level mechanism", "no_curve")
@@ -156,7 +156,7 @@ def usual_words(vocabulary: Sequence[str]) -> tuple[Ids, Floats]:
 
 @lru_cache(maxsize=4)
 def _prior(vocabulary: tuple[str, ...]) -> Floats:
-    from tacit.audit.text.inversion import frequency_prior
+    from tacit.auditing.text.inversion import frequency_prior
 
     return frequency_prior(vocabulary)
 
@@ -177,10 +177,10 @@ def _counted_stays(mechanism: Any, ids: Ids) -> Floats:
 
 def audit_exact(pool: Pool, asked: AuditRequest) -> dict[str, Any]:
     """The report of an exact check: the law of each word against what is claimed, worst pair first."""
-    from tacit.audit.claims.claim import claim_of
-    from tacit.audit.claims.exact import check_all, exact_section
-    from tacit.audit.claims.laws import MechanismLaw
-    from tacit.audit.claims.mechanisms import Settings, exact_words, word_law_of
+    from tacit.auditing.claims.claim import claim_of
+    from tacit.auditing.claims.exact import check_all, exact_section
+    from tacit.auditing.claims.laws import MechanismLaw
+    from tacit.auditing.claims.mechanisms import Settings, exact_words, word_law_of
     from tacit.report import Report
 
     if known_mechanism(asked.mechanism).level != "word":

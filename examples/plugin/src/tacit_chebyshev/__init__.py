@@ -1,6 +1,6 @@
 """An example of a plug-in. Importing it registers everything, which `tacit --plugin` relies on."""
 
-from tacit.evaluate.similarity import MEASURES
+from tacit.evaluation.similarity import MEASURES
 from tacit.experiments.data_sets import DATA_SETS
 from tacit_chebyshev.measure import same_length
 from tacit_chebyshev.mechanism import ChebyshevWords

@@ -1,4 +1,4 @@
-"""`attack`: what an attacker gets out of released text (see `tacit.audit.text`).
+"""`attack`: what an attacker gets out of released text (see `tacit.auditing.text`).
 
     mask         a language model guesses each word from the released words around it (Yue et al. 2021, section 5.3)
     inversion    the Bayes-optimal guess of each word from the exact law of the mechanism, and the released word itself
@@ -21,10 +21,10 @@ from typing import Any, Literal
 from pydantic import Field
 
 from tacit import catalog
-from tacit.audit.text import attributes, authorship, entities, inversion, linkage, mask_inference
-from tacit.audit.text.pairs import TextPairs
-from tacit.audit.text.plan import some_authors
-from tacit.audit.text.scale import Success
+from tacit.auditing.text import attributes, authorship, entities, inversion, linkage, mask_inference
+from tacit.auditing.text.pairs import TextPairs
+from tacit.auditing.text.plan import some_authors
+from tacit.auditing.text.scale import Success
 from tacit.errors import BadInputError, require
 from tacit.experiments.config import Parameters
 from tacit.experiments.inputs import check_column, data_in

@@ -22,10 +22,10 @@ import numpy as np
 
 from tacit.documents.encoder import SentenceEncoder
 from tacit.errors import BadInputError, require
-from tacit.evaluate import scores
-from tacit.evaluate.downstream import Labeled, check_task, floor_of, item_statistic
-from tacit.evaluate.learners import Task, make_learner
-from tacit.evaluate.vectors import TextVectors, Vectors
+from tacit.evaluation import scores
+from tacit.evaluation.downstream import Labeled, check_task, floor_of, item_statistic
+from tacit.evaluation.learners import Task, make_learner
+from tacit.evaluation.vectors import TextVectors, Vectors
 from tacit.experiments.config import Parameters
 from tacit.experiments.inputs import check_apart, check_labeled, check_part, data_in
 from tacit.experiments.raw import Rows, read_json, read_lines, read_part, read_released, write_json, write_lines

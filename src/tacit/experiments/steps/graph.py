@@ -35,7 +35,7 @@ from pydantic import Field
 
 from tacit.card import Card
 from tacit.errors import BadInputError, require
-from tacit.evaluate.scores import Interval, mean_interval, most_frequent
+from tacit.evaluation.scores import Interval, mean_interval, most_frequent
 from tacit.experiments.config import Parameters
 from tacit.experiments.inputs import data_in
 from tacit.experiments.raw import read_json, read_lines, write_json, write_lines

@@ -1,6 +1,6 @@
 """`guessing`: a language model of this experiment guesses masked words of released texts (Yue et al. 2021, table 3).
 
-The attack is mask token inference (`tacit.audit.text.mask_inference`); the question is whether a model that was
+The attack is mask token inference (`tacit.auditing.text.mask_inference`); the question is whether a model that was
 pretrained on rewritten text is the better attacker. "defended" is the share of words that it does not recover, "gained"
 how much more that is than for the original text. An attack that fails proves nothing about better ones: the same two
 scores "where the attack works" are there only if the model recovers clearly more words of the original text than
@@ -15,11 +15,11 @@ from pathlib import Path
 
 from pydantic import Field
 
-from tacit.audit import binomial
-from tacit.audit.text.mask_inference import infer_masked
-from tacit.audit.text.pairs import TextPairs
+from tacit.auditing import binomial
+from tacit.auditing.text.mask_inference import infer_masked
+from tacit.auditing.text.pairs import TextPairs
 from tacit.errors import require
-from tacit.evaluate.scores import Interval
+from tacit.evaluation.scores import Interval
 from tacit.experiments.config import Parameters
 from tacit.experiments.raw import read_json, read_part, read_released, write_json
 from tacit.experiments.steps import Cell, Input, Kind, Progress

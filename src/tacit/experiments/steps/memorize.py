@@ -1,7 +1,7 @@
 """`memorize`: does a rewriting model answer with sentences of its pre-training text? (Igamberdiev 2023, section 5.4)
 
 Each released text is compared with its original and with the nearest sentence of the text the model was pretrained on
-(`tacit.audit.models.memorization`), by token edits:
+(`tacit.auditing.models.memorization`), by token edits:
 
     copies     released texts within 20 % token edits of a pre-training sentence that is not their original
     strayed    copies that lie nearer to that sentence than to their original: the signature of the leak
@@ -19,9 +19,9 @@ from pathlib import Path
 import numpy as np
 from pydantic import Field
 
-from tacit.audit.models.memorization import NEAR, bleu, repeats
+from tacit.auditing.models.memorization import NEAR, bleu, repeats
 from tacit.errors import require
-from tacit.evaluate.scores import mean_interval, t_interval
+from tacit.evaluation.scores import mean_interval, t_interval
 from tacit.experiments.config import Parameters
 from tacit.experiments.inputs import check_part, data_in
 from tacit.experiments.raw import read_json, read_lines, read_part, read_released, write_json, write_lines

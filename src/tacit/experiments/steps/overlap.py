@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.errors import BadInputError
-from tacit.evaluate.scores import bootstrap_interval
+from tacit.evaluation.scores import bootstrap_interval
 from tacit.experiments.config import Parameters
 from tacit.experiments.raw import read_json, read_lines, write_json
 from tacit.experiments.steps import Input, Kind, Progress

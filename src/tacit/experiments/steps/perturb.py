@@ -31,11 +31,11 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from tacit.audit import binomial
+from tacit.auditing import binomial
 from tacit.card import Card, ReleaseFacts
 from tacit.engines.blocks import content_digest
 from tacit.errors import BadInputError, BadParameterError
-from tacit.evaluate.scores import Interval
+from tacit.evaluation.scores import Interval
 from tacit.experiments.config import Parameters
 from tacit.experiments.inputs import check_texts, data_in
 from tacit.experiments.raw import parts_of, read_json, read_part, write_json

@@ -28,12 +28,12 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from tacit.errors import BadInputError, require
-from tacit.evaluate import scores
-from tacit.evaluate.downstream import item_statistic
-from tacit.evaluate.learners import make_learner
-from tacit.evaluate.learners.base import Progress as LearnerProgress
-from tacit.evaluate.learners.neural import NeuralLearner
-from tacit.evaluate.vectors import TextVectors
+from tacit.evaluation import scores
+from tacit.evaluation.downstream import item_statistic
+from tacit.evaluation.learners import make_learner
+from tacit.evaluation.learners.base import Progress as LearnerProgress
+from tacit.evaluation.learners.neural import NeuralLearner
+from tacit.evaluation.vectors import TextVectors
 from tacit.experiments.config import Parameters
 from tacit.experiments.inputs import check_apart, check_column, check_labeled, check_part, data_in
 from tacit.experiments.raw import Rows, read_json, read_lines, read_part, write_json, write_lines

@@ -27,7 +27,7 @@ from tacit.card import Card, ReleaseFacts
 from tacit.engines.blocks import content_digest, fingerprint, rewrite_block
 from tacit.engines.local import longest_sum
 from tacit.errors import BadInputError
-from tacit.evaluate.scores import Interval, t_interval
+from tacit.evaluation.scores import Interval, t_interval
 from tacit.experiments.config import Parameters
 from tacit.experiments.conversion import calibrated, check_length, fixed_length, of_document
 from tacit.experiments.inputs import check_part, check_texts, data_in

@@ -23,9 +23,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
-from tacit.audit import binomial
+from tacit.auditing import binomial
 from tacit.errors import BadInputError, require
-from tacit.evaluate import scores
+from tacit.evaluation import scores
 from tacit.experiments.config import Parameters
 from tacit.experiments.inputs import check_part, data_in
 from tacit.experiments.raw import read_json, read_part, write_json

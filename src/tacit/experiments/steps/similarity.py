@@ -1,4 +1,4 @@
-"""`similarity`: how much of the original texts is left in the released ones (see `tacit.evaluate.similarity`).
+"""`similarity`: how much of the original texts is left in the released ones (see `tacit.evaluation.similarity`).
 
 Each measure comes with its floor (the release of another text) and its ceiling (the original itself). The share of
 changed words is 1 - kept in place.
@@ -14,8 +14,8 @@ from typing import Any
 from pydantic import Field
 
 from tacit.errors import require
-from tacit.evaluate.similarity import MEASURES, check_metrics, measure_similarity
-from tacit.evaluate.vectors import TextVectors
+from tacit.evaluation.similarity import MEASURES, check_metrics, measure_similarity
+from tacit.evaluation.vectors import TextVectors
 from tacit.experiments.config import Parameters
 from tacit.experiments.raw import read_json, read_part, read_released, write_json, write_lines
 from tacit.experiments.steps import Cell, Input, Kind, Progress

@@ -3,7 +3,7 @@
     N_x     probability that a word stays as it is          S_x    number of different outputs in `runs` runs
     S*_y    number of different inputs that give one output
 
-Exact sums where the law of the mechanism is known, counts of a simulation elsewhere (`tacit.evaluate.deniability`).
+Exact sums where the law of the mechanism is known, counts of a simulation elsewhere (`tacit.evaluation.deniability`).
 The scores are means and medians over the same public choice of words, with 95 % intervals over them.
 """
 
@@ -17,8 +17,8 @@ from pydantic import Field
 
 from tacit.catalog import find
 from tacit.errors import BadInputError
-from tacit.evaluate.deniability import deniability
-from tacit.evaluate.scores import bootstrap_intervals, t_interval
+from tacit.evaluation.deniability import deniability
+from tacit.evaluation.scores import bootstrap_intervals, t_interval
 from tacit.experiments.raw import read_json, read_lines, write_json, write_lines
 from tacit.experiments.steps import Kind, Progress
 from tacit.experiments.steps.downstream import RESAMPLES

@@ -34,9 +34,9 @@ from pydantic import Field
 
 from tacit.card import Card
 from tacit.errors import BadInputError, require
-from tacit.evaluate import scores
-from tacit.evaluate.collapse import MAJORITY_SHARE, majority_voting
-from tacit.evaluate.predictions import plain_answer, word_overlap
+from tacit.evaluation import scores
+from tacit.evaluation.collapse import MAJORITY_SHARE, majority_voting
+from tacit.evaluation.predictions import plain_answer, word_overlap
 from tacit.experiments.config import DataSet, Parameters
 from tacit.experiments.inputs import check_apart, check_labeled, check_part, data_in
 from tacit.experiments.raw import Rows, read_json, read_lines, read_part, write_json, write_lines

@@ -11,7 +11,7 @@ from typing import Annotated, ClassVar, Self
 
 from pydantic import Field, model_validator
 
-from tacit.audit.models.canaries import Canary, insert, make_canaries, save_canaries
+from tacit.auditing.models.canaries import Canary, insert, make_canaries, save_canaries
 from tacit.errors import BadInputError
 from tacit.jobs.config import Config, Group, Option
 from tacit.jobs.fields import Force

@@ -14,13 +14,13 @@ from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import Field, model_validator
 
-from tacit.audit.claims.claim import Claim
-from tacit.audit.claims.foreign import audit_function, audit_matrix, stated_claim
-from tacit.audit.claims.mechanisms import Settings, audit_latents, listed
-from tacit.audit.claims.mechanisms import audit_mechanism as checks_of_mechanism
+from tacit.auditing.claims.claim import Claim
+from tacit.auditing.claims.foreign import audit_function, audit_matrix, stated_claim
+from tacit.auditing.claims.mechanisms import Settings, audit_latents, listed
+from tacit.auditing.claims.mechanisms import audit_mechanism as checks_of_mechanism
 from tacit.catalog import build, needs_of_mechanism
 from tacit.errors import BadParameterError
-from tacit.evaluate.deniability import EPSILONS, deniability_section, over_epsilon
+from tacit.evaluation.deniability import EPSILONS, deniability_section, over_epsilon
 from tacit.jobs.config import Config, Group, Option
 from tacit.jobs.fields import (
     Confidence,

@@ -11,12 +11,12 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from tacit.audit.models.attacks import AUTOENCODER, WRITER, ModelAttacks, load_scorers
-from tacit.audit.models.bounds import BoundSettings, Split
-from tacit.audit.models.canaries import load_canaries
-from tacit.audit.models.claimed import ModelClaim, claim_on_card
-from tacit.audit.models.members import read_members
-from tacit.audit.models.one_run import check_confidence
+from tacit.auditing.models.attacks import AUTOENCODER, WRITER, ModelAttacks, load_scorers
+from tacit.auditing.models.bounds import BoundSettings, Split
+from tacit.auditing.models.canaries import load_canaries
+from tacit.auditing.models.claimed import ModelClaim, claim_on_card
+from tacit.auditing.models.members import read_members
+from tacit.auditing.models.one_run import check_confidence
 from tacit.errors import BadInputError, BadParameterError
 from tacit.guarantee import Adjacency
 from tacit.jobs.config import Config, Group, Option

@@ -10,10 +10,10 @@ from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import Field, model_validator
 
-from tacit.audit.text.pairs import read_pairs
-from tacit.audit.text.plan import ALL, LEAST_SAMPLE, SAMPLE, Settings, check_attacks
-from tacit.audit.text.plan import audit_text as attacked
-from tacit.audit.text.release import MadeBy, made_by
+from tacit.auditing.text.pairs import read_pairs
+from tacit.auditing.text.plan import ALL, LEAST_SAMPLE, SAMPLE, Settings, check_attacks
+from tacit.auditing.text.plan import audit_text as attacked
+from tacit.auditing.text.release import MadeBy, made_by
 from tacit.catalog import needs_of_mechanism
 from tacit.errors import BadInputError
 from tacit.jobs.config import Config, Group, Option

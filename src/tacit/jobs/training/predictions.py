@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tacit.errors import BadInputError
-from tacit.evaluate.predictions import prediction_section
+from tacit.evaluation.predictions import prediction_section
 from tacit.jobs.predict import PredictConfig, PredictionResult, Progress
 from tacit.jobs.training.running import name_of
 from tacit.report import Report

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from tacit.card import Card
 from tacit.errors import TacitWarning
-from tacit.evaluate.predictions import main_score
+from tacit.evaluation.predictions import main_score
 from tacit.guarantee import Guarantee
 from tacit.report import Report
 from tacit.training.plan import Plan

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from tacit.errors import BadParameterError
-from tacit.evaluate.predictions import prediction_section
+from tacit.evaluation.predictions import prediction_section
 from tacit.jobs.training.options import TaskTraining
 from tacit.jobs.training.result import TrainingProgress, TrainingResult
 from tacit.report import Report

@@ -9,9 +9,9 @@ from typing import Any
 
 import torch
 
-from tacit.audit.models.canaries import load_canaries
-from tacit.audit.models.synthetic import release_report
-from tacit.audit.models.writers import writer_losses
+from tacit.auditing.models.canaries import load_canaries
+from tacit.auditing.models.synthetic import release_report
+from tacit.auditing.models.writers import writer_losses
 from tacit.card import Card, ReleaseFacts
 from tacit.errors import BadInputError
 from tacit.jobs.synthesize import SynthesisProgress, SynthesizeConfig, SyntheticRows

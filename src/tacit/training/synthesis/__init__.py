@@ -11,7 +11,7 @@ private synthetic text" (2023). Three steps, the first two of which see private 
 
 Writing is post-processing: it sees the private model, the noisy counts and public settings, and costs nothing, however
 much is written. That holds only as long as no filter looks at the private rows: whether a generated text resembles a
-private row is itself a fact about that row. Such a comparison is an audit (`tacit.audit.models.synthetic`).
+private row is itself a fact about that row. Such a comparison is an audit (`tacit.auditing.models.synthetic`).
 """
 
 from tacit.training.synthesis.codes import ControlCodes, ControlledWriting, learn_codes

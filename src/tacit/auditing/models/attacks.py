@@ -1,0 +1,158 @@
+"""The attacks on one model, as sections of a report: membership, canaries, extraction, memorization."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from tacit.auditing.models import membership
+from tacit.auditing.models.bounds import BoundSettings, Split, bound_of_members, bounds_of_canaries
+from tacit.auditing.models.canaries import Canary, canary_section, exposures
+from tacit.auditing.models.extraction import compare, extraction_section, sample
+from tacit.auditing.models.members import LabeledTexts
+from tacit.auditing.models.memorization import bleu, memorization_section, repeats
+from tacit.auditing.models.one_run import Observations
+from tacit.auditing.models.scores import Progress, Scorer, TextLosses, load_scorer
+from tacit.errors import BadInputError
+from tacit.noise.source import new_source
+from tacit.report import Section
+
+WORST = 8
+REWRITTEN = 300
+REWRITTEN_AT_ONCE = 64
+WRITER = "causal language model"
+CLASSIFIER = "classifier"
+AUTOENCODER = "autoencoder"
+
+
+@dataclass
+class ModelAttacks:
+    """A model under attack, a reference that saw none of the texts, and what was noticed on the way (`facts`)."""
+
+    scorer: Any
+    reference: Scorer | None
+    settings: BoundSettings
+    bar: Callable[[str], Progress]
+    facts: dict[str, object] = field(default_factory=dict)
+
+    def membership(self, inside: LabeledTexts, outside: LabeledTexts, split: Split, *, figures: bool) -> list[Section]:
+        """Which texts were trained on, by their losses, and the lower bound on epsilon that this gives."""
+        sides = [self._losses("members", inside), self._losses("non-members", outside)]
+        signals = {name: (_signal(name, *sides[0]), _signal(name, *sides[1])) for name in self._signals()}
+        confidence, seed = self.settings.confidence, self.settings.seed
+        attacks = [
+            membership.attack(name, *pair, delta=self.settings.delta, confidence=confidence, seed=seed)
+            for name, pair in signals.items()
+        ]
+        blind = membership.blind(sides[0][0], sides[1][0], confidence=confidence, seed=seed)
+        # Chosen before looking: the signal that the literature finds strongest of those at hand.
+        chosen = signals["loss" if self.reference is None else "reference"]
+        texts, own, base = sides[0]
+        order = sorted(range(len(texts)), key=lambda i: -chosen[0][i])[:WORST]
+        worst = [(float(own.mean[i]), None if base is None else float(base.mean[i]), texts[i]) for i in order]
+        section = membership.membership_section(attacks, blind, worst)
+        if figures:
+            drawing = membership.roc_figure([(name, *pair) for name, pair in signals.items()])
+            section = replace(section, figures=(drawing,))
+        return [section, *bound_of_members(Observations(*chosen), split, self.settings)]
+
+    def _signals(self) -> list[str]:
+        names = ["loss"] if self.scorer.kind == CLASSIFIER else ["loss", "zlib", "length"]
+        return names if self.reference is None else [*names, "reference"]
+
+    def _losses(self, name: str, side: LabeledTexts) -> tuple[list[str], TextLosses, TextLosses | None]:
+        """Texts that have a loss, with it, and with that of the reference."""
+        own = self.scorer.losses(side.texts, side.labels, self.bar(f"scoring {name}"))
+        base = None
+        if self.reference is not None:
+            base = self.reference.losses(side.texts, side.labels, self.bar(f"reference on {name}"))
+        places = [i for i in range(len(side.texts)) if own.tokens[i] and (base is None or base.tokens[i])]
+        if own.cut:
+            self.facts[f"cut {name}"] = f"{own.cut:,} texts are longer than the model reads"
+        return [side.texts[i] for i in places], own.take(places), None if base is None else base.take(places)
+
+    def canaries(self, canaries: Sequence[Canary]) -> list[Section]:
+        """How well the model knows made-up secrets, and the lower bounds on epsilon that this gives."""
+        if self.scorer.kind == CLASSIFIER:
+            raise BadInputError(
+                "canaries-in-a-classifier",
+                "{name} is a classifier: canaries are texts that a language model can prefer",
+                name=self.scorer.name,
+            )
+
+        def losses(texts: Sequence[str]) -> Any:
+            return self.scorer.losses(texts, None, self.bar("scoring canaries")).total
+
+        def baseline(texts: Sequence[str]) -> Any:
+            assert self.reference is not None
+            return self.reference.losses(texts, None, self.bar("reference on canaries")).total
+
+        confidence, source = self.settings.confidence, new_source(self.settings.seed)
+        exposed = canary_section(exposures(losses, canaries, source=source, confidence=confidence))
+        known = None if self.reference is None else baseline
+        return [exposed, *bounds_of_canaries(losses, canaries, self.settings, baseline=known)]
+
+    def extraction(self, inside: LabeledTexts, outside: LabeledTexts, count: int, prompts: Sequence[str]) -> Section:
+        """What the model writes by itself, and whether it stands in the training texts."""
+        seed = self.settings.seed
+        written = sample(
+            self.scorer.model,
+            self.scorer.tokenizer,
+            list(prompts) or [""],
+            samples=count,
+            seed=seed,
+            progress=self.bar("writing texts"),
+        )
+        return extraction_section(compare(written, inside.texts, outside.texts, seed=seed), inside.texts)
+
+    def memorization(self, inside: LabeledTexts, outside: LabeledTexts) -> Section:
+        """Whether a rewriting model repeats its pre-training text."""
+        seen, unseen = inside.texts[:REWRITTEN], outside.texts[:REWRITTEN]
+        back = self._rewritten(seen, self.bar("rewriting members"))
+        answers = self._rewritten(unseen, self.bar("rewriting non-members"))
+        return memorization_section(
+            repeats(back, seen, inside.texts),
+            repeats(answers, unseen, inside.texts),
+            bleu(back, seen),
+            bleu(answers, unseen),
+            unseen_texts=unseen,
+            outputs=answers,
+        )
+
+    def _rewritten(self, texts: Sequence[str], update: Progress) -> list[str]:
+        """What the autoencoder makes of texts, without noise."""
+        autoencoder = self.scorer.autoencoder
+        bound = autoencoder.record.trained_bound()
+        written: list[str] = []
+        for start in range(0, len(texts), REWRITTEN_AT_ONCE):
+            latents = autoencoder.encode(texts[start : start + REWRITTEN_AT_ONCE])
+            written += autoencoder.decode(latents if bound is None else bound.apply(latents))
+            update(len(written), len(texts))
+        return written
+
+
+def load_scorers(model: Any, reference: Any) -> tuple[Scorer, Scorer | None]:
+    """The model, and a reference of the same kind."""
+    scorer = load_scorer(model)
+    if reference is None:
+        return scorer, None
+    other = load_scorer(reference)
+    if other.kind != scorer.kind:
+        raise BadInputError(
+            "reference-of-another-kind",
+            "the reference is a {other} and the model a {kind}: their losses do not compare; give a reference of the "
+            "same kind",
+            other=other.kind,
+            kind=scorer.kind,
+        )
+    return scorer, other
+
+
+def _signal(name: str, texts: Sequence[str], own: TextLosses, base: TextLosses | None) -> Any:
+    if name == "reference":
+        assert base is not None
+        return membership.reference_signal(own, base)
+    if name == "loss":
+        return membership.loss_signal(own)
+    return (membership.zlib_signal if name == "zlib" else membership.length_signal)(own, texts)

@@ -1,0 +1,491 @@
+"""Membership inference: can one tell from the model whether a text was in its training data?
+
+Signals, higher for texts that look trained on:
+
+    loss        -mean loss                                   Yeom et al., CSF 2018
+    reference   mean loss of a reference model - mean loss   Sablayrolles 2019; Watson et al. 2022
+    zlib        -loss / bytes of the text under zlib         Carlini et al. 2021
+    length      -loss / characters of the text
+    shadow      ln N(s; in) - ln N(s; out), Gaussians fitted per text to models trained with and without it
+                (LiRA, Carlini et al., S&P 2022); offline: only models without it, s in standard deviations of them
+
+Measured: the area under the ROC curve with Newcombe's interval (Statistics in Medicine 2006, method 5, never
+degenerate); the true-positive rate where at most 0.1 % or 1 % of the non-members are accused, with Clopper-Pearson
+intervals; the advantage TPR - FPR at a threshold chosen on one half of the texts and measured on the other.
+
+An epsilon from rates: (epsilon, delta)-DP implies TPR <= e**epsilon FPR + delta (Kairouz, Oh & Viswanath 2015), so
+Clopper-Pearson bounds of both rates bound epsilon from below. That is a statement about the training algorithm only
+where each text is a trial of its own, from its own training run. Texts of one single run are not independent trials:
+for those `tacit.auditing.models.one_run` has a bound that is proven, and it is the one that verdicts use.
+
+A gap between members and non-members may also come from the files: other sources, other times, other lengths. `blind`
+is the AUC of a classifier that sees the texts but not the model; where it is above chance, every attack on the model is
+flattered by it (Das, Zhang & Tramer 2024).
+"""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import brentq
+from scipy.stats import norm, rankdata
+
+from tacit.auditing.binomial import interval
+from tacit.auditing.models.one_run import check_confidence
+from tacit.auditing.models.scores import TextLosses
+from tacit.errors import BadInputError, BadParameterError
+from tacit.noise.source import public_generator
+from tacit.report import Figure, Finding, Light, Section, Table
+
+Floats = NDArray[np.float64]
+
+FALSE_ALARMS = (0.001, 0.01)
+SMALLEST_SIDE = 10
+RED_AUC, RED_RATE = 0.6, 2.0
+
+
+# Signals ----------------------------------------------------------------------------------------------------------
+
+
+def loss_signal(losses: TextLosses) -> Floats:
+    return -losses.mean
+
+
+def reference_signal(losses: TextLosses, reference: TextLosses) -> Floats:
+    """How much easier the text is for the model than for one that did not see it."""
+    return reference.mean - losses.mean
+
+
+def zlib_signal(losses: TextLosses, texts: Sequence[str]) -> Floats:
+    sizes = np.array([len(zlib.compress(text.encode("utf-8", "replace"))) for text in texts], dtype=np.float64)
+    return -losses.total / sizes
+
+
+def length_signal(losses: TextLosses, texts: Sequence[str]) -> Floats:
+    return -losses.total / np.array([max(1, len(text)) for text in texts], dtype=np.float64)
+
+
+def logit_signal(losses: Floats) -> Floats:
+    """ln(p / (1 - p)) of p = e**-loss: the scale on which confidences of classifiers are near normal (LiRA)."""
+    bounded = np.clip(np.asarray(losses, dtype=np.float64), 1e-12, None)
+    return -bounded - np.log(-np.expm1(-bounded))
+
+
+# What an attack achieves ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Rate:
+    """A share with its Clopper-Pearson interval."""
+
+    found: int
+    of: int
+    low: float
+    high: float
+
+    @property
+    def share(self) -> float:
+        return self.found / self.of
+
+
+@dataclass(frozen=True)
+class CaughtAt:
+    """Members caught by the loosest threshold that accuses at most `false_alarm` of the non-members.
+
+    `resolved` is false where there are too few non-members to see so small a rate; then none is accused.
+    """
+
+    false_alarm: float
+    rate: Rate
+    resolved: bool
+
+
+@dataclass(frozen=True)
+class Attack:
+    """What one signal achieves.
+
+    advantage   TPR - FPR on the half of the texts that did not choose the threshold, with its interval
+    epsilon     lower bound from those rates, if each text were a trial of its own
+    """
+
+    name: str
+    members: int
+    non_members: int
+    auc: float
+    auc_low: float
+    auc_high: float
+    caught: tuple[CaughtAt, ...]
+    advantage: float
+    advantage_low: float
+    advantage_high: float
+    epsilon: float
+    delta: float
+    confidence: float
+
+    @property
+    def works(self) -> bool:
+        return self.auc_low > 0.5
+
+
+def clopper_pearson(found: int, of: int, confidence: float = 0.95) -> Rate:
+    """The exact interval of a share."""
+    if not 0 <= found <= of or of < 1:
+        raise BadParameterError(f"a share counts from 0 to all of at least one, not {found} of {of}")
+    tail = (1 - check_confidence(confidence)) / 2
+    return Rate(found, of, *interval(found, of, 2 * tail))
+
+
+def auc(members: Floats, non_members: Floats) -> float:
+    """Probability that a member has the higher signal, ties counting half."""
+    ranks = rankdata(np.concatenate([members, non_members]))
+    m, n = len(members), len(non_members)
+    return float((ranks[:m].sum() - m * (m + 1) / 2) / (m * n))
+
+
+def auc_interval(found: float, members: int, non_members: int, confidence: float = 0.95) -> tuple[float, float]:
+    """Newcombe's method 5: all values theta with |found - theta| <= z sqrt(V(theta)), V of Hanley & McNeil 1982."""
+    z = float(norm.isf((1 - check_confidence(confidence)) / 2))
+    star = (members + non_members) / 2 - 1
+
+    def excess(theta: float) -> float:
+        variance = theta * (1 - theta) * (1 + star * (1 - theta) / (2 - theta) + star * theta / (1 + theta))
+        return abs(found - theta) - z * math.sqrt(variance / (members * non_members))
+
+    # At 0 and 1 themselves the variance vanishes: the root that counts lies inside.
+    low = 0.0 if found <= 0 else float(brentq(excess, 0.0, min(found, 1 - 1e-9)))
+    high = 1.0 if found >= 1 else float(brentq(excess, max(found, 1e-9), 1.0))
+    return low, high
+
+
+def caught_at(members: Floats, non_members: Floats, false_alarm: float, confidence: float) -> CaughtAt:
+    """The threshold is a score of a non-member, so members and threshold are independent and the interval is exact."""
+    allowed = int(false_alarm * len(non_members) + 1e-9)
+    threshold = np.sort(non_members)[::-1][allowed] if allowed < len(non_members) else -np.inf
+    found = int((members > threshold).sum())
+    return CaughtAt(false_alarm, clopper_pearson(found, len(members), confidence), allowed >= 1)
+
+
+def epsilon_from_rates(
+    caught: int, members: int, accused: int, non_members: int, *, delta: float = 0.0, confidence: float = 0.95
+) -> float:
+    """The epsilon that true and false positives imply, in either direction, if all are independent trials:
+
+    max of ln((TPR_low - delta) / FPR_high) and ln((TNR_low - delta) / FNR_high), each bound with its share of the error
+    """
+    each = 1 - (1 - check_confidence(confidence)) / 2  # two intervals hold at once
+    positive, negative = clopper_pearson(caught, members, each), clopper_pearson(accused, non_members, each)
+    best = 0.0
+    for above, below in ((positive.low, negative.high), (1 - negative.high, 1 - positive.low)):
+        if above > delta and below > 0:
+            best = max(best, math.log((above - delta) / below))
+    return best
+
+
+def attack(
+    name: str,
+    members: Floats,
+    non_members: Floats,
+    *,
+    delta: float = 0.0,
+    confidence: float = 0.95,
+    seed: int = 0,
+) -> Attack:
+    """All numbers of one signal."""
+    check_confidence(confidence)
+    inside, outside = np.asarray(members, dtype=np.float64), np.asarray(non_members, dtype=np.float64)
+    if min(len(inside), len(outside)) < SMALLEST_SIDE:
+        raise BadInputError(
+            f"membership needs at least {SMALLEST_SIDE} members and as many non-members, and there are {len(inside)} "
+            f"and {len(outside)}: give more texts"
+        )
+    if np.isnan(inside).any() or np.isnan(outside).any():
+        raise BadInputError("a signal is not a number: leave out texts without any token to predict")
+    area = auc(inside, outside)
+    low, high = auc_interval(area, len(inside), len(outside), confidence)
+    generator = public_generator(seed)
+    halves = [
+        (values[order[: len(values) // 2]], values[order[len(values) // 2 :]])
+        for values in (inside, outside)
+        for order in (generator.permutation(len(values)),)
+    ]
+    threshold = _best_threshold(halves[0][0], halves[1][0])
+    caught, accused = int((halves[0][1] >= threshold).sum()), int((halves[1][1] >= threshold).sum())
+    m, n = len(halves[0][1]), len(halves[1][1])
+    each = 1 - (1 - confidence) / 2
+    true, false = clopper_pearson(caught, m, each), clopper_pearson(accused, n, each)
+    return Attack(
+        name,
+        len(inside),
+        len(outside),
+        area,
+        low,
+        high,
+        tuple(caught_at(inside, outside, level, confidence) for level in FALSE_ALARMS),
+        caught / m - accused / n,
+        true.low - false.high,
+        true.high - false.low,
+        epsilon_from_rates(caught, m, accused, n, delta=delta, confidence=confidence),
+        delta,
+        confidence,
+    )
+
+
+def _best_threshold(members: Floats, non_members: Floats) -> float:
+    """Where TPR - FPR is largest: in the middle between the scores there."""
+    scores = np.concatenate([members, non_members])
+    places = np.unique(scores)
+    true = 1 - np.searchsorted(np.sort(members), places) / len(members)
+    false = 1 - np.searchsorted(np.sort(non_members), places) / len(non_members)
+    best = int(np.argmax(true - false))
+    return float((places[best] + places[max(0, best - 1)]) / 2)
+
+
+# Without the model ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Blind:
+    """AUC of telling members from non-members by their words alone, without the model."""
+
+    auc: float
+    auc_low: float
+    auc_high: float
+    confidence: float
+
+    @property
+    def differs(self) -> bool:
+        return self.auc_low > 0.5
+
+
+def blind(
+    members: Sequence[str], non_members: Sequence[str], *, confidence: float = 0.95, folds: int = 5, seed: int = 0
+) -> Blind:
+    """Naive Bayes on words, trained and tested on different texts (cross-validated within folds)."""
+    from tacit.text.tokens import split
+
+    texts = [set(split(text)) | {f"length {len(text) // 20}"} for text in (*members, *non_members)]
+    labels = np.concatenate([np.ones(len(members)), np.zeros(len(non_members))])
+    parts = public_generator(seed).permutation(len(texts)) % folds
+    ranks = np.zeros(len(texts))
+    for fold in range(folds):
+        weights = _word_weights([texts[i] for i in np.flatnonzero(parts != fold)], labels[parts != fold])
+        here = np.flatnonzero(parts == fold)
+        # Scores of different folds have different offsets: ranks within the fold compare.
+        scores = [sum(weights.get(word, 0.0) for word in texts[i]) for i in here]
+        ranks[here] = rankdata(scores) / (len(here) + 1)
+    found = auc(ranks[labels == 1], ranks[labels == 0])
+    return Blind(found, *auc_interval(found, len(members), len(non_members), confidence), confidence)
+
+
+def _word_weights(texts: Sequence[set[str]], labels: Floats) -> dict[str, float]:
+    counts: dict[str, list[float]] = {}
+    for words, label in zip(texts, labels, strict=True):
+        for word in words:
+            counts.setdefault(word, [0.5, 0.5])[int(label)] += 1
+    outside, inside = float((labels == 0).sum()) + 1, float((labels == 1).sum()) + 1
+    return {word: math.log(b / inside) - math.log(a / outside) for word, (a, b) in counts.items()}
+
+
+# Shadow models ----------------------------------------------------------------------------------------------------
+
+Score = Callable[[Sequence[str], Sequence[Any] | None], Any]
+Train = Callable[[Sequence[str], Sequence[Any] | None, int], Score]
+"""train(texts, labels, seed) gives a function that scores texts (with labels), higher for what it knows better."""
+
+
+@dataclass(frozen=True)
+class Shadows:
+    """Scores of n texts under N models, and which model was trained on which text; both (N, n)."""
+
+    scores: Floats
+    included: NDArray[np.bool_]
+
+
+def train_shadows(
+    train: Train,
+    texts: Sequence[str],
+    labels: Sequence[Any] | None = None,
+    *,
+    models: int = 16,
+    seed: int = 0,
+    progress: Callable[[int, int], None] | None = None,
+) -> Shadows:
+    """N models on random halves, so that each text is in exactly half of the models."""
+    if models < 4 or models % 2:
+        raise BadParameterError(f"shadow models come in an even number of at least 4, not {models}")
+    generator = public_generator(seed)
+    included = generator.permuted(np.tile(np.arange(models)[:, None] < models // 2, (1, len(texts))), axis=0)
+    rows = []
+    for number, chosen in enumerate(included):
+        places = np.flatnonzero(chosen).tolist()
+        taken = None if labels is None else [labels[i] for i in places]
+        score = train([texts[i] for i in places], taken, seed * 1_000_003 + number)
+        row = np.asarray(score(texts, labels), dtype=np.float64)
+        if row.shape != (len(texts),) or not np.isfinite(row).all():
+            raise BadInputError("a shadow model must give one finite score for each text")
+        rows.append(row)
+        if progress:
+            progress(number + 1, models)
+    return Shadows(np.array(rows), included)
+
+
+def likelihood_ratio(target: Floats, shadows: Shadows, *, offline: bool = False) -> Floats:
+    """LiRA for each text. The spread is pooled over texts, as the paper advises for fewer than 64 models."""
+    scores, included = shadows.scores, shadows.included
+    mean_in, mean_out, spread_in, spread_out = _gaussians(scores, included)
+    if offline:
+        return (target - mean_out) / spread_out
+    ratio: Floats = norm.logpdf(target, mean_in, spread_in) - norm.logpdf(target, mean_out, spread_out)
+    return ratio
+
+
+def _gaussians(scores: Floats, included: NDArray[np.bool_]) -> tuple[Floats, Floats, float, float]:
+    means, spreads = [], []
+    for chosen in (included, ~included):
+        count = chosen.sum(axis=0)
+        mean = np.where(chosen, scores, 0.0).sum(axis=0) / np.maximum(count, 1)
+        squares = np.where(chosen, (scores - mean) ** 2, 0.0).sum()
+        means.append(mean)
+        spreads.append(math.sqrt(max(float(squares) / max(1, int((count - 1).sum())), 1e-12)))
+    return means[0], means[1], spreads[0], spreads[1]
+
+
+def leave_one_out(shadows: Shadows, *, offline: bool = False) -> tuple[Floats, Floats]:
+    """Signals of members and of non-members, each model in turn being attacked with the help of all others."""
+    inside, outside = [], []
+    for number in range(len(shadows.scores)):
+        others = np.arange(len(shadows.scores)) != number
+        rest = Shadows(shadows.scores[others], shadows.included[others])
+        ratio = likelihood_ratio(shadows.scores[number], rest, offline=offline)
+        inside.append(ratio[shadows.included[number]])
+        outside.append(ratio[~shadows.included[number]])
+    return np.concatenate(inside), np.concatenate(outside)
+
+
+# For a report -----------------------------------------------------------------------------------------------------
+
+
+def membership_section(
+    attacks: Sequence[Attack], blind_test: Blind | None = None, worst: Sequence[tuple[float, float | None, str]] = ()
+) -> Section:
+    """Attacks as a table, the best one as a finding. `worst` are loss, reference loss and text of members that stand
+    out most."""
+    best = max(attacks, key=lambda found: found.auc_low)
+    sharpest = max(attacks, key=lambda found: found.caught[-1].rate.low)
+    at = sharpest.caught[-1]
+    flattered = blind_test is not None and blind_test.differs
+    # Several attacks were tried and the best is shown: its bound must hold for all of them.
+    leak = _corrected_low(best, len(attacks)) > 0.5
+    if leak and (best.auc > RED_AUC or at.rate.low > RED_RATE * at.false_alarm):
+        light = Light.AMBER if flattered else Light.RED
+    else:
+        light = Light.AMBER if leak else Light.GREEN
+    sentence = (
+        f"The best of {len(attacks)} attacks ({best.name}) ranks a member above a non-member {best.auc:.1%} of the "
+        f"time ({best.auc_low:.1%} to {best.auc_high:.1%} with confidence {best.confidence:g}; guessing: 50 %). With "
+        f"false alarms for at most {at.false_alarm:.1%} of the non-members, '{sharpest.name}' catches "
+        f"{at.rate.share:.1%} of the members ({at.rate.low:.1%} to {at.rate.high:.1%})"
+        + ("." if at.resolved else "; there are too few non-members to see so small a rate, so none was accused.")
+    )
+    if flattered:
+        sentence += (
+            " But the two files differ by themselves, so part of this or all of it may have nothing to do with the "
+            "model."
+        )
+    why = (
+        f"Green: no attack is above chance at this confidence, corrected for {len(attacks)} attacks. Red: one is, and "
+        f"its AUC exceeds {RED_AUC:g} or it catches more than {RED_RATE:g} times what chance does at "
+        f"{at.false_alarm:.0%} false alarms. Amber: between, or members and non-members differ without the model."
+    )
+    findings = [Finding("Membership", light, sentence, why, numbers=_numbers(best))]
+    if blind_test is not None:
+        findings.append(_blind_finding(blind_test))
+    rows = [
+        (
+            a.name,
+            a.auc,
+            f"{a.auc_low:.3f} to {a.auc_high:.3f}",
+            *(f"{c.rate.share:.3f} ({c.rate.low:.3f} to {c.rate.high:.3f})" for c in a.caught),
+            f"{a.advantage:.3f} ({a.advantage_low:.3f} to {a.advantage_high:.3f})",
+            a.epsilon,
+        )
+        for a in attacks
+    ]
+    levels = [f"caught at {level:.1%} false alarms" for level in FALSE_ALARMS]
+    tables = [
+        Table(
+            f"Attacks on {best.members:,} members and {best.non_members:,} non-members",
+            ("signal", "AUC", "interval", *levels, "advantage", "epsilon from rates"),
+            rows,
+            note="The epsilon from rates is a lower bound only if every text were a training run of its own. For one "
+            "run read it as a comparison between signals; the bound of the one-run audit is the proven one.",
+        )
+    ]
+    if worst:
+        tables.append(
+            Table(
+                "Members that stand out most",
+                ("loss per token", "reference loss", "text"),
+                [(loss, reference, text) for loss, reference, text in worst],
+                private=True,
+            )
+        )
+    return Section(
+        "Membership inference",
+        "Whether one can tell from the model if a text was in its training data.",
+        findings,
+        tables,
+    )
+
+
+def roc_figure(signals: Sequence[tuple[str, Floats, Floats]]) -> Figure:
+    """ROC curves on logarithmic axes, where the small false-alarm rates that matter can be seen."""
+    from tacit.report.plot import axes, figure
+
+    canvas, area = axes()
+    smallest = 1.0
+    for name, members, non_members in signals:
+        places = np.unique(np.concatenate([members, non_members]))[::-1]
+        true = 1 - np.searchsorted(np.sort(members), places) / len(members)
+        false = 1 - np.searchsorted(np.sort(non_members), places) / len(non_members)
+        smallest = min(smallest, 1 / len(non_members))
+        area.plot(np.maximum(false, smallest / 2), true, label=name, drawstyle="steps-post")
+    line = np.geomspace(smallest / 2, 1, 50)
+    area.plot(line, line, color="0.5", linestyle=":", label="guessing")
+    area.set(xscale="log", yscale="log", xlabel="false alarms among non-members", ylabel="members caught")
+    area.set(xlim=(smallest / 2, 1), ylim=(smallest / 2, 1.05))
+    area.legend(fontsize=8)
+    return figure(canvas, "Members caught against false alarms", "Curves above the dotted line tell members apart.")
+
+
+def _corrected_low(found: Attack, tried: int) -> float:
+    corrected = 1 - (1 - found.confidence) / tried
+    return auc_interval(found.auc, found.members, found.non_members, corrected)[0]
+
+
+def _numbers(found: Attack) -> dict[str, Any]:
+    return {
+        "signal": found.name, "auc": found.auc, "auc_low": found.auc_low, "auc_high": found.auc_high,
+        "advantage": found.advantage, "confidence": found.confidence,
+        "caught": {str(c.false_alarm): [c.rate.low, c.rate.share, c.rate.high] for c in found.caught},
+    }  # fmt: skip
+
+
+def _blind_finding(test: Blind) -> Finding:
+    found = f"{test.auc:.1%} ({test.auc_low:.1%} to {test.auc_high:.1%})"
+    why = "Amber: a naive Bayes on words, which never sees the model, is above chance at this confidence."
+    numbers = {"auc": test.auc, "auc_low": test.auc_low, "auc_high": test.auc_high}
+    if test.differs:
+        sentence = (
+            f"Their words alone tell members from non-members: AUC {found}. What the attacks find may be this "
+            "difference: take both files from one pool at random."
+        )
+        return Finding("Do the files differ by themselves?", Light.AMBER, sentence, why, numbers=numbers)
+    sentence = f"Their words alone do not tell members from non-members: AUC {found}."
+    return Finding("Do the files differ by themselves?", Light.GREEN, sentence, why, numbers=numbers)

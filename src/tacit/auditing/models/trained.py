@@ -1,0 +1,74 @@
+"""Losses of models that `tacit train` has made to label texts, read as in training: cut to the same length, filled up
+in the same way."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tacit.auditing.models.scores import ClassifierScorer, Progress, TextLosses
+from tacit.errors import BadInputError
+
+ROWS = 32
+
+
+def trained_scorer(folder: Path) -> TrainedScorer | None:
+    """The scorer of a folder of `tacit train classify` or `regress`; None for any other folder."""
+    from tacit.training.origin import SETTINGS
+    from tacit.training.prediction import load_trained
+
+    if not (folder / SETTINGS).is_file():
+        return None
+    task, model, tokenizer = load_trained(folder)
+    return TrainedScorer(task, model, tokenizer, folder.name) if task.name in ("classify", "regress") else None
+
+
+class TrainedScorer(ClassifierScorer):
+    """-ln p(label | text), the squared error where labels are numbers, and without labels -ln of the largest
+    probability."""
+
+    def __init__(self, task: Any, model: Any, tokenizer: Any, name: str) -> None:
+        super().__init__(model, tokenizer, name, task.length)
+        self.task = task
+
+    def losses(
+        self, texts: Sequence[str], labels: Sequence[str] | None = None, progress: Progress | None = None
+    ) -> TextLosses:
+        if self.task.name == "classify":
+            self._marks(labels, len(texts))
+        elif labels is None:
+            raise BadInputError(
+                f"{self.name} guesses numbers, which says nothing without the true ones: name the column of the labels"
+            )
+        clean = [text.encode("utf-8", "replace").decode("utf-8") for text in texts]
+        encoded = [self.task.encode({"text": text}, self.tokenizer, train=False) for text in clean]
+        cut = sum(len(self.tokenizer(text, verbose=False)["input_ids"]) > self.task.length for text in clean)
+        total = np.zeros(len(texts))
+        order = sorted(range(len(texts)), key=lambda place: len(encoded[place]["input_ids"]))
+        for start in range(0, len(order), ROWS):
+            here = order[start : start + ROWS]
+            total[here] = self._of([encoded[i] for i in here], None if labels is None else [labels[i] for i in here])
+            if progress:
+                progress(start + len(here), len(texts))
+        if not np.isfinite(total).all():
+            raise BadInputError(f"{self.name} gives losses that are no numbers: its weights are damaged")
+        return TextLosses(total, np.ones(len(texts), dtype=np.int64), cut)
+
+    def _of(self, encoded: list[Any], labels: list[str] | None) -> Any:
+        from tacit.training.tasks.base import model_inputs
+
+        with self.torch.inference_mode():
+            logits = self.model(**model_inputs(self.task.collate(encoded, self.tokenizer))).logits.double()
+        if self.task.name == "regress":
+            assert labels is not None
+            true = np.array(
+                [self.task.encode({"text": "", "label": x}, self.tokenizer, train=True)["label"] for x in labels]
+            )
+            return (logits[:, 0].numpy() - true) ** 2
+        scores = logits.log_softmax(dim=-1)
+        if labels is None:
+            return -scores.max(dim=1).values.numpy()
+        return -scores.gather(1, self._tensor(self._marks(labels, len(labels))))[:, 0].numpy()

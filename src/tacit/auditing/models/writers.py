@@ -1,0 +1,35 @@
+"""The losses of a private writer, by which canaries are looked for in it. Loads torch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from tacit.auditing.models.canaries import Losses
+from tacit.training.synthesis import PrivateWriter
+
+LABELS = 4
+TEXTS_AT_A_TIME = 64
+
+
+def writer_losses(writer: PrivateWriter, model: Any, tokenizer: Any) -> Losses:
+    """The loss of a text, the mean over the control codes of the most frequent labels: canaries may stand under any."""
+    counts = writer.counts.counts
+    frequent = sorted(counts, key=lambda combination: -counts[combination])[:LABELS]
+
+    def losses(texts: Any) -> Any:
+        total = np.zeros(len(texts))
+        with torch.inference_mode():
+            for combination in frequent:
+                codes = dict(zip(writer.task.codes.columns, combination, strict=True))
+                for start in range(0, len(texts), TEXTS_AT_A_TIME):
+                    part = texts[start : start + TEXTS_AT_A_TIME]
+                    encoded = [writer.task.encode({"text": text, **codes}, tokenizer, train=True) for text in part]
+                    batch = writer.task.collate(encoded, tokenizer)
+                    pieces = (batch["targets"] != -100).sum(1)
+                    total[start : start + len(part)] += (writer.task.loss(model, batch) * pieces).numpy()
+        return total / len(frequent)
+
+    return losses

@@ -1,0 +1,70 @@
+"""What a learner and a task are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, Self, get_args
+
+from tacit.errors import BadParameterError
+
+if TYPE_CHECKING:
+    from tacit.evaluation.vectors import TextVectors
+
+Task = Literal["classification", "pairs", "similarity", "tagging"]
+TASKS: Final[tuple[Task, ...]] = get_args(Task)
+LEARNERS: Final = ("probe", "tfidf", "lstm", "transformer")
+
+Progress = Callable[[int, int], None]
+
+
+class Learner(Protocol):
+    """Learns a task from texts and labels. Equal data and seed give an equal learner.
+
+    name     for tables
+    random   whether the seed matters; a learner without randomness is run once
+    """
+
+    name: str
+    random: bool
+
+    def fit(self, texts: Sequence[Any], labels: Sequence[Any], seed: int = 0) -> Self: ...
+
+    def predict(self, texts: Sequence[Any]) -> list[Any]: ...
+
+
+def make_learner(
+    name: str, task: Task, vectors: TextVectors | None = None, progress: Progress | None = None
+) -> Learner:
+    """A learner by its name; `vectors` is the encoder for those that need one."""
+    if task not in TASKS:
+        raise BadParameterError(f"there is no task '{task}': choose from {', '.join(TASKS)}")
+    if name == "tfidf":
+        from tacit.evaluation.learners.linear import WordProbe
+
+        return WordProbe(task)
+    if name == "lstm":
+        from tacit.evaluation.learners.lstm import Lstm
+
+        return Lstm(task, progress=progress)
+    if name not in LEARNERS:
+        raise BadParameterError(f"there is no learner '{name}': choose from {', '.join(LEARNERS)}")
+    from tacit.evaluation.vectors import TextVectors
+
+    vectors = vectors or TextVectors()
+    if name == "probe":
+        from tacit.evaluation.learners.linear import VectorProbe
+
+        return VectorProbe(task, vectors)
+    from tacit.evaluation.learners.transformer import Transformer
+
+    return Transformer(task, vectors.encoder, progress=progress)
+
+
+def check_trainable(texts: Sequence[Any], labels: Sequence[Any], task: Task) -> None:
+    """A learner needs something to tell apart."""
+    if len(texts) != len(labels):
+        raise BadParameterError(f"there are {len(texts):,} texts but {len(labels):,} labels: give one for each")
+    kinds = {tag for tags in labels for tag in tags} if task == "tagging" else set(labels)
+    if len(kinds) < 2:
+        only = "one label only" if kinds else "no label"  # which one is private
+        raise BadParameterError(f"the training rows have {only}: give rows with at least two different labels")

@@ -1,0 +1,172 @@
+"""Original and released files row by row: the same rows in the same order, or a sentence that says where they part."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from tacit.card import Card
+from tacit.errors import BadInputError
+from tacit.evaluation.downstream import Labeled
+from tacit.evaluation.learners import Task
+from tacit.text.files import cell_string, check_columns, choose_columns, open_table, text_value, unambiguous
+from tacit.text.tokens import split
+
+UNALIGNED_LIMIT = 0.5
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The rows of one file: its text columns, its labels if it has them, and what else it says about each row."""
+
+    name: str
+    texts: tuple[Sequence[str], ...]
+    labels: Sequence[str] | None
+    others: Mapping[str, Sequence[str]] = field(repr=False)
+
+    def __len__(self) -> int:
+        return len(self.texts[0])
+
+    @property
+    def all_texts(self) -> list[str]:
+        """All texts, column by column."""
+        return [text for column in self.texts for text in column]
+
+
+def read_rows(
+    source: Any, columns: Sequence[str] = (), label_column: str | None = None, format: str | None = None
+) -> Rows:
+    """The rows of a file, or of data in memory; a label column that is not there leaves `labels` empty."""
+    with open_table(source, format) as table:
+        names = list(choose_columns(table.columns, columns, ()).texts) if not columns else list(columns)
+        check_columns(names, table.columns)
+        has_label = label_column is not None and label_column in table.columns
+        if has_label and label_column in names:
+            raise BadInputError(f"the column '{label_column}' cannot be text and label: name another one")
+        # A name that stands there twice says nothing about which column is meant.
+        once = unambiguous(table.columns)
+        others = [name for name in once if name not in names and name != label_column]
+        wanted = [*names, *([str(label_column)] if has_label else []), *others]
+        table.select(wanted)
+        found: list[list[str]] = [[] for _ in wanted]
+        for row, values in table.rows():
+            for place, value in enumerate(values):
+                text = text_value(value, row, wanted[place]) if place < len(names) else cell_string(value)
+                found[place].append(text)
+    labels = found[len(names)] if has_label else None
+    rest = dict(zip(others, found[len(names) + has_label :], strict=True))
+    return Rows(table.name, tuple(found[: len(names)]), labels, rest)
+
+
+def align(original: Rows, released: Rows) -> Rows:
+    """The released rows, checked against the originals; labels come from the originals where the release has none.
+
+    Columns that both files have and that are neither text nor label must agree: they tell whether row i is row i.
+    """
+    if len(original.texts) != len(released.texts):
+        raise BadInputError(
+            f"{original.name} has {len(original.texts)} text columns and {released.name} has {len(released.texts)}: "
+            "name the same number with --column and --private-column"
+        )
+    if len(original) != len(released):
+        shorter, longer = sorted((original, released), key=len)
+        raise BadInputError(
+            f"{original.name} has {len(original):,} rows and {released.name} has {len(released):,}: row "
+            f"{len(shorter) + 1} of {longer.name} has no partner; give files with the same rows in the same order"
+        )
+    for column in [name for name in original.others if name in released.others]:
+        pairs = zip(original.others[column], released.others[column], strict=True)
+        for row, (mine, theirs) in enumerate(pairs, start=1):
+            if mine != theirs:
+                raise BadInputError(
+                    f"row {row} does not align: column '{column}' differs between {original.name} and {released.name}; "
+                    "give files with the same rows in the same order"
+                )
+    return released if released.labels is not None else replace(released, labels=original.labels)
+
+
+def labeled(task: Task, rows: Rows, label_column: str) -> Labeled:
+    """Texts and labels as the task wants them."""
+    if rows.labels is None:
+        raise BadInputError(f"{rows.name} has no column '{label_column}' with the labels: add it, or name another one")
+    for row, label in enumerate(rows.labels, start=1):
+        if not label.strip():
+            raise BadInputError(
+                f"row {row} of {rows.name} has no label in '{label_column}': fill it in or leave it out"
+            )
+    wanted = 2 if task in ("pairs", "similarity") else 1
+    if len(rows.texts) != wanted:
+        raise BadInputError(
+            f"the task '{task}' takes {wanted} text column{'s' if wanted > 1 else ''}, not {len(rows.texts)}: give "
+            f"{'--column twice' if wanted > 1 else 'one --column'}"
+        )
+    if task == "classification":
+        return Labeled(list(rows.texts[0]), list(rows.labels))
+    if task == "tagging":
+        return Labeled([text.split() for text in rows.texts[0]], [label.split() for label in rows.labels])
+    pairs = list(zip(*rows.texts, strict=True))
+    return Labeled(pairs, list(rows.labels) if task == "pairs" else [_number(x, i, rows) for i, x in
+                                                                     enumerate(rows.labels, start=1)])  # fmt: skip
+
+
+def _number(label: str, row: int, rows: Rows) -> float:
+    try:
+        found = float(label)
+    except ValueError:
+        found = float("nan")
+    if found != found or found in (float("inf"), float("-inf")):
+        # What stands there may be a private text, if the wrong column was named.
+        raise BadInputError(
+            f"row {row} of {rows.name} has a similarity that is not a number: correct it, or name another column"
+        )
+    return found
+
+
+@dataclass(frozen=True)
+class Tagged:
+    """Released tokens with tags, and the rows (from 1) where the number of tokens does not fit the tags."""
+
+    rows: Labeled
+    places: tuple[int, ...]
+    unaligned: tuple[int, ...]
+
+
+def released_tags(rows: Rows, label_column: str) -> Tagged:
+    """Tokens of a word-level release and their tags, for the rows that still have one token per tag.
+
+    The tokens are those the mechanisms make (`tacit.text.tokens`), or the words between white space where only these
+    fit.
+    """
+    if rows.labels is None:
+        raise BadInputError(f"{rows.name} has no column '{label_column}' with the tags: add it, or name another one")
+    tokens, tags, places, unaligned = [], [], [], []
+    for row, (text, label) in enumerate(zip(rows.texts[0], rows.labels, strict=True), start=1):
+        wanted = label.split()
+        fitting = next((found for found in (split(text), text.split()) if len(found) == len(wanted)), None)
+        if fitting is None:
+            unaligned.append(row)
+            continue
+        tokens.append(fitting)
+        tags.append(wanted)
+        places.append(row - 1)
+    if len(unaligned) > UNALIGNED_LIMIT * len(rows):
+        first = unaligned[0] - 1
+        raise BadInputError(
+            f"{len(unaligned):,} of {len(rows):,} rows of {rows.name} do not have one released token per tag (row "
+            f"{unaligned[0]}: {len(split(rows.texts[0][first]))} tokens, {len(rows.labels[first].split())} tags): "
+            "tagging needs a word-level release, which keeps the number of tokens"
+        )
+    return Tagged(Labeled(tokens, tags), tuple(places), tuple(unaligned))
+
+
+def card_beside(path: str) -> Card | None:
+    """The privacy card that `tacit rewrite` wrote beside a file, if it is there."""
+    place = Path(f"{path}.card.json")
+    if not place.is_file():
+        return None
+    try:
+        return Card.from_json(place.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, BadInputError):
+        raise BadInputError(f"the card {place.name} cannot be read: write it again, or remove it") from None
