@@ -6,6 +6,9 @@
     release.texts              # what may be shared
     print(release.guarantee)   # what was promised
 
+    trained = tacit.train("classify", "reviews.csv", epsilon=3, output="model")
+    tacit.predict("model", ["it is lovely"]).predictions
+
 Mechanisms and heavy libraries load when they are first used.
 """
 
@@ -15,7 +18,18 @@ from typing import Any
 
 from tacit.version import __version__
 
-__all__ = ["Card", "Guarantee", "__version__", "build", "load_vectors", "mechanism_names", "synthesize"]
+__all__ = [
+    "Card",
+    "Guarantee",
+    "__version__",
+    "build",
+    "federate",
+    "load_vectors",
+    "mechanism_names",
+    "predict",
+    "synthesize",
+    "train",
+]
 
 _LAZY = {
     "Guarantee": "tacit.guarantee",
@@ -30,6 +44,9 @@ _LAZY = {
     "TacitError": "tacit.errors",
     "randomize_labels": "tacit.labels",
     "synthesize": "tacit.jobs.synthesize",
+    "train": "tacit.jobs.train",
+    "federate": "tacit.jobs.federate",
+    "predict": "tacit.jobs.predict",
 }
 
 

@@ -98,7 +98,7 @@ def test_whether_questions_may_have_no_answer_is_never_read_off_the_rows():
         task.learn(rows)
         saved.append(task.settings())
     assert saved[0] == saved[1]
-    with pytest.raises(BadInputError, match="leave out --always-answered"):
+    with pytest.raises(BadInputError, match="with unanswerable"):
         Answering(unanswerable=False).learn(some_without)
 
 

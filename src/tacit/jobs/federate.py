@@ -27,6 +27,7 @@ from tacit.jobs.training.tasks import (
     WriteRows,
 )
 from tacit.needs import BLEU, Ability
+from tacit.needs import check as check_needs
 from tacit.training.start import usual_rate
 
 SERVER_RATE: Final = 1.0
@@ -179,5 +180,8 @@ def federate(
 ) -> TrainingResult:
     """A model for a task whose promise is made to users, each with any number of rows; files or data in memory, options
     as in the task's configuration (`tacit.jobs.federate.CONFIGS`)."""
-    config = config_for(CONFIGS, task)
-    return run(config(data=data, user_column=user_column, output=Path(output), epsilon=epsilon, **options), progress)
+    config = config_for(CONFIGS, task)(
+        data=data, user_column=user_column, output=Path(output), epsilon=epsilon, **options
+    )
+    check_needs("tacit.federate", config.needs())
+    return run(config, progress)

@@ -14,9 +14,11 @@ from typing import Annotated, Any, ClassVar
 from pydantic import BeforeValidator, Field
 
 from tacit.errors import BadInputError, BadParameterError
+from tacit.evaluate.predictions import main_score
 from tacit.jobs.config import Config, Group, Option
 from tacit.jobs.fields import Data, Physical, needs_of_rows
 from tacit.needs import MODELS, Ability, needs_of_place
+from tacit.needs import check as check_needs
 from tacit.report import Report
 
 Progress = Callable[[str, int, int], None]
@@ -83,6 +85,11 @@ class PredictionResult:
     scores: Report | None = None
     path: Path | None = None
 
+    @property
+    def score(self) -> float | None:
+        """The measure of the task, if the predictions were compared with the truth."""
+        return None if self.scores is None else main_score(self.scores.sections[0])
+
     def __len__(self) -> int:
         return len(self.predictions)
 
@@ -106,4 +113,6 @@ def predict(
     tacit.predict("model", "test.csv", score=True).scores
     """
     place = None if output is None else Path(output)
-    return run(PredictConfig(model=Path(model), data=data, output=place, **options), progress)
+    config = PredictConfig(model=Path(model), data=data, output=place, **options)
+    check_needs("tacit.predict", config.needs())
+    return run(config, progress)

@@ -29,6 +29,7 @@ from tacit.jobs.training.tasks import (
     WriteRows,
 )
 from tacit.needs import BLEU, OPACUS, Ability
+from tacit.needs import check as check_needs
 from tacit.training.start import RANDOM_START, is_from_scratch, usual_rate
 
 if TYPE_CHECKING:
@@ -239,8 +240,9 @@ def train(
         result = tacit.train("classify", rows, epsilon=3, output="model")
         result.guarantee, result.folder
     """
-    config = config_for(CONFIGS, task)
-    return run(config(data=data, output=Path(output), epsilon=epsilon, **options), progress)
+    config = config_for(CONFIGS, task)(data=data, output=Path(output), epsilon=epsilon, **options)
+    check_needs("tacit.train", config.needs())
+    return run(config, progress)
 
 
 def config_for(configs: Mapping[str, type[C]], task: str) -> type[C]:

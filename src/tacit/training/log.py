@@ -21,7 +21,7 @@ class Log:
         self.path = folder / FILE
         self.writer: Any = None
         if tensorboard:
-            require("tensorboard", extra="tensorboard", purpose="--tensorboard")
+            require("tensorboard", extra="tensorboard", purpose="logging for TensorBoard")
             from torch.utils.tensorboard import SummaryWriter
 
             self.writer = SummaryWriter(str(folder / CURVES), purge_step=after + 1)

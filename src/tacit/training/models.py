@@ -162,8 +162,10 @@ def _check_decoder(model: Any, name: str) -> None:
     model.train(was_training)
     if not torch.allclose(first[:, :-1], second[:, :-1], rtol=1e-5, atol=1e-6):
         raise BadInputError(
-            f"{name} is no decoder: it sees the words that it is to predict. Give --model a causal language model, "
-            "such as a folder of GPT-2 or Llama, or train this one with 'tacit train fill'"
+            "not-a-decoder",
+            "{name} is no decoder: it sees the words that it is to predict. Give {option.model} a causal language "
+            "model, such as a folder of GPT-2 or Llama, or train this one for the task 'fill'",
+            name=name,
         )
 
 
@@ -224,8 +226,11 @@ def _same_pieces(transformers: Any, folder: str, words: Any, name: str, tokenize
         return
     if transformers.AutoTokenizer.from_pretrained(folder, trust_remote_code=False).get_vocab() != words.get_vocab():
         raise BadInputError(
-            f"{name} was trained with other pieces than those of {tokenizer}: leave --tokenizer out, or train a model "
-            "from scratch (--model bilstm)"
+            "other-pieces",
+            "{name} was trained with other pieces than those of {tokenizer}: leave {option.tokenizer} out, or train a "
+            "model from scratch ({option.model[bilstm]})",
+            name=name,
+            tokenizer=tokenizer,
         )
 
 
@@ -236,7 +241,12 @@ def _from_scratch(task: Task, name: str, words: Any) -> Any:
     from tacit.training.networks import HEADS, BiLstmConfig
 
     if task.model_class not in HEADS:
-        raise BadParameterError(f"'{name}' classifies, tags and answers; for '{task.name}' name another --model")
+        raise BadParameterError(
+            "model-of-other-tasks",
+            "'{name}' classifies, tags and answers; for '{task}' name another {option.model}",
+            name=name,
+            task=task.name,
+        )
     found = FROM_SCRATCH.fullmatch(name)
     assert found is not None
     layers, hidden = (int(found[1]), int(found[2])) if found[1] else (1, 128)

@@ -199,7 +199,9 @@ def automatic_delta(records: int, releases: int = 1) -> float:
 
 def check_trials(trials: int) -> int:
     if trials < 1:
-        raise BadParameterError(f"--trials counts runs, so it is at least 1, not {trials}")
+        raise BadParameterError(
+            "too-few-trials", "{option.trials} counts runs, so it is at least 1, not {trials}", trials=trials
+        )
     return trials
 
 

@@ -35,9 +35,16 @@ def read_settings(folder: Path) -> dict[str, Any]:
     path = folder / SETTINGS
     if not path.is_file():
         if (folder / PRIVATE_FOLDER / STATE).is_file():
-            raise BadInputError(f"the run in {folder} is not finished: go on with 'tacit train … --resume'")
+            raise BadInputError(
+                "run-not-finished",
+                "the run in {folder} is not finished: go on with its training ({option.resume})",
+                folder=folder,
+            )
         raise BadInputError(
-            f"{folder} is not a folder that 'tacit train' has made: it has no {SETTINGS}. Give one that it has made"
+            "not-a-trained-folder",
+            "{folder} is not a folder that 'tacit train' has made: it has no {file}. Give one that it has made",
+            folder=folder,
+            file=SETTINGS,
         )
     try:
         settings = json.loads(path.read_text(encoding="utf-8"))

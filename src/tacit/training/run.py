@@ -196,10 +196,19 @@ class TrainingRun:
     def check_folder(self, *, resume: bool) -> None:
         state = self.folder / PRIVATE_FOLDER / STATE
         if resume and not state.exists():
-            raise BadInputError(f"there is no unfinished run in {self.folder}: start one without --resume")
+            raise BadInputError(
+                "no-unfinished-run",
+                "there is no unfinished run in {folder}: start one without {option.resume}",
+                folder=self.folder,
+            )
         if not resume and self.folder.exists() and any(self.folder.iterdir()):
-            hint = "go on with --resume, or " if state.exists() else ""
-            raise BadInputError(f"{self.folder} is not empty: {hint}give another folder")
+            if state.exists():
+                raise BadInputError(
+                    "unfinished-run",
+                    "{folder} is not empty: go on with {option.resume}, or give another folder",
+                    folder=self.folder,
+                )
+            raise BadInputError("folder-not-empty", "{folder} is not empty: give another folder", folder=self.folder)
 
     def _lay_out(self) -> None:
         """Choose how records are filled up, by model and tokenizer."""

@@ -8,7 +8,7 @@ from tacit.guarantee import Guarantee
 from tacit.jobs.train import CheckConfig, TrainConfig
 from tacit.jobs.training.planning import plan_for_records
 from tacit.jobs.training.result import TrainingProgress, TrainingResult
-from tacit.jobs.training.running import carry_out, file_of, load_network, origin_of, read_rows, test_rows
+from tacit.jobs.training.running import carry_out, file_of, load_network, origin_of, read_rows, rows_to_score
 from tacit.training.gradients import Checked, choose
 from tacit.training.layout import choose_layout
 from tacit.training.models import load_model
@@ -25,7 +25,7 @@ def train_on_records(config: TrainConfig, progress: TrainingProgress) -> Trainin
     """A model that has learned from the records of a configuration."""
     roles = config.columns()
     rows = read_rows(config.data, roles)
-    test = test_rows(config, roles)
+    test = rows_to_score(config, roles)
     task = task_of(config)
     task.learn(rows)
     plan = plan_for_records(config, config.noise_epsilon, len(rows))

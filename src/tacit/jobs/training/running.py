@@ -72,7 +72,7 @@ def carry_out(
     if first:
         run.check_folder(resume=resume)
         progress.planned(run.plan, notes)
-    run.prepared = progress.prepared
+        run.prepared = progress.prepared
     guarantee = run.run(progress.stepped, resume=resume)
     result = TrainingResult(
         guarantee, run.folder, run.task.name, run.plan, _scores(run, *test) if test and first else None, run.checked,
@@ -90,7 +90,7 @@ def _scores(run: TrainingRun, name: str, rows: Sequence[Row]) -> Report:
     return Report("Scores", [section])
 
 
-def test_rows(config: TaskTraining, roles: Mapping[str, str]) -> tuple[str, list[dict[str, str]]] | None:
+def rows_to_score(config: TaskTraining, roles: Mapping[str, str]) -> tuple[str, list[dict[str, str]]] | None:
     """The name of the rows that the finished model is scored on, and the rows."""
     return None if config.test is None else (name_of(config.test), read_rows(config.test, roles))
 

@@ -8,7 +8,7 @@ from tacit.errors import BadInputError
 from tacit.guarantee import Unit
 from tacit.jobs.federate import FederateConfig
 from tacit.jobs.training.result import TrainingProgress, TrainingResult
-from tacit.jobs.training.running import carry_out, load_network, origin_of, read_rows, test_rows
+from tacit.jobs.training.running import carry_out, load_network, origin_of, read_rows, rows_to_score
 from tacit.text.files import read_columns
 from tacit.training.federated import FederatedRun, LocalTraining, VisitPlan, group_by_user
 from tacit.training.plan import Plan
@@ -23,7 +23,7 @@ def train_on_users(config: FederateConfig, progress: TrainingProgress) -> Traini
     """A model that has learned from the users of a configuration."""
     roles = config.columns()
     rows = read_rows(config.data, roles)
-    test = test_rows(config, roles)
+    test = rows_to_score(config, roles)
     users = group_by_user(list(read_columns(config.data, [config.user_column])[config.user_column]), config.user_column)
     task = task_named(config.task)(length=config.length, columns=roles, labels=list(config.labels))
     task.learn(rows)

@@ -87,7 +87,10 @@ class FederatedRound(PlainStep):
         squared = {name: value.square().sum()[None] for name, value in update.items()}
         if not bool(torch.isfinite(torch.stack(list(squared.values())).sum())):
             if not self.lost:
-                self.warn("an update is not finite and counts as none: if the loss does not fall, lower --local-rate")
+                self.warn(
+                    "an update is not finite and counts as none: if the loss does not fall, lower the rate of the "
+                    "local steps"
+                )
             self.lost += 1
             return 0.0, 1.0
         if self.clipping is None:

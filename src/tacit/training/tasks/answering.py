@@ -51,7 +51,11 @@ class Answering(Task):
             if row["answer"] and row["answer"] not in row["context"]:
                 raise BadInputError(f"the answer of row {number} does not stand in its context, word for word")
             if not row["answer"] and not self.unanswerable:
-                raise BadInputError(f"row {number} has no answer: leave out --always-answered")
+                raise BadInputError(
+                    "row-without-answer",
+                    "row {row} has no answer: say that there are such rows, with {option.unanswerable}",
+                    row=number,
+                )
 
     def settings(self) -> dict[str, Any]:
         return {**super().settings(), "unanswerable": self.unanswerable}

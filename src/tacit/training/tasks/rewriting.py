@@ -67,7 +67,10 @@ class Rewriting(Task):
         return cross_entropy_per_token(logits, ids.masked_fill(ids == self.filling, IGNORED))
 
     def predict(self, model: nn.Module, batch: Batch, tokenizer: Any, rows: Sequence[Row]) -> list[str]:
-        raise NoGuaranteeError("a rewriting model is used with noise: tacit rewrite DATA -m dp-bart --option model=DIR")
+        raise NoGuaranteeError(
+            "rewriter-without-noise",
+            "a rewriting model is used with noise: rewrite with the mechanism dp-bart, whose model is this folder",
+        )
 
     def probe(self, generator: np.random.Generator, tokenizer: Any) -> Encoded:
         ids = [int(piece) for piece in generator.integers(0, len(tokenizer), self.length)]

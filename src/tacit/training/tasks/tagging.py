@@ -42,8 +42,10 @@ class Tagging(Task):
         unknown = [tag for tag in found if tag not in set(self.labels)]
         if unknown:
             raise BadInputError(
-                f"the training rows have tags that are not in the given list: {len(unknown)} of them; list all that "
-                "exist with --labels, or leave it out"
+                "tags-not-listed",
+                "the training rows have tags that are not in the given list: {unknown} of them; list all that exist "
+                "with {option.labels}, or leave it out",
+                unknown=len(unknown),
             )
         if len(self.labels) < 2:
             raise BadInputError("all words have the same tag: there is nothing to learn")

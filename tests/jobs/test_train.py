@@ -1,0 +1,197 @@
+"""Training and predicting from Python: the same model from a file and from data in memory, and errors with codes."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("transformers")
+
+import tacit  # noqa: E402
+from tacit.card import Card  # noqa: E402
+from tacit.cli.naming import TERMINAL  # noqa: E402
+from tacit.cli.training import TrainingBar  # noqa: E402
+from tacit.errors import BadInputError, BadParameterError, MissingExtraError  # noqa: E402
+from tacit.jobs.federate import CONFIGS as FEDERATED  # noqa: E402
+from tacit.jobs.train import CONFIGS, TrainClassify, run  # noqa: E402
+from tacit.jobs.training.result import TrainingProgress  # noqa: E402
+from tacit.training.tasks import TASKS, Classification  # noqa: E402
+from tests.training.test_run import rows, tiny, tokenizer  # noqa: E402, F401
+
+OPTIONS: dict[str, Any] = {"strategy": "full", "epsilon": 8, "batch": 50, "epochs": 1, "length": 16, "seed": 3}
+
+
+@pytest.fixture
+def folder(tokenizer: Any, tmp_path: Path) -> Path:  # noqa: F811
+    torch.manual_seed(0)
+    tiny(tokenizer, Classification(labels=["neg", "pos"])).save_pretrained(tmp_path / "tiny")
+    tokenizer.save_pretrained(tmp_path / "tiny")
+    with (tmp_path / "data.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, ["text", "label", "user"])
+        writer.writeheader()
+        writer.writerows({**row, "user": f"u{number % 30}"} for number, row in enumerate(rows(120)))
+    return tmp_path
+
+
+def in_memory(kind: str) -> Any:
+    listed = rows(120)
+    if kind == "rows":
+        return listed
+    if kind == "columns":
+        return {name: [row[name] for row in listed] for name in listed[0]}
+    library = pytest.importorskip({"frame": "pandas", "arrow": "pyarrow"}.get(kind, "datasets"))
+    if kind == "frame":
+        return library.DataFrame(listed)
+    if kind == "arrow":
+        return library.Table.from_pylist(listed)
+    features = library.Features({"text": library.Value("string"), "label": library.ClassLabel(names=["neg", "pos"])})
+    return library.Dataset.from_list([dict(row) for row in listed], features=features)
+
+
+def weights(folder: Path) -> str:
+    return hashlib.sha256((folder / "model.safetensors").read_bytes()).hexdigest()
+
+
+@pytest.mark.parametrize("kind", ["rows", "columns", "frame", "arrow", "data set"])
+def test_data_in_memory_gives_the_model_of_the_file(folder: Path, kind: str) -> None:
+    model = str(folder / "tiny")
+    from_file = tacit.train("classify", folder / "data.csv", model=model, output=folder / "file", **OPTIONS)
+    data = in_memory(kind)
+    result = tacit.train("classify", data, model=model, output=folder / "memory", test=data, **OPTIONS)
+    assert weights(result.folder) == weights(from_file.folder)
+    assert result.guarantee == Card.from_json((result.folder / "card.json").read_text()).guarantee
+    assert result.score is not None
+    assert result.scores is not None
+    assert from_file.score is None
+    predicted = tacit.predict(result.folder, data, score=True)
+    assert len(predicted) == 120
+    assert set(predicted.predictions) <= {"neg", "pos"}
+    assert predicted.score == result.score
+
+
+def test_the_result_carries_the_guarantee_and_prints_well(folder: Path) -> None:
+    options = {**OPTIONS, "seed": None}
+    result = tacit.train("classify", rows(120), model=str(folder / "tiny"), output=folder / "m", **options)
+    assert result.guarantee.is_private
+    assert result.guarantee.epsilon <= 8
+    assert result.checked is not None
+    assert "epsilon" in str(result)
+    assert "epsilon" in str(result.card)
+
+
+def test_users_are_protected_from_python_too(folder: Path) -> None:
+    result = tacit.federate(
+        "classify", folder / "data.csv", user_column="user", epsilon=8, cohort=10, epochs=1, strategy="head", length=16,
+        model=str(folder / "tiny"), output=folder / "m",
+    )  # fmt: skip
+    assert result.guarantee.unit.value == "user"
+    assert result.plan.records == 30
+
+
+def test_a_training_is_told_of_while_it_works(folder: Path) -> None:
+    class Heard(TrainingProgress):
+        steps = 0
+        planned_steps = 0
+
+        def planned(self, plan: Any, notes: tuple[str, ...]) -> None:
+            self.planned_steps = plan.steps
+
+        def stepped(self, now: Any) -> None:
+            self.steps = now.step
+
+    heard = Heard()
+    tacit.train("classify", rows(120), model=str(folder / "tiny"), output=folder / "m", progress=heard, **OPTIONS)
+    assert heard.steps == heard.planned_steps == 3
+
+
+def test_predictions_take_a_list_of_texts_and_columns_by_role(folder: Path) -> None:
+    result = tacit.train("classify", rows(120), model=str(folder / "tiny"), output=folder / "m", **OPTIONS)
+    texts = [row["text"] for row in rows(5)]
+    predictions = tacit.predict(result.folder, texts).predictions
+    renamed = [{"review": text} for text in texts]
+    assert tacit.predict(result.folder, renamed, columns={"text": "review"}).predictions == predictions
+    tacit.predict(result.folder, renamed, columns=["text=review"], output=folder / "out.csv")
+    with (folder / "out.csv").open() as file:
+        assert [row["prediction"] for row in csv.DictReader(file)] == predictions
+    with pytest.raises(BadInputError) as raised:
+        tacit.predict(result.folder, texts, output=folder / "out.csv")
+    assert raised.value.code == "output-exists"
+    with pytest.raises(BadParameterError) as wrong:
+        tacit.predict(result.folder, texts, columns=["sound=review"])
+    assert wrong.value.code == "bad-role"
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "flag"),
+    [
+        ({"epsilon": None}, "missing-epsilon", "--epsilon inf"),
+        ({"epsilon": None, "public": "a", "released": "card.json"}, "public-and-released", "--released"),
+        ({"public": "a"}, "needless-epsilon", "--epsilon"),
+        ({"delta": "small"}, "bad-delta", "--delta"),
+        ({"batch": 500}, "fewer-rows-than-batch", "--batch"),
+        ({"epsilon": None, "released": "card.json"}, "released-in-memory", "--epsilon"),
+        ({"learning_rat": 1}, "unknown-option", "learning_rate"),
+    ],
+)
+def test_what_cannot_be_trained_has_a_code(folder: Path, options: dict[str, Any], code: str, flag: str) -> None:
+    with pytest.raises((BadParameterError, BadInputError)) as raised:
+        tacit.train("classify", rows(120), model=str(folder / "tiny"), output=folder / "m", **{**OPTIONS, **options})
+    assert raised.value.code == code
+    assert flag in raised.value.rendered(TERMINAL)
+    assert not (folder / "m").exists()
+
+
+def test_a_task_that_does_not_exist_is_named() -> None:
+    with pytest.raises(BadParameterError) as raised:
+        tacit.train("sing", [], output="m", epsilon=1)
+    assert raised.value.code == "no-such-task"
+
+
+def test_what_is_not_installed_is_said_before_anything_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tacit.needs.is_installed", lambda module: module != "torch")
+    with pytest.raises(MissingExtraError, match=r"tacit\.train needs"):
+        tacit.train("classify", "nowhere.csv", output="m", epsilon=1)
+    with pytest.raises(MissingExtraError, match=r"tacit\.predict needs"):
+        tacit.predict("m", "nowhere.csv")
+
+
+@pytest.mark.parametrize("configs", [CONFIGS, FEDERATED], ids=["train", "federate"])
+def test_every_task_has_a_configuration_with_its_columns(configs: dict[str, Any]) -> None:
+    assert set(configs) == set(TASKS)
+    for name, config in configs.items():
+        assert set(config.roles) == set(TASKS[name].roles)
+        assert config.task == name
+        assert config.job.endswith(f" {name}")
+
+
+def test_a_configuration_survives_a_file_and_running_is_no_part_of_it() -> None:
+    import tomllib
+
+    config = TrainClassify(
+        data="reviews.csv", output="model", epsilon=math.inf, labels=["a", "b"], delta=1e-6, physical=8
+    )
+    assert TrainClassify.from_mapping(tomllib.loads(config.to_toml())) == config
+    again = TrainClassify(data="reviews.csv", output="model", epsilon=math.inf, labels="a,b", delta="1e-6", resume=True)
+    assert config.identity() == again.identity()
+
+
+def test_a_run_that_was_stopped_goes_on(folder: Path) -> None:
+    class Stopped(TrainingProgress):
+        def stepped(self, now: Any) -> None:
+            raise KeyboardInterrupt
+
+    shared: dict[str, Any] = {"data": rows(120), "model": str(folder / "tiny"), **OPTIONS}
+    whole = run(TrainClassify(output=folder / "whole", **shared))
+    with pytest.raises(KeyboardInterrupt):
+        run(TrainClassify(output=folder / "parts", **shared), Stopped())
+    with pytest.raises(BadInputError) as raised:
+        run(TrainClassify(output=folder / "parts", **shared))
+    assert raised.value.code == "unfinished-run"
+    parts = run(TrainClassify(output=folder / "parts", resume=True, **shared), TrainingBar(quiet=True))
+    assert weights(parts.folder) == weights(whole.folder)
