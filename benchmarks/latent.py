@@ -55,7 +55,7 @@ TARGET = 5.0
 NOISY = {2500: "bart-pr+2500", 1000: "bart-pr+1000", 500: "bart-pr+500-half", 250: "bart-pr+250-half",
          100: "bart-pr+10", 50: "bart-pr+10", 10: "bart-pr+10"}  # fmt: skip
 """The DP-BART-PR+ model of each epsilon."""
-COMMON = "--batch-size 64 --learning-rate 0.0007 --held-out 500 --plain-share 0.25"
+COMMON = "--batch 64 --learning-rate 0.0007 --held-out 500 --plain-share 0.25"
 NOISE = f"--delta 1e-5 --evaluate-every 300 --mixed-share 0.5 --content 0.01 {COMMON}"
 TRAINING = [
     f"prune bart-20-unclipped {{text}} -o bart-pr --clip 0.25 --dropout 0.1 --mixed-share 0.2 --steps 300 {COMMON}",
