@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import pickle
 from dataclasses import replace
 from pathlib import Path
 
@@ -92,6 +93,7 @@ def test_a_card_of_version_1_is_read_with_its_lineage(tmp_path):
     for promise in (PAID, again, broken, build("brr", {"epsilon": 1, "vectors": small_table()}).guarantee()):
         assert Card.from_json(as_version_1(promise)).guarantee == promise
         assert Card.from_json(Card(promise).to_json()).guarantee == promise
+        assert pickle.loads(pickle.dumps(promise)).to_dict() == promise.to_dict()
     kinds = [Exclusion.kind_of(line) for line in Card.from_json(as_version_1(again)).guarantee.not_covered]
     assert kinds == [ExclusionKind.EARLIER_WEIGHTS]
     for text in (as_version_1(broken), Card(broken).to_json()):

@@ -5,7 +5,7 @@ There are two ways in, and nothing else has to be registered:
 * an installed package names its things in entry points of the groups below (in its pyproject.toml,
   `[project.entry-points."tacit.mechanisms"]`);
 * the user names a module or a file beside the data: `tacit --plugin my_mechanism.py rewrite ...`, the variable
-  TACIT_PLUGINS, or `tacit.plugins.use("my_mechanism.py")` in Python.
+  TACIT_PLUGINS, or `plugins.use("my_mechanism.py")` in Python (`from tacit import plugins`).
 
 Processes that a run starts read the same variable, and get the same import path. A plug-in is code that runs with the
 rights of the user: name only files that you trust. A request to a service can name none.
@@ -13,6 +13,7 @@ rights of the user: name only files that you trust. A request to a service can n
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import importlib.util
 import os
@@ -155,6 +156,16 @@ def _loaded(point: EntryPoint) -> Any:
 def _shown(point: EntryPoint) -> str:
     package = "" if point.dist is None else f" of the package {point.dist.name}"
     return f"'{point.name}' ({point.value}){package}"
+
+
+def source_digest(thing: Any) -> str | None:
+    """A hash of the file in which a class or function of a plug-in is written, so that results that were made with
+    other code are not taken for its own; None for what comes with Tacit, which has versions."""
+    module = getattr(thing, "__module__", None) or ""
+    if module.partition(".")[0] == "tacit":
+        return None
+    file = getattr(sys.modules.get(module), "__file__", None)
+    return hashlib.sha256(Path(file).read_bytes() if file else module.encode()).hexdigest()[:16]
 
 
 def _is_place(name: str) -> bool:

@@ -241,3 +241,36 @@ def test_the_example_package_keeps_its_promise(tmp_path, texts):
                     package=None)  # fmt: skip
     assert "same-length" in written
     assert json.loads(tacit(*plugin, "data", "--json", package=None))["weather"]["files"] == {"weather.csv": "there"}
+
+
+def test_a_broken_package_takes_nothing_else_away(tmp_path):
+    (tmp_path / "broken-1.0.dist-info").mkdir()
+    (tmp_path / "broken-1.0.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: broken\nVersion: 1.0\n")
+    points = "[tacit.mechanisms]\nbroken = broken_module:Broken\nsantext = second_santext:ToyResponse\n"
+    (tmp_path / "broken-1.0.dist-info" / "entry_points.txt").write_text(points)
+    second = (PACKAGE / "tacit_toy" / "response.py").read_text().replace("toy-response", "santext")
+    (tmp_path / "second_santext.py").write_text(second)
+    done = call("from tacit.cli.main import main; main()", "mechanisms", "santext", package=tmp_path)
+    assert done.returncode == 0
+    assert "SanText (santext)" in done.stdout
+    assert "the plug-in 'broken' (broken_module:Broken) of the package broken cannot be loaded" in done.stderr
+    assert "the plug-in 'santext'" in done.stderr
+
+
+def test_results_of_other_code_are_not_taken_for_those_of_a_plugin(tmp_path):
+    code = """
+import sys
+from tacit import plugins
+from tacit.experiments.steps.rewrite import Rewrite, content
+plugins.use(sys.argv[1])
+print(content(Rewrite(mechanism="beside", epsilon=1.0)), "plugin" in content(Rewrite(mechanism="santext", epsilon=1.0)))
+"""
+    plugin = tmp_path / "beside_the_data.py"
+    text = (PACKAGE / "tacit_toy" / "response.py").read_text().replace("toy-response", "beside")
+    keys = []
+    for version in (text, text + "# changed\n"):
+        plugin.write_text(version)
+        done = call(code, str(plugin), package=None)
+        assert done.stdout.strip().endswith("False"), done.stderr
+        keys.append(done.stdout)
+    assert keys[0] != keys[1]

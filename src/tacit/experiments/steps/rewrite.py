@@ -37,6 +37,7 @@ from tacit.guarantee import Guarantee
 from tacit.mechanism import Mechanism
 from tacit.noise.kept_key import keep_key, kept_key
 from tacit.noise.source import KEY_BYTES, StreamKey
+from tacit.plugins import source_digest
 from tacit.text.tokens import split
 
 NONE = "none"
@@ -313,7 +314,14 @@ def meaning(rewrite: Rewrite) -> str | None:
 
 def content(rewrite: Rewrite) -> dict[str, Any]:
     """What the key is made from. A parameter that came later counts where it is used: no earlier cell is run again."""
-    return rewrite.model_dump(exclude=set() if rewrite.more else {"more"})
+    values = rewrite.model_dump(exclude=set() if rewrite.more else {"more"})
+    return {**values, **code_of_plugin(rewrite.mechanism)}
+
+
+def code_of_plugin(mechanism: str) -> dict[str, str]:
+    """What a mechanism of a plug-in adds to the key: its code may change, and has no version that is raised."""
+    digest = source_digest(catalog.find(mechanism)) if mechanism in catalog.mechanism_names() else None
+    return {} if digest is None else {"plugin": digest}
 
 
 KIND = Kind(

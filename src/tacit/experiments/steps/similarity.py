@@ -21,6 +21,7 @@ from tacit.experiments.raw import read_json, read_part, read_released, write_jso
 from tacit.experiments.steps import Cell, Input, Kind, Progress
 from tacit.experiments.steps.downstream import encoder
 from tacit.experiments.steps.rewrite import check_both
+from tacit.plugins import source_digest
 
 NEURAL = {"bertscore", "cosine"}
 
@@ -94,7 +95,9 @@ def fits(parameters: Similarity, inputs: Mapping[str, Cell]) -> None:
 
 def content(parameters: Similarity) -> dict[str, Any]:
     """What the key is made from. A parameter that came later counts where it is used: no earlier cell is run again."""
-    return parameters.model_dump(exclude={"pieces"} if parameters.pieces is None else set())
+    values = parameters.model_dump(exclude={"pieces"} if parameters.pieces is None else set())
+    plugins = {name: source_digest(MEASURES[name]) for name in parameters.measures if name in MEASURES}
+    return {**values, **({"plugins": plugins} if plugins else {})}
 
 
 KIND = Kind(
