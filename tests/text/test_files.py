@@ -90,7 +90,7 @@ def test_columns_by_default() -> None:
     assert choose_columns(["review"], (), ()).texts == ("review",)
     chosen = choose_columns(["id", "text", "label"], (), ("label",))
     assert (chosen.texts, chosen.kept, chosen.dropped) == (("text",), ("label",), ("id",))
-    with pytest.raises(BadInputError, match=r"--column NAME.*'a', 'b'"):
+    with pytest.raises(BadInputError, match=r"columns=NAME.*'a', 'b'"):
         choose_columns(["a", "b"], (), ())
 
 
@@ -426,7 +426,7 @@ def test_the_folder_must_exist(tmp_path: Path) -> None:
 def test_two_runs_never_share_a_partial_file(tmp_path: Path) -> None:
     first = PartialOutput(tmp_path / "a.csv")
     first.create()
-    with pytest.raises(OutputError, match="--resume"):
+    with pytest.raises(OutputError, match="add resume"):
         PartialOutput(tmp_path / "a.csv").create()
     first.discard()
 

@@ -160,7 +160,7 @@ class RewriteConfig(Running):
     document_column: Annotated[
         str | None,
         Field(description="The column that names a document in the ledger; by default it is recognized by its text."),
-        Option(Group.BUDGET),
+        Option(Group.BUDGET, private=True),
     ] = None
     resume: Annotated[bool, Field(description="Go on with a run that was stopped."), Option(Group.RUN)] = False
     force: Annotated[
