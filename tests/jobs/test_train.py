@@ -181,6 +181,12 @@ def test_a_configuration_survives_a_file_and_running_is_no_part_of_it() -> None:
     assert config.identity() == again.identity()
 
 
+def test_a_configuration_does_not_show_the_rows_it_holds() -> None:
+    config = TrainClassify(data=[{"text": "a secret", "label": "x"}], output="model", epsilon=1)
+    assert "secret" not in repr(config) + str(config) + config.to_toml() + str(config.identity())
+    assert "(in memory)" in repr(config)
+
+
 def test_a_run_that_was_stopped_goes_on(folder: Path) -> None:
     class Stopped(TrainingProgress):
         def stepped(self, now: Any) -> None:

@@ -77,6 +77,10 @@ class Config(BaseModel):
         except ValidationError as error:
             raise parameter_error(type(self), error) from None
 
+    def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:
+        """The values as a file would hold them: rows in memory are private, and are not shown."""
+        yield from self.model_dump(mode="json").items()
+
     @classmethod
     def options(cls) -> Iterator[tuple[str, FieldInfo, Option]]:
         """All fields with their options, in the order they are shown."""

@@ -78,7 +78,7 @@ class PredictConfig(Config):
 
 @dataclass(frozen=True)
 class PredictionResult:
-    """A prediction for each row, in order, written like the target column; and scores, if they were asked for."""
+    """A prediction for each row, in order, written like the target column; scores, if the truth was compared."""
 
     task: str
     predictions: list[str] = field(repr=False)

@@ -89,7 +89,7 @@ class TrainConfig(TaskRows, TaskTraining, RecordTraining):
         return usual_rate(RANDOM_START if is_from_scratch(self.model) else self.chosen_strategy, private=private)
 
     def task_options(self) -> dict[str, Any]:
-        """What only this task is told."""
+        """Options of this task alone, as its class takes them."""
         return {}
 
     @property

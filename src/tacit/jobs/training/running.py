@@ -24,7 +24,7 @@ from tacit.training.start import is_from_scratch
 from tacit.training.strategies import apply_strategy
 from tacit.training.tasks import Row, Task
 
-IN_MEMORY = "the given rows"
+IN_MEMORY = "rows in memory"
 
 
 def read_rows(data: Any, roles: Mapping[str, str]) -> list[dict[str, str]]:

@@ -9,22 +9,22 @@ from tacit.guarantee import Unit
 from tacit.jobs.federate import FederateConfig
 from tacit.jobs.training.result import TrainingProgress, TrainingResult
 from tacit.jobs.training.running import carry_out, load_network, origin_of, read_rows, rows_to_score
-from tacit.text.files import read_columns
 from tacit.training.federated import FederatedRun, LocalTraining, VisitPlan, group_by_user
 from tacit.training.plan import Plan
 from tacit.training.run import Settings
 from tacit.training.tasks import task_named
 from tacit.training.team import Team
 
+USER = "whose row it is"
 USUAL_NOISE = "buffered"
 
 
 def train_on_users(config: FederateConfig, progress: TrainingProgress) -> TrainingResult:
     """A model that has learned from the users of a configuration."""
     roles = config.columns()
-    rows = read_rows(config.data, roles)
+    rows = read_rows(config.data, {**roles, USER: config.user_column})
+    users = group_by_user([row.pop(USER) for row in rows], config.user_column)
     test = rows_to_score(config, roles)
-    users = group_by_user(list(read_columns(config.data, [config.user_column])[config.user_column]), config.user_column)
     task = task_named(config.task)(length=config.length, columns=roles, labels=list(config.labels))
     task.learn(rows)
     plan = plan_for_users(config, len(users))
