@@ -231,7 +231,7 @@ def test_a_run_stopped_in_either_phase_goes_on_and_seeds_void_it(tmp_path):
         make_phases(tmp_path / "m", steps=3, seed=1).run(resume=True)
     with pytest.raises(KeyboardInterrupt):
         make_phases(tmp_path / "m", steps=3, seed=1).run(stop((1, 2)))
-    with pytest.raises(BadInputError, match="--resume"):
+    with pytest.raises(BadInputError, match="go on with resume"):
         make_phases(tmp_path / "m", steps=3, seed=1).run()
     with pytest.raises(KeyboardInterrupt):
         make_phases(tmp_path / "m", steps=3, seed=1).run(stop((2, 2)), resume=True)

@@ -107,7 +107,7 @@ def test_a_row_is_its_codes_and_its_text_and_only_the_text_counts(tokenizer):
     everything = ControlledWriting(length=16, codes=CODES, count_codes=True).encode(row, tokenizer, train=True)
     assert everything["targets"] == encoded["input_ids"]
     assert len(ControlledWriting(length=9, codes=CODES).encode(row, tokenizer, train=True)["input_ids"]) == 9
-    with pytest.raises(BadParameterError, match="larger --length"):
+    with pytest.raises(BadParameterError, match="larger length"):
         ControlledWriting(length=7, codes=CODES).check_length(tokenizer)
 
 
@@ -263,7 +263,7 @@ def test_a_stopped_run_goes_on_where_it_was(tmp_path):
     assert Draft.seed_of(path) == 4
     with path.open("a") as file:
         file.write('{"batch": 3, "te')  # the power went out here
-    with pytest.raises(BadInputError, match="--resume"):
+    with pytest.raises(BadInputError, match="go on with resume"):
         Draft(path, told, resume=False)
     with pytest.raises(BadInputError, match="other settings"):
         Draft(path, {**told, "rows": 41}, resume=True)
@@ -352,7 +352,7 @@ def test_a_run_that_stopped_in_training_or_before_counting_goes_on(tokenizer, tm
 
     with pytest.raises(KeyboardInterrupt):
         make_training(tokenizer, tmp_path / "m", steps=10).run(stop)
-    with pytest.raises(BadInputError, match="--resume"):
+    with pytest.raises(BadInputError, match="go on with resume"):
         make_training(tokenizer, tmp_path / "m", steps=10).check_folder(resume=False)
     second = make_training(tokenizer, tmp_path / "m", steps=10)
     monkeypatch.setattr(second, "_count", lambda: (_ for _ in ()).throw(KeyboardInterrupt))

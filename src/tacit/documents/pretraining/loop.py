@@ -239,7 +239,7 @@ def dropping(module: Any, share: float | None) -> Iterator[None]:
         if isinstance(value := getattr(part, name, None), float)
     ]
     if share is not None and not places:
-        raise BadParameterError("this kind of model has no dropout: leave out --dropout")
+        raise BadParameterError("no-dropout", "this kind of model has no dropout: leave out {option.dropout}")
     try:
         for part, name, value in places:
             setattr(part, name, value if share is None else share)

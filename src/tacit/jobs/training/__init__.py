@@ -10,4 +10,6 @@ The other modules load the libraries of neural models, and are imported when a j
 running      rows, models and the course of every run
 records      training on single records          users   training on users
 rewriter     training of a rewriting model       predictions   use of a trained model
+writing      a private writer and its texts      phases  selective training
+public_models   where they start
 """

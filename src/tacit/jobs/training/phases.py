@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -39,8 +39,8 @@ class Redaction:
     """Rows, the same rows with placeholders, the name of the redaction for the card, and what tells it from others
     (private)."""
 
-    rows: list[dict[str, str]]
-    redacted: Redacted
+    rows: list[dict[str, str]] = field(repr=False)
+    redacted: Redacted = field(repr=False)
     name: str
     rule: str
 
