@@ -6,23 +6,21 @@ made.bleu
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
 from tacit.documents.pretraining.clipping import Clipping
-from tacit.documents.pretraining.corpus import PublicText, read_public
-from tacit.documents.pretraining.folders import Saving, is_complete, measure_values, save_measured
+from tacit.documents.pretraining.corpus import read_public
+from tacit.documents.pretraining.folders import is_complete, measure_values, save_measured
 from tacit.errors import BadParameterError, require
 from tacit.jobs.config import Config, Group, Option
 from tacit.jobs.fields import Batch, LearningRate, Output, PublicName, PublicSeed, Resume, Source
 from tacit.needs import BLEU, MODELS, Ability
 
 if TYPE_CHECKING:
-    from tacit.documents.autoencoders.base import Autoencoder
-    from tacit.documents.bounds import LatentNoise
     from tacit.documents.pretraining.loop import OnStep
 
 FEWEST_PIECES = 16
@@ -304,22 +302,15 @@ class Pretrained:
         return f"model in {self.folder}: BLEU {self.bleu:.1f} on held-out texts without noise"
 
 
-@dataclass(frozen=True)
-class _Made:
-    """A model that is trained and not yet saved; `facts` say how it went."""
-
-    model: Autoencoder
-    facts: dict[str, Any]
-    saving: Saving
-
-
 def run(config: PretrainConfig, progress: OnStep | None = None, command: str | None = None) -> Pretrained:
     """The model that a configuration describes, saved in its folder; `command` says in its record how it was made."""
     corpus = read_public(config.text, config.public)
     if is_complete(config.output, resume=not isinstance(config, AverageConfig) and config.resume):
         return Pretrained(config.output, None)
     require("torch", extra="documents", purpose="training a model")
-    made = _made(config, corpus, progress)
+    from tacit.jobs.pretraining import made as made_by
+
+    made = made_by(config, corpus, progress)
     record = made.model.record
     record.commands = [*record.commands, command or described(config)]
     record.corpora = list(dict.fromkeys([*record.corpora, corpus.name]))
@@ -344,183 +335,6 @@ def described(config: PretrainConfig) -> str:
     places = {name: getattr(config, name, None) for name in ("text", "start", "model", "output")}
     shown = {name: Path(place).name for name, place in places.items() if isinstance(place, str | Path)}
     return "; ".join(config.model_copy(update=shown).to_toml().splitlines())
-
-
-# The four trainings ---------------------------------------------------------------------------------------------------
-
-
-def _made(config: PretrainConfig, corpus: PublicText, progress: OnStep | None) -> _Made:
-    match config:
-        case AutoencoderConfig(start=None):
-            return _new(config, corpus, progress)
-        case AutoencoderConfig():
-            return _trained_on(config, corpus, progress)
-        case PruneConfig():
-            return _pruned(config, corpus, progress)
-        case NoiseConfig():
-            return _with_noise(config, corpus, progress)
-        case AverageConfig():
-            return _average(config)
-
-
-def _new(config: AutoencoderConfig, corpus: PublicText, progress: OnStep | None) -> _Made:
-    import torch
-
-    from tacit.documents.autoencoders.base import Record
-    from tacit.documents.autoencoders.vocabulary import train_vocabulary
-    from tacit.documents.pretraining.loop import train
-
-    limit = config.clipping.of_new(config.kind, noisy=bool(config.epsilons))
-    positions = {"bart": config.length, "adept": 2, "narrow": config.latent_positions}
-    record = Record(
-        kind=config.kind,
-        positions=positions[config.kind],
-        bound=None if limit is None else limit.to_dict(),
-        trained_for=_trained_for(config),
-    )
-    torch.manual_seed(config.seed)
-    texts = corpus.split(config.held_out)[0]
-    tokenizer = train_vocabulary(texts, config.vocabulary, lowercase=config.lowercase, words=config.words)
-    model = _new_model(config, tokenizer, record)
-    facts = train(
-        model, corpus, _plan(config), config.output, bound=limit, noise=_noise(config) if config.epsilons else None,
-        resume=config.resume, progress=progress,
-    )  # fmt: skip
-    return _Made(model, facts, _saving(config, lowercase=config.lowercase))
-
-
-def _new_model(config: AutoencoderConfig, tokenizer: Any, record: Any) -> Autoencoder:
-    from tacit.documents.autoencoders.bart import BartAutoencoder
-    from tacit.documents.autoencoders.lstm import LstmAutoencoder
-    from tacit.documents.autoencoders.narrow import NarrowAutoencoder
-
-    if config.kind == "adept":
-        return LstmAutoencoder.create(
-            tokenizer, record, length=config.length, embedding=config.embedding, hidden=config.width
-        )
-    shape = {name: getattr(config, name) for name in ("width", "layers", "heads", "feed_forward")}
-    if config.kind == "narrow":
-        return NarrowAutoencoder.create_narrow(
-            tokenizer, record, length=config.length, latent_width=config.latent_width, **shape
-        )
-    return BartAutoencoder.create(tokenizer, record, **shape)
-
-
-def _trained_on(config: AutoencoderConfig, corpus: PublicText, progress: OnStep | None) -> _Made:
-    """A model that is trained on without noise, on texts of its own length or longer ones."""
-    from tacit.documents.autoencoders.base import load_for_release
-    from tacit.documents.pretraining.loop import train
-
-    model = load_for_release(str(config.start))
-    if config.eight_bits and model.kind != "adept":
-        raise only_adept_in_eight_bits()
-    if model.record.trained_for is not None:
-        raise BadParameterError(
-            "model-knows-noise",
-            "this model was trained with noise, which it would forget: use 'tacit pretrain noise'",
-        )
-    if config.length > model.length:
-        model = _lengthened(model, config)
-    limit = config.clipping.of(model)
-    model.record = replace(model.record, bound=None if limit is None else limit.to_dict())
-    facts = train(model, corpus, _plan(config), config.output, bound=limit, resume=config.resume, progress=progress)
-    return _Made(model, facts, _saving(config, lowercase=_lowercase(model)))
-
-
-def _lengthened(model: Autoencoder, config: AutoencoderConfig) -> Autoencoder:
-    import torch
-
-    from tacit.documents.autoencoders.bart import BartAutoencoder
-
-    if not isinstance(model, BartAutoencoder) or model.kind != "bart":
-        raise BadParameterError(
-            "only-bart-grows",
-            "only a BART can be made longer: leave out {option.length}, or give {length}",
-            length=model.length,
-        )
-    torch.manual_seed(config.seed)
-    return model.lengthened(config.length)
-
-
-def _pruned(config: PruneConfig, corpus: PublicText, progress: OnStep | None) -> _Made:
-    from tacit.documents.autoencoders.bart import BartAutoencoder
-    from tacit.documents.pretraining.prune import prune
-
-    model = BartAutoencoder.from_pretrained(config.model)
-    limit = prune(
-        model, corpus, config.output, _plan(config, evaluate_every=max(1, config.steps // 2), patience=1_000),
-        C=Clipping(config.clip).for_pruning(model, corpus), stages=config.stages, quantile=config.quantile,
-        least_bleu=config.least_bleu, resume=config.resume, progress=progress,
-    )  # fmt: skip
-    facts = {"stages": (model.record.pruning or {}).get("stages"), "kept": len(limit.kept or ())}
-    return _Made(model, facts, _saving(config))
-
-
-def _with_noise(config: NoiseConfig, corpus: PublicText, progress: OnStep | None) -> _Made:
-    from tacit.documents.autoencoders.base import load_for_release
-    from tacit.documents.pretraining.loop import train
-
-    model = load_for_release(config.model)
-    limit, other = Clipping(config.clip, config.bound).for_noise(model)
-    known = None if other else min(model.record.epsilons(), default=None)
-    model.record = replace(model.record, bound=limit.to_dict(), trained_for=_trained_for(config))
-    facts = train(
-        model, corpus, _plan(config, known_epsilon=known), config.output, bound=limit, noise=_noise(config),
-        resume=config.resume, progress=progress,
-    )  # fmt: skip
-    return _Made(model, facts, _saving(config, lowercase=_lowercase(model)))
-
-
-def _average(config: AverageConfig) -> _Made:
-    from tacit.documents.autoencoders.base import load_for_release
-    from tacit.documents.pretraining.average import average_weights
-
-    model = average_weights(load_for_release(config.start), load_for_release(config.model), config.share)
-    return _Made(model, {"share": config.share}, _saving(config, lowercase=_lowercase(model)))
-
-
-# Parts ----------------------------------------------------------------------------------------------------------------
-
-_OF_THE_PLAN = (
-    "steps", "learning_rate", "evaluate_every", "patience", "held_out", "plain_share", "mixed_share",
-    "join", "dropout", "content", "epsilons", "seed",
-)  # fmt: skip
-
-
-def _plan(config: Learning, **more: Any) -> Any:
-    """How to train: what the configuration says, and the plan's own value where it has no such option."""
-    from tacit.documents.pretraining.loop import Plan
-
-    shared = {name: getattr(config, name) for name in _OF_THE_PLAN if name in type(config).model_fields}
-    return Plan(batch_size=config.batch, **shared, **more)
-
-
-def _saving(config: PublicTraining, *, lowercase: bool = False) -> Saving:
-    return Saving(
-        held_out=config.held_out,
-        join=isinstance(config, AutoencoderConfig) and config.join,
-        lowercase=lowercase,
-        half=config.half,
-        eight_bits=isinstance(config, AutoencoderConfig) and config.eight_bits,
-    )
-
-
-def _lowercase(model: Autoencoder) -> bool:
-    """Whether the BLEU of a model was measured without capitals."""
-    return bool(model.record.results.get("bleu_lowercase", False))
-
-
-def _noise(config: AutoencoderConfig | NoiseConfig) -> LatentNoise:
-    from tacit.documents.bounds import AnalyticGaussian, Laplace
-
-    return AnalyticGaussian(config.delta) if config.noise == "gaussian" else Laplace()
-
-
-def _trained_for(config: AutoencoderConfig | NoiseConfig) -> dict[str, Any] | None:
-    if not config.epsilons:
-        return None
-    delta = config.delta if config.noise == "gaussian" else 0.0
-    return {"noise": config.noise, "delta": delta, "epsilons": list(config.epsilons)}
 
 
 def only_adept_in_eight_bits() -> BadParameterError:
