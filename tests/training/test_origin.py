@@ -16,7 +16,7 @@ from tacit.guarantee import Adjacency, Guarantee, Notion, Provenance, Unit  # no
 from tacit.text.digest import file_digest  # noqa: E402
 from tacit.training.origin import Origin, released_text, starting_weights, with_tokenizer  # noqa: E402
 from tacit.training.plan import Plan  # noqa: E402
-from tests.test_lineage import write_lineage  # noqa: E402
+from tests.test_lineage import as_version_1, write_lineage  # noqa: E402
 
 PLAN = Plan(records=1000, batch=100, steps=10, multiplier=1.0, delta=1e-4)
 
@@ -199,7 +199,7 @@ def test_the_budgets_of_all_earlier_weights_are_named():
 def test_folders_that_were_declared_public_by_mistake_are_not(tmp_path, void, source):
     """Before this was checked, such folders got a `public` in task.json."""
     promise = replace(trained().voided(void), provenance=(Provenance("pre-trained weights", source),))
-    (tmp_path / "card.json").write_text(Card(promise).to_json())
+    (tmp_path / "card.json").write_text(as_version_1(promise))
     (tmp_path / "task.json").write_text(json.dumps({"public": "x"}))
     assert not starting_weights(tmp_path).with_training(trained(), "m").is_private
 

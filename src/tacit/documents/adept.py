@@ -50,7 +50,7 @@ class Adept(LatentMechanism):
     model: str = parameter("adept-20", service_values=("adept-20", "adept-20-wide"))
     norm: str = parameter("l2", choices=("l1", "l2"))
     clip: float | None = None
-    beams: int = parameter(1, service_most=1)
+    beams: int = parameter(1, service_most=16)
 
     name: ClassVar[str] = "adept"
     title: ClassVar[str] = "ADePT, repaired"

@@ -22,14 +22,16 @@ from tacit.jobs.fields import (
     Epsilon,
     LearningRate,
     Length,
+    MechanismOptions,
     Model,
     Output,
     PublicName,
     PublicSeed,
     Resume,
     Source,
+    Vectors,
+    mechanism_options,
 )
-from tacit.jobs.mechanisms import MechanismOptions, Vectors, WordMechanism, options_of_mechanism
 from tacit.jobs.training.planning import check_batch
 from tacit.needs import Ability, needs_of_encoder
 from tacit.noise import source as noise
@@ -58,9 +60,11 @@ class SanitizedConfig(Config):
     model: Annotated[
         Model[str], Field(description="'minilm', a folder, or a name on the hub; an encoder with a mask.")
     ] = "minilm"
-    mechanism: WordMechanism = "santext"
+    mechanism: Annotated[str, Field(description="A word mechanism; see 'tacit mechanisms'."), Option(Group.PRIVACY)] = (
+        "santext"
+    )
     vectors: Vectors = None
-    mechanism_options: MechanismOptions = ()
+    mechanism_options: MechanismOptions = {}
     length: Length[int] = 128
     epochs: Epochs = 1.0
     batch: Annotated[
@@ -73,9 +77,11 @@ class SanitizedConfig(Config):
     resume: Resume = False
 
     def needs(self) -> list[Ability]:
-        named = dict(pair.partition("=")[::2] for pair in self.mechanism_options)
         vectors = {} if self.vectors is None else {"vectors": self.vectors}
-        return [*needs_of_encoder(self.model), *needs_of_mechanism(self.mechanism, {**named, **vectors})]
+        return [
+            *needs_of_encoder(self.model),
+            *needs_of_mechanism(self.mechanism, {**self.mechanism_options, **vectors}),
+        ]
 
 
 @dataclass(frozen=True)
@@ -107,7 +113,7 @@ def run(
     from tacit.training.tasks.sanitized import check_word_level
 
     check_word_level(find(config.mechanism))
-    mechanism = build(config.mechanism, options_of_mechanism(config.epsilon, config.vectors, config.mechanism_options))
+    mechanism = build(config.mechanism, mechanism_options(config.epsilon, config.vectors, config.mechanism_options))
 
     def rewritten(done: int, total: int) -> None:
         if progress is not None:

@@ -76,6 +76,9 @@ class OptionFacts(Answer):
     name: str
     default: str | int | float | bool | None
     help: str
+    choices: list[str]
+    low: float | None
+    high: float | None
 
 
 class MechanismFacts(Answer):

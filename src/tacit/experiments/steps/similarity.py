@@ -9,12 +9,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from tacit.errors import require
-from tacit.evaluation.similarity import MEASURES, check_metrics, measure_similarity
+from tacit.evaluation.similarity import MEASURES, METRICS, measure_similarity
 from tacit.evaluation.vectors import TextVectors
 from tacit.experiments.config import Parameters
 from tacit.experiments.raw import read_json, read_part, read_released, write_json, write_lines
@@ -26,12 +26,19 @@ from tacit.plugins import source_digest
 NEURAL = {"bertscore", "cosine"}
 
 
+def _is_measure(name: str) -> str:
+    known = (*METRICS, *MEASURES)
+    if name not in known:
+        raise ValueError(f"must be one of {', '.join(known)}")
+    return name
+
+
 class Similarity(Parameters):
     """pieces   compare with the first so many word pieces of an original (as `encoder` cuts it), which is what a
     document mechanism reads, and not with all of a long text
     """
 
-    measures: list[str] = Field(default=["bleu", "cosine", "kept-words"])
+    measures: list[Annotated[str, AfterValidator(_is_measure)]] = Field(default=["bleu", "cosine", "kept-words"])
     encoder: str = "minilm"
     part: str = "test"
     texts_at_most: int = Field(default=500, ge=2)
@@ -82,7 +89,6 @@ def score(folder: Path) -> dict[str, float]:
 
 
 def check(parameters: Similarity, inputs: frozenset[str] = frozenset()) -> None:
-    check_metrics(parameters.measures)
     if {"bleu", "chrf"} & set(parameters.measures):
         require("sacrebleu", extra="audit", purpose="BLEU")
     if NEURAL & set(parameters.measures) or parameters.pieces is not None:
