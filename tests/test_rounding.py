@@ -18,7 +18,7 @@ from tacit.auditing.claims.claim import Claim
 from tacit.card import Card, odds, plain_sentence
 from tacit.card_words import AT_LEAST, AT_MOST, setting_line
 from tacit.cli.rewrite import shown_command
-from tacit.labels import LabelRule
+from tacit.jobs.rewrite_config import RewriteConfig
 from tacit.report import AtLeast, AtMost
 from tacit.report.parts import cell_text
 from tacit.rounding import exponential_up, power_of_ten_up, rounded_down, rounded_up
@@ -139,8 +139,11 @@ def test_a10_the_derivation_of_a_sensitivity_gives_no_less_than_the_sensitivity(
 @given(st.floats(min_value=1e-6, max_value=1e6))
 def test_a10_the_command_on_a_card_has_the_budget_that_was_given(value):
     """It was cut to six digits: 148.4131591 as --epsilon 148.413."""
-    rule = LabelRule(("a", "b"), value, "stars")
-    words = shown_command("santext", {"epsilon": value}, ["text"], [], None, None, rule).split()
+    config = RewriteConfig(
+        input="in.csv", columns=("text",), mechanism="santext", epsilon=value, randomize="stars", label_epsilon=value,
+        labels=("a", "b"),
+    )  # fmt: skip
+    words = shown_command(config).split()
     assert float(words[words.index("--epsilon") + 1]) == value
     assert float(words[words.index("--label-epsilon") + 1]) == value
 

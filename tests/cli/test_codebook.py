@@ -23,7 +23,7 @@ def run(*arguments: object) -> str:
 
 @pytest.fixture(autouse=True)
 def _made_up_encoder(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(encoder, "SentenceEncoder", lambda name: WordEncoder(name=name))
+    monkeypatch.setattr(encoder, "SentenceEncoder", lambda name, **_: WordEncoder(name=name))
 
 
 @pytest.fixture

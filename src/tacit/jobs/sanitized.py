@@ -64,7 +64,7 @@ class SanitizedConfig(Config):
         "santext"
     )
     vectors: Vectors = None
-    mechanism_options: MechanismOptions = {}
+    mechanism_options: MechanismOptions = Field(default_factory=dict)
     length: Length[int] = 128
     epochs: Epochs = 1.0
     batch: Annotated[
