@@ -5,7 +5,7 @@ The commands are taken from README.md as they stand there. Only what a check mus
 become folders, the number of synthetic rows becomes small, and the service is asked for its health and then stopped.
 
     readme_check.py              every command must end well
-    readme_check.py --declared   the same, while Tacit cannot import optional libraries that `tacit.cli.needs` does not
+    readme_check.py --declared   the same, while Tacit cannot import optional libraries that the configuration does not
                                  declare for the command: shows that what is declared is enough
     readme_check.py --only WORD  only the commands that contain the word, with the files of the ones before them
 """
@@ -38,7 +38,7 @@ NEEDS_DATA = ("experiment run",)
 WITHOUT = """
 import builtins, importlib, importlib.util, sys
 from tacit import needs
-from tacit.cli import generated, main, needs as commands
+from tacit.cli import generated, main
 
 by_statement, by_name, by_look = builtins.__import__, importlib.import_module, importlib.util.find_spec
 hidden = set()
@@ -68,7 +68,7 @@ def check(who, abilities):
     builtins.__import__, importlib.import_module = import_statement, import_module
     importlib.util.find_spec = find_spec
 
-commands.check = generated.check_needs = check
+generated.check_needs = check
 main.main(sys.argv[1:])
 """
 
