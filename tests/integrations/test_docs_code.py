@@ -106,7 +106,7 @@ def test_c2_every_extra_that_a_page_or_a_sentence_names_exists():
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
     files = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "Makefile", "pyproject.toml")]
     for folder, ending in (("docs", "md"), ("examples", "*"), ("src", "py"), ("experiments", "toml")):
-        files += (path for path in (ROOT / folder).rglob(f"*.{ending}") if path.suffix != ".csv")
+        files += (path for path in (ROOT / folder).rglob(f"*.{ending}") if path.suffix not in (".csv", ".pyc"))
     texts = {path: path.read_text(encoding="utf-8") for path in files}
     named = {(path.name, name) for path, text in texts.items() for name in extras_of(text, path.name)}
     assert len({name for _, name in named}) >= 20
