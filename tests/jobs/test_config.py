@@ -57,6 +57,15 @@ def test_what_does_not_fit_is_a_code_and_a_sentence(values: dict[str, object], c
     assert flag in raised.value.rendered(TERMINAL)
 
 
+@pytest.mark.parametrize("option", ["epsilon", "columns", "style", "batch", "delta", "output"])
+def test_an_error_quotes_no_data_that_was_given_as_an_option(option: str) -> None:
+    """A frame or a list in the wrong place is private data; only what a person types is quoted."""
+    for data in ([["Anna has HIV"]], {"text": "Anna has HIV"}, [{"text": "Anna has HIV"}]):
+        with pytest.raises(BadParameterError) as raised:
+            Example(**{"data": "a", "epsilon": 1, option: data})
+        assert "Anna" not in f"{raised.value} {raised.value.rendered(TERMINAL)} {dict(raised.value.fields)}"
+
+
 @given(
     epsilon=st.floats(min_value=1e-6, max_value=1e6) | st.just(float("inf")),
     columns=st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=8), max_size=3),

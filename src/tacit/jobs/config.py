@@ -181,14 +181,18 @@ def parameter_error(config: type[Config], error: ValidationError) -> BadParamete
     if not name:
         return BadParameterError("bad-options", "the options do not fit together: {reason}", reason=first["msg"])
     reason, details = _reason(first)
-    given = str(first.get("input"))
     return BadParameterError(
-        "bad-option",
-        "{option." + name + "} " + reason,
-        name=name,
-        given=given if len(given) <= LONGEST_QUOTED else f"{given[:LONGEST_QUOTED]}…",
-        **details,
+        "bad-option", "{option." + name + "} " + reason, name=name, given=quotable(first.get("input")), **details
     )
+
+
+def quotable(value: Any) -> str:
+    """A value as an error may quote it: one that was typed, shortened; of anything larger, which may be the private
+    data in the wrong place, only what kind of thing it is."""
+    if not isinstance(value, str | int | float | bool | None):
+        return f"a {type(value).__name__}"
+    text = str(value)
+    return text if len(text) <= LONGEST_QUOTED else f"{text[:LONGEST_QUOTED]}…"
 
 
 def _reason(detail: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:

@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, Field, PlainSerializer
 
 from tacit.errors import BadInputError, BadParameterError
 from tacit.guarantee import check_epsilon
-from tacit.jobs.config import Group, Option
+from tacit.jobs.config import Group, Option, quotable
 from tacit.needs import DATASETS, Ability, needs_of_place
 from tacit.text.files.memory import is_in_memory
 
@@ -56,7 +56,9 @@ def _named_value(text: Any) -> tuple[str, str]:
     name, equals, value = str(text).partition("=")
     if not equals or not name.strip():
         raise BadParameterError(
-            "not-name-and-value", "write an option as {option.mechanism_options[name=value]}, not '{text}'", text=text
+            "not-name-and-value",
+            "write an option as {option.mechanism_options[name=value]}, not '{text}'",
+            text=quotable(text),
         )
     return name, value.strip()
 
@@ -179,13 +181,13 @@ Column = Annotated[T, Field(description="The column of texts."), Option(Group.DA
 
 def _number_or_auto(value: Any) -> Any:
     """A delta as a number, or 'auto'."""
-    if value == "auto" or isinstance(value, int | float):
+    if (isinstance(value, str) and value == "auto") or isinstance(value, int | float):
         return value
     try:
         return float(value)
     except (TypeError, ValueError):
         raise BadParameterError(
-            "bad-delta", "{option.delta} is a number or 'auto', not '{value}'", value=str(value)[:40]
+            "bad-delta", "{option.delta} is a number or 'auto', not '{value}'", value=quotable(value)
         ) from None
 
 

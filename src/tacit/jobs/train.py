@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, Self
 from pydantic import BeforeValidator, Field, model_validator
 
 from tacit.errors import BadParameterError
-from tacit.jobs.config import Config, Group, Option
+from tacit.jobs.config import Config, Group, Option, quotable
 from tacit.jobs.fields import Bound, GradientEngine, Optimizer, PublicName, Released, Strategy, split_at_commas
 from tacit.jobs.training.options import RecordTraining, TaskTraining, missing_epsilon, needs_of_model
 from tacit.jobs.training.result import TrainingProgress, TrainingResult
@@ -135,7 +135,7 @@ def _two_numbers(value: Any) -> Any:
         raise BadParameterError(
             "bad-label-range",
             "{option.label_range} is two numbers with a comma, as in 0,5, not '{value}'",
-            value=str(value)[:40],
+            value=quotable(value),
         ) from None
     return low, high
 
