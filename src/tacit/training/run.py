@@ -29,6 +29,7 @@ from tacit.guarantee import Guarantee
 from tacit.noise.kept_key import check_private_folder, erase, keep_key, kept_key
 from tacit.noise.source import KEY_BYTES, StreamKey
 from tacit.precision import Precision
+from tacit.progress import StepProgress
 from tacit.rounding import rounded_up
 from tacit.training.clipping import QuantileClipping, make_clipping
 from tacit.training.frozen import computed_once
@@ -122,7 +123,7 @@ class TrainingRun:
     origin: Origin = field(default_factory=Origin)
     team: Team = field(default_factory=Team)
     checked: Checked | None = None
-    prepared: Callable[[int, int], None] = field(default=lambda done, total: None)
+    prepared: StepProgress = field(default=lambda done, total: None)
     _digest: str = field(default="", init=False, repr=False)
     _vocabulary: str = field(default="", init=False, repr=False)
     _padding: float = field(default=0.0, init=False, repr=False)
