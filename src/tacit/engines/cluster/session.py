@@ -1,9 +1,10 @@
 """Ray itself: a small one on this machine, or one that is there already.
 
 On this machine Ray is started without a dashboard, metrics and messages about usage, with its files (logs, and what its
-object store spills) in a folder that only the owner may enter and that is deleted at the end. Whoever may talk to a Ray can run code in it and read its objects, which are private texts.
-So ours listens on the loopback address only, and asks for a token that is drawn anew for every process of ours;
-versions of Ray that cannot do so are refused. A cluster that is joined is as safe as its operators made it.
+object store spills) in a folder that only the owner may enter and that is deleted at the end. Whoever may talk to a Ray
+can run code in it and read its objects, which are private texts. So ours listens on the loopback address only, and asks
+for a token that is drawn anew for every process of ours; versions of Ray that cannot do so are refused. A cluster that
+is joined is as safe as its operators made it.
 """
 
 from __future__ import annotations
