@@ -134,9 +134,10 @@ def word_means(texts: list[str]) -> np.ndarray:
 
 
 def plan_of(method: str, epsilon: float, users: int, posts: int) -> Any:
+    from tacit.account.delta import automatic_delta
     from tacit.guarantee import Unit, group_delta
     from tacit.training.federated import VisitPlan
-    from tacit.training.plan import Plan, automatic_delta
+    from tacit.training.plan import Plan
 
     if method.startswith("FedAvg"):
         return Plan.without_privacy(records=users, batch=COHORT, epochs=PASSES)

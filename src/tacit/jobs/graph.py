@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
+from tacit.account.delta import automatic_delta
 from tacit.arrays import Ids
 from tacit.card import Card
 from tacit.errors import BadInputError, BadParameterError, require
@@ -46,7 +47,6 @@ from tacit.training.graphs.saved import (
     save_network,
     save_nodes,
 )
-from tacit.training.plan import automatic_delta
 
 if TYPE_CHECKING:
     from tacit.training.graphs.subgraphs import SubgraphPlan

@@ -27,14 +27,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from tacit.account.delta import check_delta
+from tacit.account.delta import check_delta, check_trials
 from tacit.card import Card
 from tacit.errors import BadInputError, BadParameterError, NoGuaranteeError
 from tacit.guarantee import Adjacency, Guarantee, Provenance, ProvenanceKind
 from tacit.text.sensitive import Detector, Flags, listed_words
 from tacit.text.tokens import normalize, split
 from tacit.training.origin import Origin
-from tacit.training.plan import Plan, check_composed, check_trials
+from tacit.training.plan import Plan, check_composed
 from tacit.training.run import CARD, PRIVATE_FOLDER, STATE, Progress, Settings, TrainingRun, digest_of
 from tacit.training.tasks import Row, Task
 

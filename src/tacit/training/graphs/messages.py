@@ -50,7 +50,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from tacit.account.delta import check_delta
+from tacit.account.delta import automatic_delta, check_delta
 from tacit.arrays import Floats
 from tacit.errors import BadParameterError
 from tacit.guarantee import Adjacency, Guarantee, Model, Notion, Provenance, Unit, VoidReason
@@ -58,7 +58,6 @@ from tacit.noise.gaussian import add_gaussian, analytic_gaussian_sigma, gaussian
 from tacit.noise.source import StreamKey
 from tacit.progress import StepProgress
 from tacit.training.graphs.graph import Graph
-from tacit.training.plan import automatic_delta
 
 MARGIN = 1e-9
 """Clipped gradients are shorter than their bound by this share, more than double precision can err."""
