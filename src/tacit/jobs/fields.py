@@ -168,6 +168,17 @@ DocumentsPerUser = Annotated[
     Option(Group.PRIVACY),
 ]
 CommaSeparated = BeforeValidator(split_at_commas)
+LedgerName = Annotated[
+    str | None,
+    Field(description="Write down what is spent in this ledger, and keep its limits (see 'tacit ledger')."),
+    Option(Group.BUDGET, metavar="FILE|URL", private=True),
+]
+DatasetName = Annotated[
+    str | None,
+    Field(description="Name of the data set in the ledger: releases of one name add up. By default the name of the "
+          "input."),
+    Option(Group.BUDGET, private=True),
+]  # fmt: skip
 
 # Training -------------------------------------------------------------------------------------------------------------
 #

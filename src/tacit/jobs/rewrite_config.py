@@ -18,8 +18,10 @@ from tacit.jobs.config import Group, Option, file_name
 from tacit.jobs.fields import (
     Columns,
     CommaSeparated,
+    DatasetName,
     DocumentsPerUser,
     Format,
+    LedgerName,
     MechanismOptions,
     Source,
     UserMode,
@@ -146,17 +148,8 @@ class RewriteConfig(Running):
         Field(description="Write the card to this file (.json, .md or .html) as well."),
         Option(Group.PRIVACY, private=True),
     ] = None
-    ledger: Annotated[
-        str | None,
-        Field(description="Write down what is spent in this ledger, and keep its limits (see 'tacit ledger')."),
-        Option(Group.BUDGET, metavar="FILE|URL", private=True),
-    ] = None
-    dataset: Annotated[
-        str | None,
-        Field(description="Name of the data set in the ledger: releases of one name add up. By default the name of the "
-              "input."),
-        Option(Group.BUDGET, private=True),
-    ] = None  # fmt: skip
+    ledger: LedgerName = None
+    dataset: DatasetName = None
     document_column: Annotated[
         str | None,
         Field(description="The column that names a document in the ledger; by default it is recognized by its text."),
