@@ -13,6 +13,9 @@ from tacit.jobs.config import Config, read_mapping
 
 JOBS: Final[dict[str, str]] = {
     "codebook": "tacit.jobs.codebook:CodebookConfig",
+    "pool": "tacit.jobs.pool:PoolConfig",
+    "sketch": "tacit.jobs.sketch:SketchConfig",
+    "sketch merge": "tacit.jobs.sketch_merge:SketchMergeConfig",
     "evaluate": "tacit.jobs.evaluate:EvaluateConfig",
     "rewrite": "tacit.jobs.rewrite:RewriteConfig",
 }
