@@ -130,7 +130,12 @@ class Card:
                 facts = ReleaseFacts(**release)
             return cls(Guarantee.from_dict(data["guarantee"]), facts, version=data["tacit_version"])
         except (KeyError, TypeError, ValueError) as error:
-            raise BadInputError(f"this is not a privacy card: {type(error).__name__} at {error}") from error
+            raise BadInputError(
+                "not-a-card",
+                "this is not a privacy card: {error} at {reason}",
+                error=type(error).__name__,
+                reason=str(error),
+            ) from error
 
     # People ---------------------------------------------------------------------------------------------------
 

@@ -114,7 +114,11 @@ class Adjacency(Enum):
         if self.keeps_punctuation:
             return self
         if self not in _SAME_PUNCTUATION:
-            raise NoGuaranteeError(f"nothing is proven about copied punctuation marks between {self.value}")
+            raise NoGuaranteeError(
+                "punctuation-not-proven",
+                "nothing is proven about copied punctuation marks between {adjacency}",
+                adjacency=self.value,
+            )
         return _SAME_PUNCTUATION[self]
 
 
@@ -284,14 +288,17 @@ class Guarantee:
             object.__setattr__(self, "void_reason", VoidReason.OTHER if self.notion is Notion.NONE else None)
         needs_metric = self.notion in (Notion.METRIC, Notion.UTILITY_OPTIMIZED_METRIC)
         if needs_metric and self.metric is None:
-            raise BadParameterError("a metric guarantee must name its metric")
+            raise BadParameterError("metric-not-named", "a metric guarantee must name its metric")
         if self.notion is Notion.NONE and not self.void:
-            raise BadParameterError("a missing guarantee must say why there is none")
+            raise BadParameterError("void-without-reason", "a missing guarantee must say why there is none")
         for item in self.provenance:
             if not item.public and not item.paid_by:
                 raise NoGuaranteeError(
-                    f"'{item.name}' was learned from private data ({item.source}) and no private step paid for it: "
-                    "learn it from public data, or spend budget on it"
+                    "learned-from-private-text",
+                    "'{name}' was learned from private data ({source}) and no private step paid for it: learn it "
+                    "from public data, or spend budget on it",
+                    name=item.name,
+                    source=item.source,
                 )
 
     # What the numbers mean ------------------------------------------------------------------------------------
@@ -371,13 +378,22 @@ class Guarantee:
         """
         tokens = _count(tokens, "tokens")
         if self.unit is not Unit.TOKEN:
-            raise NoGuaranteeError(f"only a guarantee per token adds up over a text; this one is per {self.unit.value}")
+            raise NoGuaranteeError(
+                "no-conversion-to-documents",
+                "only a guarantee per token adds up over a text; this one is per {unit}",
+                unit=self.unit.value,
+            )
         if self.model is not Model.LOCAL:
             raise NoGuaranteeError(
-                "tokens add up over a text only in the local model, where each one is rewritten alone"
+                "no-conversion-to-documents",
+                "tokens add up over a text only in the local model, where each one is rewritten alone",
             )
         if self.adjacency not in _TEXT_ADJACENCY:
-            raise NoGuaranteeError(f"no proven conversion to documents from adjacency '{self.adjacency.value}'")
+            raise NoGuaranteeError(
+                "no-conversion-to-documents",
+                "no proven conversion to documents from adjacency '{adjacency}'",
+                adjacency=self.adjacency.value,
+            )
         return replace(
             self._repeated(tokens),
             unit=Unit.DOCUMENT,
@@ -390,7 +406,9 @@ class Guarantee:
         documents = _count(documents, "documents")
         if self.unit not in (Unit.DOCUMENT, Unit.RECORD, Unit.SENTENCE):
             raise NoGuaranteeError(
-                f"no proven conversion from '{self.unit.value}' to users: convert to documents first (for_document)"
+                "no-conversion-to-users",
+                "no proven conversion from '{unit}' to users: convert to documents first (for_document)",
+                unit=self.unit.value,
             )
         grouped = self._group(documents)
         return replace(
@@ -412,13 +430,18 @@ class Guarantee:
             return self
         if self.notion is Notion.UTILITY_OPTIMIZED_METRIC:
             raise NoGuaranteeError(
+                "no-plain-epsilon",
                 "a utility-optimized guarantee has no plain counterpart: an unprotected output reveals its input "
-                "exactly. Use 'santext' (every word sensitive) if you need one"
+                "exactly. Use 'santext' (every word sensitive) if you need one",
             )
         if self.notion is not Notion.METRIC:
-            raise NoGuaranteeError(f"{self.notion.label} has no metric to convert over")
+            raise NoGuaranteeError(
+                "no-plain-epsilon", "{notion} has no metric to convert over", notion=self.notion.label
+            )
         if self.metric is None or self.metric.diameter is None:
-            raise NoGuaranteeError("the metric has no proven largest distance, so no plain epsilon follows from it")
+            raise NoGuaranteeError(
+                "no-plain-epsilon", "the metric has no proven largest distance, so no plain epsilon follows from it"
+            )
         return replace(
             self,
             notion=Notion.APPROXIMATE if self.delta else Notion.PURE,
@@ -483,15 +506,23 @@ class Guarantee:
         both_plain = self.notion in plain and other.notion in plain and not same_notion
         if self.notion is not other.notion and not both_plain:
             raise NoGuaranteeError(
-                f"cannot {verb} {self.notion.label} with {other.notion.label}: their epsilons measure different "
-                "things. Convert with over_diameter() first where that is proven"
+                "guarantees-not-comparable",
+                "cannot {verb} {notion} with {other_notion}: their epsilons measure different things. Convert with "
+                "over_diameter() first where that is proven",
+                verb=verb,
+                notion=self.notion.label,
+                other_notion=other.notion.label,
             )
         for name in ("model", "unit", "adjacency", "metric", "domain", "sensitive_share"):
             mine, theirs = getattr(self, name), getattr(other, name)
             if mine != theirs:
                 raise NoGuaranteeError(
-                    f"cannot {verb} guarantees with different {name.replace('_', ' ')}: "
-                    f"{_shown(mine)} and {_shown(theirs)}"
+                    "guarantees-not-comparable",
+                    "cannot {verb} guarantees with different {property}: {mine} and {theirs}",
+                    verb=verb,
+                    property=name.replace("_", " "),
+                    mine=_shown(mine),
+                    theirs=_shown(theirs),
                 )
 
     def _repeated(self, count: int) -> Guarantee:
@@ -512,7 +543,9 @@ class Guarantee:
         if self.model is Model.LOCAL or self.notion is Notion.NONE:
             return self._repeated(size)
         if self.metric is not None:
-            raise NoGuaranteeError("no proven group privacy for a metric guarantee in the central model")
+            raise NoGuaranteeError(
+                "no-group-privacy", "no proven group privacy for a metric guarantee in the central model"
+            )
         return replace(
             self,
             epsilon=self.epsilon * size,
@@ -587,13 +620,24 @@ def check_epsilon(epsilon: Any, *, largest: float = 1e6) -> float:
     try:
         value = float(epsilon)
     except (TypeError, ValueError):
-        raise BadParameterError(f"epsilon must be a number, not {epsilon!r}") from None
+        raise BadParameterError(
+            "impossible-epsilon", "epsilon must be a number, not {epsilon!r}", epsilon=epsilon
+        ) from None
     if math.isnan(value):
-        raise BadParameterError("epsilon is not a number (NaN): give a positive number such as 2")
+        raise BadParameterError("impossible-epsilon", "epsilon is not a number (NaN): give a positive number such as 2")
     if value <= 0:
-        raise BadParameterError(f"epsilon must be positive, not {value:g}: smaller is more private, for example 0.5")
+        raise BadParameterError(
+            "impossible-epsilon",
+            "epsilon must be positive, not {epsilon:g}: smaller is more private, for example 0.5",
+            epsilon=value,
+        )
     if value > largest:
-        raise BadParameterError(f"epsilon {value:g} protects nothing: give at most {largest:g}")
+        raise BadParameterError(
+            "epsilon-protects-nothing",
+            "epsilon {epsilon:g} protects nothing: give at most {largest:g}",
+            epsilon=value,
+            largest=largest,
+        )
     return value
 
 
@@ -601,15 +645,17 @@ def _check_numbers(g: Guarantee) -> None:
     for name in ("epsilon", "delta", "offset", "slack"):
         value = getattr(g, name)
         if math.isnan(value) or value < 0:
-            raise BadParameterError(f"{name} must be a number of at least 0, not {value}")
+            raise BadParameterError(
+                "impossible-guarantee", "{name} must be a number of at least 0, not {value}", name=name, value=value
+            )
     if g.delta > 1:
-        raise BadParameterError(f"delta is a probability, not {g.delta}")
+        raise BadParameterError("impossible-guarantee", "delta is a probability, not {delta}", delta=g.delta)
     if g.notion is not Notion.NONE and math.isinf(g.epsilon):
-        raise BadParameterError("an infinite epsilon is no guarantee")
+        raise BadParameterError("impossible-guarantee", "an infinite epsilon is no guarantee")
     if g.notion is Notion.PURE and g.delta:
-        raise BadParameterError("pure differential privacy has delta 0")
+        raise BadParameterError("impossible-guarantee", "pure differential privacy has delta 0")
     if g.offset and g.notion in (Notion.PURE, Notion.APPROXIMATE):
-        raise BadParameterError("only a metric guarantee has an offset; add it to epsilon")
+        raise BadParameterError("impossible-guarantee", "only a metric guarantee has an offset; add it to epsilon")
 
 
 def _first_void(everything: tuple[Guarantee, ...]) -> tuple[str, VoidReason] | None:
@@ -644,7 +690,9 @@ def _probability(value: float) -> float:
 
 def _count(value: int, name: str) -> int:
     if int(value) != value or value < 1:
-        raise BadParameterError(f"{name} must be a whole number of at least 1, not {value}")
+        raise BadParameterError(
+            "impossible-count", "{name} must be a whole number of at least 1, not {value}", name=name, value=value
+        )
     return int(value)
 
 

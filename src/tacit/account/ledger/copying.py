@@ -22,7 +22,9 @@ def copy_ledger(source: Database, key: LedgerKey, place: str | os.PathLike[str])
     target = open_database(place)
     try:
         if target.exists():
-            raise LedgerError(f"{target.name} is there already: give a place where nothing is")
+            raise LedgerError(
+                "place-taken", "{target} is there already: give a place where nothing is", target=target.name
+            )
         if isinstance(target, Sqlite):
             return _into_file(source, key, target.path)
         return _copied(source, key, target)
@@ -41,7 +43,9 @@ def _into_file(source: Database, key: LedgerKey, path: Path) -> Verification:
         try:
             os.link(draft.path, path)  # unlike a renaming, this never replaces a file that has appeared meanwhile
         except FileExistsError:
-            raise LedgerError(f"'{path}' is there already: give a place where nothing is") from None
+            raise LedgerError(
+                "place-taken", "'{path}' is there already: give a place where nothing is", path=path
+            ) from None
         except OSError:  # a file system without links
             draft.path.rename(path)
         return found
@@ -55,7 +59,9 @@ def _copied(source: Database, key: LedgerKey, target: Database) -> Verification:
         head = source.one("SELECT position, seal FROM chain ORDER BY position DESC LIMIT 1")
         with target.writing():
             if target.version() is not None:
-                raise LedgerError(f"{target.name} is there already: give a place where nothing is")
+                raise LedgerError(
+                    "place-taken", "{target} is there already: give a place where nothing is", target=target.name
+                )
             target.make_tables()
             target.run("DELETE FROM meta")
             for table in TABLE_NAMES:
@@ -64,7 +70,11 @@ def _copied(source: Database, key: LedgerKey, target: Database) -> Verification:
     with target.reading():
         found = verify(target, key, anchor)
     if not found.ok:
-        raise LedgerError(f"the copy is as damaged as the ledger: {found.problems[0]}; see 'tacit ledger verify'")
+        raise LedgerError(
+            "ledger-was-changed",
+            "the copy is as damaged as the ledger: {problem}; see 'tacit ledger verify'",
+            problem=found.problems[0],
+        )
     return found
 
 

@@ -39,7 +39,9 @@ def change_key(database: Database, ledger: str, old: LedgerKey, new: LedgerKey, 
     found = verify(database, old, anchor)
     if not found.ok:
         raise LedgerError(
-            f"the key is not changed, because the ledger was: {found.problems[0]}; see 'tacit ledger verify'"
+            "ledger-was-changed",
+            "the key is not changed, because the ledger was: {problem}; see 'tacit ledger verify'",
+            problem=found.problems[0],
         )
     keys = {
         bytes(row[0]).hex()
