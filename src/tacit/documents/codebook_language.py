@@ -34,8 +34,11 @@ class LanguageDecoder:
             found = load_generator(self.name)
             if not isinstance(found, CausalModel):
                 raise BadInputError(
-                    f"{found.name} is a {found.kind} model, which cannot continue a list of sentences: give a causal "
-                    "language model, such as 'smollm2'"
+                    "wrong-kind-of-model",
+                    "{name} is a {kind} model, which cannot continue a list of sentences: give a causal language "
+                    "model, such as 'smollm2'",
+                    name=found.name,
+                    kind=found.kind,
                 )
             found.provenance()
             self._loaded = found
