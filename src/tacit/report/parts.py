@@ -242,7 +242,9 @@ class Report:
         try:
             put(target, text, private=private or self.private)
         except OSError as error:
-            raise BadInputError(f"cannot write the report {target}: {error.strerror}") from error
+            raise BadInputError(
+                "cannot-write", "cannot write the report {path}: {reason}", path=target, reason=error.strerror
+            ) from error
 
     def show(self, console: Console) -> None:
         from rich.markup import escape
