@@ -607,7 +607,9 @@ def test_a_missing_ray_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setitem(sys.modules, "ray", None)
     monkeypatch.setitem(sys.modules, "ray.data", None)
-    with pytest.raises(MissingExtraError, match=r"--engine ray needs the library 'ray': pip install 'tacit-dp\[ray\]'"):
+    with pytest.raises(
+        MissingExtraError, match=r"the engine 'ray' needs the library 'ray': pip install 'tacit-dp\[ray\]'"
+    ):
         cluster(None, 1).__enter__()
     with pytest.raises(BadParameterError, match="workers must be at least 1"):
         cluster(None, 0).__enter__()

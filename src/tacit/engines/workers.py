@@ -159,14 +159,19 @@ class Crew:
         deaths = self._deaths[block.index] = self._deaths.get(block.index, 0) + 1
         if deaths >= MOST_DEATHS:
             raise WorkerDiedError(
-                f"{deaths} worker processes died one after the other on {block.span()}, {_ending(worker.process)}"
+                "workers-died",
+                "{deaths} worker processes died one after the other on {span}, " + _ending(worker.process),
+                deaths=deaths,
+                span=block.span(),
+                signal=processes.signal_of(worker.process),
+                exit_code=worker.process.exitcode or 0,
             )
 
 
 def _ending(process: BaseProcess) -> str:
-    if name := processes.signal_of(process):
-        return f"ended by {name}, most likely for want of memory: use fewer --workers, or close other programs"
-    return f"with exit code {process.exitcode or 0}: run once with --workers 1 to see why"
+    if processes.signal_of(process):
+        return "ended by {signal}, most likely for want of memory: use fewer {option.workers}, or close other programs"
+    return "with exit code {exit_code}: run once with {option.workers[1]} to see why"
 
 
 def _work(connection: Connection, assignment: Assignment) -> None:
@@ -181,15 +186,21 @@ def _work(connection: Connection, assignment: Assignment) -> None:
             result = rewrite_block(mechanism, assignment.key, index, content, texts)
             connection.send((index, list(result.texts), [int(unit) for unit in result.units]))
     except MemoryError:
-        connection.send(TacitError("a worker ran out of memory: use fewer --workers, or close other programs"))
+        connection.send(
+            TacitError(
+                "out-of-memory", "a worker ran out of memory: use fewer {option.workers}, or close other programs"
+            )
+        )
     except TacitError as error:
-        connection.send(_portable(error))
+        connection.send(portable(error))
     except Exception as error:
-        connection.send(TacitError(f"a worker failed: {place_of(error)}. Please report this"))
+        connection.send(
+            TacitError("worker-failed", "a worker failed: {place}. Please report this", place=place_of(error))
+        )
 
 
-def _portable(error: TacitError) -> TacitError:
+def portable(error: TacitError) -> TacitError:
     """An error that survives the way to the parent, whatever its constructor looks like."""
-    copy = TacitError(str(error))
+    copy = TacitError.of(error)
     copy.exit_code = error.exit_code
     return copy
