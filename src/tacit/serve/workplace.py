@@ -57,7 +57,8 @@ class JobProcesses:
                 check()
         except (EOFError, OSError):
             process.join(timeout=1)  # so that its own ending is known, not the one given here
-            raise WorkerDiedError(processes.signal_of(process) or f"exit code {process.exitcode}") from None
+            ending = processes.signal_of(process) or f"exit code {process.exitcode}"
+            raise WorkerDiedError("workers-died", "{ending}", ending=ending) from None
         finally:
             processes.end(process, connection)
 
