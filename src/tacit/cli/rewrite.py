@@ -87,9 +87,14 @@ def rewrite(config: RewriteConfig, shown: Shown) -> None:
 def check_diff(config: RewriteConfig, shown: Shown) -> None:
     """The view of private text needs somewhere private."""
     if shown.diff and config.on_cluster:
-        raise BadInputError("--diff needs --engine local: with a cluster, no text comes to this process")
+        raise BadInputError(
+            "differences-on-a-cluster", "--diff needs --engine local: with a cluster, no text comes to this process"
+        )
     if shown.diff and config.output == STANDARD_STREAM and not terminal.is_terminal_output():
-        raise BadInputError("--diff shows private text, so it needs a file (-o) or a terminal as output, not a pipe")
+        raise BadInputError(
+            "differences-need-a-terminal",
+            "--diff shows private text, so it needs a file (-o) or a terminal as output, not a pipe",
+        )
 
 
 def say_if_new(ledger: Ledger) -> None:
