@@ -11,7 +11,8 @@ import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from enum import StrEnum
+from typing import Any
 
 from tacit.card_words import MODELS, UNITS, domain_text, notion_text, promise_text, setting_line, unit_name
 from tacit.errors import BadInputError, NoGuaranteeError
@@ -19,9 +20,6 @@ from tacit.guarantee import Adjacency, Guarantee, Notion, Unit
 from tacit.notebook import framed
 from tacit.rounding import exponential_up, power_of_ten_up, rounded_down, rounded_up
 from tacit.version import __version__
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 CARD_VERSION = 2
 READABLE_VERSIONS = (1, 2)
@@ -58,7 +56,7 @@ class Content:
     sentence: str
     rows: list[tuple[str, str]]
     heading: str
-    totals: list[tuple[str, str, str]]
+    totals: list[tuple[str, str, Verdict]]
     not_covered: list[str]
     assumptions: list[str]
     provenance: list[str]
@@ -73,10 +71,10 @@ class Card:
     version: str = field(default=__version__)
 
     @property
-    def verdict(self) -> str | None:
+    def verdict(self) -> Verdict | None:
         """The worst of the verdicts on this card; none where nothing is promised."""
         found = {strength(exponent) for _, exponent, _ in totals(self.guarantee, self.facts)}
-        return max(found, key=VERDICTS.index, default=None)
+        return max(found, key=list(Verdict).index, default=None)
 
     @property
     def worst_line(self) -> str:
@@ -90,7 +88,7 @@ class Card:
     @property
     def is_nominal(self) -> bool:
         """Whether a line of this card says that the bound no longer protects, or nothing is promised at all."""
-        return not self.guarantee.is_private or self.verdict == NOMINAL
+        return not self.guarantee.is_private or self.verdict is Verdict.NOMINAL
 
     # Machines -------------------------------------------------------------------------------------------------
 
@@ -167,7 +165,7 @@ class Card:
         if c.totals:
             lines += ["", f"What it adds up to ({c.heading})"]
             wide = max(len(what) for what, _, _ in c.totals)
-            lines += [f"  {what:<{wide}}  {value}: {verdict}" for what, value, verdict in c.totals]
+            lines += [f"  {what:<{wide}}  {value}: {verdict.sentence}" for what, value, verdict in c.totals]
         for title, items in _lists(c):
             lines += ["", title, *(f"  - {item}" for item in items)]
         return "\n".join(lines)
@@ -184,7 +182,7 @@ class Card:
                 f"| for | {c.heading} | protection |",
                 "|---|---|---|",
             ]
-            lines += [f"| {what} | {_cell(value)} | {verdict} |" for what, value, verdict in c.totals]
+            lines += [f"| {what} | {_cell(value)} | {verdict.sentence} |" for what, value, verdict in c.totals]
         for title, items in _lists(c):
             lines += ["", f"## {title}", "", *(f"- {item}" for item in items)]
         if c.release:
@@ -200,8 +198,7 @@ class Card:
         if c.totals:
             head = f"<tr><th>for</th><th>{e(c.heading)}</th><th>protection</th></tr>"
             cells = "".join(
-                f"<tr><td>{e(what)}</td><td>{e(value)}</td>"
-                f'<td class="{verdict.partition(":")[0]}">{e(verdict)}</td></tr>'
+                f'<tr><td>{e(what)}</td><td>{e(value)}</td><td class="{verdict}">{e(verdict.sentence)}</td></tr>'
                 for what, value, verdict in c.totals
             )
             body.append(f"<h2>What it adds up to</h2><table>{head}{cells}</table>")
@@ -211,7 +208,7 @@ class Card:
         if c.release:
             body.append(f"<h2>Release</h2>{_html_table(c.release)}")
         body.append(f"<footer>{e(c.footer)}</footer>")
-        kind = self.verdict.partition(":")[0] if self.verdict else "void"
+        kind = "void" if self.verdict is None else self.verdict
         return (
             '<!doctype html><html lang="en"><head><meta charset="utf-8">'
             '<meta name="viewport" content="width=device-width, initial-scale=1">'
@@ -229,14 +226,6 @@ class Card:
 
     def _repr_html_(self) -> str:
         return framed(self.to_html(), "Privacy card")
-
-    def print_to(self, console: Console) -> None:
-        from rich.panel import Panel
-        from rich.text import Text
-
-        border = COLORS[self.verdict] if self.verdict else "red"
-        text = self.to_text().split("\n")
-        console.print(Panel(Text("\n".join(text[2:])), title=text[0], border_style=border, title_align="left"))
 
 
 def for_file(promised: Guarantee, kept: Sequence[str]) -> Guarantee:
@@ -351,22 +340,28 @@ def bound_heading(g: Guarantee) -> str:
     return "any event at most so many times as probable" if g.delta else "odds change by at most"
 
 
-NOMINAL = "nominal: the formal bound alone no longer protects"
-STRONG, MODERATE, WEAK = "strong", "moderate", "weak"
-VERDICTS = (STRONG, MODERATE, WEAK, NOMINAL)
-"""From the best to the worst."""
-COLORS = {STRONG: "green", MODERATE: "green", WEAK: "yellow", NOMINAL: "red"}
+class Verdict(StrEnum):
+    """How much a bound protects, from the best to the worst."""
+
+    STRONG = "strong"
+    MODERATE = "moderate"
+    WEAK = "weak"
+    NOMINAL = "nominal"
+
+    @property
+    def sentence(self) -> str:
+        return "nominal: the formal bound alone no longer protects" if self is Verdict.NOMINAL else self.value
 
 
-def strength(exponent: float) -> str:
+def strength(exponent: float) -> Verdict:
     """A verdict with stated thresholds: ln 3 is what a fair-coin randomized response gives."""
     if exponent <= math.log(3) + 1e-9:
-        return STRONG
+        return Verdict.STRONG
     if exponent <= 4:
-        return MODERATE
+        return Verdict.MODERATE
     if exponent <= 10:
-        return WEAK
-    return NOMINAL
+        return Verdict.WEAK
+    return Verdict.NOMINAL
 
 
 def totals(g: Guarantee, facts: ReleaseFacts | None) -> Iterator[tuple[str, float, str]]:

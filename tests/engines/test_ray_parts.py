@@ -622,8 +622,8 @@ def test_an_actor_tells_errors_without_texts() -> None:
     place, result, problem = crew._Actor().do(3, careless, SECRET)
     assert (place, result) == (3, None)
     assert problem is not None
-    assert "KeyError in test_ray_parts.py" in problem[0]
-    assert SECRET not in problem[0]
+    assert "KeyError in test_ray_parts.py" in str(problem)
+    assert SECRET not in str(problem)
 
 
 def test_local_urls_are_local(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from tacit.account.ledger import Ledger
 from tacit.cli import terminal
 from tacit.cli.generated import command_for
 from tacit.cli.naming import TERMINAL
+from tacit.cli.rendering import show_card
 from tacit.cli.shown import Quiet
 from tacit.engines.notices import Notices
 from tacit.errors import BadInputError
@@ -107,7 +108,7 @@ def show_plan(plan: RewriteResult) -> None:
     """The card and the fate of each column."""
     console, selection = terminal.output_console(), plan.selection
     assert selection is not None
-    plan.card.print_to(console)
+    show_card(plan.card, console)
     lines = [
         ("Columns rewritten", selection.texts),
         ("Columns randomized", () if plan.config.randomize is None else (plan.config.randomize,)),

@@ -151,7 +151,7 @@ def load(model: str | Path) -> LanguageModel:
     try:
         return _causal(load_generator(model))
     except BadInputError as error:
-        if "masked language model" not in str(error):
+        if error.code != "wrong-kind-of-model" or error.fields.get("kind") != MaskedModel.kind:
             raise
     return load_masked(model)
 
