@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from tacit.atomic import draft_file
 from tacit.card import Card
 from tacit.errors import BadInputError, BadParameterError
 from tacit.guarantee import Guarantee
@@ -355,20 +356,16 @@ class TrainingRun:
             clipping.bound = float(state["bound"])
 
     def _save_state(self, step: int, parameters: Any, optimizer: Any, scheduler: Any, clipping: Any) -> None:
-        private = self.folder / PRIVATE_FOLDER
-        draft = private / f".{STATE}.draft"
-        torch.save(
-            {
-                "step": step,
-                "parameters": {name: p.detach().clone() for name, p in parameters.items()},
-                "optimizer": optimizer.state_dict(),
-                "scheduler": scheduler.state_dict(),
-                "bound": 0.0 if clipping is None else float(clipping.bound),
-                "fingerprint": self.described(),
-            },
-            draft,
-        )
-        draft.replace(private / STATE)
+        state = {
+            "step": step,
+            "parameters": {name: p.detach().clone() for name, p in parameters.items()},
+            "optimizer": optimizer.state_dict(),
+            "scheduler": scheduler.state_dict(),
+            "bound": 0.0 if clipping is None else float(clipping.bound),
+            "fingerprint": self.described(),
+        }
+        with draft_file(self.folder / PRIVATE_FOLDER / STATE) as draft:
+            torch.save(state, draft)
 
     def promise(self) -> Guarantee:
         """What the finished model promises."""
