@@ -45,7 +45,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -146,7 +145,7 @@ def message_reach(links: int, adjacency: Adjacency) -> float:
 # Steps ----------------------------------------------------------------------------------------------------------------
 
 
-def clipped_gradient(rows: Any, labels: NDArray[np.int64], weights: Numbers) -> Numbers:
+def clipped_gradient(rows: sparse.csr_matrix, labels: NDArray[np.int64], weights: Numbers) -> Numbers:
     """Sum over the nodes of the gradient x (p - y)^T of each, cut to length 1; rows (n, d) sparse, weights (d, k)."""
     residuals = softmax(np.asarray(rows @ weights))
     residuals[np.arange(len(labels)), labels] -= 1.0
@@ -156,7 +155,7 @@ def clipped_gradient(rows: Any, labels: NDArray[np.int64], weights: Numbers) -> 
 
 
 def train_words(
-    rows: Any,
+    rows: sparse.csr_matrix,
     labels: NDArray[np.int64],
     classes: int,
     plan: NodePlan,
@@ -217,7 +216,7 @@ def softmax(logits: Numbers) -> Numbers:
     return np.asarray(raised / raised.sum(axis=1, keepdims=True))
 
 
-def row_lengths(rows: Any) -> Numbers:
+def row_lengths(rows: sparse.csr_matrix) -> Numbers:
     return np.asarray(np.sqrt(np.asarray(rows.multiply(rows).sum(axis=1)).ravel()))
 
 
@@ -232,7 +231,7 @@ class NodeModel:
     weights: Numbers
     evidence: Numbers
 
-    def logits(self, rows: Any, evidence: Numbers | None = None) -> Numbers:
+    def logits(self, rows: sparse.csr_matrix, evidence: Numbers | None = None) -> Numbers:
         """From the words of each node itself, and its evidence."""
         own: Numbers = OWN_WEIGHT * log_probabilities(np.asarray(rows @ self.weights))
         return own if evidence is None else np.asarray(own + evidence)
@@ -290,7 +289,7 @@ def node_guarantee(
     """What the weights, and the predictions of all other nodes, promise to one node."""
     check_delta(plan.delta * trials, plan.nodes)
     words_alone = not plan.links
-    parameters: dict[str, Any] = {
+    parameters: dict[str, object] = {
         "steps": plan.steps,
         "noise on the sum of gradients (each at most 1 long)": round(plan.gradient_noise, 4),
     }
