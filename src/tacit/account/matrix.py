@@ -43,11 +43,9 @@ from functools import lru_cache
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tacit.arrays import Floats
 from tacit.errors import BadParameterError
-
-Vector = NDArray[np.float64]
 
 
 class Factorization(Protocol):
@@ -60,13 +58,13 @@ class Factorization(Protocol):
     def sensitivity(self, rounds: int, separation: int) -> float:
         """How far one user moves C x, in units of the clipping bound."""
 
-    def variances(self, rounds: int) -> Vector:
+    def variances(self, rounds: int) -> Floats:
         """Of the noise on each running sum, for z of variance 1: the squared norms of the rows of B."""
 
-    def encoder(self, rounds: int) -> Vector:
+    def encoder(self, rounds: int) -> Floats:
         """C, as a whole: for looking at small cases."""
 
-    def decoder(self, rounds: int) -> Vector:
+    def decoder(self, rounds: int) -> Floats:
         """B, as a whole."""
 
 
@@ -97,7 +95,7 @@ class Toeplitz:
     def bands(self) -> int:
         return len(self.coefficients)
 
-    def series(self, rounds: int) -> Vector:
+    def series(self, rounds: int) -> Floats:
         found = np.zeros(rounds)
         kept = min(rounds, self.bands)
         found[:kept] = self.coefficients[:kept]
@@ -106,13 +104,13 @@ class Toeplitz:
     def sensitivity(self, rounds: int, separation: int) -> float:
         return _series_sensitivity(self.series(rounds), separation)
 
-    def variances(self, rounds: int) -> Vector:
+    def variances(self, rounds: int) -> Floats:
         return np.cumsum(_divided(np.ones(rounds), np.array(self.coefficients)) ** 2)
 
-    def encoder(self, rounds: int) -> Vector:
+    def encoder(self, rounds: int) -> Floats:
         return _triangle(self.series(rounds))
 
-    def decoder(self, rounds: int) -> Vector:
+    def decoder(self, rounds: int) -> Floats:
         return _triangle(_divided(np.ones(rounds), np.array(self.coefficients)))
 
 
@@ -134,14 +132,14 @@ class Buffered:
     def label(self) -> str:
         return f"buffered Toeplitz, {len(self.weights)} buffers"
 
-    def series(self, rounds: int) -> Vector:
+    def series(self, rounds: int) -> Floats:
         powers = np.array(self.decays)[:, None] ** np.arange(max(rounds - 1, 0))
         return np.concatenate([[1.0], np.array(self.weights) @ powers])[:rounds]
 
     def sensitivity(self, rounds: int, separation: int) -> float:
         return _series_sensitivity(self.series(rounds), separation)
 
-    def _decoder_series(self, rounds: int) -> Vector:
+    def _decoder_series(self, rounds: int) -> Floats:
         """1 / C as a quotient of two short polynomials: C = 1 + sum w x / (1 - l x)."""
         below = np.array([1.0])
         for decay in self.decays:
@@ -156,13 +154,13 @@ class Buffered:
 
         return np.asarray(lfilter(below, above, np.ones(rounds)))
 
-    def variances(self, rounds: int) -> Vector:
+    def variances(self, rounds: int) -> Floats:
         return np.cumsum(self._decoder_series(rounds) ** 2)
 
-    def encoder(self, rounds: int) -> Vector:
+    def encoder(self, rounds: int) -> Floats:
         return _triangle(self.series(rounds))
 
-    def decoder(self, rounds: int) -> Vector:
+    def decoder(self, rounds: int) -> Floats:
         return _triangle(self._decoder_series(rounds))
 
 
@@ -196,7 +194,7 @@ def optimal_banded(rounds: int, separation: int, bands: int, momentum: float = 0
     weights = np.arange(rounds, 0, -1) / rounds
     ratios = np.clip(_ratios(np.array(square_root(bands, momentum).coefficients)), 0.05, 0.995)
 
-    def loss(logits: Vector) -> tuple[float, Vector]:
+    def loss(logits: Floats) -> tuple[float, Floats]:
         steps = 1.0 / (1.0 + np.exp(-logits))
         series = np.concatenate([[1.0], np.cumprod(steps)])
         spread = _divided(workload, series)
@@ -230,7 +228,7 @@ def optimal_buffered(rounds: int, separation: int, buffers: int = 3) -> Buffered
     _check_counts(rounds=rounds, separation=separation, buffers=buffers)
     from scipy.optimize import minimize
 
-    def made(parameters: Vector) -> Buffered:
+    def made(parameters: Floats) -> Buffered:
         shares = np.exp(parameters[:buffers] - np.logaddexp(0.0, np.logaddexp.reduce(parameters[:buffers])))
         decays = 1.0 / (1.0 + np.exp(-parameters[buffers:]))
         # Rounding must not lift the sum of the weights above 1.
@@ -240,7 +238,7 @@ def optimal_buffered(rounds: int, separation: int, buffers: int = 3) -> Buffered
         weights = (math.floor(weight * 1e5) / 1e5 for weight in factor.weights)
         return Buffered(tuple(weights), tuple(round(decay, 6) for decay in factor.decays))
 
-    def loss(parameters: Vector) -> float:
+    def loss(parameters: Floats) -> float:
         return math.log(error_of(made(parameters), rounds, separation))
 
     horizon = np.geomspace(2.0, max(4.0, 2.0 * rounds), buffers)
@@ -310,13 +308,13 @@ class Tree:
         """Of the estimate of a node's sum, for noise of variance 1."""
         return 2.0**level / (2.0 ** (level + 1) - 1.0) if self.efficient else 1.0
 
-    def variances(self, rounds: int) -> Vector:
+    def variances(self, rounds: int) -> Floats:
         span = self.span(rounds)
         levels = np.arange(span.bit_length())
         each = np.array([self.node_variance(int(level)) for level in levels])
         within = ((np.arange(span + 1)[:, None] >> levels) & 1) @ each
         sums = np.arange(1, rounds + 1)
-        found: Vector = (sums // span) * within[span] + within[sums % span]
+        found: Floats = (sums // span) * within[span] + within[sums % span]
         return found
 
     def nodes(self, rounds: int) -> list[tuple[int, int, int]]:
@@ -330,7 +328,7 @@ class Tree:
                     found.append((tree, level, ((place + 1) >> level) - 1))
         return found
 
-    def encoder(self, rounds: int) -> Vector:
+    def encoder(self, rounds: int) -> Floats:
         nodes = self.nodes(rounds)
         found = np.zeros((len(nodes), rounds))
         for row, (tree, level, number) in enumerate(nodes):
@@ -338,11 +336,11 @@ class Tree:
             found[row, first : first + (1 << level)] = 1.0
         return found
 
-    def decoder(self, rounds: int) -> Vector:
+    def decoder(self, rounds: int) -> Floats:
         nodes = {node: row for row, node in enumerate(self.nodes(rounds))}
         span = self.span(rounds)
 
-        def estimate(tree: int, level: int, number: int) -> Vector:
+        def estimate(tree: int, level: int, number: int) -> Floats:
             own = np.zeros(len(nodes))
             own[nodes[tree, level, number]] = 1.0
             if level == 0 or not self.efficient:
@@ -371,20 +369,20 @@ def best_tree(rounds: int, separation: int, *, efficient: bool = True) -> Tree:
 # Parts ----------------------------------------------------------------------------------------------------------------
 
 
-def _divided(series: Vector, by: Vector) -> Vector:
+def _divided(series: Floats, by: Floats) -> Floats:
     """The power series of a quotient, to as many terms as `series` has."""
     from scipy.signal import lfilter
 
     return np.asarray(lfilter([1.0], by[: len(series)], series))
 
 
-def _triangle(series: Vector) -> Vector:
+def _triangle(series: Floats) -> Floats:
     from scipy.linalg import toeplitz
 
     return np.asarray(toeplitz(series, np.zeros(len(series))))
 
 
-def _visits_sum(series: Vector, separation: int) -> Vector:
+def _visits_sum(series: Floats, separation: int) -> Floats:
     """The sum of the columns 0, b, 2 b, ... of the triangle of a series."""
     total = np.zeros(len(series))
     for start in range(0, len(series), separation):
@@ -392,16 +390,16 @@ def _visits_sum(series: Vector, separation: int) -> Vector:
     return total
 
 
-def _series_sensitivity(series: Vector, separation: int) -> float:
+def _series_sensitivity(series: Floats, separation: int) -> float:
     _check_counts(separation=separation)
     return float(np.linalg.norm(_visits_sum(series, separation)))
 
 
-def _ratios(series: Vector) -> Vector:
+def _ratios(series: Floats) -> Floats:
     return series[1:] / np.maximum(series[:-1], 1e-300)
 
 
-def _check_series(series: Vector) -> None:
+def _check_series(series: Floats) -> None:
     """The conditions of the theorem about sensitivity."""
     proper = len(series) > 0 and series[0] == 1.0 and bool(np.isfinite(series).all())
     if not proper or bool((np.diff(series) > 0).any()) or series[-1] < 0:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
@@ -15,11 +15,9 @@ from tacit.errors import BadParameterError
 from tacit.jobs.config import Config, Group, Option
 from tacit.jobs.fields import Force
 from tacit.needs import PLOTS, Ability
+from tacit.progress import WorkProgress
 from tacit.report import Light, Report
 from tacit.report.parts import REFUTED_EXIT_CODE, refuse_existing
-
-Told = Callable[[str, int, int], None]
-"""(what is being done, so much, of so much)"""
 
 FailOn = Literal["bad", "warn"]
 FAILING: dict[FailOn, frozenset[Light]] = {
@@ -124,7 +122,7 @@ def deliver(
 
 
 @contextmanager
-def progress_bars(*, shown: bool) -> Iterator[Told]:
+def progress_bars(*, shown: bool) -> Iterator[WorkProgress]:
     """A bar for what is being done, on a terminal; silent anywhere else."""
     from rich.progress import Progress, TaskID
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Annotated, ClassVar
 
@@ -11,6 +11,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from tacit.cli.terminal import error_console
 from tacit.jobs.config import Config, Group, Option
+from tacit.progress import StepProgress, WorkProgress
 
 
 class Quiet(Config):
@@ -22,7 +23,7 @@ class Quiet(Config):
 
 
 @contextmanager
-def progress_bar(description: str, *, shown: bool) -> Iterator[Callable[[int, int], None] | None]:
+def progress_bar(description: str, *, shown: bool) -> Iterator[StepProgress | None]:
     """A bar on a terminal that is given (done, total); None anywhere else."""
     console = error_console()
     if not (shown and console.is_terminal):
@@ -34,7 +35,7 @@ def progress_bar(description: str, *, shown: bool) -> Iterator[Callable[[int, in
 
 
 @contextmanager
-def work_bar(*, shown: bool) -> Iterator[Callable[[str, int, int], None] | None]:
+def work_bar(*, shown: bool) -> Iterator[WorkProgress | None]:
     """A bar on a terminal whose line says what is being done, given (what, done, total); None anywhere else."""
     console = error_console()
     if not (shown and console.is_terminal):

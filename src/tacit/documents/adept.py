@@ -26,8 +26,13 @@ from typing import Any, ClassVar, NoReturn
 
 from numpy.typing import NDArray
 
+from tacit.arrays import Floats
 from tacit.documents.autoencoders.base import Autoencoder
-from tacit.documents.bounds import Bound, ClipL1, ClipL2, Floats
+from tacit.documents.bounds import (
+    Bound,
+    ClipL1,
+    ClipL2,
+)
 from tacit.documents.latent import LatentMechanism
 from tacit.errors import BadInputError, BadParameterError, NoGuaranteeError
 from tacit.guarantee import Guarantee, VoidReason

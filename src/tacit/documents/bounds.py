@@ -34,14 +34,12 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tacit.arrays import Floats
 from tacit.errors import BadInputError, BadParameterError
 from tacit.noise.gaussian import add_gaussian, analytic_gaussian_sigma
 from tacit.noise.laplace import add_laplace, laplace_grid
 from tacit.noise.parameters import positive, proper_delta
 from tacit.noise.source import Source
-
-Floats = NDArray[np.float64]
-
 
 # Bounds -----------------------------------------------------------------------------------------------------------
 

@@ -46,8 +46,8 @@ from pathlib import Path
 from typing import Any, ClassVar, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tacit.arrays import Floats, Floats32, Integers
 from tacit.checks import Check, TextLaw
 from tacit.documents.apart import check_batches
 from tacit.documents.base import DocumentMechanism
@@ -56,7 +56,6 @@ from tacit.documents.encoder import (
     BATCH_ERROR,
     ENCODERS,
     Encoder,
-    Vectors,
     encoder_provenance,
     load_encoder,
 )
@@ -68,9 +67,6 @@ from tacit.needs import MODELS, Ability, needs_of_encoder, needs_of_language_mod
 from tacit.noise.parameters import positive
 from tacit.noise.source import Source, public_generator
 from tacit.parameters import parameter
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 SUM_BITS: Final = 62
 DECODERS: Final = ("center", "random", "language-model")
@@ -112,7 +108,7 @@ def staircase_law(near: Any, k: int, epsilon: float) -> Floats:
     return law
 
 
-def nearest_cells(similarities: Vectors, s: int) -> Integers:
+def nearest_cells(similarities: Floats32, s: int) -> Integers:
     """All cells of each row, the s with the largest similarity in the first s places (in no special order)."""
     order = np.argpartition(-similarities, [s - 1, s], axis=1)
     return np.asarray(order, dtype=np.int64)
@@ -281,7 +277,7 @@ class Codebook(DocumentMechanism):
                 released[rows, symbol] = draw_cells(order, self.choice.s, self.symbol_epsilon, source)
         return released
 
-    def _rounded(self, vectors: Vectors, texts: Sequence[str]) -> Vectors:
+    def _rounded(self, vectors: Floats32, texts: Sequence[str]) -> Floats32:
         """[f(x)] in units of 1/grid, as a function of each text alone."""
         scaled = vectors.astype(np.float64) * self.grid
         integers = np.rint(scaled)
@@ -290,7 +286,7 @@ class Codebook(DocumentMechanism):
             integers[row] = np.rint(self.sentence_encoder.encode_alone(texts[row]).astype(np.float64) * self.grid)
         return integers.astype(np.float32)
 
-    def _near(self, integers: Vectors, released: Integers) -> Integers:
+    def _near(self, integers: Floats32, released: Integers) -> Integers:
         """near(x) in the first s places of each row, for rounded vectors and the cells released before."""
         if released.shape[1]:
             pairs = zip(integers, self.partition.centers[released], strict=True)

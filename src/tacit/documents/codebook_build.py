@@ -53,13 +53,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.documents.encoder import Encoder, Progress, SentenceEncoder, Vectors, encoder_provenance
+from tacit.arrays import Floats, Floats32, Ids32
+from tacit.documents.encoder import (
+    Encoder,
+    SentenceEncoder,
+    encoder_provenance,
+)
 from tacit.errors import BadInputError, BadParameterError, require
 from tacit.guarantee import Provenance, check_epsilon
 from tacit.noise.source import public_generator
+from tacit.progress import StepProgress
 
-Ids = NDArray[np.int32]
-Floats = NDArray[np.float64]
 Codes = NDArray[np.int8]
 
 FORMAT_VERSION = 1
@@ -101,8 +105,8 @@ class Level:
     """
 
     codes: Codes
-    factors: Vectors
-    chosen: Ids
+    factors: Floats32
+    chosen: Ids32
     steps: NDArray[np.int64]
     nearness: Floats
 
@@ -120,29 +124,29 @@ class Level:
         return result
 
     @cached_property
-    def vectors(self) -> Vectors:
+    def vectors(self) -> Floats32:
         """(sentences, dimension)"""
         return unpacked(self.codes, self.factors)
 
     @cached_property
-    def centers(self) -> Vectors:
+    def centers(self) -> Floats32:
         """(k, dimension)"""
         return self.vectors[self.chosen]
 
     @cached_property
-    def _center_codes(self) -> Vectors:
+    def _center_codes(self) -> Floats32:
         return self.codes[self.chosen].T.astype(np.float32)
 
-    def products(self, integers: Vectors) -> Vectors:
+    def products(self, integers: Floats32) -> Floats32:
         """(rows, k): scalar products of the centers with rows of small integers (as float32), the same to the last bit
         whatever other rows there are. All partial sums are integers below 2**24 (by Cauchy and Schwarz, for rounded
         unit vectors of up to 100,000 dimensions), so float32 adds them exactly in any order; the factor of a center
         then rounds each product once."""
-        result: Vectors = (integers @ self._center_codes) * self.factors[self.chosen]
+        result: Floats32 = (integers @ self._center_codes) * self.factors[self.chosen]
         return result
 
     @cached_property
-    def _order(self) -> tuple[Ids, NDArray[np.int64]]:
+    def _order(self) -> tuple[Ids32, NDArray[np.int64]]:
         """Sentences sorted by cell and closeness to its center, and where each cell starts."""
         cells, closeness = nearest(self.vectors, self.centers)
         # A center belongs to its own cell, and comes first in it.
@@ -150,7 +154,7 @@ class Level:
         order = np.lexsort((-closeness, cells)).astype(np.int32)
         return order, np.searchsorted(cells[order], np.arange(self.k + 1))
 
-    def members(self, cell: int) -> Ids:
+    def members(self, cell: int) -> Ids32:
         """The sentences of a cell: its center, then the others, nearest first."""
         order, starts = self._order
         return order[starts[cell] : starts[cell + 1]]
@@ -159,7 +163,7 @@ class Level:
     def counts(self) -> NDArray[np.int64]:
         return np.diff(self._order[1])
 
-    def pick(self, cells: NDArray[np.int64], places: NDArray[np.int64]) -> Ids:
+    def pick(self, cells: NDArray[np.int64], places: NDArray[np.int64]) -> Ids32:
         """The sentence at a place (0 is the center) in each cell."""
         order, starts = self._order
         return np.asarray(order[starts[cells] + places], dtype=np.int32)
@@ -185,10 +189,10 @@ class PublicCodebook:
 
     sentences: list[str]
     codes: Codes
-    factors: Vectors
+    factors: Floats32
     levels: dict[int, Level]
     encoder: str
-    probe: Vectors
+    probe: Floats32
     provenance: Provenance
     license: str = ""
     held_out: int = 0
@@ -302,14 +306,14 @@ class PublicCodebook:
         return content.hexdigest()
 
 
-def packed(vectors: Vectors) -> tuple[Codes, Vectors]:
+def packed(vectors: Floats32) -> tuple[Codes, Floats32]:
     """Codes and factors of vectors, each with the whole range of 8 bits."""
     factors = (np.maximum(np.abs(vectors).max(axis=1), 1e-30) / 127.0).astype(np.float32)
     return np.clip(np.rint(vectors / factors[:, None]), -127, 127).astype(np.int8), factors
 
 
-def unpacked(codes: Codes, factors: Vectors) -> Vectors:
-    result: Vectors = codes.astype(np.float32) * factors[:, None]
+def unpacked(codes: Codes, factors: Floats32) -> Floats32:
+    result: Floats32 = codes.astype(np.float32) * factors[:, None]
     return result
 
 
@@ -410,8 +414,8 @@ def build_codebook(
     sizes: Sequence[int] = SIZES,
     held_out: int = HELD_OUT,
     seed: int = 0,
-    vectors: Vectors | None = None,
-    progress: Progress | None = None,
+    vectors: Floats32 | None = None,
+    progress: StepProgress | None = None,
 ) -> PublicCodebook:
     """A codebook from public texts.
 
@@ -468,14 +472,14 @@ def build_codebook(
     return replace(made, repeats=_simulated_repeats(made, measured[:SIMULATED], seed))
 
 
-def remainder(vector: Vectors, released: Vectors) -> Vectors:
+def remainder(vector: Floats32, released: Floats32) -> Floats32:
     """What the directions of released sentences (rows) do not explain of a vector."""
     basis, _ = np.linalg.qr(released.T.astype(np.float64))
     exact = vector.astype(np.float64)
     return np.asarray(exact - basis @ (basis.T @ exact), dtype=np.float32)
 
 
-def _simulated_repeats(made: PublicCodebook, measured: Vectors, seed: int) -> Floats:
+def _simulated_repeats(made: PublicCodebook, measured: Floats32, seed: int) -> Floats:
     """(symbols, REPEAT_EPSILONS): similarity of public text with the mean of the sentences released for it."""
     generator = public_generator(seed)
     result = np.zeros((MOST_REPEATS, len(REPEAT_EPSILONS)))
@@ -506,7 +510,7 @@ def _check_public(provenance: Provenance) -> None:
         )
 
 
-def covering(vectors: Vectors, k: int, seed: int = 0) -> Ids:
+def covering(vectors: Floats32, k: int, seed: int = 0) -> Ids32:
     """k vectors that cover all of them: the nearest to each k-means center. Fewer, where two centers share one."""
     if k >= len(vectors):
         return np.arange(len(vectors), dtype=np.int32)
@@ -517,7 +521,7 @@ def covering(vectors: Vectors, k: int, seed: int = 0) -> Ids:
     return np.sort(order[firsts]).astype(np.int32)
 
 
-def nearest(vectors: Vectors, centers: Vectors) -> tuple[Ids, Floats]:
+def nearest(vectors: Floats32, centers: Floats32) -> tuple[Ids32, Floats]:
     """The nearest center of each vector, and how similar it is."""
     cells = np.empty(len(vectors), dtype=np.int32)
     closeness = np.empty(len(vectors))
@@ -528,7 +532,7 @@ def nearest(vectors: Vectors, centers: Vectors) -> tuple[Ids, Floats]:
     return cells, closeness
 
 
-def _centers(vectors: Vectors, k: int, seed: int) -> Vectors:
+def _centers(vectors: Floats32, k: int, seed: int) -> Floats32:
     """k-means; for many centers in two steps (groups, then centers in each group), which costs a small part."""
     if k <= LARGEST_DIRECT:
         return _kmeans(vectors, k, seed)
@@ -547,7 +551,7 @@ def _centers(vectors: Vectors, k: int, seed: int) -> Vectors:
     return np.concatenate(found)
 
 
-def _kmeans(vectors: Vectors, k: int, seed: int) -> Vectors:
+def _kmeans(vectors: Floats32, k: int, seed: int) -> Floats32:
     try:
         faiss: Any = require("faiss", extra="search", purpose="fast clustering")
     except ImportError:
@@ -573,7 +577,7 @@ def _parts(rows: int, columns: int) -> list[slice]:
     return [slice(start, start + step) for start in range(0, rows, step)]
 
 
-def _level(codes: Codes, factors: Vectors, chosen: Ids, measured: Vectors) -> Level:
+def _level(codes: Codes, factors: Floats32, chosen: Ids32, measured: Floats32) -> Level:
     steps = _steps(len(chosen))
     level = Level(codes, factors, chosen, steps, np.zeros((2, len(steps))))
     cells = np.empty(len(codes), dtype=np.int64)

@@ -17,11 +17,12 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from tacit.arrays import Floats32
 from tacit.documents.codebook_build import PublicCodebook, build_codebook
-from tacit.documents.encoder import Progress, Vectors
 from tacit.errors import BadInputError, MissingExtraError
 from tacit.guarantee import Provenance
 from tacit.noise.source import public_generator
+from tacit.progress import StepProgress
 
 SENTENCES = 64_000
 SIZES = (64, 512, 2048, 8192)
@@ -64,7 +65,7 @@ def selection(sentences: Sequence[str]) -> list[str]:
     return [sentences[place] for place in order[:SENTENCES]]
 
 
-def build(vectors: Vectors | None = None, progress: Progress | None = None) -> PublicCodebook:
+def build(vectors: Floats32 | None = None, progress: StepProgress | None = None) -> PublicCodebook:
     return build_codebook(
         selection(list(tatoeba())),
         Provenance("Tatoeba English", SOURCE),

@@ -25,18 +25,16 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tacit import plugins
+from tacit.arrays import Floats32
 from tacit.errors import BadInputError, BadParameterError, TacitError, require
 from tacit.guarantee import Provenance
 from tacit.lineage import Lineage, lineage_of
 from tacit.plugins import Registry
 from tacit.precision import Precision, in_sixteen_bits
+from tacit.progress import StepProgress
 from tacit.vectors.minilm import minilm_folder
-
-Vectors = NDArray[np.float32]
-Progress = Callable[[int, int], None]
 
 LONGEST_CHARACTERS = 20_000
 BATCH_ERROR = 1e-6
@@ -55,9 +53,9 @@ class Encoder(Protocol):
     @property
     def dimension(self) -> int: ...
 
-    def encode(self, texts: Sequence[str], progress: Progress | None = None) -> Vectors: ...
+    def encode(self, texts: Sequence[str], progress: StepProgress | None = None) -> Floats32: ...
 
-    def encode_alone(self, text: str) -> Vectors: ...
+    def encode_alone(self, text: str) -> Floats32: ...
 
 
 class SentenceEncoder:
@@ -101,7 +99,7 @@ class SentenceEncoder:
         """The line of a card that uses the encoder; refused if it may repeat private text."""
         return encoder_provenance(self.name)
 
-    def encode(self, texts: Sequence[str], progress: Progress | None = None) -> Vectors:
+    def encode(self, texts: Sequence[str], progress: StepProgress | None = None) -> Floats32:
         """Unit vectors (texts, dimension), float32, in the order of the texts."""
         tokenizer, model = self._model()
         pieces = self._pieces(tokenizer, texts)
@@ -115,7 +113,7 @@ class SentenceEncoder:
                 progress(done, len(order))
         return vectors
 
-    def encode_alone(self, text: str) -> Vectors:
+    def encode_alone(self, text: str) -> Floats32:
         """The vector of one text, computed without any other: on one machine, a function of the text alone."""
         tokenizer, model = self._model()
         return np.asarray(_pooled(model, self._pieces(tokenizer, [text]), tokenizer.pad_token_id or 0)[0])
@@ -151,7 +149,7 @@ def _batches(order: Sequence[int], lengths: Sequence[int], most: int) -> Iterato
         yield batch
 
 
-def _pooled(model: Any, pieces: Sequence[Sequence[int]], padding: int) -> Vectors:
+def _pooled(model: Any, pieces: Sequence[Sequence[int]], padding: int) -> Floats32:
     import torch
 
     longest = max(len(ids) for ids in pieces)
@@ -165,7 +163,7 @@ def _pooled(model: Any, pieces: Sequence[Sequence[int]], padding: int) -> Vector
         weights = mask.unsqueeze(-1).float()
         mean = (states * weights).sum(1) / weights.sum(1)
         unit = torch.nn.functional.normalize(mean, dim=1)
-    result: Vectors = unit.numpy().astype(np.float32, copy=False)
+    result: Floats32 = unit.numpy().astype(np.float32, copy=False)
     return result
 
 

@@ -29,10 +29,17 @@ from typing import Any, ClassVar
 
 from numpy.typing import NDArray
 
+from tacit.arrays import Floats
 from tacit.checks import Check, LatentSamples
 from tacit.documents.autoencoders.base import RECORD_FILE, Autoencoder, built_in_folder, load_for_release
 from tacit.documents.base import DocumentMechanism
-from tacit.documents.bounds import AnalyticGaussian, Bound, Floats, Laplace, LatentNoise, release
+from tacit.documents.bounds import (
+    AnalyticGaussian,
+    Bound,
+    Laplace,
+    LatentNoise,
+    release,
+)
 from tacit.errors import BadParameterError, TacitWarning
 from tacit.guarantee import NOTE, Guarantee, Notion, VoidReason
 from tacit.mechanism import Rewritten

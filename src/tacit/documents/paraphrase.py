@@ -68,12 +68,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from tacit.arrays import Floats, Integers
 from tacit.checks import Check, TokenLaw
 from tacit.documents.base import DocumentMechanism
 from tacit.documents.language_models import (
     SMOLLM2,
     CausalModel,
-    Floats,
     Frame,
     Generator,
     Guide,
@@ -86,7 +86,13 @@ from tacit.documents.language_models import (
 from tacit.errors import BadParameterError, TacitWarning
 from tacit.guarantee import NOTE, Guarantee, Notion
 from tacit.needs import MODELS, Ability, needs_of_language_model
-from tacit.noise.choice import Integers, draw_rows, exponent_cap, integer_weights, probabilities, rounding_slack
+from tacit.noise.choice import (
+    draw_rows,
+    exponent_cap,
+    integer_weights,
+    probabilities,
+    rounding_slack,
+)
 from tacit.noise.source import Source
 from tacit.parameters import EpsilonRange, parameter
 from tacit.rounding import rounded_up

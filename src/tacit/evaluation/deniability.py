@@ -19,14 +19,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tacit.arrays import Floats, Ids
 from tacit.errors import BadParameterError, NoGuaranteeError
 from tacit.noise.source import new_source, public_generator
+from tacit.progress import StepProgress
 from tacit.report import Figure, Finding, Light, Section, Table
-
-Floats = NDArray[np.float64]
-Ids = NDArray[np.int64]
 
 RUNS = 1_000
 ETA = 0.05
@@ -134,7 +132,7 @@ def over_epsilon(
     mechanism: Any,
     epsilons: Sequence[float] = EPSILONS,
     *,
-    progress: Callable[[int, int], None] | None = None,
+    progress: StepProgress | None = None,
     **options: Any,
 ) -> list[Deniability]:
     """The same words at several budgets."""

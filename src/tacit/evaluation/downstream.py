@@ -31,6 +31,7 @@ from tacit.evaluation.learners import Learner, Task
 from tacit.evaluation.scores import ClassificationScores, Floor, Interval, SimilarityScores, TaggingScores
 from tacit.evaluation.similarity import share_kept, shortened
 from tacit.noise.source import public_generator
+from tacit.progress import WorkProgress
 from tacit.report import Figure, Finding, Light, Section, Table
 
 GREEN_FROM, AMBER_FROM = 0.8, 0.4
@@ -179,7 +180,7 @@ def evaluate_downstream(
     test: Labeled,
     released_tests: Mapping[str, Labeled] | None = None,
     seeds: Sequence[int] = (1, 2, 3),
-    progress: Callable[[str, int, int], None] | None = None,
+    progress: WorkProgress | None = None,
     resamples: int = score.RESAMPLES,
 ) -> Downstream:
     """Train on the originals and on each release, test on original text (and on rewritten text where it is given)."""

@@ -27,13 +27,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tacit.arrays import Floats, Integers
 from tacit.errors import BadInputError
 from tacit.noise.source import public_generator
 
-Counts = NDArray[np.int64]
-Floats = NDArray[np.float64]
 Label = Hashable
 
 CONFIDENCE = 0.95
@@ -58,7 +56,7 @@ class ClassificationScores:
     """Everything that follows from a confusion matrix (rows: truth, columns: predictions)."""
 
     labels: tuple[Label, ...]
-    confusion: Counts
+    confusion: Integers
     classes: tuple[ClassScore, ...]
     macro_f1: float
     accuracy: float
@@ -78,19 +76,19 @@ def label_order(*groups: Sequence[Label]) -> tuple[Label, ...]:
     return tuple(sorted(found, key=lambda label: (str(type(label)), label if _is_number(label) else 0, str(label))))
 
 
-def confusion_matrix(truth: Sequence[Label], predicted: Sequence[Label], labels: Sequence[Label]) -> Counts:
+def confusion_matrix(truth: Sequence[Label], predicted: Sequence[Label], labels: Sequence[Label]) -> Integers:
     _same_length(truth, predicted)
     place = {label: i for i, label in enumerate(labels)}
     cells = codes(truth, place) * len(place) + codes(predicted, place)
-    counts: Counts = np.bincount(cells, minlength=len(place) ** 2).reshape(len(place), len(place)).astype(np.int64)
+    counts: Integers = np.bincount(cells, minlength=len(place) ** 2).reshape(len(place), len(place)).astype(np.int64)
     return counts
 
 
-def codes(values: Sequence[Label], place: Mapping[Label, int]) -> Counts:
+def codes(values: Sequence[Label], place: Mapping[Label, int]) -> Integers:
     return np.fromiter((place[value] for value in values), dtype=np.int64, count=len(values))
 
 
-def class_f1(confusion: Counts) -> Floats:
+def class_f1(confusion: Integers) -> Floats:
     """F1 of each class; NaN for a class that is neither there nor predicted."""
     hits = np.diagonal(confusion, axis1=-2, axis2=-1).astype(np.float64)
     total = confusion.sum(axis=-1) + confusion.sum(axis=-2)
@@ -98,14 +96,14 @@ def class_f1(confusion: Counts) -> Floats:
     return found
 
 
-def macro_f1(confusion: Counts) -> float:
+def macro_f1(confusion: Integers) -> float:
     """The mean over the classes that occur; 0 of nothing."""
     found = class_f1(confusion)
     occurring = found[~np.isnan(found)]
     return float(occurring.mean()) if occurring.size else 0.0
 
 
-def scores_of_confusion(confusion: Counts, labels: Sequence[Label]) -> ClassificationScores:
+def scores_of_confusion(confusion: Integers, labels: Sequence[Label]) -> ClassificationScores:
     counts = np.asarray(confusion, dtype=np.int64)
     hits, support, predicted = np.diag(counts), counts.sum(axis=1), counts.sum(axis=0)
     f1 = np.nan_to_num(class_f1(counts))
@@ -369,7 +367,7 @@ def t_interval(values: Sequence[float], confidence: float = CONFIDENCE) -> Inter
 
 
 def resampled(
-    statistic: Callable[[Counts], float | Floats], items: int, *, resamples: int = RESAMPLES, seed: int = 0
+    statistic: Callable[[Integers], float | Floats], items: int, *, resamples: int = RESAMPLES, seed: int = 0
 ) -> Floats:
     """The statistic on `resamples` test sets drawn from the items with replacement (Efron 1979)."""
     rng = public_generator(seed)
@@ -377,7 +375,7 @@ def resampled(
 
 
 def bootstrap_interval(
-    statistic: Callable[[Counts], float],
+    statistic: Callable[[Integers], float],
     items: int,
     *,
     confidence: float = CONFIDENCE,
@@ -391,7 +389,7 @@ def bootstrap_interval(
 
 
 def bootstrap_intervals(
-    statistics: Callable[[Counts], Floats],
+    statistics: Callable[[Integers], Floats],
     items: int,
     *,
     confidence: float = CONFIDENCE,
@@ -416,7 +414,7 @@ def mean_interval(values: Sequence[float] | Floats, *, seed: int = 0, resamples:
 # Statistics for the bootstrap -------------------------------------------------------------------------------------
 
 
-def macro_f1_of_items(truth: Sequence[Label], runs: Sequence[Sequence[Label]]) -> Callable[[Counts], float]:
+def macro_f1_of_items(truth: Sequence[Label], runs: Sequence[Sequence[Label]]) -> Callable[[Integers], float]:
     """Macro-F1 on some of the items, mean over the runs."""
     order = label_order(truth, *runs)
     place = {label: i for i, label in enumerate(order)}
@@ -424,28 +422,28 @@ def macro_f1_of_items(truth: Sequence[Label], runs: Sequence[Sequence[Label]]) -
     rows = codes(truth, place) * k
     cells = [rows + codes(run, place) for run in runs]
 
-    def statistic(at: Counts) -> float:
+    def statistic(at: Integers) -> float:
         matrices = (np.bincount(cell[at], minlength=k * k).reshape(k, k).astype(np.int64) for cell in cells)
         return float(np.mean([macro_f1(matrix) for matrix in matrices]))
 
     return statistic
 
 
-def spearman_of_items(truth: Sequence[float], runs: Sequence[Sequence[float]]) -> Callable[[Counts], float]:
+def spearman_of_items(truth: Sequence[float], runs: Sequence[Sequence[float]]) -> Callable[[Integers], float]:
     gold, said = np.asarray(truth, dtype=np.float64), [np.asarray(run, dtype=np.float64) for run in runs]
     return lambda at: float(np.mean([spearman(gold[at], run[at]) for run in said]))
 
 
 def entity_f1_of_items(
     truth: Sequence[Sequence[str]], runs: Sequence[Sequence[Sequence[str]]]
-) -> Callable[[Counts], float]:
+) -> Callable[[Integers], float]:
     tables = [np.array([entity_counts(t, p) for t, p in zip(truth, run, strict=True)]) for run in runs]
     return lambda at: float(np.mean([_prf(*table[at].sum(axis=0).tolist())[2] for table in tables]))
 
 
 def token_f1_of_items(
     truth: Sequence[Sequence[str]], runs: Sequence[Sequence[Sequence[str]]]
-) -> Callable[[Counts], float]:
+) -> Callable[[Integers], float]:
     """Macro-F1 over tokens; whole texts are resampled, since the tokens of a text belong together."""
     tables = [confusion_of_items(truth, run)[1] for run in runs]
     return lambda at: float(np.mean([macro_f1(table(at)) for table in tables]))
@@ -453,7 +451,7 @@ def token_f1_of_items(
 
 def confusion_of_items(
     truth: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]
-) -> tuple[list[Label], Callable[[Counts], Counts]]:
+) -> tuple[list[Label], Callable[[Integers], Integers]]:
     """The labels, and the confusion of them in some of the texts, each of which has one label or several."""
     order = label_order([tag for tags in truth for tag in tags], [tag for tags in predicted for tag in tags])
     place, k = {label: i for i, label in enumerate(order)}, len(order)
@@ -462,9 +460,9 @@ def confusion_of_items(
     flat, said = (codes([label for labels in some for label in labels], place) for some in (truth, predicted))
     cells, text = flat * k + said, np.repeat(np.arange(len(truth)), [len(labels) for labels in truth])
 
-    def confusion(at: Counts) -> Counts:
+    def confusion(at: Integers) -> Integers:
         times = np.bincount(at, minlength=len(truth))
-        found: Counts = np.bincount(cells, weights=times[text], minlength=k * k).astype(np.int64).reshape(k, k)
+        found: Integers = np.bincount(cells, weights=times[text], minlength=k * k).astype(np.int64).reshape(k, k)
         return found
 
     return list(order), confusion

@@ -29,17 +29,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit import plugins
+from tacit.arrays import Floats
 from tacit.documents.encoder import SentenceEncoder
 from tacit.errors import BadInputError, BadParameterError, require
 from tacit.evaluation.scores import Interval, bootstrap_interval, mean_interval
 from tacit.evaluation.vectors import TextVectors, plain_pieces, token_states
 from tacit.noise.source import public_generator
 from tacit.plugins import Registry
+from tacit.progress import StepProgress, WorkProgress
 from tacit.report import Finding, Light, Section, Table
 from tacit.text.tokens import split
-
-Floats = NDArray[np.float64]
-Progress = Callable[[str, int, int], None]
 
 METRICS = ("bleu", "chrf", "bertscore", "cosine", "kept-words", "length", "perplexity")
 DEFAULT_METRICS = ("bleu", "chrf", "bertscore", "cosine", "kept-words", "length")
@@ -158,7 +157,7 @@ def cosine(
     originals: Sequence[str],
     releases: Sequence[str],
     vectors: TextVectors | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    progress: StepProgress | None = None,
 ) -> Measure:
     """Cosine of the sentence vectors of original and release."""
     check_pairs(originals, releases)
@@ -251,7 +250,7 @@ def bertscore(
     encoder: str | Path | SentenceEncoder = "minilm",
     *,
     idf: bool = False,
-    progress: Callable[[int, int], None] | None = None,
+    progress: StepProgress | None = None,
 ) -> Measure:
     """BERTScore F1 with the last layer of the given encoder.
 
@@ -375,7 +374,7 @@ def of_plugin(name: str, measure: PairMeasure, originals: Sequence[str], release
 # Fluency ----------------------------------------------------------------------------------------------------------
 
 
-def surprise(texts: Sequence[str], model: Any, progress: Callable[[int, int], None] | None = None) -> Floats:
+def surprise(texts: Sequence[str], model: Any, progress: StepProgress | None = None) -> Floats:
     """(texts, 2): the summed surprise (nats) of the first tokens of each text, and how many tokens that is."""
     import torch
 
@@ -406,7 +405,7 @@ def perplexity(
     originals: Sequence[str],
     releases: Sequence[str],
     model: Any = "smollm2",
-    progress: Callable[[int, int], None] | None = None,
+    progress: StepProgress | None = None,
 ) -> Measure:
     """Perplexity per token of the released texts. Lower is more fluent; it says nothing about what they mean."""
     check_pairs(originals, releases)
@@ -475,13 +474,13 @@ def measure_similarity(
     limit: int | None = 2000,
     perplexity_limit: int | None = 200,
     idf: bool = False,
-    progress: Progress | None = None,
+    progress: WorkProgress | None = None,
 ) -> Similarity:
     """The measures by name. Those that need a neural model look at a fixed sample of `limit` texts."""
     check_pairs(originals, releases)
     vectors = vectors or TextVectors()
 
-    def told(name: str) -> Callable[[int, int], None] | None:
+    def told(name: str) -> StepProgress | None:
         return None if progress is None else lambda done, total: progress(name, done, total)
 
     def taken(limit: int | None) -> tuple[list[str], list[str]]:

@@ -28,9 +28,13 @@ from typing import Any
 
 import numpy as np
 
+from tacit.arrays import Integers
 from tacit.errors import BadParameterError, NoGuaranteeError
 from tacit.evaluation.downstream import Downstream, item_statistic
-from tacit.evaluation.scores import CONFIDENCE, Counts, Interval
+from tacit.evaluation.scores import (
+    CONFIDENCE,
+    Interval,
+)
 from tacit.evaluation.similarity import share_kept
 from tacit.guarantee import Adjacency, Guarantee, Notion, Unit
 from tacit.noise.source import public_generator
@@ -248,8 +252,8 @@ class Comparison:
 
 
 def paired_bootstrap(
-    first: Callable[[Counts], float],
-    second: Callable[[Counts], float],
+    first: Callable[[Integers], float],
+    second: Callable[[Integers], float],
     items: int,
     *,
     names: tuple[str, str] = ("first", "second"),

@@ -20,8 +20,11 @@ from typing import Any, Final
 
 import numpy as np
 
+from tacit.arrays import Floats32
 from tacit.documents.codebook_build import public_form
-from tacit.documents.encoder import Progress, SentenceEncoder, Vectors
+from tacit.documents.encoder import (
+    SentenceEncoder,
+)
 from tacit.engines.cluster.crew import handed_out, streamed
 from tacit.engines.cluster.dataset import SourceFile, find_data_set, opened
 from tacit.engines.cluster.session import Cluster
@@ -29,8 +32,8 @@ from tacit.errors import BadInputError, MissingExtraError, TacitError
 from tacit.evaluation.rows import Rows, read_rows
 from tacit.evaluation.similarity import measure_similarity
 from tacit.evaluation.utility import MeasuredMetric
-from tacit.evaluation.utility import Progress as LabeledProgress
 from tacit.evaluation.vectors import TextVectors
+from tacit.progress import StepProgress, WorkProgress
 from tacit.text.files import FileFormat, choose_columns, text_value
 
 TEXTS_AT_A_TIME: Final = 1_024
@@ -48,7 +51,7 @@ class ClusterEncoder(SentenceEncoder):
         super().__init__(name)
         self._cluster = cluster
 
-    def encode(self, texts: Sequence[str], progress: Progress | None = None) -> Vectors:
+    def encode(self, texts: Sequence[str], progress: StepProgress | None = None) -> Floats32:
         if len(texts) <= TEXTS_AT_A_TIME:
             return super().encode(texts, progress)
         vectors = np.empty((len(texts), self.dimension), dtype=np.float32)
@@ -65,10 +68,10 @@ class ClusterEncoder(SentenceEncoder):
         return vectors
 
 
-def encoded(memory: dict[str, Any], name: str, texts: Sequence[str]) -> Vectors:
+def encoded(memory: dict[str, Any], name: str, texts: Sequence[str]) -> Floats32:
     """In an actor: the model is loaded with the first texts."""
     encoder = memory.setdefault(name, SentenceEncoder(name))
-    vectors: Vectors = encoder.encode(texts)
+    vectors: Floats32 = encoder.encode(texts)
     return vectors
 
 
@@ -117,8 +120,8 @@ def encoded_texts(
     column: str | None = None,
     format: str | None = None,
     encoder: str = "minilm",
-    progress: Progress | None = None,
-) -> tuple[list[str], Vectors]:
+    progress: StepProgress | None = None,
+) -> tuple[list[str], Floats32]:
     """The texts of one column of a file or of a folder of files, in the order of the files, and the vectors of their
     public form. `progress` hears of bytes.
 
@@ -126,7 +129,7 @@ def encoded_texts(
     those of one process they differ by rounding errors only (`tacit.documents.encoder.BATCH_ERROR`).
     """
     data = find_data_set(path, format)
-    found: dict[tuple[int, int], tuple[list[str], Vectors]] = {}
+    found: dict[tuple[int, int], tuple[list[str], Floats32]] = {}
     done = 0
     for file, number, (texts, vectors, size) in streamed(
         cluster, data.files, _texts_of, (column, data.format, TEXTS_AT_A_TIME), partial(_with_vectors, encoder=encoder)
@@ -138,7 +141,7 @@ def encoded_texts(
     return _in_order(found)
 
 
-def _in_order(found: dict[tuple[int, int], tuple[list[str], Vectors]]) -> tuple[list[str], Vectors]:
+def _in_order(found: dict[tuple[int, int], tuple[list[str], Floats32]]) -> tuple[list[str], Floats32]:
     """Pieces put together; each is given up when it is copied, so that memory holds the vectors about once."""
     if not found:
         return [], np.empty((0, 0), dtype=np.float32)
@@ -171,7 +174,7 @@ def _texts_of(
 
 def _with_vectors(
     memory: dict[str, Any], piece: tuple[list[str], int], *, encoder: str
-) -> tuple[list[str], Vectors, int]:
+) -> tuple[list[str], Floats32, int]:
     texts, size = piece
     return texts, encoded(memory, encoder, [public_form(text) for text in texts]), size
 
@@ -188,7 +191,7 @@ def measure_releases(
     encoder: str,
     language_model: str,
     limit: int,
-    progress: LabeledProgress | None = None,
+    progress: WorkProgress | None = None,
 ) -> dict[tuple[str, str], MeasuredMetric]:
     """Every metric of every release, each by one worker: the same functions and numbers as in one process."""
     before = cluster.ray.put(list(original))

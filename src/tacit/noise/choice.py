@@ -28,14 +28,12 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from tacit.arrays import Floats, Integers
 from tacit.errors import BadParameterError
 from tacit.noise.parameters import positive
 from tacit.noise.source import Source
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 SUM_BITS = 62
 """The sum of all weights of a row is below 2**62, so int64 sums are exact."""

@@ -14,11 +14,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tacit.arrays import Floats
 from tacit.errors import BadParameterError
 from tacit.noise.parameters import positive
 from tacit.noise.source import Source
 
-Floats = NDArray[np.float64]
 Size = int | tuple[int, ...]
 
 

@@ -17,11 +17,10 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tacit.arrays import Floats
 from tacit.errors import BadParameterError
 from tacit.noise.parameters import positive
 from tacit.noise.source import Source
-
-Floats = NDArray[np.float64]
 
 LARGEST_SHARE = 1 << 61
 """Neither the truth nor all false answers together own more integers than this, so the total fits int64."""

@@ -10,9 +10,9 @@ from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tacit import needs
+from tacit.arrays import Floats, Ids
 from tacit.card import Card
 from tacit.catalog import DEFAULT_OF_LEVEL, described, mechanism_classes
 from tacit.errors import NoGuaranteeError
@@ -22,9 +22,6 @@ from tacit.noise.source import Source
 from tacit.serve.errors import ServiceError
 from tacit.serve.messages import AuditRequest, CalibrateRequest, CurveRequest
 from tacit.serve.rewriting import Pool, document_promise, known_mechanism
-
-Floats = NDArray[np.float64]
-Ids = NDArray[np.int64]
 
 CURVE_WORDS: Final = 80
 CURVE_DRAWS: Final = 20

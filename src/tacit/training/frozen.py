@@ -25,7 +25,7 @@ import copy
 import hashlib
 import pickle
 from collections import OrderedDict, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
@@ -36,6 +36,7 @@ from torch import Tensor, nn
 
 from tacit.noise.source import public_generator
 from tacit.precision import Precision, in_sixteen_bits
+from tacit.progress import StepProgress
 from tacit.training.gradients import Batch, Filled
 from tacit.training.tasks import Encoded, Task
 from tacit.training.tasks.base import model_inputs
@@ -192,7 +193,7 @@ def computed_once(
     tokenizer: PreTrainedTokenizerBase,
     *,
     precision: Precision = "float32",
-    progress: Callable[[int, int], None] = lambda done, total: None,
+    progress: StepProgress = lambda done, total: None,
 ) -> tuple[Halves, Kept] | tuple[None, None]:
     """The halves of a model, and what the lower one makes of all records; or neither, if it has to run as a whole, as
     with records that are not filled up on the right, to the longest."""
@@ -220,7 +221,7 @@ def keep(
     *,
     hidden: int,
     batch: int = ROWS,
-    progress: Callable[[int, int], None] = lambda done, total: None,
+    progress: StepProgress = lambda done, total: None,
 ) -> Kept:
     """Run the lower half over all records once; what this process has just computed is taken as it is."""
     asked = _digest(halves, task, encoded, tokenizer, batch)
@@ -242,7 +243,7 @@ def _computed(
     tokenizer: PreTrainedTokenizerBase,
     hidden: int,
     batch: int,
-    progress: Callable[[int, int], None],
+    progress: StepProgress,
 ) -> Kept:
     lengths = np.array([len(example["input_ids"]) for example in encoded], dtype=np.int64)
     starts = np.concatenate([[0], np.cumsum(lengths)[:-1]]).astype(np.int64)

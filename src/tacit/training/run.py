@@ -31,6 +31,7 @@ from tacit.errors import BadInputError, BadParameterError
 from tacit.guarantee import Guarantee
 from tacit.noise.source import StreamKey
 from tacit.precision import Precision
+from tacit.progress import StepProgress
 from tacit.rounding import rounded_up
 from tacit.training.checkpoint import PRIVATE_FOLDER, STATE, Beginning, Training, forget, read_checkpoint, write_key
 from tacit.training.clipping import make_clipping
@@ -126,7 +127,7 @@ class TrainingRun:
     origin: Origin = field(default_factory=Origin)
     team: Team = field(default_factory=Team)
     checked: Checked | None = None
-    prepared: Callable[[int, int], None] = field(default=lambda done, total: None)
+    prepared: StepProgress = field(default=lambda done, total: None)
     _digest: str = field(default="", init=False, repr=False)
     _vocabulary: str = field(default="", init=False, repr=False)
     _padding: float = field(default=0.0, init=False, repr=False)

@@ -12,12 +12,10 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.arrays import Floats, Ids
 from tacit.errors import BadInputError
 from tacit.guarantee import Metric, MetricKind
 from tacit.vectors.geometry import closest_pairs, diameter, median_distance
-
-Floats = NDArray[np.float64]
-Ids = NDArray[np.int64]
 
 
 class Distance(Protocol):

@@ -16,11 +16,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.arrays import Floats, Ids
 from tacit.errors import BadInputError, BadParameterError
 from tacit.vectors import cache
-from tacit.vectors.table import Ids, VectorTable
+from tacit.vectors.table import (
+    VectorTable,
+)
 
-Rows64 = NDArray[np.float64]
 Vectors = VectorTable | NDArray[Any]
 
 UNIT_ROUNDOFF = 2.0**-53
@@ -68,7 +70,7 @@ class DistanceRows:
         """Distances per row."""
         return int(self._right.shape[1])
 
-    def rows(self, ids: NDArray[np.integer[Any]], out: Rows64 | None = None) -> Rows64:
+    def rows(self, ids: NDArray[np.integer[Any]], out: Floats | None = None) -> Floats:
         """Distances (len(ids), width) from these words to all words, exactly 0 from a word to itself.
 
         Give the same `out` (C-contiguous float64, at least as many rows) for every block, so that the loop
@@ -80,7 +82,7 @@ class DistanceRows:
             np.sqrt(row, out=row)
         return filled
 
-    def squares(self, ids: NDArray[np.integer[Any]], out: Rows64 | None = None, scale: float | Rows64 = 1.0) -> Rows64:
+    def squares(self, ids: NDArray[np.integer[Any]], out: Floats | None = None, scale: float | Floats = 1.0) -> Floats:
         """As `rows`, but (scale * distance)^2, which rounding may leave slightly below 0. One scale, or one per row.
 
         Always finite: vectors are single-precision numbers that were checked, and their squares fit easily. The
@@ -121,7 +123,7 @@ def matrix_of(vectors: Vectors) -> NDArray[Any]:
     return array
 
 
-def centered(vectors: NDArray[Any]) -> tuple[Rows64, Rows64]:
+def centered(vectors: NDArray[Any]) -> tuple[Floats, Floats]:
     """The vectors minus their center of mass, in float64, and the center."""
     center = vectors.mean(axis=0, dtype=np.float64)
     return np.subtract(vectors, center, dtype=np.float64), center
@@ -188,7 +190,7 @@ def _farthest(vectors: NDArray[Any]) -> float:
     return best
 
 
-def closest_pairs(vectors: Vectors, k: int) -> tuple[Ids, Rows64]:
+def closest_pairs(vectors: Vectors, k: int) -> tuple[Ids, Floats]:
     """The k closest pairs of words (k, 2), i < j, with their distances (k,), closest first; ties in row order.
 
     Exact: products select candidates with their proven rounding bound as margin, differences in float64
@@ -203,7 +205,7 @@ def closest_pairs(vectors: Vectors, k: int) -> tuple[Ids, Rows64]:
     return table[:, :2].astype(np.int64), table[:, 2]
 
 
-def _closest(vectors: NDArray[Any], k: int) -> Rows64:
+def _closest(vectors: NDArray[Any], k: int) -> Floats:
     """Rows (i, j, distance)."""
     rows, _ = centered(vectors)
     radii = np.sqrt(np.einsum("ij,ij->i", rows, rows))
@@ -322,7 +324,7 @@ def _ratio(before: NDArray[Any], after: NDArray[Any], pairs: Ids) -> float:
 class _Excess:
     """Blocks of A - s^2 B, rounded up: squared distances after a map minus s^2 times those before it."""
 
-    def __init__(self, before: Rows64, after: Rows64) -> None:
+    def __init__(self, before: Floats, after: Floats) -> None:
         self._before, self._after = before, after
         self._norms_before = np.einsum("ij,ij->i", before, before)
         self._norms_after = np.einsum("ij,ij->i", after, after)
@@ -332,7 +334,7 @@ class _Excess:
         ones = np.ones((1, len(before)))
         self._right = np.concatenate([after.T, before.T, ones, self._norms_after[None], self._norms_before[None]])
 
-    def block(self, rows: slice, s: float) -> Rows64:
+    def block(self, rows: slice, s: float) -> Floats:
         norms = self._norms_after[rows] + self._error_after
         norms -= s**2 * (self._norms_before[rows] - self._error_before)
         ones = np.ones((len(norms), 1))
@@ -350,7 +352,7 @@ def _block_rows(width: int) -> int:
 class _SquaredDistances:
     """Blocks of squared distances between centered rows, as one product each, off by at most `error`."""
 
-    def __init__(self, rows: Rows64) -> None:
+    def __init__(self, rows: Floats) -> None:
         n, d = rows.shape
         norms = np.einsum("ij,ij->i", rows, rows)
         self.error = _error_bound(d, float(norms.max())) ** 2
@@ -358,7 +360,7 @@ class _SquaredDistances:
         self._right = np.empty((d + 2, n))
         self._right[:d], self._right[d], self._right[d + 1] = rows.T, 1.0, norms
 
-    def block(self, rows: slice, columns: slice) -> Rows64:
+    def block(self, rows: slice, columns: slice) -> Floats:
         here = self._rows[rows]
         d = here.shape[1]
         left = np.empty((len(here), d + 2))
@@ -366,18 +368,18 @@ class _SquaredDistances:
         return np.asarray(left @ self._right[:, columns])
 
 
-def _forget_lower_triangle(block: Rows64, value: float) -> None:
+def _forget_lower_triangle(block: Floats, value: float) -> None:
     """Each pair once: in a block whose first row and column are the same word, keep only column > row."""
     size = min(block.shape)
     block[np.tril_indices(len(block), 0, size)] = value
 
 
-def _differences(row: Rows64, rows: NDArray[Any]) -> Rows64:
+def _differences(row: Floats, rows: NDArray[Any]) -> Floats:
     difference = np.asarray(rows, dtype=np.float64) - row
     return np.asarray(np.sqrt(np.einsum("ij,ij->i", difference, difference)))
 
 
-def _pair_distances(vectors: NDArray[Any], pairs: Ids) -> Rows64:
+def _pair_distances(vectors: NDArray[Any], pairs: Ids) -> Floats:
     """Distances of these pairs (n, 2) from their differences, in float64 and in blocks."""
     distances = np.empty(len(pairs))
     for start in range(0, len(pairs), 8192):

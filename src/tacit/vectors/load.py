@@ -18,10 +18,15 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.arrays import Floats32
 from tacit.errors import BadInputError, BadParameterError, MissingExtraError, install_line, require
 from tacit.vectors import cache
 from tacit.vectors.minilm import MINILM_INSTALL, minilm_folder
-from tacit.vectors.table import FloatRows, MappedRows, VectorTable, listing
+from tacit.vectors.table import (
+    MappedRows,
+    VectorTable,
+    listing,
+)
 
 DEFAULT_WORDS = 30_000
 ASSETS = Path(__file__).with_name("assets")
@@ -140,7 +145,7 @@ def _from_path(path: Path, limit: int | None) -> VectorTable:
     return _parsed_once([path], limit, lambda: _table_of(path, *read_text_file(path, limit)))
 
 
-def _table_of(path: Path, words: list[str], vectors: FloatRows, notes: tuple[str, ...]) -> VectorTable:
+def _table_of(path: Path, words: list[str], vectors: Floats32, notes: tuple[str, ...]) -> VectorTable:
     vectors.flags.writeable = False
     return VectorTable(words, vectors, path.name, f"the file {path.name}", notes)
 
@@ -259,7 +264,7 @@ def _decoded(words: list[bytes], line_numbers: list[int], label: str) -> list[st
 _CHUNK_BYTES = 1 << 23
 
 
-def read_text_file(path: Path, limit: int | None) -> tuple[list[str], FloatRows, tuple[str, ...]]:
+def read_text_file(path: Path, limit: int | None) -> tuple[list[str], Floats32, tuple[str, ...]]:
     """GloVe, word2vec or fastText text, also as .gz; a first line of two whole numbers is the header."""
     with path.open("rb") as raw:
         start = raw.read(4)
@@ -275,10 +280,10 @@ def read_text_file(path: Path, limit: int | None) -> tuple[list[str], FloatRows,
         raise BadInputError(f"{path.name} is damaged, it is not valid gzip ({error}): download it again") from error
 
 
-def parse_text(handle: BinaryIO, label: str, limit: int | None) -> tuple[list[str], FloatRows, tuple[str, ...]]:
+def parse_text(handle: BinaryIO, label: str, limit: int | None) -> tuple[list[str], Floats32, tuple[str, ...]]:
     """Words, vectors and notes of one text file, read once in chunks of about 8 MB."""
     words: list[str] = []
-    parts: list[FloatRows] = []
+    parts: list[Floats32] = []
     promised: int | None = None
     dimension: int | None = None
     ended = True
@@ -350,7 +355,7 @@ def _header(line: bytes) -> tuple[int, int] | None:
     return None
 
 
-def _parse_rows(rows: list[tuple[int, bytes]], dimension: int, label: str, *, cut: bool) -> tuple[list[str], FloatRows]:
+def _parse_rows(rows: list[tuple[int, bytes]], dimension: int, label: str, *, cut: bool) -> tuple[list[str], Floats32]:
     words: list[bytes] = []
     numbers: list[bytes] = []
     for line_number, line in rows:
@@ -405,7 +410,7 @@ def _is_number(field: bytes) -> bool:
 # --- word2vec .bin ---
 
 
-def read_word2vec_binary(path: Path, limit: int | None) -> tuple[list[str], FloatRows, tuple[str, ...]]:
+def read_word2vec_binary(path: Path, limit: int | None) -> tuple[list[str], Floats32, tuple[str, ...]]:
     """The word2vec format: a line "count dimensions", then each word, a space and its float32 numbers."""
     if path.stat().st_size == 0:
         raise BadInputError(f"{path.name} is empty: give a file of word vectors")

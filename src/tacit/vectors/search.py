@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.arrays import Floats32, Ids
 from tacit.errors import BadInputError, BadParameterError, require
 from tacit.vectors.geometry import DistanceRows, Vectors, matrix_of
-from tacit.vectors.table import FloatRows, Ids
 
 # Measured on one 2.8 GHz AVX-512 core (2.5 MB L2, 48 MB L3), 14,700 words, 300 dimensions, microseconds per
 # query:
@@ -46,10 +46,10 @@ class Neighbors:
     """
 
     def __init__(self, vectors: Vectors, *, approximate: bool = False) -> None:
-        self.vectors: FloatRows = np.asarray(matrix_of(vectors), dtype=np.float32)
+        self.vectors: Floats32 = np.asarray(matrix_of(vectors), dtype=np.float32)
         self.approximate = approximate
         self._center = self.vectors.mean(axis=0, dtype=np.float64).astype(np.float32)
-        self._tiles: list[FloatRows] | None = None
+        self._tiles: list[Floats32] | None = None
         self._index: Any = None
         self._words: DistanceRows | None = None
         if approximate:
@@ -168,7 +168,7 @@ class Neighbors:
                 ids_out[row], distances_out[row] = near[order], exact[order]
         return ids_out, distances_out
 
-    def _checked(self, queries: NDArray[Any]) -> FloatRows:
+    def _checked(self, queries: NDArray[Any]) -> Floats32:
         queries = np.asarray(queries, dtype=np.float32)
         if queries.ndim != 2 or queries.shape[1] != self.vectors.shape[1]:
             raise BadParameterError(
@@ -182,7 +182,7 @@ class Neighbors:
             raise BadParameterError(f"the number of neighbors must lie between 1 and {len(self):,}, not {k}")
         return int(k)
 
-    def _product_tiles(self) -> tuple[list[FloatRows], int]:
+    def _product_tiles(self) -> tuple[list[Floats32], int]:
         """Vocabulary tiles (d + 1, words) with the bias as last row, and the rows of queries per block."""
         if self._tiles is None:
             count = -(-len(self) // _TILE_WORDS)
@@ -194,7 +194,7 @@ class Neighbors:
         widest = max(tile.shape[1] for tile in self._tiles)
         return self._tiles, max(1, min(_MOST_QUERIES, _SCORE_BLOCK // widest))
 
-    def _augment(self, queries: FloatRows, buffer: FloatRows) -> FloatRows:
+    def _augment(self, queries: Floats32, buffer: Floats32) -> Floats32:
         left = buffer[: len(queries)]
         np.subtract(queries, self._center, out=left[:, :-1])
         left[:, -1] = 1.0
@@ -204,14 +204,14 @@ class Neighbors:
             )
         return left
 
-    def _by_distance(self, queries: FloatRows, ids: Ids) -> tuple[Ids, NDArray[np.float64]]:
+    def _by_distance(self, queries: Floats32, ids: Ids) -> tuple[Ids, NDArray[np.float64]]:
         distances = np.empty(ids.shape, dtype=np.float64)
         for column in range(ids.shape[1]):
             distances[:, column] = distances_between(queries, self.vectors[ids[:, column]])
         order = np.lexsort((ids, distances), axis=1)
         return np.take_along_axis(ids, order, axis=1), np.take_along_axis(distances, order, axis=1)
 
-    def _approximate_k(self, queries: FloatRows, k: int) -> tuple[Ids, NDArray[np.float64]]:
+    def _approximate_k(self, queries: Floats32, k: int) -> tuple[Ids, NDArray[np.float64]]:
         # The index returns squared distances and -1 where its cells held fewer than k words.
         _, ids = self._index.search(np.ascontiguousarray(queries - self._center), k)
         short = np.flatnonzero((ids < 0).any(axis=1))
@@ -222,7 +222,7 @@ class Neighbors:
         return found, distances
 
 
-def biased_columns(vectors: FloatRows, center: FloatRows, *, pad: bool = False) -> FloatRows:
+def biased_columns(vectors: Floats32, center: Floats32, *, pad: bool = False) -> Floats32:
     """(d + 1, n): the centered vectors as columns, and -|y|^2 / 2 under each. With `pad`, columns that no query prefers
     make n a multiple of `_PARTS`."""
     n = len(vectors)
@@ -235,12 +235,12 @@ def biased_columns(vectors: FloatRows, center: FloatRows, *, pad: bool = False) 
     return columns
 
 
-def _product(left: FloatRows, tile: FloatRows, buffer: FloatRows) -> FloatRows:
+def _product(left: Floats32, tile: Floats32, buffer: Floats32) -> Floats32:
     out = buffer[: len(left) * tile.shape[1]].reshape(len(left), tile.shape[1])
     return np.matmul(left, tile, out=out)
 
 
-def top_scores(scores: FloatRows, k: int) -> Ids:
+def top_scores(scores: Floats32, k: int) -> Ids:
     """Columns of the k largest scores of each row, in no particular order. Overwrites parts of `scores`."""
     # max, mask, max costs 5 microseconds a round for 14,700 words; one partition costs about 120.
     if k <= 16:
@@ -255,7 +255,7 @@ def top_scores(scores: FloatRows, k: int) -> Ids:
     return np.argpartition(scores, scores.shape[1] - k, axis=1)[:, -k:]
 
 
-def two_largest(scores: FloatRows) -> tuple[Ids, FloatRows]:
+def two_largest(scores: Floats32) -> tuple[Ids, Floats32]:
     """Columns (n, 2) of the two largest scores of each row, and the scores; the width is a multiple of `_PARTS`.
 
     The largest of each part is found in one pass; only the part of the winner is looked through again.
@@ -296,7 +296,7 @@ def distances_between(a: NDArray[Any], b: NDArray[Any]) -> NDArray[np.float64]:
     return np.asarray(np.sqrt(np.einsum("ij,ij->i", difference, difference)))
 
 
-def ivf_index(vectors: FloatRows) -> Any:
+def ivf_index(vectors: Floats32) -> Any:
     """A faiss inverted-file index with about 2 sqrt(n) cells, of which 1 in 40, at least 8, is searched.
 
     400,000 words of 50 dimensions, one core: 9 s to build, 0.23 ms a query against 0.69 ms for the exact scan. At noise

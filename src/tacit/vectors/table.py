@@ -12,10 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.arrays import Floats32, Ids
 from tacit.errors import BadInputError, BadParameterError
-
-FloatRows = NDArray[np.float32]
-Ids = NDArray[np.int64]
 
 _BLOCK_ROWS = 16_384
 
@@ -29,7 +27,7 @@ class MappedRows:
     rows: int
     columns: int
 
-    def open(self) -> FloatRows:
+    def open(self) -> Floats32:
         if not Path(self.path).is_file():
             raise BadInputError(f"the vector file {self.path} has gone away: load the vectors again")
         return np.memmap(self.path, dtype=np.float32, mode="r", offset=self.offset, shape=(self.rows, self.columns))
@@ -46,7 +44,7 @@ class VectorTable:
     """
 
     words: list[str]
-    vectors: FloatRows
+    vectors: Floats32
     name: str
     source: str
     notes: tuple[str, ...] = ()
@@ -155,7 +153,7 @@ class VectorTable:
 
 def _restored(
     words: list[str],
-    rows: FloatRows | MappedRows,
+    rows: Floats32 | MappedRows,
     name: str,
     source: str,
     notes: tuple[str, ...],
@@ -178,7 +176,7 @@ def _restored(
     return table
 
 
-def as_rows(vectors: NDArray[Any]) -> FloatRows:
+def as_rows(vectors: NDArray[Any]) -> Floats32:
     """Row-major float32 rows that nobody else can change through a writable array."""
     array = np.asanyarray(vectors)
     if array.ndim != 2 or array.shape[1] == 0:
@@ -192,7 +190,7 @@ def as_rows(vectors: NDArray[Any]) -> FloatRows:
     return rows
 
 
-def rows_to_keep(words: list[str], vectors: FloatRows, name: str) -> tuple[Ids | None, list[str]]:
+def rows_to_keep(words: list[str], vectors: Floats32, name: str) -> tuple[Ids | None, list[str]]:
     """Rows that stay (None: all of them) and what to note about the others."""
     zero = np.zeros(len(vectors), dtype=bool)
     for start, block in blocks_of(vectors):
@@ -226,7 +224,7 @@ def rows_to_keep(words: list[str], vectors: FloatRows, name: str) -> tuple[Ids |
     return (np.flatnonzero(~(zero | repeated | empty)), notes) if notes else (None, [])
 
 
-def content_hash(words: Sequence[str], vectors: FloatRows) -> str:
+def content_hash(words: Sequence[str], vectors: Floats32) -> str:
     digest = hashlib.blake2b(f"{vectors.shape}".encode(), digest_size=8, person=b"tacit-vectors")
     digest.update("\n".join(words).encode("utf-8", "surrogatepass"))
     for _, block in blocks_of(vectors):
@@ -234,7 +232,7 @@ def content_hash(words: Sequence[str], vectors: FloatRows) -> str:
     return digest.hexdigest()
 
 
-def blocks_of(vectors: FloatRows) -> Iterator[tuple[int, FloatRows]]:
+def blocks_of(vectors: Floats32) -> Iterator[tuple[int, Floats32]]:
     for start in range(0, len(vectors), _BLOCK_ROWS):
         yield start, vectors[start : start + _BLOCK_ROWS]
 

@@ -24,6 +24,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.arrays import Floats, Ids
 from tacit.checks import Check, MadeUpWords, WordLaw, WordSamples
 from tacit.errors import BadParameterError, NoGuaranteeError
 from tacit.guarantee import (
@@ -46,9 +47,6 @@ from tacit.text.lexicon import RULES, Lexicon
 from tacit.text.tokens import chunks, is_punctuation, join, split
 from tacit.vectors import KNOWN_VECTORS, VectorTable, load_vectors
 from tacit.vectors.distance import Distance, VectorDistance
-
-Ids = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 BLOCK_CELLS = 4_000_000
 """How many distances or coordinates are worked on at a time: 32 MB of double precision."""

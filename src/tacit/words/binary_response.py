@@ -17,13 +17,17 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.arrays import Floats, Ids
 from tacit.errors import NoGuaranteeError
 from tacit.guarantee import Guarantee, MetricKind, Notion
 from tacit.noise.response import flip_bits, response_matrix
 from tacit.noise.source import Source, public_generator
 from tacit.parameters import EpsilonRange, parameter
 from tacit.vectors.distance import VectorDistance
-from tacit.words.base import BLOCK_CELLS, Floats, Ids, WordMechanism
+from tacit.words.base import (
+    BLOCK_CELLS,
+    WordMechanism,
+)
 
 BLOCK_TOKENS = 8192
 ENUMERABLE_BITS = 16

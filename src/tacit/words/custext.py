@@ -19,6 +19,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from tacit.arrays import Floats, Ids
 from tacit.checks import EVERY_WORD, Check, MadeUpWords, WordLaw, WordSamples
 from tacit.errors import BadParameterError
 from tacit.guarantee import Adjacency, Guarantee, Notion
@@ -26,7 +27,12 @@ from tacit.noise.choice import draw_rows, integer_weights, probabilities, roundi
 from tacit.noise.source import Source
 from tacit.parameters import EpsilonRange, parameter
 from tacit.vectors import VectorTable, cache
-from tacit.words.base import BLOCK_CELLS, Floats, Ids, WordMechanism, by_word, digest_of
+from tacit.words.base import (
+    BLOCK_CELLS,
+    WordMechanism,
+    by_word,
+    digest_of,
+)
 
 
 @dataclass(kw_only=True, eq=False)

@@ -20,10 +20,10 @@ from typing import ClassVar
 
 import numpy as np
 
+from tacit.arrays import Floats, Ids
 from tacit.errors import BadParameterError
 from tacit.guarantee import Guarantee, Notion
 from tacit.noise.source import Source
-from tacit.words.base import Floats, Ids
 from tacit.words.two_classes import TwoClassWords
 
 

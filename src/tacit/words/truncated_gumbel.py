@@ -32,6 +32,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.arrays import Floats, Ids
 from tacit.errors import BadParameterError
 from tacit.guarantee import Guarantee, Notion, VoidReason
 from tacit.noise.gumbel import (
@@ -46,7 +47,9 @@ from tacit.parameters import EpsilonRange, parameter
 from tacit.rounding import rounded_up
 from tacit.vectors.geometry import diameter, smallest_positive_distance
 from tacit.vectors.search import Neighbors
-from tacit.words.base import Floats, Ids, WordMechanism
+from tacit.words.base import (
+    WordMechanism,
+)
 
 REMEMBERED_NEIGHBORS = 64
 BLOCK_TOKENS = 65_536

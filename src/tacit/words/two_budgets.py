@@ -22,11 +22,11 @@ from typing import ClassVar
 
 import numpy as np
 
+from tacit.arrays import Floats, Ids
 from tacit.errors import BadParameterError
 from tacit.guarantee import Guarantee, Notion, check_epsilon
 from tacit.parameters import EpsilonRange
 from tacit.rounding import rounded_up
-from tacit.words.base import Floats, Ids
 from tacit.words.two_classes import TwoClassWords
 
 

@@ -18,6 +18,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.arrays import Ids
 from tacit.errors import BadParameterError
 from tacit.guarantee import Adjacency, Provenance
 from tacit.needs import FREQUENCIES, NAMES, Ability
@@ -26,7 +27,9 @@ from tacit.text.lexicon import Lexicon
 from tacit.text.sensitive import detector, listed_words, rarest_words
 from tacit.text.tokens import is_punctuation, split
 from tacit.vectors import VectorTable, cache
-from tacit.words.base import Ids, digest_of
+from tacit.words.base import (
+    digest_of,
+)
 from tacit.words.exponential import ExponentialWords
 
 

@@ -13,18 +13,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tacit.arrays import Floats, Ids, Mask
 from tacit.errors import BadParameterError
 from tacit.guarantee import Adjacency, Guarantee, Notion
 from tacit.rounding import rounded_up
 from tacit.vectors.distance import Distance, TableDistance, VectorDistance
 
 __all__ = ["Claim", "Distance", "TableDistance", "VectorDistance", "claim_of", "sets_of"]
-
-Floats = NDArray[np.float64]
-Ids = NDArray[np.int64]
-Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)

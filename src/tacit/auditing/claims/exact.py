@@ -28,17 +28,14 @@ from enum import StrEnum
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tacit.arrays import Floats, Ids
 from tacit.auditing.claims.claim import Claim
 from tacit.auditing.claims.laws import Law
 from tacit.errors import BadInputError
+from tacit.progress import StepProgress
 from tacit.report import AtMost, Finding, Light, Section, Table
 from tacit.rounding import rounded_down, rounded_up
-
-Floats = NDArray[np.float64]
-Ids = NDArray[np.int64]
-Progress = Callable[[int, int], None]
 
 TOLERANCE = 1e-9
 BLOCK_CELLS = 4_000_000
@@ -227,7 +224,7 @@ def check_pairs(
     *,
     scope: str | None = None,
     tolerance: float = TOLERANCE,
-    progress: Progress | None = None,
+    progress: StepProgress | None = None,
 ) -> ExactResult:
     """Every output of every given pair (pairs, 2)."""
     pairs = np.asarray(pairs, dtype=np.int64)
@@ -258,7 +255,7 @@ def check_all(
     ids: Ids | None = None,
     *,
     tolerance: float = TOLERANCE,
-    progress: Progress | None = None,
+    progress: StepProgress | None = None,
 ) -> ExactResult:
     """All pairs of these inputs (default: all inputs) and all outputs."""
     ids = np.arange(len(law.inputs)) if ids is None else np.unique(np.asarray(ids, dtype=np.int64))
@@ -302,7 +299,7 @@ def shared_output(law: Law, claim: Claim, ids: Ids, known: Floats) -> Witness | 
 
 
 def _check_columns(
-    law: Law, claim: Claim, ids: Ids, scope: str, tolerance: float, progress: Progress | None
+    law: Law, claim: Claim, ids: Ids, scope: str, tolerance: float, progress: StepProgress | None
 ) -> ExactResult:
     """The largest over the smallest probability of each column: every pair at once."""
     worst = Worst(law, claim)
@@ -331,7 +328,7 @@ def _check_columns(
     return result_of(worst, scope, tolerance)
 
 
-def _extremes(law: Law, ids: Ids, progress: Progress | None) -> tuple[Floats, Floats, Ids, Ids]:
+def _extremes(law: Law, ids: Ids, progress: StepProgress | None) -> tuple[Floats, Floats, Ids, Ids]:
     """Largest and smallest probability of each column, and the inputs that have them."""
     width = len(law.outputs)
     highest, lowest = np.full(width, -math.inf), np.full(width, math.inf)

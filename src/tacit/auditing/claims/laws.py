@@ -17,12 +17,10 @@ from types import ModuleType
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from tacit.arrays import Floats, Ids
 from tacit.errors import BadInputError, BadParameterError, TacitError
-
-Floats = NDArray[np.float64]
-Ids = NDArray[np.int64]
 
 ROW_TOLERANCE = 1e-6
 """How far a row given from outside may miss the sum 1, which is then divided out."""

@@ -22,8 +22,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.arrays import Ids
 from tacit.auditing.claims.claim import Claim, VectorDistance, claim_of
-from tacit.auditing.claims.exact import TOLERANCE, ExactResult, Progress, check_all, check_pairs, exact_section
+from tacit.auditing.claims.exact import (
+    TOLERANCE,
+    ExactResult,
+    check_all,
+    check_pairs,
+    exact_section,
+)
 from tacit.auditing.claims.laws import MatrixLaw, MechanismLaw, matrix_law
 from tacit.auditing.claims.noise import NoiseResult, noise_check, noise_section, opposite_latents
 from tacit.auditing.claims.radial import check_vocabulary
@@ -48,10 +55,9 @@ from tacit.errors import BadInputError, BadParameterError
 from tacit.guarantee import Notion
 from tacit.mechanism import Mechanism
 from tacit.noise.source import Source, new_source, public_generator
+from tacit.progress import StepProgress
 from tacit.report import Finding, Light, Section
 from tacit.text.tokens import is_punctuation, split
-
-Ids = NDArray[np.int64]
 
 SAMPLES = 20_000
 SAMPLED_PAIRS = 5
@@ -76,9 +82,9 @@ class Settings:
     confidence: float = CONFIDENCE
     tolerance: float = TOLERANCE
     seed: int | None = None
-    progress: Callable[[str], Progress] | None = None
+    progress: Callable[[str], StepProgress] | None = None
 
-    def bar(self, what: str) -> Progress | None:
+    def bar(self, what: str) -> StepProgress | None:
         return None if self.progress is None else self.progress(what)
 
 

@@ -25,15 +25,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from tacit.arrays import Floats
 from tacit.auditing.claims.sampling import CONFIDENCE
 from tacit.errors import BadInputError, BadParameterError
 from tacit.noise.gaussian import gaussian_delta, gaussian_epsilon
 from tacit.report import Finding, Light, Section
 from tacit.rounding import rounded_down, rounded_up
-
-Floats = NDArray[np.float64]
 
 MOST_FOR_FIT = 20_000
 

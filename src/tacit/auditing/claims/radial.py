@@ -33,18 +33,22 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tacit.arrays import Floats, Ids
 from tacit.auditing.claims.claim import Claim, VectorDistance
-from tacit.auditing.claims.exact import TOLERANCE, ExactResult, Progress, Witness, Worst, result_of
+from tacit.auditing.claims.exact import (
+    TOLERANCE,
+    ExactResult,
+    Witness,
+    Worst,
+    result_of,
+)
 from tacit.auditing.claims.laws import MechanismLaw
 from tacit.errors import BadParameterError
 from tacit.noise.choice import exponent_cap
+from tacit.progress import StepProgress
 from tacit.vectors.geometry import DistanceRows
 from tacit.words.exponential import ExponentialWords
-
-Floats = NDArray[np.float64]
-Ids = NDArray[np.int64]
 
 BLOCK_CELLS = 2_000_000
 KEPT = 256
@@ -69,7 +73,7 @@ class RadialForm:
 
 
 def measure_form(
-    mechanism: ExponentialWords, claim: Claim, progress: Progress | None = None, steps: int = 1
+    mechanism: ExponentialWords, claim: Claim, progress: StepProgress | None = None, steps: int = 1
 ) -> tuple[RadialForm, Witness | None]:
     """The first pass: every cell of the law against the form. Also looks for unprotected outputs with two inputs."""
     count, outputs = len(mechanism.table), mechanism.outputs
@@ -146,7 +150,7 @@ def check_vocabulary(
     claim: Claim,
     *,
     tolerance: float = TOLERANCE,
-    progress: Progress | None = None,
+    progress: StepProgress | None = None,
 ) -> ExactResult:
     """All ordered pairs of the vocabulary and all outputs, as the module says."""
     distance = claim.distance

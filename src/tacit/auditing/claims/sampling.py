@@ -25,16 +25,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.arrays import Floats, Ids
 from tacit.auditing.binomial import at_least, at_most
 from tacit.auditing.claims.claim import Claim
-from tacit.auditing.claims.exact import Progress
 from tacit.auditing.claims.scores import Samples, Score
 from tacit.errors import BadInputError, BadParameterError
+from tacit.progress import StepProgress
 from tacit.report import AtLeast, AtMost, Finding, Light, Section, Table
 from tacit.rounding import rounded_down, rounded_up
 
-Floats = NDArray[np.float64]
-Ids = NDArray[np.int64]
 Sampler = Callable[[int, int], Samples]
 """(input, count) -> that many independent outputs."""
 
@@ -106,7 +105,7 @@ def sampled_check(
     samples: int,
     confidence: float = CONFIDENCE,
     names: Sequence[str] | None = None,
-    progress: Progress | None = None,
+    progress: StepProgress | None = None,
 ) -> SampledResult:
     """Draw `samples` outputs of each input of each pair, choose an event on one half, count it on the other."""
     pairs = np.asarray(pairs, dtype=np.int64).reshape(-1, 2)

@@ -13,7 +13,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from tacit.arrays import Floats
+
 Samples = NDArray[Any]
 Fitted = Callable[[Samples], Floats]
 

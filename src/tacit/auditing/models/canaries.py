@@ -31,9 +31,9 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import kstest, skewnorm
 
+from tacit.arrays import Floats
 from tacit.auditing.binomial import at_most
 from tacit.auditing.models.one_run import Observations, check_confidence
 from tacit.errors import BadInputError, BadParameterError
@@ -41,7 +41,6 @@ from tacit.noise.source import Source
 from tacit.report import Finding, Light, Section, Table
 from tacit.report.parts import put, refuse_existing
 
-Floats = NDArray[np.float64]
 Losses = Callable[[Sequence[str]], Floats]
 
 WORDS = (

@@ -12,7 +12,7 @@ outputs; that nothing was found does not show that nothing can be.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +21,7 @@ from scipy.stats import binomtest
 from tacit.auditing.models.overlap import Corpus, Overlap
 from tacit.errors import BadInputError, BadParameterError, require
 from tacit.noise.source import public_generator
+from tacit.progress import StepProgress
 from tacit.report import Finding, Light, Section, Table
 from tacit.text.tokens import split
 
@@ -87,7 +88,7 @@ def sample(
     temperature: float = 1.0,
     top_k: int = 40,
     seed: int = 0,
-    progress: Callable[[int, int], None] | None = None,
+    progress: StepProgress | None = None,
 ) -> list[tuple[str, str]]:
     """`samples` pairs of prompt and continuation, as many for each prompt. An empty prompt starts with the token that
     begins a text."""

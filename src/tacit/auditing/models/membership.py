@@ -36,14 +36,14 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.stats import norm, rankdata
 
+from tacit.arrays import Floats
 from tacit.auditing.binomial import interval
 from tacit.auditing.models.one_run import check_confidence
 from tacit.auditing.models.scores import TextLosses
 from tacit.errors import BadInputError, BadParameterError
 from tacit.noise.source import public_generator
+from tacit.progress import StepProgress
 from tacit.report import Figure, Finding, Light, Section, Table
-
-Floats = NDArray[np.float64]
 
 FALSE_ALARMS = (0.001, 0.01)
 SMALLEST_SIDE = 10
@@ -314,7 +314,7 @@ def train_shadows(
     *,
     models: int = 16,
     seed: int = 0,
-    progress: Callable[[int, int], None] | None = None,
+    progress: StepProgress | None = None,
 ) -> Shadows:
     """N models on random halves, so that each text is in exactly half of the models."""
     if models < 4 or models % 2:

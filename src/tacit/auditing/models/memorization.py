@@ -24,6 +24,7 @@ import numpy as np
 from tacit.auditing.models.overlap import Corpus, edits_to_part
 from tacit.errors import BadInputError, require
 from tacit.noise.source import public_generator
+from tacit.progress import StepProgress
 from tacit.report import Finding, Light, Section, Table
 from tacit.text.tokens import split
 
@@ -129,7 +130,7 @@ def memorization_matrix(
     labels: Mapping[str, Sequence[str]] | None = None,
     *,
     seed: int = 0,
-    progress: Callable[[int, int], None] | None = None,
+    progress: StepProgress | None = None,
 ) -> Matrix:
     """Every model rewrites every data set; models and data have the same names.
 

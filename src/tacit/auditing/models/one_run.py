@@ -34,13 +34,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import binom
 
+from tacit.arrays import Floats
 from tacit.errors import BadInputError, BadParameterError, require
 from tacit.guarantee import Adjacency
 from tacit.noise.source import Source, public_generator
 from tacit.report import AtLeast, AtMost, Finding, Light, Section, Table
 from tacit.rounding import rounded_down, rounded_up
-
-Floats = NDArray[np.float64]
 
 SMALLEST_GUESSES = 8
 """Guessing fewer coins than this cannot reach 95 % confidence after the correction for several rules."""

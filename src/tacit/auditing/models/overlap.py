@@ -13,11 +13,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tacit.arrays import Ids
 from tacit.text.tokens import split
-
-Ids = NDArray[np.int64]
 
 CANDIDATES = 5
 

@@ -23,13 +23,10 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tacit.arrays import Floats, Integers
 from tacit.errors import BadInputError, BadParameterError, TacitError, require
-
-Floats = NDArray[np.float64]
-Counts = NDArray[np.int64]
-Progress = Callable[[int, int], None]
+from tacit.progress import StepProgress
 
 LONGEST = 1024
 CELLS = 48_000_000
@@ -47,7 +44,7 @@ class TextLosses:
     """
 
     total: Floats
-    tokens: Counts
+    tokens: Integers
     cut: int = 0
 
     @property
@@ -68,7 +65,7 @@ class Scorer(ABC):
 
     @abstractmethod
     def losses(
-        self, texts: Sequence[str], labels: Sequence[str] | None = None, progress: Progress | None = None
+        self, texts: Sequence[str], labels: Sequence[str] | None = None, progress: StepProgress | None = None
     ) -> TextLosses: ...
 
 
@@ -86,7 +83,7 @@ class _ModelScorer(Scorer):
         self.longest = min(longest, room) if room else longest
 
     def losses(
-        self, texts: Sequence[str], labels: Sequence[str] | None = None, progress: Progress | None = None
+        self, texts: Sequence[str], labels: Sequence[str] | None = None, progress: StepProgress | None = None
     ) -> TextLosses:
         if labels is not None and len(labels) != len(texts):
             raise BadInputError(f"there are {len(texts):,} texts and {len(labels):,} labels: each text needs one")
@@ -170,7 +167,7 @@ class Seq2SeqScorer(_ModelScorer):
     kind = "sequence-to-sequence model"
 
     def losses(
-        self, texts: Sequence[str], labels: Sequence[str] | None = None, progress: Progress | None = None
+        self, texts: Sequence[str], labels: Sequence[str] | None = None, progress: StepProgress | None = None
     ) -> TextLosses:
         return super().losses(texts, texts if labels is None else labels, progress)
 
@@ -254,7 +251,7 @@ class AutoencoderScorer(Scorer):
         self.name = name
 
     def losses(
-        self, texts: Sequence[str], labels: Sequence[str] | None = None, progress: Progress | None = None
+        self, texts: Sequence[str], labels: Sequence[str] | None = None, progress: StepProgress | None = None
     ) -> TextLosses:
         model, torch = self.autoencoder, self.torch
         model.module.eval()
@@ -289,7 +286,7 @@ class CallableScorer(Scorer):
         self.name = name
 
     def losses(
-        self, texts: Sequence[str], labels: Sequence[str] | None = None, progress: Progress | None = None
+        self, texts: Sequence[str], labels: Sequence[str] | None = None, progress: StepProgress | None = None
     ) -> TextLosses:
         try:
             found = np.asarray(self.function(list(texts)), dtype=np.float64)

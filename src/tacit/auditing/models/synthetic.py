@@ -13,7 +13,7 @@ texts; that nothing was found does not show that nothing can be.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from scipy.stats import fisher_exact
@@ -22,6 +22,7 @@ from tacit.auditing.models.canaries import Canary, Losses, canary_section, expos
 from tacit.auditing.models.overlap import Corpus, Overlap
 from tacit.errors import BadInputError
 from tacit.noise.source import new_source, public_generator
+from tacit.progress import StepProgress
 from tacit.report import Finding, Light, Report, Section, Table
 
 ENUMERATED = 10_000
@@ -71,7 +72,7 @@ def compare_with_private(
     *,
     seed: int = 0,
     compared: int = COMPARED,
-    progress: Callable[[int, int], None] | None = None,
+    progress: StepProgress | None = None,
 ) -> Copies:
     """Up to `compared` synthetic texts, and as many private rows, beside private rows."""
     if len(private) < 4 or not texts:
@@ -201,7 +202,7 @@ def release_report(
     *,
     canaries: Sequence[Canary] | None = None,
     losses: Losses | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    progress: StepProgress | None = None,
 ) -> Report:
     """Synthetic texts beside the private rows that their model learned from; with canaries among those rows, also how
     well the model knows them, by its `losses`, and which of them were written. The report is private."""

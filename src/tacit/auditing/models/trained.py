@@ -9,8 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from tacit.auditing.models.scores import ClassifierScorer, Progress, TextLosses
+from tacit.auditing.models.scores import (
+    ClassifierScorer,
+    TextLosses,
+)
 from tacit.errors import BadInputError
+from tacit.progress import StepProgress
 
 ROWS = 32
 
@@ -35,7 +39,7 @@ class TrainedScorer(ClassifierScorer):
         self.task = task
 
     def losses(
-        self, texts: Sequence[str], labels: Sequence[str] | None = None, progress: Progress | None = None
+        self, texts: Sequence[str], labels: Sequence[str] | None = None, progress: StepProgress | None = None
     ) -> TextLosses:
         if self.task.name == "classify":
             self._marks(labels, len(texts))

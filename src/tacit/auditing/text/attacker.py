@@ -17,21 +17,20 @@ grow with the number of classes.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.arrays import Ids
 from tacit.auditing.text import scale
 from tacit.auditing.text.scale import Success
 from tacit.documents.encoder import Encoder
 from tacit.errors import BadInputError, require
 from tacit.noise.source import public_generator
-
-Ids = NDArray[np.int64]
-Progress = Callable[[int, int], None]
+from tacit.progress import StepProgress
 
 FOLDS = 3
 MOST_CLASSES = 200
@@ -69,7 +68,7 @@ def identify(
     clusters: Sequence[str] | None = None,
     encoder: Encoder | None = None,
     seed: int = 0,
-    progress: Progress | None = None,
+    progress: StepProgress | None = None,
 ) -> Identified:
     """Try all three attackers on every row. Rows of one cluster are not taken as independent in the intervals."""
     require("sklearn", extra="audit", purpose=PURPOSE)

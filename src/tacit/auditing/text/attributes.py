@@ -9,11 +9,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tacit.auditing.text import attacker, scale
-from tacit.auditing.text.attacker import FOLDS, Identified, Progress
+from tacit.auditing.text.attacker import (
+    FOLDS,
+    Identified,
+)
 from tacit.auditing.text.authorship import rates, worst
 from tacit.auditing.text.pairs import TextPairs
 from tacit.documents.encoder import Encoder
 from tacit.errors import BadInputError
+from tacit.progress import StepProgress
 from tacit.report import Section
 
 LEAST_TEXTS = FOLDS
@@ -27,7 +31,7 @@ def infer_attribute(
     authors: Sequence[str] | None = None,
     encoder: Encoder | None = None,
     seed: int = 0,
-    progress: Progress | None = None,
+    progress: StepProgress | None = None,
 ) -> Identified:
     """Name the value of an attribute for every row."""
     attacker.check_labels(values, f"'{name}'", pairs.rows, least=LEAST_TEXTS)

@@ -10,9 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tacit.auditing.text import attacker, scale
-from tacit.auditing.text.attacker import Identified, Progress
+from tacit.auditing.text.attacker import (
+    Identified,
+)
 from tacit.auditing.text.pairs import TextPairs
 from tacit.documents.encoder import Encoder
+from tacit.progress import StepProgress
 from tacit.report import Section, Table
 
 LEAST_TEXTS = 2
@@ -24,7 +27,7 @@ def authorship(
     *,
     encoder: Encoder | None = None,
     seed: int = 0,
-    progress: Progress | None = None,
+    progress: StepProgress | None = None,
 ) -> Identified:
     """Name the author of every row, from texts of all authors in other rows."""
     attacker.check_labels(authors, "author", pairs.rows, least=LEAST_TEXTS)

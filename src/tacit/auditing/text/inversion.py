@@ -24,18 +24,20 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.arrays import Floats, Ids
 from tacit.auditing.text import scale
 from tacit.auditing.text.pairs import TextPairs
 from tacit.auditing.text.scale import Success
 from tacit.errors import BadInputError, NoGuaranteeError, require
 from tacit.noise.source import Source
+from tacit.progress import StepProgress
 from tacit.report import Finding, Light, Section, Table
 from tacit.text.sensitive import rarest_words
 from tacit.text.tokens import CLITICS, is_punctuation, join, split
@@ -43,10 +45,6 @@ from tacit.vectors import VectorTable
 from tacit.vectors.search import Neighbors
 from tacit.words.base import BLOCK_CELLS, KEPT_PUNCTUATION, WordMechanism
 from tacit.words.two_classes import TwoClassWords
-
-Ids = NDArray[np.int64]
-Floats = NDArray[np.float64]
-Progress = Callable[[int, int], None]
 
 SENSITIVE_SHARE = 0.9
 REFUTED_BELOW = 1e-9
@@ -114,7 +112,9 @@ class Posterior:
     exact: bool
 
 
-def posterior(mechanism: WordMechanism, prior: Floats, *, seed: int = 0, progress: Progress | None = None) -> Posterior:
+def posterior(
+    mechanism: WordMechanism, prior: Floats, *, seed: int = 0, progress: StepProgress | None = None
+) -> Posterior:
     """The Bayes-optimal guess for every output word; sampled where the law has no closed form."""
     mechanism.prepare()
     try:
@@ -162,7 +162,7 @@ def guessing(mechanism: WordMechanism, prior: Floats, words: int, height: int = 
     return Guessing(float(prior[likely[0]]) / among, float(best.sum()) / among)
 
 
-def _sampled_posterior(mechanism: WordMechanism, prior: Floats, seed: int, progress: Progress | None) -> Posterior:
+def _sampled_posterior(mechanism: WordMechanism, prior: Floats, seed: int, progress: StepProgress | None) -> Posterior:
     """P(y|x) counted in draws of the likeliest words; an output that was never drawn is guessed to be itself."""
     words = len(prior)
     likely = np.argsort(-prior, kind="stable")[:SAMPLED_WORDS]
@@ -332,7 +332,7 @@ def invert(
     prior: Floats,
     *,
     seed: int = 0,
-    progress: Progress | None = None,
+    progress: StepProgress | None = None,
 ) -> Inversion:
     """Attack every aligned token of a release."""
     aligned = align(pairs, mechanism)

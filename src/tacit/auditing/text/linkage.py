@@ -24,17 +24,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.arrays import Floats
 from tacit.auditing.text import scale
 from tacit.auditing.text.authorship import cut
 from tacit.auditing.text.pairs import TextPairs
 from tacit.auditing.text.scale import Success
 from tacit.documents.encoder import Encoder
 from tacit.errors import BadInputError, require
+from tacit.progress import StepProgress
 from tacit.report import Section, Table
 from tacit.text.tokens import split
-
-Floats = NDArray[np.float64]
-Progress = Callable[[int, int], None]
 
 BLOCK_CELLS = 8_000_000
 WORST = 10
@@ -83,7 +82,7 @@ class Ranks:
         return means
 
 
-def ranks(count: int, similarities: Callable[[slice], NDArray[Any]], progress: Progress | None = None) -> Ranks:
+def ranks(count: int, similarities: Callable[[slice], NDArray[Any]], progress: StepProgress | None = None) -> Ranks:
     """Ranks from blocks of similarities: `similarities(rows)` gives released rows x all originals."""
     better, equal = np.empty(count, dtype=np.int64), np.empty(count, dtype=np.int64)
     lead = np.empty(count)
@@ -103,14 +102,14 @@ def ranks(count: int, similarities: Callable[[slice], NDArray[Any]], progress: P
 
 
 def by_vectors(
-    originals: NDArray[np.float32], released: NDArray[np.float32], progress: Progress | None = None
+    originals: NDArray[np.float32], released: NDArray[np.float32], progress: StepProgress | None = None
 ) -> Ranks:
     """Cosine of unit vectors (n, d)."""
     right = np.ascontiguousarray(originals.T)
     return ranks(len(released), lambda rows: released[rows] @ right, progress)
 
 
-def by_words(originals: Sequence[str], released: Sequence[str], progress: Progress | None = None) -> Ranks:
+def by_words(originals: Sequence[str], released: Sequence[str], progress: StepProgress | None = None) -> Ranks:
     """Cosine of TF-IDF vectors; document frequencies from the originals, which the attacker holds."""
     require("sklearn", extra="audit", purpose="linking texts by their words")
     from sklearn.feature_extraction.text import TfidfVectorizer
@@ -137,7 +136,7 @@ def by_length(originals: Sequence[str], released: Sequence[str]) -> Ranks:
 # The attack ---------------------------------------------------------------------------------------------------------
 
 
-def link(pairs: TextPairs, *, encoder: Encoder | None = None, progress: Progress | None = None) -> list[Linkage]:
+def link(pairs: TextPairs, *, encoder: Encoder | None = None, progress: StepProgress | None = None) -> list[Linkage]:
     """All attackers on one release; sentence vectors only where an encoder is given."""
     if len(pairs) < 2:
         raise BadInputError("there is one row only: linking needs at least two originals to choose from")

@@ -14,7 +14,7 @@ are never recovered, with or without privacy.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -36,10 +36,9 @@ from tacit.documents.language_models import (
 )
 from tacit.errors import BadInputError
 from tacit.noise.source import public_generator
+from tacit.progress import StepProgress
 from tacit.report import Section, Table
 from tacit.text.tokens import join, normalize, split
-
-Progress = Callable[[int, int], None]
 
 TOKENS = 600
 POSITIONS_PER_ROW = 10
@@ -110,7 +109,7 @@ def infer_masked(
     *,
     tokens: int = TOKENS,
     seed: int = 0,
-    progress: Progress | None = None,
+    progress: StepProgress | None = None,
 ) -> MaskInference:
     """Attack a sample of positions with a masked or a causal language model."""
     loaded = model if isinstance(model, LanguageModel) else load(model)
@@ -164,7 +163,7 @@ def _causal(model: LanguageModel) -> LanguageModel:
     return model
 
 
-def _part(progress: Progress | None, done: int, total: int) -> Progress | None:
+def _part(progress: StepProgress | None, done: int, total: int) -> StepProgress | None:
     return None if progress is None else lambda now, _: progress(done + now, total)
 
 
@@ -175,7 +174,7 @@ def guesses(
     model: LanguageModel,
     texts: dict[int, list[str]],
     positions: Sequence[Position],
-    progress: Progress | None = None,
+    progress: StepProgress | None = None,
 ) -> list[str]:
     """The most probable word at each position, hidden there, given the tokens around it."""
     pieces = {row: _pieces(model, tokens) for row, tokens in texts.items()}

@@ -6,7 +6,7 @@ What cannot be attacked is said with its reason, because an attack that was not 
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -19,6 +19,7 @@ from tacit.documents.encoder import Encoder, SentenceEncoder
 from tacit.documents.language_models import SMOLLM2, SMOLLM2_INSTALL
 from tacit.errors import BadParameterError
 from tacit.noise.source import public_generator
+from tacit.progress import StepProgress, WorkProgress
 from tacit.report import Figure, Report, Section
 from tacit.text.tokens import split
 from tacit.vectors.minilm import MINILM_INSTALL, MINILM_PACKAGE
@@ -30,8 +31,6 @@ SAMPLE = 2_000
 LEAST_SAMPLE = 10
 LEAST_ALIGNED = 0.5
 """Share of rows with equally many words from which on single words are attacked by their context."""
-
-Progress = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True)
@@ -62,11 +61,11 @@ class _Run:
     pairs: TextPairs
     made: MadeBy | None
     settings: Settings
-    progress: Progress | None
+    progress: WorkProgress | None
     sections: list[Section] = field(default_factory=list)
     not_run: list[str] = field(default_factory=list)
 
-    def bar(self, name: str) -> Callable[[int, int], None] | None:
+    def bar(self, name: str) -> StepProgress | None:
         report = self.progress
         return None if report is None else lambda done, total: report(name, done, total)
 
@@ -98,7 +97,7 @@ def audit_text(
     made: MadeBy | None = None,
     settings: Settings | None = None,
     *,
-    progress: Progress | None = None,
+    progress: WorkProgress | None = None,
     why_no_mechanism: str = "",
 ) -> Report:
     """Attack a release in every way that its columns and its mechanism allow."""

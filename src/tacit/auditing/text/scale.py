@@ -19,11 +19,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.arrays import Floats
 from tacit.auditing.binomial import interval
 from tacit.noise.source import public_generator
 from tacit.report import Finding, Light
-
-Numbers = NDArray[np.float64]
 
 CONFIDENCE = 0.95
 RED_SHARE = 0.5
@@ -127,7 +126,7 @@ def _wider(one: tuple[float, float], other: tuple[float, float]) -> tuple[float,
     return min(one[0], other[0]), max(one[1], other[1])
 
 
-def row_bootstrap(hits: Numbers, rows: NDArray[Any], doubt: float = 1.0 - CONFIDENCE) -> tuple[float, float]:
+def row_bootstrap(hits: Floats, rows: NDArray[Any], doubt: float = 1.0 - CONFIDENCE) -> tuple[float, float]:
     """Percentiles of the rate when whole rows are drawn again with replacement (a fixed public seed)."""
     _, place = np.unique(rows, return_inverse=True)
     size = np.bincount(place).astype(np.float64)

@@ -17,8 +17,14 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import torch
 
+from tacit.arrays import Ids
 from tacit.documents.autoencoders import vocabulary
-from tacit.documents.autoencoders.base import RECORD_FILE, Autoencoder, Ids, Record, readable
+from tacit.documents.autoencoders.base import (
+    RECORD_FILE,
+    Autoencoder,
+    Record,
+    readable,
+)
 from tacit.errors import BadInputError, require
 
 PURPOSE = "a BART model"

@@ -22,14 +22,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit import plugins
+from tacit.arrays import Floats32, Ids
 from tacit.documents.bounds import Bound, bound_from_dict
 from tacit.errors import BadInputError, BadParameterError, NoGuaranteeError, require
 from tacit.guarantee import Provenance
 from tacit.lineage import lineage_of, own_budget
 from tacit.plugins import Registry
-
-Latents = NDArray[np.float32]
-Ids = NDArray[np.int64]
 
 RECORD_FILE = "tacit.json"
 FORMAT = 1
@@ -192,7 +190,7 @@ class Autoencoder(ABC):
 
     # For users ------------------------------------------------------------------------------------------------
 
-    def encode(self, texts: Sequence[str]) -> Latents:
+    def encode(self, texts: Sequence[str]) -> Floats32:
         """Latents of shape (texts, positions, width), computed in batches of one constant shape: with few rows a
         processor adds up in another order, and how many texts are beside a text must not show in its latent."""
         torch = _torch()

@@ -14,9 +14,13 @@ from typing import Any, ClassVar, Self
 
 import torch
 
+from tacit.arrays import Ids
 from tacit.documents.autoencoders import vocabulary
 from tacit.documents.autoencoders.bart import as_text, load_tokenizer, padded, save_tokenizer
-from tacit.documents.autoencoders.base import Autoencoder, Ids, Record
+from tacit.documents.autoencoders.base import (
+    Autoencoder,
+    Record,
+)
 from tacit.documents.autoencoders.weights import load_tensors, save_in_eight_bits, save_tensors
 from tacit.errors import BadInputError
 

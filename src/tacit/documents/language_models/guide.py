@@ -15,7 +15,10 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.documents.language_models.models import Floats, Frame, Ids
+from tacit.arrays import Floats, Ids
+from tacit.documents.language_models.models import (
+    Frame,
+)
 
 HOPELESS = -1e30
 REPEATED = 3

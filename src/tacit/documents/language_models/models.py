@@ -13,14 +13,11 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tacit.arrays import Floats, Ids
 from tacit.errors import BadInputError, BadParameterError, require
 from tacit.guarantee import Provenance
 from tacit.lineage import Lineage, lineage_of
-
-Ids = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 CHARACTERS_PER_TOKEN = 32
 """A text is cut to this many characters per token it may have, before it is cut into tokens: a long text costs no more

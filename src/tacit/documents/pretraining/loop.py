@@ -30,7 +30,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from tacit.documents.autoencoders.base import Autoencoder, Ids
+from tacit.arrays import Ids
+from tacit.documents.autoencoders.base import (
+    Autoencoder,
+)
 from tacit.documents.bounds import Bound, ClipL1, ClipL2, ClipValue, LatentNoise
 from tacit.documents.pretraining.corpus import PublicText, declared, joined
 from tacit.documents.pretraining.folders import BLEU, CHECKPOINT

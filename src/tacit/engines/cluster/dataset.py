@@ -6,7 +6,7 @@ their paths; names that begin with `.` or `_` are left out, as is usual for such
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from tacit.engines.cluster.storage import local_path, remote_system
 from tacit.errors import BadInputError, TacitError
+from tacit.progress import StepProgress
 from tacit.text.files import STANDARD_STREAM, FileFormat, Selection, Table, format_of, open_table, suffix_format
 from tacit.text.files.formats import FirstLine, shown_names
 
@@ -114,7 +115,7 @@ def _common_format(files: Sequence[SourceFile], named: str | None) -> FileFormat
 
 
 def check_files(
-    data: DataSet, selection: Selection, wanted: Sequence[str], progress: Callable[[int, int], None] | None = None
+    data: DataSet, selection: Selection, wanted: Sequence[str], progress: StepProgress | None = None
 ) -> None:
     """Every file has the columns of the first one; in parquet files what is copied also has the same types."""
     with opened(data.files[0], data.format) as table:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, Self, get_args
 
 from tacit.errors import BadParameterError
+from tacit.progress import StepProgress
 
 if TYPE_CHECKING:
     from tacit.evaluation.vectors import TextVectors
@@ -13,8 +14,6 @@ if TYPE_CHECKING:
 Task = Literal["classification", "pairs", "similarity", "tagging"]
 TASKS: Final[tuple[Task, ...]] = get_args(Task)
 LEARNERS: Final = ("probe", "tfidf", "lstm", "transformer")
-
-Progress = Callable[[int, int], None]
 
 
 class Learner(Protocol):
@@ -33,7 +32,7 @@ class Learner(Protocol):
 
 
 def make_learner(
-    name: str, task: Task, vectors: TextVectors | None = None, progress: Progress | None = None
+    name: str, task: Task, vectors: TextVectors | None = None, progress: StepProgress | None = None
 ) -> Learner:
     """A learner by its name; `vectors` is the encoder for those that need one."""
     if task not in TASKS:

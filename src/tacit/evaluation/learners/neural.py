@@ -10,9 +10,13 @@ from typing import Any, Self
 import numpy as np
 
 from tacit.errors import BadParameterError, require
-from tacit.evaluation.learners.base import Progress, Task, check_trainable
+from tacit.evaluation.learners.base import (
+    Task,
+    check_trainable,
+)
 from tacit.evaluation.scores import Label, label_order, most_frequent
 from tacit.noise.source import public_generator
+from tacit.progress import StepProgress
 
 IGNORED = -100
 """The target of a padded token, which counts in no loss."""
@@ -87,7 +91,7 @@ class NeuralLearner(ABC):
         batch_size: int,
         learning_rate: float,
         least_steps: int = 0,
-        progress: Progress | None = None,
+        progress: StepProgress | None = None,
     ) -> None:
         require("torch", extra="documents", purpose="a neural learner")
         if epochs < 1 or batch_size < 1 or not learning_rate > 0:

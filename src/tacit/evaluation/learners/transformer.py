@@ -15,9 +15,12 @@ from typing import Any
 
 from tacit.documents.encoder import Encoder, SentenceEncoder
 from tacit.errors import BadParameterError
-from tacit.evaluation.learners.base import Progress, Task
+from tacit.evaluation.learners.base import (
+    Task,
+)
 from tacit.evaluation.learners.neural import NeuralLearner
 from tacit.evaluation.vectors import padded, plain_pieces, special_pieces
+from tacit.progress import StepProgress
 
 
 class Transformer(NeuralLearner):
@@ -32,7 +35,7 @@ class Transformer(NeuralLearner):
         batch_size: int = 16,
         learning_rate: float = 1e-4,
         longest: int = 128,
-        progress: Progress | None = None,
+        progress: StepProgress | None = None,
     ) -> None:
         super().__init__(task, epochs=epochs, batch_size=batch_size, learning_rate=learning_rate, progress=progress)
         loaded = SentenceEncoder(encoder) if isinstance(encoder, str) else encoder

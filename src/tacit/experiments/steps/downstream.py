@@ -20,12 +20,15 @@ from typing import Any, Literal
 
 import numpy as np
 
+from tacit.arrays import Floats32
 from tacit.documents.encoder import SentenceEncoder
 from tacit.errors import BadInputError, require
 from tacit.evaluation import scores
 from tacit.evaluation.downstream import Labeled, check_task, floor_of, item_statistic
 from tacit.evaluation.learners import Task, make_learner
-from tacit.evaluation.vectors import TextVectors, Vectors
+from tacit.evaluation.vectors import (
+    TextVectors,
+)
 from tacit.experiments.config import Parameters
 from tacit.experiments.inputs import check_apart, check_labeled, check_part, data_in
 from tacit.experiments.raw import Rows, read_json, read_lines, read_part, read_released, write_json, write_lines
@@ -90,9 +93,9 @@ class RememberingEncoder(SentenceEncoder):
 
     def __init__(self, name: str, precision: Precision = "float32") -> None:
         super().__init__(name, precision=precision)
-        self._lists: dict[tuple[str, ...], Vectors] = {}
+        self._lists: dict[tuple[str, ...], Floats32] = {}
 
-    def encode(self, texts: Sequence[str], progress: Progress | None = None) -> Vectors:
+    def encode(self, texts: Sequence[str], progress: Progress | None = None) -> Floats32:
         asked = tuple(texts)
         found = self._lists.pop(asked, None)
         if found is None:

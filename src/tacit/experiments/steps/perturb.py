@@ -31,6 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from tacit.arrays import Ids
 from tacit.auditing import binomial
 from tacit.card import Card, ReleaseFacts
 from tacit.engines.blocks import content_digest
@@ -46,7 +47,6 @@ from tacit.text.tokens import split
 from tacit.vectors import VectorTable, load_vectors
 from tacit.vectors.bounding import Sensitivity, bounding
 from tacit.vectors.geometry import diameter, smallest_positive_distance
-from tacit.words.base import Ids
 from tacit.words.mahalanobis import Mahalanobis, inverse_root
 from tacit.words.multivariate_laplace import MultivariateLaplace
 from tacit.words.noisy import NoisyWords

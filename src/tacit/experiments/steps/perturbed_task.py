@@ -31,7 +31,6 @@ from tacit.errors import BadInputError, require
 from tacit.evaluation import scores
 from tacit.evaluation.downstream import item_statistic
 from tacit.evaluation.learners import make_learner
-from tacit.evaluation.learners.base import Progress as LearnerProgress
 from tacit.evaluation.learners.neural import NeuralLearner
 from tacit.evaluation.vectors import TextVectors
 from tacit.experiments.config import Parameters
@@ -41,6 +40,7 @@ from tacit.experiments.steps import Cell, Input, Kind, Progress
 from tacit.experiments.steps.downstream import RESAMPLES, check_encoder, encoder, scores_of, with_interval
 from tacit.experiments.steps.perturb import Perturb, gives_words, read_vectors, read_words
 from tacit.precision import Precision
+from tacit.progress import StepProgress
 
 NOTHING = "none"
 JOINT = " + "
@@ -149,7 +149,7 @@ class VectorLstm(NeuralLearner):
 
     name = "LSTM on perturbed word vectors"
 
-    def __init__(self, epochs: int, progress: LearnerProgress | None = None) -> None:
+    def __init__(self, epochs: int, progress: StepProgress | None = None) -> None:
         super().__init__(
             "classification", epochs=epochs, batch_size=64, learning_rate=5e-3, least_steps=120, progress=progress
         )

@@ -32,6 +32,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from pydantic import Field
 
+from tacit.arrays import Floats, Integers
 from tacit.card import Card
 from tacit.errors import BadInputError, require
 from tacit.evaluation import scores
@@ -345,7 +346,7 @@ def signs_of_collapse(truth: Sequence[Sequence[str]], predicted: Sequence[Sequen
     hardly any F1. Whether a rare one is among them may hang on one row."""
     labels, confusion = scores.confusion_of_items(truth, predicted)
 
-    def signs(at: scores.Counts) -> scores.Floats:
+    def signs(at: Integers) -> Floats:
         matrix = confusion(at)
         occurs, named = matrix.sum(axis=1) > 0, matrix.sum(axis=0) > 0
         collapsed = majority_voting(scores.scores_of_confusion(matrix, labels)) is not None
@@ -360,7 +361,7 @@ def tag_scores(truth: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]
     labels, confusion = scores.confusion_of_items(truth, predicted)
     occurring = np.flatnonzero(confusion(np.arange(len(truth))).sum(axis=1))
 
-    def f1(at: scores.Counts) -> scores.Floats:
+    def f1(at: Integers) -> Floats:
         return np.nan_to_num(scores.class_f1(confusion(at))[occurring])
 
     intervals = scores.bootstrap_intervals(f1, len(truth), resamples=RESAMPLES)

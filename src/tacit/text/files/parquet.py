@@ -15,13 +15,11 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tacit.arrays import Integers
 from tacit.errors import BadInputError, require
 from tacit.text.files.formats import STANDARD_STREAM
 from tacit.text.files.tables import FIXED_SIZE, RECORD_LIMIT, ArrowCell, Table, arrow_library, is_text_type, open_file
-
-Sizes = NDArray[np.int64]
 
 BATCH_ROWS: Final = 4_096
 BATCH_BYTES: Final = 16_000_000
@@ -205,7 +203,7 @@ def _is_part(path: str, selected: frozenset[str]) -> bool:
     return path in selected or any(path[:end] in selected for end, letter in enumerate(path) if letter == ".")
 
 
-def _decoded_sizes(array: Any) -> Sizes | None:
+def _decoded_sizes(array: Any) -> Integers | None:
     """What each row of a column takes when its numbers are looked up in the dictionary; None if it has none."""
     types = arrow_library().types
     kind = array.type
@@ -234,7 +232,7 @@ def _sizes(array: Any) -> list[int]:
     return [array.nbytes // len(array) if nested else FIXED_SIZE] * len(array) if len(array) else []
 
 
-def _looked_up_sizes(array: Any) -> Sizes | None:
+def _looked_up_sizes(array: Any) -> Integers | None:
     compute = require("pyarrow.compute", extra="parquet", purpose="reading parquet")
     values = array.dictionary
     types = arrow_library().types

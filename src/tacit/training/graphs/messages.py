@@ -43,7 +43,6 @@ of node-level privacy in full, if D is at least the largest number of links of a
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -51,14 +50,14 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from tacit.account.delta import check_delta
+from tacit.arrays import Floats
 from tacit.errors import BadParameterError
 from tacit.guarantee import Adjacency, Guarantee, Model, Notion, Provenance, Unit, VoidReason
 from tacit.noise.gaussian import add_gaussian, analytic_gaussian_sigma, gaussian_epsilon
 from tacit.noise.source import StreamKey
+from tacit.progress import StepProgress
 from tacit.training.graphs.graph import Graph
 from tacit.training.plan import automatic_delta
-
-Numbers = NDArray[np.float64]
 
 MARGIN = 1e-9
 """Clipped gradients are shorter than their bound by this share, more than double precision can err."""
@@ -145,7 +144,7 @@ def message_reach(links: int, adjacency: Adjacency) -> float:
 # Steps ----------------------------------------------------------------------------------------------------------------
 
 
-def clipped_gradient(rows: sparse.csr_matrix, labels: NDArray[np.int64], weights: Numbers) -> Numbers:
+def clipped_gradient(rows: sparse.csr_matrix, labels: NDArray[np.int64], weights: Floats) -> Floats:
     """Sum over the nodes of the gradient x (p - y)^T of each, cut to length 1; rows (n, d) sparse, weights (d, k)."""
     residuals = softmax(np.asarray(rows @ weights))
     residuals[np.arange(len(labels)), labels] -= 1.0
@@ -161,8 +160,8 @@ def train_words(
     plan: NodePlan,
     key: StreamKey,
     rate: float = 8.0,
-    progress: Callable[[int, int], None] | None = None,
-) -> Numbers:
+    progress: StepProgress | None = None,
+) -> Floats:
     """Step 1: weights (d, classes), the mean over the second half of the steps, with momentum 0.9."""
     weights = np.zeros((rows.shape[1], classes))
     velocity, mean, kept = np.zeros_like(weights), np.zeros_like(weights), 0
@@ -204,19 +203,19 @@ def pair_priority(pairs: NDArray[np.int64], seed: int) -> NDArray[np.uint64]:
         return _mixed(value ^ pairs[:, 1].astype(np.uint64))
 
 
-def received(pairs: NDArray[np.int64], messages: Numbers) -> Numbers:
+def received(pairs: NDArray[np.int64], messages: Floats) -> Floats:
     """What each node receives: the sum of the messages (n, k) of those who send to it."""
     nodes = len(messages)
     ones = np.ones(len(pairs))
     return np.asarray(sparse.csr_matrix((ones, (pairs[:, 1], pairs[:, 0])), shape=(nodes, nodes)) @ messages)
 
 
-def softmax(logits: Numbers) -> Numbers:
+def softmax(logits: Floats) -> Floats:
     raised = np.exp(logits - logits.max(axis=1, keepdims=True))
     return np.asarray(raised / raised.sum(axis=1, keepdims=True))
 
 
-def row_lengths(rows: sparse.csr_matrix) -> Numbers:
+def row_lengths(rows: sparse.csr_matrix) -> Floats:
     return np.asarray(np.sqrt(np.asarray(rows.multiply(rows).sum(axis=1)).ravel()))
 
 
@@ -228,12 +227,12 @@ class NodeModel:
     """weights (d, classes) of the words. evidence (n, classes): what the noisy sums of each node say, in logits; zero
     for training nodes. A node's evidence is covered for all nodes but itself."""
 
-    weights: Numbers
-    evidence: Numbers
+    weights: Floats
+    evidence: Floats
 
-    def logits(self, rows: sparse.csr_matrix, evidence: Numbers | None = None) -> Numbers:
+    def logits(self, rows: sparse.csr_matrix, evidence: Floats | None = None) -> Floats:
         """From the words of each node itself, and its evidence."""
-        own: Numbers = OWN_WEIGHT * log_probabilities(np.asarray(rows @ self.weights))
+        own: Floats = OWN_WEIGHT * log_probabilities(np.asarray(rows @ self.weights))
         return own if evidence is None else np.asarray(own + evidence)
 
 
@@ -245,7 +244,7 @@ def train_messages(
     *,
     rate: float = 8.0,
     seed: int = 0,
-    progress: Callable[[int, int], None] | None = None,
+    progress: StepProgress | None = None,
 ) -> NodeModel:
     """Steps 1 to 3. `seed` is that of the public priorities."""
     classes = len(graph.classes)
@@ -273,7 +272,7 @@ def train_messages(
     return NodeModel(weights, evidence + more)
 
 
-def log_probabilities(logits: Numbers) -> Numbers:
+def log_probabilities(logits: Floats) -> Floats:
     top = logits - logits.max(axis=1, keepdims=True)
     return np.asarray(top - np.log(np.exp(top).sum(axis=1, keepdims=True)))
 

@@ -29,7 +29,6 @@ guarantee; predictions on a private graph are not.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -41,6 +40,7 @@ from tacit.account.sgd import sgd_epsilon, sgd_noise_multiplier
 from tacit.errors import BadParameterError
 from tacit.guarantee import Adjacency, Guarantee, Model, Notion, Provenance, Unit, VoidReason
 from tacit.noise.source import StreamKey, public_generator
+from tacit.progress import StepProgress
 from tacit.training.clipping import make_clipping
 from tacit.training.gradients import Checked, choose
 from tacit.training.graphs.gcn import GCN, collate_subgraphs, probes, subgraph_loss
@@ -172,7 +172,7 @@ def train_subgraphs(
     plan: SubgraphPlan,
     key: StreamKey,
     settings: SubgraphSettings | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    progress: StepProgress | None = None,
 ) -> tuple[GCN, Checked]:
     """The trained network, and how exactly the gradient of one subgraph was known."""
     chosen = settings or SubgraphSettings()

@@ -13,13 +13,14 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from tacit.errors import BadInputError, BadParameterError, require
 from tacit.noise.source import public_generator
+from tacit.progress import StepProgress
 from tacit.training.synthesis.codes import Combination, ControlledWriting
 from tacit.training.synthesis.counts import LabelCounts
 from tacit.training.synthesis.filters import Filters, Perplexity, Sieve
@@ -107,7 +108,7 @@ def write_rows(
     sampling: Sampling,
     judge: Perplexity | None = None,
     draft: Draft | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    progress: StepProgress | None = None,
     rounds: int = ROUNDS,
 ) -> Written:
     """New rows in the proportions of the counts."""

@@ -20,7 +20,7 @@ Fine-tuning on rewritten texts needs nothing of this: it is ordinary training on
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
@@ -30,6 +30,7 @@ import torch
 from tacit.errors import BadInputError, BadParameterError
 from tacit.mechanism import Mechanism
 from tacit.noise.source import Source, public_generator
+from tacit.progress import StepProgress
 from tacit.text.tokens import split
 from tacit.training.gradients import Batch
 from tacit.training.tasks.base import IGNORED, Encoded, Row, Task
@@ -56,7 +57,7 @@ def sanitized_rows(
     texts: Sequence[str],
     mechanism: Mechanism,
     source: Source,
-    progress: Callable[[int, int], None] | None = None,
+    progress: StepProgress | None = None,
 ) -> list[dict[str, str]]:
     """Rows of original tokens and what each was rewritten to, token by token. The texts have to be public."""
     check_word_level(type(mechanism))

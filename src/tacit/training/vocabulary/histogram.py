@@ -46,9 +46,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tacit.account.delta import check_delta
+from tacit.arrays import Floats
 from tacit.errors import BadInputError, BadParameterError
 from tacit.guarantee import Adjacency, Guarantee, Model, Notion, Provenance, Unit, VoidReason, check_epsilon
 from tacit.noise.gaussian import add_gaussian, analytic_gaussian_sigma
@@ -57,8 +57,6 @@ from tacit.noise.laplace import discrete_laplace
 from tacit.noise.parameters import proper_delta
 from tacit.noise.source import Source, new_source, public_generator
 from tacit.training.plan import automatic_delta
-
-Floats = NDArray[np.float64]
 
 WEIGHTINGS = ("one", "shared")
 NOISES = ("gaussian", "laplace")

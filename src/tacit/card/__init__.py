@@ -1,0 +1,52 @@
+"""The privacy card: a guarantee written out for machines (JSON) and for people (terminal, Markdown, HTML).
+
+Every renderer reads the same `Content`, so that no format can say more than another. Bounds are rounded up.
+"""
+
+from __future__ import annotations
+
+from tacit.card.card import Card, for_file
+from tacit.card.content import Content
+from tacit.card.facts import ReleaseFacts
+from tacit.card.schema import json_schema
+from tacit.card.sentence import ODDS_MARGIN, TAIL, plain_sentence
+from tacit.card.strength import (
+    COLORS,
+    MODERATE,
+    NOMINAL,
+    STRONG,
+    VERDICTS,
+    WEAK,
+    bound_heading,
+    odds,
+    row_sentences,
+    row_totals,
+    strength,
+    totals,
+)
+from tacit.card.versions import CARD_VERSION, READABLE_VERSIONS
+
+__all__ = [
+    "CARD_VERSION",
+    "COLORS",
+    "MODERATE",
+    "NOMINAL",
+    "ODDS_MARGIN",
+    "READABLE_VERSIONS",
+    "STRONG",
+    "TAIL",
+    "VERDICTS",
+    "WEAK",
+    "Card",
+    "Content",
+    "ReleaseFacts",
+    "bound_heading",
+    "for_file",
+    "json_schema",
+    "odds",
+    "plain_sentence",
+    "row_sentences",
+    "row_totals",
+    "strength",
+    "totals",
+]
