@@ -279,7 +279,9 @@ def _work(connection: Connection) -> None:
             connection.send((int(done), int(total)))
 
     while True:
-        connection.send(outcome(inbox.get(), progress))
+        task = inbox.get()
+        assert isinstance(task, Task)
+        connection.send(outcome(task, progress))
 
 
 # One step ---------------------------------------------------------------------------------------------------------
