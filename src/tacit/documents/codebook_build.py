@@ -41,8 +41,6 @@ import hashlib
 import io
 import json
 import math
-import shutil
-import tempfile
 import zipfile
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -54,6 +52,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arrays import Floats, Floats32, Ids32
+from tacit.atomic import draft_folder
 from tacit.documents.encoder import (
     Encoder,
     SentenceEncoder,
@@ -263,13 +262,8 @@ class PublicCodebook:
                 "folder-exists", "'{path}' exists already: choose another folder, or remove it first", path=target
             )
         target.parent.mkdir(parents=True, exist_ok=True)
-        draft = Path(tempfile.mkdtemp(prefix=".draft-", dir=target.parent))
-        try:
+        with draft_folder(target) as draft:
             self._write(draft)
-            draft.chmod(0o755)
-            draft.rename(target)
-        finally:
-            shutil.rmtree(draft, ignore_errors=True)
 
     def _write(self, folder: Path) -> None:
         arrays: dict[str, NDArray[Any]] = {
@@ -355,12 +349,12 @@ def load_codebook(spec: str | Path = "default") -> PublicCodebook:
             advice=BUILD_AGAIN,
         )
     try:
-        found = _read(folder, settings)
+        codebook = _read(folder, settings)
     except (OSError, EOFError, KeyError, TypeError, ValueError, IndexError, zipfile.BadZipFile, gzip.BadGzipFile):
         raise _damaged(spec, "a file is missing or cannot be read") from None
-    if found.digest != settings.get("digest"):
+    if codebook.digest != settings.get("digest"):
         raise _damaged(spec, "its content does not match its digest")
-    return found
+    return codebook
 
 
 def _settings(folder: Path, spec: str | Path) -> dict[str, Any]:
@@ -580,12 +574,12 @@ def _centers(vectors: Floats32, k: int, seed: int) -> Floats32:
     parts = np.minimum(np.maximum(np.floor(shares), 1), counts).astype(np.int64)
     for group in np.argsort(np.floor(shares) - shares, kind="stable")[: max(0, k - int(parts.sum()))]:
         parts[group] = min(parts[group] + 1, counts[group])
-    found = []
+    centers = []
     for group, part in enumerate(parts.tolist()):
         members = vectors[group_of == group]
         if part:
-            found.append(members if part == len(members) else _kmeans(members, part, seed))
-    return np.concatenate(found)
+            centers.append(members if part == len(members) else _kmeans(members, part, seed))
+    return np.concatenate(centers)
 
 
 def _kmeans(vectors: Floats32, k: int, seed: int) -> Floats32:

@@ -9,7 +9,6 @@ value that the operator allowed (`allow`: vectors=FILE). A test seed is refused:
 from __future__ import annotations
 
 import gc
-import json
 import threading
 import types
 import typing
@@ -28,6 +27,7 @@ from tacit.mechanism import Mechanism, Rewritten
 from tacit.noise.source import Source
 from tacit.parameters import Parameter, parameters_of
 from tacit.serve.errors import ServiceError
+from tacit.serve.written import WrittenFields
 from tacit.text.tokens import is_punctuation, join, split
 
 REMEMBERED_GUARANTEES: Final = 500
@@ -42,7 +42,7 @@ class Prepared:
         self.mechanism = mechanism
         self.is_word_level = mechanism.level == "word"
         self._joining = joining  # set when the mechanism gives tokens apart, which are then joined here
-        self._promises: dict[tuple[int, int], bytes] = {}
+        self._promises: dict[tuple[int, int], WrittenFields] = {}
 
     @cached_property
     def unit_guarantee(self) -> Guarantee:
@@ -56,35 +56,35 @@ class Prepared:
         """How the cost in the ledger grows with the units."""
         return rate_of(self.unit_guarantee)
 
-    def promises(self, draws: int, tokens: int) -> bytes:
-        """The guarantees of an answer, of one unit and of the longest text, over all draws together: as the end of a
-        JSON object, because most answers of a mechanism share them."""
-        found = self._promises.get((draws, tokens))
-        if found is None:
+    def promises(self, draws: int, tokens: int) -> WrittenFields:
+        """The guarantees of an answer, of one unit and of the longest text, over all draws together."""
+        known = self._promises.get((draws, tokens))
+        if known is None:
             if len(self._promises) >= REMEMBERED_GUARANTEES:
                 self._promises.clear()
-            found = self._promises[draws, tokens] = self._written(draws, tokens)
-        return found
+            known = self._promises[draws, tokens] = self._written(draws, tokens)
+        return known
 
-    def _written(self, draws: int, tokens: int) -> bytes:
+    def _written(self, draws: int, tokens: int) -> WrittenFields:
         unit = composed(self.unit_guarantee, draws)
         whole, note = document_promise(unit, tokens)
-        found = {
-            "guarantee": Card(unit).to_dict(),
-            "document_guarantee": None if whole is None else Card(whole).to_dict(),
-            "document_note": note,
-            "plain": plain_sentence(unit if whole is None else whole),
-        }
-        return b", " + json.dumps(found, ensure_ascii=False, allow_nan=False)[1:].encode("utf-8")
+        return WrittenFields(
+            {
+                "guarantee": Card(unit).to_dict(),
+                "document_guarantee": None if whole is None else Card(whole).to_dict(),
+                "document_note": note,
+                "plain": plain_sentence(unit if whole is None else whole),
+            }
+        )
 
     def card(self, draws: int, longest: int) -> Card:
         """The card of so many draws of texts that have at most `longest` units."""
         facts = ReleaseFacts(rows=1, documents=1, units=longest, longest_document=longest, longest_row=longest)
         return Card(composed(self.unit_guarantee, draws), facts)
 
-    def units(self, text: str) -> int:
-        """How many units a text releases; known before any noise is drawn."""
-        return len(self._tokens(text)) if self.is_word_level else 1
+    def units(self, texts: Sequence[str]) -> list[int]:
+        """How many units each text releases; known before any noise is drawn."""
+        return self.mechanism.count_units(texts)
 
     def rewrite(self, texts: Sequence[str], source: Source) -> Rewritten:
         """The private step."""
@@ -226,26 +226,26 @@ class Pool:
         """The mechanism if it is in memory: asking costs microseconds."""
         key = _key(name, epsilon, options, tokens_apart)
         with self._lock:
-            found = self._known.get(key)
-            if found is not None:
+            prepared = self._known.get(key)
+            if prepared is not None:
                 self._known.move_to_end(key)
-            return found
+            return prepared
 
     def get(self, name: str, epsilon: float, options: Mapping[str, Any], *, tokens_apart: bool = False) -> Prepared:
         """The mechanism, loaded first if need be; callers who want the same one wait for one loading."""
-        found = self.ready(name, epsilon, options, tokens_apart=tokens_apart)
-        if found is not None:
-            return found
+        prepared = self.ready(name, epsilon, options, tokens_apart=tokens_apart)
+        if prepared is not None:
+            return prepared
         key = _key(name, epsilon, options, tokens_apart)
         mechanism = self.built(name, epsilon, options)  # mistakes are told before anything is loaded
         with self._lock:
             loading = self._loading.setdefault(key, threading.Lock())
         with loading:
-            found = self.ready(name, epsilon, options, tokens_apart=tokens_apart)
-            if found is None:
-                found = self._prepared(mechanism, tokens_apart)
+            prepared = self.ready(name, epsilon, options, tokens_apart=tokens_apart)
+            if prepared is None:
+                prepared = self._prepared(mechanism, tokens_apart)
                 with self._lock:
-                    self._known[key] = found
+                    self._known[key] = prepared
                     forgotten = len(self._known) > self._size
                     while len(self._known) > self._size:
                         self._known.popitem(last=False)
@@ -253,7 +253,7 @@ class Pool:
                     gc.collect()  # large tables that hang in circles would stay until the next turn of the collector
         with self._lock:
             self._loading.pop(key, None)
-        return found
+        return prepared
 
     def built(self, name: str, epsilon: float, options: Mapping[str, Any]) -> Mechanism:
         """A mechanism as asked for, checked but not loaded."""

@@ -21,7 +21,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from tacit.errors import BadInputError
 from tacit.guarantee import Exclusion, ExclusionKind, Guarantee, Provenance, ProvenanceKind, VoidReason
@@ -129,7 +128,7 @@ class Origin:
             return Provenance("pre-trained weights", source, kind=ProvenanceKind.DECLARED_PUBLIC)
         return Provenance("pre-trained weights", f"{model}, assumed to be trained on public text")
 
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> dict[str, object]:
         """`public` only if everything that the weights have read is: their starting weights and their words too."""
         words_are_private = self.vocabulary is not None or (self.tokenizer is not None and not self.tokenizer.public)
         if self.public is None or self._start_is_void or self._start_is_private or words_are_private:
@@ -160,18 +159,18 @@ def _after_private_weights(promise: Guarantee, start: Guarantee, model: str) -> 
 
 def starting_weights(folder: str | Path) -> Origin:
     """What a model folder says about itself; nothing if it is a hub name or was not made by Tacit."""
-    found = lineage_of(folder)
-    return Origin(start=found.promise, start_public=found.public, vocabulary=found.vocabulary)
+    lineage = lineage_of(folder)
+    return Origin(start=lineage.promise, start_public=lineage.public, vocabulary=lineage.vocabulary)
 
 
 def with_tokenizer(origin: Origin, folder: str | Path) -> Origin:
     """The same with the word pieces of another folder: a vocabulary that was learned privately brings its card, and
     pieces from elsewhere are assumed to be public. A folder without a guarantee is refused."""
-    found = lineage_of(folder)
-    if found.vocabulary is not None:
-        return replace(origin, vocabulary=found.vocabulary)
-    known = found.provenance("tokenizer", f"the tokenizer of {Path(folder).name}")
-    if found == Lineage():
+    lineage = lineage_of(folder)
+    if lineage.vocabulary is not None:
+        return replace(origin, vocabulary=lineage.vocabulary)
+    known = lineage.provenance("tokenizer", f"the tokenizer of {Path(folder).name}")
+    if lineage == Lineage():
         known = replace(known, source=f"{known.source}, assumed to be made from public text")
     return replace(origin, tokenizer=known)
 

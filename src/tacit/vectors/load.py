@@ -136,12 +136,12 @@ def _minilm(limit: int | None) -> VectorTable:
 
 def _package_folder(package: str, what: str, install: str) -> Path:
     """Where an installed package lies, without importing it."""
-    found = importlib.util.find_spec(package)
-    if found is None or not found.submodule_search_locations:
+    package_spec = importlib.util.find_spec(package)
+    if package_spec is None or not package_spec.submodule_search_locations:
         raise MissingExtraError(
             "package-not-installed", "{what} in a package that is not installed: {install}", what=what, install=install
         )
-    return Path(found.submodule_search_locations[0])
+    return Path(package_spec.submodule_search_locations[0])
 
 
 def _first_of_parquet(path: Path, column: str, limit: int) -> list[str]:
@@ -451,9 +451,9 @@ def _parse_rows(rows: list[tuple[int, bytes]], dimension: int, label: str, *, cu
 
 def _unusual_line(line: bytes, dimension: int, place: str, *, cut: bool) -> tuple[bytes, bytes]:
     """A word that holds spaces (GloVe 840B has some), or an error; such a word must not look like a number."""
-    found = line.count(b" ")
+    count = line.count(b" ")
     fields = line.split(b" ")
-    if found < dimension:
+    if count < dimension:
         if cut:
             raise BadInputError(
                 "damaged-file",
@@ -461,7 +461,7 @@ def _unusual_line(line: bytes, dimension: int, place: str, *, cut: bool) -> tupl
                 "{found}): get the whole file",
                 place=place,
                 dimension=dimension,
-                found=found,
+                found=count,
             )
     elif not all(_is_number(field) for field in fields[1:-dimension]):
         return b" ".join(fields[:-dimension]), b" ".join(fields[-dimension:])
@@ -471,7 +471,7 @@ def _unusual_line(line: bytes, dimension: int, place: str, *, cut: bool) -> tupl
         "remove this line",
         place=place,
         dimension=dimension,
-        found=found,
+        found=count,
     )
 
 
@@ -516,13 +516,13 @@ def read_word2vec_binary(path: Path, limit: int | None) -> tuple[list[str], Floa
     return _decoded(words, list(range(1, count + 1)), path.name), vectors, ()
 
 
-def _bin_truncated(label: str, promised: int, found: int) -> BadInputError:
+def _bin_truncated(label: str, promised: int, count: int) -> BadInputError:
     return BadInputError(
         "damaged-file",
-        "{file} is truncated: the first line promises {promised:,} words, found at most {found:,}: get the whole file",
+        "{file} is truncated: the first line promises {promised:,} words, found at most {count:,}: get the whole file",
         file=label,
         promised=promised,
-        found=found,
+        count=count,
     )
 
 

@@ -75,7 +75,7 @@ def repeats(outputs: Sequence[str], originals: Sequence[str], pretraining: Seque
             originals=len(originals),
         )
     corpus = Corpus(pretraining)
-    found, nearer, copies, strayed = [], 0, 0, 0
+    distances, nearer, copies, strayed = [], 0, 0, 0
     for output, original, overlap in zip(outputs, originals, corpus.overlaps(outputs), strict=True):
         to_input = _similarity(output, original)
         sentence = pretraining[overlap.nearest] if overlap.nearest >= 0 else ""
@@ -84,8 +84,8 @@ def repeats(outputs: Sequence[str], originals: Sequence[str], pretraining: Seque
         nearer += to_other > to_input
         copies += is_copy
         strayed += is_copy and to_other > to_input
-        found.append((to_input, to_other, sentence))
-    return Repeats(len(outputs), nearer, copies, strayed, tuple(found))
+        distances.append((to_input, to_other, sentence))
+    return Repeats(len(outputs), nearer, copies, strayed, tuple(distances))
 
 
 def _similarity(text: str, other: str) -> float:
@@ -158,8 +158,8 @@ def memorization_matrix(
                     pretrained=pretrained,
                 )
             score = None if labels is None else downstream_f1(outputs, originals, labels[rewritten], seed=seed)
-            found = repeats(outputs, originals, list(data[pretrained]))
-            cells.append(Cell(pretrained, rewritten, bleu(outputs, originals), score, found))
+            repeated = repeats(outputs, originals, list(data[pretrained]))
+            cells.append(Cell(pretrained, rewritten, bleu(outputs, originals), score, repeated))
             if progress:
                 progress(len(cells), len(names) ** 2)
     return Matrix(names, tuple(cells))

@@ -31,6 +31,7 @@ import torch
 from numpy.typing import NDArray
 
 from tacit.arrays import Ids
+from tacit.atomic import draft_file
 from tacit.documents.autoencoders.base import (
     Autoencoder,
 )
@@ -464,23 +465,19 @@ def _start(
 def _save(
     autoencoder: Autoencoder, optimizer: Any, plan: Plan, corpus: PublicText, state: _State, folder: Path
 ) -> None:
-    path = folder / CHECKPOINT
-    partial = path.with_suffix(".partial")
-    torch.save(
-        {
-            "identity": _identity(plan, corpus),
-            "module": autoencoder.module.state_dict(),
-            "optimizer": optimizer.state_dict(),
-            "step": state.step,
-            "best_loss": state.best_loss,
-            "waited": state.waited,
-            "seconds": state.seconds,
-            "best": state.best,
-            "schedules": state.schedules,
-        },
-        partial,
-    )
-    partial.replace(path)
+    checkpoint = {
+        "identity": _identity(plan, corpus),
+        "module": autoencoder.module.state_dict(),
+        "optimizer": optimizer.state_dict(),
+        "step": state.step,
+        "best_loss": state.best_loss,
+        "waited": state.waited,
+        "seconds": state.seconds,
+        "best": state.best,
+        "schedules": state.schedules,
+    }
+    with draft_file(folder / CHECKPOINT) as draft:
+        torch.save(checkpoint, draft)
 
 
 def _seed(seed: int, step: int) -> int:
@@ -501,11 +498,11 @@ def reconstruction_bleu(
 ) -> float:
     """Corpus BLEU (sacrebleu, 0 to 100) of texts encoded, bounded and decoded without noise."""
     sacrebleu = require("sacrebleu", extra="documents", purpose="measuring BLEU")
-    found: list[str] = []
+    decoded: list[str] = []
     for start in range(0, len(texts), batch_size):
         latents = autoencoder.encode(texts[start : start + batch_size])
-        found += autoencoder.decode(latents if bound is None else bound.apply(latents), beams=beams)
-    return float(sacrebleu.corpus_bleu(found, [list(texts)], lowercase=lowercase).score)
+        decoded += autoencoder.decode(latents if bound is None else bound.apply(latents), beams=beams)
+    return float(sacrebleu.corpus_bleu(decoded, [list(texts)], lowercase=lowercase).score)
 
 
 def held_out_bleu(

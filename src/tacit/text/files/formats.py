@@ -101,8 +101,8 @@ def format_of(path: str, name: str | None = None) -> FileFormat:
             "format-not-named",
             "standard input has no suffix that tells its format: add {option.format}, such as {option.format[csv]}",
         )
-    found = suffix_format(path)
-    if found is None and (what := other_kind(path)) is not None:
+    by_suffix = suffix_format(path)
+    if by_suffix is None and (what := other_kind(path)) is not None:
         raise BadInputError(
             "unknown-format",
             "'{name}' is {what}, which Tacit neither reads nor writes: save the texts as {supported}",
@@ -110,22 +110,22 @@ def format_of(path: str, name: str | None = None) -> FileFormat:
             what=what,
             supported=SUPPORTED,
         )
-    if found is None and "://" not in path and Path(path).is_dir():
+    if by_suffix is None and "://" not in path and Path(path).is_dir():
         raise BadInputError(
             "is-a-folder", "'{path}' is a folder: give one file in it, {supported}", path=path, supported=SUPPORTED
         )
-    if found is None:
+    if by_suffix is None:
         raise BadInputError(
             "format-not-named",
             "the name '{name}' does not tell its format: add {option.format} with one of {kinds}",
             name=Path(path).name,
             kinds=", ".join(KINDS),
         )
-    if found.gzip and found.kind == "parquet":
+    if by_suffix.gzip and by_suffix.kind == "parquet":
         raise BadInputError(
             "parquet-in-gzip", "parquet compresses by itself: gunzip the file first, or name it .parquet"
         )
-    return found
+    return by_suffix
 
 
 def other_kind(path: str) -> str | None:
@@ -276,13 +276,13 @@ def text_value(value: Any, row: int, column: str) -> str:
             row=row,
             column=column,
         )
-    found = json_kind(value)
+    kind = json_kind(value)
     raise BadInputError(
         "not-a-text",
         "row {row}, column '{column}' holds {given}, not a text: turn it into a string first",
         row=row,
         column=column,
-        given=found,
+        given=kind,
     )
 
 

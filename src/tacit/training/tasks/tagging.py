@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import torch
@@ -21,6 +21,9 @@ from tacit.training.tasks.base import (
     model_inputs,
     random_inputs,
 )
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
 
 
 @dataclass
@@ -43,9 +46,9 @@ class Tagging(Task):
                     words=words,
                     tags=tags,
                 )
-        found = sorted({tag for row in rows for tag in row["tags"].split()})
-        self.labels = self.labels or found
-        unknown = [tag for tag in found if tag not in set(self.labels)]
+        observed = sorted({tag for row in rows for tag in row["tags"].split()})
+        self.labels = self.labels or observed
+        unknown = [tag for tag in observed if tag not in set(self.labels)]
         if unknown:
             raise BadInputError(
                 "tags-not-listed",
@@ -63,11 +66,14 @@ class Tagging(Task):
             "label2id": {label: i for i, label in enumerate(self.labels)},
         }
 
-    def encode(self, row: Row, tokenizer: Any, *, train: bool) -> Encoded:
+    def encode(self, row: Row, tokenizer: PreTrainedTokenizerBase, *, train: bool) -> Encoded:
         words = row["text"].split() or [""]
-        found = tokenizer(words, is_split_into_words=True, truncation=True, max_length=self.length)
-        encoded: Encoded = {"input_ids": list(found["input_ids"]), "attention_mask": list(found["attention_mask"])}
-        places = found.word_ids()
+        encoding = tokenizer(words, is_split_into_words=True, truncation=True, max_length=self.length)
+        encoded: Encoded = {
+            "input_ids": list(encoding["input_ids"]),
+            "attention_mask": list(encoding["attention_mask"]),
+        }
+        places = encoding.word_ids()
         # The first piece of a word stands for it.
         firsts = [place is not None and place not in places[:i] for i, place in enumerate(places)]
         encoded["first"] = [int(first) for first in firsts]
@@ -84,18 +90,20 @@ class Tagging(Task):
         return cross_entropy_per_token(model(**model_inputs(batch)).logits, batch["labels"])
 
     @torch.no_grad()
-    def predict(self, model: nn.Module, batch: Batch, tokenizer: Any, rows: Sequence[Row]) -> list[str]:
+    def predict(
+        self, model: nn.Module, batch: Batch, tokenizer: PreTrainedTokenizerBase, rows: Sequence[Row]
+    ) -> list[str]:
         best = model(**model_inputs(batch)).logits.argmax(-1)
         lines = []
         fallback = "O" if "O" in self.labels else self.labels[0]
         for tags, first, row in zip(best.tolist(), batch["first"].tolist(), rows, strict=True):
-            found = [self.labels[tag] for tag, counts in zip(tags, first, strict=True) if counts]
+            predicted = [self.labels[tag] for tag, counts in zip(tags, first, strict=True) if counts]
             # Words beyond the length that is read get the outside tag.
             words = len(row["text"].split())
-            lines.append(" ".join((found + [fallback] * words)[:words]))
+            lines.append(" ".join((predicted + [fallback] * words)[:words]))
         return lines
 
-    def probe(self, generator: np.random.Generator, tokenizer: Any) -> Encoded:
+    def probe(self, generator: np.random.Generator, tokenizer: PreTrainedTokenizerBase) -> Encoded:
         encoded = random_inputs(generator, tokenizer, self.length)
         encoded.pop("token_type_ids", None)
         size = len(encoded["input_ids"])
