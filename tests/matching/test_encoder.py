@@ -47,8 +47,8 @@ def test_the_vector_of_a_text_is_the_same_bit_for_bit_in_every_batch(encoder: St
         order = rng.integers(0, len(TEXTS), size=200)
         for start in range(0, len(order), size):
             part = order[start : start + size]
-            found = encoder.encode([TEXTS[place] for place in part])
-            assert found.tobytes() == alone[part].tobytes()
+            vectors = encoder.encode([TEXTS[place] for place in part])
+            assert vectors.tobytes() == alone[part].tobytes()
 
 
 @settings(max_examples=60, deadline=None)

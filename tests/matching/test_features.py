@@ -54,9 +54,9 @@ def rich() -> FeatureMap:
 
 def squared_lengths_of_rows(features: FeatureMap, texts: list[str]) -> list[int]:
     """With Python's integers, number by number."""
-    found = features.features(texts, alone=True)
-    rows = [[int(value) for value in row] for row in found.dense]
-    for row, steps in zip(found.rows.tolist(), found.word_steps.tolist(), strict=True):
+    made = features.features(texts, alone=True)
+    rows = [[int(value) for value in row] for row in made.dense]
+    for row, steps in zip(made.rows.tolist(), made.word_steps.tolist(), strict=True):
         rows[row].append(steps)
     return [sum(value * value for value in row) + features.count_steps**2 for row in rows]
 
@@ -118,8 +118,8 @@ def test_a_text_has_the_same_features_in_every_batch(rich: FeatureMap) -> None:
 
 def test_most_of_the_budget_is_used() -> None:
     features = default_map()
-    found = features.features(list(load_pool().sentences[:2_000]))
-    assert np.median(found.squared_lengths() + features.count_steps**2) > 0.997 * GRID**2
+    made = features.features(list(load_pool().sentences[:2_000]))
+    assert np.median(made.squared_lengths() + features.count_steps**2) > 0.997 * GRID**2
 
 
 def test_words_are_present_or_not_and_rare_ones_weigh_more() -> None:

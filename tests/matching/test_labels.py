@@ -52,16 +52,16 @@ def test_bins_hold_their_lower_edge_and_everything_beyond_the_ends() -> None:
 def test_topics_are_fixed_and_every_text_has_one() -> None:
     topics = public_topics(16)
     texts = [*load_pool().sentences[:2_000], "", "🙂"]
-    found = topics.places(texts, ())
-    assert set(found.tolist()) <= set(range(16))
-    assert np.bincount(found, minlength=16).min() > 10
+    cells = topics.places(texts, ())
+    assert set(cells.tolist()) <= set(range(16))
+    assert np.bincount(cells, minlength=16).min() > 10
     for place in (0, 5, -1, -2):
-        assert topics.places([texts[place]], ())[0] == found[place]
+        assert topics.places([texts[place]], ())[0] == cells[place]
     public_topics.cache_clear()
     assert (public_topics(16).centers == topics.centers).all()
     again = rule_from(topics.to_dict(), topics.arrays())
     assert isinstance(again, Topics)
-    assert (again.places(texts, ()) == found).all()
+    assert (again.places(texts, ()) == cells).all()
     with pytest.raises(BadInputError):
         rule_from(topics.to_dict(), {"centers": topics.centers + 1})
     with pytest.raises(BadParameterError):

@@ -8,9 +8,10 @@ from typing import Annotated, Any, ClassVar
 import click
 from pydantic import Field
 
+from tacit.cli.bars import Bars
 from tacit.cli.generated import command_for, group_of
 from tacit.cli.options import AsJson, Printing
-from tacit.cli.shown import Quiet, progress_bar
+from tacit.cli.shown import Quiet
 from tacit.jobs.config import Config, Group, Option
 from tacit.jobs.pool import PoolConfig, run
 from tacit.matching.pool import Pool, bundled_pools, load_pool
@@ -25,8 +26,8 @@ Example: tacit pool build faq.csv --column question --public "our published FAQ"
 
 
 def build(config: PoolConfig, shown: Quiet) -> None:
-    with progress_bar("reading", shown=not shown.quiet) as progress:
-        result = run(config, progress)
+    with Bars(shown=not shown.quiet) as bars:
+        result = run(config, lambda done, total: bars.show("reading", done, total))
     if not shown.quiet:
         click.echo(f"{result.sentences:,} sentences of {result.rows:,} rows -> {result.output}", err=True)
 

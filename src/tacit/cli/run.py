@@ -15,7 +15,7 @@ from tacit.errors import BadInputError
 from tacit.jobs.config import Config, Group, Option, read_mapping
 from tacit.jobs.registry import config_class, config_from
 
-COMMAND_OF: Final = {"codebook": ("codebook", "build")}
+COMMAND_OF: Final = {"codebook": ("codebook", "build"), "pool": ("pool", "build"), "sketch": ("sketch", "build")}
 """Jobs whose command is not called as they are."""
 
 HELP = """Run a job again, from a file of its options.

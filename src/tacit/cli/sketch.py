@@ -9,9 +9,11 @@ from typing import Annotated, Any, ClassVar
 import click
 from pydantic import Field
 
+from tacit.cli.bars import Bars
 from tacit.cli.generated import command_for, group_of
 from tacit.cli.options import AsJson
-from tacit.cli.shown import Quiet, progress_bar
+from tacit.cli.rendering import show_card
+from tacit.cli.shown import Quiet
 from tacit.cli.terminal import error_console, output_console, warn_if_nominal
 from tacit.jobs import sketch as building
 from tacit.jobs import sketch_merge as merging
@@ -40,8 +42,8 @@ Example: tacit sketch merge north.tacit south.tacit --disjoint -o all.tacit
 
 
 def build(config: SketchConfig, shown: Quiet) -> None:
-    with progress_bar("adding up", shown=not shown.quiet) as progress:
-        result = building.run(config, progress)
+    with Bars(shown=not shown.quiet) as bars:
+        result = building.run(config, lambda done, total: bars.show("adding up", done, total))
     _show_release(result.sketch, str(config.output), shown)
 
 
@@ -52,7 +54,7 @@ def merge(config: SketchMergeConfig, shown: Quiet) -> None:
 def _show_release(sketch: Sketch, output: str, shown: Quiet) -> None:
     if not shown.quiet:
         error_console().print(f"{described(sketch)} -> {output}", markup=False)
-        sketch.card.print_to(output_console())
+        show_card(sketch.card, output_console())
     warn_if_nominal(sketch.card)
 
 
@@ -81,7 +83,7 @@ def show(options: ShowOptions) -> None:
         f"{sketch.feature_map.dimension:,} features of each label, noise of deviation {sketch.noise_deviation:.4g} on "
         "every sum"
     )
-    sketch.card.print_to(output_console())
+    show_card(sketch.card, output_console())
 
 
 def facts(sketch: Sketch) -> dict[str, Any]:

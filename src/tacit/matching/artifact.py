@@ -23,13 +23,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arrays import Integers
+from tacit.atomic import write_files
 from tacit.card import Card
 from tacit.errors import BadInputError
 from tacit.matching.features import FeatureMap
 from tacit.matching.labels import rule_from
 from tacit.matching.sketch import Sketch
 from tacit.matching.sums import MOST_NUMBERS
-from tacit.text.files.partial import storage_error, sync, write_together
+from tacit.text.files.partial import storage_error
 from tacit.version import __version__
 
 VERSION: Final = 1
@@ -48,17 +49,12 @@ def save_sketch(sketch: Sketch, path: Path, *, force: bool = False) -> Sketch:
             "file-exists", "{path} exists: give another name, or {option.force} to replace it", path=path
         )
     named = _named(sketch)
-    draft = path.with_name(path.name + ".draft")
+    cards = {".card.json": named.card.to_json(), ".card.md": named.card.to_markdown()}
+    contents = {path.with_name(path.name + ending): text.encode("utf-8") for ending, text in cards.items()}
     try:
-        draft.write_bytes(sketch_bytes(named))
-        sync(draft)
-        cards = {".card.json": named.card.to_json(), ".card.md": named.card.to_markdown()}
-        write_together({path.with_name(path.name + ending): text for ending, text in cards.items()})
-        draft.replace(path)
+        write_files({**contents, path: sketch_bytes(named)})  # the sketch gets its name last
     except OSError as error:
         raise storage_error(error, path) from error
-    finally:
-        draft.unlink(missing_ok=True)
     return named
 
 

@@ -118,11 +118,11 @@ class _Weights:
         from scipy.sparse import csr_matrix
 
         cut = [_readable(text[:LONGEST_CHARACTERS]) for text in texts]
-        found = [item.ids[: self.pieces] for item in self.tokenizer.encode_batch_fast(cut, add_special_tokens=False)]
-        ends = np.cumsum([0, *map(len, found)])
-        ids = np.fromiter((piece for ids in found for piece in ids), dtype=np.int32, count=int(ends[-1]))
+        pieces = [item.ids[: self.pieces] for item in self.tokenizer.encode_batch_fast(cut, add_special_tokens=False)]
+        ends = np.cumsum([0, *map(len, pieces)])
+        ids = np.fromiter((piece for each in pieces for piece in each), dtype=np.int32, count=int(ends[-1]))
         ones = np.ones(len(ids), dtype=np.float32)
-        counts = csr_matrix((ones, ids, ends), shape=(len(found), len(self.table)))
+        counts = csr_matrix((ones, ids, ends), shape=(len(pieces), len(self.table)))
         result: Floats32 = counts @ self.table
         return result
 

@@ -104,8 +104,8 @@ class ListedLabels:
 
     def places(self, texts: Sequence[str], values: Sequence[Any]) -> Ids:
         fallback = NO_LABEL if self.other is None else self._places[label_name(self.other)]
-        found = (self._places.get(label_name(value), fallback) for value in values)
-        return np.fromiter(found, dtype=np.int64, count=len(values))
+        places = (self._places.get(label_name(value), fallback) for value in values)
+        return np.fromiter(places, dtype=np.int64, count=len(values))
 
     def to_dict(self) -> dict[str, Any]:
         return {"kind": self.kind, "names": list(self.names), "other": self.other, "declared": self.declared}
@@ -139,9 +139,9 @@ class Bins:
 
     def places(self, texts: Sequence[str], values: Sequence[Any]) -> Ids:
         numbers = np.array([_number(value) for value in values], dtype=np.float64)
-        found = np.searchsorted(np.array(self.edges[1:-1]), numbers, side="right").astype(np.int64)
-        found[np.isnan(numbers)] = NO_LABEL
-        return found
+        places = np.searchsorted(np.array(self.edges[1:-1]), numbers, side="right").astype(np.int64)
+        places[np.isnan(numbers)] = NO_LABEL
+        return places
 
     def to_dict(self) -> dict[str, Any]:
         return {"kind": self.kind, "edges": list(self.edges)}

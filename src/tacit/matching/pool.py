@@ -31,6 +31,7 @@ from typing import Any
 import numpy as np
 
 from tacit.arrays import Ids
+from tacit.atomic import draft_file
 from tacit.errors import BadInputError
 from tacit.guarantee import Provenance, ProvenanceKind
 from tacit.text.files.partial import storage_error
@@ -177,11 +178,10 @@ def write_pool(
 
     The file is there completely or not at all; sentences go to the disk as they come.
     """
-    draft = path.with_name(path.name + ".draft")
     digest, count = _new_digest(sources), 0
     credits = io.StringIO()
     try:
-        with zipfile.ZipFile(draft, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
+        with draft_file(path) as draft, zipfile.ZipFile(draft, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
             with archive.open(_entry("sentences.txt"), "w", force_zip64=True) as file:
                 for sentence, source, credit in entries:
                     line = sentence.encode("utf-8") + b"\n"
@@ -201,11 +201,8 @@ def write_pool(
                 "digest": digest.hexdigest()[:32],
             }
             archive.writestr(_entry("pool.json"), json.dumps(facts, indent=2, ensure_ascii=False).encode("utf-8"))
-        draft.replace(path)
     except OSError as error:
         raise storage_error(error, path) from error
-    finally:
-        draft.unlink(missing_ok=True)
     return count, digest.hexdigest()[:32]
 
 

@@ -130,15 +130,15 @@ def _labeled(block: RowBlock, rule: LabelRule) -> tuple[Integers, Integers, list
     return places[kept], kept, [block.texts[row] for row in kept.tolist()]
 
 
-def _add(totals: Integers, lines: Integers, found: Features, count_steps: int) -> None:
+def _add(totals: Integers, lines: Integers, added: Features, count_steps: int) -> None:
     """Add the features of rows to their lines of the totals."""
-    dense = found.dense.shape[1]
+    dense = added.dense.shape[1]
     order = np.argsort(lines, kind="stable")
     ordered = lines[order]
     starts = np.flatnonzero(np.diff(ordered, prepend=-1))
-    totals[ordered[starts], :dense] += np.add.reduceat(found.dense[order], starts, axis=0, dtype=np.int64)
+    totals[ordered[starts], :dense] += np.add.reduceat(added.dense[order], starts, axis=0, dtype=np.int64)
     width = totals.shape[1]
-    np.add.at(totals.reshape(-1), lines[found.rows] * width + dense + found.words, found.word_steps)
+    np.add.at(totals.reshape(-1), lines[added.rows] * width + dense + added.words, added.word_steps)
     totals[:, -1] += np.bincount(lines, minlength=len(totals)) * count_steps
 
 
@@ -199,11 +199,11 @@ class _UserSums:
         while len(self._dense) < len(self._lines):
             self._dense = np.concatenate([self._dense, np.zeros_like(self._dense)])
             self._rows = np.concatenate([self._rows, np.zeros_like(self._rows)])
-        found = self._features.features(texts, alone=True)
-        np.add.at(self._dense, lines, found.dense)
+        added = self._features.features(texts, alone=True)
+        np.add.at(self._dense, lines, added.dense)
         np.add.at(self._rows, lines, 1)
         if self._features.vocabulary:
-            self._open.append((lines[found.rows] * self._features.vocabulary + found.words, found.word_steps))
+            self._open.append((lines[added.rows] * self._features.vocabulary + added.words, added.word_steps))
         if sum(len(each) for each, _ in self._open) > WORDS_AT_ONCE:
             self._open = [self._gathered()]
 
