@@ -41,8 +41,8 @@ def distilled(dimensions: int = DIMENSIONS) -> tuple[Floats32, str]:
     transformers = require("transformers", extra="documents", purpose="distilling an encoder")
     model2vec = require("model2vec.distill", extra="documents", purpose="distilling an encoder")
     place = minilm_folder()
-    model = transformers.AutoModel.from_pretrained(place)
-    tokenizer = transformers.AutoTokenizer.from_pretrained(place)
+    model = transformers.AutoModel.from_pretrained(place, trust_remote_code=False)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(place, trust_remote_code=False)
     made = model2vec.distill_from_model(model, tokenizer, pca_dims=dimensions, device="cpu")
     return made.embedding.astype(np.float32), made.tokenizer.to_str()
 
