@@ -32,7 +32,7 @@ TRUSTED_SERVER = "the server is trusted: it sees the updates of single users bef
 
 @dataclass
 class FederatedRun(TrainingRun):
-    """`rows` belong to `users`; `plan` counts users: `Plan` for DP-FedAvg, `VisitPlan` for DP-FTRL. The optimizer of
+    """`rows` belong to `users`; `plan` counts users: `TrainingPlan` for DP-FedAvg, `VisitPlan` for DP-FTRL. The optimizer of
     `settings` is that of the server; `momentum` is its momentum, if it is SGD."""
 
     users: Users = field(kw_only=True)
