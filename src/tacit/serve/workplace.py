@@ -51,7 +51,7 @@ class JobProcesses:
             while True:
                 for event in supervisor.events(POLL_SECONDS):
                     if isinstance(event, Death):
-                        raise JobProcessDiedError(event.ending)
+                        raise JobProcessDiedError("workers-died", "{ending}", ending=event.ending)
                     if isinstance(event.message, JobOutcome):
                         return event.message
                     assert isinstance(event.message, RewriteProgress)
