@@ -24,7 +24,6 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 
@@ -377,7 +376,7 @@ def _points_table(found: Tradeoff, weight: float) -> Table:
     extra = ["attacker hidden", f"weighted ({weight:g} utility)", "plain trade-off"] if attacked else []
     rows = []
     for p in found.points:
-        row: list[Any] = [p.name, promise(p.guarantee), p.utility.value, p.utility.low, p.utility.high, p.normalized,
+        row: list[object] = [p.name, promise(p.guarantee), p.utility.value, p.utility.low, p.utility.high, p.normalized,
                           p.name in front if p.guarantee.is_private else None]  # fmt: skip
         rows.append(row + ([p.hidden, p.weighted(weight), p.plain_tradeoff] if attacked else []))
     return Table(

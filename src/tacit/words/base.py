@@ -123,6 +123,16 @@ class WordMechanism(Mechanism):
         """The distance between vocabulary words that a metric promise of this mechanism is stated in."""
         return self._euclidean_distance()
 
+    @property
+    def outputs(self) -> Ids:
+        """The vocabulary ids that can come out; with a utility-optimized promise, those that are protected."""
+        return np.arange(len(self.table), dtype=np.int64)
+
+    @property
+    def set_of(self) -> Ids:
+        """The set of each vocabulary word, for a mechanism that promises something only between words of one set."""
+        return np.zeros(len(self.table), dtype=np.int64)
+
     # Public data ----------------------------------------------------------------------------------------------
 
     @cached_property
