@@ -144,7 +144,7 @@ def _check_numbers(train: Labeled, test: Labeled) -> None:
             raise BadInputError(f"all {name} rows have the same similarity: give rows that differ")
 
 
-def split_rows(task: Task, labels: Sequence[Any], share: float = 0.2, seed: int = 0) -> tuple[list[int], list[int]]:
+def split_rows(task: Task, labels: Sequence[object], share: float = 0.2, seed: int = 0) -> tuple[list[int], list[int]]:
     """(training places, test places): a fixed public split, class by class for classes.
 
     A class with a single row goes to training, since nothing can be tested that was not learned.
@@ -157,7 +157,7 @@ def split_rows(task: Task, labels: Sequence[Any], share: float = 0.2, seed: int 
     if task in ("similarity", "tagging"):
         count = max(1, round(share * len(labels)))
         return sorted(order[count:]), sorted(order[:count])
-    groups: dict[Label, list[int]] = {}
+    groups: dict[object, list[int]] = {}
     for place in order:
         groups.setdefault(labels[place], []).append(place)
     test = [

@@ -14,7 +14,7 @@ from __future__ import annotations
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,7 +70,7 @@ class _Linear(ABC):
         return [[next(tags) for _ in tokens] for tokens in texts]
 
     @abstractmethod
-    def _features(self, texts: Sequence[Any], *, learn: bool) -> NDArray[np.floating] | csr_matrix: ...
+    def _features(self, texts: Sequence[Text], *, learn: bool) -> NDArray[np.floating] | csr_matrix: ...
 
 
 class VectorProbe(_Linear):
@@ -83,9 +83,9 @@ class VectorProbe(_Linear):
         self.vectors = vectors
         self.name = f"linear probe on {vectors.name}"
 
-    def _features(self, texts: Sequence[Any], *, learn: bool) -> NDArray[np.float32]:
+    def _features(self, texts: Sequence[Text], *, learn: bool) -> NDArray[np.float32]:
         if self.task == "classification":
-            return self.vectors(texts)
+            return self.vectors(cast("Sequence[str]", texts))
         if self.task == "tagging":
             if not isinstance(self.vectors.encoder, SentenceEncoder):
                 raise BadParameterError("tagging needs an encoder with word pieces: give 'minilm' or a folder")
@@ -127,11 +127,11 @@ class WordProbe(_Linear):
     name = "linear probe on words (tf-idf)"
     strength = 10.0
 
-    def _features(self, texts: Sequence[Any], *, learn: bool) -> NDArray[np.floating] | csr_matrix:
+    def _features(self, texts: Sequence[Text], *, learn: bool) -> NDArray[np.floating] | csr_matrix:
         if self.task == "tagging":
             return self._around(texts, learn)
         if self.task == "classification":
-            return self._weights(texts, learn)
+            return self._weights(cast("Sequence[str]", texts), learn)
         from scipy.sparse import csr_matrix, hstack
 
         both = self._weights([text for pair in texts for text in pair], learn)
