@@ -9,7 +9,6 @@ value that the operator allowed (`--allow vectors=FILE`). A test seed is refused
 from __future__ import annotations
 
 import gc
-import json
 import threading
 import types
 import typing
@@ -28,6 +27,7 @@ from tacit.mechanism import Mechanism, Rewritten
 from tacit.noise.source import Source
 from tacit.parameters import Parameter, parameters_of
 from tacit.serve.errors import ServiceError
+from tacit.serve.written import WrittenFields
 from tacit.text.tokens import is_punctuation, join, split
 
 REMEMBERED_GUARANTEES: Final = 500
@@ -42,7 +42,7 @@ class Prepared:
         self.mechanism = mechanism
         self.is_word_level = mechanism.level == "word"
         self._joining = joining  # set when the mechanism gives tokens apart, which are then joined here
-        self._promises: dict[tuple[int, int], bytes] = {}
+        self._promises: dict[tuple[int, int], WrittenFields] = {}
 
     @cached_property
     def unit_guarantee(self) -> Guarantee:
@@ -56,35 +56,35 @@ class Prepared:
         """How the cost in the ledger grows with the units."""
         return rate_of(self.unit_guarantee)
 
-    def promises(self, draws: int, tokens: int) -> bytes:
-        """The guarantees of an answer, of one unit and of the longest text, over all draws together: as the end of a
-        JSON object, because most answers of a mechanism share them."""
-        found = self._promises.get((draws, tokens))
-        if found is None:
+    def promises(self, draws: int, tokens: int) -> WrittenFields:
+        """The guarantees of an answer, of one unit and of the longest text, over all draws together."""
+        known = self._promises.get((draws, tokens))
+        if known is None:
             if len(self._promises) >= REMEMBERED_GUARANTEES:
                 self._promises.clear()
-            found = self._promises[draws, tokens] = self._written(draws, tokens)
-        return found
+            known = self._promises[draws, tokens] = self._written(draws, tokens)
+        return known
 
-    def _written(self, draws: int, tokens: int) -> bytes:
+    def _written(self, draws: int, tokens: int) -> WrittenFields:
         unit = composed(self.unit_guarantee, draws)
         whole, note = document_promise(unit, tokens)
-        found = {
-            "guarantee": Card(unit).to_dict(),
-            "document_guarantee": None if whole is None else Card(whole).to_dict(),
-            "document_note": note,
-            "plain": plain_sentence(unit if whole is None else whole),
-        }
-        return b", " + json.dumps(found, ensure_ascii=False, allow_nan=False)[1:].encode("utf-8")
+        return WrittenFields(
+            {
+                "guarantee": Card(unit).to_dict(),
+                "document_guarantee": None if whole is None else Card(whole).to_dict(),
+                "document_note": note,
+                "plain": plain_sentence(unit if whole is None else whole),
+            }
+        )
 
     def card(self, draws: int, longest: int) -> Card:
         """The card of so many draws of texts that have at most `longest` units."""
         facts = ReleaseFacts(rows=1, documents=1, units=longest, longest_document=longest, longest_row=longest)
         return Card(composed(self.unit_guarantee, draws), facts)
 
-    def units(self, text: str) -> int:
-        """How many units a text releases; known before any noise is drawn."""
-        return len(self._tokens(text)) if self.is_word_level else 1
+    def units(self, texts: Sequence[str]) -> list[int]:
+        """How many units each text releases; known before any noise is drawn."""
+        return self.mechanism.count_units(texts)
 
     def rewrite(self, texts: Sequence[str], source: Source) -> Rewritten:
         """The private step."""

@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from concurrent.futures import Executor
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
-from starlette.requests import ClientDisconnect
+from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from tacit.engines.nominal import refuse_nominal
 from tacit.serve.batching import Lines, Order, Spender
 from tacit.serve.budget import Accounts
 from tacit.serve.errors import ServiceError, as_service_error
-from tacit.serve.gate import Caller, Headers, Receive
+from tacit.serve.gate import Caller
 from tacit.serve.messages import RewriteRequest, beside, check_json, is_unicode, parse_message
 from tacit.serve.metrics import Metrics
 from tacit.serve.reading import MOST_VALUES
 from tacit.serve.rewriting import Pieces, Pool, Prepared
 from tacit.serve.settings import Settings
+from tacit.serve.written import written
 
-Draw = dict[str, Any]
 COUNTED_AT_ONCE: Final = 20_000
 """Characters whose tokens are counted without leaving the event loop: some milliseconds."""
 
@@ -41,11 +40,12 @@ class Rewriting:
         self._executor = executor
         self._metrics = metrics
 
-    async def answer(self, caller: Caller, headers: Headers, receive: Receive) -> Response | bytes:
+    async def answer(self, request: Request) -> Response:
         """The answer as JSON, or as a stream if that is asked for."""
+        caller: Caller = request.scope["caller"]
         self._lines.check_room(caller.name)
-        check_json(headers.get(b"content-type", b"").decode("latin-1"))
-        data = await whole_body(receive)
+        check_json(request.headers.get("content-type", ""))
+        data = await request.body()
         asked, texts = await beside(len(data), lambda: self._read(data))
         prepared = await self.prepared(asked)
         spender = Spender(caller.name, asked.dataset, asked.user)
@@ -71,7 +71,8 @@ class Rewriting:
             draws = [self._draw(asked, prepared, texts, part) for part in cut(released, len(texts))]
             return self._with_promises({"draws": draws}, prepared, order)
 
-        return await beside(sum(map(len, order.texts)), put_together)
+        body = await beside(sum(map(len, order.texts)), put_together)
+        return Response(body, media_type="application/json")
 
     def _read(self, data: bytes) -> tuple[RewriteRequest, list[str]]:
         asked = parse_message(data, RewriteRequest, max(self._settings.texts, MOST_VALUES))
@@ -107,7 +108,9 @@ class Rewriting:
             raise ServiceError(422, "a text holds half of a surrogate pair, which is not Unicode: repair it first")
         return texts
 
-    def _draw(self, asked: RewriteRequest, prepared: Prepared, texts: list[str], released: list[str]) -> Draw:
+    def _draw(
+        self, asked: RewriteRequest, prepared: Prepared, texts: list[str], released: list[str]
+    ) -> Mapping[str, object]:
         if not (asked.tokens and prepared.is_word_level):
             return {"texts": released, "pieces": None}
         pairs: list[tuple[str, Pieces]] = [
@@ -115,12 +118,11 @@ class Rewriting:
         ]
         return {"texts": [joined for joined, _ in pairs], "pieces": [pieces for _, pieces in pairs]}
 
-    def _with_promises(self, answer: dict[str, Any], prepared: Prepared, order: Order) -> bytes:
+    def _with_promises(self, answer: Mapping[str, object], prepared: Prepared, order: Order) -> bytes:
         """One JSON object: the answer, what it cost, and what was promised."""
         spent = self._accounts.spent(prepared, order)
         facts = {"mechanism": prepared.mechanism.name, **answer, "units": order.units, "spent": spent}
-        promises = prepared.promises(order.draws, max(order.units))
-        return json.dumps(facts, ensure_ascii=False, allow_nan=False)[:-1].encode("utf-8") + promises
+        return prepared.promises(order.draws, max(order.units)).after(facts)
 
     async def _streamed(
         self, asked: RewriteRequest, texts: list[str], prepared: Prepared, order: Order
@@ -148,25 +150,12 @@ class Rewriting:
         yield self._with_promises({}, prepared, order) + b"\n"
 
 
-async def whole_body(receive: Receive) -> bytes:
-    parts: list[bytes] = []
-    more = True
-    while more:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            raise ClientDisconnect
-        parts.append(message.get("body", b""))
-        more = message.get("more_body", False)
-    return b"".join(parts)
-
-
 async def counted(prepared: Prepared, texts: list[str]) -> list[int]:
     """The units of each text; long texts are counted beside the event loop."""
 
-    def count() -> list[int]:
-        return [prepared.units(text) for text in texts]
-
-    return count() if sum(map(len, texts)) <= COUNTED_AT_ONCE else await asyncio.to_thread(count)
+    if sum(map(len, texts)) <= COUNTED_AT_ONCE:
+        return prepared.units(texts)
+    return await asyncio.to_thread(prepared.units, texts)
 
 
 def cut(released: list[str], count: int) -> list[list[str]]:
@@ -180,10 +169,9 @@ async def _after(first: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[byte
         yield item
 
 
-def line(value: Any) -> bytes:
-    return json.dumps(value, ensure_ascii=False, allow_nan=False).encode("utf-8") + b"\n"
+def line(value: object) -> bytes:
+    return written(value) + b"\n"
 
 
-def json_response(value: Any, status: int = 200) -> Response:
-    data = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode("utf-8")
-    return Response(data, status, media_type="application/json")
+def json_response(value: object, status: int = 200) -> Response:
+    return Response(written(value), status, media_type="application/json")

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
+from tacit.atomic import draft_file
 from tacit.errors import BadInputError
 from tacit.noise.kept_key import check_private_folder, erase, keep_key, kept_key
 from tacit.noise.source import KEY_BYTES
@@ -59,10 +60,8 @@ class Training:
             bound=0.0 if self.clipping is None else float(self.clipping.bound),
             fingerprint=fingerprint,
         )
-        private = folder / PRIVATE_FOLDER
-        draft = private / f".{STATE}.draft"
-        torch.save(checkpoint, draft)
-        draft.replace(private / STATE)
+        with draft_file(folder / PRIVATE_FOLDER / STATE) as draft:
+            torch.save(checkpoint, draft)
 
     @torch.no_grad()
     def restore(self, checkpoint: Checkpoint) -> None:
