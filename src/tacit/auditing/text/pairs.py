@@ -144,10 +144,10 @@ def label_of(value: object, row: int, column: str) -> str:
 def spans_of(value: object, row: int, column: str) -> Spans:
     """Known entities of a row: a list of objects with 'type' and 'value', or that list as JSON text."""
     try:
-        found = json.loads(value) if isinstance(value, str) else value or ()
-        if not isinstance(found, Iterable):
-            raise TypeError(type(found).__name__)
-        return [(str(item["type"]), str(item["value"])) for item in found]
+        items = (json.loads(value) if isinstance(value, str) else value) or ()
+        if not isinstance(items, Iterable):
+            raise TypeError(type(items).__name__)
+        return [(str(item["type"]), str(item["value"])) for item in items]
     except (ValueError, KeyError, TypeError):
         raise BadInputError(
             f"row {row:,}, column '{column}' holds no list of spans: each is an object with 'type' and 'value'"

@@ -101,8 +101,8 @@ class Transformer(NeuralLearner[tuple[list[int], list[int]]]):
             return mean
         width = max(1, *(len(places) for _, places in batch))
         places = torch.zeros((len(batch), width), dtype=torch.long)
-        for row, (_, found) in enumerate(batch):
-            places[row, : len(found)] = torch.tensor(found, dtype=torch.long)
+        for row, (_, word_places) in enumerate(batch):
+            places[row, : len(word_places)] = torch.tensor(word_places, dtype=torch.long)
         tokens = states.gather(1, places.unsqueeze(-1).expand(-1, -1, states.shape[-1]))
         scores: Tensor = self.network["head"](tokens)
         return scores
