@@ -44,7 +44,7 @@ def _entry(cls: type[Mechanism], pool: Pool) -> dict[str, Any]:
     facts = described(cls)
     failure = pool.failures.get(cls.name) or needs.why_not(cls.name, cls.abilities_for({}))
     return {
-        **{name: facts[name] for name in ("name", "title", "level", "notion", "unit", "paper", "summary")},
+        **{name: value for name, value in facts.items() if name not in ("needs", "description", "parameters")},
         "available": failure is None,
         "why_not": None if failure is None else str(failure),
         "epsilon": asdict(cls.epsilon_range),
@@ -53,7 +53,9 @@ def _entry(cls: type[Mechanism], pool: Pool) -> dict[str, Any]:
                 "name": item["name"],
                 "default": _plain(item["default"]),
                 "help": item["meaning"],
-                **{fact: item[fact] for fact in ("choices", "low", "high")},
+                "choices": item["choices"],
+                "low": item["low"],
+                "high": item["high"],
             }
             for item in facts["parameters"]
             if item["name"] not in ("epsilon", "batch_size")
