@@ -98,8 +98,7 @@ class TrainingStep:
 
     def _shrink(self, error: Exception) -> None:
         """Out of memory: go on with half as many examples at a time. Sums are only touched by parts that succeeded."""
-        memory = isinstance(error, MemoryError) or "memory" in str(error).lower()
-        if not memory:
+        if not is_out_of_memory(error):
             raise error
         if self.physical == 1:
             raise BadInputError(
