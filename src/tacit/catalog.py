@@ -213,11 +213,11 @@ def parameter_meanings(mechanism: type[Mechanism]) -> dict[str, str]:
     for cls in mechanism.__mro__:
         current = None
         for line in inspect.cleandoc(cls.__dict__.get("__doc__") or "").splitlines():
-            found = _PARAMETER.match(line)
-            if found and found[1] in known:
-                current = found[1] if found[1] not in meanings else None
+            match = _PARAMETER.match(line)
+            if match and match[1] in known:
+                current = match[1] if match[1] not in meanings else None
                 if current:
-                    meanings[current] = found[2]
+                    meanings[current] = match[2]
             elif current and line.startswith("  "):
                 meanings[current] += " " + line.strip()
             else:

@@ -119,16 +119,16 @@ def _public(settings: Path, promise: Guarantee | None) -> str | None:
     """The declared name of the text; it counts for nothing where the card tells of weights that had read other text."""
     if not settings.is_file() or (promise is not None and _read_more(promise)):
         return None
-    found = _json(settings).get("public")
-    return None if found is None else str(found)
+    public = _json(settings).get("public")
+    return None if public is None else str(public)
 
 
 def _json(path: Path) -> dict[str, Any]:
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
         raise BadInputError(f"{path} is damaged: copy the whole folder again") from error
-    return found if isinstance(found, dict) else {}
+    return content if isinstance(content, dict) else {}
 
 
 def _read_more(promise: Guarantee) -> bool:

@@ -311,8 +311,8 @@ class Codebook(DocumentMechanism):
         around = np.argsort(-(centers @ centers[list(cells)].mean(axis=0)), kind="stable")[: EXAMPLES * 4]
         order = [*cells, *(cell for cell in around.tolist() if cell not in cells)]
         share = max(1, EXAMPLES // len(cells))
-        found = [int(place) for cell in order for place in self.partition.members(cell)[:share]]
-        return [self.public.sentences[place] for place in found[:EXAMPLES]]
+        places = [int(place) for cell in order for place in self.partition.members(cell)[:share]]
+        return [self.public.sentences[place] for place in places[:EXAMPLES]]
 
     # What is promised -----------------------------------------------------------------------------------------
 

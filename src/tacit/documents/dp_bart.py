@@ -70,16 +70,16 @@ class DPBart(LatentMechanism):
     def load(self) -> Autoencoder:
         if self.length is None:
             return super().load()
-        found = load_for_release(self.model)
-        if found.kind != "bart":
-            return found  # refused with its bound
-        if found.record.commands and found.positions != self.length:
+        autoencoder = load_for_release(self.model)
+        if autoencoder.kind != "bart":
+            return autoencoder  # refused with its bound
+        if autoencoder.record.commands and autoencoder.positions != self.length:
             raise BadParameterError(
-                f"this model was trained for length {found.positions}: leave out the length, or choose a model of that "
-                "length (bart-20 and bart-40 come with Tacit)"
+                f"this model was trained for length {autoencoder.positions}: leave out the length, or choose a model "
+                "of that length (bart-20 and bart-40 come with Tacit)"
             )
-        record = replace(found.record, positions=self.length)
-        return type(found)(found.model, found.tokenizer, record)  # type: ignore[attr-defined, call-arg]
+        record = replace(autoencoder.record, positions=self.length)
+        return type(autoencoder)(autoencoder.model, autoencoder.tokenizer, record)  # type: ignore[attr-defined, call-arg]
 
     def choose_bound(self, autoencoder: Autoencoder) -> Bound:
         if self.name not in autoencoder.mechanisms:
@@ -97,8 +97,8 @@ class DPBart(LatentMechanism):
                 )
             return trained if self.clip is None else replace(trained, C=self.clip)
         kept = trained.kept if isinstance(trained, ClipValue) else None
-        found = "clv" if kept is None else ("pr+" if record.epsilons() else "pr")
-        variant = self.variant or found
+        trained_variant = "clv" if kept is None else ("pr+" if record.epsilons() else "pr")
+        variant = self.variant or trained_variant
         if variant != "clv" and kept is None:
             raise BadInputError(f"variant {variant} needs a pruned model: make one with 'tacit pretrain prune'")
         if variant == "pr+" and not record.epsilons():

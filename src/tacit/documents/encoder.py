@@ -124,11 +124,11 @@ class SentenceEncoder:
         cut = [text[:LONGEST_CHARACTERS] for text in texts]
         # The model may know fewer positions than it is asked to read.
         longest = min(self.pieces, int(getattr(self._model()[1].config, "max_position_embeddings", self.pieces)))
-        found: list[list[int]] = tokenizer(
+        pieces: list[list[int]] = tokenizer(
             cut, truncation=True, max_length=longest, padding=False, return_attention_mask=False, verbose=False
         )["input_ids"]
         fallback = tokenizer.pad_token_id or 0
-        return [ids or [fallback] for ids in found]
+        return [ids or [fallback] for ids in pieces]
 
     def _model(self) -> tuple[Any, Any]:
         if self._loaded is None:
@@ -208,13 +208,13 @@ def _load(name: str) -> tuple[Any, Any]:
     where = str(folder) if local else name
     with _quiet(transformers):
         try:
-            here = local or offline()
+            local_only = local or offline()
             tokenizer = transformers.AutoTokenizer.from_pretrained(
-                where, local_files_only=here, trust_remote_code=False
+                where, local_files_only=local_only, trust_remote_code=False
             )
             # Not as it was saved: with 16 bits the vector of a text would depend on the texts beside it.
             model = transformers.AutoModel.from_pretrained(
-                where, local_files_only=here, trust_remote_code=False, dtype=torch.float32
+                where, local_files_only=local_only, trust_remote_code=False, dtype=torch.float32
             )
         except TacitError:
             raise

@@ -298,9 +298,9 @@ class Paraphrase(DocumentMechanism):
 
     @cached_property
     def language_model(self) -> Generator:
-        found = load_generator(self.model)
-        found.provenance()
-        return found
+        generator = load_generator(self.model)
+        generator.provenance()
+        return generator
 
     @property
     def reader(self) -> tuple[Any, int] | None:

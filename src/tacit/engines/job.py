@@ -143,7 +143,7 @@ class RewriteJob:
         if self.labels is None:
             return promised
         if facts is None and words:
-            return replace(promised, parameters={**promised.parameters, **self.labels.told(promised)})
+            return replace(promised, parameters={**promised.parameters, **self.labels.budgets(promised)})
         record = self.labels.of_record(promised, longest_row=facts.longest_row if facts else 1, width=self.width)
         return record if self.users is None else self.users.promise(record)
 

@@ -80,8 +80,8 @@ def _checked(job: RewriteJob, facts: ReleaseFacts, texts: list[str], longest: in
     """The longest row so far; refused as soon as it makes the card nominal."""
     units, width = job.mechanism.count_units(texts), len(facts.columns)
     sums = [sum(units[start : start + width]) for start in range(0, len(units), width)]
-    found = max([longest, *sums])
-    if found > longest:
-        counted = replace(facts, longest_row=found)
+    longest_now = max([longest, *sums])
+    if longest_now > longest:
+        counted = replace(facts, longest_row=longest_now)
         refuse_nominal(Card(job.promise(counted), counted))
-    return found
+    return longest_now

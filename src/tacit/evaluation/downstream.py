@@ -296,63 +296,71 @@ WHY = (
 )
 
 
-def downstream_section(found: Downstream, title: str = "Downstream task", worst: int = 8) -> Section:
-    findings = [_finding(found, arm) for arm in found.on_originals]
-    findings += [flag.finding(f"trained on {arm.name}") for arm in (found.ceiling, *found.arms) for flag in arm.flags
-                 if arm.tested_on == "original test texts"]  # fmt: skip
-    tables = [_scores_table(found)]
+def downstream_section(downstream: Downstream, title: str = "Downstream task", worst: int = 8) -> Section:
+    findings = [_finding(downstream, arm) for arm in downstream.on_originals]
+    findings += [
+        flag.finding(f"trained on {arm.name}")
+        for arm in (downstream.ceiling, *downstream.arms)
+        for flag in arm.flags
+        if arm.tested_on == "original test texts"
+    ]
+    tables = [_scores_table(downstream)]
     figures: list[Figure] = []
-    for arm in (found.ceiling, *found.on_originals):
+    for arm in (downstream.ceiling, *downstream.on_originals):
         tables += list(_detail_tables(arm))
         if figure := _confusion_figure(arm):
             figures.append(figure)
-    tables += [table for arm in found.on_originals if (table := worst_cases(found, arm, worst)) is not None]
+    tables += [table for arm in downstream.on_originals if (table := worst_cases(downstream, arm, worst)) is not None]
     seeds = (
-        f"{len(found.seeds)} seeds" if len(found.seeds) > 1 else "one run (equal data and seed give an equal result)"
+        f"{len(downstream.seeds)} seeds"
+        if len(downstream.seeds) > 1
+        else "one run (equal data and seed give an equal result)"
     )
     return Section(
         title,
-        f"{found.task.capitalize()} with a {found.learner}: trained on {found.train_rows:,} texts, tested on "
-        f"{found.test_rows:,} original texts, {seeds}.",
+        f"{downstream.task.capitalize()} with a {downstream.learner}: trained on {downstream.train_rows:,} texts, "
+        f"tested on {downstream.test_rows:,} original texts, {seeds}.",
         findings,
         tables,
         figures,
     )
 
 
-def _finding(found: Downstream, arm: Arm) -> Finding:
-    kept, floor, top = found.kept(arm), found.floor.value, found.ceiling.value
+def _finding(downstream: Downstream, arm: Arm) -> Finding:
+    kept, floor, top = downstream.kept(arm), downstream.floor.value, downstream.ceiling.value
     numbers = {"value": arm.value, "low": arm.over_items.low, "high": arm.over_items.high, "floor": floor,
-               "ceiling": top, "kept": kept, "metric": found.metric}  # fmt: skip
+               "ceiling": top, "kept": kept, "metric": downstream.metric}  # fmt: skip
     name = f"Usefulness of {arm.name}"
-    if found.ceiling.over_items.low <= floor or top <= floor:
+    if downstream.ceiling.over_items.low <= floor or top <= floor:
         return Finding(
             name, Light.AMBER,
-            f"this learner does not get beyond the floor of {floor:.3f} even from the originals ({found.metric} "
+            f"this learner does not get beyond the floor of {floor:.3f} even from the originals ({downstream.metric} "
             f"{top:.3f}), so nothing can be said about the release: use more rows or another learner",
             WHY, numbers=numbers,
         )  # fmt: skip
     return Finding(
         name,
         utility_light(kept, arm.over_items.low, floor),
-        f"{found.metric} {arm.value:.3f} (95 % over items: {arm.over_items.low:.3f} to {arm.over_items.high:.3f}), "
+        f"{downstream.metric} {arm.value:.3f} (95 % over items: {arm.over_items.low:.3f} to "
+        f"{arm.over_items.high:.3f}), "
         f"{top:.3f} when trained on the originals, floor {floor:.3f}: {kept:.0%} of the gap is kept",
         WHY,
         numbers=numbers,
     )
 
 
-def _scores_table(found: Downstream) -> Table:
+def _scores_table(downstream: Downstream) -> Table:
     rows: list[list[Any]] = [
-        ["majority floor", "", found.floor.majority, None, None, None, None, None, None],
-        ["random floor", "", found.floor.random, None, None, None, None, None, None],
+        ["majority floor", "", downstream.floor.majority, None, None, None, None, None, None],
+        ["random floor", "", downstream.floor.random, None, None, None, None, None, None],
     ]
-    for arm in (found.ceiling, *found.arms):
-        kept = found.kept(arm)
+    for arm in (downstream.ceiling, *downstream.arms):
+        kept = downstream.kept(arm)
         rows.append([arm.name, arm.tested_on, arm.value, arm.over_seeds.low, arm.over_seeds.high, arm.over_items.low,
                      arm.over_items.high, kept, _second_score(arm.details)])  # fmt: skip
-    columns = ["trained on", "tested on", found.metric, "seeds from", "seeds to", "items from", "items to", "gap kept",
-               {"similarity": "Pearson"}.get(found.task, "accuracy")]  # fmt: skip
+    columns = ["trained on", "tested on", downstream.metric, "seeds from", "seeds to", "items from", "items to",
+               "gap kept",
+               {"similarity": "Pearson"}.get(downstream.task, "accuracy")]  # fmt: skip
     return Table(
         "Scores", columns, rows,
         "95 % intervals: of the mean over seeds (Student's t), and over test items (bootstrap). The floors are exact.",
@@ -410,12 +418,12 @@ def _confusion_figure(arm: Arm) -> Figure | None:
     )
 
 
-def worst_cases(found: Downstream, arm: Arm, count: int) -> Table | None:
+def worst_cases(downstream: Downstream, arm: Arm, count: int) -> Table | None:
     """Test texts that the model trained on originals gets right and the one trained on the release does not."""
-    if found.task == "tagging" or not count:
+    if downstream.task == "tagging" or not count:
         return None
-    truth, best, other = found.test.labels, found.ceiling.runs[0], arm.runs[0]
-    if found.task == "similarity":
+    truth, best, other = downstream.test.labels, downstream.ceiling.runs[0], arm.runs[0]
+    if downstream.task == "similarity":
         errors = np.abs(np.asarray(other) - truth) - np.abs(np.asarray(best) - truth)
         places = np.argsort(-errors, kind="stable")[:count].tolist()
     else:
@@ -431,7 +439,7 @@ def worst_cases(found: Downstream, arm: Arm, count: int) -> Table | None:
         places = [i for _, _, i in sorted(turns)[:count]]
     if not places:
         return None
-    rows = [[i + 1, _shown(found.test.texts[i]), truth[i], best[i], other[i]] for i in places]
+    rows = [[i + 1, _shown(downstream.test.texts[i]), truth[i], best[i], other[i]] for i in places]
     return Table(
         f"Test texts lost by training on {arm.name}",
         ["test row", "text", "truth", "trained on originals", f"trained on {arm.name}"],

@@ -89,11 +89,11 @@ def _classes(
 
 
 def _tags(title: str, truth: Sequence[str], predicted: Sequence[str], known: Sequence[str]) -> Section:
-    true, found = [line.split() for line in truth], [line.split() for line in predicted]
-    for number, (a, b) in enumerate(zip(true, found, strict=True), 1):
+    true, answers = [line.split() for line in truth], [line.split() for line in predicted]
+    for number, (a, b) in enumerate(zip(true, answers, strict=True), 1):
         if len(a) != len(b):
             raise BadInputError(f"row {number} has {len(a)} tags and {len(b)} predicted ones: each word needs one tag")
-    scores = tagging_scores(true, found)
+    scores = tagging_scores(true, answers)
     first = _both(scores.tokens)
     if scores.entities is not None:
         first.insert(0, _score("entity F1", scores.entities.f1))
@@ -101,9 +101,9 @@ def _tags(title: str, truth: Sequence[str], predicted: Sequence[str], known: Seq
 
 
 def _numbers(title: str, truth: Sequence[str], predicted: Sequence[str]) -> Section:
-    true, found = _floats(truth), _floats(predicted)
-    scores = similarity_scores(true, found)
-    error = float(np.abs(np.asarray(true) - np.asarray(found)).mean())
+    true, answers = _floats(truth), _floats(predicted)
+    scores = similarity_scores(true, answers)
+    error = float(np.abs(np.asarray(true) - np.asarray(answers)).mean())
     return Section(
         title,
         findings=[
@@ -134,12 +134,12 @@ def plain_answer(answer: str) -> str:
     return " ".join(re.sub(r"\b(a|an|the)\b", " ", bare).split())
 
 
-def word_overlap(true: list[str], found: list[str]) -> float:
+def word_overlap(true: list[str], answer: list[str]) -> float:
     """F1 over words; two empty answers agree."""
-    if not true or not found:
-        return float(true == found)
-    shared = sum((Counter(true) & Counter(found)).values())
-    return 2 * shared / (len(true) + len(found))
+    if not true or not answer:
+        return float(true == answer)
+    shared = sum((Counter(true) & Counter(answer)).values())
+    return 2 * shared / (len(true) + len(answer))
 
 
 def _translations(title: str, truth: Sequence[str], predicted: Sequence[str]) -> Section:

@@ -50,14 +50,14 @@ def read_rows(
         others = [name for name in once if name not in names and name != label_column]
         wanted = [*names, *([str(label_column)] if has_label else []), *others]
         table.select(wanted)
-        found: list[list[str]] = [[] for _ in wanted]
+        cells: list[list[str]] = [[] for _ in wanted]
         for row, values in table.rows():
             for place, value in enumerate(values):
                 text = text_value(value, row, wanted[place]) if place < len(names) else cell_string(value)
-                found[place].append(text)
-    labels = found[len(names)] if has_label else None
-    rest = dict(zip(others, found[len(names) + has_label :], strict=True))
-    return Rows(table.name, tuple(found[: len(names)]), labels, rest)
+                cells[place].append(text)
+    labels = cells[len(names)] if has_label else None
+    rest = dict(zip(others, cells[len(names) + has_label :], strict=True))
+    return Rows(table.name, tuple(cells[: len(names)]), labels, rest)
 
 
 def align(original: Rows, released: Rows) -> Rows:
@@ -113,15 +113,15 @@ def labeled(task: Task, rows: Rows, label_column: str) -> Labeled:
 
 def _number(label: str, row: int, rows: Rows) -> float:
     try:
-        found = float(label)
+        number = float(label)
     except ValueError:
-        found = float("nan")
-    if found != found or found in (float("inf"), float("-inf")):
+        number = float("nan")
+    if number != number or number in (float("inf"), float("-inf")):
         # What stands there may be a private text, if the wrong column was named.
         raise BadInputError(
             f"row {row} of {rows.name} has a similarity that is not a number: correct it, or name another column"
         )
-    return found
+    return number
 
 
 @dataclass(frozen=True)
@@ -144,7 +144,7 @@ def released_tags(rows: Rows, label_column: str) -> Tagged:
     tokens, tags, places, unaligned = [], [], [], []
     for row, (text, label) in enumerate(zip(rows.texts[0], rows.labels, strict=True), start=1):
         wanted = label.split()
-        fitting = next((found for found in (split(text), text.split()) if len(found) == len(wanted)), None)
+        fitting = next((candidate for candidate in (split(text), text.split()) if len(candidate) == len(wanted)), None)
         if fitting is None:
             unaligned.append(row)
             continue

@@ -72,8 +72,8 @@ class ClassificationScores:
 
 def label_order(*groups: Sequence[Label]) -> tuple[Label, ...]:
     """All labels of these groups, in an order that does not depend on the order of the rows."""
-    found = {label for group in groups for label in group}
-    return tuple(sorted(found, key=lambda label: (str(type(label)), label if _is_number(label) else 0, str(label))))
+    labels = {label for group in groups for label in group}
+    return tuple(sorted(labels, key=lambda label: (str(type(label)), label if _is_number(label) else 0, str(label))))
 
 
 def confusion_matrix(truth: Sequence[Label], predicted: Sequence[Label], labels: Sequence[Label]) -> Integers:
@@ -92,14 +92,14 @@ def class_f1(confusion: Integers) -> Floats:
     """F1 of each class; NaN for a class that is neither there nor predicted."""
     hits = np.diagonal(confusion, axis1=-2, axis2=-1).astype(np.float64)
     total = confusion.sum(axis=-1) + confusion.sum(axis=-2)
-    found: Floats = np.divide(2 * hits, total, out=np.full(hits.shape, np.nan), where=total > 0)
-    return found
+    scores: Floats = np.divide(2 * hits, total, out=np.full(hits.shape, np.nan), where=total > 0)
+    return scores
 
 
 def macro_f1(confusion: Integers) -> float:
     """The mean over the classes that occur; 0 of nothing."""
-    found = class_f1(confusion)
-    occurring = found[~np.isnan(found)]
+    scores = class_f1(confusion)
+    occurring = scores[~np.isnan(scores)]
     return float(occurring.mean()) if occurring.size else 0.0
 
 
@@ -259,21 +259,21 @@ def marks_entities(sequences: Sequence[Sequence[str]]) -> bool:
 
 def entities(tags: Sequence[str]) -> set[tuple[int, int, str]]:
     """(first token, token after the last, type), by the rule of conlleval: reads BIO, IO and BIOES alike."""
-    found: set[tuple[int, int, str]] = set()
+    spans: set[tuple[int, int, str]] = set()
     start, kind = 0, ""
     for place, tag in enumerate([*tags, OUTSIDE]):
         mark, _, name = tag.partition("-")
         if kind and (tag == OUTSIDE or mark in _BEGIN or name != kind):
-            found.add((start, place, kind))
+            spans.add((start, place, kind))
             kind = ""
         if tag == OUTSIDE:
             continue
         if not kind:
             start, kind = place, name
         if mark in _END:
-            found.add((start, place + 1, kind))
+            spans.add((start, place + 1, kind))
             kind = ""
-    return found
+    return spans
 
 
 def entity_scores(truth: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]) -> EntityScores:
@@ -462,8 +462,8 @@ def confusion_of_items(
 
     def confusion(at: Integers) -> Integers:
         times = np.bincount(at, minlength=len(truth))
-        found: Integers = np.bincount(cells, weights=times[text], minlength=k * k).astype(np.int64).reshape(k, k)
-        return found
+        matrix: Integers = np.bincount(cells, weights=times[text], minlength=k * k).astype(np.int64).reshape(k, k)
+        return matrix
 
     return list(order), confusion
 

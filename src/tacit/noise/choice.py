@@ -192,17 +192,17 @@ def draw_rows(weights: Integers, counts: ArrayLike, source: Source) -> Integers:
 def _in_groups(weights: Integers, sums: Integers, rows: Integers, groups: Integers, uniform: Integers) -> Integers:
     """The first outcome of each group whose running sum exceeds the uniform integer."""
     last = weights.shape[1] - 1
-    found = np.empty(len(rows), dtype=np.int64)
+    chosen = np.empty(len(rows), dtype=np.int64)
     for start in range(0, len(rows), CHUNK_CELLS // GROUP_CELLS):
-        here = slice(start, start + CHUNK_CELLS // GROUP_CELLS)
-        row, group = rows[here], groups[here]
-        rest = uniform[here] - np.where(group > 0, sums[row, group - 1], 0)
+        block = slice(start, start + CHUNK_CELLS // GROUP_CELLS)
+        row, group = rows[block], groups[block]
+        rest = uniform[block] - np.where(group > 0, sums[row, group - 1], 0)
         cells = group[:, None] * GROUP_CELLS + np.arange(GROUP_CELLS)
         # Beyond the end of a short last group the last cell repeats: the uniform integer is exceeded before that, and
         # 127 more cells of at most 2**62 / 1024 do not overflow.
         running = np.cumsum(weights[row[:, None], np.minimum(cells, last)], axis=1)
-        found[here] = group * GROUP_CELLS + (running <= rest[:, None]).sum(axis=1)
-    return found
+        chosen[block] = group * GROUP_CELLS + (running <= rest[:, None]).sum(axis=1)
+    return chosen
 
 
 def probabilities(weights: Integers) -> Floats:

@@ -93,15 +93,15 @@ def kept_key(path: Path, size: int) -> bytes:
     return key
 
 
-def _check(path: Path, found: os.stat_result, is_kind: Callable[[int], bool]) -> None:
-    if not is_kind(found.st_mode):
+def _check(path: Path, status: os.stat_result, is_kind: Callable[[int], bool]) -> None:
+    if not is_kind(status.st_mode):
         raise NotPrivateError(_refusal(path, "it is a link, a pipe or something else"))
     if not hasattr(os, "geteuid"):
         return
-    if found.st_uid != os.geteuid():
+    if status.st_uid != os.geteuid():
         raise NotPrivateError(_refusal(path, "it belongs to another user"))
-    if found.st_mode & 0o077:
-        raise NotPrivateError(_refusal(path, f"others may read or write it (mode {stat.S_IMODE(found.st_mode):03o})"))
+    if status.st_mode & 0o077:
+        raise NotPrivateError(_refusal(path, f"others may read or write it (mode {stat.S_IMODE(status.st_mode):03o})"))
 
 
 def _refusal(path: Path, reason: str) -> str:

@@ -154,10 +154,10 @@ def create_app(settings: Settings, *, jobs_apart: bool = True) -> Service:
     async def work_aside(function: Callable[[Pool, M], Answer], request: Request, kind: type[M]) -> Response:
         """Long computations on public data, one at a time, beside the event loop."""
         aside.check_room(request.scope["caller"].name)
-        asked = await read_message(request, kind)
+        message = await read_message(request, kind)
         try:
             async with asyncio.timeout(settings.timeout):
-                return json_response(await aside.run(request.scope["caller"].name, partial(function, pool, asked)))
+                return json_response(await aside.run(request.scope["caller"].name, partial(function, pool, message)))
         except TimeoutError:
             raise ServiceError(503, "this took too long: ask for less, or use the command", "timeout", 5) from None
 

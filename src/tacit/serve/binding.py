@@ -93,9 +93,9 @@ def _check_no_keys_lost(ledger: Ledger, register: Register) -> None:
 
 def named_limits(ledger: Ledger, register: Register) -> dict[str, KeyBudget | None]:
     """The budgets of keys that have a limit of their own in a ledger."""
-    found: dict[str, KeyBudget | None] = {}
+    limits: dict[str, KeyBudget | None] = {}
     for key in register.keys:
         limit = ledger.limit_of(Subject("key", key.name))
         if limit is not None and limit.name:
-            found[key.name] = KeyBudget(limit.epsilon, limit.delta)
-    return found
+            limits[key.name] = KeyBudget(limit.epsilon, limit.delta)
+    return limits

@@ -272,10 +272,10 @@ class Body:
 
 def route_of(scope: Scope) -> str:
     """The route that was matched, such as /v1/jobs/{id}: what a client wrote into a path is nobody's business."""
-    found = getattr(scope.get("route"), "path", None)
-    if found is None and scope.get("endpoint") is not None and not scope.get("path_params"):
-        found = scope["path"]  # a route without parameters is its own path
-    return found or "unknown route"
+    path = getattr(scope.get("route"), "path", None)
+    if path is None and scope.get("endpoint") is not None and not scope.get("path_params"):
+        path = scope["path"]  # a route without parameters is its own path
+    return path or "unknown route"
 
 
 def presented_key(headers: Headers) -> str:

@@ -144,11 +144,11 @@ class Keys:
     def find(self, presented: str) -> Key | None:
         """The key that was presented, if it is valid; the work is the same whatever was presented."""
         digest = digest_of(presented)
-        found: Key | None = None
+        owner: Key | None = None
         for key in self.all() or [Key("", _NO_HASH, 0, "")]:
             if hmac.compare_digest(key.hash, digest) and key.revoked is None:
-                found = key
-        return found
+                owner = key
+        return owner
 
     def named(self, name: str) -> Key | None:
         """A key by its name, revoked or not."""

@@ -211,26 +211,26 @@ class Pool:
         """The mechanism if it is in memory: asking costs microseconds."""
         key = _key(name, epsilon, options, tokens_apart)
         with self._lock:
-            found = self._known.get(key)
-            if found is not None:
+            prepared = self._known.get(key)
+            if prepared is not None:
                 self._known.move_to_end(key)
-            return found
+            return prepared
 
     def get(self, name: str, epsilon: float, options: Mapping[str, Any], *, tokens_apart: bool = False) -> Prepared:
         """The mechanism, loaded first if need be; callers who want the same one wait for one loading."""
-        found = self.ready(name, epsilon, options, tokens_apart=tokens_apart)
-        if found is not None:
-            return found
+        prepared = self.ready(name, epsilon, options, tokens_apart=tokens_apart)
+        if prepared is not None:
+            return prepared
         key = _key(name, epsilon, options, tokens_apart)
         mechanism = self.built(name, epsilon, options)  # mistakes are told before anything is loaded
         with self._lock:
             loading = self._loading.setdefault(key, threading.Lock())
         with loading:
-            found = self.ready(name, epsilon, options, tokens_apart=tokens_apart)
-            if found is None:
-                found = self._prepared(mechanism, tokens_apart)
+            prepared = self.ready(name, epsilon, options, tokens_apart=tokens_apart)
+            if prepared is None:
+                prepared = self._prepared(mechanism, tokens_apart)
                 with self._lock:
-                    self._known[key] = found
+                    self._known[key] = prepared
                     forgotten = len(self._known) > self._size
                     while len(self._known) > self._size:
                         self._known.popitem(last=False)
@@ -238,7 +238,7 @@ class Pool:
                     gc.collect()  # large tables that hang in circles would stay until the next turn of the collector
         with self._lock:
             self._loading.pop(key, None)
-        return found
+        return prepared
 
     def built(self, name: str, epsilon: float, options: Mapping[str, Any]) -> Mechanism:
         """A mechanism as asked for, checked but not loaded."""

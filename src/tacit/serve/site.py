@@ -69,8 +69,8 @@ class Reports:
 
     def _entry(self, name: str, path: Path) -> ReportFacts:
         with path.open(encoding="utf-8", errors="replace") as file:
-            found = _TITLE.search(file.read(4096))
-        title = found[1].strip() if found else path.stem
+            match = _TITLE.search(file.read(4096))
+        title = match[1].strip() if match else path.stem
         expires = str(int(time.time()) + TICKET_SECONDS)
         return ReportFacts(
             name=name,

@@ -109,11 +109,11 @@ def spacy_detector(model: str = "en_core_web_sm") -> Detector:
     return detect
 
 
-def _flag_strings(text: str, found: Sequence[str]) -> list[bool]:
+def _flag_strings(text: str, strings: Sequence[str]) -> list[bool]:
     """Tokens of a text that lie in one of the strings a detector found in it."""
     tokens = split(text)
     flags = [False] * len(tokens)
-    for string in found:
+    for string in strings:
         wanted = split(normalize(string))
         size = len(wanted)
         for start in range(len(tokens) - size + 1):

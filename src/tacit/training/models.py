@@ -133,7 +133,7 @@ def _pretrained(folder: str, name: str, task: Task, warn: Callable[[str], None])
     loader = getattr(transformers, task.model_class)
     # Whatever a checkpoint was saved in: norms and sums of gradients are bounded in single precision.
     model: PreTrainedModel
-    model, found = loader.from_pretrained(
+    model, loading = loader.from_pretrained(
         folder,
         dtype=torch.float32,
         ignore_mismatched_sizes=True,
@@ -143,8 +143,8 @@ def _pretrained(folder: str, name: str, task: Task, warn: Callable[[str], None])
     )
     if task.model_class == CAUSAL:
         _check_decoder(model, name)
-    others = {key if isinstance(key, str) else key[0] for key in found["mismatched_keys"]}
-    new = {name for name, _ in model.named_parameters()} & ({*found["missing_keys"]} | others)
+    others = {key if isinstance(key, str) else key[0] for key in loading["mismatched_keys"]}
+    new = {name for name, _ in model.named_parameters()} & ({*loading["missing_keys"]} | others)
     settings = Path(folder) / "config.json"
     saved = json.loads(settings.read_text(encoding="utf-8")).get("architectures") if settings.is_file() else None
     kind = (saved or ["model"])[0]
@@ -257,9 +257,9 @@ def _from_scratch(task: Task, name: str, words: PreTrainedTokenizerBase) -> PreT
             name=name,
             task=task.name,
         )
-    found = FROM_SCRATCH.fullmatch(name)
-    assert found is not None
-    layers, hidden = (int(found[1]), int(found[2])) if found[1] else (1, 128)
+    match = FROM_SCRATCH.fullmatch(name)
+    assert match is not None
+    layers, hidden = (int(match[1]), int(match[2])) if match[1] else (1, 128)
     if layers < 1 or hidden < 1:
         raise BadParameterError(f"'{name}' has no layers: write layers x width, for example bilstm-2x128")
     config = BiLstmConfig(

@@ -159,18 +159,18 @@ def _after_private_weights(promise: Guarantee, start: Guarantee, model: str) -> 
 
 def starting_weights(folder: str | Path) -> Origin:
     """What a model folder says about itself; nothing if it is a hub name or was not made by Tacit."""
-    found = lineage_of(folder)
-    return Origin(start=found.promise, start_public=found.public, vocabulary=found.vocabulary)
+    lineage = lineage_of(folder)
+    return Origin(start=lineage.promise, start_public=lineage.public, vocabulary=lineage.vocabulary)
 
 
 def with_tokenizer(origin: Origin, folder: str | Path) -> Origin:
     """The same with the word pieces of another folder: a vocabulary that was learned privately brings its card, and
     pieces from elsewhere are assumed to be public. A folder without a guarantee is refused."""
-    found = lineage_of(folder)
-    if found.vocabulary is not None:
-        return replace(origin, vocabulary=found.vocabulary)
-    known = found.provenance("tokenizer", f"the tokenizer of {Path(folder).name}")
-    if found == Lineage():
+    lineage = lineage_of(folder)
+    if lineage.vocabulary is not None:
+        return replace(origin, vocabulary=lineage.vocabulary)
+    known = lineage.provenance("tokenizer", f"the tokenizer of {Path(folder).name}")
+    if lineage == Lineage():
         known = replace(known, source=f"{known.source}, assumed to be made from public text")
     return replace(origin, tokenizer=known)
 

@@ -79,17 +79,17 @@ def predict_rows(
     order = sorted(range(len(rows)), key=lambda i: len(encoded[i].get("input_ids", ())))
     once = frozen if task.read_once else None
     halves, kept = (None, None) if once is None else computed_once(model, task, encoded, tokenizer, precision=once)
-    asked = model if halves is None else halves.top
-    found = [""] * len(rows)
+    predictor = model if halves is None else halves.top
+    predictions = [""] * len(rows)
     with torch.random.fork_rng(devices=[]):
         # The same masks whenever a masked language model is asked.
         torch.manual_seed(0)
         for start in range(0, len(order), batch):
-            here = order[start : start + batch]
-            numbers = task.collate([encoded[i] for i in here], tokenizer)
-            numbers = numbers if kept is None else kept.added(numbers, here)
-            predicted = task.predict(asked, numbers, tokenizer, [rows[i] for i in here])
-            for i, prediction in zip(here, predicted, strict=True):
-                found[i] = prediction
+            records = order[start : start + batch]
+            numbers = task.collate([encoded[i] for i in records], tokenizer)
+            numbers = numbers if kept is None else kept.added(numbers, records)
+            predicted = task.predict(predictor, numbers, tokenizer, [rows[i] for i in records])
+            for i, prediction in zip(records, predicted, strict=True):
+                predictions[i] = prediction
             progress(min(start + batch, len(order)))
-    return found
+    return predictions

@@ -320,9 +320,9 @@ class TrainingRun:
         """What decides the weights, as it was told. It names the data by a hash, so it belongs in a private folder."""
         return json.dumps(self._fingerprint())
 
-    def check_same(self, told: str, kind: str) -> None:
+    def check_same(self, described: str, kind: str) -> None:
         """Refuse a folder whose run was told something else."""
-        kept, now = json.loads(told), json.loads(self.described())
+        kept, now = json.loads(described), json.loads(self.described())
         for part in now:
             if kept.get(part) != now[part]:
                 raise BadInputError(

@@ -377,8 +377,8 @@ class TwoPhases:
 
 def _kept_facts(folder: Path) -> dict[str, Any]:
     try:
-        found: dict[str, Any] = json.loads((folder / PRIVATE_FOLDER / FIRST_FACTS).read_text(encoding="utf-8"))
-        return {"facts": dict(found["facts"]), "redaction": str(found["redaction"])}
+        kept: dict[str, Any] = json.loads((folder / PRIVATE_FOLDER / FIRST_FACTS).read_text(encoding="utf-8"))
+        return {"facts": dict(kept["facts"]), "redaction": str(kept["redaction"])}
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise BadInputError(
             f"{folder} does not say how its first phase was made, so nothing can be promised after it: start anew in "

@@ -83,13 +83,13 @@ class Step:
         mine = self.team.share_of(mine)
         losses, shortened, start = 0.0, 0, 0
         while start < len(mine):
-            here = self._together(mine[start : start + self.physical])
+            part = self._together(mine[start : start + self.physical])
             try:
-                loss, clipped = add(here)
+                loss, clipped = add(part)
             except (RuntimeError, MemoryError) as error:
                 self._shrink(error)
                 continue
-            losses, shortened, start = losses + loss, shortened + clipped, start + len(here)
+            losses, shortened, start = losses + loss, shortened + clipped, start + len(part)
         return self.team.add_up(torch.tensor([losses, float(shortened)], dtype=torch.float64))
 
     def _together(self, records: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -125,12 +125,12 @@ class PlainStep(Step):
         parameters = [p for p in self.model.parameters() if p.requires_grad]
         sums: list[Tensor | None] = [None] * len(parameters)
 
-        def add(here: NDArray[np.int64]) -> tuple[float, int]:
-            total = self.loss(self.model, self.collate(here.tolist())).sum()
+        def add(part: NDArray[np.int64]) -> tuple[float, int]:
+            total = self.loss(self.model, self.collate(part.tolist())).sum()
             if not bool(torch.isfinite(total)):
                 raise NotFiniteError(NOT_FINITE)
-            found = torch.autograd.grad(total / max(1, len(records)), parameters, allow_unused=True)
-            for i, more in enumerate(found):
+            gradients = torch.autograd.grad(total / max(1, len(records)), parameters, allow_unused=True)
+            for i, more in enumerate(gradients):
                 if more is not None:
                     sums[i] = more if (value := sums[i]) is None else value.add_(more)
             return float(total.detach()), 0
@@ -158,7 +158,7 @@ class PrivateStep(Step):
         """Leave the noisy gradient of this step on the parameters."""
         records = self.plan.sample(step, key)
         sums = {name: torch.zeros_like(p) for name, p in self.engine.parameters.items()}
-        losses, shortened = self.over_parts(records, lambda here: self._add(here, sums)).tolist()
+        losses, shortened = self.over_parts(records, lambda part: self._add(part, sums)).tolist()
         if self.model is not None:
             restore_buffers(self.model, self._buffers)
         for value in sums.values():

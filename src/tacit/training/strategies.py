@@ -57,12 +57,12 @@ def apply_strategy(model: PreTrainedModel, strategy: str, *, rank: int = 8) -> P
         raise BadParameterError(f"there is no strategy '{strategy}': choose {', '.join(STRATEGIES)} (last-K for any K)")
     heads = _head_names(model)
     embeddings = {id(p) for p in _input_embeddings(model)}
-    layers = [int(found[1]) for name, _ in model.named_parameters() if (found := _LAYER.search(f".{name}"))]
+    layers = [int(match[1]) for name, _ in model.named_parameters() if (match := _LAYER.search(f".{name}"))]
     count = max(layers, default=-1) + 1
     if last is not None and int(last[1]) > count:
         raise BadParameterError(f"the model has {count} layers, fewer than '{strategy}' asks for")
     for name, parameter in model.named_parameters():
-        found = _LAYER.search(f".{name}")
+        match = _LAYER.search(f".{name}")
         in_head = name in heads
         if strategy == "full":
             wanted = True
@@ -74,7 +74,7 @@ def apply_strategy(model: PreTrainedModel, strategy: str, *, rank: int = 8) -> P
             wanted = in_head or name.endswith(".bias") or _is_norm(model, name)
         else:
             assert last is not None
-            wanted = in_head or (found is not None and int(found[1]) >= count - int(last[1]))
+            wanted = in_head or (match is not None and int(match[1]) >= count - int(last[1]))
         parameter.requires_grad_(wanted)
     if not any(p.requires_grad for p in model.parameters()):
         raise BadParameterError(f"this model has nothing that the strategy '{strategy}' would train")
@@ -89,8 +89,8 @@ def _head_names(model: PreTrainedModel) -> set[str]:
 
 
 def _input_embeddings(model: PreTrainedModel) -> list[nn.Parameter]:
-    found = [m for name, m in model.named_modules() if isinstance(m, nn.Embedding)]
-    return [p for module in found for p in module.parameters()]
+    embeddings = [m for name, m in model.named_modules() if isinstance(m, nn.Embedding)]
+    return [p for module in embeddings for p in module.parameters()]
 
 
 def _is_norm(model: PreTrainedModel, name: str) -> bool:

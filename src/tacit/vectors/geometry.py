@@ -172,11 +172,11 @@ def _farthest(vectors: NDArray[Any]) -> float:
     order = np.argsort(-radii, kind="stable")
     rows, radii = rows[order], radii[order]
     best = 0.0
-    here = 0
+    place = 0
     for _ in range(4):  # walk to the farthest word a few times: a good first value prunes nearly everything
-        distances = _differences(rows[here], rows)
-        here = int(distances.argmax())
-        best = max(best, float(distances[here]))
+        distances = _differences(rows[place], rows)
+        place = int(distances.argmax())
+        best = max(best, float(distances[place]))
     product = _SquaredDistances(rows)
     height = _block_rows(len(rows))
     for start in range(0, len(rows), height):
@@ -200,8 +200,8 @@ def closest_pairs(vectors: Vectors, k: int) -> tuple[Ids, Floats]:
     if k < 1:
         raise BadParameterError(f"the number of closest pairs must be at least 1, not {k}")
     array = matrix_of(vectors)
-    found = _remembered(f"closest-{k}", array, lambda: _closest(array, k).tolist())
-    table = np.asarray(found, dtype=np.float64).reshape(-1, 3)
+    pairs = _remembered(f"closest-{k}", array, lambda: _closest(array, k).tolist())
+    table = np.asarray(pairs, dtype=np.float64).reshape(-1, 3)
     return table[:, :2].astype(np.int64), table[:, 2]
 
 
@@ -361,10 +361,10 @@ class _SquaredDistances:
         self._right[:d], self._right[d], self._right[d + 1] = rows.T, 1.0, norms
 
     def block(self, rows: slice, columns: slice) -> Floats:
-        here = self._rows[rows]
-        d = here.shape[1]
-        left = np.empty((len(here), d + 2))
-        left[:, :d], left[:, d], left[:, d + 1] = -2.0 * here, self._norms[rows], 1.0
+        vectors = self._rows[rows]
+        d = vectors.shape[1]
+        left = np.empty((len(vectors), d + 2))
+        left[:, :d], left[:, d], left[:, d + 1] = -2.0 * vectors, self._norms[rows], 1.0
         return np.asarray(left @ self._right[:, columns])
 
 

@@ -119,10 +119,10 @@ def _minilm(limit: int | None) -> VectorTable:
 
 def _package_folder(package: str, what: str, install: str) -> Path:
     """Where an installed package lies, without importing it."""
-    found = importlib.util.find_spec(package)
-    if found is None or not found.submodule_search_locations:
+    package_spec = importlib.util.find_spec(package)
+    if package_spec is None or not package_spec.submodule_search_locations:
         raise MissingExtraError(f"{what} in a package that is not installed: {install}")
-    return Path(found.submodule_search_locations[0])
+    return Path(package_spec.submodule_search_locations[0])
 
 
 def _first_of_parquet(path: Path, column: str, limit: int) -> list[str]:
@@ -383,18 +383,18 @@ def _parse_rows(rows: list[tuple[int, bytes]], dimension: int, label: str, *, cu
 
 def _unusual_line(line: bytes, dimension: int, place: str, *, cut: bool) -> tuple[bytes, bytes]:
     """A word that holds spaces (GloVe 840B has some), or an error; such a word must not look like a number."""
-    found = line.count(b" ")
+    count = line.count(b" ")
     fields = line.split(b" ")
-    if found < dimension:
+    if count < dimension:
         if cut:
             raise BadInputError(
                 f"{place}: the file is truncated, its last line is cut (expected {dimension} numbers, "
-                f"found {found}): get the whole file"
+                f"found {count}): get the whole file"
             )
     elif not all(_is_number(field) for field in fields[1:-dimension]):
         return b" ".join(fields[:-dimension]), b" ".join(fields[-dimension:])
     raise BadInputError(
-        f"{place}: the dimensions differ, expected {dimension} numbers after the word, found {found}: "
+        f"{place}: the dimensions differ, expected {dimension} numbers after the word, found {count}: "
         "repair or remove this line"
     )
 
@@ -438,9 +438,9 @@ def read_word2vec_binary(path: Path, limit: int | None) -> tuple[list[str], Floa
     return _decoded(words, list(range(1, count + 1)), path.name), vectors, ()
 
 
-def _bin_truncated(label: str, promised: int, found: int) -> str:
+def _bin_truncated(label: str, promised: int, most: int) -> str:
     return (
-        f"{label} is truncated: the first line promises {promised:,} words, found at most {found:,}: get the whole file"
+        f"{label} is truncated: the first line promises {promised:,} words, found at most {most:,}: get the whole file"
     )
 
 

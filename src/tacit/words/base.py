@@ -225,8 +225,8 @@ class WordMechanism(Mechanism):
         for text in texts:
             count = 0
             for chunk in chunks(text):
-                found = known.get(chunk)
-                count += self._chunk_count(chunk) if found is None else found
+                known_count = known.get(chunk)
+                count += self._chunk_count(chunk) if known_count is None else known_count
             counts.append(count)
         return counts
 
@@ -351,9 +351,9 @@ def by_word(ids: Ids, block: int) -> Iterator[tuple[Ids, Ids, Ids]]:
     counts = occurrences[words]
     start = 0
     for first in range(0, len(words), block):
-        here, repeats = words[first : first + block], counts[first : first + block]
+        block_words, repeats = words[first : first + block], counts[first : first + block]
         stop = start + int(repeats.sum())
-        yield here, repeats, order[start:stop]
+        yield block_words, repeats, order[start:stop]
         start = stop
 
 

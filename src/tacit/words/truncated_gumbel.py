@@ -118,9 +118,9 @@ class TruncatedGumbel(WordMechanism):
         n = len(self.table)
         drawn = np.empty(len(ids), dtype=np.int64)
         for start in range(0, len(ids), BLOCK_TOKENS):
-            here = ids[start : start + BLOCK_TOKENS]
-            counts = truncated_poisson(math.log(n), n, len(here), source)
-            drawn[start : start + len(here)] = self._choose(here, counts, source)
+            block = ids[start : start + BLOCK_TOKENS]
+            counts = truncated_poisson(math.log(n), n, len(block), source)
+            drawn[start : start + len(block)] = self._choose(block, counts, source)
         anchored = source.generator.integers(0, 2**ANCHOR_BITS, size=len(ids)) < self.anchor
         drawn[anchored] = source.generator.integers(0, n, size=int(anchored.sum()))
         return drawn

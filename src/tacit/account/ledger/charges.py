@@ -166,10 +166,10 @@ def _remembered(charge: Callable[[int], Charge]) -> Callable[[int], Charge]:
     known: dict[int, Charge] = {}
 
     def of(units: int) -> Charge:
-        found = known.get(units)
-        if found is None:
-            found = known[units] = charge(units)
-        return found
+        price = known.get(units)
+        if price is None:
+            price = known[units] = charge(units)
+        return price
 
     return of
 
@@ -253,10 +253,10 @@ def _one_unit(guarantee: Guarantee) -> int:
 def _for_everybody(guarantee: Guarantee, rate: Rate, own: bytes, units: int) -> Charges:
     """About every document of a data set, and about a whole person only if the guarantee says so: nobody knows how many
     documents a person has in it."""
-    one = {own: (units, rate.of(units))}
-    result: Charges = {(DATASET, rate.measure): one, (EVERY_DOCUMENT, rate.measure): one}
+    own_charge = {own: (units, rate.of(units))}
+    result: Charges = {(DATASET, rate.measure): own_charge, (EVERY_DOCUMENT, rate.measure): own_charge}
     if guarantee.unit is Unit.USER or rate.measure != PLAIN:
-        result[EVERY_USER, rate.measure] = one
+        result[EVERY_USER, rate.measure] = own_charge
     else:
         result[EVERY_USER, f"{_label(guarantee)}, any number of them"] = {own: (1, NOTHING)}
     presence = presence_charge(guarantee)

@@ -46,7 +46,7 @@ def _into_file(source: Database, key: LedgerKey, path: Path) -> Verification:
 
 def _copied(source: Database, key: LedgerKey, target: Database) -> Verification:
     with source.reading(), target.speaking():
-        head = source.one("SELECT position, seal FROM chain ORDER BY position DESC LIMIT 1")
+        head = source.first_row("SELECT position, seal FROM chain ORDER BY position DESC LIMIT 1")
         with target.writing():
             if target.version() is not None:
                 raise LedgerError(f"{target.name} is there already: give a place where nothing is")
@@ -56,10 +56,12 @@ def _copied(source: Database, key: LedgerKey, target: Database) -> Verification:
                 _copy_table(source, target, table)
     anchor = None if head is None else f"{head[0]}:{bytes(head[1]).hex()}"
     with target.reading():
-        found = verify(target, key, anchor)
-    if not found.ok:
-        raise LedgerError(f"the copy is as damaged as the ledger: {found.problems[0]}; see 'tacit ledger verify'")
-    return found
+        verification = verify(target, key, anchor)
+    if not verification.ok:
+        raise LedgerError(
+            f"the copy is as damaged as the ledger: {verification.problems[0]}; see 'tacit ledger verify'"
+        )
+    return verification
 
 
 def _copy_table(source: Database, target: Database, table: str) -> None:

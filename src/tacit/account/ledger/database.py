@@ -125,10 +125,10 @@ class Database(ABC):
         except TacitError:
             raise
         except Exception as error:
-            found = self.sentence(error)
-            if found is None:
+            readable = self.sentence(error)
+            if readable is None:
                 raise
-            raise found from None
+            raise readable from None
 
     @contextlib.contextmanager
     def writing(self, *, lasting: bool = True) -> Iterator[None]:
@@ -180,10 +180,10 @@ class Database(ABC):
     def run(self, statement: str, values: Sequence[Any] = ()) -> Any:
         return self.connection.execute(self._spelled(statement), values)
 
-    def all(self, statement: str, values: Sequence[Any] = ()) -> list[Row]:
+    def rows(self, statement: str, values: Sequence[Any] = ()) -> list[Row]:
         return [tuple(row) for row in self.run(statement, values).fetchall()]
 
-    def one(self, statement: str, values: Sequence[Any] = ()) -> Row | None:
+    def first_row(self, statement: str, values: Sequence[Any] = ()) -> Row | None:
         row = self.run(statement, values).fetchone()
         return None if row is None else tuple(row)
 
@@ -208,7 +208,7 @@ class Database(ABC):
         """The version of the tables; None in an empty database."""
         if not self._has_tables():
             return None
-        row = self.one("SELECT value FROM meta WHERE name = ?", ("schema",))
+        row = self.first_row("SELECT value FROM meta WHERE name = ?", ("schema",))
         return None if row is None else int(row[0])
 
     def make_tables(self) -> None:
@@ -309,7 +309,7 @@ class Sqlite(Database):
             self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def _has_tables(self) -> bool:
-        names = {row[0] for row in self.all("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        names = {row[0] for row in self.rows("SELECT name FROM sqlite_master WHERE type = 'table'")}
         if names and not {"meta", "chain", "balances"} <= names:
             raise LedgerError(f"'{self.path}' is a database, but not a ledger of Tacit: give another file")
         return bool(names)
@@ -353,11 +353,11 @@ class Sqlite(Database):
 @cache
 def _repeated(statement: str, columns: int, rows: int) -> str:
     """An INSERT of one row as an INSERT of several."""
-    one = f"({', '.join('?' * columns)})"
-    before, found, after = statement.partition(one)
-    if not found:
+    row = f"({', '.join('?' * columns)})"
+    before, separator, after = statement.partition(row)
+    if not separator:
         raise ValueError(f"no row of {columns} values in: {statement}")
-    return before + ", ".join([one] * rows) + after
+    return before + ", ".join([row] * rows) + after
 
 
 _SQLITE_ADVICE: Final = (

@@ -146,14 +146,14 @@ def given_key(key: bytes | str | None) -> LedgerKey | None:
         key, origin = os.environ.get(VARIABLE) or None, VARIABLE
     if key is None:
         return None
-    found = [line.encode() for line in key.split("\n") if line] if isinstance(key, str) else [bytes(key)]
-    shortest = min(map(len, found), default=0)
+    parts = [line.encode() for line in key.split("\n") if line] if isinstance(key, str) else [bytes(key)]
+    shortest = min(map(len, parts), default=0)
     if shortest < SHORTEST:
         raise BadParameterError(
             f"{origin} has {shortest} characters, which can be guessed: use {SHORTEST} or more, for example what "
             "'openssl rand -hex 32' prints"
         )
-    return LedgerKey(*found)
+    return LedgerKey(*parts)
 
 
 # Files --------------------------------------------------------------------------------------------------------------
@@ -212,10 +212,10 @@ def _next_file(ledger: str) -> Path:
 
 def _read(path: Path) -> LedgerKey | None:
     try:
-        found = [line.strip() for line in path.read_bytes().split(b"\n") if line.strip()]
+        parts = [line.strip() for line in path.read_bytes().split(b"\n") if line.strip()]
     except OSError:
         return None
-    return LedgerKey(*found) if found else None
+    return LedgerKey(*parts) if parts else None
 
 
 def _write(path: Path, key: LedgerKey, what: str) -> None:

@@ -54,7 +54,7 @@ def _opened(database: Database, given: LedgerKey | None) -> Ledger:
                     is_new, place = True, _make(database, given)
         elif version != SCHEMA_VERSION:
             database.migrate()
-        facts = {str(row[0]): str(row[1]) for row in database.all("SELECT name, value FROM meta")}
+        facts = {str(row[0]): str(row[1]) for row in database.rows("SELECT name, value FROM meta")}
     if not {"ledger", "key"} <= set(facts):
         raise LedgerError(f"{database.name} is damaged: take a copy of it from before, and keep this one")
     rules = (recognized, to_the_letter) if facts.get(DOCUMENTS) == BY_TOKENS else (to_the_letter, recognized)

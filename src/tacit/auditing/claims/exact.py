@@ -131,7 +131,7 @@ class _Record:
     """The largest value so far, and where it was found."""
 
     value: float = -math.inf
-    found: tuple[int, int, int | None, float, float, float | None] | None = None
+    witness_at: tuple[int, int, int | None, float, float, float | None] | None = None
 
     def offer(
         self, values: Floats, place: Callable[[int], tuple[int, int, int | None, float, float, float | None]]
@@ -139,8 +139,8 @@ class _Record:
         if not len(values):
             return
         best = int(np.argmax(values))
-        if self.found is None or values[best] > self.value:
-            self.value, self.found = float(values[best]), place(best)
+        if self.witness_at is None or values[best] > self.value:
+            self.value, self.witness_at = float(values[best]), place(best)
 
 
 @dataclass
@@ -196,9 +196,9 @@ class Worst:
         return losses
 
     def witness(self, record: _Record) -> Witness:
-        if record.found is None:
+        if record.witness_at is None:
             raise BadInputError("there is no pair of inputs to check: give at least two inputs")
-        left, right, column, loss, bound, stick = record.found
+        left, right, column, loss, bound, stick = record.witness_at
         claim = self.claim
         distance = None
         if claim.distance is not None:
@@ -239,11 +239,11 @@ def check_pairs(
     worst = Worst(law, claim)
     step = max(1, BLOCK_CELLS // len(law.outputs) // 2)
     for start in range(0, len(pairs), step):
-        here = pairs[start : start + step]
-        rows, place = np.unique(here, return_inverse=True)
+        block = pairs[start : start + step]
+        rows, place = np.unique(block, return_inverse=True)
         known = law.rows(rows)
-        place = place.reshape(here.shape)
-        worst.compare(here[:, 0], here[:, 1], known[place[:, 0]], known[place[:, 1]])
+        place = place.reshape(block.shape)
+        worst.compare(block[:, 0], block[:, 1], known[place[:, 0]], known[place[:, 1]])
         if progress is not None:
             progress(min(start + step, len(pairs)), len(pairs))
     return result_of(worst, scope, tolerance)
@@ -335,17 +335,17 @@ def _extremes(law: Law, ids: Ids, progress: StepProgress | None) -> tuple[Floats
     top, bottom = np.zeros(width, dtype=np.int64), np.zeros(width, dtype=np.int64)
     step = max(1, BLOCK_CELLS // width)
     for start in range(0, len(ids), step):
-        here = ids[start : start + step]
-        rows = law.rows(here)
+        block = ids[start : start + step]
+        rows = law.rows(block)
         for pick, best, owner, better in (
             (rows.argmax(axis=0), highest, top, np.greater),
             (rows.argmin(axis=0), lowest, bottom, np.less),
         ):
             values = rows[pick, np.arange(width)]
             new = better(values, best)
-            best[new], owner[new] = values[new], here[pick[new]]
+            best[new], owner[new] = values[new], block[pick[new]]
         if progress is not None:
-            progress(start + len(here), len(ids))
+            progress(start + len(block), len(ids))
     return highest, lowest, top, bottom
 
 
@@ -360,7 +360,7 @@ def result_of(
     shared: Witness | None = None,
 ) -> ExactResult:
     """The result; upper ends for pairs that were bounded instead of computed."""
-    steepest = None if worst.slope.found is None else worst.slope.value
+    steepest = None if worst.slope.witness_at is None else worst.slope.value
     tightest = max(0.0, worst.loss.value)
     return ExactResult(
         worst.claim,

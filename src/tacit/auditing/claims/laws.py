@@ -191,10 +191,10 @@ def load_stranger(place: str | Callable[..., Any]) -> Stranger:
     if not colon or not where or not name:
         raise BadParameterError(f"write a function as module:function or file.py:function, not '{place}'")
     module = _module_from_file(Path(where)) if where.endswith(".py") else _module_by_name(where)
-    found = getattr(module, name, None)
-    if not callable(found):
+    function = getattr(module, name, None)
+    if not callable(function):
         raise BadInputError(f"{where} has no function '{name}': check the name behind the colon")
-    return Stranger(place, found, _required_arguments(found) >= 2)
+    return Stranger(place, function, _required_arguments(function) >= 2)
 
 
 def _module_from_file(path: Path) -> ModuleType:

@@ -118,10 +118,10 @@ def sampled_check(
     alpha = (1.0 - confidence) / len(pairs)
     bounds = claim.bounds(pairs[:, 0], pairs[:, 1])
     distances = None if claim.distance is None else claim.distance.between(pairs[:, 0], pairs[:, 1])
-    found = []
+    pair_results = []
     for number, (left, right) in enumerate(pairs.tolist()):
         drawn = _drawn(sample, left, samples), _drawn(sample, right, samples)
-        found.append(
+        pair_results.append(
             _pair_bound(
                 drawn,
                 (left, right),
@@ -136,7 +136,7 @@ def sampled_check(
         )
         if progress is not None:
             progress(number + 1, len(pairs))
-    return SampledResult(claim, tuple(found), confidence, ceiling(samples - samples // 2, claim.delta, alpha))
+    return SampledResult(claim, tuple(pair_results), confidence, ceiling(samples - samples // 2, claim.delta, alpha))
 
 
 def _drawn(sample: Sampler, input: int, count: int) -> Samples:
@@ -221,9 +221,9 @@ def _best_threshold(first: Floats, second: Floats, delta: float, alpha: float) -
     first, second = np.sort(first), np.sort(second)
     hits = len(first) - np.searchsorted(first, values, side="left")
     other = len(second) - np.searchsorted(second, values, side="left")
-    found = epsilon_at_least(hits.astype(np.float64), other.astype(np.float64), len(first), delta, alpha)
-    best = int(np.argmax(found))
-    return float(found[best]), float(values[best])
+    epsilons = epsilon_at_least(hits.astype(np.float64), other.astype(np.float64), len(first), delta, alpha)
+    best = int(np.argmax(epsilons))
+    return float(epsilons[best]), float(values[best])
 
 
 # For the report -------------------------------------------------------------------------------------------------------

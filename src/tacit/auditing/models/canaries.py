@@ -114,10 +114,10 @@ class CanaryFormat:
             raise BadParameterError(
                 f"the format has {self.candidates:,} candidates, too few to draw {count:,}: make its field longer"
             )
-        found: dict[str, None] = {}
-        while len(found) < count:
-            found[self.fill([slot[int(generator.integers(len(slot)))] for slot in self._slots])] = None
-        return list(found)
+        texts: dict[str, None] = {}
+        while len(texts) < count:
+            texts[self.fill([slot[int(generator.integers(len(slot)))] for slot in self._slots])] = None
+        return list(texts)
 
 
 @dataclass(frozen=True)
@@ -172,7 +172,7 @@ def save_canaries(canaries: Sequence[Canary], path: str | Path, *, force: bool =
 
 
 def load_canaries(path: str | Path) -> list[Canary]:
-    found = []
+    canaries = []
     try:
         lines = Path(path).read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
@@ -182,17 +182,17 @@ def load_canaries(path: str | Path) -> list[Canary]:
             row = json.loads(line)
             if not isinstance(row["included"], bool) or int(row["repeats"]) < 1:
                 raise ValueError
-            found.append(Canary(str(row["text"]), str(row["format"]), int(row["repeats"]), row["included"]))
+            canaries.append(Canary(str(row["text"]), str(row["format"]), int(row["repeats"]), row["included"]))
         except (ValueError, KeyError, TypeError):
             raise BadInputError(
                 f"line {number} of the canaries is not one: it needs text, format, repeats and included, as "
                 "'tacit audit canaries' writes them"
             ) from None
-    if len({canary.text for canary in found}) < len(found):
+    if len({canary.text for canary in canaries}) < len(canaries):
         raise BadInputError("a canary stands in the file twice: its coin would be counted twice")
-    if not any(canary.included for canary in found) or all(canary.included for canary in found):
+    if not any(canary.included for canary in canaries) or all(canary.included for canary in canaries):
         raise BadInputError("the canaries need some that were included and some that were left out")
-    return found
+    return canaries
 
 
 # Exposure ---------------------------------------------------------------------------------------------------------
@@ -240,7 +240,7 @@ def exposures(
     """The exposure of every canary, by format. `losses` scores texts; formats with up to `enumerated` candidates are
     scored in full."""
     check_confidence(confidence)
-    found = []
+    groups = []
     for pattern in dict.fromkeys(canary.pattern for canary in canaries):
         group = [canary for canary in canaries if canary.pattern == pattern]
         form = CanaryFormat(pattern)
@@ -271,8 +271,8 @@ def exposures(
             Exposure(canary, float(loss), float(bit), float(least))
             for canary, loss, bit, least in zip(group, own, bits, proven, strict=True)
         )
-        found.append(Exposures(pattern, method, form.candidates, len(others), largest, fit, confidence, rows))
-    return found
+        groups.append(Exposures(pattern, method, form.candidates, len(others), largest, fit, confidence, rows))
+    return groups
 
 
 def _fitted(losses: Floats) -> tuple[tuple[float, float, float], float]:
@@ -298,22 +298,22 @@ def observations(losses: Losses, canaries: Sequence[Canary], *, baseline: Losses
 # For a report -----------------------------------------------------------------------------------------------------
 
 
-def canary_section(found: Sequence[Exposures], *, false_alarm: float = 0.05) -> Section:
+def canary_section(groups: Sequence[Exposures], *, false_alarm: float = 0.05) -> Section:
     """Exposure by number of insertions, and whether inserted canaries are known better than chance allows."""
-    rows = [row for group in found for row in group.canaries]
+    rows = [row for group in groups for row in group.canaries]
     inserted = [row for row in rows if row.canary.included]
     bar = math.log2(max(1, len(inserted)) / false_alarm)
     known = [row for row in inserted if row.exposure >= bar]
-    exact = all(group.method == "enumerated" for group in found)
+    exact = all(group.method == "enumerated" for group in groups)
     method = "exact, by enumeration" if exact else "estimated by extrapolation from random candidates"
     highest = max(inserted, key=lambda row: row.exposure)
-    largest = max(group.largest for group in found)
+    largest = max(group.largest for group in groups)
     light = Light.RED if known else Light.GREEN
     sentence = (
         f"{len(known):,} of {len(inserted):,} inserted canaries are exposed by {bar:.1f} bits or more; the highest has "
         f"{highest.exposure:.1f} of {largest:.1f} bits after {_times(highest.canary.insertions)} ({method})."
     )
-    reachable = min(group.largest for group in found) >= bar
+    reachable = min(group.largest for group in groups) >= bar
     if not reachable:
         sentence += " The format has too few candidates for this number of canaries to show anything."
         light = Light.RED if known else Light.AMBER
@@ -324,7 +324,7 @@ def canary_section(found: Sequence[Exposures], *, false_alarm: float = 0.05) -> 
     )
     numbers = {
         "exposed": len(known), "inserted": len(inserted), "threshold_bits": bar, "highest": highest.exposure,
-        "largest": largest, "method": [group.method for group in found], "fit": [group.fit for group in found],
+        "largest": largest, "method": [group.method for group in groups], "fit": [group.fit for group in groups],
     }  # fmt: skip
     counts = sorted({row.canary.insertions for row in rows})
     summary = []
@@ -347,7 +347,7 @@ def canary_section(found: Sequence[Exposures], *, false_alarm: float = 0.05) -> 
             ],
         ),
     ]
-    for group in found:
+    for group in groups:
         if group.fit is not None and group.fit < 0.01:
             sentence += " The fitted law does not describe the candidates well: read the proven bits instead."
             break

@@ -70,7 +70,7 @@ def repeats(outputs: Sequence[str], originals: Sequence[str], pretraining: Seque
     if len(outputs) != len(originals):
         raise BadInputError(f"there are {len(outputs):,} outputs for {len(originals):,} texts: they must align")
     corpus = Corpus(pretraining)
-    found, nearer, copies, strayed = [], 0, 0, 0
+    distances, nearer, copies, strayed = [], 0, 0, 0
     for output, original, overlap in zip(outputs, originals, corpus.overlaps(outputs), strict=True):
         to_input = _similarity(output, original)
         sentence = pretraining[overlap.nearest] if overlap.nearest >= 0 else ""
@@ -79,8 +79,8 @@ def repeats(outputs: Sequence[str], originals: Sequence[str], pretraining: Seque
         nearer += to_other > to_input
         copies += is_copy
         strayed += is_copy and to_other > to_input
-        found.append((to_input, to_other, sentence))
-    return Repeats(len(outputs), nearer, copies, strayed, tuple(found))
+        distances.append((to_input, to_other, sentence))
+    return Repeats(len(outputs), nearer, copies, strayed, tuple(distances))
 
 
 def _similarity(text: str, other: str) -> float:
@@ -147,8 +147,8 @@ def memorization_matrix(
             if len(outputs) != len(originals):
                 raise BadInputError(f"the model '{pretrained}' must give one output for each text")
             score = None if labels is None else downstream_f1(outputs, originals, labels[rewritten], seed=seed)
-            found = repeats(outputs, originals, list(data[pretrained]))
-            cells.append(Cell(pretrained, rewritten, bleu(outputs, originals), score, found))
+            repeated = repeats(outputs, originals, list(data[pretrained]))
+            cells.append(Cell(pretrained, rewritten, bleu(outputs, originals), score, repeated))
             if progress:
                 progress(len(cells), len(names) ** 2)
     return Matrix(names, tuple(cells))

@@ -190,10 +190,10 @@ def correct_guesses(observations: Observations, rule: Rule, seed: int = 0) -> in
     shuffled = public_generator(seed).permutation(len(scores))
     order = shuffled[np.argsort(-scores[shuffled], kind="stable")]
     right = coins[order]
-    found = right[: rule.guessed_in].sum()
+    correct = right[: rule.guessed_in].sum()
     if rule.guessed_out:
-        found += (1 - right[-rule.guessed_out :]).sum()
-    return int(found)
+        correct += (1 - right[-rule.guessed_out :]).sum()
+    return int(correct)
 
 
 def audit_observations(

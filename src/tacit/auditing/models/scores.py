@@ -50,8 +50,8 @@ class TextLosses:
     @property
     def mean(self) -> Floats:
         """Loss per token."""
-        found: Floats = np.divide(self.total, self.tokens, out=np.full(len(self.total), np.nan), where=self.tokens > 0)
-        return found
+        means: Floats = np.divide(self.total, self.tokens, out=np.full(len(self.total), np.nan), where=self.tokens > 0)
+        return means
 
     def take(self, places: Any) -> TextLosses:
         return TextLosses(self.total[places], self.tokens[places])
@@ -92,8 +92,8 @@ class _ModelScorer(Scorer):
         total, tokens = np.zeros(len(texts)), np.zeros(len(texts), dtype=np.int64)
         done = 0
         for places in _batches([(len(row), len(mark)) for row, mark in zip(rows, marks, strict=True)], self._width()):
-            found, counted = self._batch([rows[i] for i in places], [marks[i] for i in places])
-            total[places], tokens[places] = found, counted
+            losses, counted = self._batch([rows[i] for i in places], [marks[i] for i in places])
+            total[places], tokens[places] = losses, counted
             done += len(places)
             if progress:
                 progress(done, len(texts))
@@ -104,8 +104,8 @@ class _ModelScorer(Scorer):
     def _rows(self, texts: Sequence[str]) -> tuple[list[list[int]], int]:
         clean = [text.encode("utf-8", "replace").decode("utf-8") for text in texts]
         # Longer texts are cut here, not by the tokenizer, so that they can be counted.
-        found = [list(map(int, self.tokenizer(text, verbose=False)["input_ids"])) for text in clean]
-        return [row[: self.longest] for row in found], sum(len(row) > self.longest for row in found)
+        pieces = [list(map(int, self.tokenizer(text, verbose=False)["input_ids"])) for text in clean]
+        return [row[: self.longest] for row in pieces], sum(len(row) > self.longest for row in pieces)
 
     def _marks(self, labels: Sequence[str] | None, count: int) -> list[list[int]]:
         """The targets as tokens, or the label as its number."""
@@ -138,8 +138,8 @@ class CausalScorer(_ModelScorer):
             return 0.0, 0
         with self.torch.inference_mode():
             logits = self.model(input_ids=ids, attention_mask=self.torch.ones_like(ids)).logits
-            found = self._nll(logits[:, :-1], ids[:, 1:]).sum(dim=1)
-        return found.numpy(), ids.shape[1] - 1
+            losses = self._nll(logits[:, :-1], ids[:, 1:]).sum(dim=1)
+        return losses.numpy(), ids.shape[1] - 1
 
 
 class MaskedScorer(_ModelScorer):
@@ -180,8 +180,8 @@ class Seq2SeqScorer(_ModelScorer):
             return 0.0, 0
         with self.torch.inference_mode():
             logits = self.model(input_ids=ids, attention_mask=self.torch.ones_like(ids), labels=targets).logits
-            found = self._nll(logits, targets).sum(dim=1)
-        return found.numpy(), targets.shape[1]
+            losses = self._nll(logits, targets).sum(dim=1)
+        return losses.numpy(), targets.shape[1]
 
 
 class ClassifierScorer(_ModelScorer):
@@ -265,11 +265,11 @@ class AutoencoderScorer(Scorer):
             counted = ids != model.padding_id
             with torch.inference_mode():
                 states = model.states(torch.from_numpy(np.asarray(given, dtype=np.float32)), ids)
-                found = torch.nn.functional.cross_entropy(
+                losses = torch.nn.functional.cross_entropy(
                     model.scores(states[counted]).double(), ids[counted], reduction="none"
                 )
             rows = counted.nonzero()[:, 0].numpy()
-            total[start : start + len(part)] = np.bincount(rows, found.numpy(), minlength=len(part))
+            total[start : start + len(part)] = np.bincount(rows, losses.numpy(), minlength=len(part))
             tokens[start : start + len(part)] = counted.sum(dim=1).numpy()
             if progress:
                 progress(start + len(part), len(texts))
@@ -289,7 +289,7 @@ class CallableScorer(Scorer):
         self, texts: Sequence[str], labels: Sequence[str] | None = None, progress: StepProgress | None = None
     ) -> TextLosses:
         try:
-            found = np.asarray(self.function(list(texts)), dtype=np.float64)
+            losses = np.asarray(self.function(list(texts)), dtype=np.float64)
         except TacitError:
             raise
         except Exception as error:
@@ -297,11 +297,11 @@ class CallableScorer(Scorer):
                 f"the function {self.name} failed ({type(error).__name__}): it takes a list of texts and returns one "
                 "loss for each"
             ) from error
-        if found.shape != (len(texts),) or not np.isfinite(found).all():
+        if losses.shape != (len(texts),) or not np.isfinite(losses).all():
             raise BadInputError(
                 f"the function {self.name} must return {len(texts):,} finite numbers, one loss for each text"
             )
-        return TextLosses(found, np.ones(len(texts), dtype=np.int64))
+        return TextLosses(losses, np.ones(len(texts), dtype=np.int64))
 
 
 # Loading ----------------------------------------------------------------------------------------------------------
@@ -335,13 +335,13 @@ def load_scorer(model: str | Path | Scorer | Callable[[Sequence[str]], Any], *, 
             "saved as ...ForCausalLM, ...LMHeadModel, ...ForMaskedLM, ...ForConditionalGeneration or "
             "...ForSequenceClassification"
         )
-    found = load_language_model(model)
+    loaded = load_language_model(model)
     kind = (
-        CausalScorer if isinstance(found, CausalModel)
-        else MaskedScorer if isinstance(found, MaskedModel)
+        CausalScorer if isinstance(loaded, CausalModel)
+        else MaskedScorer if isinstance(loaded, MaskedModel)
         else Seq2SeqScorer
     )  # fmt: skip
-    return kind(found.model, found.tokenizer, found.name, found.room, longest)
+    return kind(loaded.model, loaded.tokenizer, loaded.name, loaded.room, longest)
 
 
 _SCORED = ("ForCausalLM", "LMHeadModel", "ForMaskedLM", "ForPreTraining", "ForConditionalGeneration")
@@ -350,10 +350,10 @@ _SCORED = ("ForCausalLM", "LMHeadModel", "ForMaskedLM", "ForPreTraining", "ForCo
 def _saved_architecture(folder: Path) -> str:
     """What a folder says it holds; nothing for hub names and for folders without a configuration."""
     try:
-        found = json.loads((folder / "config.json").read_text(encoding="utf-8")).get("architectures")
+        architectures = json.loads((folder / "config.json").read_text(encoding="utf-8")).get("architectures")
     except (OSError, ValueError, AttributeError):
         return ""
-    return str(found[0]) if isinstance(found, list) and found else ""
+    return str(architectures[0]) if isinstance(architectures, list) and architectures else ""
 
 
 def _classifier(folder: Path) -> tuple[Any, Any, str, int | None]:

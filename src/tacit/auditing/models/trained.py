@@ -53,10 +53,10 @@ class TrainedScorer(ClassifierScorer):
         total = np.zeros(len(texts))
         order = sorted(range(len(texts)), key=lambda place: len(encoded[place]["input_ids"]))
         for start in range(0, len(order), ROWS):
-            here = order[start : start + ROWS]
-            total[here] = self._of([encoded[i] for i in here], None if labels is None else [labels[i] for i in here])
+            batch = order[start : start + ROWS]
+            total[batch] = self._of([encoded[i] for i in batch], None if labels is None else [labels[i] for i in batch])
             if progress:
-                progress(start + len(here), len(texts))
+                progress(start + len(batch), len(texts))
         if not np.isfinite(total).all():
             raise BadInputError(f"{self.name} gives losses that are no numbers: its weights are damaged")
         return TextLosses(total, np.ones(len(texts), dtype=np.int64), cut)

@@ -195,14 +195,14 @@ class NearestMean:
         return self
 
     def decision_function(self, table: Any) -> NDArray[np.float32]:
-        found = table @ self._means.T
-        dense = found.toarray() if hasattr(found, "toarray") else found
+        scores = table @ self._means.T
+        dense = scores.toarray() if hasattr(scores, "toarray") else scores
         return np.asarray(dense, dtype=np.float32)
 
 
 def _scores(model: Any, table: Any) -> NDArray[np.float32]:
-    found = np.asarray(model.decision_function(table), dtype=np.float32)
-    return np.column_stack([-found, found]) if found.ndim == 1 else found
+    scores = np.asarray(model.decision_function(table), dtype=np.float32)
+    return np.column_stack([-scores, scores]) if scores.ndim == 1 else scores
 
 
 # What came out --------------------------------------------------------------------------------------------------------
@@ -234,8 +234,8 @@ def _summary(scores: dict[str, NDArray[np.float32]], y: Ids, clusters: NDArray[A
 def ranks_of(scores: NDArray[np.float32], y: Ids) -> Ids:
     """How many classes score higher than the right one, equal scores counted against the attacker."""
     own = scores[np.arange(len(y)), y]
-    found: Ids = (scores >= own[:, None]).sum(axis=1) - 1
-    return found
+    ranks: Ids = (scores >= own[:, None]).sum(axis=1) - 1
+    return ranks
 
 
 def macro_f1(y: Ids, guess: Ids, classes: int) -> float:

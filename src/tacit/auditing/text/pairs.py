@@ -145,8 +145,8 @@ def label_of(value: Any, row: int, column: str) -> str:
 def spans_of(value: Any, row: int, column: str) -> Spans:
     """Known entities of a row: a list of objects with 'type' and 'value', or that list as JSON text."""
     try:
-        found = json.loads(value) if isinstance(value, str) else value
-        return [(str(item["type"]), str(item["value"])) for item in found or ()]
+        items = json.loads(value) if isinstance(value, str) else value
+        return [(str(item["type"]), str(item["value"])) for item in items or ()]
     except (ValueError, KeyError, TypeError):
         raise BadInputError(
             f"row {row:,}, column '{column}' holds no list of spans: each is an object with 'type' and 'value'"

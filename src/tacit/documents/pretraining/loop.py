@@ -470,11 +470,11 @@ def reconstruction_bleu(
 ) -> float:
     """Corpus BLEU (sacrebleu, 0 to 100) of texts encoded, bounded and decoded without noise."""
     sacrebleu = require("sacrebleu", extra="documents", purpose="measuring BLEU")
-    found: list[str] = []
+    decoded: list[str] = []
     for start in range(0, len(texts), batch_size):
         latents = autoencoder.encode(texts[start : start + batch_size])
-        found += autoencoder.decode(latents if bound is None else bound.apply(latents), beams=beams)
-    return float(sacrebleu.corpus_bleu(found, [list(texts)], lowercase=lowercase).score)
+        decoded += autoencoder.decode(latents if bound is None else bound.apply(latents), beams=beams)
+    return float(sacrebleu.corpus_bleu(decoded, [list(texts)], lowercase=lowercase).score)
 
 
 def held_out_bleu(

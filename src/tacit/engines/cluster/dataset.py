@@ -63,19 +63,19 @@ def find_data_set(path: str, format: str | None = None) -> DataSet:
 
 
 def _files(path: str) -> Iterator[SourceFile]:
-    here = local_path(path)
-    if here is not None and "*" not in path:
-        if here.is_file():
-            yield SourceFile(str(here), here.stat().st_size)
-        elif here.is_dir():
-            found = (one for one in here.rglob("*") if one.is_file() and _is_data(one.relative_to(here).parts))
-            yield from (SourceFile(str(one), one.stat().st_size) for one in found)
+    local = local_path(path)
+    if local is not None and "*" not in path:
+        if local.is_file():
+            yield SourceFile(str(local), local.stat().st_size)
+        elif local.is_dir():
+            paths = (file for file in local.rglob("*") if file.is_file() and _is_data(file.relative_to(local).parts))
+            yield from (SourceFile(str(file), file.stat().st_size) for file in paths)
         else:
             raise FileNotFoundError(path)
         return
-    if here is not None:
-        root = Path(here.anchor)
-        yield from (SourceFile(str(one), one.stat().st_size) for one in root.glob(str(here.relative_to(root))))
+    if local is not None:
+        root = Path(local.anchor)
+        yield from (SourceFile(str(file), file.stat().st_size) for file in root.glob(str(local.relative_to(root))))
         return
     system, place = remote_system(path)
     if "*" in place:
@@ -101,9 +101,9 @@ def _common_format(files: Sequence[SourceFile], named: str | None) -> FileFormat
         return format_of(files[0].url, named)
     first = format_of(files[0].url)
     for file in files:
-        found = suffix_format(file.url)
-        if found != first:
-            shown = f"is {found}" if found else "does not tell its format"
+        other = suffix_format(file.url)
+        if other != first:
+            shown = f"is {other}" if other else "does not tell its format"
             raise BadInputError(
                 f"'{files[0].name}' is {first} and '{file.name}' {shown}: a data set has one format; move other files "
                 "away, or name the format of all with --format"

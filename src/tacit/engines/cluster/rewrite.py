@@ -109,11 +109,11 @@ def _released(
             plan = _planned(job, output, data, selection, encoder)
             run = _Run(job, output, data, selection, plan, staging, job.row_delta(), _entry(job))
             run.start(describe(job, selection, data.format, encoder.format))
-            with _told_what_remains(run):
+            with _remainder_reported(run):
                 if ray is not None:
                     run.rewrite(ray(), progress)
                     run.assemble(ray())
-        with _told_what_remains(run):
+        with _remainder_reported(run):
             facts = run.facts()
             if facts.rows == 0:
                 staging.discard()
@@ -298,7 +298,7 @@ class _Run:
         read = 0
         for outcome in _outcomes(ray, self.plan, self._items()):
             if "error" in outcome:
-                raise _told(outcome)
+                raise _error_of(outcome)
             if "parts" in outcome:
                 self._ends[outcome["file"]] = outcome["parts"]
                 if self._job.users is not None:
@@ -408,7 +408,7 @@ def _broken(error: Exception) -> str:
     return f"the cluster gave up ({kind}; {place_of(error)}): see Ray's own logs"
 
 
-def _told(outcome: dict[str, Any]) -> TacitError:
+def _error_of(outcome: dict[str, Any]) -> TacitError:
     known = "sentence" in outcome
     error = TacitError(*((outcome["code"], outcome["sentence"]) if known else (outcome["error"],)),
                        **outcome.get("fields", {}))  # fmt: skip
@@ -417,7 +417,7 @@ def _told(outcome: dict[str, Any]) -> TacitError:
 
 
 @contextlib.contextmanager
-def _told_what_remains(run: _Run) -> Iterator[None]:
+def _remainder_reported(run: _Run) -> Iterator[None]:
     """Whatever stops the run, the user learns what is left; a run without a finished part leaves nothing."""
     try:
         yield

@@ -81,7 +81,7 @@ class Folder:
 
     def exists(self) -> bool:
         return (
-            self.path.exists() if self.path is not None else self._asked(lambda system, path: bool(system.exists(path)))
+            self.path.exists() if self.path is not None else self._call(lambda system, path: bool(system.exists(path)))
         )
 
     def holds(self, name: str) -> bool:
@@ -92,14 +92,14 @@ class Folder:
         if self.path is not None:
             if not self.path.is_dir():
                 return {}
-            return {one.name: one.stat().st_size for one in os.scandir(self.path) if _is_whole(one.name)}
-        found = self._asked(_listed)
-        return {name: size for name, size in found.items() if _is_whole(name)}
+            return {entry.name: entry.stat().st_size for entry in os.scandir(self.path) if _is_whole(entry.name)}
+        sizes = self._call(_listed)
+        return {name: size for name, size in sizes.items() if _is_whole(name)}
 
     def read(self, name: str) -> bytes:
         if self.path is not None:
             return (self.path / name).read_bytes()
-        return bytes((self / name)._asked(lambda system, path: system.cat_file(path)))
+        return bytes((self / name)._call(lambda system, path: system.cat_file(path)))
 
     def digest(self, name: str) -> str:
         """SHA-256 of a file."""
@@ -110,7 +110,7 @@ class Folder:
     def write(self, name: str, data: bytes, *, secret: bool = False) -> None:
         """A small file, whole or not at all."""
         if self.path is None:
-            (self / name)._asked(lambda system, path: system.pipe_file(path, data))
+            (self / name)._call(lambda system, path: system.pipe_file(path, data))
             return
         try:
             write_file(self.path / name, data, private=secret, shared=True)
@@ -120,7 +120,7 @@ class Folder:
     def take(self, file: Path, name: str) -> None:
         """Give a finished file of this machine its name here."""
         if self.path is None:
-            (self / name)._asked(lambda system, path: system.put_file(str(file), path))
+            (self / name)._call(lambda system, path: system.put_file(str(file), path))
             return
         try:
             sync(file)
@@ -132,7 +132,7 @@ class Folder:
         if self.path is not None:
             (self.path / name).unlink(missing_ok=True)
             return
-        (self / name)._asked(lambda system, path: system.exists(path) and system.rm_file(path))
+        (self / name)._call(lambda system, path: system.exists(path) and system.rm_file(path))
 
     def erase(self, name: str) -> None:
         """Remove a file that holds a secret; on this machine its bytes are overwritten first."""
@@ -147,7 +147,7 @@ class Folder:
         if self.path is not None:
             shutil.rmtree(self.path, ignore_errors=True)
             return
-        self._asked(lambda system, path: system.exists(path) and system.rm(path, recursive=True))
+        self._call(lambda system, path: system.exists(path) and system.rm(path, recursive=True))
 
     def move_to(self, other: Folder) -> None:
         """Under another name: at once on this machine, file by file elsewhere (repeating it goes on)."""
@@ -170,15 +170,15 @@ class Folder:
             except OSError as error:
                 raise storage_error(error, other.path) from error
             return
-        (self / name)._asked(lambda system, path: system.mv(path, other._place(), recursive=False))
+        (self / name)._call(lambda system, path: system.mv(path, other._place(), recursive=False))
 
     def _place(self) -> str:
         return remote_system(self.url)[1]
 
-    def _asked(self, question: Callable[..., Result]) -> Result:
+    def _call(self, operation: Callable[..., Result]) -> Result:
         system, path = remote_system(self.url)
         try:
-            return question(system, path)
+            return operation(system, path)
         except TacitError:
             raise
         except Exception as error:
@@ -198,10 +198,12 @@ def scratch(folder: Folder) -> Iterator[Path]:
 def _listed(system: Any, path: str) -> dict[str, int]:
     system.invalidate_cache()
     try:
-        found = system.ls(path, detail=True)
+        entries = system.ls(path, detail=True)
     except FileNotFoundError:
         return {}
-    return {str(one["name"]).rpartition("/")[2]: int(one["size"] or 0) for one in found if one["type"] == "file"}
+    return {
+        str(entry["name"]).rpartition("/")[2]: int(entry["size"] or 0) for entry in entries if entry["type"] == "file"
+    }
 
 
 def _is_whole(name: str) -> bool:

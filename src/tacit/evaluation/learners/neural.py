@@ -163,7 +163,7 @@ class NeuralLearner(ABC):
 
         prepared = self._prepared(texts)
         order = sorted(range(len(texts)), key=lambda i: self._length(prepared[i]))
-        found: list[Any] = [None] * len(texts)
+        answers: list[Any] = [None] * len(texts)
         for start in range(0, len(order), 4 * self.batch_size):
             batch = order[start : start + 4 * self.batch_size]
             with torch.inference_mode():
@@ -171,8 +171,8 @@ class NeuralLearner(ABC):
             lengths = [len(texts[i]) if self.task == "tagging" else 0 for i in batch]
             read = [self._tokens_read(prepared[i]) for i in batch]
             for i, answer in zip(batch, self.targets.answers(scores, read, lengths), strict=True):
-                found[i] = answer
-        return found
+                answers[i] = answer
+        return answers
 
     def _length(self, prepared: Any) -> int:
         """For grouping texts of about the same length."""

@@ -97,7 +97,7 @@ class Transformer(NeuralLearner):
             return self.network["head"]((states * weights).sum(dim=1) / weights.sum(dim=1))
         width = max(1, *(len(places) for _, places in batch))
         places = torch.zeros((len(batch), width), dtype=torch.long)
-        for row, (_, found) in enumerate(batch):
-            places[row, : len(found)] = torch.tensor(found, dtype=torch.long)
+        for row, (_, word_places) in enumerate(batch):
+            places[row, : len(word_places)] = torch.tensor(word_places, dtype=torch.long)
         tokens = states.gather(1, places.unsqueeze(-1).expand(-1, -1, states.shape[-1]))
         return self.network["head"](tokens)

@@ -158,7 +158,7 @@ def _groups(tables: Iterator[Any]) -> Iterator[Any]:
     waiting: list[Any] = []
     for table in tables:
         waiting.append(table)
-        if sum(one.num_rows for one in waiting) < GROUP_ROWS:
+        if sum(part.num_rows for part in waiting) < GROUP_ROWS:
             continue
         rows = arrow.concat_tables(waiting).unify_dictionaries()
         whole = rows.num_rows - rows.num_rows % GROUP_ROWS

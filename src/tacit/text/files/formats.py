@@ -92,20 +92,20 @@ def format_of(path: str, name: str | None = None) -> FileFormat:
         return format_named(name)
     if path == STANDARD_STREAM:
         raise BadInputError("standard input has no suffix that tells its format: add --format, such as --format csv")
-    found = suffix_format(path)
-    if found is None and (what := other_kind(path)) is not None:
+    by_suffix = suffix_format(path)
+    if by_suffix is None and (what := other_kind(path)) is not None:
         raise BadInputError(
             f"'{Path(path).name}' is {what}, which Tacit neither reads nor writes: save the texts as {SUPPORTED}"
         )
-    if found is None and "://" not in path and Path(path).is_dir():
+    if by_suffix is None and "://" not in path and Path(path).is_dir():
         raise BadInputError(f"'{path}' is a folder: give one file in it, {SUPPORTED}")
-    if found is None:
+    if by_suffix is None:
         raise BadInputError(
             f"the name '{Path(path).name}' does not tell its format: add --format with one of {', '.join(KINDS)}"
         )
-    if found.gzip and found.kind == "parquet":
+    if by_suffix.gzip and by_suffix.kind == "parquet":
         raise BadInputError("parquet compresses by itself: gunzip the file first, or name it .parquet")
-    return found
+    return by_suffix
 
 
 def other_kind(path: str) -> str | None:
@@ -248,8 +248,8 @@ def text_value(value: Any, row: int, column: str) -> str:
         return ""
     if value is MISSING:
         raise BadInputError(f"row {row} has no '{column}': give it a text, or null for an empty one")
-    found = json_kind(value)
-    raise BadInputError(f"row {row}, column '{column}' holds {found}, not a text: turn it into a string first")
+    kind = json_kind(value)
+    raise BadInputError(f"row {row}, column '{column}' holds {kind}, not a text: turn it into a string first")
 
 
 def json_kind(value: Any) -> str:

@@ -186,8 +186,8 @@ def restore_buffers(model: nn.Module, kept: Mapping[str, Tensor]) -> None:
                 buffer.copy_(kept[name])
 
 
-def _same(one: Tensor, other: Tensor) -> bool:
-    return one.shape == other.shape and bool(torch.equal(one.detach(), other))
+def _same(first: Tensor, other: Tensor) -> bool:
+    return first.shape == other.shape and bool(torch.equal(first.detach(), other))
 
 
 @contextmanager

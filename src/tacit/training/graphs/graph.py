@@ -162,13 +162,13 @@ def read_graph(
             nodes=source_name(nodes),
         )
     spelled = cells.get(label_column, [""] * len(names))
-    numbers, found = label_numbers(spelled, classes)
+    numbers, class_names = label_numbers(spelled, classes)
     rows, made_by = feature_rows(cells[features.column], features, encode)
     graph = Graph(
         names,
         rows,
         numbers,
-        found,
+        class_names,
         np.zeros((0, 2), dtype=np.int64) if links is None else read_links(links, place, clean=clean),
         tuple(cells[split_column]) if split_column and split_column in cells else (),
         made_by,
@@ -233,13 +233,13 @@ def feature_rows(cells: Sequence[str], features: Features, encode: Encode | None
         return unit_rows(rows), replace(features, size=rows.shape[1])
     if features.kind == "words":
         size = len(features.vocabulary) or features.size or HASHED_WORDS
-        found = word_places(cells, features.vocabulary, size)
+        places_of_rows = word_places(cells, features.vocabulary, size)
     else:
-        found = [_indices(cell, row) for row, cell in enumerate(cells, start=1)]
-        size = features.size or max((max(places) + 1 for places in found if places), default=1)
+        places_of_rows = [_indices(cell, row) for row, cell in enumerate(cells, start=1)]
+        size = features.size or max((max(places) + 1 for places in places_of_rows if places), default=1)
         # A word the model never saw in training has no weight.
-        found = [[i for i in places if i < size] for places in found]
-    pairs = [(row, column) for row, places in enumerate(found) for column in set(places)]
+        places_of_rows = [[i for i in places if i < size] for places in places_of_rows]
+    pairs = [(row, column) for row, places in enumerate(places_of_rows) for column in set(places)]
     where = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
     rows = sparse.csr_matrix((np.ones(len(pairs)), (where[0], where[1])), shape=(len(cells), size))
     return unit_rows(rows), replace(features, size=size)
@@ -248,11 +248,11 @@ def feature_rows(cells: Sequence[str], features: Features, encode: Encode | None
 def word_places(texts: Sequence[str], vocabulary: Sequence[str], size: int) -> list[list[int]]:
     """The places of the words of each text: in a public vocabulary (other words are left out), or hashed."""
     place = {word: i for i, word in enumerate(vocabulary)}
-    found = []
+    places_of_texts = []
     for text in texts:
         words = {word for word in split_tokens(text.lower()) if any(c.isalnum() for c in word)}
-        found.append([place[w] for w in words if w in place] if place else [_hashed(w, size) for w in words])
-    return found
+        places_of_texts.append([place[w] for w in words if w in place] if place else [_hashed(w, size) for w in words])
+    return places_of_texts
 
 
 def unit_rows(rows: sparse.csr_matrix) -> sparse.csr_matrix:

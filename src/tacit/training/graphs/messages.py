@@ -253,22 +253,22 @@ def train_messages(
     model = NodeModel(weights, nothing)
     if not plan.links:
         return model
-    asked = np.ones(graph.nodes, dtype=bool)
-    asked[train] = False
-    if not asked.any():
+    unlabeled = np.ones(graph.nodes, dtype=bool)
+    unlabeled[train] = False
+    if not unlabeled.any():
         return model
-    pairs = draw_links(graph.links, asked, plan.links, seed)
-    from_training = ~asked[pairs[:, 0]]
+    pairs = draw_links(graph.links, unlabeled, plan.links, seed)
+    from_training = ~unlabeled[pairs[:, 0]]
     share = len(train) / graph.nodes
     labels = nothing.copy()
     labels[train, graph.labels[train]] = 1.0
     sums = received(pairs[from_training], labels)
     noisy = add_gaussian(sums, sigma=plan.label_noise, source=key.stream(0, b"labels"))
-    evidence = np.where(asked[:, None], MESSAGE_WEIGHT * share / plan.label_noise**2 * noisy, 0.0)
+    evidence = np.where(unlabeled[:, None], MESSAGE_WEIGHT * share / plan.label_noise**2 * noisy, 0.0)
     guesses = softmax(model.logits(graph.features, evidence))
-    sums = received(pairs[~from_training], np.where(asked[:, None], guesses, 0.0))
+    sums = received(pairs[~from_training], np.where(unlabeled[:, None], guesses, 0.0))
     noisy = add_gaussian(sums, sigma=plan.guess_noise, source=key.stream(0, b"guesses"))
-    more = np.where(asked[:, None], MESSAGE_WEIGHT * (1.0 - share) / plan.guess_noise**2 * noisy, 0.0)
+    more = np.where(unlabeled[:, None], MESSAGE_WEIGHT * (1.0 - share) / plan.guess_noise**2 * noisy, 0.0)
     return NodeModel(weights, evidence + more)
 
 

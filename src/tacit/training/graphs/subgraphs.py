@@ -128,12 +128,12 @@ def plan_subgraphs(
 
 def side_by_side(plan: SubgraphPlan) -> dict[tuple[str, str], float]:
     """Epsilon of the same noise and the same number of passes, for every reading and sampling; rounded up by 0.001."""
-    found = {}
+    epsilons = {}
     for reading, (unit, adjacency) in READINGS.items():
         for sampling in SAMPLINGS:
             same = replace(plan, unit=unit, adjacency=adjacency, visits=sampling == "visits")
-            found[reading, sampling] = same.epsilon_at_most(plan.steps)
-    return found
+            epsilons[reading, sampling] = same.epsilon_at_most(plan.steps)
+    return epsilons
 
 
 def split_nodes(nodes: NDArray[np.int64], groups: int, seed: int = 0) -> list[NDArray[np.int64]]:

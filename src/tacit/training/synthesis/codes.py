@@ -83,14 +83,14 @@ def learn_codes(
         raise BadParameterError("a label column cannot be called 'text' here: rename it")
     values = []
     for column in columns:
-        found = sorted({row[column] for row in rows})
+        observed = sorted({row[column] for row in rows})
         named = list(dict.fromkeys((given or {}).get(column, ())))
-        if named and (unknown := [name for name in found if name not in named]):
+        if named and (unknown := [name for name in observed if name not in named]):
             raise BadInputError(
                 f"{len(unknown)} of the values in the label column '{column}' are not among the {len(named)} given "
                 "names: name all that can occur"
             )
-        values.append(tuple(named or found))
+        values.append(tuple(named or observed))
     all_given = bool(columns) and all((given or {}).get(column) for column in columns)
     return ControlCodes(tuple(columns), tuple(values), all_given)
 

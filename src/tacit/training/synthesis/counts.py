@@ -39,11 +39,11 @@ class LabelCounts:
         total = sum(self.counts.values())
         weights = {c: (n / total if total else 1 / len(self.counts)) for c, n in self.counts.items()}
         exact = {combination: rows * weight for combination, weight in weights.items()}
-        found = {combination: int(value) for combination, value in exact.items()}
-        order = sorted(exact, key=lambda c: found[c] - exact[c])
-        for combination in order[: rows - sum(found.values())]:
-            found[combination] += 1
-        return found
+        rows_of = {combination: int(value) for combination, value in exact.items()}
+        order = sorted(exact, key=lambda c: rows_of[c] - exact[c])
+        for combination in order[: rows - sum(rows_of.values())]:
+            rows_of[combination] += 1
+        return rows_of
 
 
 def exact_counts(rows: Sequence[Row], codes: ControlCodes) -> dict[Combination, int]:

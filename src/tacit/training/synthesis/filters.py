@@ -76,8 +76,8 @@ class Sieve:
         reasons = [self._seen(text) for text in texts]
         if self.filters.perplexity is not None and self.judge is not None:
             open_places = [i for i, reason in enumerate(reasons) if reason is None]
-            found = self.judge([texts[i] for i in open_places]) if open_places else []
-            for i, value in zip(open_places, found, strict=True):
+            judged = self.judge([texts[i] for i in open_places]) if open_places else []
+            for i, value in zip(open_places, judged, strict=True):
                 if not (math.isfinite(value) and value <= self.filters.perplexity):
                     reasons[i] = "unlikely"
         for i, reason in enumerate(reasons):
@@ -124,14 +124,14 @@ def causal_perplexity(
     task = CausalLanguage(length=length)
 
     def judged(texts: Sequence[str]) -> list[float]:
-        found: list[float] = []
+        perplexities: list[float] = []
         model.eval()
         with torch.inference_mode():
             for start in range(0, len(texts), batch):
                 rows = [{"text": text} for text in texts[start : start + batch]]
                 encoded = [task.encode(row, tokenizer, train=True) for row in rows]
                 losses = task.loss(model, task.collate(encoded, tokenizer))
-                found += [math.exp(min(value, 700.0)) for value in losses.tolist()]
-        return found
+                perplexities += [math.exp(min(value, 700.0)) for value in losses.tolist()]
+        return perplexities
 
     return judged

@@ -213,14 +213,14 @@ def model_inputs(batch: Batch) -> dict[str, Tensor]:
 
 
 def encode_text(tokenizer: PreTrainedTokenizerBase, length: int, text: str, pair: str | None = None) -> Encoded:
-    found = (
+    encoding = (
         tokenizer(text, pair, truncation=True, max_length=length)
         if pair is not None
         else tokenizer(text, truncation=True, max_length=length)
     )
-    encoded: Encoded = {"input_ids": list(found["input_ids"]), "attention_mask": list(found["attention_mask"])}
-    if "token_type_ids" in found:
-        encoded["token_type_ids"] = list(found["token_type_ids"])
+    encoded: Encoded = {"input_ids": list(encoding["input_ids"]), "attention_mask": list(encoding["attention_mask"])}
+    if "token_type_ids" in encoding:
+        encoded["token_type_ids"] = list(encoding["token_type_ids"])
     if not encoded["input_ids"]:
         # An empty text is a record like any other.
         encoded = {name: [0 if name != "attention_mask" else 1] for name in encoded}

@@ -82,10 +82,10 @@ class Classification(Labeling):
 
     def learn(self, rows: Sequence[Row]) -> None:
         self.check_rows(rows)
-        found = sorted({row["label"] for row in rows})
+        observed = sorted({row["label"] for row in rows})
         if not self.labels:
-            self.labels = found
-        unknown = [label for label in found if label not in set(self.labels)]
+            self.labels = observed
+        unknown = [label for label in observed if label not in set(self.labels)]
         if unknown:
             raise BadInputError(f"the training rows have labels that are not in the given list: {len(unknown)} of them")
         if len(self.labels) < 2:

@@ -40,9 +40,9 @@ class Tagging(Task):
             words, tags = len(row["text"].split()), len(row["tags"].split())
             if words != tags:
                 raise BadInputError(f"row {number} has {words} words and {tags} tags: each word needs one tag")
-        found = sorted({tag for row in rows for tag in row["tags"].split()})
-        self.labels = self.labels or found
-        unknown = [tag for tag in found if tag not in set(self.labels)]
+        observed = sorted({tag for row in rows for tag in row["tags"].split()})
+        self.labels = self.labels or observed
+        unknown = [tag for tag in observed if tag not in set(self.labels)]
         if unknown:
             raise BadInputError(
                 "tags-not-listed",
@@ -62,9 +62,12 @@ class Tagging(Task):
 
     def encode(self, row: Row, tokenizer: PreTrainedTokenizerBase, *, train: bool) -> Encoded:
         words = row["text"].split() or [""]
-        found = tokenizer(words, is_split_into_words=True, truncation=True, max_length=self.length)
-        encoded: Encoded = {"input_ids": list(found["input_ids"]), "attention_mask": list(found["attention_mask"])}
-        places = found.word_ids()
+        encoding = tokenizer(words, is_split_into_words=True, truncation=True, max_length=self.length)
+        encoded: Encoded = {
+            "input_ids": list(encoding["input_ids"]),
+            "attention_mask": list(encoding["attention_mask"]),
+        }
+        places = encoding.word_ids()
         # The first piece of a word stands for it.
         firsts = [place is not None and place not in places[:i] for i, place in enumerate(places)]
         encoded["first"] = [int(first) for first in firsts]
@@ -88,10 +91,10 @@ class Tagging(Task):
         lines = []
         fallback = "O" if "O" in self.labels else self.labels[0]
         for tags, first, row in zip(best.tolist(), batch["first"].tolist(), rows, strict=True):
-            found = [self.labels[tag] for tag, counts in zip(tags, first, strict=True) if counts]
+            predicted = [self.labels[tag] for tag, counts in zip(tags, first, strict=True) if counts]
             # Words beyond the length that is read get the outside tag.
             words = len(row["text"].split())
-            lines.append(" ".join((found + [fallback] * words)[:words]))
+            lines.append(" ".join((predicted + [fallback] * words)[:words]))
         return lines
 
     def probe(self, generator: np.random.Generator, tokenizer: PreTrainedTokenizerBase) -> Encoded:

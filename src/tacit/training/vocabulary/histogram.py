@@ -98,8 +98,8 @@ class Contribution:
         return 1.0 if self.weighting == "one" else held**-0.5
 
     def l2_sensitivity(self, adjacency: Adjacency) -> float:
-        one = self.words if self.weighting == "one" else 1.0
-        return math.sqrt(_reach(adjacency) * one)
+        entries = self.words if self.weighting == "one" else 1.0
+        return math.sqrt(_reach(adjacency) * entries)
 
     def l1_sensitivity(self, adjacency: Adjacency) -> int:
         if self.weighting != "one":
@@ -146,8 +146,8 @@ def units_of(
     """The words of each unit: of a text, or of all texts of a user; only known ones where the list is public."""
 
     def words(text: str) -> list[str]:
-        found = words_of(text, lowercase=lowercase)
-        return found if known is None else [word for word in found if word in known]
+        all_words = words_of(text, lowercase=lowercase)
+        return all_words if known is None else [word for word in all_words if word in known]
 
     if users is None:
         yield from map(words, texts)
@@ -281,10 +281,10 @@ def _threshold(
     low, high = 0.0, 1.0 + 40.0 * sigma
     if excess(high) > 0:
         return None
-    found = float(brentq(excess, low, high, xtol=1e-6 * sigma, rtol=1e-12))
-    while excess(found) > 0:
-        found += 1e-6 * sigma
-    return found
+    solution = float(brentq(excess, low, high, xtol=1e-6 * sigma, rtol=1e-12))
+    while excess(solution) > 0:
+        solution += 1e-6 * sigma
+    return solution
 
 
 def _laplace(
@@ -369,8 +369,8 @@ def private_histogram(
 
 def _public(words: Sequence[str], *, lowercase: bool) -> list[str]:
     """The words of a public list that the word rule can produce."""
-    found = dict.fromkeys(word.lower() if lowercase else word for word in words)
-    usable = [word for word in found if _WORD.fullmatch(word)]
+    spelled = dict.fromkeys(word.lower() if lowercase else word for word in words)
+    usable = [word for word in spelled if _WORD.fullmatch(word)]
     if not usable:
         raise BadInputError("the public word list has no word that could occur: give one word per line")
     return usable
