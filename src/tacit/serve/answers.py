@@ -6,9 +6,10 @@ All answers are made as these models but one: a rewriting answer is put together
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict, JsonValue
+from pydantic import BaseModel, ConfigDict
 
-JsonObject = dict[str, JsonValue]
+JsonObject = dict[str, object]
+Scalar = str | int | float | bool | None
 
 
 class Answer(BaseModel):
@@ -66,7 +67,7 @@ class EpsilonRange(Answer):
 
 class OptionFacts(Answer):
     name: str
-    default: str | int | float | bool | None
+    default: Scalar
     help: str
     choices: list[str]
     low: float | None
@@ -126,6 +127,14 @@ class AuditReport(Answer):
 
 
 class JobFacts(Answer):
+    """A job as its owner sees it.
+
+    name        what the client calls its file
+    format      format of the upload and of the result, such as csv or jsonl.gz
+    error       why it failed, in one sentence
+    resumable   a failed job that can go on with the same noise
+    """
+
     id: str
     name: str
     format: str
