@@ -112,7 +112,14 @@ def build(name: str, options: Mapping[str, Any]) -> Mechanism:
             close = difflib.get_close_matches(field_name, known, n=1)
             hint = f"; did you mean '{close[0]}'?" if close else "."
             offered = ", ".join(sorted(known.keys() - {"seed"}))
-            raise BadParameterError(f"{name} has no option '{shortened(key)}'{hint} Its options are: {offered}")
+            raise BadParameterError(
+                "unknown-mechanism-option",
+                "{mechanism} has no option '{name}'{hint} Its options are: {offered}",
+                mechanism=name,
+                name=shortened(key),
+                hint=hint,
+                offered=offered,
+            )
         values[field_name] = _converted(key, value, hints[field_name])
     missing = [
         item.name
@@ -141,7 +148,13 @@ def _converted(key: str, value: Any, hint: Any) -> Any:
                 return _as_bool(value) if kind is bool else kind(value)
             except ValueError:
                 if str not in choices and not (kind is int and float in choices):
-                    raise BadParameterError(f"option {key} must be a {_KIND[kind]}, not '{shortened(value)}'") from None
+                    raise BadParameterError(
+                        "wrong-type-of-option",
+                        "option {name} must be a {kind}, not '{value}'",
+                        name=key,
+                        kind=_KIND[kind],
+                        value=shortened(value),
+                    ) from None
     return value
 
 

@@ -88,8 +88,12 @@ class LabelRule:
         """Refuse a label that is not in the list, by its row: the label itself is private."""
         if label not in self._places:
             raise BadInputError(
-                f"row {row:,} has a label in '{self.column}' that is not among the {len(self.labels):,} given ones "
-                "(it is not shown here, because it is private): list all labels that exist, spelled as in the data"
+                "label-not-listed",
+                "row {row:,} has a label in '{column}' that is not among the {labels:,} given ones (it is not shown "
+                "here, because it is private): list all labels that exist, spelled as in the data",
+                row=row,
+                column=self.column,
+                labels=len(self.labels),
             )
 
     def draw(self, labels: Sequence[str], source: Source) -> list[str]:

@@ -55,8 +55,11 @@ class Lineage:
         """The line of a card that uses the weights; weights that nothing can be promised with are refused."""
         if self.unpaid is not None:
             raise NoGuaranteeError(
-                f"{source} has no guarantee ({self.unpaid}), so whatever is made with it may repeat what it has read: "
-                "take a model of public text, or train it with an epsilon"
+                "model-has-no-guarantee",
+                "{name} has no guarantee ({reason}), so whatever is made with it may repeat what it has read: take "
+                "a model of public text, or train it with an epsilon",
+                name=source,
+                reason=self.unpaid,
             )
         if self.paid is not None:
             return Provenance(name, source, public=False, paid_by=own_budget(self.paid))
@@ -92,7 +95,9 @@ def read_card(path: Path) -> Card:
     try:
         return Card.from_json(path.read_text(encoding="utf-8"))
     except (TacitError, ValueError, KeyError, TypeError) as error:
-        raise BadInputError(f"{path} is not a privacy card: {error}") from error
+        raise BadInputError(
+            "not-a-card", "{path} is not a privacy card: {reason}", path=path, reason=str(error)
+        ) from error
 
 
 def _guarantee(path: Path) -> Guarantee | None:
@@ -127,7 +132,7 @@ def _json(path: Path) -> dict[str, Any]:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
-        raise BadInputError(f"{path} is damaged: copy the whole folder again") from error
+        raise BadInputError("damaged-file", "{path} is damaged: copy the whole folder again", path=path) from error
     return content if isinstance(content, dict) else {}
 
 

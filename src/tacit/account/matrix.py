@@ -123,10 +123,12 @@ class Buffered:
 
     def __post_init__(self) -> None:
         if len(self.weights) != len(self.decays) or not self.weights:
-            raise BadParameterError("each geometric series has a weight and a decay")
+            raise BadParameterError("series-without-decay", "each geometric series has a weight and a decay")
         fits = all(w >= 0 for w in self.weights) and all(0 <= d <= 1 for d in self.decays)
         if not fits or math.fsum(self.weights) > 1:
-            raise BadParameterError("weights must not be negative and add up to at most 1; decays lie in [0, 1]")
+            raise BadParameterError(
+                "impossible-series", "weights must not be negative and add up to at most 1; decays lie in [0, 1]"
+            )
 
     @property
     def label(self) -> str:
@@ -273,7 +275,11 @@ class Tree:
 
     def __post_init__(self) -> None:
         if self.restart < 0:
-            raise BadParameterError(f"a tree restarts after a positive number of rounds, not {self.restart}")
+            raise BadParameterError(
+                "impossible-restart",
+                "a tree restarts after a positive number of rounds, not {restart}",
+                restart=self.restart,
+            )
 
     @property
     def label(self) -> str:
@@ -404,17 +410,20 @@ def _check_series(series: Floats) -> None:
     proper = len(series) > 0 and series[0] == 1.0 and bool(np.isfinite(series).all())
     if not proper or bool((np.diff(series) > 0).any()) or series[-1] < 0:
         raise BadParameterError(
-            "the coefficients of a Toeplitz factor must start with 1, never rise, and not be negative: for others the "
-            "sensitivity is not proven"
+            "sensitivity-not-proven",
+            "the coefficients of a Toeplitz factor must start with 1, never rise, and not be negative: for others "
+            "the sensitivity is not proven",
         )
 
 
 def _check_momentum(momentum: float) -> None:
     if not 0.0 <= momentum < 1.0:
-        raise BadParameterError(f"momentum lies in [0, 1), not {momentum}")
+        raise BadParameterError("impossible-momentum", "momentum lies in [0, 1), not {momentum}", momentum=momentum)
 
 
 def _check_counts(**counts: Any) -> None:
     for name, value in counts.items():
         if int(value) != value or value < 1:
-            raise BadParameterError(f"the number of {name} must be at least 1, not {value}")
+            raise BadParameterError(
+                "impossible-count", "the number of {name} must be at least 1, not {value}", name=name, value=value
+            )

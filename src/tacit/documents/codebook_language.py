@@ -34,8 +34,11 @@ class LanguageDecoder:
             loaded = load_generator(self.name)
             if not isinstance(loaded, CausalModel):
                 raise BadInputError(
-                    f"{loaded.name} is a {loaded.kind} model, which cannot continue a list of sentences: give a causal "
-                    "language model, such as 'smollm2'"
+                    "wrong-kind-of-model",
+                    "{name} is a {kind} model, which cannot continue a list of sentences: give a causal language "
+                    "model, such as 'smollm2'",
+                    name=loaded.name,
+                    kind=loaded.kind,
                 )
             loaded.provenance()
             self._loaded = loaded

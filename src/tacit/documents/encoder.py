@@ -72,9 +72,13 @@ class SentenceEncoder:
         self, name: str | Path = "minilm", *, batch_size: int = 64, pieces: int = 256, precision: Precision = "float32"
     ) -> None:
         if batch_size < 1:
-            raise BadParameterError(f"batch_size must be at least 1, not {batch_size}")
+            raise BadParameterError("impossible-count", "batch_size must be at least 1, not {count}", count=batch_size)
         if pieces < 3:
-            raise BadParameterError(f"an encoder must read at least 3 word pieces of a text, not {pieces}")
+            raise BadParameterError(
+                "impossible-length",
+                "an encoder must read at least 3 word pieces of a text, not {pieces}",
+                pieces=pieces,
+            )
         self.name = str(name)
         self.batch_size = batch_size
         self.pieces = pieces
@@ -204,7 +208,11 @@ def _load(name: str) -> tuple[Any, Any]:
     if local:
         _check_folder(folder, name)
     elif isinstance(place, Path) or (os.sep in name and name.count("/") != 1) or folder.exists():
-        raise BadInputError(f"there is no folder with an encoder at '{name}': give a folder, a hub name, or 'minilm'")
+        raise BadInputError(
+            "no-such-model",
+            "there is no folder with an encoder at '{name}': give a folder, a hub name, or 'minilm'",
+            name=name,
+        )
     where = str(folder) if local else name
     with _quiet(transformers):
         try:
@@ -219,11 +227,14 @@ def _load(name: str) -> tuple[Any, Any]:
         except TacitError:
             raise
         except Exception as error:
-            raise BadInputError(_why(name, local)) from error
+            raise _cannot_load(name, local) from error
     if getattr(model.config, "is_encoder_decoder", False) or not hasattr(model.config, "hidden_size"):
         raise BadInputError(
-            f"'{name}' is a {model.config.model_type} model, not a sentence encoder: give an encoder of the BERT kind, "
-            "such as 'minilm'"
+            "wrong-kind-of-model",
+            "'{name}' is a {model_type} model, not a sentence encoder: give an encoder of the BERT kind, such as "
+            "'minilm'",
+            name=name,
+            model_type=model.config.model_type,
         )
     model.eval()
     return tokenizer, model
@@ -241,14 +252,22 @@ def _smaller(name: str) -> Any:
 def _check_folder(folder: Path, name: str) -> None:
     settings = folder / "config.json"
     if not settings.is_file():
-        raise BadInputError(f"the folder '{name}' has no config.json: give a folder in the Hugging Face layout")
+        raise BadInputError(
+            "no-such-model",
+            "the folder '{name}' has no config.json: give a folder in the Hugging Face layout",
+            name=name,
+        )
     try:
         json.loads(settings.read_text(encoding="utf-8"))
     except (ValueError, OSError):
-        raise BadInputError(f"config.json in '{name}' cannot be read: copy the folder again") from None
+        raise BadInputError(
+            "damaged-model", "config.json in '{name}' cannot be read: copy the folder again", name=name
+        ) from None
     if not any(folder.glob("*.safetensors")) and not any(folder.glob("*.bin")):
         raise BadInputError(
-            f"the folder '{name}' has no weights (*.safetensors): copy them from where the configuration came from"
+            "no-weights",
+            "the folder '{name}' has no weights (*.safetensors): copy them from where the configuration came from",
+            name=name,
         )
 
 
@@ -256,16 +275,21 @@ def offline() -> bool:
     return os.environ.get("HF_HUB_OFFLINE", "0").lower() not in ("", "0", "false", "no")
 
 
-def _why(name: str, local: bool) -> str:
+def _cannot_load(name: str, local: bool) -> BadInputError:
     if local:
-        return (
-            f"the encoder in '{name}' cannot be loaded: its weights, tokenizer and config.json must belong to one "
-            "model that this version of transformers knows"
+        return BadInputError(
+            "unreadable-model",
+            "the encoder in '{name}' cannot be loaded: its weights, tokenizer and config.json must belong to one "
+            "model that this version of transformers knows",
+            name=name,
         )
     way = "HF_HUB_OFFLINE is set, so it is not downloaded" if offline() else "it could not be downloaded"
-    return (
-        f"the encoder '{name}' is not on this machine and {way}: check the name and the network, give a folder with "
-        "the model's files, or use 'minilm'"
+    return BadInputError(
+        "no-such-model",
+        "the encoder '{name}' is not on this machine and {way}: check the name and the network, give a folder with "
+        "the model's files, or use 'minilm'",
+        name=name,
+        way=way,
     )
 
 

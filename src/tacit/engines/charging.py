@@ -46,7 +46,9 @@ class Charging:
         check_column(self.document_column, table.columns)
         if self.document_column in selection.texts:
             raise BadInputError(
-                f"'{self.document_column}' cannot be rewritten and name a document: choose another column"
+                "rewritten-and-document",
+                "'{column}' cannot be rewritten and name a document: choose another column",
+                column=self.document_column,
             )
         if users is not None and users.mode == "concatenate":
             raise BadInputError(

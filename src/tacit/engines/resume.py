@@ -136,7 +136,9 @@ class ResumeFile:
             raise self._busy()
 
     def _busy(self) -> OutputError:
-        return OutputError(f"another run is writing '{self.path.stem}': wait for it, or stop it first")
+        return OutputError(
+            "output-in-use", "another run is writing '{output}': wait for it, or stop it first", output=self.path.stem
+        )
 
     def _remove_old(self) -> None:
         """What lies under the name; a run of this user that is still at work keeps it."""

@@ -108,9 +108,14 @@ def deniability(
     """N_x, S_x, S*_y of a word mechanism: exact where it has a law, else by drawing. Without `ids`, of a public random
     choice of words."""
     if getattr(mechanism, "level", None) != "word":
-        raise BadParameterError("deniability is about words: choose a word-level mechanism")
+        raise BadParameterError("deniability-of-documents", "deniability is about words: choose a word-level mechanism")
     if runs < 1 or not 0 < eta < 1:
-        raise BadParameterError(f"runs must be at least 1 and eta between 0 and 1, not {runs} and {eta:g}")
+        raise BadParameterError(
+            "impossible-runs",
+            "runs must be at least 1 and eta between 0 and 1, not {runs} and {eta:g}",
+            runs=runs,
+            eta=eta,
+        )
     mechanism.prepare()
     vocabulary = mechanism.vocabulary
     if ids is None:
@@ -153,7 +158,7 @@ def over_epsilon(
 def deniability_section(series: Sequence[Deniability], *, shown: float | None = None, draw: bool = True) -> Section:
     """Medians and extremes at each epsilon, a drawing, and the words that are told apart most easily."""
     if not series:
-        raise BadParameterError("there is nothing to show: measure at least one epsilon")
+        raise BadParameterError("nothing-measured", "there is nothing to show: measure at least one epsilon")
     # The words that are shown are those at the epsilon asked for, or at the middle one.
     last = next((d for d in series if d.epsilon == shown), series[len(series) // 2])
     rows = [

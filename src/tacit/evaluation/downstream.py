@@ -107,9 +107,15 @@ def check_task(task: Task, train: Labeled, test: Labeled) -> None:
     """Errors that would otherwise come out as a strange score."""
     for name, part in (("training", train), ("test", test)):
         if not len(part):
-            raise BadInputError(f"there are no {name} rows: give a file with labeled texts")
+            raise BadInputError("no-rows", "there are no {name} rows: give a file with labeled texts", name=name)
         if len(part.texts) != len(part.labels):
-            raise BadInputError(f"there are {len(part.texts):,} {name} texts but {len(part.labels):,} labels")
+            raise BadInputError(
+                "wrong-number-of-labels",
+                "there are {texts:,} {name} texts but {labels:,} labels",
+                texts=len(part.texts),
+                name=name,
+                labels=len(part.labels),
+            )
     if task == "similarity":
         _check_numbers(train, test)
         return
@@ -118,28 +124,45 @@ def check_task(task: Task, train: Labeled, test: Labeled) -> None:
             for row, (tokens, tags) in enumerate(zip(part.texts, part.labels, strict=True), start=1):
                 if len(tokens) != len(tags):
                     raise BadInputError(
-                        f"{name} row {row} has {len(tokens)} tokens but {len(tags)} tags: tagging needs one tag per "
-                        "token"
+                        "wrong-number-of-tags",
+                        "{name} row {row} has {tokens} tokens but {tags} tags: tagging needs one tag per token",
+                        name=name,
+                        row=row,
+                        tokens=len(tokens),
+                        tags=len(tags),
                     )
     known, wanted = _kinds(task, train.labels), _kinds(task, test.labels)
     # Counts, never the labels themselves: a message is kept and printed, and a label can be a private text.
     if len(known) < 2:
         only = "one label only" if known else "no label at all"
-        raise BadInputError(f"the training rows have {only}: a task needs at least two different labels")
+        raise BadInputError(
+            "too-few-classes",
+            "the training rows have {labels}: a task needs at least two different labels",
+            labels=only,
+        )
     if task != "tagging" and len(wanted) < 2:
-        raise BadInputError("the test rows have one label only: scores need at least two different labels there")
+        raise BadInputError(
+            "too-few-classes", "the test rows have one label only: scores need at least two different labels there"
+        )
     if unseen := len(wanted - known):
         are, them = ("is", "it") if unseen == 1 else ("are", "them")
         raise BadInputError(
-            f"{unseen:,} of the {len(wanted):,} labels of the test rows {are} not in the training rows, so nothing can "
-            f"learn {them}: leave such rows out, or add training rows"
+            "labels-not-in-training",
+            "{unseen:,} of the {wanted:,} labels of the test rows {are} not in the training rows, so nothing can "
+            "learn {them}: leave such rows out, or add training rows",
+            unseen=unseen,
+            wanted=len(wanted),
+            are=are,
+            them=them,
         )
 
 
 def _check_numbers(train: Labeled, test: Labeled) -> None:
     for name, part in (("training", train), ("test", test)):
         if len({float(label) for label in part.labels}) < 2:
-            raise BadInputError(f"all {name} rows have the same similarity: give rows that differ")
+            raise BadInputError(
+                "too-few-classes", "all {name} rows have the same similarity: give rows that differ", name=name
+            )
 
 
 def _kinds(task: Task, labels: Sequence[Any]) -> set[Any]:
@@ -153,7 +176,9 @@ def split_rows(task: Task, labels: Sequence[Any], share: float = 0.2, seed: int 
     """
     if len(labels) < 5:
         raise BadInputError(
-            f"{len(labels)} labeled rows are too few to split: give at least 5, or a test file (--test)"
+            "too-few-rows",
+            "{rows} labeled rows are too few to split: give at least 5, or a test file ({option.test})",
+            rows=len(labels),
         )
     order = public_generator(seed).permutation(len(labels)).tolist()
     if task in ("similarity", "tagging"):
@@ -185,9 +210,11 @@ def evaluate_downstream(
 ) -> Downstream:
     """Train on the originals and on each release, test on original text (and on rewritten text where it is given)."""
     if not seeds:
-        raise BadParameterError("give at least one seed")
+        raise BadParameterError("no-seed", "give at least one seed")
     if "original" in releases:
-        raise BadParameterError("'original' is the name of the original texts: call the release otherwise")
+        raise BadParameterError(
+            "release-name-taken", "'original' is the name of the original texts: call the release otherwise"
+        )
     check_task(task, original, test)
     for part in releases.values():
         check_task(task, part, test)

@@ -299,7 +299,13 @@ def entity_counts(truth: Sequence[str], predicted: Sequence[str]) -> tuple[int, 
 def tagging_scores(truth: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]) -> TaggingScores:
     for row, (true, said) in enumerate(zip(truth, predicted, strict=True), start=1):
         if len(true) != len(said):
-            raise BadInputError(f"text {row} has {len(true)} tags but {len(said)} predicted ones: give one per token")
+            raise BadInputError(
+                "wrong-number-of-tags",
+                "text {row} has {tags} tags but {predicted} predicted ones: give one per token",
+                row=row,
+                tags=len(true),
+                predicted=len(said),
+            )
     flat = classification_scores([t for tags in truth for t in tags], [t for tags in predicted for t in tags])
     return TaggingScores(flat, entity_scores(truth, predicted) if marks_entities(truth) else None)
 
@@ -358,7 +364,7 @@ def t_interval(values: Sequence[float], confidence: float = CONFIDENCE) -> Inter
 
     numbers = np.asarray(values, dtype=np.float64)
     if not numbers.size:
-        raise BadInputError("there is no value to average: run at least one seed")
+        raise BadInputError("nothing-measured", "there is no value to average: run at least one seed")
     mean = float(numbers.mean())
     if len(numbers) < 2:
         return Interval(mean, math.nan, math.nan, 1, confidence)
@@ -470,7 +476,12 @@ def confusion_of_items(
 
 def _same_length(first: Any, second: Any) -> None:
     if len(first) != len(second):
-        raise BadInputError(f"there are {len(first):,} true values but {len(second):,} predictions: give one for each")
+        raise BadInputError(
+            "wrong-number-of-predictions",
+            "there are {truth:,} true values but {predicted:,} predictions: give one for each",
+            truth=len(first),
+            predicted=len(second),
+        )
 
 
 def _is_number(value: object) -> bool:

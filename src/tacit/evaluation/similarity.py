@@ -96,11 +96,17 @@ def check_pairs(originals: Sequence[str], releases: Sequence[str]) -> None:
     if len(originals) != len(releases):
         shorter = min(len(originals), len(releases))
         raise BadInputError(
-            f"there are {len(originals):,} original texts and {len(releases):,} released ones, so row {shorter + 1} "
-            "has no partner: give files with the same rows in the same order"
+            "rows-do-not-align",
+            "there are {originals:,} original texts and {released:,} released ones, so row {row} has no partner: "
+            "give files with the same rows in the same order",
+            originals=len(originals),
+            released=len(releases),
+            row=shorter + 1,
         )
     if len(originals) < 2:
-        raise BadInputError("similarity needs at least two texts, so that chance can be measured: give more rows")
+        raise BadInputError(
+            "too-few-rows", "similarity needs at least two texts, so that chance can be measured: give more rows"
+        )
 
 
 def strangers(count: int, seed: int = 0) -> NDArray[np.int64]:
@@ -413,7 +419,12 @@ def perplexity(
 
     model = load_generator(model)
     if not isinstance(model, CausalModel):
-        raise BadParameterError(f"perplexity needs a causal language model, and {model.name} is {model.kind}")
+        raise BadParameterError(
+            "wrong-kind-of-model",
+            "perplexity needs a causal language model, and {model} is {kind}",
+            model=model.name,
+            kind=model.kind,
+        )
     rng = public_generator(1)
     salad = [" ".join(rng.permutation(np.array(text.split(), dtype=object)).tolist()) for text in releases]
     table = surprise([*originals, *releases, *salad], model, progress)
@@ -501,7 +512,9 @@ def measure_similarity(
             measures.append(cosine(*taken(limit), vectors, steps_of_measure("sentence vectors")))
         elif name == "bertscore":
             if not isinstance(vectors.encoder, SentenceEncoder):
-                raise BadParameterError("BERTScore needs an encoder with word pieces: give 'minilm' or a folder")
+                raise BadParameterError(
+                    "wrong-kind-of-encoder", "BERTScore needs an encoder with word pieces: give 'minilm' or a folder"
+                )
             measures.append(bertscore(*taken(limit), vectors.encoder, idf=idf, progress=steps_of_measure("BERTScore")))
         elif name in MEASURES:
             measures.append(of_plugin(name, MEASURES[name], originals, releases))

@@ -100,7 +100,9 @@ class Point:
 
 def weighted_score(utility: float, privacy: float, weight: float) -> float:
     if not 0.0 <= weight <= 1.0:
-        raise BadParameterError(f"the weight of utility lies between 0 and 1, not at {weight:g}")
+        raise BadParameterError(
+            "impossible-share", "the weight of utility lies between 0 and 1, not at {weight:g}", weight=weight
+        )
     return weight * utility + (1.0 - weight) * privacy
 
 
@@ -119,13 +121,16 @@ class Axis:
 def privacy_axis(guarantees: Sequence[Guarantee]) -> Axis:
     """One axis for guarantees of one kind; refuses to mix kinds."""
     if not guarantees:
-        raise BadParameterError("an axis needs at least one guarantee")
+        raise BadParameterError("nothing-measured", "an axis needs at least one guarantee")
     first = guarantees[0]
     for other in guarantees:
         if not other.is_private:
             raise NoGuaranteeError(
-                f"a release of {other.mechanism} has no guarantee ({other.void}), so it has no place on an axis of "
-                "privacy: leave it out of the plot"
+                "release-promises-nothing",
+                "a release of {mechanism} has no guarantee ({reason}), so it has no place on an axis of privacy: "
+                "leave it out of the plot",
+                mechanism=other.mechanism,
+                reason=other.void,
             )
         _same_kind(first, other)
     delta = max(g.delta for g in guarantees)
@@ -135,15 +140,22 @@ def privacy_axis(guarantees: Sequence[Guarantee]) -> Axis:
 def _same_kind(first: Guarantee, second: Guarantee) -> None:
     if first.notion is not second.notion and not (first.notion in _PLAIN and second.notion in _PLAIN):
         raise NoGuaranteeError(
-            f"{first.notion.label} and {second.notion.label} do not go on one axis: their epsilons measure different "
-            "things. Convert them first where that is proven (converted_axis)"
+            "guarantees-not-comparable",
+            "{notion} and {other_notion} do not go on one axis: their epsilons measure different things. Convert "
+            "them first where that is proven (converted_axis)",
+            notion=first.notion.label,
+            other_notion=second.notion.label,
         )
     for name in ("unit", "adjacency", "model", "metric", "domain", "sensitive_share", "offset"):
         mine, theirs = getattr(first, name), getattr(second, name)
         if mine != theirs:
             raise NoGuaranteeError(
-                f"guarantees with different {name.replace('_', ' ')} do not go on one axis ({_word(mine)} and "
-                f"{_word(theirs)}): convert them first where that is proven (converted_axis)"
+                "guarantees-not-comparable",
+                "guarantees with different {property} do not go on one axis ({mine} and {theirs}): convert them "
+                "first where that is proven (converted_axis)",
+                property=name.replace("_", " "),
+                mine=_word(mine),
+                theirs=_word(theirs),
             )
 
 
@@ -168,7 +180,7 @@ def _axis_label(g: Guarantee, delta: float) -> str:
 def converted_axis(points: Sequence[Point]) -> Axis:
     """Plain epsilon per document for all points, by proven conversions only; refuses where there is none."""
     if not points:
-        raise BadParameterError("an axis needs at least one guarantee")
+        raise BadParameterError("nothing-measured", "an axis needs at least one guarantee")
     units = {p.guarantee.unit for p in points}
     steps: list[str] = []
     converted: list[Guarantee] = []
@@ -176,12 +188,19 @@ def converted_axis(points: Sequence[Point]) -> Axis:
     for point in points:
         g = point.guarantee
         if not g.is_private:
-            raise NoGuaranteeError(f"{point.name} has no guarantee ({g.void}), and nothing to convert")
+            raise NoGuaranteeError(
+                "release-promises-nothing",
+                "{point} has no guarantee ({reason}), and nothing to convert",
+                point=point.name,
+                reason=g.void,
+            )
         if len(units) > 1 and g.unit is Unit.TOKEN:
             if not longest:
                 raise NoGuaranteeError(
-                    f"{point.name} promises something about tokens, and it is not known how many a text has: its "
-                    "privacy card says so"
+                    "unknown-number-of-units",
+                    "{name} promises something about tokens, and it is not known how many a text has: its privacy "
+                    "card says so",
+                    name=point.name,
                 )
             # One length for all, or the axis would compare lengths.
             g = g.for_document(longest)
@@ -265,7 +284,7 @@ def paired_bootstrap(
     The shares count one extra resample on each side, so that p is never 0: 2000 resamples cannot show less than 0.001.
     """
     if items < 2:
-        raise BadParameterError("a comparison needs at least two test items")
+        raise BadParameterError("too-few-rows", "a comparison needs at least two test items")
     rng = public_generator(seed)
     draws = np.empty(resamples)
     for i in range(resamples):

@@ -93,7 +93,9 @@ def _rows_of(file: SourceFile, columns: tuple[str, ...], label_column: str | Non
     try:
         yield read_rows(file.url, columns, label_column, format)
     except TacitError as error:
-        raise BadInputError(f"{file.name}: {error}") from None
+        raise BadInputError(
+            "unreadable-file-of-data-set", "{file}: {reason}", file=file.name, reason=str(error)
+        ) from None
 
 
 def joined(name: str, parts: Sequence[Rows]) -> Rows:
@@ -101,7 +103,12 @@ def joined(name: str, parts: Sequence[Rows]) -> Rows:
     first = parts[0]
     for part in parts:
         if len(part.texts) != len(first.texts) or (part.labels is None) != (first.labels is None):
-            raise BadInputError(f"'{first.name}' and '{part.name}' do not have the same columns: the files must agree")
+            raise BadInputError(
+                "files-do-not-agree",
+                "'{file}' and '{other_file}' do not have the same columns: the files must agree",
+                file=first.name,
+                other_file=part.name,
+            )
     others = [column for column in first.others if all(column in part.others for part in parts)]
     return Rows(
         name,
@@ -169,7 +176,9 @@ def _texts_of(
                 yield texts, table.bytes_read() - before
                 before = table.bytes_read()
     except TacitError as error:
-        raise BadInputError(f"{file.name}: {error}") from None
+        raise BadInputError(
+            "unreadable-file-of-data-set", "{file}: {reason}", file=file.name, reason=str(error)
+        ) from None
 
 
 def _with_vectors(
@@ -222,5 +231,5 @@ def _measured(
             perplexity_limit=min(limit, 200),
         )  # fmt: skip
     except MissingExtraError as error:
-        return [], str(error)
+        return [], MissingExtraError.of(error)
     return list(similarity.measures), None

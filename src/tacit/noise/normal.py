@@ -81,7 +81,9 @@ def rounded_normal(
     """
     if not 0 < sigma <= LARGEST_SIGMA:
         raise BadParameterError(
-            f"exact normal noise needs a sigma between 0 and 2**40 steps, not {sigma:g}: choose a coarser grid"
+            "impossible-scale",
+            "exact normal noise needs a sigma between 0 and 2**40 steps, not {sigma:g}: choose a coarser grid",
+            sigma=sigma,
         )
     flat = offsets.ravel()
     result = np.empty(flat.size, dtype=np.int64)

@@ -54,11 +54,11 @@ def default_epsilon(name: str) -> float:
 
 def _entry(cls: type[Mechanism], pool: Pool) -> MechanismFacts:
     facts = described(cls)
-    why_not = pool.failures.get(cls.name) or needs.why_not(cls.name, cls.abilities_for({}))
+    failure = pool.failures.get(cls.name) or needs.why_not(cls.name, cls.abilities_for({}))
     return MechanismFacts(
         **{name: facts[name] for name in ("name", "title", "level", "notion", "unit", "paper", "summary")},
-        available=why_not is None,
-        why_not=why_not,
+        available=failure is None,
+        why_not=None if failure is None else str(failure),
         epsilon=EpsilonRange.model_validate(asdict(cls.epsilon_range)),
         options=[
             OptionFacts(
@@ -96,7 +96,11 @@ def calibrate(pool: Pool, request: CalibrateRequest) -> Calibrated:
         unit = pool.sibling(request.mechanism, epsilon, request.options, loaded).guarantee(secure=True)
         whole, why_not = document_promise(unit, request.tokens)
         if whole is None:
-            raise NoGuaranteeError(why_not or "there is no proven conversion to documents")
+            raise NoGuaranteeError(
+                "no-conversion-to-documents",
+                "{reason}",
+                reason=why_not or "there is no proven conversion to documents",
+            )
         return whole
 
     epsilon = _largest_within(promised, request.document_epsilon, loaded.mechanism.epsilon)
@@ -112,15 +116,24 @@ def _largest_within(promised: Callable[[float], Guarantee], budget: float, start
         first, second = promised(low).exponent(), promised(high).exponent()
         slope = (second - first) / (high - low)
         if slope <= 0 or not math.isfinite(slope):
-            raise NoGuaranteeError("the guarantee of a document does not depend on epsilon here: there is none to find")
+            raise NoGuaranteeError(
+                "epsilon-does-not-matter",
+                "the guarantee of a document does not depend on epsilon here: there is none to find",
+            )
         guess = low + (budget - first) / slope
         if guess <= 0:
-            raise NoGuaranteeError(f"even the smallest epsilon spends more than {budget:g} on a text of this length")
+            raise NoGuaranteeError(
+                "epsilon-out-of-reach",
+                "even the smallest epsilon spends more than {budget:g} on a text of this length",
+                budget=budget,
+            )
         guess = float(f"{guess * (1 - 1e-9):.12g}")
         if promised(guess).exponent() <= budget:
             return guess
         low, high = guess * 0.9, guess
-    raise NoGuaranteeError("no epsilon was found that keeps within this budget: choose another one")
+    raise NoGuaranteeError(
+        "epsilon-out-of-reach", "no epsilon was found that keeps within this budget: choose another one"
+    )
 
 
 # The curve ----------------------------------------------------------------------------------------------------------

@@ -3,7 +3,7 @@ it has not been used for a while.
 
 What a request may ask for is narrower than what the command takes. An option that names a file, a model or a pipeline
 would let a stranger read the server's disk or load code, so such an option takes its default, a built-in name, or a
-value that the operator allowed (`--allow vectors=FILE`). A test seed is refused: the service only makes releases.
+value that the operator allowed (`allow`: vectors=FILE). A test seed is refused: the service only makes releases.
 """
 
 from __future__ import annotations
@@ -129,9 +129,11 @@ def checked_options(name: str, options: Mapping[str, Any], allowed: Sequence[tup
     for key, value in options.items():
         option = key.replace("-", "_")
         if option == "seed":
-            raise BadParameterError("the service draws secure noise only: leave out the option 'seed'")
+            raise BadParameterError(
+                "seed-in-service", "the service draws secure noise only: leave out the option 'seed'"
+            )
         if option == "epsilon":
-            raise BadParameterError("give epsilon beside the options, not among them")
+            raise BadParameterError("epsilon-twice", "give epsilon beside the options, not among them")
         if option in defaults:
             _check_type(option, value, hints[option])
             if type(value) is int:
@@ -157,7 +159,12 @@ def _check_type(option: str, value: Any, hint: Any) -> None:
     if float in accepted and type(value) is int and abs(value) < 2**53:
         return
     if type(value) not in accepted:
-        raise BadParameterError(f"the option '{option}' must be {_spoken(accepted)}: see /v1/mechanisms")
+        raise BadParameterError(
+            "wrong-type-of-option",
+            "the option '{name}' must be {accepted}: see /v1/mechanisms",
+            name=option,
+            accepted=_spoken(accepted),
+        )
 
 
 def _spoken(kinds: Sequence[type]) -> str:
@@ -174,8 +181,11 @@ def _check_name(
     taken = sorted({*parameter.service_values, *(text for name, text in allowed if name == option)})
     hint = f"one of {', '.join(taken)}" if taken else "its default"
     raise BadParameterError(
-        f"the option '{option}' takes {hint}: files and models of the server are used only if its operator "
-        "allowed them with --allow"
+        "value-not-allowed",
+        "the option '{name}' takes {hint}: files and models of the server are used only if its operator allowed "
+        "them with {option.allow}",
+        name=option,
+        hint=hint,
     )
 
 
@@ -187,7 +197,12 @@ def _check_size(
     usual = value if parameter.service_most is None else parameter.service_most
     most = max([usual, *permitted, *([default] if type(default) is int else [])])
     if value > most:
-        raise BadParameterError(f"the option '{option}' is at most {most:,} here: ask the operator for more")
+        raise BadParameterError(
+            "outside-range",
+            "the option '{name}' is at most {most:,} here: ask the operator for more",
+            name=option,
+            most=most,
+        )
 
 
 # The pool -----------------------------------------------------------------------------------------------------------
@@ -202,7 +217,7 @@ class Pool:
         self._known: OrderedDict[tuple[Any, ...], Prepared] = OrderedDict()
         self._lock = threading.Lock()
         self._loading: dict[tuple[Any, ...], threading.Lock] = {}
-        self.failures: dict[str, str] = {}
+        self.failures: dict[str, TacitError] = {}
         """Why mechanisms could not be loaded when they were last asked for."""
 
     def ready(
@@ -258,11 +273,15 @@ class Pool:
         try:
             mechanism.prepare()
             if prepared.unit_guarantee.notion is Notion.NONE:
-                raise NoGuaranteeError(f"nothing is promised with these options: {prepared.unit_guarantee.void}")
+                raise NoGuaranteeError(
+                    "release-promises-nothing",
+                    "nothing is promised with these options: {reason}",
+                    reason=prepared.unit_guarantee.void,
+                )
         except (BadParameterError, NoGuaranteeError):
             raise
         except TacitError as error:  # a library, a model or a file is not there: nothing that a request can change
-            self.failures[mechanism.name] = str(error)
+            self.failures[mechanism.name] = error
             raise ServiceError(503, str(error), "not_available") from None
         self.failures.pop(mechanism.name, None)
         return prepared

@@ -2,7 +2,7 @@
 `tacit.serve.workplace` where.
 
 Before any noise is drawn, the whole job is reserved in the ledger (`reserve_job`), so a job that is over budget fails
-with nothing released. A job that was stopped by a crash goes on as `tacit rewrite --resume` does, with the noise it
+with nothing released. A job that was stopped by a crash goes on as a rewriting with `resume` does, with the noise it
 had: no row gets a second draw, and its reservation is found again by its token and counted once.
 """
 
@@ -180,8 +180,11 @@ class JobWork:
         for number, size in enumerate(row_sizes(work), start=1):
             if size > self._task.unpacked:
                 raise BadInputError(
-                    f"the file unpacks to more than {self._task.unpacked:,} characters at row {number:,}: send it in "
-                    "smaller parts, or ask the operator of the service"
+                    "file-unpacks-too-large",
+                    "the file unpacks to more than {most:,} characters at row {row:,}: send it in smaller parts, or "
+                    "ask the operator of the service",
+                    most=self._task.unpacked,
+                    row=number,
                 )
             if number % CHECKED_ROWS == 0:
                 self._check()
@@ -335,4 +338,7 @@ def check_job(pool: Pool, settings: JobSettings) -> None:
     """What can be said at once, before the job waits for its turn."""
     mechanism = pool.built(settings.mechanism, settings.epsilon, settings.options)
     if settings.user_column is not None and mechanism.level == "word":
-        raise BadInputError("'user_column' needs a mechanism that protects whole documents, such as 'codebook'")
+        raise BadInputError(
+            "users-at-the-word-level",
+            "'user_column' needs a mechanism that protects whole documents, such as 'codebook'",
+        )

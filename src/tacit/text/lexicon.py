@@ -37,7 +37,12 @@ class Lexicon:
         self, words: Sequence[str], *, rule: str = "spelling", unknown_ids: NDArray[np.int64] | None = None
     ) -> None:
         if rule not in RULES:
-            raise BadParameterError(f"unknown-word rule '{rule}' does not exist: choose one of {', '.join(RULES)}")
+            raise BadParameterError(
+                "unknown-word-rule",
+                "unknown-word rule '{rule}' does not exist: choose one of {known}",
+                rule=rule,
+                known=", ".join(RULES),
+            )
         self.words = words
         self.rule = rule
         self._ids = {word: i for i, word in enumerate(words)}
@@ -51,7 +56,7 @@ class Lexicon:
             self._targets = [int(i) for i in unknown_ids]
             self._allowed = {words[i]: i for i in self._targets}
         if not self._targets:
-            raise BadParameterError("no word is left that an unknown token could be treated as")
+            raise BadParameterError("no-word-left", "no word is left that an unknown token could be treated as")
         # No part of a token that is longer than every word can be one: so the work for a token grows with its length,
         # not with the square of it.
         self._longest = max(map(len, self._allowed))

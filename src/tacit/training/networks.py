@@ -329,7 +329,8 @@ def on_frozen_encoder(model: PreTrainedModel, *, hidden: int = 128, layers: int 
     )
     if kind is None or body is model or not hasattr(body.config, "hidden_size"):
         raise BadParameterError(
-            "the strategy 'frozen-lstm' is made for encoders that classify, tag or answer: choose lora for this model"
+            "strategy-does-not-fit",
+            "the strategy 'frozen-lstm' is made for encoders that classify, tag or answer: choose lora for this model",
         )
     labels = {name: getattr(model.config, name) for name in ("id2label", "label2id", "problem_type")}
     config = EncoderLstmConfig(

@@ -53,7 +53,9 @@ def read_settings(folder: Path) -> dict[str, Any]:
         settings = json.loads(path.read_text(encoding="utf-8"))
         settings["task"]
     except (ValueError, KeyError, TypeError) as error:
-        raise BadInputError(f"{path} is damaged: train the model again, or repair it") from error
+        raise BadInputError(
+            "damaged-file", "{path} is damaged: train the model again, or repair it", path=path
+        ) from error
     return dict(settings)
 
 
@@ -73,7 +75,7 @@ def predict_rows(
              the same, with this precision
     """
     if batch < 1:
-        raise BadParameterError(f"a batch has at least 1 row, not {batch}")
+        raise BadParameterError("impossible-count", "a batch has at least 1 row, not {count}", count=batch)
     model.eval()
     encoded = [task.encode(row, tokenizer, train=False) for row in rows]
     order = sorted(range(len(rows)), key=lambda i: len(encoded[i].get("input_ids", ())))

@@ -28,10 +28,6 @@ from tacit.training.gradients import Batch, Engine, Loss, buffers_of, restore_bu
 from tacit.training.plan import Plan
 from tacit.training.team import Team
 
-NOT_FINITE = (
-    "the loss of an example is not a finite number: lower the learning rate, check the labels, or train in single "
-    "precision"
-)
 LOST = (
     "the gradient of a record is not finite and counts as none: if the loss does not fall, lower the learning rate, or "
     "say what labels are possible"
@@ -107,7 +103,9 @@ class Step:
             raise error
         if self.physical == 1:
             raise BadInputError(
-                "one example alone does not fit into memory: shorten the texts (--length) or take a smaller model"
+                "out-of-memory",
+                "one example alone does not fit into memory: shorten the texts ({option.length}) or take a smaller "
+                "model",
             ) from error
         self.physical = max(1, self.physical // 2)
         self.warn(f"out of memory: going on with {self.physical} examples at a time")
@@ -128,7 +126,11 @@ class PlainStep(Step):
         def add(part: NDArray[np.int64]) -> tuple[float, int]:
             total = self.loss(self.model, self.collate(part.tolist())).sum()
             if not bool(torch.isfinite(total)):
-                raise NotFiniteError(NOT_FINITE)
+                raise NotFiniteError(
+                    "loss-not-finite",
+                    "the loss of an example is not a finite number: lower the learning rate, check the labels, or "
+                    "train in single precision",
+                )
             gradients = torch.autograd.grad(total / max(1, len(records)), parameters, allow_unused=True)
             for i, more in enumerate(gradients):
                 if more is not None:

@@ -18,5 +18,10 @@ def minilm_folder(what: str = "the model 'minilm' comes") -> Path:
     """The files of the model inside their package, which is not imported."""
     package = importlib.util.find_spec(MINILM_PACKAGE)
     if package is None or not package.submodule_search_locations:
-        raise MissingExtraError(f"{what} in a package that is not installed: {MINILM_INSTALL}")
+        raise MissingExtraError(
+            "package-not-installed",
+            "{what} in a package that is not installed: {install}",
+            what=what,
+            install=MINILM_INSTALL,
+        )
     return Path(package.submodule_search_locations[0]) / "model"

@@ -172,14 +172,22 @@ class Neighbors:
         queries = np.asarray(queries, dtype=np.float32)
         if queries.ndim != 2 or queries.shape[1] != self.vectors.shape[1]:
             raise BadParameterError(
-                f"the queries have the shape {queries.shape}, the words {self.vectors.shape[1]} dimensions: "
-                "transform both with the same bounding map"
+                "vectors-of-another-kind",
+                "the queries have the shape {given}, the words {dimensions} dimensions: transform both with the "
+                "same bounding map",
+                given=queries.shape,
+                dimensions=self.vectors.shape[1],
             )
         return queries
 
     def _checked_k(self, k: int) -> int:
         if not 1 <= k <= len(self):
-            raise BadParameterError(f"the number of neighbors must lie between 1 and {len(self):,}, not {k}")
+            raise BadParameterError(
+                "impossible-count",
+                "the number of neighbors must lie between 1 and {words:,}, not {count}",
+                words=len(self),
+                count=k,
+            )
         return int(k)
 
     def _product_tiles(self) -> tuple[list[Floats32], int]:
@@ -200,7 +208,8 @@ class Neighbors:
         left[:, -1] = 1.0
         if not np.isfinite(left.sum(dtype=np.float64)):
             raise BadInputError(
-                "a query vector is not finite: the noise is too large for 32-bit numbers, raise epsilon"
+                "noise-not-finite",
+                "a query vector is not finite: the noise is too large for 32-bit numbers, raise epsilon",
             )
         return left
 

@@ -92,7 +92,10 @@ class BinaryResponse(WordMechanism):
         """All 2^bits noisy codes, each decoded and weighted: only for short codes."""
         if self.bits > ENUMERABLE_BITS:
             raise NoGuaranteeError(
-                f"the law of brr is enumerated for at most {ENUMERABLE_BITS} bits, not {self.bits}; it can be sampled"
+                "no-closed-law",
+                "the law of brr is enumerated for at most {most} bits, not {bits}; it can be sampled",
+                most=ENUMERABLE_BITS,
+                bits=self.bits,
             )
         every = ((np.arange(2**self.bits)[:, None] >> np.arange(self.bits)) & 1).astype(bool)
         decoded = self.decode(every)

@@ -54,7 +54,11 @@ class CusText(WordMechanism):
     def check_parameters(self) -> None:
         super().check_parameters()
         if self.set_size < 2:
-            raise BadParameterError(f"set_size must be at least 2, not {self.set_size}: one word alone cannot hide")
+            raise BadParameterError(
+                "impossible-set-size",
+                "set_size must be at least 2, not {set_size}: one word alone cannot hide",
+                set_size=self.set_size,
+            )
 
     @cached_property
     def sets(self) -> Ids:

@@ -204,9 +204,14 @@ def gumbel_scale(epsilon: float, words: int, largest: float, smallest: float, *,
         return float(2.0 * largest / min(lambertw(2.0 * a * largest).real, math.log(a * smallest)))
     if guard:
         raise BadParameterError(
-            f"truncated Gumbel is only defined for epsilon above {bound:.4g} with these vectors ({words:,} words, "
-            f"smallest distance {smallest:.4g}), not {epsilon:g}: raise epsilon, use 'tem' or 'santext', or "
-            "reproduce published runs with mode=real-part (no guarantee)"
+            "epsilon-not-defined",
+            "truncated Gumbel is only defined for epsilon above {bound:.4g} with these vectors ({words:,} words, "
+            "smallest distance {distance:.4g}), not {epsilon:g}: raise epsilon, use 'tem' or 'santext', or "
+            "reproduce published runs with mode=real-part (no guarantee)",
+            bound=bound,
+            words=words,
+            distance=smallest,
+            epsilon=epsilon,
         )
     return float(2.0 * largest / abs(lambertw(2.0 * a * largest).real))
 

@@ -40,7 +40,7 @@ class Custody:
         self._check = key.check(id)
         self._kept = KeptAnchor(id)
         self._anchor: Anchor | None = None
-        self._distrust: str | None = None
+        self._distrust: RolledBackError | None = None
         self._load_anchor()
 
     @contextlib.contextmanager
@@ -71,7 +71,11 @@ class Custody:
         """Names that were hashed under a former key would be charged to nobody."""
         row = self._database.first_row("SELECT value FROM meta WHERE name = ?", ("key",))
         if row is None or row[0] != self._check:
-            raise KeyChangedError(f"the key of {self._database.name} was changed meanwhile: open it again")
+            raise KeyChangedError(
+                "ledger-key-changed",
+                "the key of {database} was changed meanwhile: open it again",
+                database=self._database.name,
+            )
 
     # The anchor -----------------------------------------------------------------------------------------------
 
@@ -80,14 +84,16 @@ class Custody:
         try:
             kept = self._kept.read()
         except LedgerError as error:
-            self._distrust = str(error)
+            self._distrust = RolledBackError.of(error)
             return
         if kept is None or kept.key == self._check:
             self._anchor = kept
         elif not self._was_changed_after(kept):
-            self._distrust = (
-                f"{self._database.name} is a copy from before its key was changed, or its anchor is that of "
-                "another: bring back the ledger of after the change"
+            self._distrust = RolledBackError(
+                "ledger-from-before-its-key",
+                "{database} is a copy from before its key was changed, or its anchor is that of another: bring back "
+                "the ledger of after the change",
+                database=self._database.name,
             )
 
     def _was_changed_after(self, anchor: Anchor) -> bool:
@@ -107,16 +113,19 @@ class Custody:
     def _check_anchor(self) -> None:
         """Refuse to count in a ledger that has lost events: what they had spent would be spent again."""
         if self._distrust is not None:
-            raise RolledBackError(self._distrust)
+            raise RolledBackError.of(self._distrust)
         known = self._anchor
         if known is None or not known.events:
             return
         row = self._database.first_row("SELECT seal FROM chain WHERE position = ?", (known.events,))
         if row is None or bytes(row[0]).hex() != known.seal:
             raise RolledBackError(
-                f"{self._database.name} is older than it was: its anchor knows event {known.events:,}, which is "
-                f"{'missing' if row is None else 'another one'} here; bring back the newest ledger, or, if it is lost, "
-                "go on with this one by 'tacit ledger accept'"
+                "ledger-rolled-back",
+                "{database} is older than it was: its anchor knows event {events:,}, which is {state} here; bring "
+                "back the newest ledger, or, if it is lost, go on with this one by 'tacit ledger accept'",
+                database=self._database.name,
+                events=known.events,
+                state="missing" if row is None else "another one",
             )
 
     def accept(self) -> str:
@@ -132,10 +141,16 @@ class Custody:
             except RolledBackError:
                 pass
             else:
-                raise BadParameterError("this ledger holds all that its anchor knows: there is nothing to accept")
+                raise BadParameterError(
+                    "nothing-to-accept", "this ledger holds all that its anchor knows: there is nothing to accept"
+                )
             verification = verify(self._database, self.key, None)
             if not verification.ok:
-                raise LedgerError(f"this ledger was changed, which cannot be accepted: {verification.problems[0]}")
+                raise LedgerError(
+                    "ledger-was-changed",
+                    "this ledger was changed, which cannot be accepted: {problem}",
+                    problem=verification.problems[0],
+                )
             known = self._anchor
             lost = None if known is None else max(0, known.events - verification.events)
             self.books.record(OLDER_ACCEPTED, [str(known or ""), lost, verification.anchor, now()])
@@ -179,7 +194,7 @@ class Custody:
         with self.reading():
             verification = verify(self._database, self.key, anchor or kept)
         if anchor is None and self._distrust is not None:
-            return replace(verification, problems=(self._distrust, *verification.problems))
+            return replace(verification, problems=(str(self._distrust), *verification.problems))
         return verification
 
     @property

@@ -198,7 +198,9 @@ class Ledger:
             earlier = self._database.first_row("SELECT id, state, content FROM releases WHERE token = ?", (token_name,))
             if earlier is not None and bytes(earlier[2]) != content:
                 raise TokenUsedError(
-                    "this token was used for another release: use a new token for a new release, or repeat the same one"
+                    "token-used",
+                    "this token was used for another release: use a new token for a new release, or repeat the same "
+                    "one",
                 )
             if earlier is not None and earlier[1] != CANCELED:
                 return Reservation(self, earlier[0], earlier[1])
@@ -231,8 +233,11 @@ class Ledger:
         for kind, identity, _ in subjects:
             if Rules(limits, kind, "").limit_of(self._key.name(kind, identity)) is None:
                 raise MissingLimitError(
-                    f"{self.name} has no limit for a {kind} that is known to have one, so nothing is released to it: "
-                    f"set it again with 'tacit ledger limit LEDGER {kind} --name NAME --epsilon E'"
+                    "limit-missing",
+                    "{name} has no limit for a {kind} that is known to have one, so nothing is released to it: set "
+                    "it again with 'tacit ledger limit LEDGER {kind}' ({option.name[NAME]} {option.epsilon[E]})",
+                    name=self.name,
+                    kind=kind,
                 )
 
     def _change_state(self, release: int, state: str) -> str:
@@ -240,11 +245,21 @@ class Ledger:
         with self._custody.writing(lasting=state != COMMITTED):
             row = self._database.first_row("SELECT state, dataset, job FROM releases WHERE id = ?", (release,))
             if row is None:
-                raise LedgerError(f"{self.name} has lost release {release}: run 'tacit ledger verify'")
+                raise LedgerError(
+                    "release-lost",
+                    "{name} has lost release {release}: run 'tacit ledger verify'",
+                    name=self.name,
+                    release=release,
+                )
             if row[0] == state:
                 return state
             if row[0] != RESERVED:
-                raise BadParameterError(f"this release is {row[0]} already, so it cannot be {state} any more")
+                raise BadParameterError(
+                    "release-already-settled",
+                    "this release is {current} already, so it cannot be {state} any more",
+                    current=row[0],
+                    state=state,
+                )
             self._books.set_state(release, state)
             if state == CANCELED:
                 self._books.take_back(self._books.charges(release), row[1], row[2])
@@ -285,12 +300,23 @@ class Ledger:
     ) -> Limit:
         """Nobody of this kind may spend more from now on: everybody, or the one `name`; in all data sets, or in one."""
         if kind not in LIMITED:
-            raise BadParameterError(f"a limit is per {', '.join(LIMITED[:-1])} or {LIMITED[-1]}: choose one of these")
+            raise BadParameterError(
+                "bad-limit-kind",
+                "a limit is per {kinds} or {last_kind}: choose one of these",
+                kinds=", ".join(LIMITED[:-1]),
+                last_kind=LIMITED[-1],
+            )
         epsilon, delta = float(epsilon), float(delta)
         if not 0 <= epsilon < float("inf"):
-            raise BadParameterError(f"the epsilon of a limit is a number of at least 0, not {epsilon:g}")
+            raise BadParameterError(
+                "impossible-epsilon",
+                "the epsilon of a limit is a number of at least 0, not {epsilon:g}",
+                epsilon=epsilon,
+            )
         if not 0 <= delta < 1:
-            raise BadParameterError(f"the delta of a limit lies in [0, 1), not {delta:g}")
+            raise BadParameterError(
+                "impossible-delta", "the delta of a limit lies in [0, 1), not {delta:g}", delta=delta
+            )
         limit = self._limit(kind, name, dataset, epsilon, delta)
         with self._custody.writing():
             self._database.run(
@@ -306,7 +332,7 @@ class Ledger:
         with self._custody.writing():
             done = self._database.run("DELETE FROM limits WHERE kind = ? AND name = ? AND dataset = ?", limit[:3])
             if not done.rowcount:
-                raise BadParameterError("there is no such limit: 'tacit ledger show' lists them")
+                raise BadParameterError("no-such-limit", "there is no such limit: 'tacit ledger show' lists them")
             self._books.record("limit removed", [*limit[:3], now()])
 
     def _limit(self, kind: str, name: str | None, dataset: str | None, epsilon: float, delta: float) -> Limit:
@@ -316,7 +342,7 @@ class Ledger:
                 check_dataset(given)
         if kind == DATASET:
             if name and dataset and name != dataset:
-                raise BadParameterError("a limit per data set has one name: give it once")
+                raise BadParameterError("data-set-name-twice", "a limit per data set has one name: give it once")
             return Limit(kind, "", dataset or name or "", epsilon, delta)
         return Limit(kind, self._key.name(kind, name).hex() if name else "", dataset or "", epsilon, delta)
 
@@ -400,7 +426,7 @@ class Ledger:
         """The lines of the ledger, oldest first; `last` gives only so many of the newest, `commands` those of any of
         these commands."""
         if job is not None and dataset is None:
-            raise BadParameterError("to list a job, name its data set as well")
+            raise BadParameterError("job-without-data-set", "to list a job, name its data set as well")
         job_name = None if job is None or dataset is None else self._job_name(dataset, job)
         wanted = [("r.dataset", dataset), ("r.state", state), ("r.job", job_name)]
         values: list[Any] = [value for _, value in wanted if value is not None]

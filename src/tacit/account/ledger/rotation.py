@@ -39,7 +39,9 @@ def change_key(database: Database, ledger: str, old: LedgerKey, new: LedgerKey, 
     verification = verify(database, old, anchor)
     if not verification.ok:
         raise LedgerError(
-            f"the key is not changed, because the ledger was: {verification.problems[0]}; see 'tacit ledger verify'"
+            "ledger-was-changed",
+            "the key is not changed, because the ledger was: {problem}; see 'tacit ledger verify'",
+            problem=verification.problems[0],
         )
     keys = {
         bytes(row[0]).hex()

@@ -139,7 +139,9 @@ def _follow(story: _Story, event: str, body: str) -> None:
 def _anchor(text: str) -> tuple[int, str]:
     count, colon, seal = text.strip().partition(":")
     if not colon or not count.isdigit() or (seal and len(seal) != 64):
-        raise BadParameterError("an anchor is NUMBER:HASH, as 'tacit ledger verify' and 'tacit ledger export' print it")
+        raise BadParameterError(
+            "bad-anchor", "an anchor is NUMBER:HASH, as 'tacit ledger verify' and 'tacit ledger export' print it"
+        )
     return int(count), seal.lower()
 
 

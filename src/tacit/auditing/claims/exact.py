@@ -197,7 +197,7 @@ class Worst:
 
     def witness(self, record: _Record) -> Witness:
         if record.witness_at is None:
-            raise BadInputError("there is no pair of inputs to check: give at least two inputs")
+            raise BadInputError("too-few-inputs", "there is no pair of inputs to check: give at least two inputs")
         left, right, column, loss, bound, stick = record.witness_at
         claim = self.claim
         distance = None
@@ -229,10 +229,12 @@ def check_pairs(
     """Every output of every given pair (pairs, 2)."""
     pairs = np.asarray(pairs, dtype=np.int64)
     if pairs.ndim != 2 or pairs.shape[1] != 2 or not len(pairs):
-        raise BadInputError("give at least one pair of inputs to check")
+        raise BadInputError("too-few-inputs", "give at least one pair of inputs to check")
     given, pairs = len(pairs), pairs[np.isfinite(claim.bounds(pairs[:, 0], pairs[:, 1]))]
     if not len(pairs):
-        raise BadInputError("nothing is claimed about any of these pairs: choose inputs of the same set")
+        raise BadInputError(
+            "no-claim-about-pairs", "nothing is claimed about any of these pairs: choose inputs of the same set"
+        )
     scope = scope or f"{given:,} pairs"
     if len(pairs) < given:
         scope += f" ({len(pairs):,} of them, about which something is claimed)"
@@ -260,7 +262,7 @@ def check_all(
     """All pairs of these inputs (default: all inputs) and all outputs."""
     ids = np.arange(len(law.inputs)) if ids is None else np.unique(np.asarray(ids, dtype=np.int64))
     if len(ids) < 2:
-        raise BadInputError("a privacy claim compares two inputs: give at least two")
+        raise BadInputError("too-few-inputs", "a privacy claim compares two inputs: give at least two")
     scope = f"all {len(ids) * (len(ids) - 1) // 2:,} pairs of {len(ids):,} inputs, all {len(law.outputs):,} outputs"
     if claim.sets is not None:
         scope = f"all pairs of {len(ids):,} inputs ({claim.among}), all {len(law.outputs):,} outputs"
@@ -268,8 +270,11 @@ def check_all(
         return _check_columns(law, claim, ids, scope, tolerance, progress)
     if len(ids) * len(law.outputs) > MOST_CELLS:
         raise BadInputError(
-            f"all pairs of {len(ids):,} inputs over {len(law.outputs):,} outputs are too many: check fewer inputs, or "
-            "the closest pairs (--words closest:500)"
+            "too-many-pairs",
+            "all pairs of {inputs:,} inputs over {outputs:,} outputs are too many: check fewer inputs, or the "
+            "closest pairs ({option.words[closest:500]})",
+            inputs=len(ids),
+            outputs=len(law.outputs),
         )
     worst = Worst(law, claim)
     known = law.rows(ids)
@@ -472,5 +477,10 @@ def words_of(law: Law, names: Sequence[str]) -> Ids:
     place = {str(name): number for number, name in enumerate(law.inputs)}
     missing = [name for name in names if name not in place]
     if missing:
-        raise BadInputError(f"there is no input '{missing[0]}': the inputs are {', '.join(list(place)[:5])}, …")
+        raise BadInputError(
+            "unknown-input",
+            "there is no input '{name}': the inputs are {known}, …",
+            name=missing[0],
+            known=", ".join(list(place)[:5]),
+        )
     return np.array([place[name] for name in names], dtype=np.int64)

@@ -156,7 +156,9 @@ def check_vocabulary(
     distance = claim.distance
     if not isinstance(mechanism, ExponentialWords) or not isinstance(distance, VectorDistance) or claim.delta:
         raise BadParameterError(
-            f"{mechanism.name} is not checked by its distances: check some of its words, or its closest pairs"
+            "not-checked-by-distance",
+            "{mechanism} is not checked by its distances: check some of its words, or its closest pairs",
+            mechanism=mechanism.name,
         )
     count = len(mechanism.table)
     form, shared = measure_form(mechanism, claim, progress, steps=2)

@@ -75,14 +75,19 @@ class CanaryFormat:
         fields = _FIELD.findall(self.pattern)
         if not fields:
             raise BadParameterError(
-                f"a canary format has a random field, such as '{DEFAULT_FORMAT}': one of "
-                f"{', '.join('{' + name + ':N}' for name in ALPHABETS)}"
+                "canary-without-random-field",
+                "a canary format has a random field, such as '{example}': one of {fields}",
+                example=DEFAULT_FORMAT,
+                fields=", ".join("{" + name + ":N}" for name in ALPHABETS),
             )
         for kind, length in fields:
             if kind not in ALPHABETS or int(length) < 1:
                 raise BadParameterError(
-                    f"there is no field {{{kind}:{length}}}: use "
-                    f"{', '.join('{' + name + ':N}' for name in ALPHABETS)} with N of at least 1"
+                    "unknown-canary-field",
+                    "there is no field {{{kind}:{length}}}: use {fields} with N of at least 1",
+                    kind=kind,
+                    length=length,
+                    fields=", ".join("{" + name + ":N}" for name in ALPHABETS),
                 )
 
     @property
@@ -112,7 +117,10 @@ class CanaryFormat:
         """Different random candidates."""
         if 2 * count > self.candidates:
             raise BadParameterError(
-                f"the format has {self.candidates:,} candidates, too few to draw {count:,}: make its field longer"
+                "too-few-candidates",
+                "the format has {candidates:,} candidates, too few to draw {count:,}: make its field longer",
+                candidates=self.candidates,
+                count=count,
             )
         texts: dict[str, None] = {}
         while len(texts) < count:
@@ -143,9 +151,9 @@ def make_canaries(
 ) -> list[Canary]:
     """`count` canaries; the numbers of repeats take turns, and each canary has its own fair coin."""
     if count < 2:
-        raise BadParameterError(f"an audit needs at least 2 canaries, not {count}")
+        raise BadParameterError("too-few-canaries", "an audit needs at least 2 canaries, not {count}", count=count)
     if not repeats or min(repeats) < 1:
-        raise BadParameterError("a canary is inserted at least once: repeats are numbers from 1")
+        raise BadParameterError("impossible-repeats", "a canary is inserted at least once: repeats are numbers from 1")
     generator = source.generator
     texts = CanaryFormat(pattern).draw(count, generator)
     coins = generator.random(count) < 0.5
@@ -176,7 +184,9 @@ def load_canaries(path: str | Path) -> list[Canary]:
     try:
         lines = Path(path).read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise BadInputError(f"the canaries '{path}' cannot be read: check the path") from error
+        raise BadInputError(
+            "unreadable-canaries", "the canaries '{path}' cannot be read: check the path", path=path
+        ) from error
     for number, line in enumerate(lines, start=1):
         try:
             row = json.loads(line)
@@ -185,13 +195,17 @@ def load_canaries(path: str | Path) -> list[Canary]:
             canaries.append(Canary(str(row["text"]), str(row["format"]), int(row["repeats"]), row["included"]))
         except (ValueError, KeyError, TypeError):
             raise BadInputError(
-                f"line {number} of the canaries is not one: it needs text, format, repeats and included, as "
-                "'tacit audit canaries' writes them"
+                "not-a-canary",
+                "line {number} of the canaries is not one: it needs text, format, repeats and included, as 'tacit "
+                "audit canaries' writes them",
+                number=number,
             ) from None
     if len({canary.text for canary in canaries}) < len(canaries):
-        raise BadInputError("a canary stands in the file twice: its coin would be counted twice")
+        raise BadInputError("canary-twice", "a canary stands in the file twice: its coin would be counted twice")
     if not any(canary.included for canary in canaries) or all(canary.included for canary in canaries):
-        raise BadInputError("the canaries need some that were included and some that were left out")
+        raise BadInputError(
+            "canaries-on-one-side", "the canaries need some that were included and some that were left out"
+        )
     return canaries
 
 

@@ -94,7 +94,10 @@ def sample(
     begins a text."""
     torch = require("torch", extra="documents", purpose="sampling from a model")
     if samples < 1 or tokens < 1 or temperature <= 0 or not prompts:
-        raise BadParameterError("extraction needs a prompt, at least 1 sample of 1 token, and a positive temperature")
+        raise BadParameterError(
+            "impossible-extraction",
+            "extraction needs a prompt, at least 1 sample of 1 token, and a positive temperature",
+        )
     starts = {prompt: _start(model, tokenizer, prompt) for prompt in prompts}
     share = {prompt: len(range(place, samples, len(prompts))) for place, prompt in enumerate(prompts)}
     done, outputs = 0, []
@@ -130,14 +133,16 @@ def _start(model: Any, tokenizer: Any, prompt: str) -> list[int]:
     for first in (tokenizer.bos_token_id, model.config.bos_token_id, tokenizer.eos_token_id):
         if first is not None:
             return [int(first)]
-    raise BadInputError("this model names no token that begins a text: give a prompt with --prompt")
+    raise BadInputError(
+        "no-token-begins-a-text", "this model names no token that begins a text: give a prompt with {option.prompts}"
+    )
 
 
 def _fitting(model: Any, used: int, wanted: int) -> int:
     limits = [getattr(model.config, name, None) for name in ("max_position_embeddings", "n_positions")]
     room = min((int(limit) for limit in limits if limit), default=used + wanted) - used
     if room < 1:
-        raise BadInputError("the prompt fills all positions of the model: give a shorter one")
+        raise BadInputError("prompt-too-long", "the prompt fills all positions of the model: give a shorter one")
     return min(wanted, room)
 
 
@@ -158,7 +163,10 @@ def compare(
 ) -> Extraction:
     """Outputs against the training file and a control of the same size."""
     if not training or not control:
-        raise BadInputError("extraction needs the training texts and a control file of texts the model has not seen")
+        raise BadInputError(
+            "extraction-without-control",
+            "extraction needs the training texts and a control file of texts the model has not seen",
+        )
     ours, theirs = Corpus(training), _same_size(control, training, seed)
     shorter = _same_size(training, theirs.texts, seed) if ours.tokens > theirs.tokens else ours
     texts = [text for _, text in outputs]

@@ -136,7 +136,9 @@ class Attack:
 def clopper_pearson(count: int, of: int, confidence: float = 0.95) -> Rate:
     """The exact interval of a share."""
     if not 0 <= count <= of or of < 1:
-        raise BadParameterError(f"a share counts from 0 to all of at least one, not {count} of {of}")
+        raise BadParameterError(
+            "impossible-share", "a share counts from 0 to all of at least one, not {found} of {of}", found=count, of=of
+        )
     tail = (1 - check_confidence(confidence)) / 2
     return Rate(count, of, *interval(count, of, 2 * tail))
 
@@ -201,11 +203,15 @@ def attack(
     inside, outside = np.asarray(members, dtype=np.float64), np.asarray(non_members, dtype=np.float64)
     if min(len(inside), len(outside)) < SMALLEST_SIDE:
         raise BadInputError(
-            f"membership needs at least {SMALLEST_SIDE} members and as many non-members, and there are {len(inside)} "
-            f"and {len(outside)}: give more texts"
+            "too-few-members",
+            "membership needs at least {least} members and as many non-members, and there are {members} and "
+            "{non_members}: give more texts",
+            least=SMALLEST_SIDE,
+            members=len(inside),
+            non_members=len(outside),
         )
     if np.isnan(inside).any() or np.isnan(outside).any():
-        raise BadInputError("a signal is not a number: leave out texts without any token to predict")
+        raise BadInputError("not-finite", "a signal is not a number: leave out texts without any token to predict")
     area = auc(inside, outside)
     low, high = auc_interval(area, len(inside), len(outside), confidence)
     generator = public_generator(seed)
@@ -318,7 +324,11 @@ def train_shadows(
 ) -> Shadows:
     """N models on random halves, so that each text is in exactly half of the models."""
     if models < 4 or models % 2:
-        raise BadParameterError(f"shadow models come in an even number of at least 4, not {models}")
+        raise BadParameterError(
+            "impossible-number-of-shadows",
+            "shadow models come in an even number of at least 4, not {models}",
+            models=models,
+        )
     generator = public_generator(seed)
     included = generator.permuted(np.tile(np.arange(models)[:, None] < models // 2, (1, len(texts))), axis=0)
     rows = []
@@ -328,7 +338,7 @@ def train_shadows(
         score = train([texts[i] for i in places], taken, seed * 1_000_003 + number)
         row = np.asarray(score(texts, labels), dtype=np.float64)
         if row.shape != (len(texts),) or not np.isfinite(row).all():
-            raise BadInputError("a shadow model must give one finite score for each text")
+            raise BadInputError("not-finite", "a shadow model must give one finite score for each text")
         rows.append(row)
         if progress:
             progress(number + 1, models)

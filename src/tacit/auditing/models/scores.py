@@ -86,7 +86,12 @@ class _ModelScorer(Scorer):
         self, texts: Sequence[str], labels: Sequence[str] | None = None, progress: StepProgress | None = None
     ) -> TextLosses:
         if labels is not None and len(labels) != len(texts):
-            raise BadInputError(f"there are {len(texts):,} texts and {len(labels):,} labels: each text needs one")
+            raise BadInputError(
+                "wrong-number-of-labels",
+                "there are {texts:,} texts and {labels:,} labels: each text needs one",
+                texts=len(texts),
+                labels=len(labels),
+            )
         rows, cut = self._rows(texts)
         marks = self._marks(labels, len(texts))
         total, tokens = np.zeros(len(texts)), np.zeros(len(texts), dtype=np.int64)
@@ -98,7 +103,9 @@ class _ModelScorer(Scorer):
             if progress:
                 progress(done, len(texts))
         if not np.isfinite(total).all():
-            raise BadInputError(f"{self.name} gives losses that are no numbers: its weights are damaged")
+            raise BadInputError(
+                "not-finite", "{name} gives losses that are no numbers: its weights are damaged", name=self.name
+            )
         return TextLosses(total, tokens, cut)
 
     def _rows(self, texts: Sequence[str]) -> tuple[list[list[int]], int]:
@@ -202,8 +209,11 @@ class ClassifierScorer(_ModelScorer):
         for row, label in enumerate(labels, start=1):
             if str(label) not in numbers:
                 raise BadInputError(
-                    f"row {row} has a label that {self.name} does not know: its labels are "
-                    f"{', '.join(sorted(numbers)[:10])}"
+                    "unknown-label",
+                    "row {row} has a label that {name} does not know: its labels are {known}",
+                    row=row,
+                    name=self.name,
+                    known=", ".join(sorted(numbers)[:10]),
                 )
         return [[numbers[str(label)]] for label in labels]
 
@@ -294,12 +304,17 @@ class CallableScorer(Scorer):
             raise
         except Exception as error:
             raise BadInputError(
-                f"the function {self.name} failed ({type(error).__name__}): it takes a list of texts and returns one "
-                "loss for each"
+                "function-failed",
+                "the function {name} failed ({error}): it takes a list of texts and returns one loss for each",
+                name=self.name,
+                error=type(error).__name__,
             ) from error
         if losses.shape != (len(texts),) or not np.isfinite(losses).all():
             raise BadInputError(
-                f"the function {self.name} must return {len(texts):,} finite numbers, one loss for each text"
+                "not-finite",
+                "the function {name} must return {texts:,} finite numbers, one loss for each text",
+                name=self.name,
+                texts=len(texts),
             )
         return TextLosses(losses, np.ones(len(texts), dtype=np.int64))
 
@@ -314,7 +329,9 @@ def load_scorer(model: str | Path | Scorer | Callable[[Sequence[str]], Any], *, 
     if callable(model):
         return CallableScorer(model, getattr(model, "__name__", "function"))
     if not isinstance(model, str | Path):
-        raise BadParameterError(f"a model is a folder, a name or a function, not a {type(model).__name__}")
+        raise BadParameterError(
+            "not-a-model", "a model is a folder, a name or a function, not a {given}", given=type(model).__name__
+        )
     for library in ("torch", "transformers"):
         require(library, extra="documents", purpose="auditing a model")
     from tacit.documents.autoencoders.base import RECORD_FILE, built_in_folder, load_autoencoder
@@ -331,9 +348,12 @@ def load_scorer(model: str | Path | Scorer | Callable[[Sequence[str]], Any], *, 
         return ClassifierScorer(*_classifier(folder), longest=longest) if made_here is None else made_here
     if architecture and not architecture.endswith(_SCORED):
         raise BadInputError(
-            f"the folder {folder.name} holds a {architecture}, for which there is no loss of a text: give a model "
-            "saved as ...ForCausalLM, ...LMHeadModel, ...ForMaskedLM, ...ForConditionalGeneration or "
-            "...ForSequenceClassification"
+            "model-without-loss",
+            "the folder {folder} holds a {architecture}, for which there is no loss of a text: give a model saved "
+            "as ...ForCausalLM, ...LMHeadModel, ...ForMaskedLM, ...ForConditionalGeneration or "
+            "...ForSequenceClassification",
+            folder=folder.name,
+            architecture=architecture,
         )
     loaded = load_language_model(model)
     kind = (
@@ -361,7 +381,9 @@ def _classifier(folder: Path) -> tuple[Any, Any, str, int | None]:
     torch = require("torch", extra="documents", purpose="auditing a model")
     if not [p for n in ("tokenizer*", "vocab*", "spiece*", "sentencepiece*") for p in folder.glob(n)]:
         raise BadInputError(
-            f"the folder {folder.name} has no tokenizer (tokenizer.json or vocabulary files): save it beside the model"
+            "no-tokenizer",
+            "the folder {folder} has no tokenizer (tokenizer.json or vocabulary files): save it beside the model",
+            folder=folder.name,
         )
     from tacit.documents.autoencoders.bart import quiet
     from tacit.training.models import know_our_networks
@@ -375,13 +397,20 @@ def _classifier(folder: Path) -> tuple[Any, Any, str, int | None]:
             )
     except Exception as error:  # safetensors, pickle and shape errors have no common class
         raise BadInputError(
-            f"the classifier in {folder.name} cannot be read ({type(error).__name__}): copy the whole folder again "
-            "(config.json, weights, tokenizer files)"
+            "unreadable-model",
+            "the classifier in {folder} cannot be read ({error}): copy the whole folder again (config.json, "
+            "weights, tokenizer files)",
+            folder=folder.name,
+            error=type(error).__name__,
         ) from error
     if report["missing_keys"]:
         raise BadInputError(
-            f"{folder.name} lacks {len(report['missing_keys'])} of the weights of a {type(model).__name__}: random "
-            "ones would say nothing about its training data; give a model that was saved whole"
+            "incomplete-weights",
+            "{folder} lacks {missing} of the weights of a {type}: random ones would say nothing about its training "
+            "data; give a model that was saved whole",
+            folder=folder.name,
+            missing=len(report["missing_keys"]),
+            type=type(model).__name__,
         )
     config = model.config
     limits = [getattr(config, name, None) for name in ("max_position_embeddings", "n_positions")]

@@ -76,7 +76,7 @@ def compare_with_private(
 ) -> Copies:
     """Up to `compared` synthetic texts, and as many private rows, beside private rows."""
     if len(private) < 4 or not texts:
-        raise BadInputError("a comparison needs at least 4 private rows and 1 synthetic text")
+        raise BadInputError("too-few-rows", "a comparison needs at least 4 private rows and 1 synthetic text")
     generator = public_generator(seed)
     order = generator.permutation(len(private))
     half = len(private) // 2

@@ -127,14 +127,21 @@ def check_labels(labels: Sequence[str], what: str, rows: Sequence[int], *, least
     counts = Counter(labels)
     if len(counts) < 2:
         raise BadInputError(
-            f"the {what} column has one value only: an attacker needs at least two classes to tell apart"
+            "too-few-classes",
+            "the {what} column has one value only: an attacker needs at least two classes to tell apart",
+            what=what,
         )
     for row, label in zip(rows, labels, strict=True):
         if counts[label] < least:
             has = "one text" if counts[label] == 1 else f"{counts[label]} texts"
             raise BadInputError(
-                f"the {what} of row {row:,} has {has} only, and an attacker learns from one part and is tried on "
-                f"another: give at least {least} of each, or remove such rows from both files"
+                "too-few-of-a-label",
+                "the {what} of row {row:,} has {has} only, and an attacker learns from one part and is tried on "
+                "another: give at least {least} of each, or remove such rows from both files",
+                what=what,
+                row=row,
+                has=has,
+                least=least,
             )
 
 
@@ -154,7 +161,9 @@ def _trained(texts: Sequence[str], vectors: NDArray[np.float32] | None, y: Ids, 
     try:
         table = features.fit_transform([texts[int(i)] for i in train])
     except ValueError:
-        raise BadInputError("the texts hold no words that an attacker could learn from: check the column") from None
+        raise BadInputError(
+            "no-words", "the texts hold no words that an attacker could learn from: check the column"
+        ) from None
     model = _model(len(np.unique(y[train]))).fit(table, y[train])
     return lambda shown, _table, _rows: features.transform(shown), model
 

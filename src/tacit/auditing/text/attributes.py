@@ -55,8 +55,11 @@ def _check_authors(name: str, values: Sequence[str], authors: Sequence[str]) -> 
         owners.setdefault(value, set()).add(author)
     if min(map(len, owners.values())) < FOLDS:
         raise BadInputError(
-            f"a value of '{name}' belongs to fewer than {FOLDS} authors, so it cannot be learned from some and tried "
-            "on others: leave out --author-column, or merge the value with another"
+            "too-few-authors",
+            "a value of '{name}' belongs to fewer than {folds} authors, so it cannot be learned from some and tried "
+            "on others: leave out {option.author_column}, or merge the value with another",
+            name=name,
+            folds=FOLDS,
         )
 
 

@@ -105,7 +105,9 @@ def from_spacy(texts: Sequence[str], pipeline: str = SPACY_PIPELINE) -> list[Ent
         loaded = spacy.load(pipeline)
     except OSError as error:
         raise BadParameterError(
-            f"spaCy has no pipeline '{pipeline}': give a folder, or install it (python -m spacy download {pipeline})"
+            "no-such-pipeline",
+            "spaCy has no pipeline '{pipeline}': give a folder, or install it (python -m spacy download {pipeline})",
+            pipeline=pipeline,
         ) from error
     return _entities(
         (row, entity.label_, entity.text) for row, doc in enumerate(loaded.pipe(texts)) for entity in doc.ents

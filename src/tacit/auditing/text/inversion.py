@@ -82,7 +82,7 @@ def corpus_prior(words: Sequence[str], texts: Iterable[str]) -> Floats:
     """Counts of a public text over a vocabulary, with half a count for every word."""
     counts = Counter(token for text in texts for token in split(text))
     if not counts:
-        raise BadInputError("the public text for the prior is empty: give one with words in it")
+        raise BadInputError("no-words", "the public text for the prior is empty: give one with words in it")
     return normalized(np.array([counts[word] + 0.5 for word in words]))
 
 
@@ -275,14 +275,18 @@ def align(pairs: TextPairs, mechanism: WordMechanism) -> Aligned:
         outside += sum(token not in lexicon for token in old)
     if unknown > MOST_UNKNOWN * max(1, seen):
         raise BadInputError(
-            f"{unknown / seen:.0%} of the released words are not in the vocabulary of {mechanism.name} with these "
-            "vectors, so it did not make this file: give the mechanism and the vectors that did, or leave the attack "
-            "'inversion' out with --attacks"
+            "words-of-another-mechanism",
+            "{unknown:.0%} of the released words are not in the vocabulary of {mechanism} with these vectors, so it "
+            "did not make this file: give the mechanism and the vectors that did, or leave the attack 'inversion' "
+            "out with {option.attacks}",
+            unknown=unknown / seen,
+            mechanism=mechanism.name,
         )
     if not before:
         raise BadInputError(
-            "no released row has as many words as its original, so words cannot be attacked one by one: check that the "
-            "files belong together, or leave the attack 'inversion' out with --attacks"
+            "no-row-aligns",
+            "no released row has as many words as its original, so words cannot be attacked one by one: check that "
+            "the files belong together, or leave the attack 'inversion' out with {option.attacks}",
         )
     return Aligned(
         np.array(before, dtype=np.int64),

@@ -120,7 +120,7 @@ def by_words(originals: Sequence[str], released: Sequence[str], progress: StepPr
     try:
         table = features.fit_transform(originals)
     except ValueError:
-        raise BadInputError("the originals hold no words at all: there is nothing to link") from None
+        raise BadInputError("no-words", "the originals hold no words at all: there is nothing to link") from None
     right = table.T.tocsc()
     queries = features.transform(released)
     return ranks(len(released), lambda rows: np.asarray((queries[rows] @ right).todense()), progress)
@@ -139,7 +139,9 @@ def by_length(originals: Sequence[str], released: Sequence[str]) -> Ranks:
 def link(pairs: TextPairs, *, encoder: Encoder | None = None, progress: StepProgress | None = None) -> list[Linkage]:
     """All attackers on one release; sentence vectors only where an encoder is given."""
     if len(pairs) < 2:
-        raise BadInputError("there is one row only: linking needs at least two originals to choose from")
+        raise BadInputError(
+            "too-few-rows", "there is one row only: linking needs at least two originals to choose from"
+        )
     ranks_by_attacker = {
         "length": by_length(pairs.originals, pairs.released),
         "words": by_words(pairs.originals, pairs.released),

@@ -97,8 +97,9 @@ def sample_positions(pairs: TextPairs, tokens: int = TOKENS, seed: int = 0) -> t
             positions += [Position(row, int(place), original[int(place)]) for place in np.sort(some)]
     if not positions:
         raise BadInputError(
-            "no released row has as many words as its original, so single words cannot be guessed from their context: "
-            "leave the attack 'mask' out with --attacks"
+            "no-row-aligns",
+            "no released row has as many words as its original, so single words cannot be guessed from their "
+            "context: leave the attack 'mask' out with {option.attacks}",
         )
     return positions[:tokens], left_out
 
@@ -150,7 +151,7 @@ def load(model: str | Path) -> LanguageModel:
     try:
         return _causal(load_generator(model))
     except BadInputError as error:
-        if "masked language model" not in str(error):
+        if error.code != "wrong-kind-of-model" or error.fields.get("kind") != MaskedModel.kind:
             raise
     return load_masked(model)
 
@@ -158,7 +159,10 @@ def load(model: str | Path) -> LanguageModel:
 def _causal(model: LanguageModel) -> LanguageModel:
     if not isinstance(model, CausalModel):
         raise BadInputError(
-            f"{model.name} is a {model.kind} model: words are guessed from their context by a masked or a causal one"
+            "wrong-kind-of-model",
+            "{model} is a {kind} model: words are guessed from their context by a masked or a causal one",
+            model=model.name,
+            kind=model.kind,
         )
     return model
 

@@ -44,7 +44,7 @@ class PublicText:
         if not self.name.strip():
             raise NotPublicError
         if not any(text.strip() for text in self.texts):
-            raise BadInputError(f"'{self.name}' has no text: give a file with one text per line")
+            raise BadInputError("no-text", "'{name}' has no text: give a file with one text per line", name=self.name)
 
     def split(self, held_out: int) -> tuple[list[str], list[str]]:
         """Different texts for training and for measuring, by a hash of each text: adding texts moves no other."""

@@ -128,7 +128,11 @@ class Staging:
         file = open_private(self.folder.path / JOB)
         if not locked(file):
             file.close()
-            raise OutputError(f"another run is writing '{self.folder.path.stem}': wait for it, or stop it first")
+            raise OutputError(
+                "output-in-use",
+                "another run is writing '{output}': wait for it, or stop it first",
+                output=self.folder.path.stem,
+            )
         self._lock = file
 
     def close(self) -> None:

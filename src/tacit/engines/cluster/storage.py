@@ -38,17 +38,24 @@ def remote_system(url: str) -> tuple[Any, str]:
     protocol = url.partition("://")[0]
     if protocol == "memory":
         raise BadInputError(
-            f"'{url}' lives in the memory of one process, where the workers of a cluster cannot see it: "
-            "use a folder or a store that all of them reach"
+            "store-of-one-process",
+            "'{url}' lives in the memory of one process, where the workers of a cluster cannot see it: use a folder "
+            "or a store that all of them reach",
+            url=url,
         )
     fsspec = require("fsspec", extra="ray", purpose=f"reading {protocol}://")
     try:
         system, path = fsspec.core.url_to_fs(url)
     except ImportError as error:
-        raise BadInputError(f"'{url}' needs one more library on every machine: {error}") from None
+        raise BadInputError(
+            "missing-library", "'{url}' needs one more library on every machine: {reason}", url=url, reason=str(error)
+        ) from None
     except ValueError:
         raise BadInputError(
-            f"'{url}' begins with '{protocol}://', which fsspec does not know: check the path"
+            "unknown-protocol",
+            "'{url}' begins with '{protocol}://', which fsspec does not know: check the path",
+            url=url,
+            protocol=protocol,
         ) from None
     except Exception as error:
         raise _unreachable(url, error) from error
@@ -57,7 +64,10 @@ def remote_system(url: str) -> tuple[Any, str]:
 
 def _unreachable(url: str, error: BaseException) -> BadInputError:
     return BadInputError(
-        f"'{url}' cannot be reached ({type(error).__name__}): check the path, the network and the access"
+        "not-reached",
+        "'{url}' cannot be reached ({error}): check the path, the network and the access",
+        url=url,
+        error=type(error).__name__,
     )
 
 
@@ -182,7 +192,7 @@ class Folder:
         except TacitError:
             raise
         except Exception as error:
-            raise OutputError(str(_unreachable(self.url, error))) from error
+            raise OutputError.of(_unreachable(self.url, error)) from error
 
 
 @contextlib.contextmanager

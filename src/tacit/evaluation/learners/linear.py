@@ -85,7 +85,9 @@ class VectorProbe(_Linear):
             return self.vectors(texts)
         if self.task == "tagging":
             if not isinstance(self.vectors.encoder, SentenceEncoder):
-                raise BadParameterError("tagging needs an encoder with word pieces: give 'minilm' or a folder")
+                raise BadParameterError(
+                    "wrong-kind-of-encoder", "tagging needs an encoder with word pieces: give 'minilm' or a folder"
+                )
             return word_states(self.vectors.encoder, texts)
         both = self.vectors([text for pair in texts for text in pair])
         u, v = both[0::2], both[1::2]

@@ -95,7 +95,9 @@ class NeuralLearner(ABC):
     ) -> None:
         require("torch", extra="documents", purpose="a neural learner")
         if epochs < 1 or batch_size < 1 or not learning_rate > 0:
-            raise BadParameterError("a neural learner needs at least one epoch, one text a batch and a positive rate")
+            raise BadParameterError(
+                "impossible-learner", "a neural learner needs at least one epoch, one text a batch and a positive rate"
+            )
         self.task = task
         self.epochs, self.batch_size, self.learning_rate = epochs, batch_size, learning_rate
         self.least_steps = least_steps

@@ -40,7 +40,9 @@ class Transformer(NeuralLearner):
         super().__init__(task, epochs=epochs, batch_size=batch_size, learning_rate=learning_rate, progress=progress)
         loaded = SentenceEncoder(encoder) if isinstance(encoder, str) else encoder
         if not isinstance(loaded, SentenceEncoder):
-            raise BadParameterError("fine-tuning needs an encoder with weights: give 'minilm' or a folder")
+            raise BadParameterError(
+                "wrong-kind-of-encoder", "fine-tuning needs an encoder with weights: give 'minilm' or a folder"
+            )
         self.encoder = loaded
         self.longest = min(longest, int(getattr(loaded.model.config, "max_position_embeddings", longest)))
         self.name = f"fine-tuned {loaded.name}"

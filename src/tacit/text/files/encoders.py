@@ -72,7 +72,9 @@ class TextEncoder(Encoder):
         super().__init__(format, columns)
         if len(columns) != 1:
             raise BadInputError(
-                f"a txt file holds one column, not {len(columns)}: choose a csv, jsonl or parquet output"
+                "several-columns-in-txt",
+                "a txt file holds one column, not {columns}: choose a csv, jsonl or parquet output",
+                columns=len(columns),
             )
 
     def _block(self, rows: Sequence[Sequence[Any]]) -> bytes:

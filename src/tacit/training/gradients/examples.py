@@ -35,7 +35,7 @@ def part_of(batch: Batch, rows: slice) -> dict[str, Tensor]:
 def trainable(model: nn.Module) -> dict[str, nn.Parameter]:
     parameters = {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
     if not parameters:
-        raise BadParameterError("the model has no trainable parameter: choose another strategy")
+        raise BadParameterError("nothing-to-train", "the model has no trainable parameter: choose another strategy")
     return parameters
 
 

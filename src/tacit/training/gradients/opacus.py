@@ -47,15 +47,21 @@ class Opacus:
                 if isinstance(per_example, list):
                     per_example = torch.stack(per_example).sum(0)
                 if per_example is None and parameter.grad is not None:
-                    raise UnsupportedModelError(f"Opacus has no gradient per example for '{name}'")
+                    raise UnsupportedModelError(
+                        "no-gradient-per-example", "Opacus has no gradient per example for '{name}'", name=name
+                    )
                 if per_example is not None:
                     if per_example.shape != (size, *parameter.shape):
-                        raise UnsupportedModelError(f"Opacus mixes up the examples in '{name}'")
+                        raise UnsupportedModelError(
+                            "model-mixes-examples", "Opacus mixes up the examples in '{name}'", name=name
+                        )
                     gradients[name] = per_example.detach().clone()
         except (RuntimeError, ValueError, AttributeError, NotImplementedError) as error:
             if "out of memory" in str(error).lower() or isinstance(error, UnsupportedModelError):
                 raise
-            raise UnsupportedModelError(f"Opacus cannot run this model: {str(error).splitlines()[0]}") from error
+            raise UnsupportedModelError(
+                "engine-cannot-run-model", "Opacus cannot run this model: {reason}", reason=str(error).splitlines()[0]
+            ) from error
         finally:
             hooks.cleanup()
             for parameter in self.parameters.values():

@@ -51,8 +51,11 @@ def refuse_padding(model: nn.Module, loss: Loss, records: Sequence[Filled]) -> f
     deviation, worst = padding_deviation(model, loss, records)
     if deviation > TOLERANCE:
         raise PaddingError(
-            f"what a record adds depends on how far it is filled up, and so on the longest record beside it: the "
-            f"gradient of '{worst}' is off by {deviation:.1e}"
+            "padding-matters",
+            "what a record adds depends on how far it is filled up, and so on the longest record beside it: the "
+            "gradient of '{parameter}' is off by {deviation:.1e}",
+            parameter=worst,
+            deviation=deviation,
         )
     return deviation
 

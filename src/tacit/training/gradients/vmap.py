@@ -49,7 +49,9 @@ class Vmap:
             if "out of memory" in str(error).lower():
                 raise
             first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-            raise UnsupportedModelError(f"vmap cannot run this model: {first}") from error
+            raise UnsupportedModelError(
+                "engine-cannot-run-model", "vmap cannot run this model: {reason}", reason=first
+            ) from error
         return PerExample.of_gradients(losses, gradients)
 
 

@@ -50,9 +50,11 @@ class Features:
 
     def __post_init__(self) -> None:
         if self.kind not in ("indices", "words", "vectors"):
-            raise BadParameterError(f"there are no features '{self.kind}': choose indices, words or vectors")
+            raise BadParameterError(
+                "unknown-features", "there are no features '{kind}': choose indices, words or vectors", kind=self.kind
+            )
         if self.size < 0:
-            raise BadParameterError(f"a node has at least 1 feature, not {self.size}")
+            raise BadParameterError("impossible-count", "a node has at least 1 feature, not {count}", count=self.size)
 
     @property
     def not_covered(self) -> tuple[str, ...]:
@@ -90,7 +92,11 @@ class Graph:
             )
         there = [i for i, value in enumerate(self.split) if value in values and self.labels[i] != NO_LABEL]
         if not there:
-            raise BadInputError(f"no labeled node has the split {' or '.join(values)}: name another one")
+            raise BadInputError(
+                "no-labeled-node",
+                "no labeled node has the split {splits}: name another one",
+                splits=" or ".join(values),
+            )
         return np.array(there, dtype=np.int64)
 
     def drawn_split(
@@ -188,7 +194,7 @@ def checked(graph: Graph) -> Graph:
     if not len(graph.labeled):
         raise BadInputError("no-labeled-node", "no node has a label: name the label column with {option.label_column}")
     if len(set(graph.labels[graph.labeled].tolist())) < 2:
-        raise BadInputError("all labeled nodes have the same label: there is nothing to learn")
+        raise BadInputError("too-few-classes", "all labeled nodes have the same label: there is nothing to learn")
     return graph
 
 
@@ -228,7 +234,7 @@ def feature_rows(cells: Sequence[str], features: Features, encode: Encode | None
     """Sparse rows of length at most 1, and the features with their size filled in."""
     if features.kind == "vectors":
         if encode is None:
-            raise BadParameterError("vectors need a public text encoder: give one")
+            raise BadParameterError("no-encoder", "vectors need a public text encoder: give one")
         rows = sparse.csr_matrix(np.asarray(encode(cells), dtype=np.float64))
         return unit_rows(rows), replace(features, size=rows.shape[1])
     if features.kind == "words":
@@ -276,5 +282,7 @@ def _indices(cell: str, row: int) -> list[int]:
             row=row,
         ) from None
     if any(place < 0 for place in places):
-        raise BadInputError(f"row {row} has a negative feature number: number the features from 0")
+        raise BadInputError(
+            "negative-feature-number", "row {row} has a negative feature number: number the features from 0", row=row
+        )
     return places

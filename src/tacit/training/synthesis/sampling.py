@@ -43,11 +43,17 @@ class Sampling:
 
     def __post_init__(self) -> None:
         if not self.temperature > 0:
-            raise BadParameterError(f"the temperature is a positive number, not {self.temperature}")
+            raise BadParameterError(
+                "impossible-sampling",
+                "the temperature is a positive number, not {temperature}",
+                temperature=self.temperature,
+            )
         if not 0 < self.top_p <= 1:
-            raise BadParameterError(f"top-p lies above 0 and is at most 1, not {self.top_p}")
+            raise BadParameterError(
+                "impossible-sampling", "top-p lies above 0 and is at most 1, not {top_p}", top_p=self.top_p
+            )
         if self.batch < 1:
-            raise BadParameterError(f"a batch has at least 1 text, not {self.batch}")
+            raise BadParameterError("impossible-count", "a batch has at least 1 text, not {count}", count=self.batch)
 
 
 class Write(Protocol):
@@ -179,7 +185,9 @@ class Draft:
                 break  # the line that was being written when the run stopped
         if not whole or whole[0].get("settings") != json.loads(json.dumps(self._settings)):
             raise BadInputError(
-                f"the unfinished run {self.path.name} had other settings: repeat its command, or remove that file"
+                "another-run",
+                "the unfinished run {run} had other settings: repeat its command, or remove that file",
+                run=self.path.name,
             )
         self._batches = [list(entry["texts"]) for entry in whole[1:]]
         kept = "".join(json.dumps(entry) + "\n" for entry in whole)

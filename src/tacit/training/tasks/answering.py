@@ -52,7 +52,11 @@ class Answering(Task):
         self.check_rows(rows)
         for number, row in enumerate(rows, 1):
             if row["answer"] and row["answer"] not in row["context"]:
-                raise BadInputError(f"the answer of row {number} does not stand in its context, word for word")
+                raise BadInputError(
+                    "answer-not-in-context",
+                    "the answer of row {row} does not stand in its context, word for word",
+                    row=number,
+                )
             if not row["answer"] and not self.unanswerable:
                 raise BadInputError(
                     "row-without-answer",
@@ -70,7 +74,10 @@ class Answering(Task):
         most = min(self.length // 2, self.length - marks - 1)
         if most < 1:
             raise BadParameterError(
-                f"a length of {self.length} leaves no room for a question and its context: give at least {marks + 2}"
+                "length-too-short",
+                "a length of {length} leaves no room for a question and its context: give at least {least}",
+                length=self.length,
+                least=marks + 2,
             )
         pieces = tokenizer(question, add_special_tokens=False, return_offsets_mapping=True)["offset_mapping"]
         if len(pieces) > most:

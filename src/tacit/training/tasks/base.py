@@ -121,7 +121,11 @@ class Task(ABC):
     def _width(self, values: Sequence[Sequence[int]]) -> int:
         longest = max(1, *(len(value) for value in values))
         if self.constant and longest > self.length:
-            raise BadInputError(f"a record has more than the {self.length} word pieces that all are filled up to")
+            raise BadInputError(
+                "record-too-long",
+                "a record has more than the {length} word pieces that all are filled up to",
+                length=self.length,
+            )
         return self.length if self.constant else longest
 
     def _before(self, example: Encoded, examples: Sequence[Encoded], tokenizer: PreTrainedTokenizerBase) -> int:
@@ -192,7 +196,7 @@ class Task(ABC):
 
     def check_rows(self, rows: Sequence[Row]) -> None:
         if not rows:
-            raise BadInputError("there are no rows to train on")
+            raise BadInputError("no-rows", "there are no rows to train on")
 
 
 def _lengthened(record: Encoded, length: int) -> Encoded:

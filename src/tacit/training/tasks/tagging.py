@@ -39,7 +39,13 @@ class Tagging(Task):
         for number, row in enumerate(rows, 1):
             words, tags = len(row["text"].split()), len(row["tags"].split())
             if words != tags:
-                raise BadInputError(f"row {number} has {words} words and {tags} tags: each word needs one tag")
+                raise BadInputError(
+                    "wrong-number-of-tags",
+                    "row {row} has {words} words and {tags} tags: each word needs one tag",
+                    row=number,
+                    words=words,
+                    tags=tags,
+                )
         observed = sorted({tag for row in rows for tag in row["tags"].split()})
         self.labels = self.labels or observed
         unknown = [tag for tag in observed if tag not in set(self.labels)]
@@ -51,7 +57,7 @@ class Tagging(Task):
                 unknown=len(unknown),
             )
         if len(self.labels) < 2:
-            raise BadInputError("all words have the same tag: there is nothing to learn")
+            raise BadInputError("too-few-classes", "all words have the same tag: there is nothing to learn")
 
     def model_options(self) -> dict[str, Any]:
         return {

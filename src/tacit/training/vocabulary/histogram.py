@@ -89,9 +89,16 @@ class Contribution:
 
     def __post_init__(self) -> None:
         if self.words < 1:
-            raise BadParameterError(f"a unit must be allowed at least 1 word, not {self.words}")
+            raise BadParameterError(
+                "impossible-count", "a unit must be allowed at least 1 word, not {count}", count=self.words
+            )
         if self.weighting not in WEIGHTINGS:
-            raise BadParameterError(f"there is no weighting '{self.weighting}': choose {' or '.join(WEIGHTINGS)}")
+            raise BadParameterError(
+                "unknown-weighting",
+                "there is no weighting '{weighting}': choose {known}",
+                weighting=self.weighting,
+                known=" or ".join(WEIGHTINGS),
+            )
 
     def weight(self, held: int) -> float:
         """What each of `held` words of a unit gets."""
@@ -104,7 +111,8 @@ class Contribution:
     def l1_sensitivity(self, adjacency: Adjacency) -> int:
         if self.weighting != "one":
             raise BadParameterError(
-                "Laplace noise goes with the weighting 'one', normal noise with both: change either"
+                "noise-does-not-fit-weighting",
+                "Laplace noise goes with the weighting 'one', normal noise with both: change either",
             )
         return _reach(adjacency) * self.words
 
@@ -121,7 +129,10 @@ class Contribution:
 def _reach(adjacency: Adjacency) -> int:
     """How many units' worth of counts two neighbors differ by."""
     if adjacency not in (Adjacency.ADD_REMOVE, Adjacency.REPLACE_ONE):
-        raise BadParameterError("a histogram promises something for adding or removing one unit, or for replacing one")
+        raise BadParameterError(
+            "adjacency-not-accounted",
+            "a histogram promises something for adding or removing one unit, or for replacing one",
+        )
     return 2 if adjacency is Adjacency.REPLACE_ONE else 1
 
 
@@ -156,7 +167,7 @@ def units_of(
     for row, (user, text) in enumerate(zip(users, texts, strict=True), 1):
         name = user.strip()  # as in federated training: white space makes no second person
         if not name:
-            raise BadInputError(f"row {row} has no user: every row must belong to one")
+            raise BadInputError("user-not-named", "row {row} has no user: every row must belong to one", row=row)
         of_user.setdefault(name, []).extend(words(text))
     yield from of_user.values()
 
@@ -204,7 +215,9 @@ def calibrate(
     no delta (0 is returned)."""
     check_epsilon(epsilon)
     if kind not in NOISES:
-        raise BadParameterError(f"there is no noise '{kind}': choose {' or '.join(NOISES)}")
+        raise BadParameterError(
+            "unknown-noise", "there is no noise '{noise}': choose {known}", noise=kind, known=" or ".join(NOISES)
+        )
     if kind == "laplace":
         return _laplace(epsilon, delta, contribution, adjacency, public_words)
     proper_delta(delta)
@@ -219,7 +232,10 @@ def calibrate(
             best = threshold, sigma
     if best is None:
         raise BadParameterError(
-            f"no threshold gives delta {delta:g} at epsilon {epsilon:g}: raise epsilon, or take a smaller delta"
+            "no-threshold",
+            "no threshold gives delta {delta:g} at epsilon {epsilon:g}: raise epsilon, or take a smaller delta",
+            delta=delta,
+            epsilon=epsilon,
         )
     threshold, sigma = best
     # Noisy counts are rounded to a grid: one step more, and no count below the threshold is rounded up to it.
@@ -339,7 +355,7 @@ def private_histogram(
     """
     bounded = contribution or Contribution(weighting="one" if kind == "laplace" else "shared")
     if not texts:
-        raise BadInputError("there are no texts to take words from")
+        raise BadInputError("no-text", "there are no texts to take words from")
     count = len(texts) if users is None else len(set(users))
     chosen = automatic_delta(count) / 10 if delta is None else delta
     check_delta(chosen, count)
@@ -372,7 +388,9 @@ def _public(words: Sequence[str], *, lowercase: bool) -> list[str]:
     spelled = dict.fromkeys(word.lower() if lowercase else word for word in words)
     usable = [word for word in spelled if _WORD.fullmatch(word)]
     if not usable:
-        raise BadInputError("the public word list has no word that could occur: give one word per line")
+        raise BadInputError(
+            "word-list-is-empty", "the public word list has no word that could occur: give one word per line"
+        )
     return usable
 
 
