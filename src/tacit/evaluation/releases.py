@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from tacit.card import Card
 from tacit.errors import BadInputError
@@ -36,13 +35,13 @@ class Comparison:
 class Files:
     """Where the rows are: paths or data in memory, their columns and formats."""
 
-    original: Any
-    private: Sequence[Any]
+    original: object
+    private: Sequence[object]
     columns: Sequence[str] = ()
     private_columns: Sequence[str] = ()
     label_column: str | None = None
-    test: Any = None
-    private_tests: Sequence[Any] = ()
+    test: object = None
+    private_tests: Sequence[object] = ()
     format: str | None = None
     private_format: str | None = None
 
@@ -61,7 +60,7 @@ def read_comparison(files: Files, task: Task, read: Reader) -> Comparison:
     names = release_names(files.private)
     released_columns = files.private_columns or files.columns
 
-    def read_release(source: Any, partner: Rows) -> Rows:
+    def read_release(source: object, partner: Rows) -> Rows:
         return align(partner, read(source, released_columns, label, files.private_format))
 
     releases = {name: read_release(source, original) for name, source in zip(names, files.private, strict=True)}
@@ -78,12 +77,12 @@ def read_comparison(files: Files, task: Task, read: Reader) -> Comparison:
     )
 
 
-def _cards(sources: dict[str, Any]) -> dict[str, Card]:
+def _cards(sources: dict[str, object]) -> dict[str, Card]:
     cards = {name: card_beside(str(source).rstrip("/")) for name, source in sources.items() if not is_in_memory(source)}
     return {name: card for name, card in cards.items() if card is not None}
 
 
-def release_names(sources: Sequence[Any]) -> list[str]:
+def release_names(sources: Sequence[object]) -> list[str]:
     """File names, with as much of the folder as it takes to tell them apart; data in memory is numbered."""
     paths = [
         f"release {number}" if is_in_memory(source) else str(source).rstrip("/")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from tacit.card import Card
 from tacit.errors import BadInputError
@@ -36,7 +35,7 @@ class Rows:
 
 
 def read_rows(
-    source: Any, columns: Sequence[str] = (), label_column: str | None = None, format: str | None = None
+    source: object, columns: Sequence[str] = (), label_column: str | None = None, format: str | None = None
 ) -> Rows:
     """The rows of a file, or of data in memory; a label column that is not there leaves `labels` empty."""
     with open_table(source, format) as table:

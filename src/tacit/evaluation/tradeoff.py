@@ -24,7 +24,6 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 
@@ -396,7 +395,7 @@ def _points_table(tradeoff: Tradeoff, weight: float) -> Table:
     extra = ["attacker hidden", f"weighted ({weight:g} utility)", "plain trade-off"] if attacked else []
     rows = []
     for p in tradeoff.points:
-        row: list[Any] = [p.name, promise(p.guarantee), p.utility.value, p.utility.low, p.utility.high, p.normalized,
+        row: list[object] = [p.name, promise(p.guarantee), p.utility.value, p.utility.low, p.utility.high, p.normalized,
                           p.name in front if p.guarantee.is_private else None]  # fmt: skip
         rows.append(row + ([p.hidden, p.weighted(weight), p.plain_tradeoff] if attacked else []))
     return Table(

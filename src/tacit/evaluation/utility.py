@@ -63,7 +63,7 @@ def utility_report(comparison: Comparison, plan: UtilityPlan, encoder: str) -> R
     return report
 
 
-def _facts(comparison: Comparison, encoder: str) -> dict[str, str | int]:
+def _facts(comparison: Comparison, encoder: str) -> dict[str, object]:
     promises = {
         f"promise of {name}": plain_sentence(comparison.cards[name].guarantee)
         if name in comparison.cards

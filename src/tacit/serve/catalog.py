@@ -56,7 +56,13 @@ def _entry(cls: type[Mechanism], pool: Pool) -> MechanismFacts:
     facts = described(cls)
     failure = pool.failures.get(cls.name) or needs.why_not(cls.name, cls.abilities_for({}))
     return MechanismFacts(
-        **{name: facts[name] for name in ("name", "title", "level", "notion", "unit", "paper", "summary")},
+        name=facts["name"],
+        title=facts["title"],
+        level=facts["level"],
+        notion=facts["notion"],
+        unit=facts["unit"],
+        paper=facts["paper"],
+        summary=facts["summary"],
         available=failure is None,
         why_not=None if failure is None else str(failure),
         epsilon=EpsilonRange.model_validate(asdict(cls.epsilon_range)),
@@ -65,7 +71,9 @@ def _entry(cls: type[Mechanism], pool: Pool) -> MechanismFacts:
                 name=item["name"],
                 default=_plain(item["default"]),
                 help=item["meaning"],
-                **{fact: item[fact] for fact in ("choices", "low", "high")},
+                choices=item["choices"],
+                low=item["low"],
+                high=item["high"],
             )
             for item in facts["parameters"]
             if item["name"] not in ("epsilon", "batch_size")

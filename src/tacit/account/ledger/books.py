@@ -10,7 +10,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from tacit.account.ledger.charges import (
     DATASET,
@@ -128,7 +128,7 @@ class Books:
             charges.setdefault((kind, measure), {})[bytes(subject)] = (units, Charge(*charge))
         return charges
 
-    def record(self, event: str, facts: Sequence[Any]) -> None:
+    def record(self, event: str, facts: Sequence[object]) -> None:
         """Append an event to the chain."""
         last = self.database.first_row("SELECT position, seal FROM chain ORDER BY position DESC LIMIT 1")
         position, before = (1, b"") if last is None else (last[0] + 1, bytes(last[1]))
@@ -195,7 +195,7 @@ class Books:
         self._add([(name, self._account(DATASET, dataset, measure), *change)])
         self._add([(bytes.fromhex(job), self._account(JOB, dataset, measure), *change)])
 
-    def _add(self, rows: Sequence[Sequence[Any]]) -> None:
+    def _add(self, rows: Sequence[Sequence[object]]) -> None:
         self.database.many(
             "INSERT INTO balances VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (subject, account) DO UPDATE SET "
             "epsilon = balances.epsilon + excluded.epsilon, added = balances.added + excluded.added, "

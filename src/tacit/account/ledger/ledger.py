@@ -20,7 +20,7 @@ import json
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from tacit.account.ledger.amounts import ReleaseRecord, Spent, sum_of
 from tacit.account.ledger.books import (
@@ -429,7 +429,7 @@ class Ledger:
             raise BadParameterError("job-without-data-set", "to list a job, name its data set as well")
         job_name = None if job is None or dataset is None else self._job_name(dataset, job)
         wanted = [("r.dataset", dataset), ("r.state", state), ("r.job", job_name)]
-        values: list[Any] = [value for _, value in wanted if value is not None]
+        values: list[object] = [value for _, value in wanted if value is not None]
         conditions = " AND ".join(["1 = 1", *(f"{column} = ?" for column, value in wanted if value is not None)])
         if commands is not None:
             marks = ", ".join("?" * len(commands))
@@ -460,7 +460,9 @@ class Ledger:
         """Recompute everything that can be recomputed, and compare: with the anchor, or else the one beside the key."""
         return self._custody.verify(anchor)
 
-    def export(self, *, dataset: str | None = None, subjects: bool = False, last: int | None = None) -> dict[str, Any]:
+    def export(
+        self, *, dataset: str | None = None, subjects: bool = False, last: int | None = None
+    ) -> dict[str, object]:
         """Everything in the ledger as plain data; with `subjects`, also the charge of each (hashed) subject."""
         return {
             "ledger": self.id,
@@ -475,8 +477,8 @@ class Ledger:
             "releases": [self._exported(record, subjects) for record in self.releases(dataset=dataset, last=last)],
         }
 
-    def _exported(self, record: ReleaseRecord, subjects: bool) -> dict[str, Any]:
-        line: dict[str, Any] = {**vars(record), "guarantee": record.guarantee.to_dict()}
+    def _exported(self, record: ReleaseRecord, subjects: bool) -> dict[str, object]:
+        line: dict[str, object] = {**vars(record), "guarantee": record.guarantee.to_dict()}
         if subjects:
             with self._custody.reading():
                 line["charges"] = [

@@ -25,7 +25,6 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
 
 import numpy as np
 
@@ -390,7 +389,7 @@ def result_of(
 def exact_section(result: ExactResult, *, title: str = "Exact check") -> Section:
     """The result for people: one finding, and the worst pairs."""
     claim, w = result.claim, result.worst
-    numbers: dict[str, Any] = {
+    numbers: dict[str, object] = {
         "verdict": result.verdict.value,
         "pairs": result.pairs,
         "excess": result.excess,

@@ -29,10 +29,9 @@ import math
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import brentq
 from scipy.stats import norm, rankdata
 
@@ -300,8 +299,8 @@ def _word_weights(texts: Sequence[set[str]], labels: Floats) -> dict[str, float]
 
 # Shadow models ----------------------------------------------------------------------------------------------------
 
-Score = Callable[[Sequence[str], Sequence[Any] | None], Any]
-Train = Callable[[Sequence[str], Sequence[Any] | None, int], Score]
+Score = Callable[[Sequence[str], Sequence[object] | None], ArrayLike]
+Train = Callable[[Sequence[str], Sequence[object] | None, int], Score]
 """train(texts, labels, seed) gives a function that scores texts (with labels), higher for what it knows better."""
 
 
@@ -316,7 +315,7 @@ class Shadows:
 def train_shadows(
     train: Train,
     texts: Sequence[str],
-    labels: Sequence[Any] | None = None,
+    labels: Sequence[object] | None = None,
     *,
     models: int = 16,
     seed: int = 0,
@@ -479,7 +478,7 @@ def _corrected_low(attack: Attack, tried: int) -> float:
     return auc_interval(attack.auc, attack.members, attack.non_members, corrected)[0]
 
 
-def _numbers(attack: Attack) -> dict[str, Any]:
+def _numbers(attack: Attack) -> dict[str, object]:
     return {
         "signal": attack.name, "auc": attack.auc, "auc_low": attack.auc_low, "auc_high": attack.auc_high,
         "advantage": attack.advantage, "confidence": attack.confidence,

@@ -212,5 +212,5 @@ def release_report(
         if losses is not None:
             sections.append(canary_section(exposures(losses, canaries, source=new_source(0), enumerated=ENUMERATED)))
         sections.append(written_canaries_section(canaries_in(texts, canaries)))
-    facts = {"rows": len(private), "texts": len(texts)}
+    facts: dict[str, object] = {"rows": len(private), "texts": len(texts)}
     return Report("Synthetic text beside its private rows", sections, facts)

@@ -26,7 +26,6 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -195,7 +194,7 @@ def _quotient(above: Floats, below: Floats) -> Floats:
     return result
 
 
-def nearest_words(vectors: NDArray[Any], table: VectorTable) -> Ids:
+def nearest_words(vectors: NDArray[np.generic], table: VectorTable) -> Ids:
     """The nearest vocabulary word of released vectors (n, dimensions): the guess where no word is released."""
     return Neighbors(table.vectors).nearest(np.asarray(vectors, dtype=np.float32))
 

@@ -6,6 +6,7 @@ What cannot be attacked is said with its reason, because an attack that was not 
 from __future__ import annotations
 
 import importlib.util
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -292,23 +293,23 @@ def overview(report: Report) -> Figure | None:
     """The share that each attack keeps, as bars with their intervals."""
     from tacit.report.plot import COLORS, axes, figure
 
-    bars = [
-        f
+    numeric = [
+        (f, {name: value for name, value in f.numbers.items() if isinstance(value, int | float)})
         for f in report.findings
-        if isinstance(f.numbers.get("share"), float) and f.numbers["share"] == f.numbers["share"]
     ]
+    bars = [(f, numbers) for f, numbers in numeric if not math.isnan(numbers.get("share", math.nan))]
     if not bars:
         return None
     canvas, area = axes(height=0.9 + 0.34 * len(bars))
-    names = [f.name for f in bars]
+    names = [f.name for f, _ in bars]
     values, lows, highs = [], [], []
-    for f in bars:
-        floor, width = f.numbers["floor"], f.numbers["ceiling"] - f.numbers["floor"]
-        values.append(f.numbers["share"])
-        lows.append(f.numbers["share"] - (f.numbers["low"] - floor) / width)
-        highs.append((f.numbers["high"] - floor) / width - f.numbers["share"])
+    for _, numbers in bars:
+        floor, width, share = numbers["floor"], numbers["ceiling"] - numbers["floor"], numbers["share"]
+        values.append(share)
+        lows.append(share - (numbers["low"] - floor) / width)
+        highs.append((numbers["high"] - floor) / width - share)
     color = {"green": COLORS[2], "amber": COLORS[3], "red": COLORS[1], "none": COLORS[5]}
-    area.barh(names, values, color=[color[f.light.value] for f in bars], xerr=[lows, highs], error_kw={"lw": 0.8})
+    area.barh(names, values, color=[color[f.light.value] for f, _ in bars], xerr=[lows, highs], error_kw={"lw": 0.8})
     for line in (0.0, 1.0):
         area.axvline(line, color="#5b6875", linewidth=0.8)
     area.set_xlim(min(-0.05, *values), max(1.05, *values))

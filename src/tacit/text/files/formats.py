@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from tacit.errors import BadInputError
 
@@ -263,7 +263,7 @@ def check_column(name: str, columns: Sequence[str]) -> None:
     )
 
 
-def text_value(value: Any, row: int, column: str) -> str:
+def text_value(value: object, row: int, column: str) -> str:
     """The text in a cell. Null counts as an empty text, and stays empty in the output."""
     if isinstance(value, str):
         return value
@@ -286,7 +286,7 @@ def text_value(value: Any, row: int, column: str) -> str:
     )
 
 
-def json_kind(value: Any) -> str:
+def json_kind(value: object) -> str:
     if isinstance(value, bool):
         return "true or false"
     if isinstance(value, int | float):
