@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 from tacit.cli.main import run
 from tacit.engines.cluster import crew, outcomes, parts, rewrite
 from tacit.engines.cluster import run as dataset_run
-from tacit.engines.cluster.dataset import DataSet, find_data_set
+from tacit.engines.cluster.dataset import ClusterDataSet, find_data_set
 from tacit.engines.cluster.outcomes import FileRow
 from tacit.engines.cluster.parts import PartWriter, part_characters, read_parts
 from tacit.engines.cluster.rewrite import check_cluster_output, rewrite_dataset
@@ -66,7 +66,7 @@ def make_folder(path: Path, files: int = 3, rows: int = 40) -> Path:
 def in_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """Readers and writers called one after the other, with everything pickled in between."""
 
-    def finished(_: Cluster, plan: parts.Plan, items: list[FileRow]) -> Iterator[outcomes.Outcome]:
+    def finished(_: Cluster, plan: parts.WorkerPlan, items: list[FileRow]) -> Iterator[outcomes.PartOutcome]:
         plan = pickle.loads(pickle.dumps(plan))
         writer = PartWriter(plan)
         for item in items:
@@ -94,7 +94,7 @@ def job(tmp_path: Path, in_process: None) -> RewriteJob:
     )
 
 
-def planned(job: RewriteJob, data: DataSet) -> parts.Plan:
+def planned(job: RewriteJob, data: ClusterDataSet) -> parts.WorkerPlan:
     return rewrite._planned(job, str(job.output), data, *rewrite._layout(job, str(job.output), data))
 
 

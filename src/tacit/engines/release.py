@@ -15,12 +15,12 @@ from pathlib import Path
 from tacit.card import Card, ReleaseFacts, for_file
 from tacit.engines.job import RewriteJob, card_kind
 from tacit.engines.outputs import Totals
-from tacit.text.files import STANDARD_STREAM, FileFormat, Selection
+from tacit.text.files import STANDARD_STREAM, ColumnSelection, FileFormat
 from tacit.text.files.partial import write_together
 
 
 @dataclass(frozen=True)
-class Published:
+class PublishedRelease:
     """A release: its card, where the card lies, and the texts themselves where they were kept in memory.
 
     format      how the output is written
@@ -36,7 +36,7 @@ class Published:
     spent: str | None = None
 
 
-def release_facts(job: RewriteJob, selection: Selection, totals: Totals) -> ReleaseFacts:
+def release_facts(job: RewriteJob, selection: ColumnSelection, totals: Totals) -> ReleaseFacts:
     """What a card says about the output of a job: how much it holds, and what made it."""
     return ReleaseFacts(
         rows=totals.rows,

@@ -142,14 +142,14 @@ def posterior(
 
 
 @dataclass(frozen=True)
-class Guessing:
+class GuessingRates:
     """How often one of some frequent words is guessed: `blind` without the release, `seeing` with it."""
 
     blind: float
     seeing: float
 
 
-def guessing(mechanism: WordMechanism, prior: Floats, words: int, height: int = 32) -> Guessing:
+def guessing(mechanism: WordMechanism, prior: Floats, words: int, height: int = 32) -> GuessingRates:
     """Expected success of the Bayes guess when the original is one of the likeliest `words`, from the exact law: the
     vulnerability of `posterior`, at a cost that a page can wait for. Raises NoGuaranteeError without a closed form."""
     likely = np.argsort(-prior, kind="stable")[:words]
@@ -158,7 +158,7 @@ def guessing(mechanism: WordMechanism, prior: Floats, words: int, height: int = 
         ids = likely[start : start + height]
         np.maximum(best, (mechanism.laws(ids) * prior[ids, None]).max(axis=0), out=best)
     among = float(prior[likely].sum())
-    return Guessing(float(prior[likely[0]]) / among, float(best.sum()) / among)
+    return GuessingRates(float(prior[likely[0]]) / among, float(best.sum()) / among)
 
 
 def _sampled_posterior(mechanism: WordMechanism, prior: Floats, seed: int, progress: StepProgress | None) -> Posterior:

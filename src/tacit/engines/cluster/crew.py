@@ -33,7 +33,7 @@ Item = tuple[object, ...]
 
 
 @dataclass(frozen=True)
-class Outcome(Generic[Result]):
+class WorkOutcome(Generic[Result]):
     """What became of the work at one place: its result, or the error that the user is told."""
 
     place: int
@@ -53,22 +53,22 @@ class _Actor:
     def __init__(self) -> None:
         self._memory: dict[str, object] = {}
 
-    def do(self, place: int, work: Callable[..., Result], *arguments: object) -> Outcome[Result]:
+    def do(self, place: int, work: Callable[..., Result], *arguments: object) -> WorkOutcome[Result]:
         return _done(place, work, self._memory, *arguments)
 
 
-def _done(place: int, work: Callable[..., Result], *arguments: object) -> Outcome[Result]:
+def _done(place: int, work: Callable[..., Result], *arguments: object) -> WorkOutcome[Result]:
     try:
-        return Outcome(place, work(*arguments))
+        return WorkOutcome(place, work(*arguments))
     except TacitError as error:
-        return Outcome(place, error=portable(error))
+        return WorkOutcome(place, error=portable(error))
     except MemoryError:
         sentence = "a worker ran out of memory: use fewer {option.workers}, or machines with more memory"
-        return Outcome(place, error=TacitError("out-of-memory", sentence))
+        return WorkOutcome(place, error=TacitError("out-of-memory", sentence))
     except Exception as error:
         failure = TacitError("worker-failed", "a worker failed: {place}. Please report this", place=place_of(error))
         failure.exit_code = 1
-        return Outcome(place, error=failure)
+        return WorkOutcome(place, error=failure)
 
 
 # Over Ray Data ----------------------------------------------------------------------------------------------------
@@ -111,7 +111,7 @@ def streamed(
             pool = ray.data.ActorPoolStrategy(size=workers, max_tasks_in_flight_per_actor=2)
             rows = rows.map_batches(_Worked, batch_size=1, fn_constructor_args=(work,), num_cpus=1, compute=pool)
         for row in _rows(ray, rows):
-            outcome: Outcome[object] = pickle.loads(row["outcome"])
+            outcome: WorkOutcome[object] = pickle.loads(row["outcome"])
             yield row["place"], row["number"], outcome.unpacked()[1]
 
 
@@ -172,7 +172,7 @@ class _Worked:
         return {"place": batch["place"], "number": batch["number"], "outcome": outcomes}
 
     def _outcome(self, data: bytes) -> bytes:
-        read: Outcome[object] = pickle.loads(data)
+        read: WorkOutcome[object] = pickle.loads(data)
         if read.error is not None:
             return data
         return pickle.dumps(_done(read.place, self._work, self._memory, read.result))
@@ -210,16 +210,16 @@ def handed_out(cluster: Cluster, work: Callable[..., Result], items: Sequence[It
                 busy[actor.do.remote(place, work, *arguments)] = actor
             (ready,), _ = ray.wait(list(busy), num_returns=1)
             idle.append(busy.pop(ready))
-            outcome: Outcome[Result] = _outcome(ray, ready)
+            outcome: WorkOutcome[Result] = _outcome(ray, ready)
             yield outcome.unpacked()
     finally:
         for actor in (*idle, *busy.values()):
             ray.kill(actor)
 
 
-def _outcome(ray: ModuleType, ready: object) -> Outcome[Result]:
+def _outcome(ray: ModuleType, ready: object) -> WorkOutcome[Result]:
     try:
-        outcome: Outcome[Result] = ray.get(ready)
+        outcome: WorkOutcome[Result] = ray.get(ready)
     except ray.exceptions.RayError as error:
         raise _lost(ray, error) from None
     return outcome

@@ -32,17 +32,17 @@ class PartDone:
     bytes_read: int
 
 
-Outcome = FileEnd | PartDone | TacitError
+PartOutcome = FileEnd | PartDone | TacitError
 
 
-def packed(outcome: Outcome) -> bytes:
+def packed(outcome: PartOutcome) -> bytes:
     """An outcome for the way through Ray."""
     return pickle.dumps(portable(outcome) if isinstance(outcome, TacitError) else outcome)
 
 
-def unpacked(data: bytes) -> Outcome:
+def unpacked(data: bytes) -> PartOutcome:
     outcome = pickle.loads(data)
-    assert isinstance(outcome, Outcome)
+    assert isinstance(outcome, PartOutcome)
     return outcome
 
 

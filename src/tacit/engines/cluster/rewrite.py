@@ -23,8 +23,8 @@ from pathlib import Path
 from typing import Final
 
 from tacit.engines.blocks import fingerprint
-from tacit.engines.cluster.dataset import DataSet, check_files, find_data_set, opened
-from tacit.engines.cluster.parts import Plan, part_characters
+from tacit.engines.cluster.dataset import ClusterDataSet, check_files, find_data_set, opened
+from tacit.engines.cluster.parts import WorkerPlan, part_characters
 from tacit.engines.cluster.run import DatasetRun, is_one_file, remainder_reported
 from tacit.engines.cluster.session import starting
 from tacit.engines.cluster.staging import LedgerEntry, Staging, staging_url
@@ -40,14 +40,14 @@ from tacit.engines.job import (
 )
 from tacit.engines.local import OnLedger, OnProgress, OnPromise, opened_ledger, spent_by
 from tacit.engines.nominal import refuse_nominal_dataset
-from tacit.engines.release import Published, release_card, write_cards
+from tacit.engines.release import PublishedRelease, release_card, write_cards
 from tacit.errors import BadInputError, BadParameterError
 from tacit.labels import labels_need_local_engine
 from tacit.text.files import (
-    Encoder,
+    ColumnSelection,
     FileFormat,
     OutputError,
-    Selection,
+    RowEncoder,
     choose_columns,
     encoder_for,
     suffix_format,
@@ -63,7 +63,7 @@ def rewrite_dataset(
     progress: OnProgress | None = None,
     on_promise: OnPromise | None = None,
     on_ledger: OnLedger | None = None,
-) -> Published:
+) -> PublishedRelease:
     """The release of a data set with its card, made by `job.workers` actors, of a Ray started here or of the cluster at
     `address`.
 
@@ -80,7 +80,7 @@ def rewrite_dataset(
 
 def _released(
     job: RewriteJob, output: str, address: str | None, progress: OnProgress | None, on_promise: OnPromise | None
-) -> Published:
+) -> PublishedRelease:
     data = find_data_set(str(job.input), job.input_format)
     selection, encoder = _layout(job, output, data)
     if job.refuse_nominal:
@@ -113,7 +113,7 @@ def _released(
             staging.publish(output, whole=run.whole, overwrite=run.overwrite)
     finally:
         staging.close()
-    return Published(card, facts, card_files, encoder.format)
+    return PublishedRelease(card, facts, card_files, encoder.format)
 
 
 def check_cluster_output(job: RewriteJob) -> str:
@@ -179,7 +179,7 @@ def _may_overwrite(staging: Staging) -> bool:
 # The plan ---------------------------------------------------------------------------------------------------------
 
 
-def _layout(job: RewriteJob, output: str, data: DataSet) -> tuple[Selection, Encoder]:
+def _layout(job: RewriteJob, output: str, data: ClusterDataSet) -> tuple[ColumnSelection, RowEncoder]:
     """Which columns, and how they are written: everything that can be checked without reading texts."""
     with opened(data.files[0], data.format) as table:
         selection = choose_columns(table.columns, job.columns, job.keep)
@@ -198,8 +198,10 @@ def _layout(job: RewriteJob, output: str, data: DataSet) -> tuple[Selection, Enc
     return selection, encoder
 
 
-def _planned(job: RewriteJob, output: str, data: DataSet, selection: Selection, encoder: Encoder) -> Plan:
-    return Plan(
+def _planned(
+    job: RewriteJob, output: str, data: ClusterDataSet, selection: ColumnSelection, encoder: RowEncoder
+) -> WorkerPlan:
+    return WorkerPlan(
         mechanism=type(job.mechanism),
         parameters=job.mechanism.get_params(deep=False),
         selection=selection,

@@ -11,18 +11,18 @@ from typing import Final
 
 from tacit.card import ReleaseFacts
 from tacit.engines.cluster.crew import MOST_INPUT_BLOCKS, WORKERS_PER_READER, done_apart
-from tacit.engines.cluster.dataset import DataSet
-from tacit.engines.cluster.outcomes import FileEnd, FileRow, Outcome, unpacked
-from tacit.engines.cluster.parts import PartWriter, Plan, part_name, read_parts
+from tacit.engines.cluster.dataset import ClusterDataSet
+from tacit.engines.cluster.outcomes import FileEnd, FileRow, PartOutcome, unpacked
+from tacit.engines.cluster.parts import PartWriter, WorkerPlan, part_name, read_parts
 from tacit.engines.cluster.session import Cluster, streaming
 from tacit.engines.cluster.staging import WHOLE, Done, JobFile, LedgerEntry, Staging
-from tacit.engines.job import DeltaTooLargeError, Progress, RewriteJob, check_delta
+from tacit.engines.job import DeltaTooLargeError, RewriteJob, RewriteProgress, check_delta
 from tacit.engines.local import OnProgress
 from tacit.engines.outputs import GO_ON, NOTHING_WRITTEN, Remains, Totals, new_key
 from tacit.engines.release import release_facts
 from tacit.engines.resume import Configuration
 from tacit.errors import StoppedError, TacitError, place_of
-from tacit.text.files import Encoder, Selection, suffix_format
+from tacit.text.files import ColumnSelection, RowEncoder, suffix_format
 
 QUICK_BLOCK: Final = 1_000_000
 """Mechanisms with blocks of so many characters rewrite one in seconds."""
@@ -40,9 +40,9 @@ class DatasetRun:
         self,
         job: RewriteJob,
         output: str,
-        data: DataSet,
-        selection: Selection,
-        plan: Plan,
+        data: ClusterDataSet,
+        selection: ColumnSelection,
+        plan: WorkerPlan,
         staging: Staging,
         delta: float,
         ledger: LedgerEntry | None,
@@ -88,7 +88,7 @@ class DatasetRun:
                 read += outcome.bytes_read
                 self._add(outcome.done)
             if progress is not None:
-                progress(Progress(read, self._data.size, self.totals.rows, self.totals.units))
+                progress(RewriteProgress(read, self._data.size, self.totals.rows, self.totals.units))
         self._check_complete()
 
     def _add(self, done: Done) -> None:
@@ -141,11 +141,11 @@ class DatasetRun:
         return Remains(GO_ON, {"rows": self.totals.rows, "name": Path(self.staging.folder.url).name})
 
 
-def assembled_file(staging: str, encoder: Encoder, name: str, parts: list[str]) -> None:
+def assembled_file(staging: str, encoder: RowEncoder, name: str, parts: list[str]) -> None:
     Staging(staging).assemble(encoder, name, parts)
 
 
-def outcomes(cluster: Cluster, plan: Plan, items: list[FileRow]) -> Iterator[Outcome]:
+def outcomes(cluster: Cluster, plan: WorkerPlan, items: list[FileRow]) -> Iterator[PartOutcome]:
     """What became of each part, as the parts are finished."""
     ray, workers = cluster.ray, cluster.workers
     readers = min(len(items), 1 + workers // WORKERS_PER_READER)

@@ -19,7 +19,15 @@ import numpy as np
 from tacit.arrays import Integers
 from tacit.errors import BadInputError, require
 from tacit.text.files.formats import STANDARD_STREAM
-from tacit.text.files.tables import FIXED_SIZE, RECORD_LIMIT, ArrowCell, Table, arrow_library, is_text_type, open_file
+from tacit.text.files.tables import (
+    FIXED_SIZE,
+    RECORD_LIMIT,
+    ArrowCell,
+    TableReader,
+    arrow_library,
+    is_text_type,
+    open_file,
+)
 
 if TYPE_CHECKING:
     import pyarrow
@@ -34,7 +42,7 @@ READ_BYTES: Final = 1 << 20
 _TAIL: Final = 8
 
 
-class ParquetTable(Table):
+class ParquetTable(TableReader):
     """Texts come as strings, every other value as an `ArrowCell`."""
 
     def __init__(self, path: str, most_bytes: int | None = None) -> None:

@@ -141,7 +141,7 @@ def _open_url(url: str) -> tuple[BinaryIO, int | None]:
     return cast(BinaryIO, io.BufferedReader(raw, 1 << 20)), getattr(raw, "size", None)
 
 
-class Lines:
+class TextLines:
     """Decoded lines with their numbers. Only a newline ends a line; other separators of Unicode are part of texts."""
 
     def __init__(self, source: InputBytes) -> None:
@@ -213,7 +213,7 @@ def _check_beginning(line: bytes, name: str) -> None:
 # Tables -----------------------------------------------------------------------------------------------------------
 
 
-class Table(ABC):
+class TableReader(ABC):
     """Rows of one file. `columns` is known at once, rows come lazily and once."""
 
     columns: tuple[str, ...]
@@ -260,7 +260,7 @@ def open_table(
     columns: Sequence[str] | None = None,
     *,
     most_bytes: int | None = None,
-) -> Table:
+) -> TableReader:
     """Open a file, or data in memory, for reading; by default all its columns are selected. With `most_bytes` no more
     than so many unzipped bytes are ever read, for a look at the first line of a stranger's file."""
     table = _table_of(source, format, most_bytes)
@@ -272,7 +272,7 @@ def open_table(
     return table
 
 
-def _table_of(source: object, format: str | FileFormat | None, most_bytes: int | None) -> Table:
+def _table_of(source: object, format: str | FileFormat | None, most_bytes: int | None) -> TableReader:
     from tacit.text.files.memory import is_in_memory, memory_table  # builds on this module
 
     if is_in_memory(source):
@@ -281,7 +281,7 @@ def _table_of(source: object, format: str | FileFormat | None, most_bytes: int |
     return _table(path, format if isinstance(format, FileFormat) else format_of(path, format), most_bytes)
 
 
-def _table(path: str, format: FileFormat, most_bytes: int | None) -> Table:
+def _table(path: str, format: FileFormat, most_bytes: int | None) -> TableReader:
     if format.kind == "parquet":
         from tacit.text.files.parquet import ParquetTable  # builds on this module
 
@@ -298,11 +298,11 @@ def _table(path: str, format: FileFormat, most_bytes: int | None) -> Table:
         raise
 
 
-class _LineTable(Table):
+class _LineTable(TableReader):
     def __init__(self, source: InputBytes) -> None:
         super().__init__(source.name)
         self._source = source
-        self._lines = Lines(source)
+        self._lines = TextLines(source)
         self.size_bytes = source.size_bytes
 
     def bytes_read(self) -> int:
