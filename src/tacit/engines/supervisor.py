@@ -6,7 +6,7 @@ means; that workers exist, are fresh processes and never outlive their superviso
     with Supervisor(life, arguments, most=2) as crew:
         crew.hand_out(7, task)                      life(connection, *arguments) runs in a process and gets `task`
         for event in crew.events(timeout=None):
-            ...                                     WorkerReport(key=7, message=...) or WorkerDeath(keys=(7,), times=1, ...)
+            ...                                     WorkerReport(key=7, ...) or WorkerDeath(keys=(7,), ...)
 """
 
 from __future__ import annotations
