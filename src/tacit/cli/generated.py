@@ -121,7 +121,7 @@ def _argument_record(parameter: click.Parameter) -> tuple[str, str] | None:
     return parameter.make_metavar(click.get_current_context()), parameter.described
 
 
-class Scaled(click.ParamType[int]):
+class ScaledNumber(click.ParamType[int]):
     """A number in a large unit, such as megabytes, as a whole number of the small one."""
 
     name = "float"
@@ -221,7 +221,7 @@ def _parameter(name: str, field: FieldInfo, option: Option) -> click.Parameter:
     if option.comma_separated:
         kind, repeated = str, False
     if option.scale is not None:
-        kind = Scaled(option.name or name, option.scale)
+        kind = ScaledNumber(option.name or name, option.scale)
     required = field.is_required()
     described = field.description or ""
     if option.positional:

@@ -80,7 +80,7 @@ class Arm:
 
 
 @dataclass(frozen=True)
-class Downstream:
+class DownstreamResult:
     """The result of one task with one learner: the ceiling, and an arm or two for each release."""
 
     task: Task
@@ -205,7 +205,7 @@ def evaluate_downstream(
     seeds: Sequence[int] = (1, 2, 3),
     progress: WorkProgress | None = None,
     resamples: int = score.RESAMPLES,
-) -> Downstream:
+) -> DownstreamResult:
     """Train on the originals and on each release, test on original text (and on rewritten text where it is given)."""
     if not seeds:
         raise BadParameterError("no-seed", "give at least one seed")
@@ -241,7 +241,7 @@ def evaluate_downstream(
             else:
                 arms.append(arm)
     assert ceiling is not None
-    return Downstream(
+    return DownstreamResult(
         task, learner.name, metric_name(task, test.labels), used, len(original), len(test), floor, ceiling,
         tuple(arms), test,
     )  # fmt: skip
@@ -321,7 +321,7 @@ WHY = (
 )
 
 
-def downstream_section(downstream: Downstream, title: str = "Downstream task", worst: int = 8) -> Section:
+def downstream_section(downstream: DownstreamResult, title: str = "Downstream task", worst: int = 8) -> Section:
     findings = [_finding(downstream, arm) for arm in downstream.on_originals]
     findings += [
         flag.finding(f"trained on {arm.name}")
@@ -351,7 +351,7 @@ def downstream_section(downstream: Downstream, title: str = "Downstream task", w
     )
 
 
-def _finding(downstream: Downstream, arm: Arm) -> Finding:
+def _finding(downstream: DownstreamResult, arm: Arm) -> Finding:
     kept, floor, top = downstream.kept(arm), downstream.floor.value, downstream.ceiling.value
     numbers = {"value": arm.value, "low": arm.over_items.low, "high": arm.over_items.high, "floor": floor,
                "ceiling": top, "kept": kept, "metric": downstream.metric}  # fmt: skip
@@ -374,7 +374,7 @@ def _finding(downstream: Downstream, arm: Arm) -> Finding:
     )
 
 
-def _scores_table(downstream: Downstream) -> Table:
+def _scores_table(downstream: DownstreamResult) -> Table:
     rows: list[list[object]] = [
         ["majority floor", "", downstream.floor.majority, None, None, None, None, None, None],
         ["random floor", "", downstream.floor.random, None, None, None, None, None, None],
@@ -443,7 +443,7 @@ def _confusion_figure(arm: Arm) -> Figure | None:
     )
 
 
-def worst_cases(downstream: Downstream, arm: Arm, count: int) -> Table | None:
+def worst_cases(downstream: DownstreamResult, arm: Arm, count: int) -> Table | None:
     """Test texts that the model trained on originals gets right and the one trained on the release does not."""
     if downstream.task == "tagging" or not count:
         return None

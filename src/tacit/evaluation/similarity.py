@@ -459,7 +459,7 @@ def perplexity(
 
 
 @dataclass(frozen=True)
-class Similarity:
+class SimilarityResult:
     """All measures of one release."""
 
     measures: tuple[Measure, ...]
@@ -497,7 +497,7 @@ def measure_similarity(
     perplexity_limit: int | None = 200,
     idf: bool = False,
     progress: WorkProgress | None = None,
-) -> Similarity:
+) -> SimilarityResult:
     """The measures by name. Those that need a neural model look at a fixed sample of `limit` texts."""
     check_pairs(originals, releases)
     vectors = vectors or TextVectors()
@@ -531,7 +531,7 @@ def measure_similarity(
             measures.append(of_plugin(name, MEASURES[name], originals, releases))
         else:
             measures.append(perplexity(*taken(perplexity_limit), language_model, steps_of_measure("perplexity")))
-    return Similarity(tuple(measures), originals, releases)
+    return SimilarityResult(tuple(measures), originals, releases)
 
 
 LIT = ("cosine", "BERTScore")
@@ -545,7 +545,7 @@ def similarity_light(measure: Measure) -> Light:
     return Light.GREEN if measure.kept >= GREEN_FROM else Light.AMBER if measure.kept >= AMBER_FROM else Light.RED
 
 
-def similarity_section(similarity: Similarity, name: str = "the release", worst: int = 5) -> Section:
+def similarity_section(similarity: SimilarityResult, name: str = "the release", worst: int = 5) -> Section:
     rows = [
         [m.name, m.value, m.interval.low, m.interval.high, m.floor, m.ceiling, m.kept, m.texts]
         for m in similarity.measures
@@ -589,7 +589,7 @@ def similarity_section(similarity: Similarity, name: str = "the release", worst:
     )
 
 
-def _extremes(similarity: Similarity, lit: Measure, count: int) -> Table:
+def _extremes(similarity: SimilarityResult, lit: Measure, count: int) -> Table:
     assert lit.per_text is not None
     # The neural measures look at a fixed sample: the same one again.
     places = sample(len(similarity.originals), lit.texts)

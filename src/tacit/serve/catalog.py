@@ -192,7 +192,7 @@ def audit_exact(pool: Pool, request: AuditRequest) -> dict[str, Any]:
     from tacit.auditing.claims.claim import claim_of
     from tacit.auditing.claims.exact import check_all, exact_section
     from tacit.auditing.claims.laws import MechanismLaw
-    from tacit.auditing.claims.mechanisms import Settings, exact_words, word_law_of
+    from tacit.auditing.claims.mechanisms import ClaimAuditSettings, exact_words, word_law_of
     from tacit.report import Report
 
     if known_mechanism(request.mechanism).level != "word":
@@ -216,7 +216,7 @@ def audit_exact(pool: Pool, request: AuditRequest) -> dict[str, Any]:
         exact = check_all(MechanismLaw(mechanism), claim, ids)
     else:
         metric = mechanism.notion in (Notion.METRIC.value, Notion.UTILITY_OPTIMIZED_METRIC.value)
-        settings = Settings(f"closest:{AUDIT_PAIRS}" if metric else str(AUDIT_WORDS))
+        settings = ClaimAuditSettings(f"closest:{AUDIT_PAIRS}" if metric else str(AUDIT_WORDS))
         exact = exact_words(mechanism, law, claim, settings)
     report = Report(f"Audit of {request.mechanism}", [exact_section(exact)], {"epsilon": request.epsilon})
     return report.to_dict()

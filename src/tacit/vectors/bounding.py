@@ -112,7 +112,7 @@ class NoBound(Bounding):
         return Sensitivity(1.0, "proven", how="the identity keeps every distance")
 
 
-class Unit(Bounding):
+class UnitNorm(Bounding):
     """f(x) = x / max(|x|, m), with m the smallest norm of the public vocabulary: every word gets norm 1.
 
     f is the projection on the ball of radius m, divided by m. A projection on a convex set stretches no
@@ -328,7 +328,7 @@ class JohnsonLindenstrauss(Bounding):
             )
         self.beta, self.delta, self.seed = beta, delta, seed
         self.normalize, self.bound, self.dimension = normalize, bound, dimension
-        self._normalization: Bounding = Unit() if normalize == "unit" else AdaptedUnit()
+        self._normalization: Bounding = UnitNorm() if normalize == "unit" else AdaptedUnit()
         self.matrix: NDArray[np.float64] = np.empty((0, 0))
 
     def _learn(self, public: NDArray[np.floating]) -> None:
@@ -413,7 +413,7 @@ def diameter_bounds(
 
 BOUNDINGS: dict[str, type[Bounding]] = {
     kind.name: kind
-    for kind in (NoBound, Unit, AdaptedUnit, MinusOneToOne, ObservedRange, ClipToRange, JohnsonLindenstrauss)
+    for kind in (NoBound, UnitNorm, AdaptedUnit, MinusOneToOne, ObservedRange, ClipToRange, JohnsonLindenstrauss)
 }
 
 

@@ -22,8 +22,8 @@ from tacit.account.ledger.charges import (
     PRESENCE,
     USER,
     Charge,
+    ChargeRate,
     Charges,
-    Rate,
     rate_of,
 )
 from tacit.account.ledger.database import Database, Row
@@ -61,16 +61,16 @@ class Balance(NamedTuple):
         return cls(bytes(subject), kind, measure, dataset, Charge(epsilon, added, delta), releases)
 
 
-class Written(NamedTuple):
+class StoredGuarantee(NamedTuple):
     """A guarantee as it is stored, each one once, and how its cost grows."""
 
     guarantee: Guarantee
     body: str
     digest: str
-    rate: Rate
+    rate: ChargeRate
 
     @classmethod
-    def down(cls, guarantee: Guarantee) -> Written:
+    def down(cls, guarantee: Guarantee) -> StoredGuarantee:
         body = json.dumps(guarantee.to_dict(), sort_keys=True, ensure_ascii=False, allow_nan=False)
         return cls(guarantee, body, hashlib.sha256(body.encode()).hexdigest(), rate_of(guarantee))
 
@@ -90,7 +90,7 @@ class Books:
 
     def add_release(
         self,
-        written: Written,
+        written: StoredGuarantee,
         charges: Charges,
         *,
         dataset: str,
@@ -149,7 +149,7 @@ class Books:
             self.database.run("INSERT INTO accounts (id, kind, dataset, measure) VALUES (?, ?, ?, ?)", (*row, *values))
         return int(row[0])
 
-    def _guarantee_id(self, written: Written) -> int:
+    def _guarantee_id(self, written: StoredGuarantee) -> int:
         row = self.database.first_row("SELECT id FROM guarantees WHERE digest = ?", (written.digest,))
         if row is None:
             row = (_next(self.database.first_row("SELECT MAX(id) FROM guarantees")),)

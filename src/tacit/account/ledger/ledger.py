@@ -30,7 +30,7 @@ from tacit.account.ledger.books import (
     RESERVED,
     Balance,
     Books,
-    Written,
+    StoredGuarantee,
     now,
 )
 from tacit.account.ledger.charges import (
@@ -95,7 +95,7 @@ class Ledger:
     ) -> None:
         self._database = database
         self._custody = Custody(database, key, id)
-        self._written: list[Written] = []
+        self._written: list[StoredGuarantee] = []
         self.id = id
         self.is_new = is_new
         """Whether it was made just now: nothing is counted in it, whatever was spent before."""
@@ -265,12 +265,12 @@ class Ledger:
                 self._books.take_back(self._books.charges(release), row[1], row[2])
         return state
 
-    def _write_down(self, guarantee: Guarantee) -> Written:
+    def _write_down(self, guarantee: Guarantee) -> StoredGuarantee:
         """A service releases millions of times under the same guarantee."""
         for written in self._written:
             if written.guarantee is guarantee:
                 return written
-        written = Written.down(guarantee)
+        written = StoredGuarantee.down(guarantee)
         self._written = [written, *self._written[: REMEMBERED_GUARANTEES - 1]]
         return written
 

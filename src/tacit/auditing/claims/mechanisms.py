@@ -75,7 +75,7 @@ TOKEN_TURNS = 2
 
 
 @dataclass(frozen=True)
-class Settings:
+class ClaimAuditSettings:
     """How thorough an audit is.
 
     words        "all", a number of words (a public random choice), a file with words, "closest:K"; None: what fits
@@ -93,9 +93,9 @@ class Settings:
         return None if self.progress is None else self.progress(what)
 
 
-def audit_mechanism(mechanism: Mechanism, settings: Settings | None = None) -> list[Section]:
+def audit_mechanism(mechanism: Mechanism, settings: ClaimAuditSettings | None = None) -> list[Section]:
     """All checks that fit this mechanism, as sections of a report."""
-    settings = settings or Settings()
+    settings = settings or ClaimAuditSettings()
     mechanism.prepare()
     promised = mechanism.guarantee(secure=True)
     if promised.notion is Notion.NONE:
@@ -114,7 +114,7 @@ def audit_mechanism(mechanism: Mechanism, settings: Settings | None = None) -> l
     return [section for check in wanted for section in _sections(mechanism, check, settings)]
 
 
-def _sections(mechanism: Mechanism, check: Check, settings: Settings) -> list[Section]:
+def _sections(mechanism: Mechanism, check: Check, settings: ClaimAuditSettings) -> list[Section]:
     """What one check finds. Each check names the methods of a mechanism that it needs (`tacit.checks`)."""
     words = cast("WordMechanism", mechanism)
     match check:
@@ -146,7 +146,7 @@ def word_law_of(mechanism: Mechanism) -> WordLaw | None:
     return next((check for check in mechanism.checks() if isinstance(check, WordLaw)), None)
 
 
-def exact_words(mechanism: WordMechanism, check: WordLaw, claim: Claim, settings: Settings) -> ExactResult:
+def exact_words(mechanism: WordMechanism, check: WordLaw, claim: Claim, settings: ClaimAuditSettings) -> ExactResult:
     law, bar = MechanismLaw(mechanism), settings.bar("exact law")
     words = settings.words or check.words
     if words == EVERY_WORD:
@@ -267,7 +267,7 @@ def _claimed(claim: Claim, pairs: Ids) -> Ids:
     return np.asarray(pairs[np.isfinite(bounds)])
 
 
-def sampled_words(mechanism: WordMechanism, claim: Claim, settings: Settings) -> SampledResult:
+def sampled_words(mechanism: WordMechanism, claim: Claim, settings: ClaimAuditSettings) -> SampledResult:
     source = new_source(settings.seed)
     points = mechanism.table.vectors
 
@@ -287,7 +287,7 @@ def sampled_words(mechanism: WordMechanism, claim: Claim, settings: Settings) ->
     )
 
 
-def sampled_vectors(mechanism: NoisyWords, claim: Claim, settings: Settings) -> SampledResult:
+def sampled_vectors(mechanism: NoisyWords, claim: Claim, settings: ClaimAuditSettings) -> SampledResult:
     """Noisy vectors, scored by their likelihood ratio."""
     words = mechanism.vocabulary
 
@@ -314,7 +314,7 @@ def sampled_vectors(mechanism: NoisyWords, claim: Claim, settings: Settings) -> 
     )
 
 
-def secret_words(mechanism: Mechanism, check: MadeUpWords, settings: Settings) -> SecretsResult:
+def secret_words(mechanism: Mechanism, check: MadeUpWords, settings: ClaimAuditSettings) -> SecretsResult:
     promised = mechanism.guarantee(secure=True)
     source = new_source(settings.seed)
     return secrets_check(
@@ -330,7 +330,7 @@ def secret_words(mechanism: Mechanism, check: MadeUpWords, settings: Settings) -
 # Documents ------------------------------------------------------------------------------------------------------------
 
 
-def exact_texts(check: TextLaw, settings: Settings) -> ExactResult:
+def exact_texts(check: TextLaw, settings: ClaimAuditSettings) -> ExactResult:
     """The law of one draw, for texts of a file, for all inputs that there are, or for public texts."""
     claim = Claim(check.epsilon, delta=check.delta, slack=check.slack)
     outputs = list(check.outputs)
@@ -350,7 +350,7 @@ def exact_texts(check: TextLaw, settings: Settings) -> ExactResult:
     return check_all(law, claim, tolerance=settings.tolerance)
 
 
-def exact_tokens(check: TokenLaw, settings: Settings) -> list[ExactResult]:
+def exact_tokens(check: TokenLaw, settings: ClaimAuditSettings) -> list[ExactResult]:
     """Mechanisms that draw token by token: the law of the next token, for different documents after the same released
     tokens. The promise for a document is the sum over its tokens, so each of them must stay within its share."""
     claim = Claim(check.epsilon, slack=check.slack)
@@ -380,16 +380,20 @@ def exact_tokens(check: TokenLaw, settings: Settings) -> list[ExactResult]:
     return results
 
 
-def audit_latents(mechanism: LatentMechanism, claim: Claim, settings: Settings | None = None) -> list[Section]:
+def audit_latents(
+    mechanism: LatentMechanism, claim: Claim, settings: ClaimAuditSettings | None = None
+) -> list[Section]:
     """The two inputs that are farthest apart, by counting and by the size of the noise. The claim is separate, so that
     a mechanism whose own card is void can be held against what a paper claims for it."""
-    settings = settings or Settings()
+    settings = settings or ClaimAuditSettings()
     counted, measured = check_latents(mechanism, claim, settings)
     text = "The two latents that the bound leaves farthest apart were released again and again."
     return [sampled_section(counted, text=text), noise_section(measured)]
 
 
-def check_latents(mechanism: LatentMechanism, claim: Claim, settings: Settings) -> tuple[SampledResult, NoiseResult]:
+def check_latents(
+    mechanism: LatentMechanism, claim: Claim, settings: ClaimAuditSettings
+) -> tuple[SampledResult, NoiseResult]:
     positions, width = mechanism.autoencoder.positions, mechanism.autoencoder.width
     family = next(check.family for check in mechanism.checks() if isinstance(check, LatentSamples))
     if family is None:

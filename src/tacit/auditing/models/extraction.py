@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, cast
 
 from scipy.stats import binomtest
 
-from tacit.auditing.models.overlap import Corpus, Overlap
+from tacit.auditing.models.overlap import Corpus, TextOverlap
 from tacit.errors import BadInputError, BadParameterError, require
 from tacit.noise.source import public_generator
 from tacit.progress import StepProgress
@@ -36,13 +36,13 @@ BATCH = 16
 
 
 @dataclass(frozen=True)
-class Output:
+class ModelOutput:
     """What the model wrote after a prompt, and what of it stands in the training file and in the control."""
 
     prompt: str
     text: str
-    training: Overlap
-    control: Overlap
+    training: TextOverlap
+    control: TextOverlap
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Extraction:
     p_value      of a sign test: are runs longer in training texts than in as many tokens of the control?
     """
 
-    outputs: tuple[Output, ...]
+    outputs: tuple[ModelOutput, ...]
     training_tokens: int
     control_tokens: int
     smallest_run: int
@@ -66,15 +66,15 @@ class Extraction:
         return max(self.smallest_run, self.chance_run + 1)
 
     @property
-    def extracted(self) -> list[Output]:
+    def extracted(self) -> list[ModelOutput]:
         return [output for output in self.outputs if output.training.run >= self.bar]
 
     @property
-    def verbatim(self) -> list[Output]:
+    def verbatim(self) -> list[ModelOutput]:
         return [output for output in self.extracted if output.training.verbatim]
 
     @property
-    def near_duplicates(self) -> list[Output]:
+    def near_duplicates(self) -> list[ModelOutput]:
         return [
             output
             for output in self.outputs
@@ -181,7 +181,9 @@ def compare(
     untied = sum(a.run != b.run for a, b in zip(fair, there, strict=True))
     test = float(binomtest(longer, untied, 0.5, alternative="greater").pvalue) if untied else 1.0
     rows = tuple(
-        Output(prompt, text, a, b) for (prompt, text), a, b in zip(outputs, in_training, there, strict=True) if a.tokens
+        ModelOutput(prompt, text, a, b)
+        for (prompt, text), a, b in zip(outputs, in_training, there, strict=True)
+        if a.tokens
     )
     chance = max((row.control.run for row in rows), default=0)
     return Extraction(rows, ours.tokens, theirs.tokens, smallest_run, chance, test, seed)

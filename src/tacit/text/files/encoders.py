@@ -19,7 +19,7 @@ from tacit.errors import BadInputError, require
 from tacit.text.files.arrow import ArrowCell, arrow_library, is_text_type
 from tacit.text.files.formats import MISSING, FileFormat
 from tacit.text.files.parquet import ParquetTable
-from tacit.text.files.tables import Table, dialect
+from tacit.text.files.tables import TableReader, dialect
 
 if TYPE_CHECKING:
     import pyarrow
@@ -28,7 +28,7 @@ GROUP_ROWS: Final = 65_536
 """Rows in a group of a parquet file: a fixed number, which says nothing about the texts."""
 
 
-class Encoder(ABC):
+class RowEncoder(ABC):
     """Rows to bytes. `head` and every block stand for themselves, so the file can be cut after any of them."""
 
     def __init__(self, format: FileFormat, columns: Sequence[str]) -> None:
@@ -59,8 +59,8 @@ class Encoder(ABC):
 
 
 def encoder_for(
-    format: FileFormat, columns: Sequence[str], source: Table | None = None, texts: Sequence[str] = ()
-) -> Encoder:
+    format: FileFormat, columns: Sequence[str], source: TableReader | None = None, texts: Sequence[str] = ()
+) -> RowEncoder:
     """The encoder of a format; a parquet source passes on the types of its columns."""
     if format.kind == "txt":
         return TextEncoder(format, columns)
@@ -71,7 +71,7 @@ def encoder_for(
     return SeparatedEncoder(format, columns)
 
 
-class TextEncoder(Encoder):
+class TextEncoder(RowEncoder):
     def __init__(self, format: FileFormat, columns: Sequence[str]) -> None:
         super().__init__(format, columns)
         if len(columns) != 1:
@@ -85,7 +85,7 @@ class TextEncoder(Encoder):
         return "".join(one_line(plain_text(row[0])) + "\n" for row in rows).encode("utf-8")
 
 
-class SeparatedEncoder(Encoder):
+class SeparatedEncoder(RowEncoder):
     def _head(self) -> bytes:
         return self._block([self.columns])
 
@@ -99,7 +99,7 @@ class SeparatedEncoder(Encoder):
         return buffer.getvalue().encode("utf-8")
 
 
-class JsonEncoder(Encoder):
+class JsonEncoder(RowEncoder):
     def _block(self, rows: Sequence[Sequence[object]]) -> bytes:
         lines = (
             json.dumps(
@@ -116,7 +116,7 @@ class JsonEncoder(Encoder):
         return "".join(line + "\n" for line in lines).encode("utf-8")
 
 
-class ParquetEncoder(Encoder):
+class ParquetEncoder(RowEncoder):
     """Each block is a whole Arrow stream; parquet itself cannot be continued, so it is made at the end."""
 
     def __init__(self, format: FileFormat, columns: Sequence[str], types: Mapping[str, pyarrow.DataType]) -> None:
@@ -205,7 +205,9 @@ def arrow_column(values: Sequence[object], kind: pyarrow.DataType) -> pyarrow.Ar
     return arrow.chunked_array(pieces, kind)
 
 
-def _column_types(columns: Sequence[str], source: Table | None, texts: Sequence[str]) -> dict[str, pyarrow.DataType]:
+def _column_types(
+    columns: Sequence[str], source: TableReader | None, texts: Sequence[str]
+) -> dict[str, pyarrow.DataType]:
     arrow = arrow_library()
     known = {field.name: field.type for field in source.schema} if isinstance(source, ParquetTable) else {}
 

@@ -1,6 +1,6 @@
 """Tables that are in memory already: lists of texts, lists of rows, pandas frames, Arrow tables, `datasets`.
 
-They are read through the same `Table` as files, so that a job takes either.
+They are read through the same `TableReader` as files, so that a job takes either.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from typing import Any, cast
 
 from tacit.errors import BadInputError
 from tacit.text.files.formats import TEXT_COLUMN
-from tacit.text.files.tables import Table
+from tacit.text.files.tables import TableReader
 
 NAME = "the data in memory"
 
 
-class MemoryTable(Table):
+class MemoryTable(TableReader):
     """Columns of equal length."""
 
     def __init__(self, columns: Mapping[str, Sequence[object]], name: str = NAME) -> None:

@@ -21,7 +21,7 @@ from tacit.errors import BadInputError, require
 from tacit.text.files.arrow import FIXED_SIZE, ArrowCell, arrow_library, is_text_type
 from tacit.text.files.formats import STANDARD_STREAM
 from tacit.text.files.sources import RECORD_LIMIT, open_file
-from tacit.text.files.tables import Table
+from tacit.text.files.tables import TableReader
 
 if TYPE_CHECKING:
     import pyarrow
@@ -36,7 +36,7 @@ READ_BYTES: Final = 1 << 20
 _TAIL: Final = 8
 
 
-class ParquetTable(Table):
+class ParquetTable(TableReader):
     """Texts come as strings, every other value as an `ArrowCell`."""
 
     def __init__(self, path: str, most_bytes: int | None = None) -> None:

@@ -124,7 +124,7 @@ def _open_url(url: str) -> tuple[BinaryIO, int | None]:
     return cast(BinaryIO, io.BufferedReader(raw, 1 << 20)), getattr(raw, "size", None)
 
 
-class Lines:
+class TextLines:
     """Decoded lines with their numbers. Only a newline ends a line; other separators of Unicode are part of texts."""
 
     def __init__(self, source: InputBytes) -> None:

@@ -13,7 +13,7 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Literal, Self, TypedDict
+from typing import Literal, Self, TypedDict
 
 from tacit.errors import BadInputError, TacitError
 from tacit.text.files.formats import (
@@ -26,16 +26,12 @@ from tacit.text.files.formats import (
     json_kind,
     unambiguous,
 )
-from tacit.text.files.sources import RECORD_LIMIT, InputBytes, Lines
-
-if TYPE_CHECKING:
-    pass
-
+from tacit.text.files.sources import RECORD_LIMIT, InputBytes, TextLines
 
 # Tables -----------------------------------------------------------------------------------------------------------
 
 
-class Table(ABC):
+class TableReader(ABC):
     """Rows of one file. `columns` is known at once, rows come lazily and once."""
 
     columns: tuple[str, ...]
@@ -82,7 +78,7 @@ def open_table(
     columns: Sequence[str] | None = None,
     *,
     most_bytes: int | None = None,
-) -> Table:
+) -> TableReader:
     """Open a file, or data in memory, for reading; by default all its columns are selected. With `most_bytes` no more
     than so many unzipped bytes are ever read, for a look at the first line of a stranger's file."""
     table = _table_of(source, format, most_bytes)
@@ -94,7 +90,7 @@ def open_table(
     return table
 
 
-def _table_of(source: object, format: str | FileFormat | None, most_bytes: int | None) -> Table:
+def _table_of(source: object, format: str | FileFormat | None, most_bytes: int | None) -> TableReader:
     from tacit.text.files.memory import is_in_memory, memory_table  # builds on this module
 
     if is_in_memory(source):
@@ -103,7 +99,7 @@ def _table_of(source: object, format: str | FileFormat | None, most_bytes: int |
     return _table(path, format if isinstance(format, FileFormat) else format_of(path, format), most_bytes)
 
 
-def _table(path: str, format: FileFormat, most_bytes: int | None) -> Table:
+def _table(path: str, format: FileFormat, most_bytes: int | None) -> TableReader:
     if format.kind == "parquet":
         from tacit.text.files.parquet import ParquetTable  # builds on this module
 
@@ -120,11 +116,11 @@ def _table(path: str, format: FileFormat, most_bytes: int | None) -> Table:
         raise
 
 
-class _LineTable(Table):
+class _LineTable(TableReader):
     def __init__(self, source: InputBytes) -> None:
         super().__init__(source.name)
         self._source = source
-        self._lines = Lines(source)
+        self._lines = TextLines(source)
         self.size_bytes = source.size_bytes
 
     def bytes_read(self) -> int:
