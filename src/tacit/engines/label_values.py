@@ -13,9 +13,10 @@ from collections.abc import Mapping
 
 from tacit.labels import LabelRule
 from tacit.text.files import ArrowCell, FileFormat, TableReader, cell_string
+from tacit.text.files.arrow import arrow_library, is_text_type
 from tacit.text.files.memory import MemoryTable
 from tacit.text.files.parquet import ParquetTable
-from tacit.text.files.tables import JsonTable, arrow_library, is_text_type
+from tacit.text.files.tables import JsonTable
 
 Values = Mapping[str, object]
 """The value of each label of the public list."""

@@ -336,7 +336,10 @@ async def _http_error(request: Request, error: Exception) -> Response:
     code = STATUS_CODES.get(error.status_code, "bad_request")
     message = messages.get(error.status_code, "the request could not be read: see /openapi.json for its form")
     return Response(
-        error_body(code, message), error.status_code, headers=dict(error.headers or {}), media_type="application/json"
+        error_body({"code": code, "message": message}),
+        error.status_code,
+        headers=dict(error.headers or {}),
+        media_type="application/json",
     )
 
 

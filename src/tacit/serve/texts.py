@@ -151,7 +151,7 @@ class RewriteService:
             if done == 0:
                 raise
             refusal = as_service_error(error)
-            yield line({"error": {"code": refusal.code, "message": refusal.message}})
+            yield line({"error": refusal.facts()})
             return
         finally:
             self._lines.leave(order)
