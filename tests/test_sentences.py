@@ -56,11 +56,11 @@ def silence(patch: pytest.MonkeyPatch) -> None:
 
     def guarantee(self: Guarantee) -> None:
         check_guarantee(self)
-        covered = tuple(Exclusion("x", Exclusion.kind_of(line)) for line in self.not_covered)
+        covered = tuple(Exclusion(_silent(line), Exclusion.kind_of(line)) for line in self.not_covered)
         sources = tuple(_silent_provenance(item) for item in self.provenance)
         set_field(self, "not_covered", covered)
-        set_field(self, "assumptions", tuple("x" for _ in self.assumptions))
-        set_field(self, "history", tuple("x" for _ in self.history))
+        set_field(self, "assumptions", tuple(map(_silent, self.assumptions)))
+        set_field(self, "history", tuple(map(_silent, self.history)))
         set_field(self, "provenance", sources)
         set_field(self, "void", self.void and "x")
         set_field(self, "metric", None if self.metric is None else replace(self.metric, name="x"))
@@ -86,7 +86,15 @@ def set_field(thing: object, name: str, value: object) -> None:
 
 
 def _silent_provenance(item: Provenance) -> Provenance:
-    return replace(item, name="x", source="x", paid_by=item.paid_by and "x")
+    return replace(item, name=_silent(item.name), source=_silent(item.source), paid_by=item.paid_by and "x")
+
+
+SPOKEN: dict[str, str] = {}
+
+
+def _silent(line: str) -> str:
+    """ "x", "xx" and so on: a card keeps equal lines once, so different ones stay different."""
+    return line if not line.strip("x") else SPOKEN.setdefault(line, "x" * (len(SPOKEN) + 1))
 
 
 def test_silence_is_complete(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -98,7 +106,7 @@ def test_silence_is_complete(monkeypatch: pytest.MonkeyPatch) -> None:
         metric=Metric("Euclidean distance", 2.0), assumptions=("a",), not_covered=("b",),
         provenance=(Provenance("vectors", "GloVe"),),
     )  # fmt: skip
-    assert (promise.assumptions, promise.not_covered, promise.provenance[0].source) == (("x",), ("x",), "x")
+    assert not "".join((*promise.assumptions, *promise.not_covered, promise.provenance[0].source)).strip("x")
     assert promise.metric is not None
     assert promise.metric.name == "x"
     assert Report("r", [Section("s", findings=[Finding("n", tacit_light(), "s")])]).findings[0].sentence == "x"
@@ -123,12 +131,11 @@ def code_of(action: Callable[[], object]) -> str:
 
 
 def promise_facts(g: Guarantee) -> Facts:
-    """What code may know of a guarantee. Equal lines of a card are kept once, and silent ones are all equal: kinds count
-    once."""
+    """What code may know of a guarantee."""
     kind = None if g.metric is None else (g.metric.kind, g.metric.diameter, g.metric.typical)
     return [
         g.notion, g.epsilon, g.delta, g.slack, g.unit, g.adjacency, g.model, kind, g.void_reason,
-        {(item.kind, item.public) for item in g.provenance}, {Exclusion.kind_of(line) for line in g.not_covered},
+        [(item.kind, item.public) for item in g.provenance], [Exclusion.kind_of(line) for line in g.not_covered],
     ]  # fmt: skip
 
 

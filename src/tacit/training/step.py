@@ -25,6 +25,7 @@ from tacit.noise.normal import normal_noise
 from tacit.noise.source import Source, StreamKey
 from tacit.training.clipping import AutomaticClipping, FlatClipping, LayerClipping, QuantileClipping
 from tacit.training.gradients import Batch, Engine, Loss, buffers_of, restore_buffers
+from tacit.training.memory import is_out_of_memory
 from tacit.training.plan import TrainingPlan
 from tacit.training.team import Team
 
