@@ -11,7 +11,6 @@ from pydantic import Field
 from rich.table import Table
 
 from tacit.cli.generated import acting_group, command_for
-from tacit.cli.options import AsJson
 from tacit.cli.terminal import output_console
 from tacit.errors import BadInputError, BadParameterError
 from tacit.experiments.config import load, wanted_files
@@ -19,8 +18,8 @@ from tacit.experiments.data_sets import GOT_BY_COMMAND, MISSING, OTHER, KnownDat
 from tacit.experiments.fetching import NOT_FOUND
 from tacit.experiments.fetching import fetch as put_in_place
 from tacit.experiments.job import DataFolder
-from tacit.jobs.config import Config, Group, Option
-from tacit.jobs.fields import Force
+from tacit.jobs.config import Config, Group, Option, Varied
+from tacit.jobs.fields import AsJson, Force, Name
 from tacit.needs import EXPERIMENTS, MINILM, SMOLLM2, Ability, is_installed
 
 HELP = """The public data sets of the experiments: what there is, where it comes from, and what is in place.
@@ -72,9 +71,7 @@ class ShowOptions(DataOptions):
 
     job: ClassVar[str] = "data show"
 
-    name: Annotated[
-        str, Field(description="A data set of 'tacit data'."), Option(Group.DATA, positional=True, metavar="NAME")
-    ]
+    name: Annotated[Name[str], Field(description="A data set of 'tacit data'."), Varied(metavar="NAME")]
 
 
 def show(options: ShowOptions) -> None:

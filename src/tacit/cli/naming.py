@@ -28,7 +28,7 @@ SINGULAR: Final = {
     "language_models": "language_model",
     "mechanism_options": "option",
     "operators": "operator",
-    "options": "option",
+    "role_columns": "role_column",
     "private_columns": "private_column",
     "private_tests": "private_test",
     "prompts": "prompt",

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Annotated, ClassVar
+from typing import ClassVar
 
-from pydantic import Field
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from tacit.cli.terminal import error_console
-from tacit.jobs.config import Config, Group, Option
+from tacit.jobs.config import Config
+from tacit.jobs.fields import Quiet as QuietOption
 from tacit.progress import StepProgress, WorkProgress
 
 
@@ -19,7 +19,7 @@ class Quiet(Config):
 
     job: ClassVar[str] = "shown"
 
-    quiet: Annotated[bool, Field(description="No progress bar and no summary."), Option(Group.RUN)] = False
+    quiet: QuietOption = False
 
 
 @contextmanager

@@ -21,8 +21,8 @@ from tacit.experiments.runner import Watch, folder_of, is_finished, rescore, run
 from tacit.experiments.started import COPY, Settings, read_settings, refuse_changed, refuse_lost, write_settings
 from tacit.experiments.tables import table_csv
 from tacit.experiments.validation import validate
-from tacit.jobs.config import Config, Group, Option
-from tacit.jobs.fields import Force, Workers
+from tacit.jobs.config import Config, Group, Option, Varied
+from tacit.jobs.fields import File, Folder, Force, Output, Workers
 from tacit.needs import EXPERIMENT_PAGES, Ability
 from tacit.report.parts import put
 
@@ -40,11 +40,7 @@ Cache = Annotated[
     Field(description="Where finished steps are kept. It holds the data: keep it private."),
     Option(Group.RUN),
 ]
-RunFolder = Annotated[
-    Path,
-    Field(description="The folder of the results of a run."),
-    Option(Group.DATA, positional=True, metavar="FOLDER"),
-]
+RunFolder = Annotated[Folder, Field(description="The folder of the results of a run.")]
 
 
 class ExperimentConfig(Config):
@@ -52,9 +48,7 @@ class ExperimentConfig(Config):
 
     job: ClassVar[str] = "experiment"
 
-    file: Annotated[
-        Path, Field(description="The experiment."), Option(Group.DATA, positional=True, metavar="FILE.toml")
-    ]
+    file: Annotated[File, Field(description="The experiment."), Varied(metavar="FILE.toml")]
     size: Annotated[
         str, Field(description="quick (minutes) or full (the paper's own models and data)."), Option(Group.MEASURES)
     ] = "quick"
@@ -64,9 +58,7 @@ class ExperimentConfig(Config):
         Option(Group.MEASURES, metavar="STEP"),
     ] = ()
     output: Annotated[
-        Path | None,
-        Field(description="Folder of the results; default build/experiments/NAME-SIZE."),
-        Option(Group.DATA),
+        Output[Path | None], Field(description="Folder of the results; default build/experiments/NAME-SIZE.")
     ] = None
     data: DataFolder = None
     test_seed: Annotated[

@@ -12,7 +12,17 @@ from pydantic import Field, model_validator
 
 from tacit.errors import BadParameterError
 from tacit.jobs.config import Group, Option
-from tacit.jobs.fields import Clipping, Epochs, Epsilon, LearningRate, Optimizer, ReplaceOne, Strategy
+from tacit.jobs.fields import (
+    Clipping,
+    LearningRate,
+    Noise,
+    Optimizer,
+    ReplaceOne,
+    SomeEpochs,
+    Strategy,
+    TrainingEpsilon,
+    UserColumn,
+)
 from tacit.jobs.train import config_for
 from tacit.jobs.training.options import TaskTraining
 from tacit.jobs.training.result import TrainingProgress, TrainingResult
@@ -38,26 +48,25 @@ class FederateConfig(TaskRows, TaskTraining):
     """Users with their rows, a model for a task, and what pays for what it learns of a user."""
 
     epsilon: Annotated[
-        Epsilon[float],
+        TrainingEpsilon[float],
         Field(description="The privacy budget of one user; 'inf' trains without privacy, for comparison."),
     ]
-    user_column: Annotated[str, Field(description="The column that says whose row it is."), Option(Group.DATA)]
+    user_column: UserColumn[str]
     algorithm: Annotated[
         Literal["fedavg", "ftrl"],
         Field(description="fedavg: users drawn at random, secretly; ftrl: users in a fixed order, correlated noise."),
         Option(Group.PRIVACY),
     ] = "fedavg"
     strategy: Strategy[str] = "head"
-    epochs: Annotated[Epochs, Field(description="Passes over the users, on average.")] = 5.0
+    epochs: Annotated[SomeEpochs, Field(description="Passes over the users, on average.")] = 5.0
     cohort: Annotated[
         int,
         Field(ge=1, description="Users per round, on average; large cohorts need less noise."),
         Option(Group.TRAINING),
     ] = 100
     noise: Annotated[
-        Literal["buffered", "banded", "tree", "independent"] | None,
+        Noise[Literal["buffered", "banded", "tree", "independent"] | None],
         Field(description="ftrl: kind of its noise; buffered by default, independent for comparison."),
-        Option(Group.PRIVACY),
     ] = None
     bands: Annotated[
         int,

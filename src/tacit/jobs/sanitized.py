@@ -15,24 +15,25 @@ from pydantic import Field
 from tacit.catalog import build, find, needs_of_mechanism
 from tacit.documents.pretraining.corpus import read_public
 from tacit.errors import require
-from tacit.jobs.config import Config, Group, Option
+from tacit.jobs.config import Config, Varied
 from tacit.jobs.fields import (
     Batch,
-    Epochs,
-    Epsilon,
     LearningRate,
     Length,
+    MechanismName,
     MechanismOptions,
     Model,
     Output,
     PublicName,
     PublicSeed,
+    PublicText,
     Resume,
-    Source,
+    SomeEpochs,
+    TrainingEpsilon,
     Vectors,
-    mechanism_options,
 )
 from tacit.jobs.training.planning import check_batch
+from tacit.jobs.values import mechanism_options
 from tacit.needs import Ability, needs_of_encoder
 from tacit.noise import source as noise
 from tacit.progress import WorkProgress
@@ -47,28 +48,22 @@ class SanitizedConfig(Config):
 
     job: ClassVar[str] = "pretrain sanitized"
 
-    text: Annotated[
-        Source,
-        Field(description="Public text, one per line, UTF-8."),
-        Option(Group.DATA, positional=True, metavar="PUBLIC_TEXT"),
-    ]
-    output: Annotated[Output, Field(description="Folder for the model.")]
-    epsilon: Annotated[Epsilon[float], Field(description="The budget that the private texts will have.")]
+    text: Annotated[PublicText, Varied(metavar="PUBLIC_TEXT")]
+    output: Annotated[Output[Path], Field(description="Folder for the model.")]
+    epsilon: Annotated[TrainingEpsilon[float], Field(description="The budget that the private texts will have.")]
     public: PublicName = None
     model: Annotated[
         Model[str], Field(description="'minilm', a folder, or a name on the hub; an encoder with a mask.")
     ] = "minilm"
-    mechanism: Annotated[str, Field(description="A word mechanism; see 'tacit mechanisms'."), Option(Group.PRIVACY)] = (
-        "santext"
-    )
+    mechanism: Annotated[MechanismName[str], Field(description="A word mechanism; see 'tacit mechanisms'.")] = "santext"
     vectors: Vectors = None
     mechanism_options: MechanismOptions = Field(default_factory=dict)
-    length: Length[int] = 128
-    epochs: Epochs = 1.0
+    length: Length = 128
+    epochs: SomeEpochs = 1.0
     batch: Annotated[
         Batch,
         Field(description="Texts of a step, on average."),
-        Option(Group.TRAINING, old_names=("--batch-size",)),
+        Varied(old_names=("--batch-size",)),
     ] = 32
     learning_rate: Annotated[LearningRate[float], Field(description="The largest learning rate.")] = 5e-5
     seed: PublicSeed = 0

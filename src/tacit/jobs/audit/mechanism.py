@@ -21,15 +21,18 @@ from tacit.auditing.claims.mechanisms import audit_mechanism as checks_of_mechan
 from tacit.catalog import build, needs_of_mechanism
 from tacit.errors import BadParameterError
 from tacit.evaluation.deniability import EPSILONS, deniability_section, over_epsilon
-from tacit.jobs.config import Config, Group, Option
+from tacit.jobs.config import Config, Group, Option, Varied
 from tacit.jobs.fields import (
     Confidence,
+    Delta,
+    MechanismEpsilon,
+    MechanismName,
     MechanismOptions,
-    OptionalEpsilon,
-    Source,
+    Seed,
     Vectors,
-    mechanism_options,
 )
+from tacit.jobs.sources import Source
+from tacit.jobs.values import mechanism_options
 from tacit.mechanism import Mechanism
 from tacit.needs import MODELS, Ability
 from tacit.progress import WorkProgress, steps_of
@@ -45,9 +48,9 @@ class MechanismAuditConfig(Config):
     job: ClassVar[str] = "audit mechanism"
 
     mechanism: Annotated[
-        Source,
+        MechanismName[Source],
         Field(description="A mechanism of 'tacit mechanisms', or published-adept."),
-        Option(Group.DATA, positional=True, metavar="[NAME]"),
+        Varied(positional=True, metavar="[NAME]"),
     ] = None
     matrix: Annotated[
         Source,
@@ -66,10 +69,8 @@ class MechanismAuditConfig(Config):
         Field(description="With a matrix or a function: a CSV of distances; the claim is epsilon times distance."),
         Option(Group.PRIVACY, metavar="FILE"),
     ] = None
-    epsilon: OptionalEpsilon = None
-    delta: Annotated[
-        float | None, Field(description="With a matrix or a function: the claimed delta."), Option(Group.PRIVACY)
-    ] = None
+    epsilon: MechanismEpsilon = None
+    delta: Annotated[Delta[float | None], Field(description="With a matrix or a function: the claimed delta.")] = None
     vectors: Vectors = None
     mechanism_options: MechanismOptions = Field(default_factory=dict)
     words: Annotated[
@@ -89,7 +90,9 @@ class MechanismAuditConfig(Config):
         Field(description="Also how often words stay, and among how many they hide."),
         Option(Group.MEASURES),
     ] = False
-    seed: Annotated[int | None, Field(description="Repeatable samples, for tests."), Option(Group.MEASURES)] = None
+    seed: Annotated[
+        Seed[int | None], Field(description="Repeatable samples, for tests."), Varied(group=Group.MEASURES)
+    ] = None
 
     def needs(self) -> list[Ability]:
         if not isinstance(self.mechanism, str):

@@ -16,18 +16,22 @@ from tacit.auditing.text.plan import audit_text as attacked
 from tacit.auditing.text.release import MadeBy, made_by
 from tacit.catalog import needs_of_mechanism
 from tacit.errors import BadInputError
-from tacit.jobs.config import Config, Group, Option
+from tacit.jobs.config import Config, Group, Option, Varied
 from tacit.jobs.fields import (
     AuditSeed,
-    CommaSeparated,
+    Encoder,
     Format,
+    MechanismEpsilon,
+    MechanismName,
     MechanismOptions,
-    OptionalEpsilon,
+    Original,
+    Private,
     PrivateFormat,
-    Source,
+    Sample,
     UsualColumn,
-    needs_of_source,
 )
+from tacit.jobs.sources import Source, needs_of_source
+from tacit.jobs.values import CommaSeparated
 from tacit.needs import (
     CLASSIFIERS,
     FREQUENCIES,
@@ -48,12 +52,8 @@ class TextAuditConfig(Config):
 
     job: ClassVar[str] = "audit text"
 
-    original: Annotated[
-        Source, Field(description="The private file (txt, csv, tsv, jsonl …)."), Option(Group.DATA, positional=True)
-    ]
-    private: Annotated[
-        Source, Field(description="The file that was made from it."), Option(Group.DATA, positional=True)
-    ]
+    original: Original
+    private: Private[Source]
     column: UsualColumn = None
     private_column: Annotated[
         str | None, Field(description="The column of texts in PRIVATE, if it is called otherwise."), Option(Group.DATA)
@@ -77,11 +77,9 @@ class TextAuditConfig(Config):
     format: Format = None
     private_format: PrivateFormat = None
     mechanism: Annotated[
-        str | None,
-        Field(description="What made PRIVATE; by default what the card beside it says."),
-        Option(Group.PRIVACY),
+        MechanismName[str | None], Field(description="What made PRIVATE; by default what the card beside it says.")
     ] = None
-    epsilon: OptionalEpsilon = None
+    epsilon: MechanismEpsilon = None
     mechanism_options: MechanismOptions = Field(default_factory=dict)
     attacks: Annotated[
         tuple[str, ...],
@@ -98,9 +96,7 @@ class TextAuditConfig(Config):
         Option(Group.MODEL),
     ] = ()  # fmt: skip
     encoder: Annotated[
-        str,
-        Field(description="Sentence encoder for linkage: 'auto', 'none', 'minilm', a folder, a hub name."),
-        Option(Group.MODEL),
+        Encoder, Field(description="Sentence encoder for linkage: 'auto', 'none', 'minilm', a folder, a hub name.")
     ] = "auto"
     prior: Annotated[
         Source,
@@ -108,9 +104,9 @@ class TextAuditConfig(Config):
         Option(Group.MEASURES, metavar="FILE"),
     ] = None
     sample: Annotated[
-        int,
+        Sample,
         Field(ge=LEAST_SAMPLE, description="Rows (and words, for 'mask') that the slower attacks use at most."),
-        Option(Group.MEASURES, metavar="N"),
+        Varied(metavar="N"),
     ] = SAMPLE
     seed: AuditSeed = 0
 

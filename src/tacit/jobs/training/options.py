@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field
 
 from tacit.errors import BadParameterError
 from tacit.guarantee import Adjacency
-from tacit.jobs.config import Config, Group, Option
+from tacit.jobs.config import Config
 from tacit.jobs.fields import (
+    AutoDelta,
     Batch,
     Bound,
     Clipping,
     Data,
-    Delta,
-    Epochs,
-    Epsilon,
+    Labels,
     LearningRate,
     Model,
     Output,
@@ -26,14 +26,16 @@ from tacit.jobs.fields import (
     ReplaceOne,
     Resume,
     Schedule,
+    SomeEpochs,
     Tensorboard,
     TestRows,
     TestSeed,
     Tokenizer,
+    TrainingEpsilon,
     Trials,
-    needs_of_rows,
-    split_at_commas,
 )
+from tacit.jobs.sources import needs_of_rows
+from tacit.jobs.values import split_at_commas
 from tacit.needs import ACCOUNTING, ADAPTERS, OPACUS, TENSORBOARD, Ability, needs_of_encoder
 
 ADAPTED = ("lora", "ia3")
@@ -42,11 +44,11 @@ ADAPTED = ("lora", "ia3")
 class PrivateTraining(Config):
     """The options of every training under differential privacy: what pays for it, how long and how far it steps."""
 
-    epsilon: Epsilon[float | None] = None
-    delta: Delta = "auto"
+    epsilon: TrainingEpsilon[float | None] = None
+    delta: AutoDelta = "auto"
     trials: Trials = 1
     seed: TestSeed = None
-    epochs: Epochs = 5.0
+    epochs: SomeEpochs = 5.0
     learning_rate: LearningRate[float | None] = None
     bound: Bound = 1.0
     resume: Resume = False
@@ -89,17 +91,16 @@ class TaskTraining(EitherNeighbors):
     """The options of training a model for one of the tasks, by records or by users."""
 
     data: Data
-    output: Output
+    output: Output[Path]
     model: Model[str] = "minilm"
     tokenizer: Tokenizer = None
     rank: Rank = 8
     clipping: Clipping = "flat"
     schedule: Schedule = "linear"
     labels: Annotated[
-        tuple[str, ...],
+        Labels[tuple[str, ...]],
         BeforeValidator(_label_names),
         Field(description="All labels, with commas, if they are known: then DATA does not even show which ones occur."),
-        Option(Group.DATA, comma_separated=True),
     ] = ()
     test: TestRows = None
     tensorboard: Tensorboard = False

@@ -18,7 +18,7 @@ class TaskRows(Config):
     task: ClassVar[str]
     roles: ClassVar[tuple[str, ...]]
 
-    length: Length[int] = 64
+    length: Length = 64
 
     def columns(self) -> dict[str, str]:
         """The columns by role: the field `text_column` names the one of the role `text`."""
@@ -30,7 +30,7 @@ class _LabeledRows(TaskRows):
     roles = ("text", "label", "pair")
 
     text_column: TextColumn = "text"
-    label_column: LabelColumn = "label"
+    label_column: LabelColumn[str] = "label"
     pair_column: Annotated[
         str | None,
         Field(description="The column of the second text, if there are pairs."),
@@ -67,7 +67,7 @@ class AnswerRows(TaskRows):
     roles = ("question", "context", "answer")
 
     length: Annotated[
-        Length[int], Field(description="Word pieces of a question and its context that are read at a time.")
+        Length, Field(description="Word pieces of a question and its context that are read at a time.")
     ] = 384
     question_column: Annotated[str, Field(description="The column of the question."), Option(Group.DATA)] = "question"
     context_column: Annotated[str, Field(description="The column of the context."), Option(Group.DATA)] = "context"
