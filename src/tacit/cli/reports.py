@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
@@ -14,7 +12,6 @@ from tacit.errors import BadParameterError
 from tacit.jobs.config import Config, Group, Option
 from tacit.jobs.fields import AsJson, Force, Quiet
 from tacit.needs import PLOTS, Ability
-from tacit.progress import WorkProgress
 from tacit.report import Light, Report
 from tacit.report.parts import REFUTED_EXIT_CODE, refuse_existing
 
@@ -118,27 +115,3 @@ def deliver(
         )
     if report.exit_code or failing:
         raise click.exceptions.Exit(REFUTED_EXIT_CODE)
-
-
-@contextmanager
-def progress_bars(*, shown: bool) -> Iterator[WorkProgress]:
-    """A bar for what is being done, on a terminal; silent anywhere else."""
-    from rich.progress import Progress, TaskID
-
-    from tacit.cli.terminal import error_console
-
-    console = error_console()
-    if not (shown and console.is_terminal):
-        yield lambda what, done, total: None
-        return
-    with Progress(console=console, transient=True) as bar:
-        tasks: dict[str, TaskID] = {}
-
-        def told(what: str, done: int, total: int) -> None:
-            if what not in tasks:
-                for task in tasks.values():
-                    bar.update(task, visible=False)
-                tasks[what] = bar.add_task(what, total=total)
-            bar.update(tasks[what], completed=done, total=total, visible=True)
-
-        yield told

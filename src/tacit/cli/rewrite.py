@@ -12,6 +12,7 @@ from pydantic import Field
 
 from tacit.account.ledger import Ledger
 from tacit.cli import terminal
+from tacit.cli.bars import RewriteBar
 from tacit.cli.generated import command_for
 from tacit.cli.naming import TERMINAL
 from tacit.cli.shown import Quiet
@@ -71,7 +72,7 @@ def rewrite(config: RewriteConfig, shown: Shown) -> None:
         ):  # with one worker this process prepares, and warns itself
             terminal.warn(str(promised.parameters[NOTE]))
 
-    with terminal.ProgressBar(shown=not shown.quiet) as bar:
+    with RewriteBar(shown=not shown.quiet) as bar:
         result = run(
             config, bar.update, mechanism=mechanism, on_block=seen, on_promise=warn_of, on_ledger=say_if_new,
             command=shown_command(config),

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import click
 from pydantic import Field
-from rich.progress import TaskID
 
 from tacit.cli.generated import command_for
 from tacit.cli.terminal import error_console, output_console, warn_if_nominal
@@ -54,10 +53,6 @@ def selective(config: SelectiveConfig, look: Look, shown: QuietTraining) -> None
 class PhaseBars(TrainingBar, SelectiveProgress):
     """How much was redacted, in a line, and a bar for each phase."""
 
-    def __init__(self, *, quiet: bool) -> None:
-        super().__init__(quiet=quiet)
-        self._lines: dict[int, TaskID] = {}
-
     def redacted(self, redacted: Redacted) -> None:
         if not self._quiet:
             click.echo(
@@ -68,13 +63,12 @@ class PhaseBars(TrainingBar, SelectiveProgress):
             )
 
     def phases_planned(self, first: Plan, second: Plan) -> None:
-        self._bar.start()
         for phase, plan in ((1, first), (2, second)):
-            self._lines[phase] = self._bar.add_task(f"phase {phase}", total=plan.steps)
+            self._bars.show(f"phase {phase}", 0, plan.steps)
 
     def phase_stepped(self, phase: int, now: Step) -> None:
-        said = f"phase {phase}: step {now.step:,} of {now.steps:,}, loss {now.facts.loss:.3f}"
-        self._bar.update(self._lines[phase], completed=now.step, description=said)
+        line = f"phase {phase}: step {now.step:,} of {now.steps:,}, loss {now.facts.loss:.3f}"
+        self._bars.show(f"phase {phase}", now.step, now.steps, line)
 
 
 command = command_for("selective", [SelectiveConfig, Look, QuietTraining], selective, help=HELP)

@@ -7,7 +7,6 @@ from contextlib import contextmanager
 
 import click
 from rich.console import Console
-from rich.progress import TaskID
 
 from tacit.cli.generated import command_for
 from tacit.cli.terminal import error_console, output_console, warn_if_nominal
@@ -42,20 +41,13 @@ def synthesize(config: SynthesizeConfig, shown: QuietTraining) -> None:
 class SynthesisBar(TrainingBar, SynthesisProgress):
     """The plan of the training in a line, a bar for it, and one for each work after it."""
 
-    def __init__(self, *, quiet: bool) -> None:
-        super().__init__(quiet=quiet)
-        self._works: dict[str, TaskID] = {}
-
     def planned(self, plan: Plan, notes: tuple[str, ...]) -> None:
         if not self._quiet:
             self._console.print(", ".join((plan_line(plan), *notes)))
         self.begin(plan)
 
     def worked(self, what: str, done: int, total: int) -> None:
-        if what not in self._works:
-            self._bar.start()
-            self._works[what] = self._bar.add_task(what, total=total)
-        self._bar.update(self._works[what], completed=done, total=total)
+        self._bars.show(what, done, total)
 
 
 def say(made: SyntheticRows, console: Console) -> None:

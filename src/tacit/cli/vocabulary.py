@@ -8,8 +8,9 @@ import click
 from pydantic import Field
 
 from tacit.card import Card
+from tacit.cli.bars import spinner
 from tacit.cli.generated import command_for, group_of
-from tacit.cli.shown import Quiet, status_line
+from tacit.cli.shown import Quiet
 from tacit.cli.terminal import error_console, output_console, warn_if_nominal
 from tacit.jobs.config import Config, Group, Option, Varied
 from tacit.jobs.fields import Folder
@@ -26,7 +27,7 @@ Example: tacit vocabulary build reviews.csv --epsilon 1 --size 4000 -o vocabular
 
 
 def build(config: VocabularyConfig, shown: Quiet) -> None:
-    with status_line("counting words", shown=not shown.quiet):
+    with spinner("counting words", shown=not shown.quiet):
         vocabulary = run(config)
     if not shown.quiet:
         pieces = "" if vocabulary.tokenizer is None else f", {len(vocabulary.tokenizer):,} pieces ({config.kind})"

@@ -41,8 +41,6 @@ import hashlib
 import io
 import json
 import math
-import shutil
-import tempfile
 import zipfile
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -54,6 +52,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arrays import Floats, Floats32, Ids32
+from tacit.atomic import draft_folder
 from tacit.documents.encoder import (
     Encoder,
     SentenceEncoder,
@@ -254,13 +253,8 @@ class PublicCodebook:
         if target.exists():
             raise BadInputError(f"'{target}' exists already: choose another folder, or remove it first")
         target.parent.mkdir(parents=True, exist_ok=True)
-        draft = Path(tempfile.mkdtemp(prefix=".draft-", dir=target.parent))
-        try:
+        with draft_folder(target) as draft:
             self._write(draft)
-            draft.chmod(0o755)
-            draft.rename(target)
-        finally:
-            shutil.rmtree(draft, ignore_errors=True)
 
     def _write(self, folder: Path) -> None:
         arrays: dict[str, NDArray[Any]] = {

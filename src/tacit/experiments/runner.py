@@ -25,6 +25,7 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
+from tacit.atomic import sync
 from tacit.engines import processes
 from tacit.errors import BadParameterError, TacitError, place_of
 from tacit.experiments.plan import Plan, Step
@@ -32,7 +33,6 @@ from tacit.experiments.raw import read_json, write_json
 from tacit.experiments.sources import scoring_digest
 from tacit.experiments.steps import KEY_FILE, RUN_FOLDER, kinds
 from tacit.noise.kept_key import erase
-from tacit.text.files.partial import sync
 
 MARKER = "finished.json"
 FAILURE = "failed.json"
@@ -279,7 +279,9 @@ def _work(connection: Connection) -> None:
             connection.send((int(done), int(total)))
 
     while True:
-        connection.send(outcome(inbox.get(), progress))
+        task = inbox.get()
+        assert isinstance(task, Task)
+        connection.send(outcome(task, progress))
 
 
 # One step ---------------------------------------------------------------------------------------------------------

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import json
 import math
-import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tacit.atomic import write_file
 from tacit.errors import BadInputError
 from tacit.notebook import framed
 from tacit.rounding import rounded_down, rounded_up
@@ -271,18 +271,7 @@ class Report:
 
 def put(path: Path, text: str, *, private: bool = False) -> None:
     """Write a file, whole or not at all; what is private can be read by its owner only, from its first byte on."""
-    draft = path.with_name(f".{path.name}.draft")
-    draft.unlink(missing_ok=True)  # one that a killed run has left keeps its mode
-    mode = 0o600 if private else 0o666
-    try:
-        with open(
-            draft, "x", encoding="utf-8", newline="", opener=lambda name, flags: os.open(name, flags, mode)
-        ) as file:
-            file.write(text)
-        draft.replace(path)
-    except OSError:
-        draft.unlink(missing_ok=True)
-        raise
+    write_file(path, text.encode(), private=private)
 
 
 def refuse_existing(path: Path, *, force: bool) -> None:

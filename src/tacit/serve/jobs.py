@@ -320,7 +320,7 @@ def _read(folder: Path) -> Job | None:
 
 def _is_mere_upload(folder: Path) -> bool:
     """Whether there is nothing but an upload in a folder, which never became a job."""
-    return all(path.name.startswith("input.") or path.name == "job.json.draft" for path in folder.iterdir())
+    return all(path.name.startswith("input.") or path.name.endswith(".draft") for path in folder.iterdir())
 
 
 def shown_name(name: str) -> str:

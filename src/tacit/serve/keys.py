@@ -33,6 +33,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from tacit.atomic import write_file
 from tacit.errors import BadInputError, BadParameterError
 from tacit.serve.errors import UnavailableError
 from tacit.serve.settings import make_private_folder
@@ -304,26 +305,12 @@ def _key(item: dict[str, Any]) -> Key:
 
 
 def _write(path: Path, register: Register) -> None:
-    """Replace the file as a whole; the draft has a name of its own, so that no two are ever the same file."""
+    """Replace the file as a whole."""
     data = json.dumps({"ledger": register.ledger, "keys": [asdict(key) for key in register.keys]}, indent=1)
-    draft = path.with_name(f"{path.name}.{secrets.token_hex(8)}.draft")
     try:
-        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(data.encode())
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(path)
+        write_file(path, data.encode(), private=True, shared=True)
     except OSError as error:
         raise UnavailableError(f"{path} cannot be written ({error.strerror}): nothing was changed") from None
-    finally:
-        draft.unlink(missing_ok=True)
-    with contextlib.suppress(OSError):  # the new name is on the disk, too, where the system can promise that
-        descriptor = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
 
 
 @contextlib.contextmanager

@@ -8,7 +8,7 @@ tokenizer only; it is saved with the model, so that it is used as it was trained
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING
 
 from torch import nn
 
@@ -17,9 +17,12 @@ from tacit.training.gradients.examples import without_dropout
 from tacit.training.gradients.padding import refuse_padding
 from tacit.training.tasks import Task
 
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
 
 def choose_layout(
-    task: Task, model: nn.Module, tokenizer: Any, warn: Callable[[str], None] = lambda message: None
+    task: Task, model: nn.Module, tokenizer: PreTrainedTokenizerBase, warn: Callable[[str], None] = lambda message: None
 ) -> float:
     """Set `side` and `constant` of the task; the deviation of a record that is filled up from the record alone."""
     why = ""

@@ -21,7 +21,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from tacit.errors import BadInputError
 from tacit.guarantee import Exclusion, ExclusionKind, Guarantee, Provenance, ProvenanceKind, VoidReason
@@ -129,7 +128,7 @@ class Origin:
             return Provenance("pre-trained weights", source, kind=ProvenanceKind.DECLARED_PUBLIC)
         return Provenance("pre-trained weights", f"{model}, assumed to be trained on public text")
 
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> dict[str, object]:
         """`public` only if everything that the weights have read is: their starting weights and their words too."""
         words_are_private = self.vocabulary is not None or (self.tokenizer is not None and not self.tokenizer.public)
         if self.public is None or self._start_is_void or self._start_is_private or words_are_private:

@@ -9,9 +9,9 @@ and the card read it from the same place.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -130,7 +130,7 @@ class Plan:
         return () if self.batch == self.records else (f"nobody learns which {self.unit.value}s were drawn for a step",)
 
     def guarantee(
-        self, *, steps: int, secure: bool, what: str, parameters: dict[str, Any], trials: int = 1
+        self, *, steps: int, secure: bool, what: str, parameters: Mapping[str, object], trials: int = 1
     ) -> Guarantee:
         """What the weights after so many steps promise to each record. `trials` runs on the same records, of which one
         was picked by looking at all of them, add up."""

@@ -6,21 +6,24 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import nn
 
 from tacit.errors import BadInputError, BadParameterError
 from tacit.precision import Precision
+from tacit.training.checkpoint import PRIVATE_FOLDER, STATE
 from tacit.training.frozen import computed_once
 from tacit.training.models import load_model
 from tacit.training.origin import SETTINGS
-from tacit.training.run import PRIVATE_FOLDER, STATE
 from tacit.training.tasks import Row, Task, task_named
 
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-def load_trained(folder: Path) -> tuple[Task, nn.Module, Any]:
+
+def load_trained(folder: Path) -> tuple[Task, PreTrainedModel, PreTrainedTokenizerBase]:
     """Task, model and tokenizer of a folder that `tacit train` has made."""
     settings = read_settings(folder)
     kind = task_named(str(settings["task"]))
@@ -57,7 +60,7 @@ def read_settings(folder: Path) -> dict[str, Any]:
 def predict_rows(
     task: Task,
     model: nn.Module,
-    tokenizer: Any,
+    tokenizer: PreTrainedTokenizerBase,
     rows: Sequence[Row],
     *,
     batch: int = 64,

@@ -25,7 +25,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tacit.account.delta import check_delta
 from tacit.card import Card
@@ -33,10 +33,14 @@ from tacit.errors import BadInputError, BadParameterError, NoGuaranteeError
 from tacit.guarantee import Adjacency, Guarantee, Provenance, ProvenanceKind
 from tacit.text.sensitive import Detector, Flags, listed_words
 from tacit.text.tokens import normalize, split
+from tacit.training.checkpoint import PRIVATE_FOLDER, STATE
 from tacit.training.origin import Origin
 from tacit.training.plan import Plan, check_composed, check_trials
-from tacit.training.run import CARD, PRIVATE_FOLDER, STATE, Progress, Settings, TrainingRun, digest_of
+from tacit.training.run import CARD, Progress, Settings, TrainingRun, digest_of
 from tacit.training.tasks import Row, Task
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 PLACEHOLDER = "___"
 FIRST_FOLDER = "first-phase"
@@ -226,7 +230,7 @@ class FirstPhase(TrainingRun):
     facts: dict[str, str] = field(kw_only=True)
     redaction: str = field(kw_only=True)
 
-    def _fingerprint(self) -> dict[str, Any]:
+    def _fingerprint(self) -> dict[str, object]:
         return {**super()._fingerprint(), **self.facts}
 
     def _finish(self) -> Guarantee:
@@ -242,7 +246,7 @@ class SecondPhase(TrainingRun):
     first: First = field(kw_only=True)
     facts: dict[str, str] = field(kw_only=True)
 
-    def _fingerprint(self) -> dict[str, Any]:
+    def _fingerprint(self) -> dict[str, object]:
         return {**super()._fingerprint(), **self.facts}
 
     def promise(self) -> Guarantee:
@@ -262,7 +266,7 @@ class TwoPhases:
     """
 
     task: Task
-    load: Callable[[Path | None], tuple[Any, Any]]
+    load: Callable[[Path | None], tuple[PreTrainedModel, PreTrainedTokenizerBase]]
     rows: Sequence[Row]
     first_rows: Sequence[Row]
     kind: FirstKind

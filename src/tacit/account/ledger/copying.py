@@ -6,13 +6,13 @@ Row by row, of one moment, in one transaction: both kinds of database have the s
 from __future__ import annotations
 
 import os
-import secrets
 from pathlib import Path
 
 from tacit.account.ledger.database import Database, LedgerError, Sqlite, open_database
 from tacit.account.ledger.keys import LedgerKey
 from tacit.account.ledger.schema import TABLE_NAMES
 from tacit.account.ledger.verify import Verification, verify
+from tacit.atomic import draft_file
 
 AT_ONCE = 5_000
 
@@ -31,23 +31,17 @@ def copy_ledger(source: Database, key: LedgerKey, place: str | os.PathLike[str])
 
 
 def _into_file(source: Database, key: LedgerKey, path: Path) -> Verification:
-    """Through a draft, so that nobody takes half of a ledger for a ledger."""
-    draft = Sqlite(path.with_name(f"{path.name}.{secrets.token_hex(4)}.draft"))
+    """Copy to a draft first, so that nobody takes half of a ledger for a ledger."""
     try:
-        found = _copied(source, key, draft)
-        draft.close()  # everything is in one file now
-        with draft.path.open("rb") as file:
-            os.fsync(file.fileno())
-        try:
-            os.link(draft.path, path)  # unlike a renaming, this never replaces a file that has appeared meanwhile
-        except FileExistsError:
-            raise LedgerError(f"'{path}' is there already: give a place where nothing is") from None
-        except OSError:  # a file system without links
-            draft.path.rename(path)
-        return found
-    finally:
-        draft.close()
-        draft.path.unlink(missing_ok=True)
+        with draft_file(path, private=True, shared=True, replace_existing=False) as draft:
+            copy = Sqlite(draft)
+            try:
+                verification = _copied(source, key, copy)
+            finally:
+                copy.close()  # everything is in one file now
+    except FileExistsError:
+        raise LedgerError(f"'{path}' is there already: give a place where nothing is") from None
+    return verification
 
 
 def _copied(source: Database, key: LedgerKey, target: Database) -> Verification:

@@ -15,7 +15,6 @@ of copies that were made before the change.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import hmac
 import os
@@ -26,6 +25,7 @@ from typing import Final
 
 from tacit.account.ledger.charges import DOCUMENT, HASH_BYTES, USER
 from tacit.account.ledger.database import LedgerError
+from tacit.atomic import create_file, sync_folder
 from tacit.errors import BadParameterError
 from tacit.text.identity import document_identity, name_identity
 
@@ -202,7 +202,7 @@ def take_prepared_key(ledger: str) -> Path:
     """The last step of a change: its key takes the place of the former one."""
     path = key_file(ledger)
     _next_file(ledger).replace(path)
-    _sync_folder(path.parent)
+    sync_folder(path.parent)
     return path
 
 
@@ -221,23 +221,8 @@ def _read(path: Path) -> LedgerKey | None:
 def _write(path: Path, key: LedgerKey, what: str) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(key.text())
-            file.flush()
-            os.fsync(file.fileno())
-        _sync_folder(path.parent)
+        create_file(path, key.text(), private=True)
     except OSError as error:
         raise LedgerError(
             f"{what} cannot be written to '{path}' ({error.strerror}): make the folder writable, or set {VARIABLE}"
         ) from None
-
-
-def _sync_folder(folder: Path) -> None:
-    """The name of a new file is on the disk, too, where the system can promise that."""
-    with contextlib.suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)

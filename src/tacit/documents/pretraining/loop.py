@@ -31,6 +31,7 @@ import torch
 from numpy.typing import NDArray
 
 from tacit.arrays import Ids
+from tacit.atomic import draft_file
 from tacit.documents.autoencoders.base import (
     Autoencoder,
 )
@@ -436,23 +437,19 @@ def _start(
 def _save(
     autoencoder: Autoencoder, optimizer: Any, plan: Plan, corpus: PublicText, state: _State, folder: Path
 ) -> None:
-    path = folder / CHECKPOINT
-    partial = path.with_suffix(".partial")
-    torch.save(
-        {
-            "identity": _identity(plan, corpus),
-            "module": autoencoder.module.state_dict(),
-            "optimizer": optimizer.state_dict(),
-            "step": state.step,
-            "best_loss": state.best_loss,
-            "waited": state.waited,
-            "seconds": state.seconds,
-            "best": state.best,
-            "schedules": state.schedules,
-        },
-        partial,
-    )
-    partial.replace(path)
+    checkpoint = {
+        "identity": _identity(plan, corpus),
+        "module": autoencoder.module.state_dict(),
+        "optimizer": optimizer.state_dict(),
+        "step": state.step,
+        "best_loss": state.best_loss,
+        "waited": state.waited,
+        "seconds": state.seconds,
+        "best": state.best,
+        "schedules": state.schedules,
+    }
+    with draft_file(folder / CHECKPOINT) as draft:
+        torch.save(checkpoint, draft)
 
 
 def _seed(seed: int, step: int) -> int:

@@ -1,10 +1,10 @@
 """Ray itself: a small one on this machine, or one that is there already.
 
-On this machine Ray is started without a dashboard, without its messages about usage and what else a single command does
-not need (`lean`), with its files (logs, and what its object store spills) in a folder that only the owner may enter and
-that is deleted at the end. Whoever may talk to a Ray can run code in it and read its objects, which are private texts.
-So ours listens on the loopback address only, and asks for a token that is drawn anew for every process of ours;
-versions of Ray that cannot do so are refused. A cluster that is joined is as safe as its operators made it.
+On this machine Ray is started without a dashboard, metrics and messages about usage, with its files (logs, and what its
+object store spills) in a folder that only the owner may enter and that is deleted at the end. Whoever may talk to a Ray
+can run code in it and read its objects, which are private texts. So ours listens on the loopback address only, and asks
+for a token that is drawn anew for every process of ours; versions of Ray that cannot do so are refused. A cluster that
+is joined is as safe as its operators made it.
 """
 
 from __future__ import annotations
@@ -24,16 +24,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from tacit.engines.cluster.lean import (
-    COUNTING,
-    GROWING,
-    LOOKING,
-    PROCESSES,
-    SYSTEM_SETTINGS,
-    TRACKING,
-    WEB_SERVER,
-    without,
-)
 from tacit.engines.processes import one_thread
 from tacit.errors import BadInputError, BadParameterError, MissingExtraError, TacitError, install_line, require
 
@@ -50,6 +40,8 @@ OUR_TOKEN: Final = secrets.token_hex(32)
 other users cannot read; nothing is written to the user's home, where Ray itself would put one."""
 STORE_BYTES_PER_WORKER: Final = 150_000_000
 START_CHANCES: Final = 3
+SYSTEM_SETTINGS: Final = {"enable_metrics_collection": False, "task_events_report_interval_ms": 0}
+"""No metrics and no history of tasks: nobody is there to collect them."""
 QUIET: Final = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
@@ -128,12 +120,11 @@ def _started(ray: Any, workers: int) -> Iterator[None]:
             # The mode is left open: Ray then chooses tokens by itself, also where it was imported before. Variables of
             # the user that would switch them off, or name another token, are not seen. Workers stay here as well.
             closed = {MODE: None, TOKEN: OUR_TOKEN, TOKEN_FILE: None, **NO_NETWORK}
-            with without(PROCESSES, WEB_SERVER, LOOKING), _environment(**closed):
+            with _environment(**closed):
                 _start(ray, workers, folder)
             loading.join()
             _load_data()
-            with without(COUNTING, GROWING, TRACKING):
-                yield
+            yield
         finally:
             ray.shutdown()
 

@@ -14,12 +14,12 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final, TypeVar
-from uuid import uuid4
 
+from tacit.atomic import sync, write_file
 from tacit.errors import BadInputError, TacitError, require
 from tacit.noise.kept_key import erase
 from tacit.text.digest import file_digest
-from tacit.text.files.partial import OutputError, storage_error, sync
+from tacit.text.files.partial import OutputError, storage_error
 
 LOCAL: Final = ("file://", "local://")
 Result = TypeVar("Result")
@@ -112,15 +112,9 @@ class Folder:
         if self.path is None:
             (self / name)._asked(lambda system, path: system.pipe_file(path, data))
             return
-        draft = self.path / f".{name}.{uuid4().hex}"
         try:
-            with open(draft, "xb", opener=lambda path, flags: os.open(path, flags, 0o600 if secret else 0o666)) as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            draft.replace(self.path / name)
+            write_file(self.path / name, data, private=secret, shared=True)
         except OSError as error:
-            draft.unlink(missing_ok=True)
             raise storage_error(error, self.path / name) from error
 
     def take(self, file: Path, name: str) -> None:

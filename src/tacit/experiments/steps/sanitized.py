@@ -121,9 +121,10 @@ def pretrain(
     task: Task, rows: Examples, model: Any, tokenizer: Any, parameters: Sanitized, folder: Path, progress: Progress
 ) -> list[float]:
     """Train without noise, put the model into its place, and return the loss of each step."""
+    from tacit.training.checkpoint import PRIVATE_FOLDER
     from tacit.training.origin import Origin
     from tacit.training.plan import Plan
-    from tacit.training.run import PRIVATE_FOLDER, Settings, TrainingRun
+    from tacit.training.run import Settings, TrainingRun
 
     plan = Plan(len(rows), parameters.batch, parameters.steps, 0.0, 0.0, private=False)
     settings = Settings(learning_rate=parameters.learning_rate, physical=parameters.batch, model=parameters.network)

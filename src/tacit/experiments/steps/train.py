@@ -251,7 +251,8 @@ def load_network(task: Task, model: str, strategy: str, seed: int) -> tuple[Any,
 
 def carry_out(training: TrainingRun, folder: Path, progress: Progress) -> None:
     """Train to the end: from the beginning, from the last checkpoint, or not at all if that was done already."""
-    from tacit.training.run import CARD, PRIVATE_FOLDER, STATE
+    from tacit.training.checkpoint import PRIVATE_FOLDER, STATE
+    from tacit.training.run import CARD
 
     unfinished = (training.folder / PRIVATE_FOLDER / STATE).exists()
     clock: list[tuple[int, float]] = []

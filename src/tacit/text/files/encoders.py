@@ -14,10 +14,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from tacit.atomic import sync
 from tacit.errors import BadInputError, require
 from tacit.text.files.formats import MISSING, FileFormat
 from tacit.text.files.parquet import ParquetTable
-from tacit.text.files.partial import sync
 from tacit.text.files.tables import ArrowCell, Table, arrow_library, dialect, is_text_type
 
 GROUP_ROWS: Final = 65_536

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
 
 import torch
+from torch import nn
+from torch.optim import Optimizer
 
 from tacit.errors import BadInputError, BadParameterError
 from tacit.guarantee import Guarantee, Unit
@@ -20,7 +21,7 @@ from tacit.training.federated.local import LocalTraining
 from tacit.training.federated.round import FederatedRound
 from tacit.training.federated.users import Users
 from tacit.training.federated.visits import VisitPlan
-from tacit.training.gradients import UnsupportedModelError
+from tacit.training.gradients import Batch, UnsupportedModelError
 from tacit.training.gradients.examples import trainable
 from tacit.training.plan import check_composed
 from tacit.training.run import TrainingRun
@@ -60,7 +61,7 @@ class FederatedRun(TrainingRun):
         _refuse_mixing(self.model)
         encoded = self._encoded()
 
-        def collate(records: Sequence[int]) -> Any:
+        def collate(records: Sequence[int]) -> Batch:
             return self.task.collate([encoded[i] for i in records], self.tokenizer)
 
         count = len(trainable(self.model))
@@ -78,7 +79,7 @@ class FederatedRun(TrainingRun):
         )
         return self.round
 
-    def _optimizer(self, parameters: list[Any]) -> Any:
+    def _optimizer(self, parameters: list[nn.Parameter]) -> Optimizer:
         if self.settings.optimizer == "sgd":
             return torch.optim.SGD(
                 parameters,
@@ -88,7 +89,7 @@ class FederatedRun(TrainingRun):
             )
         return super()._optimizer(parameters)
 
-    def _fingerprint(self) -> dict[str, Any]:
+    def _fingerprint(self) -> dict[str, object]:
         federation = {"users": self.users.fingerprint(), "local": asdict(self.local), "momentum": self.momentum}
         return {**super()._fingerprint(), "federation": federation}
 

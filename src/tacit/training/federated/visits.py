@@ -12,9 +12,9 @@ Replacing a user is removing one and adding another, possibly in another group: 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -107,7 +107,7 @@ class VisitPlan(Plan):
         return np.flatnonzero(groups == step % self.separation)
 
     def guarantee(
-        self, *, steps: int, secure: bool, what: str, parameters: dict[str, Any], trials: int = 1
+        self, *, steps: int, secure: bool, what: str, parameters: Mapping[str, object], trials: int = 1
     ) -> Guarantee:
         if not self.private:
             return super().guarantee(steps=steps, secure=secure, what=what, parameters=parameters, trials=trials)

@@ -11,10 +11,10 @@ that changes any of it while it learns is refused.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Protocol
 
 import torch
 from torch import Tensor, nn
@@ -48,7 +48,7 @@ class Engine(Protocol):
     def run(self, batch: Batch) -> PerExample: ...
 
 
-ENGINES: dict[str, Any] = {"taps": Taps, "vmap": Vmap, "loop": Loop, "opacus": Opacus}
+ENGINES: dict[str, Callable[[nn.Module, Loss], Engine]] = {"taps": Taps, "vmap": Vmap, "loop": Loop, "opacus": Opacus}
 AUTOMATIC = ("taps", "vmap", "loop")
 
 

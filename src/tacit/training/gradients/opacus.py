@@ -10,7 +10,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import torch
 from torch import nn
@@ -35,7 +34,7 @@ class Opacus:
         from opacus.grad_sample import GradSampleHooks
 
         size = size_of(batch)
-        hooks: Any = GradSampleHooks(self.model, batch_first=True, loss_reduction="sum", strict=False)
+        hooks = GradSampleHooks(self.model, batch_first=True, loss_reduction="sum", strict=False)
         try:
             with _a_batch_axis_for_positions(self.model, size), _hooks_awake(self.model), warnings.catch_warnings():
                 # Its hooks fire where no input needs a gradient, which is what they are for.
@@ -67,7 +66,7 @@ class Opacus:
 
 @contextmanager
 def _a_batch_axis_for_positions(model: nn.Module, size: int) -> Iterator[None]:
-    def expand(module: nn.Module, args: tuple[Any, ...]) -> tuple[Any, ...]:
+    def expand(module: nn.Module, args: tuple[object, ...]) -> tuple[object, ...]:
         if args and isinstance(args[0], torch.Tensor) and args[0].dim() == 2 and args[0].shape[0] == 1:
             return (args[0].expand(size, -1).contiguous(), *args[1:])
         return args

@@ -57,7 +57,7 @@ class _Called(nn.Module):
         super().__init__()
         self.__dict__["_wrapped"] = (model, values)
 
-    def forward(self, *args: Any, **kwargs: Any) -> Any:
+    def forward(self, *args: object, **kwargs: object) -> object:
         model, values = self.__dict__["_wrapped"]
         return torch.func.functional_call(model, values, args, kwargs, tie_weights=True)
 

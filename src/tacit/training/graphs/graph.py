@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,9 @@ from tacit.noise.source import public_generator
 from tacit.text.files import read_columns
 from tacit.text.files.memory import source_name
 from tacit.text.tokens import split as split_tokens
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
 
 NO_LABEL = -1
 MISSING_LABELS = ("", "-1")
@@ -63,7 +66,7 @@ class Graph:
     the names of the labels; links (m, 2), each undirected link once; split: a word per node, or nothing."""
 
     names: tuple[str, ...]
-    features: Any
+    features: sparse.csr_matrix
     labels: NDArray[np.int64]
     classes: tuple[str, ...]
     links: NDArray[np.int64]
@@ -99,7 +102,7 @@ class Graph:
         second = first + round(shares[1] * len(order))
         return order[:first], order[first:second], order[second:]
 
-    def to_torch_geometric(self) -> Any:
+    def to_torch_geometric(self) -> Data:
         """The graph as torch-geometric holds it."""
         torch = require("torch", extra="training", purpose="torch-geometric")
         data = require("torch_geometric.data", extra="graphs", purpose="handing a graph to torch-geometric")
@@ -111,7 +114,7 @@ class Graph:
         )
 
     @classmethod
-    def from_torch_geometric(cls, data: Any) -> Graph:
+    def from_torch_geometric(cls, data: Data) -> Graph:
         """From `torch_geometric.data.Data` with x, edge_index and y; self-loops and second directions are dropped."""
         pairs = np.sort(data.edge_index.numpy().T, axis=1)
         links = np.unique(pairs[pairs[:, 0] != pairs[:, 1]], axis=0)
@@ -126,8 +129,8 @@ class Graph:
 
 
 def read_graph(
-    nodes: Any,
-    links: Any,
+    nodes: object,
+    links: object,
     features: Features,
     *,
     name_column: str = "node",
@@ -189,7 +192,7 @@ def checked(graph: Graph) -> Graph:
     return graph
 
 
-def read_links(links: Any, place: Mapping[str, int], *, clean: bool = False) -> NDArray[np.int64]:
+def read_links(links: object, place: Mapping[str, int], *, clean: bool = False) -> NDArray[np.int64]:
     """The first two columns, 'source' and 'target', as pairs of node numbers, each undirected link once."""
     cells = read_columns(links, ["source", "target"])
     kept: dict[tuple[int, int], None] = {}
@@ -221,7 +224,7 @@ def read_links(links: Any, place: Mapping[str, int], *, clean: bool = False) -> 
 # Features -------------------------------------------------------------------------------------------------------------
 
 
-def feature_rows(cells: Sequence[str], features: Features, encode: Encode | None) -> tuple[Any, Features]:
+def feature_rows(cells: Sequence[str], features: Features, encode: Encode | None) -> tuple[sparse.csr_matrix, Features]:
     """Sparse rows of length at most 1, and the features with their size filled in."""
     if features.kind == "vectors":
         if encode is None:
@@ -252,7 +255,7 @@ def word_places(texts: Sequence[str], vocabulary: Sequence[str], size: int) -> l
     return found
 
 
-def unit_rows(rows: Any) -> Any:
+def unit_rows(rows: sparse.csr_matrix) -> sparse.csr_matrix:
     """Each row divided by its length; rows of zeros stay."""
     lengths = np.sqrt(np.asarray(rows.multiply(rows).sum(axis=1)).ravel())
     scale = np.divide(1.0, lengths, out=np.zeros_like(lengths), where=lengths > 0)

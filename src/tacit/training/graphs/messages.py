@@ -44,7 +44,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -145,7 +144,7 @@ def message_reach(links: int, adjacency: Adjacency) -> float:
 # Steps ----------------------------------------------------------------------------------------------------------------
 
 
-def clipped_gradient(rows: Any, labels: NDArray[np.int64], weights: Floats) -> Floats:
+def clipped_gradient(rows: sparse.csr_matrix, labels: NDArray[np.int64], weights: Floats) -> Floats:
     """Sum over the nodes of the gradient x (p - y)^T of each, cut to length 1; rows (n, d) sparse, weights (d, k)."""
     residuals = softmax(np.asarray(rows @ weights))
     residuals[np.arange(len(labels)), labels] -= 1.0
@@ -155,7 +154,7 @@ def clipped_gradient(rows: Any, labels: NDArray[np.int64], weights: Floats) -> F
 
 
 def train_words(
-    rows: Any,
+    rows: sparse.csr_matrix,
     labels: NDArray[np.int64],
     classes: int,
     plan: NodePlan,
@@ -216,7 +215,7 @@ def softmax(logits: Floats) -> Floats:
     return np.asarray(raised / raised.sum(axis=1, keepdims=True))
 
 
-def row_lengths(rows: Any) -> Floats:
+def row_lengths(rows: sparse.csr_matrix) -> Floats:
     return np.asarray(np.sqrt(np.asarray(rows.multiply(rows).sum(axis=1)).ravel()))
 
 
@@ -231,7 +230,7 @@ class NodeModel:
     weights: Floats
     evidence: Floats
 
-    def logits(self, rows: Any, evidence: Floats | None = None) -> Floats:
+    def logits(self, rows: sparse.csr_matrix, evidence: Floats | None = None) -> Floats:
         """From the words of each node itself, and its evidence."""
         own: Floats = OWN_WEIGHT * log_probabilities(np.asarray(rows @ self.weights))
         return own if evidence is None else np.asarray(own + evidence)
@@ -289,7 +288,7 @@ def node_guarantee(
     """What the weights, and the predictions of all other nodes, promise to one node."""
     check_delta(plan.delta * trials, plan.nodes)
     words_alone = not plan.links
-    parameters: dict[str, Any] = {
+    parameters: dict[str, object] = {
         "steps": plan.steps,
         "noise on the sum of gradients (each at most 1 long)": round(plan.gradient_noise, 4),
     }

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,9 @@ from tacit.errors import BadInputError
 from tacit.guarantee import Guarantee
 from tacit.training.graphs.graph import Features, Graph
 from tacit.training.graphs.messages import NodeModel
+
+if TYPE_CHECKING:
+    from torch import nn
 
 SETTINGS, WEIGHTS, CARD = "graph.json", "weights.npz", "card.json"
 EVIDENCE = Path("private") / "evidence.npz"
@@ -35,7 +38,7 @@ class SavedModel:
     classes: tuple[str, ...]
     features: Features
     columns: dict[str, str]
-    arrays: dict[str, NDArray[Any]]
+    arrays: dict[str, NDArray[np.floating]]
     evidence: dict[str, NDArray[np.float64]]
     guarantee: Guarantee
 
@@ -60,7 +63,7 @@ def save_nodes(
         np.savez(folder / EVIDENCE, names=np.array(graph.names)[there], evidence=model.evidence[there])
 
 
-def save_network(folder: Path, graph: Graph, network: Any, guarantee: Guarantee, columns: dict[str, str]) -> None:
+def save_network(folder: Path, graph: Graph, network: nn.Module, guarantee: Guarantee, columns: dict[str, str]) -> None:
     """The weights of a graph convolution, by the names they have in torch-geometric."""
     arrays = {name: value.detach().numpy() for name, value in network.state_dict().items()}
     _save(folder, graph, arrays, guarantee, "subgraphs", columns)
@@ -114,7 +117,8 @@ def predict_saved(model: SavedModel, graph: Graph) -> list[str]:
     else:
         nothing = np.zeros(len(model.classes))
         evidence = np.array([model.evidence.get(name, nothing) for name in graph.names])
-        best = NodeModel(model.arrays["weights"], evidence).logits(graph.features, evidence).argmax(1)
+        weights = model.arrays["weights"].astype(np.float64, copy=False)
+        best = NodeModel(weights, evidence).logits(graph.features, evidence).argmax(1)
     return [model.classes[i] for i in best]
 
 
@@ -131,7 +135,7 @@ def prediction_guarantee(model: SavedModel) -> Guarantee:
 def _save(
     folder: Path,
     graph: Graph,
-    arrays: dict[str, NDArray[Any]],
+    arrays: dict[str, NDArray[np.floating]],
     guarantee: Guarantee,
     method: str,
     columns: dict[str, str],

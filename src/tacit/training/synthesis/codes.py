@@ -10,11 +10,14 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from tacit.errors import BadInputError, BadParameterError
 from tacit.training.tasks import CausalLanguage, Encoded, Row
 from tacit.training.tasks.base import IGNORED
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
 
 TEXT_CODE = "text:"
 BETWEEN = " | "
@@ -105,11 +108,11 @@ class ControlledWriting(CausalLanguage):
     def __post_init__(self) -> None:
         self._known: tuple[Any, dict[Combination, list[int]]] = (None, {})
 
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> dict[str, object]:
         codes = {"columns": list(self.codes.columns), "values": [list(names) for names in self.codes.values]}
         return {**super().settings(), "codes": codes, "count_codes": self.count_codes}
 
-    def prompt_ids(self, combination: Combination, tokenizer: Any) -> list[int]:
+    def prompt_ids(self, combination: Combination, tokenizer: PreTrainedTokenizerBase) -> list[int]:
         """The word pieces of a prompt, worked out once for each combination."""
         if self._known[0] is not tokenizer:
             self._known = (tokenizer, {})
@@ -119,7 +122,7 @@ class ControlledWriting(CausalLanguage):
             known[combination] = [*_beginning(tokenizer), *ids]
         return known[combination]
 
-    def encode(self, row: Row, tokenizer: Any, *, train: bool) -> Encoded:
+    def encode(self, row: Row, tokenizer: PreTrainedTokenizerBase, *, train: bool) -> Encoded:
         before = self.prompt_ids(self.codes.of(row), tokenizer)
         # The space makes the first word the piece that it is inside a sentence.
         text = tokenizer(f" {row['text']}", add_special_tokens=False, truncation=True, max_length=self.length)
@@ -129,7 +132,7 @@ class ControlledWriting(CausalLanguage):
         skipped = 0 if self.count_codes else min(len(before), len(ids))
         return {"input_ids": ids, "attention_mask": [1] * len(ids), "targets": [IGNORED] * skipped + ids[skipped:]}
 
-    def check_length(self, tokenizer: Any) -> None:
+    def check_length(self, tokenizer: PreTrainedTokenizerBase) -> None:
         """A control code that fills the length leaves nothing to learn."""
         longest = max(len(self.prompt_ids(combination, tokenizer)) for combination in self.codes.combinations)
         if longest + 2 > self.length:
@@ -141,7 +144,7 @@ class ControlledWriting(CausalLanguage):
             )
 
 
-def _beginning(tokenizer: Any) -> list[int]:
+def _beginning(tokenizer: PreTrainedTokenizerBase) -> list[int]:
     """The token that begins a text, where the tokenizer puts one by itself."""
     first = tokenizer.bos_token_id
     made = tokenizer("a")["input_ids"]

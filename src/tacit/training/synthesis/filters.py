@@ -17,11 +17,14 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING
 
 from tacit.errors import BadParameterError
 from tacit.text.tokens import split
 from tacit.training.synthesis.codes import Combination, ControlCodes
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 Perplexity = Callable[[Sequence[str]], Sequence[float]]
 REPETITION_FROM = 8
@@ -110,7 +113,9 @@ def repeated_share(words: Sequence[str]) -> float:
     return 1 - len(set(pairs)) / len(pairs)
 
 
-def causal_perplexity(model: Any, tokenizer: Any, *, length: int = 128, batch: int = 32) -> Perplexity:
+def causal_perplexity(
+    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, *, length: int = 128, batch: int = 32
+) -> Perplexity:
     """Perplexities by a public causal language model, its mean over the word pieces of a text."""
     import torch
 

@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from tacit.errors import BadInputError, BadParameterError, require
 from tacit.noise.source import public_generator
@@ -24,6 +24,10 @@ from tacit.progress import StepProgress
 from tacit.training.synthesis.codes import Combination, ControlledWriting
 from tacit.training.synthesis.counts import LabelCounts
 from tacit.training.synthesis.filters import Filters, Perplexity, Sieve
+from tacit.training.tasks.base import Generates
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 ROUNDS = 20
 
@@ -62,7 +66,9 @@ class Written:
     missing: dict[Combination, int]
 
 
-def model_writer(model: Any, tokenizer: Any, task: ControlledWriting, sampling: Sampling) -> Write:
+def model_writer(
+    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, task: ControlledWriting, sampling: Sampling
+) -> Write:
     """Writes with a causal model of transformers; a batch with different prompts is padded on the left."""
     torch = require("torch", extra="documents", purpose="writing with a model")
     model.eval()
@@ -75,7 +81,7 @@ def model_writer(model: Any, tokenizer: Any, task: ControlledWriting, sampling: 
         mask = torch.tensor([[0] * (longest - len(row)) + [1] * len(row) for row in rows])
         with torch.random.fork_rng(devices=[]), torch.inference_mode():
             torch.manual_seed(int(public_generator((sampling.seed << 32) + number).integers(1 << 62)))
-            made = model.generate(
+            made = cast("Generates", model).generate(
                 input_ids=ids,
                 attention_mask=mask,
                 do_sample=True,
@@ -86,7 +92,8 @@ def model_writer(model: Any, tokenizer: Any, task: ControlledWriting, sampling: 
                 pad_token_id=padding,
                 eos_token_id=tokenizer.eos_token_id,
             )
-        return [tokenizer.decode(row[longest:], skip_special_tokens=True).strip() for row in made.tolist()]
+        texts = tokenizer.batch_decode([row[longest:] for row in made.tolist()], skip_special_tokens=True)
+        return [text.strip() for text in texts]
 
     return write
 
@@ -138,7 +145,7 @@ def write_rows(
 class Draft:
     """What was written so far, one line per batch, so that a stopped run can go on. It holds generated text only."""
 
-    def __init__(self, path: Path, settings: dict[str, Any], *, resume: bool) -> None:
+    def __init__(self, path: Path, settings: dict[str, object], *, resume: bool) -> None:
         self.path = path
         self._settings = settings
         self._batches: list[list[str]] = []
@@ -197,7 +204,7 @@ class Draft:
 
 def draft_settings(
     *, rows: int, counts: LabelCounts, filters: Filters, sampling: Sampling, task: ControlledWriting, weights: str
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """What must be the same for a stopped run to go on; `weights` names the model by its content."""
     listed = [[list(combination), count] for combination, count in counts.counts.items()]
     return {

@@ -13,22 +13,26 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tacit.card import Card
 from tacit.errors import BadInputError, BadParameterError
 from tacit.guarantee import Adjacency, Guarantee
 from tacit.noise.source import Source, StreamKey
 from tacit.text.files import write_whole
+from tacit.training.checkpoint import PRIVATE_FOLDER, STATE
 from tacit.training.models import load_model
 from tacit.training.origin import Origin
 from tacit.training.plan import Plan
-from tacit.training.run import CARD, PRIVATE_FOLDER, STATE, Progress, Settings, TrainingRun
+from tacit.training.run import CARD, Progress, Settings, TrainingRun
 from tacit.training.synthesis.codes import ControlCodes, ControlledWriting
 from tacit.training.synthesis.counts import LabelCounts, counts_without_privacy, equal_counts, noisy_counts
 from tacit.training.synthesis.filters import Filters
 from tacit.training.synthesis.sampling import Sampling
 from tacit.training.tasks import Row
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 SYNTHESIS = "synthesis.json"
 TRAINING_CARD = "training.card.json"
@@ -97,8 +101,8 @@ class WriterTraining:
 
     rows: Sequence[Row]
     task: ControlledWriting
-    model: Any
-    tokenizer: Any
+    model: PreTrainedModel
+    tokenizer: PreTrainedTokenizerBase
     plan: Plan
     budget: Budget
     settings: Settings
@@ -188,7 +192,7 @@ class WriterTraining:
             source=source,
         )
 
-    def _facts(self, counts: LabelCounts) -> dict[str, Any]:
+    def _facts(self, counts: LabelCounts) -> dict[str, object]:
         codes = self.task.codes
         return {
             "text_column": self.text_column,

@@ -15,7 +15,7 @@ import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import torch
@@ -24,6 +24,9 @@ from torch import Tensor, nn
 from tacit.errors import BadInputError, BadParameterError
 from tacit.training.gradients import Batch
 from tacit.training.tasks.base import Encoded, Row, Task, model_inputs, random_inputs
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
 
 LONGEST_ANSWER = 30
 OVERLAP = 4
@@ -57,10 +60,10 @@ class Answering(Task):
                     row=number,
                 )
 
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> dict[str, object]:
         return {**super().settings(), "unanswerable": self.unanswerable}
 
-    def windows(self, row: Row, tokenizer: Any) -> list[Encoded]:
+    def windows(self, row: Row, tokenizer: PreTrainedTokenizerBase) -> list[Encoded]:
         """The record as it is read: its context at once, or in windows. A question takes half of the length at most."""
         question = row["question"]
         marks = tokenizer.num_special_tokens_to_add(pair=True)
@@ -89,7 +92,7 @@ class Answering(Task):
             windows.append(encoded)
         return windows
 
-    def encode(self, row: Row, tokenizer: Any, *, train: bool) -> Encoded:
+    def encode(self, row: Row, tokenizer: PreTrainedTokenizerBase, *, train: bool) -> Encoded:
         windows = self.windows(row, tokenizer)
         if not train:
             return windows[0]
@@ -122,7 +125,9 @@ class Answering(Task):
         return (start + end) / 2.0
 
     @torch.no_grad()
-    def predict(self, model: nn.Module, batch: Batch, tokenizer: Any, rows: Sequence[Row]) -> list[str]:
+    def predict(
+        self, model: nn.Module, batch: Batch, tokenizer: PreTrainedTokenizerBase, rows: Sequence[Row]
+    ) -> list[str]:
         """The best span of all windows of a context. Nothing is answered only where nothing scores higher than the best
         span in every window."""
         candidates: list[list[_Candidate]] = [[found] for found in _candidates(model, batch)]
@@ -141,7 +146,7 @@ class Answering(Task):
             answers.append("" if nothing or not best.inside else row["context"][best.begin : best.stop])
         return answers
 
-    def probe(self, generator: np.random.Generator, tokenizer: Any) -> Encoded:
+    def probe(self, generator: np.random.Generator, tokenizer: PreTrainedTokenizerBase) -> Encoded:
         encoded = random_inputs(generator, tokenizer, self.length)
         size = len(encoded["input_ids"])
         start = int(generator.integers(size))

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import torch
@@ -35,6 +35,9 @@ from tacit.text.tokens import split
 from tacit.training.gradients import Batch
 from tacit.training.tasks.base import IGNORED, Encoded, Row, Task
 from tacit.training.tasks.language import MaskedLanguage
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
 
 BETWEEN = "\n"
 """Between the words of a cell: no token has white space in it."""
@@ -100,7 +103,7 @@ class SanitizedMasking(MaskedLanguage):
 
     _pieces: dict[str, list[int]] = field(default_factory=dict, repr=False, compare=False)
 
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> dict[str, object]:
         return {**super().settings(), "mechanism": self.mechanism}
 
     def learn(self, rows: Sequence[Row]) -> None:
@@ -109,7 +112,7 @@ class SanitizedMasking(MaskedLanguage):
             if row["text"].count(BETWEEN) != row["sanitized"].count(BETWEEN):
                 raise BadInputError(f"row {number} has more or fewer rewritten words than words")
 
-    def encode(self, row: Row, tokenizer: Any, *, train: bool) -> Encoded:
+    def encode(self, row: Row, tokenizer: PreTrainedTokenizerBase, *, train: bool) -> Encoded:
         """Pieces of the original and of the rewritten words, as many words as fit whichever form is shown."""
         room = self.length - sum(map(len, self._marks(tokenizer)))
         original: list[list[int]] = []
@@ -125,20 +128,20 @@ class SanitizedMasking(MaskedLanguage):
         return {"input_ids": [piece for pieces in shown for piece in pieces], "original": original, "shown": shown}
 
     @staticmethod
-    def _marks(tokenizer: Any) -> tuple[list[int], list[int]]:
+    def _marks(tokenizer: PreTrainedTokenizerBase) -> tuple[list[int], list[int]]:
         """The special pieces that the tokenizer puts before and after a text."""
         whole = list(tokenizer("a")["input_ids"])
         inner = list(tokenizer("a", add_special_tokens=False)["input_ids"])
         start = next(i for i in range(len(whole) + 1) if whole[i : i + len(inner)] == inner)
         return whole[:start], whole[start + len(inner) :]
 
-    def _cut(self, word: str, tokenizer: Any) -> list[int]:
+    def _cut(self, word: str, tokenizer: PreTrainedTokenizerBase) -> list[int]:
         if word not in self._pieces:
             # The space tells tokenizers of the byte kind that a word begins here; others ignore it.
             self._pieces[word] = list(tokenizer(f" {word}", add_special_tokens=False)["input_ids"]) if word else []
         return self._pieces[word]
 
-    def collate(self, examples: Sequence[Encoded], tokenizer: Any) -> Batch:
+    def collate(self, examples: Sequence[Encoded], tokenizer: PreTrainedTokenizerBase) -> Batch:
         if tokenizer.mask_token_id is None:
             raise BadInputError("this tokenizer has no mask: a masked language model needs one")
         # Which words are masked is no secret; torch's state is part of a run.
@@ -146,7 +149,9 @@ class SanitizedMasking(MaskedLanguage):
         made = [e if "targets" in e else self._with_masks(e, tokenizer, generator) for e in examples]
         return Task.collate(self, made, tokenizer)
 
-    def _with_masks(self, example: Encoded, tokenizer: Any, generator: np.random.Generator) -> Encoded:
+    def _with_masks(
+        self, example: Encoded, tokenizer: PreTrainedTokenizerBase, generator: np.random.Generator
+    ) -> Encoded:
         ids: list[int] = []
         targets: list[int] = []
         for original, shown in zip(example["original"], example["shown"], strict=True):

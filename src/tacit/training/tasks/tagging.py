@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import torch
@@ -21,6 +21,9 @@ from tacit.training.tasks.base import (
     model_inputs,
     random_inputs,
 )
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
 
 
 @dataclass
@@ -57,7 +60,7 @@ class Tagging(Task):
             "label2id": {label: i for i, label in enumerate(self.labels)},
         }
 
-    def encode(self, row: Row, tokenizer: Any, *, train: bool) -> Encoded:
+    def encode(self, row: Row, tokenizer: PreTrainedTokenizerBase, *, train: bool) -> Encoded:
         words = row["text"].split() or [""]
         found = tokenizer(words, is_split_into_words=True, truncation=True, max_length=self.length)
         encoded: Encoded = {"input_ids": list(found["input_ids"]), "attention_mask": list(found["attention_mask"])}
@@ -78,7 +81,9 @@ class Tagging(Task):
         return cross_entropy_per_token(model(**model_inputs(batch)).logits, batch["labels"])
 
     @torch.no_grad()
-    def predict(self, model: nn.Module, batch: Batch, tokenizer: Any, rows: Sequence[Row]) -> list[str]:
+    def predict(
+        self, model: nn.Module, batch: Batch, tokenizer: PreTrainedTokenizerBase, rows: Sequence[Row]
+    ) -> list[str]:
         best = model(**model_inputs(batch)).logits.argmax(-1)
         lines = []
         fallback = "O" if "O" in self.labels else self.labels[0]
@@ -89,7 +94,7 @@ class Tagging(Task):
             lines.append(" ".join((found + [fallback] * words)[:words]))
         return lines
 
-    def probe(self, generator: np.random.Generator, tokenizer: Any) -> Encoded:
+    def probe(self, generator: np.random.Generator, tokenizer: PreTrainedTokenizerBase) -> Encoded:
         encoded = random_inputs(generator, tokenizer, self.length)
         encoded.pop("token_type_ids", None)
         size = len(encoded["input_ids"])
