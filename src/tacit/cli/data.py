@@ -35,12 +35,12 @@ class DataOptions(Config):
 
     job: ClassVar[str] = "data"
 
-    data: DataFolder = None
+    data_folder: DataFolder = None
     as_json: AsJson = False
 
 
 def list_data(options: DataOptions) -> None:
-    place = data_folder(options.data)
+    place = data_folder(options.data_folder)
     sets = known_data()
     if options.as_json:
         click.echo(json.dumps({name: _facts(each, place) for name, each in sets.items()}, ensure_ascii=False))
@@ -75,7 +75,7 @@ class ShowOptions(DataOptions):
 
 
 def show(options: ShowOptions) -> None:
-    facts = _facts(data_named(options.name), data_folder(options.data))
+    facts = _facts(data_named(options.name), data_folder(options.data_folder))
     if options.as_json:
         click.echo(json.dumps(facts, ensure_ascii=False))
         return
@@ -103,7 +103,7 @@ class FetchOptions(Config):
     experiment: Annotated[
         Path | None, Field(description="What this experiment file wants."), Option(Group.DATA, metavar="FILE")
     ] = None
-    data: DataFolder = None
+    data_folder: DataFolder = None
     force: Force = False
 
     def needs(self) -> list[Ability]:
@@ -125,7 +125,7 @@ def fetch(options: FetchOptions) -> None:
             "say which data sets: their names, or {option.experiment[FILE]}; 'tacit data' lists them",
         )
     sets = [data_named(name) for name in chosen]
-    place = data_folder(options.data)
+    place = data_folder(options.data_folder)
     lacking: list[KnownData] = []
     for each in sets:
         outcomes = put_in_place(each, place, options.source, force=options.force)

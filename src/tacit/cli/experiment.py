@@ -90,7 +90,7 @@ class ListOptions(Config):
         "experiments"
     )
     cache: Cache = CACHE
-    data: DataFolder = None
+    data_folder: DataFolder = None
 
     def needs(self) -> list[Ability]:
         return [EXPERIMENTS]
@@ -116,7 +116,7 @@ def list_experiments(options: ListOptions) -> None:
             continue
         for size in SIZES:
             try:
-                done, total = job.finished_cells(file, size, options.data, options.cache)
+                done, total = job.finished_cells(file, size, options.data_folder, options.cache)
                 states.append(f"{done} of {total} cells")
             except BadInputError as error:
                 states.append("not ready")

@@ -1,4 +1,4 @@
-"""What commands show while they work."""
+"""The option that every command with a progress bar has."""
 
 from __future__ import annotations
 

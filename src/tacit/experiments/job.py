@@ -33,7 +33,7 @@ RESULTS = "results.json"
 DataFolder = Annotated[
     Path | None,
     Field(description="Folder of the data sets; default: that of the run, or TACIT_DATA, or ./data."),
-    Option(Group.DATA),
+    Option(Group.DATA, old_names=("--data",)),
 ]
 Cache = Annotated[
     Path,
@@ -60,7 +60,7 @@ class ExperimentConfig(Config):
     output: Annotated[
         Output[Path | None], Field(description="Folder of the results; default build/experiments/NAME-SIZE.")
     ] = None
-    data: DataFolder = None
+    data_folder: DataFolder = None
     test_seed: Annotated[
         int | None,
         Field(description="Repeatable noise for tests. Everybody can undo it: the cards promise nothing."),
@@ -80,7 +80,7 @@ class StartedConfig(Config):
     job: ClassVar[str] = "experiment started"
 
     folder: RunFolder
-    data: DataFolder = None
+    data_folder: DataFolder = None
     force: Force = False
 
     def needs(self) -> list[Ability]:
@@ -119,7 +119,7 @@ class ExperimentRun:
 
 def plan_of(config: ExperimentConfig) -> Plan:
     """All cells of an experiment, checked before any of them runs."""
-    plan = _plan(config.file, load(config.file, config.size), config.size, config.data, config.test_seed)
+    plan = _plan(config.file, load(config.file, config.size), config.size, config.data_folder, config.test_seed)
     names = list(plan.experiment.steps)
     for name in config.only:
         if name not in names:
@@ -151,7 +151,7 @@ def run(config: ExperimentConfig, watch: Watch | None = None, *, plan: Plan | No
         test_seed=config.test_seed,
         cache=str(config.cache.absolute()),
         # The data folder of now: another shell that resumes this run may have another TACIT_DATA.
-        data=str(data_folders(config.file, config.data)[-1].absolute()),
+        data=str(data_folders(config.file, config.data_folder)[-1].absolute()),
         only=list(config.only) or None,
     )
     write_settings(folder, settings.of_plan(plan))
@@ -201,11 +201,11 @@ def _plan(file: Path, experiment: Experiment, size: str, data: Path | None, test
 def _started(config: StartedConfig) -> tuple[Plan, Settings]:
     """The plan of a run as it was started, unless it would be another one now; and the settings to go on with."""
     settings = read_settings(config.folder)
-    if config.data is not None:
-        settings = settings.model_copy(update={"data": str(config.data.absolute())})
+    if config.data_folder is not None:
+        settings = settings.model_copy(update={"data": str(config.data_folder.absolute())})
     experiment = load(config.folder / COPY, settings.size)
     # Data that was moved since is looked for where a new run would look: its content counts, not its place.
-    place = Path(settings.data) if settings.data is not None and Path(settings.data).is_dir() else config.data
+    place = Path(settings.data) if settings.data is not None and Path(settings.data).is_dir() else config.data_folder
     plan = _plan(Path(settings.file), experiment, settings.size, place, settings.test_seed)
     if not config.force:
         known = _known_results(config.folder)

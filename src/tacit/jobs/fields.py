@@ -175,7 +175,7 @@ MechanismOptions = Annotated[
     dict[str, Any],
     BeforeValidator(named_values),
     Field(description="Another option of the mechanism; may be repeated."),
-    Option(Group.PRIVACY, metavar="NAME=VALUE"),
+    Option(Group.PRIVACY, metavar="NAME=VALUE", old_names=("mechanism_options",)),
 ]
 Vectors = Annotated[str | None, Field(description="Public word vectors: a file, or a name."), Option(Group.PRIVACY)]
 

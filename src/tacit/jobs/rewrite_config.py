@@ -95,13 +95,12 @@ class RewriteConfig(Running):
         Field(description="The privacy budget of one token, document or user; smaller is more private."),
     ] = None
     vectors: Vectors = None
-    mechanism_options: Annotated[
+    options: Annotated[
         MechanismOptions,
         Field(
             default_factory=dict,
             description="Another option of the mechanism; may be repeated. 'tacit mechanisms NAME' lists them.",
         ),
-        Varied(old_names=("options",)),
     ]
     user_column: Annotated[
         UserColumn[str | None],
@@ -160,7 +159,7 @@ class RewriteConfig(Running):
 
     @model_validator(mode="after")
     def _options_fit_together(self) -> Self:
-        mechanism_options(self.epsilon, self.vectors, self.mechanism_options)
+        mechanism_options(self.epsilon, self.vectors, self.options)
         if self.card_file is not None:
             card_kind(self.card_file)
         self._check_labels()
@@ -200,7 +199,7 @@ class RewriteConfig(Running):
         vectors = {} if self.vectors is None else {"vectors": self.vectors}
         return [
             *super().needs(),
-            *([] if only_the_card else needs_of_mechanism(name, {**self.mechanism_options, **vectors})),
+            *([] if only_the_card else needs_of_mechanism(name, {**self.options, **vectors})),
             *needs_of_source(self.input, self.format),
             *needs_of_place(self.output),
             *needs_of_ledger(self.ledger),
@@ -209,8 +208,7 @@ class RewriteConfig(Running):
     def identity(self) -> dict[str, Any]:
         """The values that decide what is released, without the folders of files."""
         values = super().identity()
-        given = values["mechanism_options"]
-        values["mechanism_options"] = {name: _without_folder(value) for name, value in given.items()}
+        values["options"] = {name: _without_folder(value) for name, value in values["options"].items()}
         return {**values, "mechanism": self._mechanism_name, "vectors": _without_folder(self.vectors)}
 
     @property
@@ -248,7 +246,7 @@ class RewriteConfig(Running):
 
     def of_mechanism(self) -> dict[str, Any]:
         """All options of the mechanism. The budget of a user is shared by all texts of all rows, one in each column."""
-        options, users = mechanism_options(self.epsilon, self.vectors, self.mechanism_options), self.users()
+        options, users = mechanism_options(self.epsilon, self.vectors, self.options), self.users()
         if users is not None and "epsilon" in options:
             width = max(1, len(set(self.columns)))
             options["epsilon"] = users.epsilon_of_document(check_epsilon(options["epsilon"]), width)
@@ -280,9 +278,9 @@ def shown_options(config: RewriteConfig) -> list[tuple[str, str]]:
     shown: list[tuple[str, str]] = [("columns", name) for name in config.columns]
     shown += [("keep", name) for name in config.keep]
     shown.append(("mechanism", config.chosen_mechanism()))
-    for name, value in mechanism_options(config.epsilon, config.vectors, config.mechanism_options).items():
+    for name, value in mechanism_options(config.epsilon, config.vectors, config.options).items():
         text = file_name(exact(value) if isinstance(value, float) else str(value))
-        shown.append((name, text) if name in ("epsilon", "vectors") else ("mechanism_options", f"{name}={text}"))
+        shown.append((name, text) if name in ("epsilon", "vectors") else ("options", f"{name}={text}"))
     if config.user_column is not None:
         shown += [("user_column", config.user_column), ("user_mode", config.user_mode)]
         shown += [("documents_per_user", str(config.documents_per_user))] if config.user_mode == "divide" else []
@@ -299,7 +297,7 @@ def python_call(config: RewriteConfig) -> str:
     """The call of `tacit.rewrite` that a card shows."""
     values: dict[str, Any] = {}
     for name, value in shown_options(config):
-        if name == "mechanism_options":
+        if name == "options":
             key, _, text = value.partition("=")
             values.setdefault(name, {})[key] = text
         elif name in ("columns", "keep"):

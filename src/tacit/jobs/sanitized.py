@@ -57,7 +57,7 @@ class SanitizedConfig(Config):
     ] = "minilm"
     mechanism: Annotated[MechanismName[str], Field(description="A word mechanism; see 'tacit mechanisms'.")] = "santext"
     vectors: Vectors = None
-    mechanism_options: MechanismOptions = Field(default_factory=dict)
+    options: MechanismOptions = Field(default_factory=dict)
     length: Length = 128
     epochs: SomeEpochs = 1.0
     batch: Annotated[
@@ -73,7 +73,7 @@ class SanitizedConfig(Config):
         vectors = {} if self.vectors is None else {"vectors": self.vectors}
         return [
             *needs_of_encoder(self.model),
-            *needs_of_mechanism(self.mechanism, {**self.mechanism_options, **vectors}),
+            *needs_of_mechanism(self.mechanism, {**self.options, **vectors}),
         ]
 
 
@@ -106,7 +106,7 @@ def run(
     from tacit.training.tasks.sanitized import check_word_level
 
     check_word_level(find(config.mechanism))
-    mechanism = build(config.mechanism, mechanism_options(config.epsilon, config.vectors, config.mechanism_options))
+    mechanism = build(config.mechanism, mechanism_options(config.epsilon, config.vectors, config.options))
 
     def rewritten(done: int, total: int) -> None:
         if progress is not None:

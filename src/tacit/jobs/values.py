@@ -43,7 +43,7 @@ def _named_value(text: Any) -> tuple[str, str]:
     if not equals or not name.strip():
         raise BadParameterError(
             "not-name-and-value",
-            "write an option as {option.mechanism_options[name=value]}, not '{text}'",
+            "write an option as {option.options[name=value]}, not '{text}'",
             text=quotable(text),
         )
     return name, value.strip()

@@ -72,7 +72,7 @@ class MechanismAuditConfig(Config):
     epsilon: MechanismEpsilon = None
     delta: Annotated[Delta[float | None], Field(description="With a matrix or a function: the claimed delta.")] = None
     vectors: Vectors = None
-    mechanism_options: MechanismOptions = Field(default_factory=dict)
+    options: MechanismOptions = Field(default_factory=dict)
     words: Annotated[
         str | tuple[str, ...] | None,
         Field(description="Inputs to check: all, a number, closest:K pairs, or a file with one per line."),
@@ -99,7 +99,7 @@ class MechanismAuditConfig(Config):
             return []
         vectors = {} if self.vectors is None else {"vectors": self.vectors}
         broken = [MODELS] if self.mechanism == PUBLISHED_ADEPT else []  # not in the catalog: it releases nothing
-        return [*broken, *needs_of_mechanism(self.mechanism, {**self.mechanism_options, **vectors})]
+        return [*broken, *needs_of_mechanism(self.mechanism, {**self.options, **vectors})]
 
     @model_validator(mode="after")
     def _one_thing_is_audited(self) -> Self:
@@ -112,20 +112,20 @@ class MechanismAuditConfig(Config):
             raise BadParameterError(
                 "claim-of-a-named-mechanism",
                 "what {name} claims is on its card: leave out {option.delta} and {option.metric} "
-                "(or use {option.mechanism_options})",
+                "(or use {option.options})",
                 name=_name(self),
             )
-        if self.mechanism is None and (self.deniability or self.mechanism_options):
+        if self.mechanism is None and (self.deniability or self.options):
             raise BadParameterError(
                 "options-without-mechanism",
-                "{option.deniability} and {option.mechanism_options} need the name of a mechanism",
+                "{option.deniability} and {option.options} need the name of a mechanism",
             )
-        stated = self.epsilon is not None or self.vectors is not None or self.mechanism_options
+        stated = self.epsilon is not None or self.vectors is not None or self.options
         if isinstance(self.mechanism, Mechanism) and stated:
             raise BadParameterError(
                 "options-of-a-built-mechanism",
                 "this mechanism has its options already: leave out {option.epsilon}, {option.vectors} and "
-                "{option.mechanism_options}, or give its name in its place",
+                "{option.options}, or give its name in its place",
             )
         if isinstance(self.words, tuple) and self.callable is None:
             raise BadParameterError(
@@ -195,7 +195,7 @@ def _words(config: MechanismAuditConfig) -> Sequence[str]:
 
 
 def _of_mechanism(config: MechanismAuditConfig, settings: Settings, figures: bool) -> list[Section]:
-    options = mechanism_options(config.epsilon, config.vectors, config.mechanism_options)
+    options = mechanism_options(config.epsilon, config.vectors, config.options)
     if config.mechanism == PUBLISHED_ADEPT:
         return _published_adept(options, settings)
     mechanism = config.mechanism if isinstance(config.mechanism, Mechanism) else build(config.mechanism, options)

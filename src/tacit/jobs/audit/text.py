@@ -80,7 +80,7 @@ class TextAuditConfig(Config):
         MechanismName[str | None], Field(description="What made PRIVATE; by default what the card beside it says.")
     ] = None
     epsilon: MechanismEpsilon = None
-    mechanism_options: MechanismOptions = Field(default_factory=dict)
+    options: MechanismOptions = Field(default_factory=dict)
     attacks: Annotated[
         tuple[str, ...],
         CommaSeparated,
@@ -115,7 +115,7 @@ class TextAuditConfig(Config):
         abilities = [
             *needs_of_source(self.original, self.format),
             *needs_of_source(self.private, self.private_format),
-            *needs_of_mechanism(self.mechanism or "", self.mechanism_options),
+            *needs_of_mechanism(self.mechanism or "", self.options),
         ]
         if chosen & CLASSIFYING:
             abilities.append(CLASSIFIERS)
@@ -194,9 +194,9 @@ def _made_by(config: TextAuditConfig) -> tuple[MadeBy | None, str]:
     if "inversion" not in config.chosen_attacks:
         return None, ""
     try:
-        return made_by(config.private, config.mechanism, config.epsilon, config.mechanism_options), ""
+        return made_by(config.private, config.mechanism, config.epsilon, config.options), ""
     except BadInputError as error:
-        if not config.all_attacks or config.mechanism is not None or config.mechanism_options:
+        if not config.all_attacks or config.mechanism is not None or config.options:
             raise
         return None, str(error)
 
