@@ -242,7 +242,7 @@ def test_what_is_wrong_with_the_plan_ends_a_start_in_a_thread(monkeypatch):
     def slow(_address, workers):
         time.sleep(0.2)
         if workers == 2:
-            raise TacitError("no Ray here")
+            raise TacitError("cluster-not-started", "no Ray here")
         events.append("up")
         yield Cluster(None, workers)
         events.append("down")

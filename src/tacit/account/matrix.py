@@ -96,10 +96,10 @@ class Toeplitz:
         return len(self.coefficients)
 
     def series(self, rounds: int) -> Floats:
-        found = np.zeros(rounds)
+        coefficients = np.zeros(rounds)
         kept = min(rounds, self.bands)
-        found[:kept] = self.coefficients[:kept]
-        return found
+        coefficients[:kept] = self.coefficients[:kept]
+        return coefficients
 
     def sensitivity(self, rounds: int, separation: int) -> float:
         return _series_sensitivity(self.series(rounds), separation)
@@ -123,10 +123,12 @@ class Buffered:
 
     def __post_init__(self) -> None:
         if len(self.weights) != len(self.decays) or not self.weights:
-            raise BadParameterError("each geometric series has a weight and a decay")
+            raise BadParameterError("series-without-decay", "each geometric series has a weight and a decay")
         fits = all(w >= 0 for w in self.weights) and all(0 <= d <= 1 for d in self.decays)
         if not fits or math.fsum(self.weights) > 1:
-            raise BadParameterError("weights must not be negative and add up to at most 1; decays lie in [0, 1]")
+            raise BadParameterError(
+                "impossible-series", "weights must not be negative and add up to at most 1; decays lie in [0, 1]"
+            )
 
     @property
     def label(self) -> str:
@@ -214,10 +216,10 @@ def optimal_banded(rounds: int, separation: int, bands: int, momentum: float = 0
         return math.log(squared_error) + math.log(squared_sensitivity), behind * (1.0 - steps)
 
     start = np.log(ratios) - np.log1p(-ratios)
-    found = minimize(
+    optimum = minimize(
         loss, start, jac=True, method="L-BFGS-B", options={"maxiter": 500}, bounds=[(-30.0, 30.0)] * len(start)
     )
-    steps = 1.0 / (1.0 + np.exp(-found.x))
+    steps = 1.0 / (1.0 + np.exp(-optimum.x))
     # Rounded, so that a run is planned the same way again, whatever the last digits of a search.
     return Toeplitz((1.0, *(round(float(value), 5) for value in np.cumprod(steps))))
 
@@ -244,8 +246,8 @@ def optimal_buffered(rounds: int, separation: int, buffers: int = 3) -> Buffered
     horizon = np.geomspace(2.0, max(4.0, 2.0 * rounds), buffers)
     start = np.concatenate([np.linspace(0.0, -2.0, buffers) - math.log(buffers), np.log(horizon - 1.0)])
     bounds = [(-15.0, 5.0)] * buffers + [(-5.0, 15.0)] * buffers
-    found = minimize(loss, start, method="L-BFGS-B", bounds=bounds, options={"maxiter": 300})
-    return rounded(made(found.x))
+    optimum = minimize(loss, start, method="L-BFGS-B", bounds=bounds, options={"maxiter": 300})
+    return rounded(made(optimum.x))
 
 
 # The tree -------------------------------------------------------------------------------------------------------------
@@ -273,7 +275,11 @@ class Tree:
 
     def __post_init__(self) -> None:
         if self.restart < 0:
-            raise BadParameterError(f"a tree restarts after a positive number of rounds, not {self.restart}")
+            raise BadParameterError(
+                "impossible-restart",
+                "a tree restarts after a positive number of rounds, not {restart}",
+                restart=self.restart,
+            )
 
     @property
     def label(self) -> str:
@@ -314,27 +320,27 @@ class Tree:
         each = np.array([self.node_variance(int(level)) for level in levels])
         within = ((np.arange(span + 1)[:, None] >> levels) & 1) @ each
         sums = np.arange(1, rounds + 1)
-        found: Floats = (sums // span) * within[span] + within[sums % span]
-        return found
+        variances: Floats = (sums // span) * within[span] + within[sums % span]
+        return variances
 
     def nodes(self, rounds: int) -> list[tuple[int, int, int]]:
         """(tree, level, number) of every node that is complete after so many rounds, in the order of completion."""
-        found = []
+        nodes = []
         span = self.span(rounds)
         for done in range(1, rounds + 1):
             tree, place = divmod(done - 1, span)
             for level in range((place + 1).bit_length()):
                 if (place + 1) % (1 << level) == 0:
-                    found.append((tree, level, ((place + 1) >> level) - 1))
-        return found
+                    nodes.append((tree, level, ((place + 1) >> level) - 1))
+        return nodes
 
     def encoder(self, rounds: int) -> Floats:
         nodes = self.nodes(rounds)
-        found = np.zeros((len(nodes), rounds))
+        matrix = np.zeros((len(nodes), rounds))
         for row, (tree, level, number) in enumerate(nodes):
             first = tree * self.span(rounds) + (number << level)
-            found[row, first : first + (1 << level)] = 1.0
-        return found
+            matrix[row, first : first + (1 << level)] = 1.0
+        return matrix
 
     def decoder(self, rounds: int) -> Floats:
         nodes = {node: row for row, node in enumerate(self.nodes(rounds))}
@@ -349,15 +355,15 @@ class Tree:
             weight = self.node_variance(level)
             return weight * own + (1.0 - weight) * below
 
-        found = np.zeros((rounds, len(nodes)))
+        matrix = np.zeros((rounds, len(nodes)))
         for done in range(1, rounds + 1):
             trees, place = divmod(done, span)
             parts = [(tree, span) for tree in range(trees)] + ([(trees, place)] if place else [])
             for tree, length in parts:
                 for level in range(length.bit_length()):
                     if length >> level & 1:
-                        found[done - 1] += estimate(tree, level, (length >> level) - 1)
-        return found
+                        matrix[done - 1] += estimate(tree, level, (length >> level) - 1)
+        return matrix
 
 
 def best_tree(rounds: int, separation: int, *, efficient: bool = True) -> Tree:
@@ -404,17 +410,20 @@ def _check_series(series: Floats) -> None:
     proper = len(series) > 0 and series[0] == 1.0 and bool(np.isfinite(series).all())
     if not proper or bool((np.diff(series) > 0).any()) or series[-1] < 0:
         raise BadParameterError(
-            "the coefficients of a Toeplitz factor must start with 1, never rise, and not be negative: for others the "
-            "sensitivity is not proven"
+            "sensitivity-not-proven",
+            "the coefficients of a Toeplitz factor must start with 1, never rise, and not be negative: for others "
+            "the sensitivity is not proven",
         )
 
 
 def _check_momentum(momentum: float) -> None:
     if not 0.0 <= momentum < 1.0:
-        raise BadParameterError(f"momentum lies in [0, 1), not {momentum}")
+        raise BadParameterError("impossible-momentum", "momentum lies in [0, 1), not {momentum}", momentum=momentum)
 
 
 def _check_counts(**counts: Any) -> None:
     for name, value in counts.items():
         if int(value) != value or value < 1:
-            raise BadParameterError(f"the number of {name} must be at least 1, not {value}")
+            raise BadParameterError(
+                "impossible-count", "the number of {name} must be at least 1, not {value}", name=name, value=value
+            )

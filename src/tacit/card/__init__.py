@@ -11,12 +11,7 @@ from tacit.card.facts import ReleaseFacts
 from tacit.card.schema import json_schema
 from tacit.card.sentence import ODDS_MARGIN, TAIL, plain_sentence
 from tacit.card.strength import (
-    COLORS,
-    MODERATE,
-    NOMINAL,
-    STRONG,
-    VERDICTS,
-    WEAK,
+    Verdict,
     bound_heading,
     odds,
     row_sentences,
@@ -28,18 +23,13 @@ from tacit.card.versions import CARD_VERSION, READABLE_VERSIONS
 
 __all__ = [
     "CARD_VERSION",
-    "COLORS",
-    "MODERATE",
-    "NOMINAL",
     "ODDS_MARGIN",
     "READABLE_VERSIONS",
-    "STRONG",
     "TAIL",
-    "VERDICTS",
-    "WEAK",
     "Card",
     "Content",
     "ReleaseFacts",
+    "Verdict",
     "bound_heading",
     "for_file",
     "json_schema",

@@ -6,13 +6,13 @@ import json
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tacit.card.content import Content, content, guarantee_rows
 from tacit.card.facts import ReleaseFacts
 from tacit.card.page import as_page
 from tacit.card.sentence import plain_sentence
-from tacit.card.strength import COLORS, NOMINAL, VERDICTS, bound_heading, bound_text, strength, totals
+from tacit.card.strength import Verdict, bound_heading, bound_text, strength, totals
 from tacit.card.text import as_markdown, as_text
 from tacit.card.versions import CARD_VERSION, READABLE_VERSIONS
 from tacit.card_words import promise_text
@@ -20,9 +20,6 @@ from tacit.errors import BadInputError
 from tacit.guarantee import Guarantee, Unit
 from tacit.notebook import framed
 from tacit.version import __version__
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 
 @dataclass(frozen=True)
@@ -34,10 +31,10 @@ class Card:
     version: str = field(default=__version__)
 
     @property
-    def verdict(self) -> str | None:
+    def verdict(self) -> Verdict | None:
         """The worst of the verdicts on this card; none where nothing is promised."""
         verdicts = {strength(exponent) for _, exponent, _ in totals(self.guarantee, self.facts)}
-        return max(verdicts, key=VERDICTS.index, default=None)
+        return max(verdicts, key=list(Verdict).index, default=None)
 
     @property
     def worst_line(self) -> str:
@@ -51,7 +48,7 @@ class Card:
     @property
     def is_nominal(self) -> bool:
         """Whether a line of this card says that the bound no longer protects, or nothing is promised at all."""
-        return not self.guarantee.is_private or self.verdict == NOMINAL
+        return not self.guarantee.is_private or self.verdict is Verdict.NOMINAL
 
     # Machines -------------------------------------------------------------------------------------------------
 
@@ -91,7 +88,12 @@ class Card:
                 facts = ReleaseFacts(**release)
             return cls(Guarantee.from_dict(data["guarantee"]), facts, version=data["tacit_version"])
         except (KeyError, TypeError, ValueError) as error:
-            raise BadInputError(f"this is not a privacy card: {type(error).__name__} at {error}") from error
+            raise BadInputError(
+                "not-a-card",
+                "this is not a privacy card: {error} at {reason}",
+                error=type(error).__name__,
+                reason=str(error),
+            ) from error
 
     # People ---------------------------------------------------------------------------------------------------
 
@@ -120,14 +122,6 @@ class Card:
 
     def _repr_html_(self) -> str:
         return framed(self.to_html(), "Privacy card")
-
-    def print_to(self, console: Console) -> None:
-        from rich.panel import Panel
-        from rich.text import Text
-
-        border = COLORS[self.verdict] if self.verdict else "red"
-        text = self.to_text().split("\n")
-        console.print(Panel(Text("\n".join(text[2:])), title=text[0], border_style=border, title_align="left"))
 
 
 def for_file(promised: Guarantee, kept: Sequence[str]) -> Guarantee:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tacit.card.facts import ReleaseFacts
 from tacit.card.sentence import plain_sentence
-from tacit.card.strength import bound_heading, bound_text, strength, totals
+from tacit.card.strength import Verdict, bound_heading, bound_text, strength, totals
 from tacit.card_words import MODELS, UNITS, domain_text, notion_text, setting_line, unit_name
 from tacit.guarantee import Guarantee, Provenance, Unit
 from tacit.rounding import rounded_up
@@ -21,7 +21,7 @@ class Content:
     sentence: str
     rows: list[tuple[str, str]]
     heading: str
-    totals: list[tuple[str, str, str]]
+    totals: list[tuple[str, str, Verdict]]
     not_covered: list[str]
     assumptions: list[str]
     provenance: list[str]

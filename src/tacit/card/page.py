@@ -5,17 +5,18 @@ from __future__ import annotations
 import html
 
 from tacit.card.content import Content
+from tacit.card.strength import Verdict
 
 
-def as_page(c: Content, verdict: str | None) -> str:
+def as_page(c: Content, worst: Verdict | None) -> str:
     """The card as one HTML page without anything to load."""
     e = html.escape
     body = [f"<h1>{e(c.title)}</h1>", f'<p class="sentence">{e(c.sentence)}</p>', _html_table(c.rows)]
     if c.totals:
         head = f"<tr><th>for</th><th>{e(c.heading)}</th><th>protection</th></tr>"
         cells = "".join(
-            f'<tr><td>{e(what)}</td><td>{e(value)}</td><td class="{strength.partition(":")[0]}">{e(strength)}</td></tr>'
-            for what, value, strength in c.totals
+            f'<tr><td>{e(what)}</td><td>{e(value)}</td><td class="{verdict}">{e(verdict.sentence)}</td></tr>'
+            for what, value, verdict in c.totals
         )
         body.append(f"<h2>What it adds up to</h2><table>{head}{cells}</table>")
     for title, items in c.lists():
@@ -24,7 +25,7 @@ def as_page(c: Content, verdict: str | None) -> str:
     if c.release:
         body.append(f"<h2>Release</h2>{_html_table(c.release)}")
     body.append(f"<footer>{e(c.footer)}</footer>")
-    kind = verdict.partition(":")[0] if verdict else "void"
+    kind = "void" if worst is None else worst
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'

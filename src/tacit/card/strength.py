@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Iterator
+from enum import StrEnum
 
 from tacit.card.facts import ReleaseFacts
 from tacit.card_words import unit_name
@@ -12,22 +13,29 @@ from tacit.errors import NoGuaranteeError
 from tacit.guarantee import Adjacency, Guarantee, Notion, Unit
 from tacit.rounding import exponential_up, power_of_ten_up, rounded_up
 
-NOMINAL = "nominal: the formal bound alone no longer protects"
-STRONG, MODERATE, WEAK = "strong", "moderate", "weak"
-VERDICTS = (STRONG, MODERATE, WEAK, NOMINAL)
-"""From the best to the worst."""
-COLORS = {STRONG: "green", MODERATE: "green", WEAK: "yellow", NOMINAL: "red"}
+
+class Verdict(StrEnum):
+    """How much a bound protects, from the best to the worst."""
+
+    STRONG = "strong"
+    MODERATE = "moderate"
+    WEAK = "weak"
+    NOMINAL = "nominal"
+
+    @property
+    def sentence(self) -> str:
+        return "nominal: the formal bound alone no longer protects" if self is Verdict.NOMINAL else self.value
 
 
-def strength(exponent: float) -> str:
+def strength(exponent: float) -> Verdict:
     """A verdict with stated thresholds: ln 3 is what a fair-coin randomized response gives."""
     if exponent <= math.log(3) + 1e-9:
-        return STRONG
+        return Verdict.STRONG
     if exponent <= 4:
-        return MODERATE
+        return Verdict.MODERATE
     if exponent <= 10:
-        return WEAK
-    return NOMINAL
+        return Verdict.WEAK
+    return Verdict.NOMINAL
 
 
 def odds(exponent: float) -> str:

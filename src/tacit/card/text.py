@@ -13,7 +13,7 @@ def as_text(c: Content) -> str:
     if c.totals:
         lines += ["", f"What it adds up to ({c.heading})"]
         wide = max(len(what) for what, _, _ in c.totals)
-        lines += [f"  {what:<{wide}}  {value}: {verdict}" for what, value, verdict in c.totals]
+        lines += [f"  {what:<{wide}}  {value}: {verdict.sentence}" for what, value, verdict in c.totals]
     for title, items in c.lists():
         lines += ["", title, *(f"  - {item}" for item in items)]
     return "\n".join(lines)
@@ -31,7 +31,7 @@ def as_markdown(c: Content) -> str:
             f"| for | {c.heading} | protection |",
             "|---|---|---|",
         ]
-        lines += [f"| {what} | {_cell(value)} | {verdict} |" for what, value, verdict in c.totals]
+        lines += [f"| {what} | {_cell(value)} | {verdict.sentence} |" for what, value, verdict in c.totals]
     for title, items in c.lists():
         lines += ["", f"## {title}", "", *(f"- {item}" for item in items)]
     if c.release:

@@ -9,6 +9,7 @@ from rich.console import Console
 
 from tacit.cli.bars import Bars
 from tacit.cli.generated import command_for, group_of
+from tacit.cli.rendering import show_card
 from tacit.cli.shown import Quiet
 from tacit.cli.terminal import error_console, output_console, warn_if_nominal
 from tacit.errors import BadParameterError
@@ -40,7 +41,7 @@ def train(config: GraphConfig, shown: Quiet) -> None:
         result = run(config, GraphProgress() if shown.quiet else _Shown(config, bars))
     if not shown.quiet:
         _say(result, error_console())
-        result.card.print_to(output_console())
+        show_card(result.card, output_console())
     warn_if_nominal(result.card)
 
 

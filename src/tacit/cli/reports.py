@@ -8,6 +8,7 @@ from typing import Annotated, ClassVar, Literal
 import click
 from pydantic import Field
 
+from tacit.cli.rendering import show_report
 from tacit.errors import BadParameterError
 from tacit.jobs.config import Config, Group, Option
 from tacit.jobs.fields import AsJson, Force, Quiet
@@ -103,7 +104,7 @@ def deliver(
     if as_json:
         click.echo(report.to_json(), nl=False)
     elif html is None and json_file is None:
-        report.show(output_console())
+        show_report(report, output_console())
     else:
         for finding in report.findings:
             click.echo(f"{finding.light.word}: {finding.name}: {finding.sentence}")

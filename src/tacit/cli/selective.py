@@ -8,6 +8,7 @@ import click
 from pydantic import Field
 
 from tacit.cli.generated import command_for
+from tacit.cli.rendering import show_card
 from tacit.cli.terminal import error_console, output_console, warn_if_nominal
 from tacit.cli.training import QuietTraining, TrainingBar, how_to_score, stoppable
 from tacit.jobs.config import Config, Group, Option
@@ -45,7 +46,7 @@ def selective(config: SelectiveConfig, look: Look, shown: QuietTraining) -> None
     with stoppable(config.output), PhaseBars(quiet=shown.quiet) as bars:
         result = run(config, bars)
     if not shown.quiet:
-        result.card.print_to(output_console())
+        show_card(result.card, output_console())
         error_console().print(how_to_score(result.folder, after_training=False))
     warn_if_nominal(result.card)
 

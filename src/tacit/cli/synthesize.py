@@ -9,6 +9,7 @@ import click
 from rich.console import Console
 
 from tacit.cli.generated import command_for
+from tacit.cli.rendering import show_card
 from tacit.cli.terminal import error_console, output_console, warn_if_nominal
 from tacit.cli.training import QuietTraining, TrainingBar, plan_line
 from tacit.errors import StoppedError
@@ -34,7 +35,7 @@ def synthesize(config: SynthesizeConfig, shown: QuietTraining) -> None:
         click.echo(f"report: {config.check} (private: it speaks of the private rows; readable by you only)", err=True)
     if not shown.quiet:
         say(made, error_console())
-        made.card.print_to(output_console())
+        show_card(made.card, output_console())
     warn_if_nominal(made.card)
 
 

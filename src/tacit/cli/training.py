@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Self
 from pydantic import Field
 
 from tacit.cli.bars import Bars
+from tacit.cli.rendering import show_card
 from tacit.cli.reports import deliver
 from tacit.cli.shown import Quiet
 from tacit.cli.terminal import error_console, output_console, warn, warn_if_nominal
@@ -110,7 +111,7 @@ def show_result(result: TrainingResult, *, quiet: bool) -> None:
             error_console().print(
                 f"gradients by '{result.checked.engine}', exact to {rounded_up(result.checked.deviation, 1)}"
             )
-        result.card.print_to(output_console())
+        show_card(result.card, output_console())
     if result.scores is not None:
         deliver(result.scores, None, None, as_json=False, force=False)
     elif not quiet and result.task in TASK_NAMES:

@@ -10,6 +10,7 @@ from pydantic import Field
 from tacit.card import Card
 from tacit.cli.bars import spinner
 from tacit.cli.generated import command_for, group_of
+from tacit.cli.rendering import show_card
 from tacit.cli.shown import Quiet
 from tacit.cli.terminal import error_console, output_console, warn_if_nominal
 from tacit.jobs.config import Config, Group, Option, Varied
@@ -32,7 +33,7 @@ def build(config: VocabularyConfig, shown: Quiet) -> None:
     if not shown.quiet:
         pieces = "" if vocabulary.tokenizer is None else f", {len(vocabulary.tokenizer):,} pieces ({config.kind})"
         error_console().print(f"{len(vocabulary.histogram):,} words{pieces} -> {config.output}")
-        vocabulary.card.print_to(output_console())
+        show_card(vocabulary.card, output_console())
     warn_if_nominal(vocabulary.card)
 
 
@@ -54,7 +55,7 @@ def show(options: ShowOptions) -> None:
     shown = zip(vocabulary.words[: options.shown_words], vocabulary.counts[: options.shown_words].tolist(), strict=True)
     for word, count in shown:
         click.echo(f"{count:>12,.1f}  {word}")
-    Card(vocabulary.guarantee).print_to(output_console())
+    show_card(Card(vocabulary.guarantee), output_console())
 
 
 command = group_of(

@@ -86,9 +86,16 @@ def staircase_shares(epsilon: float, k: int, s: int = 1) -> tuple[int, int]:
     s t + (k - s) w stays below 2**62."""
     positive(epsilon, "epsilon")
     if not 2 <= k <= 1 << 30:
-        raise BadParameterError(f"a codebook has between 2 and 2**30 cells, not {k}")
+        raise BadParameterError(
+            "impossible-codebook-size", "a codebook has between 2 and 2**30 cells, not {cells}", cells=k
+        )
     if not 1 <= s < k:
-        raise BadParameterError(f"s must lie between 1 and {k - 1}, not {s}: the other cells hide the near ones")
+        raise BadParameterError(
+            "impossible-number-of-near-cells",
+            "s must lie between 1 and {most}, not {near}: the other cells hide the near ones",
+            most=k - 1,
+            near=s,
+        )
     total = 1 << SUM_BITS
     largest = (total - k) // s
     ratio = math.exp(min(epsilon, 60.0))
@@ -173,7 +180,9 @@ class Codebook(DocumentMechanism):
         super().check_parameters()
         if self.decode == "language-model" and not self.language_model:
             raise BadParameterError(
-                "decode 'language-model' needs a language model: give language_model a folder, a hub name, or 'smollm2'"
+                "no-language-model",
+                "decode 'language-model' needs a language model: give language_model a folder, a hub name, or "
+                "'smollm2'",
             )
 
     # Public parts ---------------------------------------------------------------------------------------------
@@ -247,8 +256,11 @@ class Codebook(DocumentMechanism):
         probe = encoder.encode([PROBE])[0]
         if probe.shape != self.public.probe.shape or float(probe @ self.public.probe) < 0.99:
             raise BadInputError(
-                f"the encoder '{encoder.name}' is not the one this codebook was built with ('{self.public.encoder}'): "
-                "use that one, or build the codebook again with yours"
+                "encoder-of-another-codebook",
+                "the encoder '{encoder}' is not the one this codebook was built with ('{expected}'): use that one, "
+                "or build the codebook again with yours",
+                encoder=encoder.name,
+                expected=self.public.encoder,
             )
 
     # The private step -----------------------------------------------------------------------------------------
@@ -311,8 +323,8 @@ class Codebook(DocumentMechanism):
         around = np.argsort(-(centers @ centers[list(cells)].mean(axis=0)), kind="stable")[: EXAMPLES * 4]
         order = [*cells, *(cell for cell in around.tolist() if cell not in cells)]
         share = max(1, EXAMPLES // len(cells))
-        found = [int(place) for cell in order for place in self.partition.members(cell)[:share]]
-        return [self.public.sentences[place] for place in found[:EXAMPLES]]
+        places = [int(place) for cell in order for place in self.partition.members(cell)[:share]]
+        return [self.public.sentences[place] for place in places[:EXAMPLES]]
 
     # What is promised -----------------------------------------------------------------------------------------
 

@@ -213,8 +213,10 @@ class PublicCodebook:
     def level(self, k: int) -> Level:
         if k not in self.levels:
             raise BadParameterError(
-                f"this codebook has no size k = {k}: it has {', '.join(str(size) for size in self.sizes)}; leave k out "
-                "to have it chosen"
+                "no-such-codebook-size",
+                "this codebook has no size k = {cells}: it has {sizes}; leave k out to have it chosen",
+                cells=k,
+                sizes=", ".join(str(size) for size in self.sizes),
             )
         return self.levels[k]
 
@@ -225,7 +227,12 @@ class PublicCodebook:
         sizes = [size for size in (self.sizes if k is None else [k]) if s is None or 1 <= s < self.level(size).k]
         if not sizes:
             largest = self.sizes[-1] if k is None else k
-            raise BadParameterError(f"s must lie between 1 and {largest - 1}, not {s}: the rest of the cells hide it")
+            raise BadParameterError(
+                "impossible-number-of-near-cells",
+                "s must lie between 1 and {largest}, not {near}: the rest of the cells hide it",
+                largest=largest - 1,
+                near=s,
+            )
         gains = {size: self.level(size).gains(epsilon, random=random) for size in sizes}
         best = max(float(values.max()) for values in gains.values())
         size = max(size for size in sizes if gains[size].max() >= (1 - K_MARGIN) * best)
@@ -251,7 +258,9 @@ class PublicCodebook:
         """Write the codebook as a folder, whole or not at all."""
         target = Path(folder)
         if target.exists():
-            raise BadInputError(f"'{target}' exists already: choose another folder, or remove it first")
+            raise BadInputError(
+                "folder-exists", "'{path}' exists already: choose another folder, or remove it first", path=target
+            )
         target.parent.mkdir(parents=True, exist_ok=True)
         with draft_folder(target) as draft:
             self._write(draft)
@@ -324,22 +333,28 @@ def load_codebook(spec: str | Path = "default") -> PublicCodebook:
     folder = default_folder() if str(spec) == "default" else Path(spec).expanduser()
     if not folder.is_dir():
         raise BadInputError(
-            f"there is no codebook folder '{spec}': build one with 'tacit codebook build PUBLIC_TEXT --public NAME "
-            "-o FOLDER', or use 'default'"
+            "no-such-codebook",
+            "there is no codebook folder '{path}': build one with 'tacit codebook build PUBLIC_TEXT' "
+            "({option.public[NAME]} {option.output[FOLDER]}), or use 'default'",
+            path=spec,
         )
     settings = _settings(folder, spec)
     if settings.get("version") != FORMAT_VERSION:
         raise BadInputError(
-            f"the codebook '{spec}' has format {settings.get('version')}, and this version of tacit reads format "
-            f"{FORMAT_VERSION}: {BUILD_AGAIN}"
+            "codebook-of-another-version",
+            "the codebook '{path}' has format {version}, and this version of tacit reads format {readable}: {advice}",
+            path=spec,
+            version=settings.get("version"),
+            readable=FORMAT_VERSION,
+            advice=BUILD_AGAIN,
         )
     try:
-        found = _read(folder, settings)
+        codebook = _read(folder, settings)
     except (OSError, EOFError, KeyError, TypeError, ValueError, IndexError, zipfile.BadZipFile, gzip.BadGzipFile):
         raise _damaged(spec, "a file is missing or cannot be read") from None
-    if found.digest != settings.get("digest"):
+    if codebook.digest != settings.get("digest"):
         raise _damaged(spec, "its content does not match its digest")
-    return found
+    return codebook
 
 
 def _settings(folder: Path, spec: str | Path) -> dict[str, Any]:
@@ -347,12 +362,17 @@ def _settings(folder: Path, spec: str | Path) -> dict[str, Any]:
         settings = json.loads((folder / SETTINGS).read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise BadInputError(
-            f"'{spec}' is not a codebook: it has no {SETTINGS}; give a folder made by 'tacit codebook build'"
+            "not-a-codebook",
+            "'{path}' is not a codebook: it has no {file}; give a folder made by 'tacit codebook build'",
+            path=spec,
+            file=SETTINGS,
         ) from None
     except (OSError, ValueError):
         raise _damaged(spec, f"{SETTINGS} cannot be read") from None
     if not isinstance(settings, dict) or settings.get("format") != "tacit-codebook":
-        raise BadInputError(f"'{spec}' is not a codebook: give a folder made by 'tacit codebook build'")
+        raise BadInputError(
+            "not-a-codebook", "'{path}' is not a codebook: give a folder made by 'tacit codebook build'", path=spec
+        )
     return settings
 
 
@@ -388,7 +408,13 @@ def _read(folder: Path, settings: dict[str, Any]) -> PublicCodebook:
 
 
 def _damaged(spec: str | Path, what: str) -> BadInputError:
-    return BadInputError(f"the codebook '{spec}' is damaged ({what}): copy it again, or {BUILD_AGAIN}")
+    return BadInputError(
+        "damaged-codebook",
+        "the codebook '{path}' is damaged ({what}): copy it again, or {advice}",
+        path=spec,
+        what=what,
+        advice=BUILD_AGAIN,
+    )
 
 
 # Building ---------------------------------------------------------------------------------------------------
@@ -423,13 +449,20 @@ def build_codebook(
     _check_public(provenance)
     texts = [public_form(text) for text in public_texts]
     if vectors is not None and len(vectors) != len(texts):
-        raise BadParameterError(f"there are {len(texts)} texts but {len(vectors)} vectors: give one for each text")
+        raise BadParameterError(
+            "wrong-number-of-vectors",
+            "there are {texts} texts but {vectors} vectors: give one for each text",
+            texts=len(texts),
+            vectors=len(vectors),
+        )
     first = {text: place for place, text in reversed(list(enumerate(texts))) if text}
     kept = np.sort(np.array(list(first.values()), dtype=np.int64))
     if len(kept) < FEWEST_SENTENCES:
         raise BadInputError(
-            f"a codebook needs at least {FEWEST_SENTENCES} different public texts, better some ten thousand; "
-            f"there are {len(kept)}"
+            "too-few-texts",
+            "a codebook needs at least {least} different public texts, better some ten thousand; there are {texts}",
+            least=FEWEST_SENTENCES,
+            texts=len(kept),
         )
     encoder = SentenceEncoder() if encoder is None else encoder
     encoder_provenance(encoder.name)
@@ -444,7 +477,10 @@ def build_codebook(
 
     wanted = sorted({min(int(size), len(used)) for size in sizes})
     if not wanted or wanted[0] < 2:
-        raise BadParameterError("a size of a codebook is a number of cells of at least 2, for example 256 and 4096")
+        raise BadParameterError(
+            "impossible-codebook-size",
+            "a size of a codebook is a number of cells of at least 2, for example 256 and 4096",
+        )
     used = used[covering(everything[used], wanted[-1], seed)]
     codes, factors = packed(everything[used])
     kept_vectors = unpacked(codes, factors)
@@ -499,8 +535,9 @@ def _simulated_repeats(made: PublicCodebook, measured: Floats32, seed: int) -> F
 def _check_public(provenance: Provenance) -> None:
     if not provenance.public:
         raise BadInputError(
-            "a codebook is made of public text only, and this text is marked private: every release would repeat its "
-            "sentences as they are. Build it from public text of the same kind instead"
+            "text-not-public",
+            "a codebook is made of public text only, and this text is marked private: every release would repeat "
+            "its sentences as they are. Build it from public text of the same kind instead",
         )
 
 
@@ -537,12 +574,12 @@ def _centers(vectors: Floats32, k: int, seed: int) -> Floats32:
     parts = np.minimum(np.maximum(np.floor(shares), 1), counts).astype(np.int64)
     for group in np.argsort(np.floor(shares) - shares, kind="stable")[: max(0, k - int(parts.sum()))]:
         parts[group] = min(parts[group] + 1, counts[group])
-    found = []
+    centers = []
     for group, part in enumerate(parts.tolist()):
         members = vectors[group_of == group]
         if part:
-            found.append(members if part == len(members) else _kmeans(members, part, seed))
-    return np.concatenate(found)
+            centers.append(members if part == len(members) else _kmeans(members, part, seed))
+    return np.concatenate(centers)
 
 
 def _kmeans(vectors: Floats32, k: int, seed: int) -> Floats32:

@@ -72,9 +72,13 @@ class SentenceEncoder:
         self, name: str | Path = "minilm", *, batch_size: int = 64, pieces: int = 256, precision: Precision = "float32"
     ) -> None:
         if batch_size < 1:
-            raise BadParameterError(f"batch_size must be at least 1, not {batch_size}")
+            raise BadParameterError("impossible-count", "batch_size must be at least 1, not {count}", count=batch_size)
         if pieces < 3:
-            raise BadParameterError(f"an encoder must read at least 3 word pieces of a text, not {pieces}")
+            raise BadParameterError(
+                "impossible-length",
+                "an encoder must read at least 3 word pieces of a text, not {pieces}",
+                pieces=pieces,
+            )
         self.name = str(name)
         self.batch_size = batch_size
         self.pieces = pieces
@@ -124,11 +128,11 @@ class SentenceEncoder:
         cut = [text[:LONGEST_CHARACTERS] for text in texts]
         # The model may know fewer positions than it is asked to read.
         longest = min(self.pieces, int(getattr(self._model()[1].config, "max_position_embeddings", self.pieces)))
-        found: list[list[int]] = tokenizer(
+        pieces: list[list[int]] = tokenizer(
             cut, truncation=True, max_length=longest, padding=False, return_attention_mask=False, verbose=False
         )["input_ids"]
         fallback = tokenizer.pad_token_id or 0
-        return [ids or [fallback] for ids in found]
+        return [ids or [fallback] for ids in pieces]
 
     def _model(self) -> tuple[Any, Any]:
         if self._loaded is None:
@@ -204,26 +208,33 @@ def _load(name: str) -> tuple[Any, Any]:
     if local:
         _check_folder(folder, name)
     elif isinstance(place, Path) or (os.sep in name and name.count("/") != 1) or folder.exists():
-        raise BadInputError(f"there is no folder with an encoder at '{name}': give a folder, a hub name, or 'minilm'")
+        raise BadInputError(
+            "no-such-model",
+            "there is no folder with an encoder at '{name}': give a folder, a hub name, or 'minilm'",
+            name=name,
+        )
     where = str(folder) if local else name
     with _quiet(transformers):
         try:
-            here = local or offline()
+            local_only = local or offline()
             tokenizer = transformers.AutoTokenizer.from_pretrained(
-                where, local_files_only=here, trust_remote_code=False
+                where, local_files_only=local_only, trust_remote_code=False
             )
             # Not as it was saved: with 16 bits the vector of a text would depend on the texts beside it.
             model = transformers.AutoModel.from_pretrained(
-                where, local_files_only=here, trust_remote_code=False, dtype=torch.float32
+                where, local_files_only=local_only, trust_remote_code=False, dtype=torch.float32
             )
         except TacitError:
             raise
         except Exception as error:
-            raise BadInputError(_why(name, local)) from error
+            raise _cannot_load(name, local) from error
     if getattr(model.config, "is_encoder_decoder", False) or not hasattr(model.config, "hidden_size"):
         raise BadInputError(
-            f"'{name}' is a {model.config.model_type} model, not a sentence encoder: give an encoder of the BERT kind, "
-            "such as 'minilm'"
+            "wrong-kind-of-model",
+            "'{name}' is a {model_type} model, not a sentence encoder: give an encoder of the BERT kind, such as "
+            "'minilm'",
+            name=name,
+            model_type=model.config.model_type,
         )
     model.eval()
     return tokenizer, model
@@ -241,14 +252,22 @@ def _smaller(name: str) -> Any:
 def _check_folder(folder: Path, name: str) -> None:
     settings = folder / "config.json"
     if not settings.is_file():
-        raise BadInputError(f"the folder '{name}' has no config.json: give a folder in the Hugging Face layout")
+        raise BadInputError(
+            "no-such-model",
+            "the folder '{name}' has no config.json: give a folder in the Hugging Face layout",
+            name=name,
+        )
     try:
         json.loads(settings.read_text(encoding="utf-8"))
     except (ValueError, OSError):
-        raise BadInputError(f"config.json in '{name}' cannot be read: copy the folder again") from None
+        raise BadInputError(
+            "damaged-model", "config.json in '{name}' cannot be read: copy the folder again", name=name
+        ) from None
     if not any(folder.glob("*.safetensors")) and not any(folder.glob("*.bin")):
         raise BadInputError(
-            f"the folder '{name}' has no weights (*.safetensors): copy them from where the configuration came from"
+            "no-weights",
+            "the folder '{name}' has no weights (*.safetensors): copy them from where the configuration came from",
+            name=name,
         )
 
 
@@ -256,16 +275,21 @@ def offline() -> bool:
     return os.environ.get("HF_HUB_OFFLINE", "0").lower() not in ("", "0", "false", "no")
 
 
-def _why(name: str, local: bool) -> str:
+def _cannot_load(name: str, local: bool) -> BadInputError:
     if local:
-        return (
-            f"the encoder in '{name}' cannot be loaded: its weights, tokenizer and config.json must belong to one "
-            "model that this version of transformers knows"
+        return BadInputError(
+            "unreadable-model",
+            "the encoder in '{name}' cannot be loaded: its weights, tokenizer and config.json must belong to one "
+            "model that this version of transformers knows",
+            name=name,
         )
     way = "HF_HUB_OFFLINE is set, so it is not downloaded" if offline() else "it could not be downloaded"
-    return (
-        f"the encoder '{name}' is not on this machine and {way}: check the name and the network, give a folder with "
-        "the model's files, or use 'minilm'"
+    return BadInputError(
+        "no-such-model",
+        "the encoder '{name}' is not on this machine and {way}: check the name and the network, give a folder with "
+        "the model's files, or use 'minilm'",
+        name=name,
+        way=way,
     )
 
 

@@ -74,7 +74,7 @@ def bury(process: BaseProcess, connection: Connection) -> None:
 def signal_of(process: BaseProcess) -> str | None:
     """The signal that ended a process; None if it ended by itself."""
     code = process.exitcode or 0
-    return next((one.name for one in signal.Signals if one == -code), f"signal {-code}") if code < 0 else None
+    return next((known.name for known in signal.Signals if known == -code), f"signal {-code}") if code < 0 else None
 
 
 def inbox_of(connection: Connection) -> queue.SimpleQueue[object]:

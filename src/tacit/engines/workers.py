@@ -127,14 +127,19 @@ class BlockQueue:
         if death.times >= MOST_DEATHS:
             span = self._open[death.keys[0]].span()
             raise WorkerDiedError(
-                f"{death.times} worker processes died one after the other on {span}, {_ending(death)}"
+                "workers-died",
+                "{times} worker processes died one after the other on {span}, " + _ending(death),
+                times=death.times,
+                span=span,
+                signal=death.signal,
+                exit_code=death.exit_code,
             )
 
 
 def _ending(death: Death[int]) -> str:
     if death.signal is not None:
-        return f"ended by {death.signal}, most likely for want of memory: use fewer --workers, or close other programs"
-    return f"with exit code {death.exit_code}: run once with --workers 1 to see why"
+        return "ended by {signal}, most likely for want of memory: use fewer {option.workers}, or close other programs"
+    return "with exit code {exit_code}: run once with {option.workers[1]} to see why"
 
 
 def _work(connection: Connection, assignment: Assignment) -> None:
@@ -150,11 +155,17 @@ def _work(connection: Connection, assignment: Assignment) -> None:
             result = rewrite_block(mechanism, assignment.key, task.index, task.content, task.texts)
             connection.send(Rewritten(list(result.texts), [int(unit) for unit in result.units]))
     except MemoryError:
-        connection.send(TacitError("a worker ran out of memory: use fewer --workers, or close other programs"))
+        connection.send(
+            TacitError(
+                "out-of-memory", "a worker ran out of memory: use fewer {option.workers}, or close other programs"
+            )
+        )
     except TacitError as error:
         connection.send(portable(error))
     except Exception as error:
-        connection.send(TacitError(f"a worker failed: {place_of(error)}. Please report this"))
+        connection.send(
+            TacitError("worker-failed", "a worker failed: {place}. Please report this", place=place_of(error))
+        )
 
 
 def portable(error: TacitError) -> TacitError:
@@ -162,7 +173,7 @@ def portable(error: TacitError) -> TacitError:
     try:
         pickle.loads(pickle.dumps(error))
     except Exception:  # whatever a field raises when it is pickled
-        copy = TacitError(str(error))
+        copy = TacitError.of(error)
         copy.exit_code = error.exit_code
         return copy
     return error

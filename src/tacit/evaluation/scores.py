@@ -72,8 +72,8 @@ class ClassificationScores:
 
 def label_order(*groups: Sequence[Label]) -> tuple[Label, ...]:
     """All labels of these groups, in an order that does not depend on the order of the rows."""
-    found = {label for group in groups for label in group}
-    return tuple(sorted(found, key=lambda label: (str(type(label)), label if _is_number(label) else 0, str(label))))
+    labels = {label for group in groups for label in group}
+    return tuple(sorted(labels, key=lambda label: (str(type(label)), label if _is_number(label) else 0, str(label))))
 
 
 def confusion_matrix(truth: Sequence[Label], predicted: Sequence[Label], labels: Sequence[Label]) -> Integers:
@@ -92,14 +92,14 @@ def class_f1(confusion: Integers) -> Floats:
     """F1 of each class; NaN for a class that is neither there nor predicted."""
     hits = np.diagonal(confusion, axis1=-2, axis2=-1).astype(np.float64)
     total = confusion.sum(axis=-1) + confusion.sum(axis=-2)
-    found: Floats = np.divide(2 * hits, total, out=np.full(hits.shape, np.nan), where=total > 0)
-    return found
+    scores: Floats = np.divide(2 * hits, total, out=np.full(hits.shape, np.nan), where=total > 0)
+    return scores
 
 
 def macro_f1(confusion: Integers) -> float:
     """The mean over the classes that occur; 0 of nothing."""
-    found = class_f1(confusion)
-    occurring = found[~np.isnan(found)]
+    scores = class_f1(confusion)
+    occurring = scores[~np.isnan(scores)]
     return float(occurring.mean()) if occurring.size else 0.0
 
 
@@ -259,21 +259,21 @@ def marks_entities(sequences: Sequence[Sequence[str]]) -> bool:
 
 def entities(tags: Sequence[str]) -> set[tuple[int, int, str]]:
     """(first token, token after the last, type), by the rule of conlleval: reads BIO, IO and BIOES alike."""
-    found: set[tuple[int, int, str]] = set()
+    spans: set[tuple[int, int, str]] = set()
     start, kind = 0, ""
     for place, tag in enumerate([*tags, OUTSIDE]):
         mark, _, name = tag.partition("-")
         if kind and (tag == OUTSIDE or mark in _BEGIN or name != kind):
-            found.add((start, place, kind))
+            spans.add((start, place, kind))
             kind = ""
         if tag == OUTSIDE:
             continue
         if not kind:
             start, kind = place, name
         if mark in _END:
-            found.add((start, place + 1, kind))
+            spans.add((start, place + 1, kind))
             kind = ""
-    return found
+    return spans
 
 
 def entity_scores(truth: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]) -> EntityScores:
@@ -299,7 +299,13 @@ def entity_counts(truth: Sequence[str], predicted: Sequence[str]) -> tuple[int, 
 def tagging_scores(truth: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]) -> TaggingScores:
     for row, (true, said) in enumerate(zip(truth, predicted, strict=True), start=1):
         if len(true) != len(said):
-            raise BadInputError(f"text {row} has {len(true)} tags but {len(said)} predicted ones: give one per token")
+            raise BadInputError(
+                "wrong-number-of-tags",
+                "text {row} has {tags} tags but {predicted} predicted ones: give one per token",
+                row=row,
+                tags=len(true),
+                predicted=len(said),
+            )
     flat = classification_scores([t for tags in truth for t in tags], [t for tags in predicted for t in tags])
     return TaggingScores(flat, entity_scores(truth, predicted) if marks_entities(truth) else None)
 
@@ -358,7 +364,7 @@ def t_interval(values: Sequence[float], confidence: float = CONFIDENCE) -> Inter
 
     numbers = np.asarray(values, dtype=np.float64)
     if not numbers.size:
-        raise BadInputError("there is no value to average: run at least one seed")
+        raise BadInputError("nothing-measured", "there is no value to average: run at least one seed")
     mean = float(numbers.mean())
     if len(numbers) < 2:
         return Interval(mean, math.nan, math.nan, 1, confidence)
@@ -462,15 +468,20 @@ def confusion_of_items(
 
     def confusion(at: Integers) -> Integers:
         times = np.bincount(at, minlength=len(truth))
-        found: Integers = np.bincount(cells, weights=times[text], minlength=k * k).astype(np.int64).reshape(k, k)
-        return found
+        matrix: Integers = np.bincount(cells, weights=times[text], minlength=k * k).astype(np.int64).reshape(k, k)
+        return matrix
 
     return list(order), confusion
 
 
 def _same_length(first: Any, second: Any) -> None:
     if len(first) != len(second):
-        raise BadInputError(f"there are {len(first):,} true values but {len(second):,} predictions: give one for each")
+        raise BadInputError(
+            "wrong-number-of-predictions",
+            "there are {truth:,} true values but {predicted:,} predictions: give one for each",
+            truth=len(first),
+            predicted=len(second),
+        )
 
 
 def _is_number(value: object) -> bool:

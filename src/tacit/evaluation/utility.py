@@ -21,7 +21,7 @@ from tacit.report import Finding, Light, Report, Section
 MOST_TEXTS_FOR_PERPLEXITY = 200
 
 
-MeasuredMetric = tuple[list[Measure], str | None]
+MeasuredMetric = tuple[list[Measure], MissingExtraError | None]
 """The measures of one metric, or the sentence that says which library it lacks."""
 
 
@@ -110,7 +110,7 @@ def _measures(
         ).measures  # fmt: skip
     measures, missing = plan.measured[name, metric]
     if missing is not None:
-        raise MissingExtraError(missing)
+        raise missing
     return measures
 
 

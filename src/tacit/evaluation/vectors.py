@@ -53,7 +53,7 @@ def token_states(
     before, after = special_pieces(tokenizer)
     rows = [[*before, *ids[:longest], *after] for ids in pieces]
     order = sorted(range(len(rows)), key=lambda i: len(rows[i]))
-    found: list[Floats32] = [np.empty((0, int(model.config.hidden_size)), dtype=np.float32)] * len(rows)
+    states_of_rows: list[Floats32] = [np.empty((0, int(model.config.hidden_size)), dtype=np.float32)] * len(rows)
     for start in range(0, len(order), BATCH):
         batch = order[start : start + BATCH]
         ids, mask = padded([rows[i] for i in batch], tokenizer.pad_token_id or 0)
@@ -61,10 +61,10 @@ def token_states(
             states = model(input_ids=ids, attention_mask=mask).last_hidden_state.float().numpy()
         for place, i in enumerate(batch):
             end = len(rows[i]) - len(after)
-            found[i] = np.array(states[place, len(before) : end], dtype=np.float32)
+            states_of_rows[i] = np.array(states[place, len(before) : end], dtype=np.float32)
         if progress is not None:
             progress(start + len(batch), len(order))
-    return found
+    return states_of_rows
 
 
 def special_pieces(tokenizer: Any) -> tuple[list[int], list[int]]:
@@ -79,10 +79,10 @@ def plain_pieces(tokenizer: Any, texts: Sequence[str], limit: int) -> list[list[
     """The word pieces of texts, without special ones."""
     if not len(texts):
         return []
-    found: list[list[int]] = tokenizer(
+    pieces: list[list[int]] = tokenizer(
         list(texts), add_special_tokens=False, truncation=True, max_length=limit, verbose=False
     )["input_ids"]
-    return found
+    return pieces
 
 
 def padded(rows: Sequence[Sequence[int]], padding: int) -> tuple[Any, Any]:

@@ -51,7 +51,11 @@ class Adjacency(Enum):
         if self.keeps_punctuation:
             return self
         if self not in _SAME_PUNCTUATION:
-            raise NoGuaranteeError(f"nothing is proven about copied punctuation marks between {self.value}")
+            raise NoGuaranteeError(
+                "punctuation-not-proven",
+                "nothing is proven about copied punctuation marks between {adjacency}",
+                adjacency=self.value,
+            )
         return _SAME_PUNCTUATION[self]
 
 

@@ -71,15 +71,23 @@ def must_match(mine: Guarantee, other: Guarantee, verb: str, *, same_notion: boo
     both_plain = mine.notion in plain and other.notion in plain and not same_notion
     if mine.notion is not other.notion and not both_plain:
         raise NoGuaranteeError(
-            f"cannot {verb} {mine.notion.label} with {other.notion.label}: their epsilons measure different "
-            "things. Convert with over_diameter() first where that is proven"
+            "guarantees-not-comparable",
+            "cannot {verb} {notion} with {other_notion}: their epsilons measure different things. Convert with "
+            "over_diameter() first where that is proven",
+            verb=verb,
+            notion=mine.notion.label,
+            other_notion=other.notion.label,
         )
     for name in ("model", "unit", "adjacency", "metric", "domain", "sensitive_share"):
         value, other_value = getattr(mine, name), getattr(other, name)
         if value != other_value:
             raise NoGuaranteeError(
-                f"cannot {verb} guarantees with different {name.replace('_', ' ')}: "
-                f"{_shown(value)} and {_shown(other_value)}"
+                "guarantees-not-comparable",
+                "cannot {verb} guarantees with different {property}: {mine} and {theirs}",
+                verb=verb,
+                property=name.replace("_", " "),
+                mine=_shown(value),
+                theirs=_shown(other_value),
             )
 
 

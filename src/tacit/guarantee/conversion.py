@@ -20,11 +20,22 @@ def for_document(g: Guarantee, tokens: int) -> Guarantee:
     """The promise for a whole text of `tokens` tokens (see `Guarantee.for_document`)."""
     tokens = _count(tokens, "tokens")
     if g.unit is not Unit.TOKEN:
-        raise NoGuaranteeError(f"only a guarantee per token adds up over a text; this one is per {g.unit.value}")
+        raise NoGuaranteeError(
+            "no-conversion-to-documents",
+            "only a guarantee per token adds up over a text; this one is per {unit}",
+            unit=g.unit.value,
+        )
     if g.model is not Model.LOCAL:
-        raise NoGuaranteeError("tokens add up over a text only in the local model, where each one is rewritten alone")
+        raise NoGuaranteeError(
+            "no-conversion-to-documents",
+            "tokens add up over a text only in the local model, where each one is rewritten alone",
+        )
     if g.adjacency not in TEXT_ADJACENCY:
-        raise NoGuaranteeError(f"no proven conversion to documents from adjacency '{g.adjacency.value}'")
+        raise NoGuaranteeError(
+            "no-conversion-to-documents",
+            "no proven conversion to documents from adjacency '{adjacency}'",
+            adjacency=g.adjacency.value,
+        )
     return replace(
         _repeated(g, tokens),
         unit=Unit.DOCUMENT,
@@ -38,7 +49,9 @@ def for_user(g: Guarantee, documents: int) -> Guarantee:
     documents = _count(documents, "documents")
     if g.unit not in (Unit.DOCUMENT, Unit.RECORD, Unit.SENTENCE):
         raise NoGuaranteeError(
-            f"no proven conversion from '{g.unit.value}' to users: convert to documents first (for_document)"
+            "no-conversion-to-users",
+            "no proven conversion from '{unit}' to users: convert to documents first (for_document)",
+            unit=g.unit.value,
         )
     return replace(
         _grouped(g, documents),
@@ -59,13 +72,16 @@ def over_diameter(g: Guarantee) -> Guarantee:
         return g
     if g.notion is Notion.UTILITY_OPTIMIZED_METRIC:
         raise NoGuaranteeError(
+            "no-plain-epsilon",
             "a utility-optimized guarantee has no plain counterpart: an unprotected output reveals its input "
-            "exactly. Use 'santext' (every word sensitive) if you need one"
+            "exactly. Use 'santext' (every word sensitive) if you need one",
         )
     if g.notion is not Notion.METRIC:
-        raise NoGuaranteeError(f"{g.notion.label} has no metric to convert over")
+        raise NoGuaranteeError("no-plain-epsilon", "{notion} has no metric to convert over", notion=g.notion.label)
     if g.metric is None or g.metric.diameter is None:
-        raise NoGuaranteeError("the metric has no proven largest distance, so no plain epsilon follows from it")
+        raise NoGuaranteeError(
+            "no-plain-epsilon", "the metric has no proven largest distance, so no plain epsilon follows from it"
+        )
     return replace(
         g,
         notion=Notion.APPROXIMATE if g.delta else Notion.PURE,
@@ -105,7 +121,9 @@ def _grouped(g: Guarantee, size: int) -> Guarantee:
     if g.model is Model.LOCAL or g.notion is Notion.NONE:
         return _repeated(g, size)
     if g.metric is not None:
-        raise NoGuaranteeError("no proven group privacy for a metric guarantee in the central model")
+        raise NoGuaranteeError(
+            "no-group-privacy", "no proven group privacy for a metric guarantee in the central model"
+        )
     return replace(
         g,
         epsilon=g.epsilon * size,
@@ -116,5 +134,7 @@ def _grouped(g: Guarantee, size: int) -> Guarantee:
 
 def _count(value: int, name: str) -> int:
     if int(value) != value or value < 1:
-        raise BadParameterError(f"{name} must be a whole number of at least 1, not {value}")
+        raise BadParameterError(
+            "impossible-count", "{name} must be a whole number of at least 1, not {value}", name=name, value=value
+        )
     return int(value)

@@ -45,14 +45,17 @@ class Guarantee:
             object.__setattr__(self, "void_reason", VoidReason.OTHER if self.notion is Notion.NONE else None)
         needs_metric = self.notion in (Notion.METRIC, Notion.UTILITY_OPTIMIZED_METRIC)
         if needs_metric and self.metric is None:
-            raise BadParameterError("a metric guarantee must name its metric")
+            raise BadParameterError("metric-not-named", "a metric guarantee must name its metric")
         if self.notion is Notion.NONE and not self.void:
-            raise BadParameterError("a missing guarantee must say why there is none")
+            raise BadParameterError("void-without-reason", "a missing guarantee must say why there is none")
         for item in self.provenance:
             if not item.public and not item.paid_by:
                 raise NoGuaranteeError(
-                    f"'{item.name}' was learned from private data ({item.source}) and no private step paid for it: "
-                    "learn it from public data, or spend budget on it"
+                    "learned-from-private-text",
+                    "'{name}' was learned from private data ({source}) and no private step paid for it: learn it "
+                    "from public data, or spend budget on it",
+                    name=item.name,
+                    source=item.source,
                 )
 
     # What the numbers mean ------------------------------------------------------------------------------------
@@ -187,13 +190,24 @@ def check_epsilon(epsilon: object, *, largest: float = 1e6) -> float:
     try:
         value = float(epsilon)  # type: ignore[arg-type]  # whatever is no number is refused below
     except (TypeError, ValueError):
-        raise BadParameterError(f"epsilon must be a number, not {epsilon!r}") from None
+        raise BadParameterError(
+            "impossible-epsilon", "epsilon must be a number, not {epsilon!r}", epsilon=epsilon
+        ) from None
     if math.isnan(value):
-        raise BadParameterError("epsilon is not a number (NaN): give a positive number such as 2")
+        raise BadParameterError("impossible-epsilon", "epsilon is not a number (NaN): give a positive number such as 2")
     if value <= 0:
-        raise BadParameterError(f"epsilon must be positive, not {value:g}: smaller is more private, for example 0.5")
+        raise BadParameterError(
+            "impossible-epsilon",
+            "epsilon must be positive, not {epsilon:g}: smaller is more private, for example 0.5",
+            epsilon=value,
+        )
     if value > largest:
-        raise BadParameterError(f"epsilon {value:g} protects nothing: give at most {largest:g}")
+        raise BadParameterError(
+            "epsilon-protects-nothing",
+            "epsilon {epsilon:g} protects nothing: give at most {largest:g}",
+            epsilon=value,
+            largest=largest,
+        )
     return value
 
 
@@ -201,12 +215,14 @@ def _check_numbers(g: Guarantee) -> None:
     for name in ("epsilon", "delta", "offset", "slack"):
         value = getattr(g, name)
         if math.isnan(value) or value < 0:
-            raise BadParameterError(f"{name} must be a number of at least 0, not {value}")
+            raise BadParameterError(
+                "impossible-guarantee", "{name} must be a number of at least 0, not {value}", name=name, value=value
+            )
     if g.delta > 1:
-        raise BadParameterError(f"delta is a probability, not {g.delta}")
+        raise BadParameterError("impossible-guarantee", "delta is a probability, not {delta}", delta=g.delta)
     if g.notion is not Notion.NONE and math.isinf(g.epsilon):
-        raise BadParameterError("an infinite epsilon is no guarantee")
+        raise BadParameterError("impossible-guarantee", "an infinite epsilon is no guarantee")
     if g.notion is Notion.PURE and g.delta:
-        raise BadParameterError("pure differential privacy has delta 0")
+        raise BadParameterError("impossible-guarantee", "pure differential privacy has delta 0")
     if g.offset and g.notion in (Notion.PURE, Notion.APPROXIMATE):
-        raise BadParameterError("only a metric guarantee has an offset; add it to epsilon")
+        raise BadParameterError("impossible-guarantee", "only a metric guarantee has an offset; add it to epsilon")

@@ -60,9 +60,9 @@ class ClusterEncoder(SentenceEncoder):
         parts = [order[start : start + TEXTS_AT_A_TIME] for start in range(0, len(order), TEXTS_AT_A_TIME)]
         items = [(self.name, [texts[place] for place in part]) for part in parts]
         done = 0
-        for number, found in handed_out(self._cluster, encoded, items):
-            vectors[parts[number]] = found
-            done += len(found)
+        for number, part_vectors in handed_out(self._cluster, encoded, items):
+            vectors[parts[number]] = part_vectors
+            done += len(part_vectors)
             if progress is not None:
                 progress(done, len(texts))
         return vectors
@@ -85,15 +85,17 @@ def read_data_set(
     all files come together here, in the memory of one machine."""
     data = find_data_set(path, format)
     arguments = (tuple(columns), label_column, str(data.format))
-    found = {file: rows for file, _, rows in streamed(cluster, data.files, _rows_of, arguments)}
-    return joined(Path(path.rstrip("/")).name, [found[place] for place in range(len(data.files))])
+    rows_of_file = {file: rows for file, _, rows in streamed(cluster, data.files, _rows_of, arguments)}
+    return joined(Path(path.rstrip("/")).name, [rows_of_file[place] for place in range(len(data.files))])
 
 
 def _rows_of(file: SourceFile, columns: tuple[str, ...], label_column: str | None, format: str) -> Iterator[Rows]:
     try:
         yield read_rows(file.url, columns, label_column, format)
     except TacitError as error:
-        raise BadInputError(f"{file.name}: {error}") from None
+        raise BadInputError(
+            "unreadable-file-of-data-set", "{file}: {reason}", file=file.name, reason=str(error)
+        ) from None
 
 
 def joined(name: str, parts: Sequence[Rows]) -> Rows:
@@ -101,7 +103,12 @@ def joined(name: str, parts: Sequence[Rows]) -> Rows:
     first = parts[0]
     for part in parts:
         if len(part.texts) != len(first.texts) or (part.labels is None) != (first.labels is None):
-            raise BadInputError(f"'{first.name}' and '{part.name}' do not have the same columns: the files must agree")
+            raise BadInputError(
+                "files-do-not-agree",
+                "'{file}' and '{other_file}' do not have the same columns: the files must agree",
+                file=first.name,
+                other_file=part.name,
+            )
     others = [column for column in first.others if all(column in part.others for part in parts)]
     return Rows(
         name,
@@ -129,27 +136,27 @@ def encoded_texts(
     those of one process they differ by rounding errors only (`tacit.documents.encoder.BATCH_ERROR`).
     """
     data = find_data_set(path, format)
-    found: dict[tuple[int, int], tuple[list[str], Floats32]] = {}
+    blocks: dict[tuple[int, int], tuple[list[str], Floats32]] = {}
     done = 0
     for file, number, (texts, vectors, size) in streamed(
         cluster, data.files, _texts_of, (column, data.format, TEXTS_AT_A_TIME), partial(_with_vectors, encoder=encoder)
     ):
-        found[file, number] = texts, vectors
+        blocks[file, number] = texts, vectors
         done += size
         if progress is not None:
             progress(min(done, data.size), data.size)
-    return _in_order(found)
+    return _in_order(blocks)
 
 
-def _in_order(found: dict[tuple[int, int], tuple[list[str], Floats32]]) -> tuple[list[str], Floats32]:
+def _in_order(blocks: dict[tuple[int, int], tuple[list[str], Floats32]]) -> tuple[list[str], Floats32]:
     """Pieces put together; each is given up when it is copied, so that memory holds the vectors about once."""
-    if not found:
+    if not blocks:
         return [], np.empty((0, 0), dtype=np.float32)
-    width = next(iter(found.values()))[1].shape[1]
+    width = next(iter(blocks.values()))[1].shape[1]
     texts: list[str] = []
-    vectors = np.empty((sum(len(some) for some, _ in found.values()), width), dtype=np.float32)
-    for place in sorted(found):
-        some, rows = found.pop(place)
+    vectors = np.empty((sum(len(some) for some, _ in blocks.values()), width), dtype=np.float32)
+    for place in sorted(blocks):
+        some, rows = blocks.pop(place)
         vectors[len(texts) : len(texts) + len(some)] = rows
         texts += some
     return texts, vectors
@@ -169,7 +176,9 @@ def _texts_of(
                 yield texts, table.bytes_read() - before
                 before = table.bytes_read()
     except TacitError as error:
-        raise BadInputError(f"{file.name}: {error}") from None
+        raise BadInputError(
+            "unreadable-file-of-data-set", "{file}: {reason}", file=file.name, reason=str(error)
+        ) from None
 
 
 def _with_vectors(
@@ -198,12 +207,12 @@ def measure_releases(
     after = {name: cluster.ray.put(list(texts)) for name, texts in releases.items()}
     pairs = [(name, metric) for name in releases for metric in metrics]
     items = [(before, after[name], metric, encoder, language_model, limit) for name, metric in pairs]
-    found: dict[tuple[str, str], MeasuredMetric] = {}
+    measured: dict[tuple[str, str], MeasuredMetric] = {}
     for place, result in handed_out(cluster, _measured, items):
-        found[pairs[place]] = result
+        measured[pairs[place]] = result
         if progress is not None:
-            progress("measures", len(found), len(pairs))
-    return found
+            progress("measures", len(measured), len(pairs))
+    return measured
 
 
 def _measured(
@@ -217,10 +226,10 @@ def _measured(
 ) -> MeasuredMetric:
     vectors = memory.setdefault(encoder, TextVectors(encoder))
     try:
-        found = measure_similarity(
+        similarity = measure_similarity(
             original, released, (metric,), vectors=vectors, language_model=language_model, limit=limit,
             perplexity_limit=min(limit, 200),
         )  # fmt: skip
     except MissingExtraError as error:
-        return [], str(error)
-    return list(found.measures), None
+        return [], MissingExtraError.of(error)
+    return list(similarity.measures), None

@@ -51,7 +51,7 @@ class JobProcesses:
             while True:
                 for event in supervisor.events(POLL_SECONDS):
                     if isinstance(event, Death):
-                        raise WorkerDiedError(event.ending)
+                        raise WorkerDiedError("workers-died", "{ending}", ending=event.ending)
                     if isinstance(event.message, Outcome):
                         return event.message
                     assert isinstance(event.message, Progress)

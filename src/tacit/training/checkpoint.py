@@ -82,8 +82,10 @@ def read_checkpoint(folder: Path) -> tuple[bytes, Checkpoint]:
         key = kept_key(private / KEY, KEY_BYTES)
     except FileNotFoundError:
         raise BadInputError(
-            f"the key of the noise is missing in {private}, and the run cannot go on with other noise: start anew "
-            "in another folder"
+            "noise-key-missing",
+            "the key of the noise is missing in {folder}, and the run cannot go on with other noise: start anew in "
+            "another folder",
+            folder=private,
         ) from None
     checkpoint: Checkpoint = torch.load(private / STATE, weights_only=True)
     return key, checkpoint

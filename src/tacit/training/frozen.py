@@ -58,9 +58,9 @@ class PassOn(nn.Module):
     """Stands where the embeddings were: takes what has been computed already."""
 
     def forward(self, *given: object, inputs_embeds: Tensor | None = None, **rest: object) -> Tensor:
-        found = inputs_embeds if inputs_embeds is not None else next(x for x in given if x is not None)
-        assert isinstance(found, Tensor)
-        return found
+        states = inputs_embeds if inputs_embeds is not None else next(x for x in given if x is not None)
+        assert isinstance(states, Tensor)
+        return states
 
 
 @dataclass
@@ -175,11 +175,11 @@ class Kept:
 
     def of(self, records: Sequence[int], width: int) -> Tensor:
         """(B, width, hidden), zero where a record has ended."""
-        found = torch.zeros(len(records), width, self.values.shape[1])
+        states = torch.zeros(len(records), width, self.values.shape[1])
         for row, record in enumerate(records):
             start, length = int(self.starts[record]), int(self.lengths[record])
-            found[row, :length] = self.values[start : start + length].float()
-        return found
+            states[row, :length] = self.values[start : start + length].float()
+        return states
 
     def added(self, batch: Batch, records: Sequence[int]) -> Batch:
         """A batch of these records for the upper half."""
@@ -224,16 +224,16 @@ def keep(
     progress: StepProgress = lambda done, total: None,
 ) -> Kept:
     """Run the lower half over all records once; what this process has just computed is taken as it is."""
-    asked = _digest(halves, task, encoded, tokenizer, batch)
-    if (found := _REMEMBERED.get(asked)) is not None:
-        _REMEMBERED.move_to_end(asked)
+    digest = _digest(halves, task, encoded, tokenizer, batch)
+    if (states := _REMEMBERED.get(digest)) is not None:
+        _REMEMBERED.move_to_end(digest)
         progress(len(encoded), len(encoded))
-        return found
-    found = _computed(halves, task, encoded, tokenizer, hidden, batch, progress)
-    _REMEMBERED[asked] = found
-    while sum(one.bytes for one in _REMEMBERED.values()) > REMEMBERED_BYTES:
+        return states
+    states = _computed(halves, task, encoded, tokenizer, hidden, batch, progress)
+    _REMEMBERED[digest] = states
+    while sum(entry.bytes for entry in _REMEMBERED.values()) > REMEMBERED_BYTES:
         _REMEMBERED.popitem(last=False)
-    return found
+    return states
 
 
 def _computed(
@@ -250,12 +250,12 @@ def _computed(
     values = torch.empty(int(lengths.sum()), hidden, dtype=torch.float16)
     rows = batch if batch > 1 and _independent(halves, task, tokenizer, batch) else 1
     done = 0
-    for here in _together(lengths, task.length, rows):
-        found = _filled(halves, task, [encoded[i] for i in here], tokenizer, rows).half()
-        for row, record in enumerate(here):
+    for records in _together(lengths, task.length, rows):
+        states = _filled(halves, task, [encoded[i] for i in records], tokenizer, rows).half()
+        for row, record in enumerate(records):
             start = int(starts[record])
-            values[start : start + int(lengths[record])] = found[row, : int(lengths[record])]
-        done += len(here)
+            values[start : start + int(lengths[record])] = states[row, : int(lengths[record])]
+        done += len(records)
         progress(done, len(encoded))
     return Kept(values, starts, lengths)
 
@@ -320,10 +320,10 @@ def _independent(halves: Halves, task: Task, tokenizer: PreTrainedTokenizerBase,
     """Whether made-up records have the same numbers, bit for bit, whatever is computed beside them. It is a matter of
     the machine and of shapes, so a process that trains several models of one shape asks once."""
     shapes = tuple((name, tuple(value.shape)) for name, value in halves.bottom.named_parameters())
-    asked = (type(halves.bottom), shapes, halves.fast, type(task), task.length, rows, torch.get_num_threads())
-    if asked not in _ASKED:
-        _ASKED[asked] = _are_independent(halves, task, tokenizer, rows)
-    return _ASKED[asked]
+    key = (type(halves.bottom), shapes, halves.fast, type(task), task.length, rows, torch.get_num_threads())
+    if key not in _ASKED:
+        _ASKED[key] = _are_independent(halves, task, tokenizer, rows)
+    return _ASKED[key]
 
 
 _ASKED: dict[tuple[object, ...], bool] = {}

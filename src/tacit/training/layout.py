@@ -25,19 +25,19 @@ def choose_layout(
     task: Task, model: nn.Module, tokenizer: PreTrainedTokenizerBase, warn: Callable[[str], None] = lambda message: None
 ) -> float:
     """Set `side` and `constant` of the task; the deviation of a record that is filled up from the record alone."""
-    why = ""
+    refused: PaddingError | None = None
     for side, constant in task.layouts(tokenizer):
         task.side, task.constant = side, constant
         try:
             with without_dropout(model):
                 deviation = refuse_padding(model, task.loss, task.filled(tokenizer))
         except PaddingError as error:
-            why = why or str(error)
+            refused = refused or error
             continue
         if task.constant:
             warn(
-                f"{why}. So every record is filled up to {task.length} word pieces, which takes longer: a smaller "
+                f"{refused}. So every record is filled up to {task.length} word pieces, which takes longer: a smaller "
                 "length, or another model, is faster"
             )
         return deviation
-    raise PaddingError(why)
+    raise refused or PaddingError("no-layout", "the task knows no layout of its records")

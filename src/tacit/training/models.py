@@ -67,7 +67,11 @@ def load_model(
     transformers.utils.logging.disable_progress_bar()
     folder = model_folder(tokenizer or "minilm") if is_from_scratch(name) else model_folder(name)
     if vectors is not None and not is_from_scratch(name):
-        raise BadParameterError(f"word vectors start a model from scratch, such as bilstm: '{name}' has its own")
+        raise BadParameterError(
+            "vectors-of-a-trained-model",
+            "word vectors start a model from scratch, such as bilstm: '{name}' has its own",
+            name=name,
+        )
     know_our_networks(folder)
     words = _tokenizer(name, folder, task, tokenizer)
     if is_from_scratch(name):
@@ -79,7 +83,7 @@ def load_model(
         try:
             model = _mean_pooled(folder, task) if of_mean else _pretrained(folder, name, task, warn)
         except (OSError, ValueError, KeyError, RuntimeError) as error:
-            raise BadInputError(_why_not(name, folder, task, error)) from error
+            raise _cannot_load(name, folder, task, error) from error
         _fit_tokenizer(model, words, name)
         if tokenizer is not None:
             _same_pieces(folder, words, name, tokenizer)
@@ -120,8 +124,10 @@ def _fit_ending(model: PreTrainedModel, words: PreTrainedTokenizerBase, task: Ta
     ending = model.config.eos_token_id
     if not isinstance(ending, int) or words.eos_token_id != ending or words.pad_token_id == ending:
         raise BadInputError(
-            f"{name} labels a text by its end mark, and the tokenizer has none of its own: give a tokenizer whose end "
-            "mark is the model's and is not used to fill texts up"
+            "no-end-mark",
+            "{name} labels a text by its end mark, and the tokenizer has none of its own: give a tokenizer whose "
+            "end mark is the model's and is not used to fill texts up",
+            name=name,
         )
     task.ending = ending
 
@@ -133,7 +139,7 @@ def _pretrained(folder: str, name: str, task: Task, warn: Callable[[str], None])
     loader = getattr(transformers, task.model_class)
     # Whatever a checkpoint was saved in: norms and sums of gradients are bounded in single precision.
     model: PreTrainedModel
-    model, found = loader.from_pretrained(
+    model, loading = loader.from_pretrained(
         folder,
         dtype=torch.float32,
         ignore_mismatched_sizes=True,
@@ -143,8 +149,8 @@ def _pretrained(folder: str, name: str, task: Task, warn: Callable[[str], None])
     )
     if task.model_class == CAUSAL:
         _check_decoder(model, name)
-    others = {key if isinstance(key, str) else key[0] for key in found["mismatched_keys"]}
-    new = {name for name, _ in model.named_parameters()} & ({*found["missing_keys"]} | others)
+    others = {key if isinstance(key, str) else key[0] for key in loading["mismatched_keys"]}
+    new = {name for name, _ in model.named_parameters()} & ({*loading["missing_keys"]} | others)
     settings = Path(folder) / "config.json"
     saved = json.loads(settings.read_text(encoding="utf-8")).get("architectures") if settings.is_file() else None
     kind = (saved or ["model"])[0]
@@ -182,11 +188,11 @@ def _tokenizer(name: str, folder: str, task: Task, tokenizer: str | None) -> Pre
     if place.is_dir() and not any((place / file).exists() for file in TOKENIZERS):
         # transformers would make an empty tokenizer without a word.
         what = f"the model folder {name}" if tokenizer is None else f"the folder {tokenizer}"
-        raise BadInputError(f"{what} has no tokenizer: save one there with save_pretrained")
+        raise BadInputError("no-tokenizer", "{model} has no tokenizer: save one there with save_pretrained", model=what)
     try:
         words: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(str(place), trust_remote_code=False)
     except (OSError, ValueError, KeyError, RuntimeError) as error:
-        raise BadInputError(_why_not(tokenizer or name, str(place), task, error)) from error
+        raise _cannot_load(tokenizer or name, str(place), task, error) from error
     if words.pad_token_id is None:
         words.pad_token = words.eos_token or words.unk_token
     return words
@@ -202,10 +208,17 @@ def know_our_networks(folder: str) -> None:
 
 def _reads_the_mean(pooling: str, name: str, task: Task) -> bool:
     if pooling not in POOLINGS:
-        raise BadParameterError(f"there is no pooling '{pooling}': choose one of {', '.join(POOLINGS)}")
+        raise BadParameterError(
+            "unknown-pooling",
+            "there is no pooling '{pooling}': choose one of {known}",
+            pooling=pooling,
+            known=", ".join(POOLINGS),
+        )
     of_texts = task.model_class == "AutoModelForSequenceClassification"
     if pooling == "mean" and not of_texts:
-        raise BadParameterError(f"only a text as a whole has a mean: '{task.name}' reads every position")
+        raise BadParameterError(
+            "pooling-of-positions", "only a text as a whole has a mean: '{task}' reads every position", task=task.name
+        )
     return of_texts and (pooling == "mean" or (pooling == "auto" and name == "minilm"))
 
 
@@ -223,8 +236,12 @@ def _fit_tokenizer(model: PreTrainedModel, words: PreTrainedTokenizerBase, name:
         return
     if isinstance(table, nn.Embedding) and len(words) > table.num_embeddings:
         raise BadInputError(
-            f"the tokenizer has {len(words):,} pieces and {name} has vectors for {table.num_embeddings:,}: take the "
-            "tokenizer of the model, or a model from scratch (--model bilstm)"
+            "too-many-pieces",
+            "the tokenizer has {pieces:,} pieces and {name} has vectors for {vectors:,}: take the tokenizer of the "
+            "model, or a model from scratch ({option.model[bilstm]})",
+            pieces=len(words),
+            name=name,
+            vectors=table.num_embeddings,
         )
 
 
@@ -257,11 +274,13 @@ def _from_scratch(task: Task, name: str, words: PreTrainedTokenizerBase) -> PreT
             name=name,
             task=task.name,
         )
-    found = FROM_SCRATCH.fullmatch(name)
-    assert found is not None
-    layers, hidden = (int(found[1]), int(found[2])) if found[1] else (1, 128)
+    match = FROM_SCRATCH.fullmatch(name)
+    assert match is not None
+    layers, hidden = (int(match[1]), int(match[2])) if match[1] else (1, 128)
     if layers < 1 or hidden < 1:
-        raise BadParameterError(f"'{name}' has no layers: write layers x width, for example bilstm-2x128")
+        raise BadParameterError(
+            "no-layers", "'{name}' has no layers: write layers x width, for example bilstm-2x128", name=name
+        )
     config = BiLstmConfig(
         vocab_size=len(words), embedding=EMBEDDING, hidden=hidden, layers=layers, pad_token_id=words.pad_token_id,
         **task.model_options(),
@@ -286,7 +305,10 @@ def start_from_vectors(model: PreTrainedModel, words: PreTrainedTokenizerBase, v
     rows = {i: place[plain] for piece, i in pieces.items() if (plain := piece.lstrip("Ġ▁").lower()) in place}
     if not rows:
         raise BadInputError(
-            f"none of the {len(pieces):,} pieces of this tokenizer is a word of the vectors '{vectors}'"
+            "no-piece-is-a-word",
+            "none of the {pieces:,} pieces of this tokenizer is a word of the vectors '{vectors}'",
+            pieces=len(pieces),
+            vectors=vectors,
         )
     width = min(weight.shape[1], table.dimension)
     known = torch.from_numpy(np.asarray(table.vectors[list(rows.values())], dtype=np.float32)[:, :width])
@@ -295,9 +317,20 @@ def start_from_vectors(model: PreTrainedModel, words: PreTrainedTokenizerBase, v
     return len(rows)
 
 
-def _why_not(name: str, folder: str, task: Task, error: Exception) -> str:
+def _cannot_load(name: str, folder: str, task: Task, error: Exception) -> BadInputError:
     first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
     if Path(folder).is_dir():
-        return f"the model folder {name} cannot be used for the task '{task.name}': {first}"
+        return BadInputError(
+            "unreadable-model",
+            "the model folder {name} cannot be used for the task '{task}': {reason}",
+            name=name,
+            task=task.name,
+            reason=first,
+        )
     offline = " (the hub is switched off by HF_HUB_OFFLINE)" if os.environ.get("HF_HUB_OFFLINE") else ""
-    return f"there is no folder {name}, and it could not be fetched from the model hub{offline}: give a local folder"
+    return BadInputError(
+        "no-such-model",
+        "there is no folder {name}, and it could not be fetched from the model hub{offline}: give a local folder",
+        name=name,
+        offline=offline,
+    )

@@ -63,8 +63,8 @@ class Direction(nn.Module):
             i, f, g, o = gates.chunk(4, -1)
             new_cell = torch.sigmoid(f) * cell + torch.sigmoid(i) * torch.tanh(g)
             new_state = torch.sigmoid(o) * torch.tanh(new_cell)
-            here = mask[:, t]
-            cell, state = cell + here * (new_cell - cell), state + here * (new_state - state)
+            present = mask[:, t]
+            cell, state = cell + present * (new_cell - cell), state + present * (new_state - state)
             states.append(state)
         return torch.stack(states[::-1] if self.backward else states, 1)
 
@@ -329,7 +329,8 @@ def on_frozen_encoder(model: PreTrainedModel, *, hidden: int = 128, layers: int 
     )
     if kind is None or body is model or not hasattr(body.config, "hidden_size"):
         raise BadParameterError(
-            "the strategy 'frozen-lstm' is made for encoders that classify, tag or answer: choose lora for this model"
+            "strategy-does-not-fit",
+            "the strategy 'frozen-lstm' is made for encoders that classify, tag or answer: choose lora for this model",
         )
     labels = {name: getattr(model.config, name) for name in ("id2label", "label2id", "problem_type")}
     config = EncoderLstmConfig(

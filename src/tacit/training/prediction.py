@@ -53,7 +53,9 @@ def read_settings(folder: Path) -> dict[str, Any]:
         settings = json.loads(path.read_text(encoding="utf-8"))
         settings["task"]
     except (ValueError, KeyError, TypeError) as error:
-        raise BadInputError(f"{path} is damaged: train the model again, or repair it") from error
+        raise BadInputError(
+            "damaged-file", "{path} is damaged: train the model again, or repair it", path=path
+        ) from error
     return dict(settings)
 
 
@@ -73,23 +75,23 @@ def predict_rows(
              the same, with this precision
     """
     if batch < 1:
-        raise BadParameterError(f"a batch has at least 1 row, not {batch}")
+        raise BadParameterError("impossible-count", "a batch has at least 1 row, not {count}", count=batch)
     model.eval()
     encoded = [task.encode(row, tokenizer, train=False) for row in rows]
     order = sorted(range(len(rows)), key=lambda i: len(encoded[i].get("input_ids", ())))
     once = frozen if task.read_once else None
     halves, kept = (None, None) if once is None else computed_once(model, task, encoded, tokenizer, precision=once)
-    asked = model if halves is None else halves.top
-    found = [""] * len(rows)
+    predictor = model if halves is None else halves.top
+    predictions = [""] * len(rows)
     with torch.random.fork_rng(devices=[]):
         # The same masks whenever a masked language model is asked.
         torch.manual_seed(0)
         for start in range(0, len(order), batch):
-            here = order[start : start + batch]
-            numbers = task.collate([encoded[i] for i in here], tokenizer)
-            numbers = numbers if kept is None else kept.added(numbers, here)
-            predicted = task.predict(asked, numbers, tokenizer, [rows[i] for i in here])
-            for i, prediction in zip(here, predicted, strict=True):
-                found[i] = prediction
+            records = order[start : start + batch]
+            numbers = task.collate([encoded[i] for i in records], tokenizer)
+            numbers = numbers if kept is None else kept.added(numbers, records)
+            predicted = task.predict(predictor, numbers, tokenizer, [rows[i] for i in records])
+            for i, prediction in zip(records, predicted, strict=True):
+                predictions[i] = prediction
             progress(min(start + batch, len(order)))
-    return found
+    return predictions

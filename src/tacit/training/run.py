@@ -88,11 +88,25 @@ class Settings:
             ("schedule", self.schedule, SCHEDULES),
         ):
             if value not in choices:
-                raise BadParameterError(f"there is no {name} '{value}': choose one of {', '.join(choices)}")
+                raise BadParameterError(
+                    "not-a-choice",
+                    "there is no {name} '{value}': choose one of {choices}",
+                    name=name,
+                    value=value,
+                    choices=", ".join(choices),
+                )
         if not self.learning_rate > 0:
-            raise BadParameterError(f"the learning rate must be positive, not {self.learning_rate}")
+            raise BadParameterError(
+                "impossible-learning-rate",
+                "the learning rate must be positive, not {learning_rate}",
+                learning_rate=self.learning_rate,
+            )
         if self.physical < 1:
-            raise BadParameterError(f"at least 1 record is worked on at a time (physical), not {self.physical}")
+            raise BadParameterError(
+                "impossible-count",
+                "at least 1 record is worked on at a time (physical), not {count}",
+                count=self.physical,
+            )
 
 
 @dataclass
@@ -134,13 +148,19 @@ class TrainingRun:
 
     def __post_init__(self) -> None:
         if self.trials < 1:
-            raise BadParameterError(f"the number of trials, this run included, is at least 1, not {self.trials}")
+            raise BadParameterError(
+                "too-few-trials",
+                "the number of trials, this run included, is at least 1, not {trials}",
+                trials=self.trials,
+            )
         marks = getattr(self.tokenizer, "num_special_tokens_to_add", int)()
         least = max(2, marks + 1)
         if self.task.length < least:
             raise BadParameterError(
-                f"a length of {self.task.length} leaves nothing of a text to learn from: give at least {least} word "
-                "pieces"
+                "length-too-short",
+                "a length of {length} leaves nothing of a text to learn from: give at least {least} word pieces",
+                length=self.task.length,
+                least=least,
             )
 
     def run(self, progress: Callable[[Progress], None] | None = None, *, resume: bool = False) -> Guarantee:
@@ -320,14 +340,18 @@ class TrainingRun:
         """What decides the weights, as it was told. It names the data by a hash, so it belongs in a private folder."""
         return json.dumps(self._fingerprint())
 
-    def check_same(self, told: str, kind: str) -> None:
+    def check_same(self, described: str, kind: str) -> None:
         """Refuse a folder whose run was told something else."""
-        kept, now = json.loads(told), json.loads(self.described())
+        kept, now = json.loads(described), json.loads(self.described())
         for part in now:
             if kept.get(part) != now[part]:
                 raise BadInputError(
-                    f"the {kind} run in {self.folder} had another {part}: repeat its command, or start anew in "
-                    "another folder"
+                    "another-run",
+                    "the {kind} run in {folder} had another {part}: repeat its command, or start anew in another "
+                    "folder",
+                    kind=kind,
+                    folder=self.folder,
+                    part=part,
                 )
 
     def promise(self) -> Guarantee:
@@ -380,7 +404,9 @@ class TrainingRun:
 def _check_weights(parameters: Iterable[torch.Tensor]) -> None:
     """Stop a run that has left the numbers. It looks at weights only, which have their noise."""
     if not all(bool(torch.isfinite(parameter).all()) for parameter in parameters):
-        raise NotFiniteError("the weights are no finite numbers any more: lower the learning rate and start anew")
+        raise NotFiniteError(
+            "training-diverged", "the weights are no finite numbers any more: lower the learning rate and start anew"
+        )
 
 
 def digest_of(rows: Sequence[Row]) -> str:

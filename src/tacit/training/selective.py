@@ -79,7 +79,7 @@ def redact_rows(
 ) -> Redacted:
     """Replace each run of sensitive tokens in these columns by one placeholder, which hides how long it was."""
     if split(placeholder) == []:
-        raise BadParameterError("a placeholder has at least one character that is not white space")
+        raise BadParameterError("empty-placeholder", "a placeholder has at least one character that is not white space")
     made = [dict(row) for row in rows]
     touched: set[int] = set()
     tokens = removed = 0
@@ -95,7 +95,12 @@ def redact_rows(
 
 def _checked(texts: Sequence[str], flags: Flags) -> Flags:
     if len(flags) != len(texts):
-        raise BadInputError(f"the detector gave flags for {len(flags):,} of {len(texts):,} texts")
+        raise BadInputError(
+            "detector-flags-do-not-align",
+            "the detector gave flags for {flags:,} of {texts:,} texts",
+            flags=len(flags),
+            texts=len(texts),
+        )
     return flags
 
 
@@ -112,7 +117,12 @@ def flagged_spans(text: str, flags: Sequence[bool]) -> list[Span]:
     """Where the flagged tokens stand in the text; neighbors make one span, with the white space between them."""
     places = token_places(text)
     if len(places) != len(flags):
-        raise BadInputError(f"the detector gave {len(flags)} flags for a text of {len(places)} tokens")
+        raise BadInputError(
+            "detector-flags-do-not-align",
+            "the detector gave {flags} flags for a text of {tokens} tokens",
+            flags=len(flags),
+            tokens=len(places),
+        )
     spans: list[Span] = []
     before = False
     for (start, stop), flagged in zip(places, flags, strict=True):
@@ -193,12 +203,13 @@ def selective_guarantee(second: Guarantee, first: First) -> Guarantee:
         return replace(second, provenance=(*second.provenance, learned))
     if first.kind is FirstKind.PRIVATE:
         if first.guarantee is None:
-            raise NoGuaranteeError("a private first phase comes with its guarantee")
+            raise NoGuaranteeError("phase-without-guarantee", "a private first phase comes with its guarantee")
         return first.guarantee.then(second)
     if second.adjacency is not Adjacency.REPLACE_ONE:
         raise NoGuaranteeError(
-            "after a first phase on redacted text the second must be accounted for replacing one record: another text "
-            "in the redacted places is a replaced record"
+            "adjacency-not-accounted",
+            "after a first phase on redacted text the second must be accounted for replacing one record: another "
+            "text in the redacted places is a replaced record",
         )
     learned = Provenance(
         "weights of the first phase",
@@ -285,14 +296,20 @@ class TwoPhases:
 
     def __post_init__(self) -> None:
         if (self.kind is FirstKind.PRIVATE) != self.first_plan.private:
-            raise BadParameterError("the first phase is private exactly if it promises something")
+            raise BadParameterError(
+                "phase-without-guarantee", "the first phase is private exactly if it promises something"
+            )
         if self.first_plan.private and self.plan.private:
             check_delta((self.first_plan.delta + self.plan.delta) * check_trials(self.trials), self.plan.records)
         if self.kind is FirstKind.PUBLIC and not self.public.strip():
-            raise BadParameterError("name the public text of the first phase: only text known to be public may be used")
+            raise BadParameterError(
+                "public-text-without-name",
+                "name the public text of the first phase: only text known to be public may be used",
+            )
         if self.plan.private and self.plan.adjacency is not needed_adjacency(self.kind, self.plan.adjacency):
             raise BadParameterError(
-                "after a first phase on redacted text the second is accounted for replacing one record"
+                "adjacency-not-accounted",
+                "after a first phase on redacted text the second is accounted for replacing one record",
             )
 
     @property
@@ -335,8 +352,11 @@ class TwoPhases:
         for part, value in self.facts.items():
             if kept["facts"].get(part) != value:
                 raise BadInputError(
-                    f"the unfinished run in {self.folder} had another {part}: repeat its command, or start anew in "
-                    "another folder"
+                    "another-run",
+                    "the unfinished run in {folder} had another {part}: repeat its command, or start anew in "
+                    "another folder",
+                    folder=self.folder,
+                    part=part,
                 )
         self.redaction = str(kept["redaction"])
 
@@ -377,12 +397,14 @@ class TwoPhases:
 
 def _kept_facts(folder: Path) -> dict[str, Any]:
     try:
-        found: dict[str, Any] = json.loads((folder / PRIVATE_FOLDER / FIRST_FACTS).read_text(encoding="utf-8"))
-        return {"facts": dict(found["facts"]), "redaction": str(found["redaction"])}
+        kept: dict[str, Any] = json.loads((folder / PRIVATE_FOLDER / FIRST_FACTS).read_text(encoding="utf-8"))
+        return {"facts": dict(kept["facts"]), "redaction": str(kept["redaction"])}
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise BadInputError(
-            f"{folder} does not say how its first phase was made, so nothing can be promised after it: start anew in "
-            "another folder"
+            "phase-facts-missing",
+            "{folder} does not say how its first phase was made, so nothing can be promised after it: start anew in "
+            "another folder",
+            folder=folder,
         ) from error
 
 

@@ -41,11 +41,13 @@ def apply_strategy(model: PreTrainedModel, strategy: str, *, rank: int = 8) -> P
     """The model with exactly the weights of the strategy trainable; for lora and ia3, the model with them added."""
     if getattr(model, "from_scratch", False) and strategy not in OF_WHOLE_MODELS:
         raise BadParameterError(
-            f"a model from scratch has nothing worth keeping, so '{strategy}' cannot train it: choose "
-            f"{' or '.join(OF_WHOLE_MODELS)}"
+            "strategy-does-not-fit",
+            "a model from scratch has nothing worth keeping, so '{strategy}' cannot train it: choose {choices}",
+            strategy=strategy,
+            choices=" or ".join(OF_WHOLE_MODELS),
         )
     if rank < 1:
-        raise BadParameterError(f"the rank of lora is at least 1, not {rank}")
+        raise BadParameterError("impossible-count", "the rank of lora is at least 1, not {count}", count=rank)
     if strategy == "frozen-lstm":
         from tacit.training.networks import on_frozen_encoder
 
@@ -54,15 +56,25 @@ def apply_strategy(model: PreTrainedModel, strategy: str, *, rank: int = 8) -> P
         return _with_lora(model, rank) if strategy == "lora" else _with_ia3(model)
     last = re.fullmatch(r"last-(\d+)", strategy)
     if strategy not in STRATEGIES and last is None:
-        raise BadParameterError(f"there is no strategy '{strategy}': choose {', '.join(STRATEGIES)} (last-K for any K)")
+        raise BadParameterError(
+            "unknown-strategy",
+            "there is no strategy '{strategy}': choose {known} (last-K for any K)",
+            strategy=strategy,
+            known=", ".join(STRATEGIES),
+        )
     heads = _head_names(model)
     embeddings = {id(p) for p in _input_embeddings(model)}
-    layers = [int(found[1]) for name, _ in model.named_parameters() if (found := _LAYER.search(f".{name}"))]
+    layers = [int(match[1]) for name, _ in model.named_parameters() if (match := _LAYER.search(f".{name}"))]
     count = max(layers, default=-1) + 1
     if last is not None and int(last[1]) > count:
-        raise BadParameterError(f"the model has {count} layers, fewer than '{strategy}' asks for")
+        raise BadParameterError(
+            "strategy-does-not-fit",
+            "the model has {layers} layers, fewer than '{strategy}' asks for",
+            layers=count,
+            strategy=strategy,
+        )
     for name, parameter in model.named_parameters():
-        found = _LAYER.search(f".{name}")
+        match = _LAYER.search(f".{name}")
         in_head = name in heads
         if strategy == "full":
             wanted = True
@@ -74,10 +86,14 @@ def apply_strategy(model: PreTrainedModel, strategy: str, *, rank: int = 8) -> P
             wanted = in_head or name.endswith(".bias") or _is_norm(model, name)
         else:
             assert last is not None
-            wanted = in_head or (found is not None and int(found[1]) >= count - int(last[1]))
+            wanted = in_head or (match is not None and int(match[1]) >= count - int(last[1]))
         parameter.requires_grad_(wanted)
     if not any(p.requires_grad for p in model.parameters()):
-        raise BadParameterError(f"this model has nothing that the strategy '{strategy}' would train")
+        raise BadParameterError(
+            "strategy-does-not-fit",
+            "this model has nothing that the strategy '{strategy}' would train",
+            strategy=strategy,
+        )
     return model
 
 
@@ -89,8 +105,8 @@ def _head_names(model: PreTrainedModel) -> set[str]:
 
 
 def _input_embeddings(model: PreTrainedModel) -> list[nn.Parameter]:
-    found = [m for name, m in model.named_modules() if isinstance(m, nn.Embedding)]
-    return [p for module in found for p in module.parameters()]
+    embeddings = [m for name, m in model.named_modules() if isinstance(m, nn.Embedding)]
+    return [p for module in embeddings for p in module.parameters()]
 
 
 def _is_norm(model: PreTrainedModel, name: str) -> bool:
@@ -127,7 +143,9 @@ def _with_lora(model: PreTrainedModel, rank: int) -> PreTrainedModel:
         with_adapters: PreTrainedModel = peft.get_peft_model(model, config)
         return with_adapters
     except ValueError as error:
-        raise BadParameterError(f"peft cannot add 'lora' to this model: {str(error).splitlines()[0]}") from error
+        raise BadParameterError(
+            "strategy-does-not-fit", "peft cannot add 'lora' to this model: {reason}", reason=str(error).splitlines()[0]
+        ) from error
 
 
 # IA3 ------------------------------------------------------------------------------------------------------------------
@@ -182,7 +200,9 @@ def _with_ia3(model: PreTrainedModel) -> PreTrainedModel:
         _put(model, name, Scaled(module, width=width, before=before))
         added += 1
     if not added:
-        raise BadParameterError("this model has no attention that ia3 could scale: choose another strategy")
+        raise BadParameterError(
+            "strategy-does-not-fit", "this model has no attention that ia3 could scale: choose another strategy"
+        )
 
     def merge_and_unload() -> PreTrainedModel:
         for name, module in [*model.named_modules()]:

@@ -1,4 +1,4 @@
-"""Several processes that train one model together (`torchrun --nproc-per-node 2 -m tacit train …`).
+"""Several processes that train one model together (started by `torchrun`; see docs/training.md).
 
 Every process knows the key, draws the same records, works on its share of them, and adds the same noise to the same
 total. So the released numbers, the accounting and the card are those of one process; only the first one writes.

@@ -78,9 +78,13 @@ class TableDistance:
     def __post_init__(self) -> None:
         table = self.values
         if table.ndim != 2 or table.shape[0] != table.shape[1]:
-            raise BadInputError("a table of distances has one row and one column for each input, in the same order")
+            raise BadInputError(
+                "wrong-shape", "a table of distances has one row and one column for each input, in the same order"
+            )
         if not (np.isfinite(table).all() and (table >= 0).all()):
-            raise BadInputError("a distance is negative or not a finite number: correct the table of distances")
+            raise BadInputError(
+                "not-finite", "a distance is negative or not a finite number: correct the table of distances"
+            )
 
     def between(self, left: Ids, right: Ids) -> Floats:
         return np.asarray(self.values[left, right])

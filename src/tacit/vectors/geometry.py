@@ -119,7 +119,11 @@ class DistanceRows:
 def matrix_of(vectors: Vectors) -> NDArray[Any]:
     array = vectors.vectors if isinstance(vectors, VectorTable) else np.asarray(vectors)
     if array.ndim != 2 or 0 in array.shape:
-        raise BadInputError(f"distances need a table (words, dimensions), but the array has the shape {array.shape}")
+        raise BadInputError(
+            "wrong-shape",
+            "distances need a table (words, dimensions), but the array has the shape {shape}",
+            shape=array.shape,
+        )
     return array
 
 
@@ -172,11 +176,11 @@ def _farthest(vectors: NDArray[Any]) -> float:
     order = np.argsort(-radii, kind="stable")
     rows, radii = rows[order], radii[order]
     best = 0.0
-    here = 0
+    place = 0
     for _ in range(4):  # walk to the farthest word a few times: a good first value prunes nearly everything
-        distances = _differences(rows[here], rows)
-        here = int(distances.argmax())
-        best = max(best, float(distances[here]))
+        distances = _differences(rows[place], rows)
+        place = int(distances.argmax())
+        best = max(best, float(distances[place]))
     product = _SquaredDistances(rows)
     height = _block_rows(len(rows))
     for start in range(0, len(rows), height):
@@ -198,10 +202,12 @@ def closest_pairs(vectors: Vectors, k: int) -> tuple[Ids, Floats]:
     more than the k-th distance so far are compared. Fewer than k pairs come back where there are fewer.
     """
     if k < 1:
-        raise BadParameterError(f"the number of closest pairs must be at least 1, not {k}")
+        raise BadParameterError(
+            "impossible-count", "the number of closest pairs must be at least 1, not {count}", count=k
+        )
     array = matrix_of(vectors)
-    found = _remembered(f"closest-{k}", array, lambda: _closest(array, k).tolist())
-    table = np.asarray(found, dtype=np.float64).reshape(-1, 3)
+    pairs = _remembered(f"closest-{k}", array, lambda: _closest(array, k).tolist())
+    table = np.asarray(pairs, dtype=np.float64).reshape(-1, 3)
     return table[:, :2].astype(np.int64), table[:, 2]
 
 
@@ -248,7 +254,9 @@ def _smallest(vectors: NDArray[Any]) -> float:
     plain = np.ascontiguousarray(vectors + 0)  # -0.0 + 0 = 0.0, so that equal rows have equal bytes
     _, first = np.unique(plain.view(f"V{plain.strides[0]}").ravel(), return_index=True)
     if len(first) < 2:
-        raise BadInputError("all words have the same vector: a smallest distance needs two different ones")
+        raise BadInputError(
+            "words-are-one", "all words have the same vector: a smallest distance needs two different ones"
+        )
     return float(_closest(plain[first], 1)[0, 2])
 
 
@@ -264,7 +272,7 @@ def median_distance(vectors: Vectors) -> float:
     """
     array = matrix_of(vectors)
     if len(array) < 2:
-        raise BadInputError("a median distance needs at least two words")
+        raise BadInputError("too-few-words", "a median distance needs at least two words")
     return float(np.median(_pair_distances(array, _sample_pairs(len(array), MEDIAN_PAIRS))))
 
 
@@ -287,7 +295,12 @@ def largest_ratio(before: NDArray[Any], after: NDArray[Any]) -> float:
     """
     before, after = matrix_of(before), matrix_of(after)
     if len(before) != len(after):
-        raise BadParameterError(f"{len(before)} vectors became {len(after)}: a map must keep the number of rows")
+        raise BadParameterError(
+            "wrong-number-of-outputs",
+            "{before} vectors became {after}: a map must keep the number of rows",
+            before=len(before),
+            after=len(after),
+        )
     return float(_remembered("ratio", before, lambda: [_largest_ratio(before, after)], after)[0])
 
 
@@ -361,10 +374,10 @@ class _SquaredDistances:
         self._right[:d], self._right[d], self._right[d + 1] = rows.T, 1.0, norms
 
     def block(self, rows: slice, columns: slice) -> Floats:
-        here = self._rows[rows]
-        d = here.shape[1]
-        left = np.empty((len(here), d + 2))
-        left[:, :d], left[:, d], left[:, d + 1] = -2.0 * here, self._norms[rows], 1.0
+        vectors = self._rows[rows]
+        d = vectors.shape[1]
+        left = np.empty((len(vectors), d + 2))
+        left[:, :d], left[:, d], left[:, d + 1] = -2.0 * vectors, self._norms[rows], 1.0
         return np.asarray(left @ self._right[:, columns])
 
 

@@ -70,7 +70,7 @@ class Neighbors:
         queries = self._checked(queries)
         if self.approximate:
             return self._approximate_k(queries, 1)[0][:, 0]
-        found = np.empty(len(queries), dtype=np.int64)
+        nearest = np.empty(len(queries), dtype=np.int64)
         tiles, block = self._product_tiles()
         scores = np.empty(block * max(tile.shape[1] for tile in tiles), dtype=np.float32)
         augmented = np.empty((block, self.vectors.shape[1] + 1), dtype=np.float32)
@@ -82,17 +82,17 @@ class Neighbors:
                 product = _product(left, tile, scores)
                 ids = product.argmax(axis=1)
                 if len(tiles) == 1:
-                    found[start : start + len(left)] = ids
+                    nearest[start : start + len(left)] = ids
                     break
                 top = product[np.arange(len(left)), ids]
-                here = found[start : start + len(left)]
+                nearest_in_block = nearest[start : start + len(left)]
                 if best is None:
-                    best, here[:] = top, ids
+                    best, nearest_in_block[:] = top, ids
                 else:
                     better = top > best
-                    best[better], here[better] = top[better], ids[better] + first
+                    best[better], nearest_in_block[better] = top[better], ids[better] + first
                 first += tile.shape[1]
-        return found
+        return nearest
 
     def nearest_k(self, queries: NDArray[Any], k: int) -> tuple[Ids, NDArray[np.float64]]:
         """Rows (n, k) of the k nearest words, nearest first, and their distances (not squared)."""
@@ -136,10 +136,10 @@ class Neighbors:
         for start in range(0, len(queries), block):
             left = self._augment(queries[start : start + block], augmented)
             product = _product(left, tiles[0], scores)
-            here = slice(start, start + len(left))
+            block_rows = slice(start, start + len(left))
             own = np.einsum("ij,ij->i", left, left) - 1.0  # without the constant 1 that carries the bias
-            ids[here], scores_of_two = two_largest(product)
-            distances[here] = own[:, None] - 2.0 * scores_of_two
+            ids[block_rows], scores_of_two = two_largest(product)
+            distances[block_rows] = own[:, None] - 2.0 * scores_of_two
         return ids, np.sqrt(np.maximum(distances, 0.0))
 
     def nearest_words_of(self, ids: NDArray[np.integer[Any]], k: int) -> tuple[Ids, NDArray[np.float64]]:
@@ -158,9 +158,9 @@ class Neighbors:
         block = max(1, min(256, _SCORE_BLOCK // (2 * len(self))))
         buffer = np.empty((block, len(self)), dtype=np.float64)
         for start in range(0, len(ids), block):
-            here = ids[start : start + block]
+            block_ids = ids[start : start + block]
             for row, (word, distances) in enumerate(
-                zip(here, self._words.rows(here, buffer[: len(here)]), strict=True), start
+                zip(block_ids, self._words.rows(block_ids, buffer[: len(block_ids)]), strict=True), start
             ):
                 near = np.flatnonzero(distances <= at_least_kth(distances, k) + 2 * margin)
                 exact = distances_between(self.vectors[word], self.vectors[near])
@@ -172,14 +172,22 @@ class Neighbors:
         queries = np.asarray(queries, dtype=np.float32)
         if queries.ndim != 2 or queries.shape[1] != self.vectors.shape[1]:
             raise BadParameterError(
-                f"the queries have the shape {queries.shape}, the words {self.vectors.shape[1]} dimensions: "
-                "transform both with the same bounding map"
+                "vectors-of-another-kind",
+                "the queries have the shape {given}, the words {dimensions} dimensions: transform both with the "
+                "same bounding map",
+                given=queries.shape,
+                dimensions=self.vectors.shape[1],
             )
         return queries
 
     def _checked_k(self, k: int) -> int:
         if not 1 <= k <= len(self):
-            raise BadParameterError(f"the number of neighbors must lie between 1 and {len(self):,}, not {k}")
+            raise BadParameterError(
+                "impossible-count",
+                "the number of neighbors must lie between 1 and {words:,}, not {count}",
+                words=len(self),
+                count=k,
+            )
         return int(k)
 
     def _product_tiles(self) -> tuple[list[Floats32], int]:
@@ -200,7 +208,8 @@ class Neighbors:
         left[:, -1] = 1.0
         if not np.isfinite(left.sum(dtype=np.float64)):
             raise BadInputError(
-                "a query vector is not finite: the noise is too large for 32-bit numbers, raise epsilon"
+                "noise-not-finite",
+                "a query vector is not finite: the noise is too large for 32-bit numbers, raise epsilon",
             )
         return left
 
@@ -215,11 +224,11 @@ class Neighbors:
         # The index returns squared distances and -1 where its cells held fewer than k words.
         _, ids = self._index.search(np.ascontiguousarray(queries - self._center), k)
         short = np.flatnonzero((ids < 0).any(axis=1))
-        found, distances = self._by_distance(queries, np.maximum(ids, 0).astype(np.int64))
+        nearest, distances = self._by_distance(queries, np.maximum(ids, 0).astype(np.int64))
         if short.size:
             exact = Neighbors(self.vectors)
-            found[short], distances[short] = exact.nearest_k(queries[short], k)
-        return found, distances
+            nearest[short], distances[short] = exact.nearest_k(queries[short], k)
+        return nearest, distances
 
 
 def biased_columns(vectors: Floats32, center: Floats32, *, pad: bool = False) -> Floats32:
@@ -267,15 +276,15 @@ def two_largest(scores: Floats32) -> tuple[Ids, Floats32]:
     values = np.take_along_axis(parts, best[:, :, None], axis=2)[:, :, 0]
     first = values.argmax(axis=1)
     columns = np.empty((len(scores), 2), dtype=np.int64)
-    found = np.empty((len(scores), 2), dtype=np.float32)
-    columns[:, 0], found[:, 0] = first * size + best[rows, first], values[rows, first]
+    largest = np.empty((len(scores), 2), dtype=np.float32)
+    columns[:, 0], largest[:, 0] = first * size + best[rows, first], values[rows, first]
     rest = parts[rows, first]
     rest[rows, best[rows, first]] = -np.inf
     best[rows, first] = rest.argmax(axis=1)
     values[rows, first] = rest.max(axis=1)
     second = values.argmax(axis=1)
-    columns[:, 1], found[:, 1] = second * size + best[rows, second], values[rows, second]
-    return columns, found
+    columns[:, 1], largest[:, 1] = second * size + best[rows, second], values[rows, second]
+    return columns, largest
 
 
 def at_least_kth(distances: NDArray[np.float64], k: int) -> float:

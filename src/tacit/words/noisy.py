@@ -125,8 +125,8 @@ class NoisyWords(WordMechanism):
     def draw(self, ids: Ids, source: Source) -> Ids:
         drawn = np.empty(len(ids), dtype=np.int64)
         for start in range(0, len(ids), BLOCK_TOKENS):
-            here = slice(start, start + BLOCK_TOKENS)
-            drawn[here] = self._map(self._noisy(ids[here], source), source)
+            block = slice(start, start + BLOCK_TOKENS)
+            drawn[block] = self._map(self._noisy(ids[block], source), source)
         return drawn
 
     def release_vectors(self, texts: str | Iterable[str]) -> tuple[list[NDArray[np.float64]], Guarantee]:

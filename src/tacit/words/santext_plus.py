@@ -44,7 +44,11 @@ class SanTextPlus(TwoClassWords):
     def check_parameters(self) -> None:
         super().check_parameters()
         if not 0.0 < self.p <= 1.0:
-            raise BadParameterError(f"p is a probability above 0 and at most 1, not {self.p}: the paper uses 0.3")
+            raise BadParameterError(
+                "not-a-probability",
+                "p is a probability above 0 and at most 1, not {probability}: the paper uses 0.3",
+                probability=self.p,
+            )
 
     @cached_property
     def outputs(self) -> Ids:

@@ -50,8 +50,11 @@ class TwoBudgets(TwoClassWords):
         super().check_parameters()
         if self.common_epsilon is not None and check_epsilon(self.common_epsilon) < self.epsilon:
             raise BadParameterError(
-                f"common_epsilon {self.common_epsilon:g} is below epsilon {self.epsilon:g}: "
-                "common words cannot have a smaller budget than sensitive ones"
+                "budgets-reversed",
+                "common_epsilon {common_epsilon:g} is below epsilon {epsilon:g}: common words cannot have a smaller "
+                "budget than sensitive ones",
+                common_epsilon=self.common_epsilon,
+                epsilon=self.epsilon,
             )
 
     @property

@@ -55,7 +55,9 @@ class TwoClassWords(ExponentialWords):
     def check_parameters(self) -> None:
         super().check_parameters()
         if self.sensitive_share == 0.0 and self.sensitive_list is None:
-            raise BadParameterError("no word would be sensitive: raise sensitive_share or give a sensitive_list")
+            raise BadParameterError(
+                "too-few-sensitive-words", "no word would be sensitive: raise sensitive_share or give a sensitive_list"
+            )
 
     @cached_property
     def sensitive(self) -> NDArray[np.bool_]:
@@ -66,7 +68,10 @@ class TwoClassWords(ExponentialWords):
         if self.sensitive_list is not None:
             mask |= listed_words(words, self.sensitive_list)
         if mask.sum() < 2:
-            raise BadParameterError("fewer than two vocabulary words are sensitive: they could not hide each other")
+            raise BadParameterError(
+                "too-few-sensitive-words",
+                "fewer than two vocabulary words are sensitive: they could not hide each other",
+            )
         return mask
 
     @cached_property

@@ -22,7 +22,9 @@ def copy_ledger(source: Database, key: LedgerKey, place: str | os.PathLike[str])
     target = open_database(place)
     try:
         if target.exists():
-            raise LedgerError(f"{target.name} is there already: give a place where nothing is")
+            raise LedgerError(
+                "place-taken", "{target} is there already: give a place where nothing is", target=target.name
+            )
         if isinstance(target, Sqlite):
             return _into_file(source, key, target.path)
         return _copied(source, key, target)
@@ -40,26 +42,34 @@ def _into_file(source: Database, key: LedgerKey, path: Path) -> Verification:
             finally:
                 copy.close()  # everything is in one file now
     except FileExistsError:
-        raise LedgerError(f"'{path}' is there already: give a place where nothing is") from None
+        raise LedgerError(
+            "place-taken", "'{path}' is there already: give a place where nothing is", path=path
+        ) from None
     return verification
 
 
 def _copied(source: Database, key: LedgerKey, target: Database) -> Verification:
     with source.reading(), target.speaking():
-        head = source.one("SELECT position, seal FROM chain ORDER BY position DESC LIMIT 1")
+        head = source.first_row("SELECT position, seal FROM chain ORDER BY position DESC LIMIT 1")
         with target.writing():
             if target.version() is not None:
-                raise LedgerError(f"{target.name} is there already: give a place where nothing is")
+                raise LedgerError(
+                    "place-taken", "{target} is there already: give a place where nothing is", target=target.name
+                )
             target.make_tables()
             target.run("DELETE FROM meta")
             for table in TABLE_NAMES:
                 _copy_table(source, target, table)
     anchor = None if head is None else f"{head[0]}:{bytes(head[1]).hex()}"
     with target.reading():
-        found = verify(target, key, anchor)
-    if not found.ok:
-        raise LedgerError(f"the copy is as damaged as the ledger: {found.problems[0]}; see 'tacit ledger verify'")
-    return found
+        verification = verify(target, key, anchor)
+    if not verification.ok:
+        raise LedgerError(
+            "ledger-was-changed",
+            "the copy is as damaged as the ledger: {problem}; see 'tacit ledger verify'",
+            problem=verification.problems[0],
+        )
+    return verification
 
 
 def _copy_table(source: Database, target: Database, table: str) -> None:

@@ -115,7 +115,9 @@ class LedgerKey:
     def text(self) -> bytes:
         """The content of its file."""
         if any(b"\n" in secret or secret != secret.strip() for secret in self._secrets):
-            raise LedgerError("this key holds a line break or begins or ends with a space, so no file can keep it")
+            raise LedgerError(
+                "bad-ledger-key", "this key holds a line break or begins or ends with a space, so no file can keep it"
+            )
         return b"".join(secret + b"\n" for secret in self._secrets)
 
 
@@ -146,14 +148,18 @@ def given_key(key: bytes | str | None) -> LedgerKey | None:
         key, origin = os.environ.get(VARIABLE) or None, VARIABLE
     if key is None:
         return None
-    found = [line.encode() for line in key.split("\n") if line] if isinstance(key, str) else [bytes(key)]
-    shortest = min(map(len, found), default=0)
+    parts = [line.encode() for line in key.split("\n") if line] if isinstance(key, str) else [bytes(key)]
+    shortest = min(map(len, parts), default=0)
     if shortest < SHORTEST:
         raise BadParameterError(
-            f"{origin} has {shortest} characters, which can be guessed: use {SHORTEST} or more, for example what "
-            "'openssl rand -hex 32' prints"
+            "ledger-key-too-short",
+            "{origin} has {characters} characters, which can be guessed: use {least} or more, for example what "
+            "'openssl rand -hex 32' prints",
+            origin=origin,
+            characters=shortest,
+            least=SHORTEST,
         )
-    return LedgerKey(*found)
+    return LedgerKey(*parts)
 
 
 # Files --------------------------------------------------------------------------------------------------------------
@@ -179,8 +185,11 @@ def kept_key(ledger: str) -> LedgerKey:
     key = _read(path)
     if key is None:
         raise LedgerError(
-            f"the key of this ledger cannot be read from '{path}': bring it back from where the ledger was made, or "
-            f"set {VARIABLE}"
+            "unreadable-ledger-key",
+            "the key of this ledger cannot be read from '{path}': bring it back from where the ledger was made, or "
+            "set {variable}",
+            path=path,
+            variable=VARIABLE,
         )
     return key
 
@@ -212,10 +221,10 @@ def _next_file(ledger: str) -> Path:
 
 def _read(path: Path) -> LedgerKey | None:
     try:
-        found = [line.strip() for line in path.read_bytes().split(b"\n") if line.strip()]
+        parts = [line.strip() for line in path.read_bytes().split(b"\n") if line.strip()]
     except OSError:
         return None
-    return LedgerKey(*found) if found else None
+    return LedgerKey(*parts) if parts else None
 
 
 def _write(path: Path, key: LedgerKey, what: str) -> None:
@@ -224,5 +233,10 @@ def _write(path: Path, key: LedgerKey, what: str) -> None:
         create_file(path, key.text(), private=True)
     except OSError as error:
         raise LedgerError(
-            f"{what} cannot be written to '{path}' ({error.strerror}): make the folder writable, or set {VARIABLE}"
+            "ledger-key-not-written",
+            "{what} cannot be written to '{path}' ({reason}): make the folder writable, or set {variable}",
+            what=what,
+            path=path,
+            reason=error.strerror,
+            variable=VARIABLE,
         ) from None

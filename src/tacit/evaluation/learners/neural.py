@@ -95,7 +95,9 @@ class NeuralLearner(ABC):
     ) -> None:
         require("torch", extra="documents", purpose="a neural learner")
         if epochs < 1 or batch_size < 1 or not learning_rate > 0:
-            raise BadParameterError("a neural learner needs at least one epoch, one text a batch and a positive rate")
+            raise BadParameterError(
+                "impossible-learner", "a neural learner needs at least one epoch, one text a batch and a positive rate"
+            )
         self.task = task
         self.epochs, self.batch_size, self.learning_rate = epochs, batch_size, learning_rate
         self.least_steps = least_steps
@@ -163,7 +165,7 @@ class NeuralLearner(ABC):
 
         prepared = self._prepared(texts)
         order = sorted(range(len(texts)), key=lambda i: self._length(prepared[i]))
-        found: list[Any] = [None] * len(texts)
+        answers: list[Any] = [None] * len(texts)
         for start in range(0, len(order), 4 * self.batch_size):
             batch = order[start : start + 4 * self.batch_size]
             with torch.inference_mode():
@@ -171,8 +173,8 @@ class NeuralLearner(ABC):
             lengths = [len(texts[i]) if self.task == "tagging" else 0 for i in batch]
             read = [self._tokens_read(prepared[i]) for i in batch]
             for i, answer in zip(batch, self.targets.answers(scores, read, lengths), strict=True):
-                found[i] = answer
-        return found
+                answers[i] = answer
+        return answers
 
     def _length(self, prepared: Any) -> int:
         """For grouping texts of about the same length."""

@@ -40,7 +40,9 @@ class Transformer(NeuralLearner):
         super().__init__(task, epochs=epochs, batch_size=batch_size, learning_rate=learning_rate, progress=progress)
         loaded = SentenceEncoder(encoder) if isinstance(encoder, str) else encoder
         if not isinstance(loaded, SentenceEncoder):
-            raise BadParameterError("fine-tuning needs an encoder with weights: give 'minilm' or a folder")
+            raise BadParameterError(
+                "wrong-kind-of-encoder", "fine-tuning needs an encoder with weights: give 'minilm' or a folder"
+            )
         self.encoder = loaded
         self.longest = min(longest, int(getattr(loaded.model.config, "max_position_embeddings", longest)))
         self.name = f"fine-tuned {loaded.name}"
@@ -97,7 +99,7 @@ class Transformer(NeuralLearner):
             return self.network["head"]((states * weights).sum(dim=1) / weights.sum(dim=1))
         width = max(1, *(len(places) for _, places in batch))
         places = torch.zeros((len(batch), width), dtype=torch.long)
-        for row, (_, found) in enumerate(batch):
-            places[row, : len(found)] = torch.tensor(found, dtype=torch.long)
+        for row, (_, word_places) in enumerate(batch):
+            places[row, : len(word_places)] = torch.tensor(word_places, dtype=torch.long)
         tokens = states.gather(1, places.unsqueeze(-1).expand(-1, -1, states.shape[-1]))
         return self.network["head"](tokens)

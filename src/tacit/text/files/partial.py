@@ -153,9 +153,16 @@ def write_together(texts: Mapping[Path, str]) -> None:
 def storage_error(error: OSError, path: Path | str) -> OutputError:
     """A sentence for a disk that refuses."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return OutputError(f"the disk is full: '{path}' could not grow. Free some space")
+        return OutputError("disk-full", "the disk is full: '{path}' could not grow. Free some space", path=path)
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
         return OutputError("not-allowed", "'{path}' may not be written: choose another place", path=path)
     if error.errno == errno.ENOENT:
-        return OutputError(f"the folder '{Path(path).parent}' does not exist: make it first")
-    return OutputError(f"'{path}' could not be written ({os.strerror(error.errno or 0)}): check the disk")
+        return OutputError(
+            "no-such-folder", "the folder '{folder}' does not exist: make it first", folder=Path(path).parent
+        )
+    return OutputError(
+        "cannot-write",
+        "'{path}' could not be written ({reason}): check the disk",
+        path=path,
+        reason=os.strerror(error.errno or 0),
+    )

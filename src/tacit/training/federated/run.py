@@ -42,13 +42,22 @@ class FederatedRun(TrainingRun):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not 0.0 <= self.momentum < 1.0:
-            raise BadParameterError(f"the momentum of the server lies between 0 and 1, not {self.momentum:g}")
+            raise BadParameterError(
+                "impossible-momentum",
+                "the momentum of the server lies between 0 and 1, not {momentum:g}",
+                momentum=self.momentum,
+            )
         if self.plan.records != len(self.users):
             raise BadInputError(
-                f"the plan is for {self.plan.records:,} users, but there are {len(self.users):,}: make the plan anew"
+                "plan-of-other-records",
+                "the plan is for {records:,} users, but there are {users:,}: make the plan anew",
+                records=self.plan.records,
+                users=len(self.users),
             )
         if self.plan.private and self.plan.unit is not Unit.USER:
-            raise BadInputError("the plan of a federated run must count users: give it unit=Unit.USER")
+            raise BadInputError(
+                "plan-of-other-units", "the plan of a federated run must count users: give it unit=Unit.USER"
+            )
 
     @property
     def algorithm(self) -> str:
@@ -119,6 +128,8 @@ def _refuse_mixing(model: torch.nn.Module) -> None:
     for name, module in model.named_modules():
         if isinstance(module, torch.nn.modules.batchnorm._BatchNorm):
             raise UnsupportedModelError(
-                f"'{name}' is a batch normalization, whose running means no update carries: replace it by a group or "
-                "layer normalization"
+                "model-mixes-examples",
+                "'{name}' is a batch normalization, whose running means no update carries: replace it by a group or "
+                "layer normalization",
+                name=name,
             )

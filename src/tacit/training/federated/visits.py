@@ -72,8 +72,11 @@ class VisitPlan(Plan):
         multiplier = analytic_gaussian_sigma(epsilon, chosen, draft.reach(draft.steps)) * (1.0 + 1e-9)
         if multiplier > MOST_NOISE:
             raise BadParameterError(
-                f"epsilon {epsilon:g} needs noise of {multiplier:.3g} times the clipping bound, in which nothing can "
-                "be learned: raise epsilon, train for fewer epochs, or gather more users"
+                "noise-drowns-learning",
+                "epsilon {epsilon:g} needs noise of {multiplier:.3g} times the clipping bound, in which nothing can "
+                "be learned: raise epsilon, train for fewer epochs, or gather more users",
+                epsilon=epsilon,
+                multiplier=multiplier,
             )
         return replace(draft, multiplier=multiplier)
 
@@ -152,7 +155,9 @@ def factorization_named(noise: str, rounds: int, separation: int, *, bands: int 
             (optimal_buffered(rounds, separation, buffers) for buffers in (1, 2, 3)),
             key=lambda factor: error_of(factor, rounds, separation),
         )
-    raise BadParameterError(f"there is no noise '{noise}': choose one of {', '.join(NOISES)}")
+    raise BadParameterError(
+        "unknown-noise", "there is no noise '{noise}': choose one of {known}", noise=noise, known=", ".join(NOISES)
+    )
 
 
 @lru_cache(maxsize=1024)

@@ -158,20 +158,35 @@ class _Pass:
             seen = _layout_of(first, self.size)
             if seen is None:
                 raise UnsupportedModelError(
-                    f"'{site}' is used with an output of shape {tuple(output.shape)} for {self.size} examples: "
-                    "which part belongs to which example cannot be told"
+                    "batch-axis-unknown",
+                    "'{layer}' is used with an output of shape {shape} for {examples} examples: which part belongs "
+                    "to which example cannot be told",
+                    layer=site,
+                    shape=tuple(output.shape),
+                    examples=self.size,
                 )
             if known is not None and known.layout != seen:
-                raise UnsupportedModelError(f"'{site}' has its batch in different places for different batch sizes")
+                raise UnsupportedModelError(
+                    "batch-axis-unknown",
+                    "'{layer}' has its batch in different places for different batch sizes",
+                    layer=site,
+                )
             self.taps.sites[key] = _Site(seen)
             return seen
         if known is None:
             raise UnsupportedModelError(
-                f"'{site}' is used in a way that did not occur when the model was checked: check it in training mode"
+                "layer-used-otherwise",
+                "'{layer}' is used in a way that did not occur when the model was checked: check it in training mode",
+                layer=site,
             )
         expected = {"batch": first == self.size, "one": first == 1, "rows": first % self.size == 0}
         if not expected[known.layout]:
-            raise UnsupportedModelError(f"'{site}' has an output of shape {tuple(output.shape)}, unlike before")
+            raise UnsupportedModelError(
+                "layer-used-otherwise",
+                "'{layer}' has an output of shape {shape}, unlike before",
+                layer=site,
+                shape=tuple(output.shape),
+            )
         return known.layout
 
     def sides(self, value: Tensor, site_gradient: Tensor) -> Tensor:
@@ -193,7 +208,9 @@ class _Kept:
     @property
     def value(self) -> Tensor:
         if self._value._version != self._version:
-            raise UnsupportedModelError(f"an input of '{self._name}' was changed in place after it was used")
+            raise UnsupportedModelError(
+                "changed-in-place", "an input of '{name}' was changed in place after it was used", name=self._name
+            )
         return self._value
 
 
@@ -263,7 +280,11 @@ def _embedding(
     if name is None:
         return None
     if max_norm is not None or scale_grad_by_freq:
-        raise UnsupportedModelError(f"'{name}' rescales its rows by the batch (max_norm or scale_grad_by_freq)")
+        raise UnsupportedModelError(
+            "model-mixes-examples",
+            "'{name}' rescales its rows by the batch (max_norm or scale_grad_by_freq)",
+            name=name,
+        )
     output = F.embedding(ids, weight.detach(), padding_idx)
     if pass_.relative is not None:
         pass_.relative = ids
@@ -427,7 +448,9 @@ def _with_batch_axis(
         finally:
             pass_.relative = None
         if ids.numel() == 0 or values.dim() != 4 or values.shape[0] != 1:
-            raise UnsupportedModelError(f"'{name}' is a table of relative positions used in an unknown way")
+            raise UnsupportedModelError(
+                "layer-used-otherwise", "'{name}' is a table of relative positions used in an unknown way", name=name
+            )
         shape = tuple(table.weight.shape)
 
         def listen(gradient: Tensor) -> None:  # (B, heads x queries, keys)
@@ -461,7 +484,7 @@ class Taps:
         sequence or the width of a layer (3 and 5 do)."""
         sizes = {size_of(batch) for batch in batches}
         if len(sizes) < 2 or min(sizes) < 2:
-            raise BadParameterError("checking a model takes batches of two different sizes above 1")
+            raise BadParameterError("too-few-batches", "checking a model takes batches of two different sizes above 1")
         for batch in batches:
             self._run(batch, learning=True)
 
@@ -476,7 +499,12 @@ class Taps:
         with _relative_biases(self.model, pass_), _Intercept(pass_):
             losses = self.loss(self.model, batch)
         if losses.shape != (size,):
-            raise BadParameterError(f"the loss must have one value per example, ({size},), not {tuple(losses.shape)}")
+            raise BadParameterError(
+                "wrong-shape",
+                "the loss must have one value per example, ({size},), not {shape}",
+                size=size,
+                shape=tuple(losses.shape),
+            )
         torch.autograd.backward(losses.sum())
         self._refuse_leaks(pass_)
         grams: Grams = {}
@@ -495,5 +523,9 @@ class Taps:
         used = ", ".join(sorted(pass_.unknown.get(leaks[0], ()))) or "an operation without known algebra"
         more = f" (and {len(leaks) - 1} more)" if len(leaks) > 1 else ""
         raise UnsupportedModelError(
-            f"the gradient of '{leaks[0]}'{more} cannot be told apart by example: it is used by {used}"
+            "no-gradient-per-example",
+            "the gradient of '{parameter}'{more} cannot be told apart by example: it is used by {used}",
+            parameter=leaks[0],
+            more=more,
+            used=used,
         )

@@ -50,9 +50,11 @@ class Features:
 
     def __post_init__(self) -> None:
         if self.kind not in ("indices", "words", "vectors"):
-            raise BadParameterError(f"there are no features '{self.kind}': choose indices, words or vectors")
+            raise BadParameterError(
+                "unknown-features", "there are no features '{kind}': choose indices, words or vectors", kind=self.kind
+            )
         if self.size < 0:
-            raise BadParameterError(f"a node has at least 1 feature, not {self.size}")
+            raise BadParameterError("impossible-count", "a node has at least 1 feature, not {count}", count=self.size)
 
     @property
     def not_covered(self) -> tuple[str, ...]:
@@ -90,7 +92,11 @@ class Graph:
             )
         there = [i for i, value in enumerate(self.split) if value in values and self.labels[i] != NO_LABEL]
         if not there:
-            raise BadInputError(f"no labeled node has the split {' or '.join(values)}: name another one")
+            raise BadInputError(
+                "no-labeled-node",
+                "no labeled node has the split {splits}: name another one",
+                splits=" or ".join(values),
+            )
         return np.array(there, dtype=np.int64)
 
     def drawn_split(
@@ -162,13 +168,13 @@ def read_graph(
             nodes=source_name(nodes),
         )
     spelled = cells.get(label_column, [""] * len(names))
-    numbers, found = label_numbers(spelled, classes)
+    numbers, class_names = label_numbers(spelled, classes)
     rows, made_by = feature_rows(cells[features.column], features, encode)
     graph = Graph(
         names,
         rows,
         numbers,
-        found,
+        class_names,
         np.zeros((0, 2), dtype=np.int64) if links is None else read_links(links, place, clean=clean),
         tuple(cells[split_column]) if split_column and split_column in cells else (),
         made_by,
@@ -188,7 +194,7 @@ def checked(graph: Graph) -> Graph:
     if not len(graph.labeled):
         raise BadInputError("no-labeled-node", "no node has a label: name the label column with {option.label_column}")
     if len(set(graph.labels[graph.labeled].tolist())) < 2:
-        raise BadInputError("all labeled nodes have the same label: there is nothing to learn")
+        raise BadInputError("too-few-classes", "all labeled nodes have the same label: there is nothing to learn")
     return graph
 
 
@@ -228,18 +234,18 @@ def feature_rows(cells: Sequence[str], features: Features, encode: Encode | None
     """Sparse rows of length at most 1, and the features with their size filled in."""
     if features.kind == "vectors":
         if encode is None:
-            raise BadParameterError("vectors need a public text encoder: give one")
+            raise BadParameterError("no-encoder", "vectors need a public text encoder: give one")
         rows = sparse.csr_matrix(np.asarray(encode(cells), dtype=np.float64))
         return unit_rows(rows), replace(features, size=rows.shape[1])
     if features.kind == "words":
         size = len(features.vocabulary) or features.size or HASHED_WORDS
-        found = word_places(cells, features.vocabulary, size)
+        places_of_rows = word_places(cells, features.vocabulary, size)
     else:
-        found = [_indices(cell, row) for row, cell in enumerate(cells, start=1)]
-        size = features.size or max((max(places) + 1 for places in found if places), default=1)
+        places_of_rows = [_indices(cell, row) for row, cell in enumerate(cells, start=1)]
+        size = features.size or max((max(places) + 1 for places in places_of_rows if places), default=1)
         # A word the model never saw in training has no weight.
-        found = [[i for i in places if i < size] for places in found]
-    pairs = [(row, column) for row, places in enumerate(found) for column in set(places)]
+        places_of_rows = [[i for i in places if i < size] for places in places_of_rows]
+    pairs = [(row, column) for row, places in enumerate(places_of_rows) for column in set(places)]
     where = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
     rows = sparse.csr_matrix((np.ones(len(pairs)), (where[0], where[1])), shape=(len(cells), size))
     return unit_rows(rows), replace(features, size=size)
@@ -248,11 +254,11 @@ def feature_rows(cells: Sequence[str], features: Features, encode: Encode | None
 def word_places(texts: Sequence[str], vocabulary: Sequence[str], size: int) -> list[list[int]]:
     """The places of the words of each text: in a public vocabulary (other words are left out), or hashed."""
     place = {word: i for i, word in enumerate(vocabulary)}
-    found = []
+    places_of_texts = []
     for text in texts:
         words = {word for word in split_tokens(text.lower()) if any(c.isalnum() for c in word)}
-        found.append([place[w] for w in words if w in place] if place else [_hashed(w, size) for w in words])
-    return found
+        places_of_texts.append([place[w] for w in words if w in place] if place else [_hashed(w, size) for w in words])
+    return places_of_texts
 
 
 def unit_rows(rows: sparse.csr_matrix) -> sparse.csr_matrix:
@@ -276,5 +282,7 @@ def _indices(cell: str, row: int) -> list[int]:
             row=row,
         ) from None
     if any(place < 0 for place in places):
-        raise BadInputError(f"row {row} has a negative feature number: number the features from 0")
+        raise BadInputError(
+            "negative-feature-number", "row {row} has a negative feature number: number the features from 0", row=row
+        )
     return places

@@ -100,16 +100,24 @@ class NodePlan:
         """The plan with the least noise within epsilon. share: the part of a training node's budget (in squares) that
         its gradients get, see `gradient_share`; the rest pays for sending its label."""
         if adjacency not in (Adjacency.ADD_REMOVE, Adjacency.REPLACE_ONE):
-            raise BadParameterError("a node is taken out or replaced: choose one of these adjacencies")
+            raise BadParameterError(
+                "adjacency-not-accounted", "a node is taken out or replaced: choose one of these adjacencies"
+            )
         if links < 0:
-            raise BadParameterError(f"the number of links that a node uses is at least 0, not {links}")
+            raise BadParameterError(
+                "impossible-count", "the number of links that a node uses is at least 0, not {count}", count=links
+            )
         if steps < 1:
-            raise BadParameterError(f"training takes at least 1 step, not {steps}")
+            raise BadParameterError(
+                "impossible-number-of-steps", "training takes at least 1 step, not {steps}", steps=steps
+            )
         chosen = automatic_delta(nodes) if delta is None else delta
         mu = 1.0 / analytic_gaussian_sigma(epsilon, chosen, 1.0)
         part = gradient_share(mu) if share is None else share
         if not 0.0 < part < 1.0:
-            raise BadParameterError(f"the share of the gradients lies between 0 and 1, not {share}")
+            raise BadParameterError(
+                "impossible-share", "the share of the gradients lies between 0 and 1, not {share}", share=share
+            )
         words = mu * math.sqrt(part) if links else mu
         gradient = gradient_reach(adjacency) * math.sqrt(steps) / words
         if not links:
@@ -253,22 +261,22 @@ def train_messages(
     model = NodeModel(weights, nothing)
     if not plan.links:
         return model
-    asked = np.ones(graph.nodes, dtype=bool)
-    asked[train] = False
-    if not asked.any():
+    unlabeled = np.ones(graph.nodes, dtype=bool)
+    unlabeled[train] = False
+    if not unlabeled.any():
         return model
-    pairs = draw_links(graph.links, asked, plan.links, seed)
-    from_training = ~asked[pairs[:, 0]]
+    pairs = draw_links(graph.links, unlabeled, plan.links, seed)
+    from_training = ~unlabeled[pairs[:, 0]]
     share = len(train) / graph.nodes
     labels = nothing.copy()
     labels[train, graph.labels[train]] = 1.0
     sums = received(pairs[from_training], labels)
     noisy = add_gaussian(sums, sigma=plan.label_noise, source=key.stream(0, b"labels"))
-    evidence = np.where(asked[:, None], MESSAGE_WEIGHT * share / plan.label_noise**2 * noisy, 0.0)
+    evidence = np.where(unlabeled[:, None], MESSAGE_WEIGHT * share / plan.label_noise**2 * noisy, 0.0)
     guesses = softmax(model.logits(graph.features, evidence))
-    sums = received(pairs[~from_training], np.where(asked[:, None], guesses, 0.0))
+    sums = received(pairs[~from_training], np.where(unlabeled[:, None], guesses, 0.0))
     noisy = add_gaussian(sums, sigma=plan.guess_noise, source=key.stream(0, b"guesses"))
-    more = np.where(asked[:, None], MESSAGE_WEIGHT * (1.0 - share) / plan.guess_noise**2 * noisy, 0.0)
+    more = np.where(unlabeled[:, None], MESSAGE_WEIGHT * (1.0 - share) / plan.guess_noise**2 * noisy, 0.0)
     return NodeModel(weights, evidence + more)
 
 

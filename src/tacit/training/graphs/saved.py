@@ -49,7 +49,7 @@ class SavedModel:
 
 def check_folder(folder: Path) -> None:
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise BadInputError(f"{folder} is not empty: give another folder")
+        raise BadInputError("folder-not-empty", "{folder} is not empty: give another folder", folder=folder)
 
 
 def save_nodes(
@@ -71,7 +71,9 @@ def save_network(folder: Path, graph: Graph, network: nn.Module, guarantee: Guar
 
 def load_saved(folder: Path) -> SavedModel:
     if not (folder / SETTINGS).is_file():
-        raise BadInputError(f"{folder} holds no graph model: train one with 'tacit graph train'")
+        raise BadInputError(
+            "no-such-model", "{folder} holds no graph model: train one with 'tacit graph train'", folder=folder
+        )
     try:
         settings = json.loads((folder / SETTINGS).read_text(encoding="utf-8"))
         vocabulary = tuple(settings["features"].pop("vocabulary"))
@@ -94,7 +96,10 @@ def load_saved(folder: Path) -> SavedModel:
         )
     except (OSError, KeyError, TypeError, ValueError) as error:
         raise BadInputError(
-            f"the graph model in {folder} is damaged ({type(error).__name__}): train it again"
+            "damaged-model",
+            "the graph model in {folder} is damaged ({error}): train it again",
+            folder=folder,
+            error=type(error).__name__,
         ) from error
 
 
@@ -102,8 +107,10 @@ def predict_saved(model: SavedModel, graph: Graph) -> list[str]:
     """A label for each node of the graph. A node that was not there in training is predicted from its words alone."""
     if graph.features.shape[1] != model.features.size:
         raise BadInputError(
-            f"the nodes have {graph.features.shape[1]:,} features, the model knows {model.features.size:,}: make them "
-            "in the same way"
+            "wrong-number-of-features",
+            "the nodes have {features:,} features, the model knows {expected:,}: make them in the same way",
+            features=graph.features.shape[1],
+            expected=model.features.size,
         )
     if model.needs_links:
         import torch

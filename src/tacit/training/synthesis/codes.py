@@ -37,13 +37,19 @@ class ControlCodes:
 
     def __post_init__(self) -> None:
         if len(set(self.columns)) < len(self.columns):
-            raise BadParameterError("a label column is named twice: name each one once")
+            raise BadParameterError("column-twice", "a label column is named twice: name each one once")
         for column, names in zip(self.columns, self.values, strict=True):
             if not names:
-                raise BadParameterError(f"the label column '{column}' has no values: give at least one")
+                raise BadParameterError(
+                    "column-without-values",
+                    "the label column '{column}' has no values: give at least one",
+                    column=column,
+                )
         if self.size > MOST_COMBINATIONS:
             raise BadParameterError(
-                f"the labels have {self.size:,} combinations, too many to count with noise: name fewer label columns"
+                "too-many-label-combinations",
+                "the labels have {combinations:,} combinations, too many to count with noise: name fewer label columns",
+                combinations=self.size,
             )
 
     @property
@@ -80,17 +86,21 @@ def learn_codes(
     """Codes for these columns: names from the user, who must name all that occur, or read off the rows and thereby
     declared public."""
     if "text" in columns:
-        raise BadParameterError("a label column cannot be called 'text' here: rename it")
+        raise BadParameterError("label-column-called-text", "a label column cannot be called 'text' here: rename it")
     values = []
     for column in columns:
-        found = sorted({row[column] for row in rows})
+        observed = sorted({row[column] for row in rows})
         named = list(dict.fromkeys((given or {}).get(column, ())))
-        if named and (unknown := [name for name in found if name not in named]):
+        if named and (unknown := [name for name in observed if name not in named]):
             raise BadInputError(
-                f"{len(unknown)} of the values in the label column '{column}' are not among the {len(named)} given "
-                "names: name all that can occur"
+                "label-not-listed",
+                "{unknown} of the values in the label column '{column}' are not among the {labels} given names: "
+                "name all that can occur",
+                unknown=len(unknown),
+                column=column,
+                labels=len(named),
             )
-        values.append(tuple(named or found))
+        values.append(tuple(named or observed))
     all_given = bool(columns) and all((given or {}).get(column) for column in columns)
     return ControlCodes(tuple(columns), tuple(values), all_given)
 

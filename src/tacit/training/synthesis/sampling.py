@@ -43,11 +43,17 @@ class Sampling:
 
     def __post_init__(self) -> None:
         if not self.temperature > 0:
-            raise BadParameterError(f"the temperature is a positive number, not {self.temperature}")
+            raise BadParameterError(
+                "impossible-sampling",
+                "the temperature is a positive number, not {temperature}",
+                temperature=self.temperature,
+            )
         if not 0 < self.top_p <= 1:
-            raise BadParameterError(f"top-p lies above 0 and is at most 1, not {self.top_p}")
+            raise BadParameterError(
+                "impossible-sampling", "top-p lies above 0 and is at most 1, not {top_p}", top_p=self.top_p
+            )
         if self.batch < 1:
-            raise BadParameterError(f"a batch has at least 1 text, not {self.batch}")
+            raise BadParameterError("impossible-count", "a batch has at least 1 text, not {count}", count=self.batch)
 
 
 class Write(Protocol):
@@ -117,11 +123,11 @@ def write_rows(
     sieve = Sieve(filters, task.codes, judge)
     number = generated = 0
     for _ in range(rounds):
-        asked = [c for c, count in wanted.items() for _ in range(count - len(kept[c]))]
-        if not asked:
+        missing_rows = [c for c, count in wanted.items() for _ in range(count - len(kept[c]))]
+        if not missing_rows:
             break
-        for start in range(0, len(asked), sampling.batch):
-            part = asked[start : start + sampling.batch]
+        for start in range(0, len(missing_rows), sampling.batch):
+            part = missing_rows[start : start + sampling.batch]
             texts = draft.texts(number, len(part)) if draft is not None else None
             if texts is None:
                 texts = write(part, number)
@@ -132,11 +138,11 @@ def write_rows(
                 if good:
                     kept[combination].append(text)
             if progress is not None:
-                progress(sum(len(found) for found in kept.values()), rows)
-    found = [(combination, text) for combination, texts in kept.items() for text in texts]
-    order = public_generator(sampling.seed).permutation(len(found))
+                progress(sum(len(written) for written in kept.values()), rows)
+    written = [(combination, text) for combination, texts in kept.items() for text in texts]
+    order = public_generator(sampling.seed).permutation(len(written))
     missing = {c: count - len(kept[c]) for c, count in wanted.items() if count > len(kept[c])}
-    return Written(tuple(found[i] for i in order), generated, dict(Counter(sieve.refused)), missing)
+    return Written(tuple(written[i] for i in order), generated, dict(Counter(sieve.refused)), missing)
 
 
 # A run that was stopped -------------------------------------------------------------------------------------------
@@ -179,7 +185,9 @@ class Draft:
                 break  # the line that was being written when the run stopped
         if not whole or whole[0].get("settings") != json.loads(json.dumps(self._settings)):
             raise BadInputError(
-                f"the unfinished run {self.path.name} had other settings: repeat its command, or remove that file"
+                "another-run",
+                "the unfinished run {run} had other settings: repeat its command, or remove that file",
+                run=self.path.name,
             )
         self._batches = [list(entry["texts"]) for entry in whole[1:]]
         kept = "".join(json.dumps(entry) + "\n" for entry in whole)
@@ -189,8 +197,8 @@ class Draft:
         """The texts of a batch that was written already."""
         if number >= len(self._batches):
             return None
-        found = self._batches[number]
-        return found if len(found) == size else None
+        batch = self._batches[number]
+        return batch if len(batch) == size else None
 
     def add(self, number: int, texts: list[str]) -> None:
         del self._batches[number:]

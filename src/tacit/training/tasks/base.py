@@ -121,7 +121,11 @@ class Task(ABC):
     def _width(self, values: Sequence[Sequence[int]]) -> int:
         longest = max(1, *(len(value) for value in values))
         if self.constant and longest > self.length:
-            raise BadInputError(f"a record has more than the {self.length} word pieces that all are filled up to")
+            raise BadInputError(
+                "record-too-long",
+                "a record has more than the {length} word pieces that all are filled up to",
+                length=self.length,
+            )
         return self.length if self.constant else longest
 
     def _before(self, example: Encoded, examples: Sequence[Encoded], tokenizer: PreTrainedTokenizerBase) -> int:
@@ -192,7 +196,7 @@ class Task(ABC):
 
     def check_rows(self, rows: Sequence[Row]) -> None:
         if not rows:
-            raise BadInputError("there are no rows to train on")
+            raise BadInputError("no-rows", "there are no rows to train on")
 
 
 def _lengthened(record: Encoded, length: int) -> Encoded:
@@ -213,14 +217,14 @@ def model_inputs(batch: Batch) -> dict[str, Tensor]:
 
 
 def encode_text(tokenizer: PreTrainedTokenizerBase, length: int, text: str, pair: str | None = None) -> Encoded:
-    found = (
+    encoding = (
         tokenizer(text, pair, truncation=True, max_length=length)
         if pair is not None
         else tokenizer(text, truncation=True, max_length=length)
     )
-    encoded: Encoded = {"input_ids": list(found["input_ids"]), "attention_mask": list(found["attention_mask"])}
-    if "token_type_ids" in found:
-        encoded["token_type_ids"] = list(found["token_type_ids"])
+    encoded: Encoded = {"input_ids": list(encoding["input_ids"]), "attention_mask": list(encoding["attention_mask"])}
+    if "token_type_ids" in encoding:
+        encoded["token_type_ids"] = list(encoding["token_type_ids"])
     if not encoded["input_ids"]:
         # An empty text is a record like any other.
         encoded = {name: [0 if name != "attention_mask" else 1] for name in encoded}

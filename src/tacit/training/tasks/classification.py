@@ -75,21 +75,27 @@ class Classification(Labeling):
 
     def __post_init__(self) -> None:
         if not 0.0 <= self.smoothing < 1.0:
-            raise BadInputError(f"label smoothing lies between 0 and 1, not at {self.smoothing:g}")
+            raise BadInputError(
+                "impossible-share", "label smoothing lies between 0 and 1, not at {share:g}", share=self.smoothing
+            )
 
     def settings(self) -> dict[str, object]:
         return {**super().settings(), "smoothing": self.smoothing}
 
     def learn(self, rows: Sequence[Row]) -> None:
         self.check_rows(rows)
-        found = sorted({row["label"] for row in rows})
+        observed = sorted({row["label"] for row in rows})
         if not self.labels:
-            self.labels = found
-        unknown = [label for label in found if label not in set(self.labels)]
+            self.labels = observed
+        unknown = [label for label in observed if label not in set(self.labels)]
         if unknown:
-            raise BadInputError(f"the training rows have labels that are not in the given list: {len(unknown)} of them")
+            raise BadInputError(
+                "label-not-listed",
+                "the training rows have labels that are not in the given list: {unknown} of them",
+                unknown=len(unknown),
+            )
         if len(self.labels) < 2:
-            raise BadInputError("all training rows have the same label: there is nothing to learn")
+            raise BadInputError("too-few-classes", "all training rows have the same label: there is nothing to learn")
 
     def model_options(self) -> dict[str, Any]:
         return {
@@ -142,7 +148,11 @@ class Regression(Labeling):
 
     def __post_init__(self) -> None:
         if not self.scale > 0:
-            raise BadInputError(f"the largest label must be above the smallest, and {self.scale:g} is not a width")
+            raise BadInputError(
+                "impossible-label-range",
+                "the largest label must be above the smallest, and {width:g} is not a width",
+                width=self.scale,
+            )
 
     def learn(self, rows: Sequence[Row]) -> None:
         self.check_rows(rows)
@@ -194,5 +204,9 @@ def _number(cell: str, row: int | None) -> float:
         value = float("nan")
     if value - value != 0.0:
         where = "" if row is None else f" in row {row}"
-        raise BadInputError(f"the label{where} is not a finite number: regression needs numbers in the label column")
+        raise BadInputError(
+            "not-a-number",
+            "the label{where} is not a finite number: regression needs numbers in the label column",
+            where=where,
+        )
     return value

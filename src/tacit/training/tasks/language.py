@@ -91,7 +91,7 @@ class MaskedLanguage(Task):
 
     def collate(self, examples: Sequence[Encoded], tokenizer: PreTrainedTokenizerBase) -> Batch:
         if tokenizer.mask_token_id is None:
-            raise BadInputError("this tokenizer has no mask: a masked language model needs one")
+            raise BadInputError("no-mask-token", "this tokenizer has no mask: a masked language model needs one")
         return super().collate([self._masked(example, tokenizer) for example in examples], tokenizer)
 
     def _masked(self, example: Encoded, tokenizer: PreTrainedTokenizerBase) -> Encoded:

@@ -47,14 +47,14 @@ class Rewriting(Task):
 
     def latents(self, model: PreTrainedModel, ids: Tensor) -> Tensor:
         mask = (ids != self.filling).long() if self.encoder_mask else torch.ones_like(ids)
-        found: Tensor = model.get_encoder()(input_ids=ids, attention_mask=mask).last_hidden_state
+        latents: Tensor = model.get_encoder()(input_ids=ids, attention_mask=mask).last_hidden_state
         if self.clip is not None:
-            found = found.clamp(-self.clip, self.clip)
+            latents = latents.clamp(-self.clip, self.clip)
         if self.kept is not None:
-            released = torch.zeros(found.shape[-1])
+            released = torch.zeros(latents.shape[-1])
             released[list(self.kept)] = 1.0
-            found = found * released
-        return found
+            latents = latents * released
+        return latents
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
         ids = batch["input_ids"]

@@ -48,8 +48,10 @@ TOKENS_AT_A_TIME = 50_000
 def check_word_level(mechanism: type[Mechanism]) -> None:
     if mechanism.level != "word":
         raise BadParameterError(
-            f"'{mechanism.name}' rewrites whole texts, so no word can be aligned with its original: take a word "
-            "mechanism, such as santext"
+            "mechanism-for-documents",
+            "'{mechanism}' rewrites whole texts, so no word can be aligned with its original: take a word "
+            "mechanism, such as santext",
+            mechanism=mechanism.name,
         )
 
 
@@ -76,7 +78,7 @@ def sanitized_rows(
             if progress is not None:
                 progress(number, len(texts))
     if not rows:
-        raise BadInputError("there are no words in these texts")
+        raise BadInputError("no-words", "there are no words in these texts")
     return rows
 
 
@@ -110,7 +112,9 @@ class SanitizedMasking(MaskedLanguage):
         self.check_rows(rows)
         for number, row in enumerate(rows, 1):
             if row["text"].count(BETWEEN) != row["sanitized"].count(BETWEEN):
-                raise BadInputError(f"row {number} has more or fewer rewritten words than words")
+                raise BadInputError(
+                    "words-do-not-align", "row {row} has more or fewer rewritten words than words", row=number
+                )
 
     def encode(self, row: Row, tokenizer: PreTrainedTokenizerBase, *, train: bool) -> Encoded:
         """Pieces of the original and of the rewritten words, as many words as fit whichever form is shown."""
@@ -143,7 +147,7 @@ class SanitizedMasking(MaskedLanguage):
 
     def collate(self, examples: Sequence[Encoded], tokenizer: PreTrainedTokenizerBase) -> Batch:
         if tokenizer.mask_token_id is None:
-            raise BadInputError("this tokenizer has no mask: a masked language model needs one")
+            raise BadInputError("no-mask-token", "this tokenizer has no mask: a masked language model needs one")
         # Which words are masked is no secret; torch's state is part of a run.
         generator = public_generator(int(torch.randint(2**62, (1,))))
         made = [e if "targets" in e else self._with_masks(e, tokenizer, generator) for e in examples]

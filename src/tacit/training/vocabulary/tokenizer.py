@@ -59,13 +59,24 @@ def build_tokenizer(histogram: WordHistogram, *, kind: str = "wordpiece", size: 
     """A tokenizer of at most `size` pieces that transformers can use. wordpiece and unigram have the marks of BERT
     ([CLS] text [SEP]), bpe those of GPT-2."""
     if kind not in KINDS:
-        raise BadParameterError(f"there is no tokenizer '{kind}': choose one of {', '.join(KINDS)}")
+        raise BadParameterError(
+            "unknown-tokenizer",
+            "there is no tokenizer '{kind}': choose one of {known}",
+            kind=kind,
+            known=", ".join(KINDS),
+        )
     if size < FEWEST_PIECES:
-        raise BadParameterError(f"a tokenizer has at least {FEWEST_PIECES} pieces, better thousands, not {size}")
+        raise BadParameterError(
+            "too-few-pieces",
+            "a tokenizer has at least {least} pieces, better thousands, not {size}",
+            least=FEWEST_PIECES,
+            size=size,
+        )
     if not len(histogram):
         raise BadInputError(
+            "no-word-is-frequent",
             "no word is frequent enough to be shown at this budget: raise epsilon, let a record add more or fewer "
-            "words, or give a public word list"
+            "words, or give a public word list",
         )
     library = require("tokenizers", extra="documents", purpose="a vocabulary of word pieces")
     transformers = require("transformers", extra="documents", purpose="saving a tokenizer")
@@ -190,7 +201,9 @@ def _letters(lowercase: bool) -> list[str]:
 def save_vocabulary(folder: Path, histogram: WordHistogram, tokenizer: PreTrainedTokenizerBase | None = None) -> None:
     """Words with noisy counts, the card, and the tokenizer, in a new folder that `AutoTokenizer` loads."""
     if folder.exists():
-        raise BadInputError(f"'{folder}' exists already: choose another folder, or remove it first")
+        raise BadInputError(
+            "folder-exists", "'{path}' exists already: choose another folder, or remove it first", path=folder
+        )
     folder.mkdir(parents=True)
     if tokenizer is not None:
         tokenizer.save_pretrained(folder)
@@ -204,7 +217,11 @@ def load_vocabulary(folder: str | Path) -> WordHistogram:
     path = Path(folder) / WORDS_FILE
     guarantee = vocabulary_guarantee(folder)
     if guarantee is None or not path.is_file():
-        raise BadInputError(f"there is no private vocabulary in '{folder}': make one with 'tacit vocabulary build'")
+        raise BadInputError(
+            "no-such-vocabulary",
+            "there is no private vocabulary in '{folder}': make one with 'tacit vocabulary build'",
+            folder=folder,
+        )
     rows = [line.rsplit("\t", 1) for line in path.read_text(encoding="utf-8").splitlines()[1:]]
     words = [word for word, _ in rows]
     cased = any(word != word.lower() for word in words)
