@@ -41,6 +41,7 @@ OF_JOB: dict[str, dict[str, Any]] = {
     "audit model": {"members": "a.csv", "non_members": "b.csv"},
     "calibrate sgd": {"steps": 5},
     "codebook": {"public": "a public text"},
+    "synthesize": {"data": "rows.csv"},
 }
 """What a job needs that its required fields do not say."""
 

@@ -77,7 +77,7 @@ class EvaluateConfig(Running):
     private_tests: Annotated[
         tuple[Source, ...],
         Field(description="The rewritten test texts, one file per PRIVATE, in the same order."),
-        Option(Group.DATA),
+        Option(Group.DATA, private=True),
     ] = ()
     format: Format = None
     private_format: PrivateFormat = None

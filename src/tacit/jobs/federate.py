@@ -6,7 +6,7 @@ result = tacit.federate("classify", "reviews.csv", user_column="author", epsilon
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Final, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -24,19 +24,9 @@ from tacit.jobs.fields import (
     UserColumn,
 )
 from tacit.jobs.train import config_for
-from tacit.jobs.training.options import TaskTraining
+from tacit.jobs.training.options import TaskTraining, configs_by_task
 from tacit.jobs.training.result import TrainingProgress, TrainingResult
-from tacit.jobs.training.tasks import (
-    AnswerRows,
-    ClassifyRows,
-    FillRows,
-    RegressRows,
-    TagRows,
-    TaskRows,
-    TranslateRows,
-    WriteRows,
-)
-from tacit.needs import BLEU, Ability
+from tacit.needs import Ability
 from tacit.needs import check as check_needs
 from tacit.training.start import usual_rate
 
@@ -44,7 +34,7 @@ SERVER_RATE: Final = 1.0
 """The usual learning rate of a server with plain steps: the mean of the updates."""
 
 
-class FederateConfig(TaskRows, TaskTraining):
+class FederateConfig(TaskTraining):
     """Users with their rows, a model for a task, and what pays for what it learns of a user."""
 
     epsilon: Annotated[
@@ -116,57 +106,7 @@ class FederateConfig(TaskRows, TaskTraining):
         return SERVER_RATE if self.optimizer == "sgd" else usual_rate(self.strategy, private=True)
 
 
-class FederateClassify(ClassifyRows, FederateConfig):
-    """One label for each text, or pair of texts."""
-
-    job: ClassVar[str] = "federate classify"
-
-
-class FederateRegress(RegressRows, FederateConfig):
-    """A number for each text, or pair of texts."""
-
-    job: ClassVar[str] = "federate regress"
-
-
-class FederateTag(TagRows, FederateConfig):
-    """A tag for each word."""
-
-    job: ClassVar[str] = "federate tag"
-
-
-class FederateAnswer(AnswerRows, FederateConfig):
-    """The part of a context that answers a question, word for word."""
-
-    job: ClassVar[str] = "federate answer"
-
-
-class FederateWrite(WriteRows, FederateConfig):
-    """A causal language model."""
-
-    job: ClassVar[str] = "federate write"
-
-
-class FederateFill(FillRows, FederateConfig):
-    """A masked language model."""
-
-    job: ClassVar[str] = "federate fill"
-
-
-class FederateTranslate(TranslateRows, FederateConfig):
-    """A text for a text."""
-
-    job: ClassVar[str] = "federate translate"
-
-    def needs(self) -> list[Ability]:
-        return [*super().needs(), *([BLEU] if self.test is not None else [])]
-
-
-CONFIGS: Final[dict[str, type[FederateConfig]]] = {
-    config.task: config
-    for config in (
-        FederateClassify, FederateRegress, FederateTag, FederateAnswer, FederateWrite, FederateFill, FederateTranslate,
-    )
-}  # fmt: skip
+CONFIGS: Final[dict[str, type[FederateConfig]]] = configs_by_task(FederateConfig, "federate")
 """The configuration of each task."""
 
 

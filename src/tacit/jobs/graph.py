@@ -6,7 +6,8 @@ labels = tacit.jobs.graph.predict("model", "nodes.tsv", output="labels.csv")
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -53,10 +54,11 @@ class GraphResult:
     trained: int
     held_out: int
     scores: ClassificationScores | None
+    configuration: Mapping[str, object] = field(default_factory=dict)
 
     @property
     def card(self) -> Card:
-        return Card(self.guarantee)
+        return Card(self.guarantee, configuration=self.configuration)
 
     def __str__(self) -> str:
         return f"{self.folder}: {self.guarantee}"
@@ -69,10 +71,11 @@ class GraphLabels:
     names: tuple[str, ...]
     labels: tuple[str, ...]
     guarantee: Guarantee
+    configuration: Mapping[str, object] = field(default_factory=dict)
 
     @property
     def card(self) -> Card:
-        return Card(self.guarantee)
+        return Card(self.guarantee, configuration=self.configuration)
 
 
 def run(config: GraphConfig, progress: GraphProgress | None = None) -> GraphResult:
@@ -97,7 +100,7 @@ def run(config: GraphConfig, progress: GraphProgress | None = None) -> GraphResu
     if len(held):
         truth, labels = ([graph.classes[i] for i in numbers[held]] for numbers in (graph.labels, predicted))
         scores = classification_scores(truth, labels)
-    return GraphResult(guarantee, config.output, len(training), len(held), scores)
+    return GraphResult(guarantee, config.output, len(training), len(held), scores, config.identity())
 
 
 def train(
@@ -142,7 +145,7 @@ def run_predict(config: GraphPredictConfig) -> GraphLabels:
         encode=encoder_of(saved.columns["encoder"]),
         classes=saved.classes,
     )
-    made = GraphLabels(graph.names, tuple(predict_saved(saved, graph)), prediction_guarantee(saved))
+    made = GraphLabels(graph.names, tuple(predict_saved(saved, graph)), prediction_guarantee(saved), config.identity())
     if config.output is not None and card is not None:
         # The card first: no file of labels is there without one.
         write_whole(card, made.card.to_json())

@@ -19,20 +19,22 @@ class JobPlace(NamedTuple):
     module: str
     config: str
     function: str = "run"
+    task: str | None = None
+    """The task whose configuration it is, where `config` names those of all tasks."""
 
 
-def _of_tasks(job: str, module: str, prefix: str) -> dict[str, JobPlace]:
-    return {f"{job} {task}": JobPlace(module, f"{prefix}{task.capitalize()}") for task in TASK_NAMES}
+def _of_tasks(job: str, module: str) -> dict[str, JobPlace]:
+    return {f"{job} {task}": JobPlace(module, "CONFIGS", task=task) for task in TASK_NAMES}
 
 
 JOBS: Final[dict[str, JobPlace]] = {
     "rewrite": JobPlace("tacit.jobs.rewrite", "RewriteConfig"),
     "synthesize": JobPlace("tacit.jobs.synthesize", "SynthesizeConfig"),
-    **_of_tasks("train", "tacit.jobs.train", "Train"),
+    **_of_tasks("train", "tacit.jobs.train"),
     "train rewrite": JobPlace("tacit.jobs.train_rewriter", "TrainRewriterConfig"),
     "train selective": JobPlace("tacit.jobs.selective", "SelectiveConfig"),
     "train check": JobPlace("tacit.jobs.train", "CheckConfig", "check"),
-    **_of_tasks("federate", "tacit.jobs.federate", "Federate"),
+    **_of_tasks("federate", "tacit.jobs.federate"),
     "predict": JobPlace("tacit.jobs.predict", "PredictConfig"),
     "graph train": JobPlace("tacit.jobs.graph", "GraphConfig"),
     "graph predict": JobPlace("tacit.jobs.graph", "GraphPredictConfig", "run_predict"),
@@ -69,7 +71,8 @@ def config_class(job: str) -> type[Config]:
             jobs=", ".join(JOBS),
         )
     place = JOBS[job]
-    config: type[Config] = getattr(importlib.import_module(place.module), place.config)
+    named = getattr(importlib.import_module(place.module), place.config)
+    config: type[Config] = named if place.task is None else named[place.task]
     return config
 
 

@@ -127,6 +127,7 @@ def run(
     training = TrainingRun(
         task, network, tokenizer, rows, plan, settings, config.output, seed=config.seed, warn=warn,
         origin=replace(starting_weights(model_folder(config.model)), public=corpus.name),
+        configuration=config.identity(),
     )  # fmt: skip
     losses: list[float] = []
 

@@ -144,7 +144,7 @@ class SynthesizeConfig(EitherNeighbors, RecordTraining):
     check: Annotated[
         Path | None,
         Field(description="Compare the finished texts with DATA and write a private report (html or json)."),
-        Option(Group.CHECK, metavar="REPORT"),
+        Option(Group.CHECK, metavar="REPORT", private=True),
     ] = None
     canaries: Annotated[
         Canaries,

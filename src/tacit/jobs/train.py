@@ -16,20 +16,17 @@ from pydantic import BeforeValidator, Field, model_validator
 from tacit.errors import BadParameterError
 from tacit.jobs.config import Config, Group, Option, Varied, quotable
 from tacit.jobs.fields import Bound, GradientEngine, Model, Optimizer, PublicName, Released, Strategy, Task
-from tacit.jobs.training.options import RecordTraining, TaskTraining, missing_epsilon, needs_of_model
-from tacit.jobs.training.result import TrainingProgress, TrainingResult
-from tacit.jobs.training.tasks import (
-    AnswerRows,
-    ClassifyRows,
-    FillRows,
-    RegressRows,
-    TagRows,
-    TaskRows,
-    TranslateRows,
-    WriteRows,
+from tacit.jobs.training.options import (
+    RecordTraining,
+    TaskTraining,
+    configs_by_task,
+    missing_epsilon,
+    needs_of_model,
 )
+from tacit.jobs.training.result import TrainingProgress, TrainingResult
+from tacit.jobs.training.tasks import AnswerRows, ClassifyRows, RegressRows, TagRows
 from tacit.jobs.values import split_at_commas
-from tacit.needs import BLEU, OPACUS, Ability
+from tacit.needs import OPACUS, Ability
 from tacit.needs import check as check_needs
 from tacit.training.start import RANDOM_START, is_from_scratch, usual_rate
 
@@ -39,7 +36,7 @@ if TYPE_CHECKING:
 C = TypeVar("C", bound=Config)
 
 
-class TrainConfig(TaskRows, TaskTraining, RecordTraining):
+class TrainConfig(TaskTraining, RecordTraining):
     """Records, a model for a task, and what pays for what it learns."""
 
     usual_strategy: ClassVar[str] = "lora"
@@ -185,31 +182,9 @@ class TrainAnswer(AnswerRows, TrainConfig):
         return {"unanswerable": self.unanswerable}
 
 
-class TrainWrite(WriteRows, TrainConfig):
-    """A causal language model."""
-
-    job: ClassVar[str] = "train write"
-
-
-class TrainFill(FillRows, TrainConfig):
-    """A masked language model."""
-
-    job: ClassVar[str] = "train fill"
-
-
-class TrainTranslate(TranslateRows, TrainConfig):
-    """A text for a text."""
-
-    job: ClassVar[str] = "train translate"
-
-    def needs(self) -> list[Ability]:
-        return [*super().needs(), *([BLEU] if self.test is not None else [])]
-
-
-CONFIGS: Final[dict[str, type[TrainConfig]]] = {
-    config.task: config
-    for config in (TrainClassify, TrainRegress, TrainTag, TrainAnswer, TrainWrite, TrainFill, TrainTranslate)
-}
+CONFIGS: Final[dict[str, type[TrainConfig]]] = configs_by_task(
+    TrainConfig, "train", (TrainClassify, TrainRegress, TrainTag, TrainAnswer)
+)
 """The configuration of each task."""
 
 

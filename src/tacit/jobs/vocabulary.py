@@ -6,7 +6,8 @@ print(vocabulary.card)
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
 
@@ -120,6 +121,7 @@ class PrivateVocabulary:
     histogram: WordHistogram
     tokenizer: Any
     folder: Path
+    configuration: Mapping[str, object] = field(default_factory=dict)
 
     @property
     def guarantee(self) -> Guarantee:
@@ -127,7 +129,7 @@ class PrivateVocabulary:
 
     @property
     def card(self) -> Card:
-        return Card(self.guarantee)
+        return Card(self.guarantee, configuration=self.configuration)
 
     def __str__(self) -> str:
         pieces = "" if self.tokenizer is None else f", {len(self.tokenizer):,} pieces"
@@ -159,8 +161,8 @@ def run(config: VocabularyConfig) -> PrivateVocabulary:
     tokenizer = (
         None if config.kind == "words" else build_tokenizer(histogram, kind=config.kind, size=config.vocabulary_size)
     )
-    save_vocabulary(config.output, histogram, tokenizer)
-    return PrivateVocabulary(histogram, tokenizer, config.output)
+    save_vocabulary(config.output, histogram, tokenizer, config.identity())
+    return PrivateVocabulary(histogram, tokenizer, config.output, config.identity())
 
 
 def build(data: Any, *, output: str | Path, epsilon: float, **options: Any) -> PrivateVocabulary:

@@ -26,7 +26,9 @@ class CanariesConfig(Config):
 
     output: Annotated[Output[Path], Field(description="The texts to add to the training data, one per line.")]
     secret: Annotated[
-        Path, Field(description="All canaries with their coins (jsonl), for the audit."), Option(Group.DATA)
+        Path,
+        Field(description="All canaries with their coins (jsonl), for the audit."),
+        Option(Group.DATA, private=True),
     ]
     count: Annotated[int, Field(description="Number of canaries, left-out ones included."), Option(Group.MEASURES)] = (
         1_000

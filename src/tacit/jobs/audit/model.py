@@ -40,12 +40,14 @@ class ModelAuditConfig(Config):
         Varied(positional=True, metavar="FOLDER"),
     ]
     members: Annotated[
-        Source, Field(description="Texts the model was trained on."), Option(Group.DATA, metavar="FILE")
+        Source,
+        Field(description="Texts the model was trained on."),
+        Option(Group.DATA, metavar="FILE", private=True),
     ] = None
     non_members: Annotated[
         Source,
         Field(description="Texts of the same kind that it was not trained on."),
-        Option(Group.DATA, metavar="FILE"),
+        Option(Group.DATA, metavar="FILE", private=True),
     ] = None
     column: UsualColumn = None
     label_column: LabelColumn[str | None] = None

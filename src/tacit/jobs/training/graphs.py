@@ -126,7 +126,15 @@ def trained_on_nodes(config: GraphConfig, part: TrainingPart, progress: GraphPro
         not_covered=part.features.not_covered,
     )
     model = train_messages(graph, part.training, plan, key, progress=progress.stepped)
-    save_nodes(config.output, graph, model, guarantee, "messages" if plan.links else "words", config.columns())
+    save_nodes(
+        config.output,
+        graph,
+        model,
+        guarantee,
+        "messages" if plan.links else "words",
+        config.columns(),
+        config.identity(),
+    )
     return guarantee, model.logits(graph.features, model.evidence).argmax(1)
 
 
@@ -163,5 +171,5 @@ def trained_on_subgraphs(config: GraphConfig, part: TrainingPart, progress: Grap
     )
     progress.planned(plan)
     network, _ = train_subgraphs(graph, part.training, plan, key, settings, progress.stepped)
-    save_network(config.output, graph, network, guarantee, config.columns())
+    save_network(config.output, graph, network, guarantee, config.columns(), config.identity())
     return guarantee, predict_all(network, graph).argmax(1)

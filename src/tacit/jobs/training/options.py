@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar, TypeVar, cast
 
 from pydantic import BeforeValidator, Field
 
@@ -35,6 +36,7 @@ from tacit.jobs.fields import (
     Trials,
 )
 from tacit.jobs.sources import needs_of_rows
+from tacit.jobs.training.tasks import TASK_ROWS, TaskRows
 from tacit.jobs.values import split_at_commas
 from tacit.needs import ACCOUNTING, ADAPTERS, OPACUS, TENSORBOARD, Ability, needs_of_encoder
 
@@ -87,7 +89,7 @@ def _label_names(value: Any) -> Any:
     return tuple(map(str, parts)) if isinstance(parts, tuple | list) else parts
 
 
-class TaskTraining(EitherNeighbors):
+class TaskTraining(TaskRows, EitherNeighbors):
     """The options of training a model for one of the tasks, by records or by users."""
 
     data: Data
@@ -113,7 +115,25 @@ class TaskTraining(EitherNeighbors):
             *needs_of_budget(epsilon),
             *needs_of_rows(self.data),
             *needs_of_rows(self.test),
+            *([] if self.test is None else self.scoring),
         ]
+
+
+Trained = TypeVar("Trained", bound=TaskTraining)
+
+
+def configs_by_task(base: type[Trained], job: str, own: Sequence[type[Trained]] = ()) -> dict[str, type[Trained]]:
+    """A configuration of `base` for each task, with the columns of its rows; `own` are those with further options."""
+    written = {config.task: config for config in own}
+    return {
+        task: written.get(task) or cast("type[Trained]", type(
+            f"{job}-{task}".title().replace("-", ""),
+            (rows, base),
+            {"__doc__": rows.__doc__, "__module__": base.__module__, "job": f"{job} {task}",
+             "__annotations__": {"job": ClassVar[str]}},
+        ))
+        for task, rows in TASK_ROWS.items()
+    }  # fmt: skip
 
 
 def needs_of_model(model: str, tokenizer: str | None, strategy: str, engine: str = "auto") -> list[Ability]:

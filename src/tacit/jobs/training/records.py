@@ -60,6 +60,7 @@ def train_on_records(config: TrainConfig, progress: TrainingProgress) -> Trainin
         trials=config.trials,
         warn=progress.remarked,
         origin=origin,
+        configuration=config.identity(),
         team=Team.from_environment(),
     )
     return carry_out(run, progress, resume=config.resume, test=test)

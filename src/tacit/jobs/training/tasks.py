@@ -8,8 +8,7 @@ from pydantic import Field
 
 from tacit.jobs.config import Config, Group, Option
 from tacit.jobs.fields import LabelColumn, Length, TextColumn
-
-TASK_NAMES: Final = ("classify", "regress", "tag", "answer", "write", "fill", "translate")
+from tacit.needs import BLEU, Ability
 
 
 class TaskRows(Config):
@@ -17,6 +16,8 @@ class TaskRows(Config):
 
     task: ClassVar[str]
     roles: ClassVar[tuple[str, ...]]
+    scoring: ClassVar[tuple[Ability, ...]] = ()
+    """What scores on test rows need."""
 
     length: Length = 64
 
@@ -97,6 +98,15 @@ class TranslateRows(TaskRows):
 
     task = "translate"
     roles = ("source", "target")
+    scoring = (BLEU,)
 
     source_column: Annotated[str, Field(description="The column of the source."), Option(Group.DATA)] = "source"
     target_column: Annotated[str, Field(description="The column of the target."), Option(Group.DATA)] = "target"
+
+
+TASK_ROWS: Final[dict[str, type[TaskRows]]] = {
+    rows.task: rows for rows in (ClassifyRows, RegressRows, TagRows, AnswerRows, WriteRows, FillRows, TranslateRows)
+}
+"""The rows of each task."""
+
+TASK_NAMES: Final = tuple(TASK_ROWS)
