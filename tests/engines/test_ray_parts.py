@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 
 from tacit.cli.main import run
 from tacit.engines.cluster import crew, parts, rewrite
-from tacit.engines.cluster.dataset import DataSet, find_data_set
+from tacit.engines.cluster.dataset import ClusterDataSet, find_data_set
 from tacit.engines.cluster.parts import PartWriter, part_characters, read_parts
 from tacit.engines.cluster.rewrite import check_cluster_output, rewrite_dataset
 from tacit.engines.cluster.session import Cluster, cluster
@@ -64,7 +64,7 @@ def make_folder(path: Path, files: int = 3, rows: int = 40) -> Path:
 def in_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """Readers and writers called one after the other, with everything pickled in between."""
 
-    def outcomes(_: Cluster, plan: parts.Plan, items: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    def outcomes(_: Cluster, plan: parts.WorkerPlan, items: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
         plan = pickle.loads(pickle.dumps(plan))
         writer = PartWriter(plan)
         for item in items:
@@ -92,7 +92,7 @@ def job(tmp_path: Path, in_process: None) -> RewriteJob:
     )
 
 
-def planned(job: RewriteJob, data: DataSet) -> parts.Plan:
+def planned(job: RewriteJob, data: ClusterDataSet) -> parts.WorkerPlan:
     return rewrite._planned(job, str(job.output), data, *rewrite._layout(job, str(job.output), data))
 
 
@@ -446,7 +446,7 @@ def test_a_part_that_takes_three_workers_with_it_stops_the_run(job: RewriteJob) 
 
     data = find_data_set(job.input)
     plan = planned(job, data)
-    run = rewrite._Run(job, str(job.output), data, plan.selection, plan, Staging(plan.staging), 0.0, None)
+    run = rewrite._ClusterRun(job, str(job.output), data, plan.selection, plan, Staging(plan.staging), 0.0, None)
     run.start({})
     plan = replace(plan, mechanism=Dies)
     row = next(read_parts({name: [value] for name, value in run._items()[0].items()}, plan))

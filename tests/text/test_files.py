@@ -16,7 +16,7 @@ from tacit.text.files import (
     FileFormat,
     OutputError,
     PartialOutput,
-    Table,
+    TableReader,
     choose_columns,
     encoder_for,
     format_named,
@@ -327,7 +327,7 @@ def test_missing_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 ROWS = [['a "b",\n\tc', "1"], ["", "é"], ["last", ""]]
 
 
-def written(tmp_path: Path, format: str, blocks: list[list[list[Any]]], source: Table | None = None) -> Path:
+def written(tmp_path: Path, format: str, blocks: list[list[list[Any]]], source: TableReader | None = None) -> Path:
     """A file made the way the engine makes it."""
     encoder = encoder_for(format_named(format), ("text", "n"), source, ("text",))
     partial = PartialOutput(tmp_path / f"out.{format}")

@@ -66,7 +66,7 @@ def list_data(options: DataOptions) -> None:
     )
 
 
-class ShowOptions(DataOptions):
+class DataShowOptions(DataOptions):
     """The data set that is described."""
 
     job: ClassVar[str] = "data show"
@@ -74,7 +74,7 @@ class ShowOptions(DataOptions):
     name: Annotated[Name[str], Field(description="A data set of 'tacit data'."), Varied(metavar="NAME")]
 
 
-def show(options: ShowOptions) -> None:
+def show(options: DataShowOptions) -> None:
     facts = _facts(data_named(options.name), data_folder(options.data_folder))
     if options.as_json:
         click.echo(json.dumps(facts, ensure_ascii=False))
@@ -181,7 +181,7 @@ command = acting_group(
     [
         command_for(
             "show",
-            [ShowOptions],
+            [DataShowOptions],
             show,
             help="Files, columns, source and license of a data set, and which of its files are in place.",
         ),

@@ -43,7 +43,7 @@ class RunShown(Quiet):
     job: ClassVar[str] = "experiment shown"
 
     dry_run: Annotated[
-        DryRun, Field(description="Only check the file, and say what would run."), Varied(old_names=("--check",))
+        DryRun, Field(description="Only check the file, and say what would run."), Varied(old_names=("check",))
     ] = False
 
 

@@ -17,13 +17,13 @@ from tacit.jobs.fields import Delta, Epsilon, Name, Quiet, RefuseNominal
 from tacit.rounding import rounded_up
 from tacit.serve.binding import rebind
 from tacit.serve.keys import KeyBudget, KeyOptions, Keys
-from tacit.serve.settings import ServicePlace, ServiceState, Settings
+from tacit.serve.settings import ServicePlace, ServiceSettings, ServiceState
 
 T = TypeVar("T")
 RequestsPerMinute = Annotated[T, Field(description="How often it may ask."), Option(Group.PRIVACY)]
 
 
-class Log(Config):
+class ServiceLogOptions(Config):
     """What a service tells while it runs."""
 
     job: ClassVar[str] = "service log"
@@ -37,7 +37,7 @@ Example: tacit serve --port 8000, then open http://127.0.0.1:8000
 """
 
 
-def serve(settings: Settings, log: Log) -> None:
+def serve(settings: ServiceSettings, log: ServiceLogOptions) -> None:
     from tacit.serve.run import run  # needs the libraries of the service
 
     run(settings, quiet=log.quiet)
@@ -46,7 +46,7 @@ def serve(settings: Settings, log: Log) -> None:
 # Keys ---------------------------------------------------------------------------------------------------------------
 
 
-class AddOptions(ServicePlace):
+class KeyAddOptions(ServicePlace):
     """A new key and its budget."""
 
     job: ClassVar[str] = "serve keys add"
@@ -67,7 +67,7 @@ while that ledger is missing, or another one is given.
 """
 
 
-def add_key(options: AddOptions) -> None:
+def add_key(options: KeyAddOptions) -> None:
     from tacit.serve import budget  # needs the libraries of the service
 
     limit = None if options.epsilon is None else KeyBudget(options.epsilon, options.delta)
@@ -182,7 +182,7 @@ def rebind_keys(place: ServicePlace) -> None:
 keys = group_of(
     "keys",
     [
-        command_for("add", [AddOptions], add_key, help=ADD),
+        command_for("add", [KeyAddOptions], add_key, help=ADD),
         command_for("list", [ServicePlace], list_keys, help=LIST),
         command_for("change", [ChangeOptions], change_key, help=CHANGE),
         command_for(
@@ -196,4 +196,4 @@ keys = group_of(
     help="Who may use a service.",
 )
 
-command = acting_group("serve", [keys], [Settings, Log], serve, help=SERVE)
+command = acting_group("serve", [keys], [ServiceSettings, ServiceLogOptions], serve, help=SERVE)

@@ -18,7 +18,7 @@ from tacit.errors import BadInputError, BadParameterError, TacitError, place_of
 from tacit.labels import LabelRule
 from tacit.mechanism import Mechanism, Rewritten
 from tacit.noise.source import StreamKey
-from tacit.text.files import ArrowCell, Selection, Table, cell_string, text_value
+from tacit.text.files import ArrowCell, ColumnSelection, TableReader, cell_string, text_value
 
 BLOCK_ROWS: Final = 200_000
 BLOCK_KEPT_CHARACTERS: Final = 16_000_000
@@ -50,8 +50,8 @@ class Block:
 
 
 def cut_blocks(
-    table: Table,
-    selection: Selection,
+    table: TableReader,
+    selection: ColumnSelection,
     characters: int,
     job_fingerprint: bytes,
     users: UserRule | None = None,
@@ -66,8 +66,8 @@ def cut_blocks(
 
 
 def _cut(
-    table: Table,
-    selection: Selection,
+    table: TableReader,
+    selection: ColumnSelection,
     characters: int,
     users: UserRule | None,
     document_column: str | None,
@@ -103,7 +103,7 @@ def _cut(
 
 
 def rows_to_rewrite(
-    table: Table, selection: Selection, users: UserRule | None, document_column: str | None = None
+    table: TableReader, selection: ColumnSelection, users: UserRule | None, document_column: str | None = None
 ) -> Iterator[tuple[int, list[Any]]]:
     """Texts, kept values, and at the end the name of the document and the user where there are any."""
     columns = (*selection.texts, *selection.kept)
@@ -136,7 +136,7 @@ def weight(value: Any) -> int:
     return 8 if value is None or isinstance(value, int | float) else len(str(value))
 
 
-def output_rows(block: Block, texts: Sequence[str], selection: Selection) -> list[list[Any]]:
+def output_rows(block: Block, texts: Sequence[str], selection: ColumnSelection) -> list[list[Any]]:
     """The rows to write: rewritten texts and copied values, in the order of the input's columns."""
     width = len(selection.texts)
     source = {name: position for position, name in enumerate((*selection.texts, *selection.kept))}
@@ -149,7 +149,7 @@ def output_rows(block: Block, texts: Sequence[str], selection: Selection) -> lis
 
 
 def with_labels(
-    block: Block, selection: Selection, labels: LabelRule | None, key: StreamKey, values: Mapping[str, Any]
+    block: Block, selection: ColumnSelection, labels: LabelRule | None, key: StreamKey, values: Mapping[str, Any]
 ) -> Block:
     """The same rows with randomized labels. The noise comes from the key, so a repeated block has the same ones.
 

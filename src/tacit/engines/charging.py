@@ -24,7 +24,7 @@ from tacit.errors import BadInputError
 from tacit.guarantee import Guarantee
 from tacit.mechanism import Mechanism
 from tacit.noise.source import StreamKey
-from tacit.text.files import Selection, Table, check_column
+from tacit.text.files import ColumnSelection, TableReader, check_column
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Charging:
     def describe(self) -> dict[str, Any]:
         return {"ledger": self.ledger.id, "data set": self.dataset, "document column": self.document_column}
 
-    def check(self, table: Table, selection: Selection, users: UserRule | None) -> None:
+    def check(self, table: TableReader, selection: ColumnSelection, users: UserRule | None) -> None:
         if self.document_column is None:
             return
         check_column(self.document_column, table.columns)

@@ -26,10 +26,10 @@ from tacit.noise.kept_key import erase
 from tacit.text.files import (
     STANDARD_STREAM,
     SUPPORTED,
+    ColumnSelection,
     FileFormat,
     OutputError,
-    Selection,
-    Table,
+    TableReader,
     check_column,
     choose_columns,
     open_table,
@@ -155,7 +155,7 @@ class RewriteJob:
 
 
 @dataclass(frozen=True)
-class Progress:
+class RewriteProgress:
     """How far the finished part of the output reaches."""
 
     bytes_done: int
@@ -164,7 +164,7 @@ class Progress:
     units: int
 
 
-def choose_for(job: RewriteJob, table: Table) -> Selection:
+def choose_for(job: RewriteJob, table: TableReader) -> ColumnSelection:
     """The columns of a job; the one with labels to randomize takes the way of the kept ones."""
     keep = job.keep
     if job.labels is not None:
@@ -188,7 +188,7 @@ def choose_for(job: RewriteJob, table: Table) -> Selection:
     return selection
 
 
-def check_users(users: UserRule | None, table: Table, selection: Selection) -> None:
+def check_users(users: UserRule | None, table: TableReader, selection: ColumnSelection) -> None:
     """A user column must be there, and cannot be rewritten or kept beside texts that were put together."""
     if users is None:
         return
@@ -220,7 +220,7 @@ def check_delta(delta: float, rows: int) -> None:
         )
 
 
-def check_delta_of_file(job: RewriteJob, selection: Selection, input_format: FileFormat, delta: float) -> None:
+def check_delta_of_file(job: RewriteJob, selection: ColumnSelection, input_format: FileFormat, delta: float) -> None:
     """Count the rows of a file, as far as delta allows, before the first of them is released."""
     if delta <= 0.0 or job.from_stream:
         return
@@ -373,7 +373,7 @@ def choose_output_format(job: RewriteJob, input_format: FileFormat) -> FileForma
 
 
 def describe(
-    job: RewriteJob, selection: Selection, input_format: FileFormat, output_format: FileFormat
+    job: RewriteJob, selection: ColumnSelection, input_format: FileFormat, output_format: FileFormat
 ) -> dict[str, Any]:
     """All that must be the same when a stopped run goes on. The input itself is compared block by block."""
     return {

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tacit.labels import LabelRule
-from tacit.text.files import ArrowCell, FileFormat, Table, cell_string
+from tacit.text.files import ArrowCell, FileFormat, TableReader, cell_string
 from tacit.text.files.memory import MemoryTable
 from tacit.text.files.parquet import ParquetTable
 from tacit.text.files.tables import JsonTable, arrow_library, is_text_type
@@ -22,7 +22,7 @@ Values = Mapping[str, Any]
 """The value of each label of the public list."""
 
 
-def label_values(rule: LabelRule, source: Table, output: FileFormat) -> Values:
+def label_values(rule: LabelRule, source: TableReader, output: FileFormat) -> Values:
     """The value that each label has in the output, decided before any row is read.
 
     jsonl to jsonl       a number, true or false where the label is spelled as one, else a string

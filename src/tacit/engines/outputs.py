@@ -19,9 +19,9 @@ from tacit.noise.source import StreamKey
 from tacit.text.digest import file_digest
 from tacit.text.files import (
     ArrowCell,
-    Encoder,
     OutputError,
     PartialOutput,
+    RowEncoder,
     block_digest,
     storage_error,
 )
@@ -60,7 +60,7 @@ GO_ON = "{rows:,} rows are in {name}; run the same command with {option.resume} 
 Rows = list[list[Any]]
 
 
-class Output(ABC):
+class JobOutput(ABC):
     """Where the rows of a job go."""
 
     def __init__(self) -> None:
@@ -90,8 +90,8 @@ class Output(ABC):
         return
 
 
-class StandardOutput(Output):
-    def __init__(self, encoder: Encoder) -> None:
+class StandardOutput(JobOutput):
+    def __init__(self, encoder: RowEncoder) -> None:
         super().__init__()
         self.encoder = encoder
         self._digest = hashlib.sha256()
@@ -124,7 +124,7 @@ class StandardOutput(Output):
             raise storage_error(error, "standard output") from error
 
 
-class MemoryOutput(Output):
+class MemoryOutput(JobOutput):
     """Rows that stay in this process, column by column."""
 
     def __init__(self, columns: Sequence[str]) -> None:
@@ -153,10 +153,10 @@ def _plain(value: Any) -> Any:
     return value.as_py() if isinstance(value, ArrowCell) else value
 
 
-class FileOutput(Output):
+class FileOutput(JobOutput):
     """Bytes go to the partial file first and into the state afterwards, so the state never promises too much."""
 
-    def __init__(self, path: Path, encoder: Encoder) -> None:
+    def __init__(self, path: Path, encoder: RowEncoder) -> None:
         super().__init__()
         self.encoder = encoder
         self.path = path

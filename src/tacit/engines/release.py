@@ -19,7 +19,7 @@ from tacit.text.files.partial import write_together
 
 
 @dataclass(frozen=True)
-class Published:
+class PublishedRelease:
     """A release: its card, where the card lies, and the texts themselves where they were kept in memory.
 
     format      how the output is written

@@ -35,7 +35,7 @@ class Worker(Generic[Key]):
 
 
 @dataclass(frozen=True)
-class Report(Generic[Key]):
+class WorkerReport(Generic[Key]):
     """What a worker said; `key` is the oldest of the tasks it has in hand."""
 
     worker: Worker[Key]
@@ -117,12 +117,12 @@ class Supervisor(Generic[Key]):
         except OSError:
             chosen.is_reachable = False
 
-    def finish(self, report: Report[Key]) -> None:
+    def finish(self, report: WorkerReport[Key]) -> None:
         """The task of a report is done: its worker goes on with the next one."""
         self._deaths.pop(report.key, None)
         report.worker.in_hand.popleft()
 
-    def events(self, timeout: float | None) -> Iterator[Report[Key] | Death[Key]]:
+    def events(self, timeout: float | None) -> Iterator[WorkerReport[Key] | Death[Key]]:
         """What has happened; waits for the first of it for so many seconds, None without an end."""
         lost = [worker for worker in self.workers if not worker.is_reachable]
         listening = {worker.connection: worker for worker in self.workers if worker.is_reachable and worker.in_hand}
@@ -136,7 +136,7 @@ class Supervisor(Generic[Key]):
             except (EOFError, OSError):
                 yield self._death(worker)
             else:
-                yield Report(worker, worker.in_hand[0], message)
+                yield WorkerReport(worker, worker.in_hand[0], message)
 
     def stop(self) -> None:
         """End all workers now, whatever they are at."""

@@ -33,7 +33,7 @@ RESULTS = "results.json"
 DataFolder = Annotated[
     Path | None,
     Field(description="Folder of the data sets; default: that of the run, or TACIT_DATA, or ./data."),
-    Option(Group.DATA, old_names=("--data",)),
+    Option(Group.DATA, old_names=("data",)),
 ]
 Cache = Annotated[
     Path,

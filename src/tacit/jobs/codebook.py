@@ -26,7 +26,7 @@ from tacit.jobs.fields import (
     PublicText,
     UsualColumn,
 )
-from tacit.jobs.running import Running
+from tacit.jobs.running import EngineOptions
 from tacit.jobs.sources import needs_of_source
 from tacit.jobs.values import CommaSeparated
 from tacit.needs import CLUSTERING, Ability, needs_of_encoder
@@ -34,7 +34,7 @@ from tacit.progress import StepProgress
 from tacit.text.files import choose_columns, open_table, text_value
 
 
-class CodebookConfig(Running):
+class CodebookConfig(EngineOptions):
     """Public text, how it is encoded, and where the codebook goes."""
 
     job: ClassVar[str] = "codebook"

@@ -45,7 +45,7 @@ class Option:
 
     group       its heading
     positional  it stands first on a command line, without a name
-    old_names   names of earlier versions, which still work and are not shown: flags, and fields where those differ
+    old_names   names of earlier versions, as fields are named, which still work and are not shown
     metavar     what stands for its value in help
     unit        the unit of a number, such as "rows"
     comma_separated  several values stand in one, with commas
@@ -69,22 +69,6 @@ class Option:
     alone: int | None = None
     private: bool = False
     scale: int | None = None
-
-    def old_fields(self) -> Iterator[str]:
-        """The names of earlier versions as fields.
-
-        >>> list(Option(Group.DATA, old_names=("--batch-size", "-b", "sizes")).old_fields())
-        ['batch_size', 'sizes']
-        """
-        for name in self.old_names:
-            if name.startswith("--"):
-                yield name.removeprefix("--").replace("-", "_")
-            elif not name.startswith("-"):
-                yield name
-
-    def old_flags(self) -> tuple[str, ...]:
-        """The names of earlier versions on a command line."""
-        return tuple(name for name in self.old_names if name.startswith("-"))
 
 
 class Varied:
@@ -119,7 +103,7 @@ class Config(BaseModel):
             return values
         renamed = dict(values)
         for name, _, option in cls.declared_options():
-            for old in option.old_fields():
+            for old in option.old_names:
                 if old not in renamed or old in cls.model_fields:
                     continue
                 if name in renamed:

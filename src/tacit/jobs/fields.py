@@ -224,7 +224,7 @@ Bound = Annotated[float, Field(gt=0, description="Longest gradient of one record
 GradientEngine = Annotated[
     Literal["auto", "taps", "vmap", "loop", "opacus"],
     Field(description="How the gradients of single records are computed."),
-    Option(Group.TRAINING, old_names=("--engine",)),
+    Option(Group.TRAINING, old_names=("engine",)),
 ]
 Optimizer = Annotated[
     Literal["adamw", "adam", "sgd"], Field(description="How steps follow from gradients."), Option(Group.TRAINING)

@@ -85,7 +85,7 @@ class GraphConfig(Config):
     public_words: Annotated[
         PublicWords[Path | None],
         Field(description="A public list of words, one per line; without it words are hashed."),
-        Varied(group=Group.DATA, old_names=("--vocabulary",)),
+        Varied(group=Group.DATA, old_names=("vocabulary",)),
     ] = None
     name_column: Annotated[str, Field(description="The column of the names of the nodes."), Option(Group.DATA)] = "node"
     label_column: Annotated[

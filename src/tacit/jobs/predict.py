@@ -45,11 +45,11 @@ class PredictConfig(Config):
         tuple[str, ...],
         BeforeValidator(_pairs),
         Field(description="Where the model finds what it reads, if the names differ: text=review …"),
-        Option(Group.DATA, metavar="ROLE=NAME", old_names=("-c", "--column", "columns")),
+        Option(Group.DATA, metavar="ROLE=NAME", old_names=("-c", "columns")),
     ] = ()
     prediction_column: Annotated[str, Field(description="Name of the new column."), Option(Group.DATA)] = "prediction"
     score: Annotated[bool, Field(description="Compare with the target column of DATA."), Option(Group.MEASURES)] = False
-    physical: Annotated[Physical, Field(description="Rows worked on at a time."), Varied(old_names=("--batch",))] = 64
+    physical: Annotated[Physical, Field(description="Rows worked on at a time."), Varied(old_names=("batch",))] = 64
     force: Annotated[Force, Field(description="Replace an existing output file.")] = False
 
     def needs(self) -> list[Ability]:

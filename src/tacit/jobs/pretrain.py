@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from tacit.documents.pretraining.clipping import Clipping
+from tacit.documents.pretraining.clipping import ClippingSettings
 from tacit.documents.pretraining.corpus import read_public
 from tacit.documents.pretraining.folders import is_complete, measure_values, save_measured
 from tacit.errors import BadParameterError, require
@@ -45,7 +45,7 @@ AN_AUTOENCODER = "A built-in name, a folder, or the name of a BART on the hub."
 
 HeldOut = Annotated[int, Field(ge=1, description="Texts kept out of training, to measure on."), Option(Group.TRAINING)]
 Batches = Annotated[Steps[int], Field(ge=1, description="Batches to learn from.")]
-BatchSize = Annotated[Batch, Field(description="Texts of a batch."), Varied(old_names=("--batch-size",))]
+BatchSize = Annotated[Batch, Field(description="Texts of a batch."), Varied(old_names=("batch_size",))]
 LargestRate = Annotated[LearningRate[float], Field(lt=1, description="The largest learning rate.")]
 EvaluateEvery = Annotated[int, Field(ge=1, description="Steps between two checkpoints."), Option(Group.TRAINING)]
 Patience = Annotated[
@@ -60,7 +60,7 @@ Clip = Annotated[float | None, Field(gt=0, description="The clipping constant C.
 ClipBy = Annotated[
     Literal["l1", "l2", "value"] | None,
     Field(description="What is clipped; by default what the model knows, for a new one value (bart) or l2."),
-    Option(Group.TRAINING, old_names=("--bound",)),
+    Option(Group.TRAINING, old_names=("bound",)),
 ]
 LatentDelta = Annotated[Delta[float], Field(description="delta of the Gaussian noise."), Varied(group=Group.TRAINING)]
 TrainingNoise = Annotated[
@@ -126,12 +126,12 @@ class AutoencoderConfig(Learning):
     vocabulary_size: Annotated[
         VocabularySize,
         Field(ge=FEWEST_PIECES, description="Number of word pieces, better thousands."),
-        Varied(old_names=("--vocabulary",)),
+        Varied(old_names=("vocabulary",)),
     ] = 8000
     whole_words: Annotated[
         bool,
         Field(description="A vocabulary of whole words: every other word is the same unknown one."),
-        Option(Group.MODEL, old_names=("--words",)),
+        Option(Group.MODEL, old_names=("words",)),
     ] = False
     lowercase: Annotated[bool, Field(description="A vocabulary without capitals."), Option(Group.MODEL)] = False
     width: Annotated[
@@ -169,8 +169,8 @@ class AutoencoderConfig(Learning):
     eight_bits: Annotated[bool, Field(description="ADePT: save the weights in 8 bits."), Option(Group.MODEL)] = False
 
     @property
-    def clipping(self) -> Clipping:
-        return Clipping(self.clip, self.clip_by, self.unclipped)
+    def clipping(self) -> ClippingSettings:
+        return ClippingSettings(self.clip, self.clip_by, self.unclipped)
 
     @model_validator(mode="after")
     def _heads_share_the_width(self) -> Self:

@@ -35,7 +35,7 @@ from tacit.jobs.fields import (
     UserMode,
     Vectors,
 )
-from tacit.jobs.running import Running
+from tacit.jobs.running import EngineOptions
 from tacit.jobs.sources import Source, needs_of_source
 from tacit.jobs.values import CommaSeparated, mechanism_options, split_at_commas
 from tacit.labels import LabelRule, labels_need_local_engine
@@ -58,7 +58,7 @@ def _card_kinds(value: Any) -> Any:
     return kinds
 
 
-class RewriteConfig(Running):
+class RewriteConfig(EngineOptions):
     """Texts, how they are rewritten, and where the release, its card and what it spent are written."""
 
     job: ClassVar[str] = "rewrite"

@@ -60,7 +60,7 @@ class VocabularyConfig(Config):
         Kind[Literal["wordpiece", "bpe", "unigram", "words"]],
         Field(description="Tokenizer: wordpiece (BERT), bpe (GPT-2), unigram; 'words' makes none."),
     ] = "wordpiece"
-    vocabulary_size: Annotated[VocabularySize, Varied(old_names=("--size",))] = 8000
+    vocabulary_size: Annotated[VocabularySize, Varied(old_names=("size",))] = 8000
     user_column: Annotated[
         UserColumn[str | None],
         Field(description="The column that says who wrote a row: the promise is then made to users."),

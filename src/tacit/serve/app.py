@@ -18,7 +18,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from tacit.engines.job import Progress
+from tacit.engines.job import RewriteProgress
 from tacit.errors import place_of
 from tacit.serve import catalog, site
 from tacit.serve.answers import (
@@ -39,10 +39,10 @@ from tacit.serve.answers import (
 )
 from tacit.serve.answers import Reports as ReportList
 from tacit.serve.aside import Aside
-from tacit.serve.batching import Lines
+from tacit.serve.batching import OrderQueues
 from tacit.serve.budget import Accounts
 from tacit.serve.errors import STATUS_CODES, ServiceError, as_service_error, error_body
-from tacit.serve.files import Files
+from tacit.serve.files import JobRoutes
 from tacit.serve.gate import Gate, Receive, Scope, Send
 from tacit.serve.jobs import JobStore
 from tacit.serve.keys import Keys
@@ -59,10 +59,10 @@ from tacit.serve.messages import (
 )
 from tacit.serve.metrics import Metrics
 from tacit.serve.rewriting import Pool
-from tacit.serve.runner import JobWork, Outcome, Task
+from tacit.serve.runner import JobOutcome, JobTask, JobWork
 from tacit.serve.schedule import Schedule, Work
-from tacit.serve.settings import Settings, make_private_folder
-from tacit.serve.texts import Rewriting, json_response
+from tacit.serve.settings import ServiceSettings, make_private_folder
+from tacit.serve.texts import RewriteService, json_response
 from tacit.serve.workplace import JobProcesses
 from tacit.version import __version__
 
@@ -105,7 +105,7 @@ class Service(FastAPI):
         await Starlette.__call__(self, scope, receive, send)
 
 
-def create_app(settings: Settings, *, jobs_apart: bool = True) -> Service:
+def create_app(settings: ServiceSettings, *, jobs_apart: bool = True) -> Service:
     """The service, ready to be run by an ASGI server. It has its state folder for itself until it is shut down.
 
     Jobs are worked on in processes of their own; with `jobs_apart=False` in threads of this one, which tests look into.
@@ -116,17 +116,17 @@ def create_app(settings: Settings, *, jobs_apart: bool = True) -> Service:
     accounts = Accounts(settings.ledger_place, metrics, keys)
     workers = ThreadPoolExecutor(settings.threads, "tacit-batch")
     aside = Aside(MOST_ASIDE)
-    lines = Lines(accounts, workers, metrics, settings.waiting)
-    rewriting = Rewriting(settings, pool, lines, accounts, workers, metrics)
-    reports = site.Reports(settings.reports)
+    lines = OrderQueues(accounts, workers, metrics, settings.waiting)
+    rewriting = RewriteService(settings, pool, lines, accounts, workers, metrics)
+    reports = site.ReportRoutes(settings.reports)
     store = JobStore(settings.state / "jobs", settings.keep_hours)
 
-    def work_here(task: Task, tell: Callable[[Progress], None], check: Callable[[], None]) -> Outcome:
+    def work_here(task: JobTask, tell: Callable[[RewriteProgress], None], check: Callable[[], None]) -> JobOutcome:
         return JobWork(task, pool, accounts, tell, check).outcome()
 
     work: Work = JobProcesses(settings) if jobs_apart else work_here
     schedule = Schedule(store, keys, metrics, work, settings)
-    files = Files(store, schedule, pool, keys)
+    files = JobRoutes(store, schedule, pool, keys)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -338,7 +338,10 @@ async def _http_error(request: Request, error: Exception) -> Response:
     code = STATUS_CODES.get(error.status_code, "bad_request")
     message = messages.get(error.status_code, "the request could not be read: see /openapi.json for its form")
     return Response(
-        error_body(code, message), error.status_code, headers=dict(error.headers or {}), media_type="application/json"
+        error_body({"code": code, "message": message}),
+        error.status_code,
+        headers=dict(error.headers or {}),
+        media_type="application/json",
     )
 
 

@@ -36,7 +36,7 @@ from tacit.serve.examples import is_public
 from tacit.serve.keys import NO_OPTIONS, KeyBudget, KeyOptions, Keys
 from tacit.serve.metrics import Metrics
 from tacit.serve.rewriting import Prepared
-from tacit.serve.settings import ServicePlace, Settings, make_private_folder
+from tacit.serve.settings import ServicePlace, ServiceSettings, make_private_folder
 
 log = logging.getLogger("tacit.serve")
 
@@ -50,7 +50,7 @@ MOST_CHANGES: Final = 5
 R = TypeVar("R")
 
 
-class Shared:
+class SharedReservation:
     """One reservation for the orders of a batch that have the same payer; committed when the last of them is out."""
 
     def __init__(self, reservation: Reservation, orders: Sequence[Order]) -> None:
@@ -179,7 +179,7 @@ class Accounts:
                 command=command_of(ledger, spender.key),
                 must_be_limited=limited,
             )
-            shared = Shared(reservation, group)
+            shared = SharedReservation(reservation, group)
             for order in group:
                 order.reservation = shared
         else:
@@ -302,7 +302,7 @@ def commands_of(ledger: Ledger, key: str | None) -> list[str]:
 # For the command ----------------------------------------------------------------------------------------------------
 
 
-def set_key_limit(settings: Settings, name: str, epsilon: float, delta: float) -> None:
+def set_key_limit(settings: ServiceSettings, name: str, epsilon: float, delta: float) -> None:
     """The budget of a key, as a limit of the ledger."""
     make_private_folder(settings.state)
     with open_bound(settings.ledger_place, Keys(settings.state)) as ledger:

@@ -44,7 +44,7 @@ def _entry(cls: type[Mechanism], pool: Pool) -> dict[str, Any]:
     facts = described(cls)
     failure = pool.failures.get(cls.name) or needs.why_not(cls.name, cls.abilities_for({}))
     return {
-        **{name: facts[name] for name in ("name", "title", "level", "notion", "unit", "paper", "summary")},
+        **{name: value for name, value in facts.items() if name not in ("needs", "description", "parameters")},
         "available": failure is None,
         "why_not": None if failure is None else str(failure),
         "epsilon": asdict(cls.epsilon_range),
@@ -53,7 +53,9 @@ def _entry(cls: type[Mechanism], pool: Pool) -> dict[str, Any]:
                 "name": item["name"],
                 "default": _plain(item["default"]),
                 "help": item["meaning"],
-                **{fact: item[fact] for fact in ("choices", "low", "high")},
+                "choices": item["choices"],
+                "low": item["low"],
+                "high": item["high"],
             }
             for item in facts["parameters"]
             if item["name"] not in ("epsilon", "batch_size")
@@ -190,7 +192,7 @@ def audit_exact(pool: Pool, request: AuditRequest) -> dict[str, Any]:
     from tacit.auditing.claims.claim import claim_of
     from tacit.auditing.claims.exact import check_all, exact_section
     from tacit.auditing.claims.laws import MechanismLaw
-    from tacit.auditing.claims.mechanisms import Settings, exact_words, word_law_of
+    from tacit.auditing.claims.mechanisms import ClaimAuditSettings, exact_words, word_law_of
     from tacit.report import Report
 
     if known_mechanism(request.mechanism).level != "word":
@@ -214,7 +216,7 @@ def audit_exact(pool: Pool, request: AuditRequest) -> dict[str, Any]:
         exact = check_all(MechanismLaw(mechanism), claim, ids)
     else:
         metric = mechanism.notion in (Notion.METRIC.value, Notion.UTILITY_OPTIMIZED_METRIC.value)
-        settings = Settings(f"closest:{AUDIT_PAIRS}" if metric else str(AUDIT_WORDS))
+        settings = ClaimAuditSettings(f"closest:{AUDIT_PAIRS}" if metric else str(AUDIT_WORDS))
         exact = exact_words(mechanism, law, claim, settings)
     report = Report(f"Audit of {request.mechanism}", [exact_section(exact)], {"epsilon": request.epsilon})
     return report.to_dict()

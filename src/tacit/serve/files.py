@@ -36,7 +36,7 @@ FORMULA_STARTS: Final = ("=", "+", "-", "@", "\t", "\r")
 R = TypeVar("R")
 
 
-class Files:
+class JobRoutes:
     """The routes of jobs. Disk work is done beside the event loop."""
 
     def __init__(self, store: JobStore, schedule: Schedule, pool: Pool, keys: Keys) -> None:

@@ -33,7 +33,7 @@ def page_file(name: str) -> Response:
     return FileResponse(known[name], headers={"cache-control": "no-cache"})
 
 
-class Reports:
+class ReportRoutes:
     """HTML reports of a folder. A page shows them in a frame, which cannot send a key, so the list gives each an
     address with a ticket that works for ten minutes."""
 

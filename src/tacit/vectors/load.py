@@ -13,7 +13,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -123,8 +123,8 @@ def _glove(limit: int) -> VectorTable:
 
 
 def _glove_facts(
-    words: int, vectors: NDArray[Any], mapped: MappedRows | None
-) -> tuple[NDArray[Any], str, str, tuple[str, ...], MappedRows | None]:
+    words: int, vectors: NDArray[np.floating], mapped: MappedRows | None
+) -> tuple[NDArray[np.floating], str, str, tuple[str, ...], MappedRows | None]:
     notes = (f"the {words:,} most frequent of 400,000 words",)
     return vectors, "glove-6b-50d", "GloVe 6B 50d (nlp.stanford.edu/projects/glove, PDDL 1.0)", notes, mapped
 
@@ -256,7 +256,7 @@ def _from_npy(path: Path, limit: int | None) -> VectorTable:
     return VectorTable(words[:limit], vectors, stem, f"the file {path.name}", (), mapped)
 
 
-def _npy_rows(path: Path, limit: int | None) -> tuple[NDArray[Any], MappedRows | None]:
+def _npy_rows(path: Path, limit: int | None) -> tuple[NDArray[np.floating], MappedRows | None]:
     """The first rows of a .npy file, memory-mapped; with their place where they are float32 in row order."""
     try:
         stored = np.load(path, mmap_mode="r", allow_pickle=False)
@@ -563,7 +563,7 @@ def whole_words(pieces: list[str]) -> tuple[list[int], tuple[str, ...]]:
     return rows, (f"{sum(inner):,} word-internal pieces (##) and {sum(special):,} special tokens left out",)
 
 
-def safetensors_rows(path: Path, ending: str) -> NDArray[Any]:
+def safetensors_rows(path: Path, ending: str) -> NDArray[np.floating]:
     """The two-dimensional tensor whose name ends so, memory-mapped, without a deep-learning library.
 
     Format: 8 bytes of header length, a JSON header with dtype, shape and offsets of each tensor, then the

@@ -29,10 +29,9 @@ import math
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import brentq
 from scipy.stats import norm, rankdata
 
@@ -81,7 +80,7 @@ def logit_signal(losses: Floats) -> Floats:
 
 
 @dataclass(frozen=True)
-class Rate:
+class HitRate:
     """A share with its Clopper-Pearson interval."""
 
     hits: int
@@ -102,12 +101,12 @@ class CaughtAt:
     """
 
     false_alarm: float
-    rate: Rate
+    rate: HitRate
     resolved: bool
 
 
 @dataclass(frozen=True)
-class Attack:
+class MembershipAttack:
     """What one signal achieves.
 
     advantage   TPR - FPR on the half of the texts that did not choose the threshold, with its interval
@@ -133,14 +132,14 @@ class Attack:
         return self.auc_low > 0.5
 
 
-def clopper_pearson(count: int, of: int, confidence: float = 0.95) -> Rate:
+def clopper_pearson(count: int, of: int, confidence: float = 0.95) -> HitRate:
     """The exact interval of a share."""
     if not 0 <= count <= of or of < 1:
         raise BadParameterError(
             "impossible-share", "a share counts from 0 to all of at least one, not {found} of {of}", found=count, of=of
         )
     tail = (1 - check_confidence(confidence)) / 2
-    return Rate(count, of, *interval(count, of, 2 * tail))
+    return HitRate(count, of, *interval(count, of, 2 * tail))
 
 
 def auc(members: Floats, non_members: Floats) -> float:
@@ -197,7 +196,7 @@ def attack(
     delta: float = 0.0,
     confidence: float = 0.95,
     seed: int = 0,
-) -> Attack:
+) -> MembershipAttack:
     """All numbers of one signal."""
     check_confidence(confidence)
     inside, outside = np.asarray(members, dtype=np.float64), np.asarray(non_members, dtype=np.float64)
@@ -225,7 +224,7 @@ def attack(
     m, n = len(halves[0][1]), len(halves[1][1])
     each = 1 - (1 - confidence) / 2
     true, false = clopper_pearson(caught, m, each), clopper_pearson(accused, n, each)
-    return Attack(
+    return MembershipAttack(
         name,
         len(inside),
         len(outside),
@@ -300,8 +299,8 @@ def _word_weights(texts: Sequence[set[str]], labels: Floats) -> dict[str, float]
 
 # Shadow models ----------------------------------------------------------------------------------------------------
 
-Score = Callable[[Sequence[str], Sequence[Any] | None], Any]
-Train = Callable[[Sequence[str], Sequence[Any] | None, int], Score]
+Score = Callable[[Sequence[str], Sequence[object] | None], ArrayLike]
+Train = Callable[[Sequence[str], Sequence[object] | None, int], Score]
 """train(texts, labels, seed) gives a function that scores texts (with labels), higher for what it knows better."""
 
 
@@ -316,7 +315,7 @@ class Shadows:
 def train_shadows(
     train: Train,
     texts: Sequence[str],
-    labels: Sequence[Any] | None = None,
+    labels: Sequence[object] | None = None,
     *,
     models: int = 16,
     seed: int = 0,
@@ -382,7 +381,9 @@ def leave_one_out(shadows: Shadows, *, offline: bool = False) -> tuple[Floats, F
 
 
 def membership_section(
-    attacks: Sequence[Attack], blind_test: Blind | None = None, worst: Sequence[tuple[float, float | None, str]] = ()
+    attacks: Sequence[MembershipAttack],
+    blind_test: Blind | None = None,
+    worst: Sequence[tuple[float, float | None, str]] = (),
 ) -> Section:
     """Attacks as a table, the best one as a finding. `worst` are loss, reference loss and text of members that stand
     out most."""
@@ -474,12 +475,12 @@ def roc_figure(signals: Sequence[tuple[str, Floats, Floats]]) -> Figure:
     return figure(canvas, "Members caught against false alarms", "Curves above the dotted line tell members apart.")
 
 
-def _corrected_low(attack: Attack, tried: int) -> float:
+def _corrected_low(attack: MembershipAttack, tried: int) -> float:
     corrected = 1 - (1 - attack.confidence) / tried
     return auc_interval(attack.auc, attack.members, attack.non_members, corrected)[0]
 
 
-def _numbers(attack: Attack) -> dict[str, Any]:
+def _numbers(attack: MembershipAttack) -> dict[str, object]:
     return {
         "signal": attack.name, "auc": attack.auc, "auc_low": attack.auc_low, "auc_high": attack.auc_high,
         "advantage": attack.advantage, "confidence": attack.confidence,

@@ -39,7 +39,7 @@ from tacit.engines.users import UserRule
 from tacit.errors import BadInputError, TacitError, place_of
 from tacit.mechanism import Mechanism
 from tacit.noise.source import StreamKey
-from tacit.text.files import Encoder, FileFormat, Selection
+from tacit.text.files import ColumnSelection, FileFormat, RowEncoder
 from tacit.version import __version__
 
 PARTS_WANTED: Final = 1_000
@@ -62,14 +62,14 @@ def part_characters(total_bytes: int, block_characters: int) -> int:
 
 
 @dataclass(frozen=True)
-class Plan:
+class WorkerPlan:
     """All that workers need to know, but for the key. Nothing in it is secret."""
 
     mechanism: type[Mechanism]
     parameters: dict[str, Any]
-    selection: Selection
+    selection: ColumnSelection
     format: FileFormat
-    encoder: Encoder
+    encoder: RowEncoder
     users: UserRule | None
     document_column: str | None
     command: str
@@ -80,7 +80,7 @@ class Plan:
 
 
 @dataclass(frozen=True)
-class Part:
+class FilePart:
     file: int
     number: int
     blocks: list[Block]
@@ -111,7 +111,7 @@ def part_name(file: int, number: int) -> str:
 # Reading ----------------------------------------------------------------------------------------------------------
 
 
-def cut_parts(plan: Plan, number: int, file: SourceFile, users: UserRule | None) -> Iterator[Part]:
+def cut_parts(plan: WorkerPlan, number: int, file: SourceFile, users: UserRule | None) -> Iterator[FilePart]:
     """The parts of a file, in order."""
     with opened(file, plan.format) as table:
         blocks: list[Block] = []
@@ -122,13 +122,13 @@ def cut_parts(plan: Plan, number: int, file: SourceFile, users: UserRule | None)
             size += sum(map(len, block.texts))
             # A whole block more may not fit in; the first block always does.
             if size + limit > plan.characters:
-                yield Part(number, count, blocks, block.bytes_read - before)
+                yield FilePart(number, count, blocks, block.bytes_read - before)
                 blocks, size, count, before = [], 0, count + 1, block.bytes_read
         if blocks:
-            yield Part(number, count, blocks, table.bytes_read() - before)
+            yield FilePart(number, count, blocks, table.bytes_read() - before)
 
 
-def read_parts(batch: Mapping[str, Sequence[Any]], plan: Plan) -> Iterator[dict[str, list[Any]]]:
+def read_parts(batch: Mapping[str, Sequence[Any]], plan: WorkerPlan) -> Iterator[dict[str, list[Any]]]:
     """For Ray Data: files in, parts out, and for each file a last row that says how many there were.
 
     Parts that are finished are compared with what was read for them, and not handed out again.
@@ -146,7 +146,7 @@ def read_parts(batch: Mapping[str, Sequence[Any]], plan: Plan) -> Iterator[dict[
             yield _row(int(number), END, _refusal(_reading_failed(file.name, error), exit_code=1))
 
 
-def _rows_of(plan: Plan, number: int, file: SourceFile, done: dict[str, str]) -> Iterator[dict[str, list[Any]]]:
+def _rows_of(plan: WorkerPlan, number: int, file: SourceFile, done: dict[str, str]) -> Iterator[dict[str, list[Any]]]:
     users = None if plan.users is None else replace(plan.users)
     count = 0
     for part in cut_parts(plan, number, file, users):
@@ -209,7 +209,7 @@ def _work_failed(where: str, error: Exception) -> TacitError:
     )
 
 
-def _check_version(plan: Plan) -> None:
+def _check_version(plan: WorkerPlan) -> None:
     if plan.version != __version__:
         raise TacitError(
             "worker-of-another-version",
@@ -228,7 +228,7 @@ class PartWriter:
     Its constructor does nothing that could fail, since an actor that cannot be made is made again and again.
     """
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: WorkerPlan) -> None:
         self._plan = plan
         self._ready: tuple[Mechanism, StreamKey, Staging, BlockCharges | None] | None = None
 
@@ -267,7 +267,7 @@ class PartWriter:
         return self._ready
 
 
-def _charges(plan: Plan, entry: LedgerEntry, mechanism: Mechanism, key: StreamKey) -> BlockCharges:
+def _charges(plan: WorkerPlan, entry: LedgerEntry, mechanism: Mechanism, key: StreamKey) -> BlockCharges:
     """How this worker writes its blocks into the ledger of the job."""
     ledger = open_ledger(entry.place, create=False)
     if ledger.id != entry.id:
@@ -283,11 +283,11 @@ def _charges(plan: Plan, entry: LedgerEntry, mechanism: Mechanism, key: StreamKe
 
 
 def commit_part(
-    plan: Plan,
+    plan: WorkerPlan,
     mechanism: Mechanism,
     key: StreamKey,
     staging: Staging,
-    part: Part,
+    part: FilePart,
     charges: BlockCharges | None = None,
 ) -> Done:
     """Rewrite the blocks of a part, and give the part its name when all of them are written.
@@ -329,7 +329,7 @@ def commit_part(
     return done
 
 
-def _begin(staging: Staging, part: Part, where: str) -> str:
+def _begin(staging: Staging, part: FilePart, where: str) -> str:
     """Leave a mark that is taken away after the part: three marks are three workers that did not come back."""
     marks = [name for name in staging.attempts.sizes() if name.startswith(part.name)]
     if len(marks) >= MOST_ATTEMPTS:

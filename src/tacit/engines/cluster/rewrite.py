@@ -28,16 +28,16 @@ from typing import Any, Final
 from tacit.card import ReleaseFacts
 from tacit.engines.blocks import fingerprint
 from tacit.engines.cluster.crew import MOST_INPUT_BLOCKS, WORKERS_PER_READER, done_apart
-from tacit.engines.cluster.dataset import DataSet, check_files, find_data_set, opened
-from tacit.engines.cluster.parts import PartWriter, Plan, part_characters, part_name, read_parts
+from tacit.engines.cluster.dataset import ClusterDataSet, check_files, find_data_set, opened
+from tacit.engines.cluster.parts import PartWriter, WorkerPlan, part_characters, part_name, read_parts
 from tacit.engines.cluster.session import Cluster, starting, streaming
 from tacit.engines.cluster.staging import WHOLE, Done, JobFile, LedgerEntry, Staging, staging_url
 from tacit.engines.cluster.storage import Folder, local_path
 from tacit.engines.job import (
     AlreadyCompleteError,
     DeltaTooLargeError,
-    Progress,
     RewriteJob,
+    RewriteProgress,
     check_delta,
     check_output_name,
     check_users,
@@ -48,15 +48,15 @@ from tacit.engines.job import (
 from tacit.engines.local import OnLedger, OnProgress, OnPromise, opened_ledger, spent_by
 from tacit.engines.nominal import refuse_nominal_dataset
 from tacit.engines.outputs import GO_ON, NOTHING_WRITTEN, Remains, Totals, new_key
-from tacit.engines.release import Published, release_card, write_cards
+from tacit.engines.release import PublishedRelease, release_card, write_cards
 from tacit.engines.resume import Finished
 from tacit.errors import BadInputError, BadParameterError, StoppedError, TacitError, place_of
 from tacit.labels import labels_need_local_engine
 from tacit.text.files import (
-    Encoder,
+    ColumnSelection,
     FileFormat,
     OutputError,
-    Selection,
+    RowEncoder,
     choose_columns,
     encoder_for,
     suffix_format,
@@ -74,7 +74,7 @@ def rewrite_dataset(
     progress: OnProgress | None = None,
     on_promise: OnPromise | None = None,
     on_ledger: OnLedger | None = None,
-) -> Published:
+) -> PublishedRelease:
     """The release of a data set with its card, made by `job.workers` actors, of a Ray started here or of the cluster at
     `address`.
 
@@ -91,7 +91,7 @@ def rewrite_dataset(
 
 def _released(
     job: RewriteJob, output: str, address: str | None, progress: OnProgress | None, on_promise: OnPromise | None
-) -> Published:
+) -> PublishedRelease:
     data = find_data_set(str(job.input), job.input_format)
     selection, encoder = _layout(job, output, data)
     if job.refuse_nominal:
@@ -107,7 +107,7 @@ def _released(
             if on_promise is not None:
                 on_promise(promised)
             plan = _planned(job, output, data, selection, encoder)
-            run = _Run(job, output, data, selection, plan, staging, job.row_delta(), _entry(job))
+            run = _ClusterRun(job, output, data, selection, plan, staging, job.row_delta(), _entry(job))
             run.start(describe(job, selection, data.format, encoder.format))
             with _remainder_reported(run):
                 if ray is not None:
@@ -124,7 +124,7 @@ def _released(
             staging.publish(output, whole=run.whole, overwrite=run.overwrite)
     finally:
         staging.close()
-    return Published(card, facts, card_files, encoder.format)
+    return PublishedRelease(card, facts, card_files, encoder.format)
 
 
 def check_cluster_output(job: RewriteJob) -> str:
@@ -190,7 +190,7 @@ def _may_overwrite(staging: Staging) -> bool:
 # The plan ---------------------------------------------------------------------------------------------------------
 
 
-def _layout(job: RewriteJob, output: str, data: DataSet) -> tuple[Selection, Encoder]:
+def _layout(job: RewriteJob, output: str, data: ClusterDataSet) -> tuple[ColumnSelection, RowEncoder]:
     """Which columns, and how they are written: everything that can be checked without reading texts."""
     with opened(data.files[0], data.format) as table:
         selection = choose_columns(table.columns, job.columns, job.keep)
@@ -209,8 +209,10 @@ def _layout(job: RewriteJob, output: str, data: DataSet) -> tuple[Selection, Enc
     return selection, encoder
 
 
-def _planned(job: RewriteJob, output: str, data: DataSet, selection: Selection, encoder: Encoder) -> Plan:
-    return Plan(
+def _planned(
+    job: RewriteJob, output: str, data: ClusterDataSet, selection: ColumnSelection, encoder: RowEncoder
+) -> WorkerPlan:
+    return WorkerPlan(
         mechanism=type(job.mechanism),
         parameters=job.mechanism.get_params(deep=False),
         selection=selection,
@@ -260,16 +262,16 @@ def output_format(output: str, input_format: FileFormat) -> FileFormat:
 # The run ----------------------------------------------------------------------------------------------------------
 
 
-class _Run:
+class _ClusterRun:
     """What is finished so far, and what is left of it when the run stops."""
 
     def __init__(
         self,
         job: RewriteJob,
         output: str,
-        data: DataSet,
-        selection: Selection,
-        plan: Plan,
+        data: ClusterDataSet,
+        selection: ColumnSelection,
+        plan: WorkerPlan,
         staging: Staging,
         delta: float,
         ledger: LedgerEntry | None,
@@ -315,7 +317,7 @@ class _Run:
                 read += outcome.pop("bytes read")
                 self._add(Done(outcome["file"], Finished(**outcome["finished"])))
             if progress is not None:
-                progress(Progress(read, self._data.size, self.totals.rows, self.totals.units))
+                progress(RewriteProgress(read, self._data.size, self.totals.rows, self.totals.units))
         self._check_complete()
 
     def _add(self, done: Done) -> None:
@@ -381,11 +383,11 @@ class _Run:
         return Remains(GO_ON, {"rows": self.totals.rows, "name": Path(self.staging.folder.url).name})
 
 
-def _assembled(staging: str, encoder: Encoder, name: str, parts: list[str]) -> None:
+def _assembled(staging: str, encoder: RowEncoder, name: str, parts: list[str]) -> None:
     Staging(staging).assemble(encoder, name, parts)
 
 
-def _outcomes(cluster: Cluster, plan: Plan, items: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+def _outcomes(cluster: Cluster, plan: WorkerPlan, items: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     """What became of each part, as the parts are finished."""
     ray, workers = cluster.ray, cluster.workers
     readers = min(len(items), 1 + workers // WORKERS_PER_READER)
@@ -431,7 +433,7 @@ def _error_of(outcome: dict[str, Any]) -> TacitError:
 
 
 @contextlib.contextmanager
-def _remainder_reported(run: _Run) -> Iterator[None]:
+def _remainder_reported(run: _ClusterRun) -> Iterator[None]:
     """Whatever stops the run, the user learns what is left; a run without a finished part leaves nothing."""
     try:
         yield

@@ -30,7 +30,7 @@ from tacit.engines.resume import Finished, another_run_error, differences, locke
 from tacit.errors import BadInputError
 from tacit.noise.kept_key import check_private_folder, open_private
 from tacit.text.digest import file_digest, folder_digest
-from tacit.text.files import Encoder, OutputError
+from tacit.text.files import OutputError, RowEncoder
 
 STAGING_VERSION: Final = 3
 RECORDS_AT_A_TIME: Final = 16
@@ -189,7 +189,7 @@ class Staging:
 
     # The output ---------------------------------------------------------------------------------------------------
 
-    def assemble(self, encoder: Encoder, name: str, parts: Sequence[str]) -> None:
+    def assemble(self, encoder: RowEncoder, name: str, parts: Sequence[str]) -> None:
         """One finished file of these parts; done again, it is the same file. Each part must be what was recorded."""
         if self._is_assembled(name):
             return

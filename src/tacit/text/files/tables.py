@@ -17,8 +17,8 @@ import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import Any, BinaryIO, Final, NamedTuple, Self, cast
+from types import ModuleType, TracebackType
+from typing import TYPE_CHECKING, BinaryIO, Final, Literal, NamedTuple, Self, TypedDict, cast
 
 from tacit.errors import BadInputError, TacitError, require
 from tacit.text.files.formats import (
@@ -33,6 +33,9 @@ from tacit.text.files.formats import (
     json_kind,
     unambiguous,
 )
+
+if TYPE_CHECKING:
+    import pyarrow
 
 RECORD_LIMIT: Final = 16_000_000
 """The longest line, or row of a csv file, in characters. It also bounds what an open quote can swallow."""
@@ -138,7 +141,7 @@ def _open_url(url: str) -> tuple[BinaryIO, int | None]:
     return cast(BinaryIO, io.BufferedReader(raw, 1 << 20)), getattr(raw, "size", None)
 
 
-class Lines:
+class TextLines:
     """Decoded lines with their numbers. Only a newline ends a line; other separators of Unicode are part of texts."""
 
     def __init__(self, source: InputBytes) -> None:
@@ -210,7 +213,7 @@ def _check_beginning(line: bytes, name: str) -> None:
 # Tables -----------------------------------------------------------------------------------------------------------
 
 
-class Table(ABC):
+class TableReader(ABC):
     """Rows of one file. `columns` is known at once, rows come lazily and once."""
 
     columns: tuple[str, ...]
@@ -226,7 +229,7 @@ class Table(ABC):
         self.selected = tuple(columns)
 
     @abstractmethod
-    def rows(self) -> Iterator[tuple[int, list[Any]]]:
+    def rows(self) -> Iterator[tuple[int, list[object]]]:
         """(row number from 1, values of the selected columns)."""
 
     @abstractmethod
@@ -252,12 +255,12 @@ class Table(ABC):
 
 
 def open_table(
-    source: Any,
+    source: object,
     format: str | FileFormat | None = None,
     columns: Sequence[str] | None = None,
     *,
     most_bytes: int | None = None,
-) -> Table:
+) -> TableReader:
     """Open a file, or data in memory, for reading; by default all its columns are selected. With `most_bytes` no more
     than so many unzipped bytes are ever read, for a look at the first line of a stranger's file."""
     table = _table_of(source, format, most_bytes)
@@ -269,7 +272,7 @@ def open_table(
     return table
 
 
-def _table_of(source: Any, format: str | FileFormat | None, most_bytes: int | None) -> Table:
+def _table_of(source: object, format: str | FileFormat | None, most_bytes: int | None) -> TableReader:
     from tacit.text.files.memory import is_in_memory, memory_table  # builds on this module
 
     if is_in_memory(source):
@@ -278,7 +281,7 @@ def _table_of(source: Any, format: str | FileFormat | None, most_bytes: int | No
     return _table(path, format if isinstance(format, FileFormat) else format_of(path, format), most_bytes)
 
 
-def _table(path: str, format: FileFormat, most_bytes: int | None) -> Table:
+def _table(path: str, format: FileFormat, most_bytes: int | None) -> TableReader:
     if format.kind == "parquet":
         from tacit.text.files.parquet import ParquetTable  # builds on this module
 
@@ -295,11 +298,11 @@ def _table(path: str, format: FileFormat, most_bytes: int | None) -> Table:
         raise
 
 
-class _LineTable(Table):
+class _LineTable(TableReader):
     def __init__(self, source: InputBytes) -> None:
         super().__init__(source.name)
         self._source = source
-        self._lines = Lines(source)
+        self._lines = TextLines(source)
         self.size_bytes = source.size_bytes
 
     def bytes_read(self) -> int:
@@ -321,7 +324,7 @@ class TextTable(_LineTable):
             raise self._empty()
         self._first = first
 
-    def rows(self) -> Iterator[tuple[int, list[Any]]]:
+    def rows(self) -> Iterator[tuple[int, list[object]]]:
         for row, line in enumerate(itertools.chain([self._first], self._lines), start=1):
             yield row, [line.removesuffix("\n").removesuffix("\r")]
 
@@ -350,7 +353,7 @@ class SeparatedTable(_LineTable):
             )
         self.columns = FirstLine(header)
 
-    def rows(self) -> Iterator[tuple[int, list[Any]]]:
+    def rows(self) -> Iterator[tuple[int, list[object]]]:
         positions, width = self._positions(), len(self.columns)
         while True:
             self._row += 1
@@ -412,7 +415,15 @@ class SeparatedTable(_LineTable):
         return f"row {self._row} (line {self._record_start})" if self._row else "the header"
 
 
-def dialect(kind: str) -> dict[str, Any]:
+class Dialect(TypedDict, total=False):
+    """Settings of the csv module."""
+
+    delimiter: str
+    quoting: Literal[3]
+    quotechar: str | None
+
+
+def dialect(kind: str) -> Dialect:
     """How the csv module reads and writes a kind of separated file."""
     if kind == "csv":
         return {"delimiter": ","}
@@ -433,13 +444,13 @@ class JsonTable(_LineTable):
         self._first = first
         self.columns = tuple(first)
 
-    def rows(self) -> Iterator[tuple[int, list[Any]]]:
-        item: dict[str, Any] | None = self._first
+    def rows(self) -> Iterator[tuple[int, list[object]]]:
+        item: dict[str, object] | None = self._first
         while item is not None:
             yield self._row, [item.get(column, MISSING) for column in self.selected]
             item = self._object()
 
-    def _object(self) -> dict[str, Any] | None:
+    def _object(self) -> dict[str, object] | None:
         for line in self._lines:
             if not line.strip():
                 continue
@@ -486,23 +497,23 @@ class ArrowCell(NamedTuple):
     """A value of a parquet file where it lies, so that copying it cannot change its type or precision; `size` is about
     what it takes in memory."""
 
-    array: Any
+    array: pyarrow.Array
     position: int
     size: int = FIXED_SIZE
 
-    def as_py(self) -> Any:
+    def as_py(self) -> object:
         return self.array[self.position].as_py()
 
     def follows(self, first: ArrowCell, distance: int) -> bool:
         return self.array is first.array and self.position == first.position + distance
 
 
-def is_text_type(kind: Any) -> bool:
+def is_text_type(kind: pyarrow.DataType) -> bool:
     types = arrow_library().types
     if types.is_dictionary(kind):
         return is_text_type(kind.value_type)
     return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
 
 
-def arrow_library() -> Any:
+def arrow_library() -> ModuleType:
     return require("pyarrow", extra="parquet", purpose="parquet")

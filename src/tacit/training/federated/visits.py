@@ -34,14 +34,14 @@ from tacit.guarantee import Adjacency, Guarantee, Model, Notion, Unit, VoidReaso
 from tacit.noise.gaussian import analytic_gaussian_sigma, gaussian_epsilon
 from tacit.noise.source import StreamKey
 from tacit.rounding import rounded_up
-from tacit.training.plan import GAUSSIAN_NOISE, MOST_NOISE, Plan, automatic_delta, check_trials, steps_of
+from tacit.training.plan import GAUSSIAN_NOISE, MOST_NOISE, TrainingPlan, automatic_delta, check_trials, steps_of
 
 Factor = Toeplitz | Buffered | Tree
 NOISES = ("buffered", "banded", "tree", "independent")
 
 
 @dataclass(frozen=True)
-class VisitPlan(Plan):
+class VisitPlan(TrainingPlan):
     """`records` are users, `batch` the planned cohort, `steps` the rounds, `multiplier` the standard deviation of z
     relative to the clipping bound."""
 

@@ -45,7 +45,7 @@ from tacit.training.clipping import make_clipping
 from tacit.training.gradients import Checked, choose
 from tacit.training.graphs.gcn import GCN, collate_subgraphs, probes, subgraph_loss
 from tacit.training.graphs.graph import Graph
-from tacit.training.plan import Plan, automatic_delta
+from tacit.training.plan import TrainingPlan, automatic_delta
 from tacit.training.step import PrivateStep
 
 READINGS = {
@@ -61,7 +61,7 @@ PREDICTION_CAVEAT = (
 
 
 @dataclass(frozen=True)
-class SubgraphPlan(Plan):
+class SubgraphPlan(TrainingPlan):
     """A plan whose records are subgraphs. nodes: all nodes of the graph, below one over which delta lies; visits: each
     pass takes each subgraph once, in a fixed order."""
 
