@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
 
 from tacit.labels import LabelRule
 from tacit.text.files import ArrowCell, FileFormat, TableReader, cell_string
@@ -19,7 +18,7 @@ from tacit.text.files.memory import MemoryTable
 from tacit.text.files.parquet import ParquetTable
 from tacit.text.files.tables import JsonTable
 
-Values = Mapping[str, Any]
+Values = Mapping[str, object]
 """The value of each label of the public list."""
 
 
@@ -44,7 +43,7 @@ def are_strings(values: Values) -> bool:
     return all(isinstance(value, str) for value in values.values())
 
 
-def json_value(label: str) -> Any:
+def json_value(label: str) -> str | int | float | bool:
     """The JSON value that a label is the spelling of."""
     if label in ("True", "False"):
         return label == "True"
