@@ -12,7 +12,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from tacit import plugins
 from tacit.guarantee import Provenance
@@ -42,7 +42,7 @@ class Encoder(Protocol):
     def encode_alone(self, text: str) -> Floats32: ...
 
 
-def _makes_encoders(thing: Any) -> bool:
+def _makes_encoders(thing: object) -> bool:
     return callable(thing)
 
 

@@ -93,7 +93,7 @@ def test_a_file_of_options_runs_the_same_job(folder: Path) -> None:
 
 def test_labels_come_from_a_list_a_file_bins_a_declaration_or_topics(folder: Path) -> None:
     Path("labels.txt").write_text("\ufefftell\n\n ask \n")
-    small = {"epsilon": 1.0, "vocabulary": 0, "output": None}
+    small = {"epsilon": 1.0, "vocabulary": 0, "output": Path("s.tacit"), "force": True}
     listed = run(SketchConfig(data="rows.jsonl", label_column="intent", labels_from=Path("labels.txt"), **small))
     assert listed.sketch.labels == ("tell", "ask")
     bins = run(SketchConfig(data="rows.jsonl", label_column="stars", bins="0,2,4", **small))

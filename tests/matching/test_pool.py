@@ -71,7 +71,7 @@ def test_a_pool_of_files_is_built_from_a_stream(tmp_path: Path) -> None:
         file.write('{"text": "Fourth: ünï"}\n{"text": null}\n')
     result = run(
         PoolConfig(
-            files=tuple(str(tmp_path / name) for name in ("one.txt", "two.csv", "three.jsonl.gz")),
+            public_files=tuple(str(tmp_path / name) for name in ("one.txt", "two.csv", "three.jsonl.gz")),
             public="three files", license="CC0", output=tmp_path / "p.tacit",
         )
     )  # fmt: skip
@@ -82,7 +82,7 @@ def test_a_pool_of_files_is_built_from_a_stream(tmp_path: Path) -> None:
     assert pool.source_of(2) == PoolSource("three files", "CC0", declared=True)
     assert sorted(path.name for path in tmp_path.iterdir() if path.suffix == ".tacit") == ["p.tacit"]
     with pytest.raises(BadInputError, match="exists"):
-        run(PoolConfig(files=(str(tmp_path / "one.txt"),), public="x", output=tmp_path / "p.tacit"))
+        run(PoolConfig(public_files=(str(tmp_path / "one.txt"),), public="x", output=tmp_path / "p.tacit"))
 
 
 def test_parquet_and_memory_are_read(tmp_path: Path) -> None:
@@ -96,7 +96,7 @@ def test_parquet_and_memory_are_read(tmp_path: Path) -> None:
 
 def test_text_that_is_not_declared_public_is_refused(tmp_path: Path) -> None:
     with pytest.raises(BadParameterError, match="never build a pool from the texts"):
-        PoolConfig(files=("a.txt",))
+        PoolConfig(public_files=("a.txt",))
     (tmp_path / "empty.csv").write_text('text\n""\n')
     with pytest.raises(BadInputError, match="no sentence is left"):
         build([str(tmp_path / "empty.csv")], public="x", output=tmp_path / "p.tacit")
@@ -144,7 +144,10 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeyp
     monkeypatch.chdir(tmp_path)
     Path("a.txt").write_text("Hello there. How are you?\n")
     assert (
-        run_command(["pool", "build", "a.txt", "--public", "mine", "--license", "CC0", "--split", "-o", "p.tacit"]) == 0
+        run_command(
+            ["pool", "build", "a.txt", "--public", "mine", "--license", "CC0", "--split-sentences", "-o", "p.tacit"]
+        )
+        == 0
     )
     assert "2 sentences of 1 rows" in capsys.readouterr().err
     assert run_command(["pool", "show", "p.tacit"]) == 0
@@ -155,5 +158,5 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeyp
     assert "general" in capsys.readouterr().out
     assert run_command(["pool", "build", "a.txt"]) == 2
     assert "--public NAME" in capsys.readouterr().err
-    values = {"job": "pool", "files": ["a.txt"], "public": "mine", "output": "q.tacit"}
+    values = {"job": "pool", "public_files": ["a.txt"], "public": "mine", "output": "q.tacit"}
     assert config_from(values).to_toml().startswith('job = "pool"')

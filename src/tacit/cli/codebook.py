@@ -10,11 +10,11 @@ from pydantic import Field
 
 from tacit.cli.bars import Bars
 from tacit.cli.generated import command_for, group_of
-from tacit.cli.options import AsJson
 from tacit.cli.shown import Quiet
 from tacit.documents.codebook_build import PublicCodebook, load_codebook
 from tacit.jobs.codebook import CodebookConfig, expectations, run
 from tacit.jobs.config import Config, Group, Option
+from tacit.jobs.fields import AsJson, Budget, Epsilon
 
 EPSILONS = (0.5, 1.0, 2.0, 3.0, 5.0, 8.0, 10.0, 15.0, 30.0)
 
@@ -35,7 +35,7 @@ def build(config: CodebookConfig, shown: Quiet) -> None:
         click.echo(table(codebook, EPSILONS))
 
 
-class ShowOptions(Config):
+class CodebookShowOptions(Config):
     """Which codebook is shown, and how."""
 
     job: ClassVar[str] = "codebook show"
@@ -45,15 +45,11 @@ class ShowOptions(Config):
         Field(description="A codebook folder, or 'default'."),
         Option(Group.DATA, positional=True, metavar="[DIR]"),
     ] = "default"
-    epsilon: Annotated[
-        tuple[Annotated[float, Field(gt=0)], ...],
-        Field(description="A budget to show; may be repeated."),
-        Option(Group.PRIVACY),
-    ] = ()
+    epsilon: Annotated[Epsilon[tuple[Budget, ...]], Field(description="A budget to show; may be repeated.")] = ()
     as_json: AsJson = False
 
 
-def show(options: ShowOptions) -> None:
+def show(options: CodebookShowOptions) -> None:
     codebook = load_codebook(options.codebook)
     epsilons = options.epsilon or EPSILONS
     if options.as_json:
@@ -96,7 +92,7 @@ command = group_of(
         command_for("build", [CodebookConfig, Quiet], build, help=BUILD_HELP),
         command_for(
             "show",
-            [ShowOptions],
+            [CodebookShowOptions],
             show,
             help="Where a codebook comes from, its sizes, and what to expect at each epsilon.",
         ),

@@ -10,9 +10,10 @@ from pydantic import Field
 
 from tacit.cli.bars import Bars
 from tacit.cli.generated import command_for, group_of
-from tacit.cli.options import AsJson, Printing
+from tacit.cli.options import Printing
 from tacit.cli.shown import Quiet
 from tacit.jobs.config import Config, Group, Option
+from tacit.jobs.fields import AsJson
 from tacit.jobs.pool import PoolConfig, run
 from tacit.matching.pool import Pool, bundled_pools, load_pool
 
@@ -41,7 +42,7 @@ def listing(options: Printing) -> None:
         click.echo(f"{pool['name']:<12}{pool['sentences']:>10,} sentences  {pool['sources'][0]['license']}")
 
 
-class ShowOptions(Config):
+class PoolShowOptions(Config):
     """Which pool is shown, and how much of it."""
 
     job: ClassVar[str] = "pool show"
@@ -57,7 +58,7 @@ class ShowOptions(Config):
     as_json: AsJson = False
 
 
-def show(options: ShowOptions) -> None:
+def show(options: PoolShowOptions) -> None:
     pool = load_pool(options.pool)
     if options.as_json:
         click.echo(json.dumps(facts(pool), ensure_ascii=False))
@@ -85,7 +86,7 @@ command = group_of(
     [
         command_for("build", [PoolConfig, Quiet], build, help=BUILD_HELP),
         command_for("list", [Printing], listing, help="The pools that come with Tacit."),
-        command_for("show", [ShowOptions], show, help="Where a pool comes from, and some of its sentences."),
+        command_for("show", [PoolShowOptions], show, help="Where a pool comes from, and some of its sentences."),
     ],
     help="Pools of public sentences, from which a corpus that may be shared is made.",
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, TypeVar
 
 import click
 from pydantic import Field
@@ -12,19 +12,23 @@ from tacit.cli.generated import acting_group, command_for, group_of
 from tacit.cli.ledger import tell_if_new
 from tacit.cli.terminal import output_console
 from tacit.errors import BadInputError, BadParameterError
-from tacit.jobs.config import Config, Group, Option
+from tacit.jobs.config import Config, Group, Option, Varied
+from tacit.jobs.fields import Delta, Epsilon, Name, Quiet, RefuseNominal
 from tacit.rounding import rounded_up
 from tacit.serve.binding import rebind
 from tacit.serve.keys import KeyBudget, KeyOptions, Keys
-from tacit.serve.settings import ServicePlace, ServiceState, Settings
+from tacit.serve.settings import ServicePlace, ServiceSettings, ServiceState
+
+T = TypeVar("T")
+RequestsPerMinute = Annotated[T, Field(description="How often it may ask."), Option(Group.PRIVACY)]
 
 
-class Log(Config):
+class ServiceLogOptions(Config):
     """What a service tells while it runs."""
 
     job: ClassVar[str] = "service log"
 
-    quiet: Annotated[bool, Field(description="No line per request."), Option(Group.RUN)] = False
+    quiet: Annotated[Quiet, Field(description="No line per request.")] = False
 
 
 SERVE = """Serve the page and the HTTP interface. 'tacit serve keys' manages who may use it.
@@ -33,7 +37,7 @@ Example: tacit serve --port 8000, then open http://127.0.0.1:8000
 """
 
 
-def serve(settings: Settings, log: Log) -> None:
+def serve(settings: ServiceSettings, log: ServiceLogOptions) -> None:
     from tacit.serve.run import run  # needs the libraries of the service
 
     run(settings, quiet=log.quiet)
@@ -42,23 +46,17 @@ def serve(settings: Settings, log: Log) -> None:
 # Keys ---------------------------------------------------------------------------------------------------------------
 
 
-class AddOptions(ServicePlace):
+class KeyAddOptions(ServicePlace):
     """A new key and its budget."""
 
     job: ClassVar[str] = "serve keys add"
 
-    name: Annotated[
-        str, Field(description="Whose key it is, such as 'support-team'."), Option(Group.PRIVACY, positional=True)
-    ]
-    epsilon: Annotated[
-        float | None, Field(description="Budget of all its requests together."), Option(Group.PRIVACY)
-    ] = None
-    delta: Annotated[float, Field(description="With an epsilon: the delta it may spend."), Option(Group.PRIVACY)] = 1e-6
-    requests_per_minute: Annotated[int, Field(description="How often it may ask."), Option(Group.PRIVACY)] = 600
+    name: Annotated[Name[str], Field(description="Whose key it is, such as 'support-team'.")]
+    epsilon: Annotated[Epsilon[float | None], Field(description="Budget of all its requests together.")] = None
+    delta: Annotated[Delta[float], Field(description="With an epsilon: the delta it may spend.")] = 1e-6
+    requests_per_minute: RequestsPerMinute[int] = 600
     refuse_nominal: Annotated[
-        bool,
-        Field(description="Refuse its releases whose formal bound no longer protects."),
-        Option(Group.PRIVACY),
+        RefuseNominal[bool], Field(description="Refuse its releases whose formal bound no longer protects.")
     ] = False
 
 
@@ -69,7 +67,7 @@ while that ledger is missing, or another one is given.
 """
 
 
-def add_key(options: AddOptions) -> None:
+def add_key(options: KeyAddOptions) -> None:
     from tacit.serve import budget  # needs the libraries of the service
 
     limit = None if options.epsilon is None else KeyBudget(options.epsilon, options.delta)
@@ -119,12 +117,12 @@ class ChangeOptions(ServiceState):
 
     job: ClassVar[str] = "serve keys change"
 
-    name: Annotated[str, Field(description="The key to change."), Option(Group.PRIVACY, positional=True)]
-    requests_per_minute: Annotated[int | None, Field(description="How often it may ask."), Option(Group.PRIVACY)] = None
+    name: Annotated[Name[str], Field(description="The key to change.")]
+    requests_per_minute: RequestsPerMinute[int | None] = None
     refuse_nominal: Annotated[
-        bool | None,
+        RefuseNominal[bool | None],
         Field(description="Refuse it releases whose card says 'nominal', or not."),
-        Option(Group.PRIVACY, off_name="allow_nominal"),
+        Varied(off_name="allow_nominal"),
     ] = None
 
 
@@ -152,7 +150,7 @@ class RevokeOptions(ServiceState):
 
     job: ClassVar[str] = "serve keys revoke"
 
-    name: Annotated[str, Field(description="The key to end."), Option(Group.PRIVACY, positional=True)]
+    name: Annotated[Name[str], Field(description="The key to end.")]
 
 
 def revoke_key(options: RevokeOptions) -> None:
@@ -184,7 +182,7 @@ def rebind_keys(place: ServicePlace) -> None:
 keys = group_of(
     "keys",
     [
-        command_for("add", [AddOptions], add_key, help=ADD),
+        command_for("add", [KeyAddOptions], add_key, help=ADD),
         command_for("list", [ServicePlace], list_keys, help=LIST),
         command_for("change", [ChangeOptions], change_key, help=CHANGE),
         command_for(
@@ -198,4 +196,4 @@ keys = group_of(
     help="Who may use a service.",
 )
 
-command = acting_group("serve", [keys], [Settings, Log], serve, help=SERVE)
+command = acting_group("serve", [keys], [ServiceSettings, ServiceLogOptions], serve, help=SERVE)

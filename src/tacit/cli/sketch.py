@@ -11,13 +11,13 @@ from pydantic import Field
 
 from tacit.cli.bars import Bars
 from tacit.cli.generated import command_for, group_of
-from tacit.cli.options import AsJson
 from tacit.cli.rendering import show_card
 from tacit.cli.shown import Quiet
 from tacit.cli.terminal import error_console, output_console, warn_if_nominal
 from tacit.jobs import sketch as building
 from tacit.jobs import sketch_merge as merging
 from tacit.jobs.config import Config, Group, Option
+from tacit.jobs.fields import AsJson
 from tacit.jobs.sketch import SketchConfig
 from tacit.jobs.sketch_merge import SketchMergeConfig
 from tacit.matching.artifact import content_digest, read_sketch
@@ -58,7 +58,7 @@ def _show_release(sketch: Sketch, output: str, shown: Quiet) -> None:
     warn_if_nominal(sketch.card)
 
 
-class ShowOptions(Config):
+class SketchShowOptions(Config):
     """Which sketch is shown, and how."""
 
     job: ClassVar[str] = "sketch show"
@@ -71,7 +71,7 @@ class ShowOptions(Config):
     as_json: AsJson = False
 
 
-def show(options: ShowOptions) -> None:
+def show(options: SketchShowOptions) -> None:
     sketch = read_sketch(options.sketch)
     if options.as_json:
         click.echo(json.dumps(facts(sketch), ensure_ascii=False))
@@ -104,7 +104,7 @@ command = group_of(
     [
         command_for("build", [SketchConfig, Quiet], build, help=BUILD_HELP),
         command_for("merge", [SketchMergeConfig, Quiet], merge, help=MERGE_HELP),
-        command_for("show", [ShowOptions], show, help="The noisy counts of a sketch, and its card."),
+        command_for("show", [SketchShowOptions], show, help="The noisy counts of a sketch, and its card."),
     ],
     help="Sketches: noisy sums of private rows, released once, from which a corpus can be made anywhere.",
 )

@@ -67,6 +67,7 @@ from functools import cached_property, lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tacit.arrays import Floats, Integers
 from tacit.checks import Check, TokenLaw
@@ -74,11 +75,11 @@ from tacit.documents.base import DocumentMechanism
 from tacit.documents.language_models import (
     SMOLLM2,
     CausalModel,
+    Continuation,
     Frame,
     Generator,
     Guide,
     LogitInterval,
-    Running,
     Seq2SeqModel,
     calibrate_logits,
     load_generator,
@@ -177,7 +178,9 @@ def tilt_for(epsilon: float, outcomes: int) -> tuple[float, float]:
     return down, up
 
 
-def uniform_weights(scores: Floats, interval: LogitInterval, epsilon: float, ended: Any = None) -> Integers:
+def uniform_weights(
+    scores: Floats, interval: LogitInterval, epsilon: float, ended: NDArray[np.bool_] | None = None
+) -> Integers:
     """Integer weights for log-probabilities (rows, tokens): the exponential mechanism on clipped scores.
 
     With `ended`, one truth value per row, there is one outcome more, "nothing": it gets the highest score in a row
@@ -398,13 +401,13 @@ class Paraphrase(DocumentMechanism):
         law: Floats = probabilities(self._guided_weights(scores, reference, [steps]))[0]
         return law
 
-    def _after(self, begun: tuple[Running, Floats], released: Sequence[int]) -> Floats:
+    def _after(self, begun: tuple[Continuation, Floats], released: Sequence[int]) -> Floats:
         running, scores = begun
         for token in released:
             scores = self.language_model.extend(running, np.full(self.batch_size, token, dtype=np.int64))
         return scores
 
-    def _begun(self, texts: Sequence[str]) -> tuple[tuple[Running, Floats], tuple[Running, Floats] | None]:
+    def _begun(self, texts: Sequence[str]) -> tuple[tuple[Continuation, Floats], tuple[Continuation, Floats] | None]:
         """The model before its first token, with the texts and (base "model") without, in `batch_size` rows each."""
         if len(texts) > self.batch_size:
             raise BadParameterError(
@@ -482,8 +485,8 @@ class Paraphrase(DocumentMechanism):
             provenance=tuple(provenance),
         )
 
-    def _card_parameters(self, outcomes: int) -> dict[str, Any]:
-        shown: dict[str, Any] = {
+    def _card_parameters(self, outcomes: int) -> dict[str, object]:
+        shown: dict[str, object] = {
             "model": self.language_model.name,
             "epsilon per token": rounded_up(token_loss(self.epsilon_token, outcomes)),
             "tokens": self.tokens,

@@ -14,7 +14,8 @@ from pydantic import Field, model_validator
 
 from tacit.errors import BadInputError, BadParameterError
 from tacit.jobs.config import Config, Group, Option
-from tacit.jobs.fields import Force, Format, PublicName, Source, UsualColumn, needs_of_source
+from tacit.jobs.fields import Force, Format, License, Output, PublicName, UsualColumn
+from tacit.jobs.sources import Source, needs_of_source
 from tacit.matching.pool import LONGEST, Cleaning, Pool, PoolSource, distinct, read_pool, write_pool
 from tacit.needs import Ability
 from tacit.progress import StepProgress
@@ -28,27 +29,25 @@ class PoolConfig(Config):
 
     job: ClassVar[str] = "pool"
 
-    files: Annotated[
+    public_files: Annotated[
         tuple[Source, ...],
         Field(min_length=1, description="Files of public texts (txt, csv, tsv, jsonl, parquet; also .gz)."),
         Option(Group.DATA, positional=True, metavar="FILE…"),
     ]
-    output: Annotated[Path, Field(description="The pool."), Option(Group.DATA)] = Path("pool.tacit")
+    output: Annotated[Output[Path], Field(description="The pool.")] = Path("pool.tacit")
     public: PublicName = None
-    license: Annotated[
-        str, Field(description="License of the text; it travels with every sentence."), Option(Group.DATA)
-    ] = ""
+    license: Annotated[License, Field(description="License of the text; it travels with every sentence.")] = ""
     column: UsualColumn = None
     format: Format = None
-    split: Annotated[bool, Field(description="Cut texts into sentences."), Option(Group.DATA)] = False
-    shortest: Annotated[int, Field(ge=1, description="Fewest words of a sentence."), Option(Group.DATA)] = 1
-    longest: Annotated[
+    split_sentences: Annotated[bool, Field(description="Cut texts into sentences."), Option(Group.DATA)] = False
+    fewest_words: Annotated[int, Field(ge=1, description="Fewest words of a sentence."), Option(Group.DATA)] = 1
+    most_characters: Annotated[
         int, Field(ge=1, description="Most characters of a sentence; longer ones are left out."), Option(Group.DATA)
     ] = LONGEST
     force: Force = False
 
     def needs(self) -> list[Ability]:
-        return [need for source in self.files for need in needs_of_source(source, self.format)]
+        return [need for source in self.public_files for need in needs_of_source(source, self.format)]
 
     @model_validator(mode="after")
     def _text_is_declared_public(self) -> Self:
@@ -79,7 +78,7 @@ def run(config: PoolConfig, progress: StepProgress | None = None) -> PoolResult:
         )
     name = str(config.public).strip()
     read = [0]
-    cleaning = Cleaning(config.split, config.shortest, config.longest)
+    cleaning = Cleaning(config.split_sentences, config.fewest_words, config.most_characters)
     sentences = ((sentence, "") for text in _texts(config, read, progress) for sentence in cleaning.sentences(text))
     entries = ((sentence, 0, credit) for sentence, credit in distinct(sentences))
     source = PoolSource(name, config.license, declared=True)
@@ -91,12 +90,12 @@ def build(
     files: Sequence[Any], *, public: str, output: str | Path, progress: StepProgress | None = None, **options: Any
 ) -> Pool:
     """The pool of some public files or data in memory; options as in `PoolConfig`."""
-    result = run(PoolConfig(files=tuple(files), public=public, output=Path(output), **options), progress)
+    result = run(PoolConfig(public_files=tuple(files), public=public, output=Path(output), **options), progress)
     return read_pool(result.output)
 
 
 def _texts(config: PoolConfig, read: list[int], progress: StepProgress | None) -> Iterator[str]:
-    for source in config.files:
+    for source in config.public_files:
         with open_table(source, config.format) as table:
             names = choose_columns(table.columns, () if config.column is None else (config.column,), ()).texts
             table.select(names[:1])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from tacit.documents.pretraining.clipping import Clipping
+from tacit.documents.pretraining.clipping import ClippingSettings
 from tacit.documents.pretraining.corpus import PublicText
 from tacit.documents.pretraining.folders import Saving
 from tacit.errors import BadParameterError
@@ -66,7 +66,7 @@ def _new(config: AutoencoderConfig, corpus: PublicText, progress: OnStep | None)
     )
     torch.manual_seed(config.seed)
     texts = corpus.split(config.held_out)[0]
-    tokenizer = train_vocabulary(texts, config.vocabulary, lowercase=config.lowercase, words=config.words)
+    tokenizer = train_vocabulary(texts, config.vocabulary_size, lowercase=config.lowercase, words=config.whole_words)
     model = _new_model(config, tokenizer, record)
     facts = train(
         model, corpus, _plan(config), config.output, bound=limit, noise=_noise(config) if config.epsilons else None,
@@ -135,7 +135,7 @@ def _pruned(config: PruneConfig, corpus: PublicText, progress: OnStep | None) ->
     model = BartAutoencoder.from_pretrained(config.model)
     limit = prune(
         model, corpus, config.output, _plan(config, evaluate_every=max(1, config.steps // 2), patience=1_000),
-        C=Clipping(config.clip).for_pruning(model, corpus), stages=config.stages, quantile=config.quantile,
+        C=ClippingSettings(config.clip).for_pruning(model, corpus), stages=config.stages, quantile=config.quantile,
         least_bleu=config.least_bleu, resume=config.resume, progress=progress,
     )  # fmt: skip
     facts = {"stages": (model.record.pruning or {}).get("stages"), "kept": len(limit.kept or ())}
@@ -147,7 +147,7 @@ def _with_noise(config: NoiseConfig, corpus: PublicText, progress: OnStep | None
     from tacit.documents.pretraining.loop import train
 
     model = load_for_release(config.model)
-    limit, other = Clipping(config.clip, config.bound).for_noise(model)
+    limit, other = ClippingSettings(config.clip, config.clip_by).for_noise(model)
     known = None if other else min(model.record.epsilons(), default=None)
     model.record = replace(model.record, bound=limit.to_dict(), trained_for=_trained_for(config))
     facts = train(
@@ -175,10 +175,10 @@ _OF_THE_PLAN = (
 
 def _plan(config: Learning, **more: Any) -> Any:
     """How to train: what the configuration says, and the plan's own value where it has no such option."""
-    from tacit.documents.pretraining.loop import Plan
+    from tacit.documents.pretraining.loop import PretrainingPlan
 
     shared = {name: getattr(config, name) for name in _OF_THE_PLAN if name in type(config).model_fields}
-    return Plan(batch_size=config.batch, **shared, **more)
+    return PretrainingPlan(batch_size=config.batch, **shared, **more)
 
 
 def _saving(config: PublicTraining, *, lowercase: bool = False) -> Saving:

@@ -15,31 +15,32 @@ from pydantic import Field
 from tacit.catalog import build, find, needs_of_mechanism
 from tacit.documents.pretraining.corpus import read_public
 from tacit.errors import require
-from tacit.jobs.config import Config, Group, Option
+from tacit.jobs.config import Config, Varied
 from tacit.jobs.fields import (
     Batch,
-    Epochs,
-    Epsilon,
     LearningRate,
     Length,
+    MechanismName,
     MechanismOptions,
     Model,
     Output,
     PublicName,
     PublicSeed,
+    PublicText,
     Resume,
-    Source,
+    SomeEpochs,
+    TrainingEpsilon,
     Vectors,
-    mechanism_options,
 )
 from tacit.jobs.training.planning import check_batch
+from tacit.jobs.values import mechanism_options
 from tacit.needs import Ability, needs_of_encoder
 from tacit.noise import source as noise
 from tacit.progress import WorkProgress
 from tacit.rounding import exact
 
 if TYPE_CHECKING:
-    from tacit.training.run import Progress
+    from tacit.training.run import StepReport
 
 
 class SanitizedConfig(Config):
@@ -47,28 +48,22 @@ class SanitizedConfig(Config):
 
     job: ClassVar[str] = "pretrain sanitized"
 
-    text: Annotated[
-        Source,
-        Field(description="Public text, one per line, UTF-8."),
-        Option(Group.DATA, positional=True, metavar="PUBLIC_TEXT"),
-    ]
-    output: Annotated[Output, Field(description="Folder for the model.")]
-    epsilon: Annotated[Epsilon[float], Field(description="The budget that the private texts will have.")]
+    text: Annotated[PublicText, Varied(metavar="PUBLIC_TEXT")]
+    output: Annotated[Output[Path], Field(description="Folder for the model.")]
+    epsilon: Annotated[TrainingEpsilon[float], Field(description="The budget that the private texts will have.")]
     public: PublicName = None
     model: Annotated[
         Model[str], Field(description="'minilm', a folder, or a name on the hub; an encoder with a mask.")
     ] = "minilm"
-    mechanism: Annotated[str, Field(description="A word mechanism; see 'tacit mechanisms'."), Option(Group.PRIVACY)] = (
-        "santext"
-    )
+    mechanism: Annotated[MechanismName[str], Field(description="A word mechanism; see 'tacit mechanisms'.")] = "santext"
     vectors: Vectors = None
-    mechanism_options: MechanismOptions = Field(default_factory=dict)
-    length: Length[int] = 128
-    epochs: Epochs = 1.0
+    options: MechanismOptions = Field(default_factory=dict)
+    length: Length = 128
+    epochs: SomeEpochs = 1.0
     batch: Annotated[
         Batch,
         Field(description="Texts of a step, on average."),
-        Option(Group.TRAINING, old_names=("--batch-size",)),
+        Varied(old_names=("batch_size",)),
     ] = 32
     learning_rate: Annotated[LearningRate[float], Field(description="The largest learning rate.")] = 5e-5
     seed: PublicSeed = 0
@@ -78,7 +73,7 @@ class SanitizedConfig(Config):
         vectors = {} if self.vectors is None else {"vectors": self.vectors}
         return [
             *needs_of_encoder(self.model),
-            *needs_of_mechanism(self.mechanism, {**self.mechanism_options, **vectors}),
+            *needs_of_mechanism(self.mechanism, {**self.options, **vectors}),
         ]
 
 
@@ -105,13 +100,13 @@ def run(
     torch = require("torch", extra="documents", purpose="training a model")
     from tacit.training.models import load_model, model_folder
     from tacit.training.origin import starting_weights
-    from tacit.training.plan import Plan
-    from tacit.training.run import Settings, TrainingRun
+    from tacit.training.plan import TrainingPlan
+    from tacit.training.run import TrainingRun, TrainingSettings
     from tacit.training.tasks import SanitizedMasking, sanitized_rows
     from tacit.training.tasks.sanitized import check_word_level
 
     check_word_level(find(config.mechanism))
-    mechanism = build(config.mechanism, mechanism_options(config.epsilon, config.vectors, config.mechanism_options))
+    mechanism = build(config.mechanism, mechanism_options(config.epsilon, config.vectors, config.options))
 
     def rewritten(done: int, total: int) -> None:
         if progress is not None:
@@ -120,7 +115,7 @@ def run(
     # The text is public, so its noise may be repeatable: a resumed run has to see the same words.
     rows = sanitized_rows(corpus.texts, mechanism, noise.Source.from_test_seed(config.seed), rewritten)
     check_batch(len(rows), config.batch)
-    plan = Plan.without_privacy(records=len(rows), batch=config.batch, epochs=config.epochs)
+    plan = TrainingPlan.without_privacy(records=len(rows), batch=config.batch, epochs=config.epochs)
     task = SanitizedMasking(
         length=config.length,
         mechanism=f"{config.mechanism}, epsilon {exact(config.epsilon)}, {config.vectors or 'default'}",
@@ -128,14 +123,15 @@ def run(
     task.learn(rows)
     torch.manual_seed(config.seed)
     network, tokenizer = load_model(task, config.model)
-    settings = Settings(learning_rate=config.learning_rate, model=config.model, physical=config.batch)
+    settings = TrainingSettings(learning_rate=config.learning_rate, model=config.model, physical=config.batch)
     training = TrainingRun(
         task, network, tokenizer, rows, plan, settings, config.output, seed=config.seed, warn=warn,
         origin=replace(starting_weights(model_folder(config.model)), public=corpus.name),
+        configuration=config.identity(),
     )  # fmt: skip
     losses: list[float] = []
 
-    def stepped(now: Progress) -> None:
+    def stepped(now: StepReport) -> None:
         losses.append(now.facts.loss)
         if progress is not None:
             progress(f"step {now.step:,}, loss {losses[-1]:.3f}", now.step, now.steps)

@@ -20,21 +20,24 @@ from tacit.account.ledger import Reservation, Subject, open_ledger
 from tacit.card import Card
 from tacit.errors import BadInputError, BadParameterError, TacitWarning
 from tacit.guarantee import Guarantee
-from tacit.jobs.config import Config, Group, Option, file_name
+from tacit.jobs.config import Config, Group, Option, Varied, file_name
 from tacit.jobs.fields import (
-    CommaSeparated,
+    AutoDelta,
     Data,
-    DatasetName,
-    Delta,
+    Dataset,
     Epsilon,
     Force,
     Format,
     LabelColumn,
-    LedgerName,
+    Labels,
+    Ledger,
+    Output,
     TestSeed,
+    UserColumn,
     UsualColumn,
-    needs_of_source,
 )
+from tacit.jobs.sources import needs_of_source
+from tacit.jobs.values import CommaSeparated
 from tacit.matching.artifact import save_sketch
 from tacit.matching.features import FeatureMap, default_map
 from tacit.matching.labels import Bins, LabelRule, ListedLabels, label_name, public_topics
@@ -42,7 +45,15 @@ from tacit.matching.sketch import Sketch, build_sketch
 from tacit.matching.sums import BLOCK_ROWS, PrivateFindings, RowBlock, RowSource
 from tacit.needs import Ability, needs_of_encoder, needs_of_ledger
 from tacit.progress import StepProgress
-from tacit.text.files import STANDARD_STREAM, Table, cell_string, check_column, choose_columns, open_table, text_value
+from tacit.text.files import (
+    STANDARD_STREAM,
+    TableReader,
+    cell_string,
+    check_column,
+    choose_columns,
+    open_table,
+    text_value,
+)
 from tacit.text.files.memory import is_in_memory
 
 USUAL_TOPICS = 64
@@ -55,16 +66,14 @@ class SketchConfig(Config):
     job: ClassVar[str] = "sketch"
 
     data: Annotated[Data, Field(description="The private rows: csv, tsv, jsonl, parquet, txt (also .gz).")]
-    output: Annotated[Path | None, Field(description="The sketch; its card stands beside it."), Option(Group.DATA)] = (
-        Path("sketch.tacit")
-    )
+    output: Annotated[Output[Path], Field(description="The sketch; its card stands beside it.")] = Path("sketch.tacit")
     column: UsualColumn = None
-    label_column: LabelColumn = None
+    label_column: LabelColumn[str | None] = None
     labels: Annotated[
-        tuple[str, ...],
+        Labels[tuple[str, ...]],
         CommaSeparated,
         Field(description="All labels, from public knowledge; rows with any other are left out."),
-        Option(Group.DATA, comma_separated=True, metavar="A,B,C"),
+        Varied(metavar="A,B,C"),
     ] = ()
     labels_from: Annotated[
         Path | None, Field(description="The same, in a file with one label per line."), Option(Group.DATA)
@@ -87,22 +96,22 @@ class SketchConfig(Config):
     ] = ()
     topics: Annotated[
         int | None,
-        Field(ge=1, description="Without a label column: so many public topics take its place.  [default: 64]"),
+        Field(ge=1, description="Without a label column: so many public topics take its place (64 by default)."),
         Option(Group.DATA),
     ] = None
     format: Format = None
-    epsilon: Annotated[Epsilon[float], Field(description="The privacy budget of one record or user.")]
-    delta: Delta = "auto"
+    epsilon: Annotated[Epsilon[float], Field(gt=0, description="The privacy budget of one record or user.")]
+    delta: AutoDelta = "auto"
     user_column: Annotated[
-        str | None,
+        UserColumn[str | None],
         Field(description="The column that says who wrote a row: the promise is then made to users."),
-        Option(Group.PRIVACY),
+        Varied(group=Group.PRIVACY),
     ] = None
     seed: TestSeed = None
     encoders: Annotated[
         tuple[str, ...],
-        Field(description="Sentence encoder: 'static', 'minilm', a folder, or a hub name; may be repeated.  "
-              "[default: static]"),
+        Field(description="Sentence encoder: 'static', 'minilm', a folder, or a hub name; may be repeated "
+              "(by default static)."),
         Option(Group.MODEL),
     ] = ("static",)  # fmt: skip
     vocabulary: Annotated[
@@ -110,8 +119,12 @@ class SketchConfig(Config):
         Field(ge=0, description="Words of the public vocabulary that are counted; all by default, 0 for none."),
         Option(Group.MODEL, metavar="N"),
     ] = None
-    ledger: LedgerName = None
-    dataset: DatasetName = None
+    ledger: Ledger = None
+    dataset: Annotated[
+        Dataset[str | None],
+        Field(description="Name of the data set in the ledger: releases of one name add up. By default the name of the "
+              "input."),
+    ] = None  # fmt: skip
     force: Force = False
 
     def needs(self) -> list[Ability]:
@@ -189,43 +202,44 @@ class SketchResult:
 
 def run(config: SketchConfig, progress: StepProgress | None = None) -> SketchResult:
     """The sketch of private rows, saved with its card. Every call spends its budget anew."""
-    if config.output is not None and config.output.exists() and not config.force:
+    if config.output.exists() and not config.force:
         raise BadInputError(
             "file-exists", "{path} exists: give another name, or {option.force} to replace it", path=config.output
         )
-    feature_map = config.feature_map()
-    rule = label_rule(config)
-    with _charging(config) as charge:
-        built = build_sketch(
-            row_source(config, progress),
-            rule,
-            feature_map,
-            epsilon=config.epsilon,
-            delta=None if config.delta == "auto" else config.delta,
-            by_user=config.user_column is not None,
-            seed=config.seed,
-            before_noise=charge.reserve,
-        )
-        sketch = built.sketch
-        if config.output is not None:
-            sketch = save_sketch(sketch, config.output, force=config.force)
-        charge.commit()
-    _warn(built.findings)
-    return SketchResult(sketch, config.output, built.findings)
+    return _released(config, config.output, progress)
 
 
 def sketch(
     data: Any, *, epsilon: float, output: str | Path | None = None, progress: StepProgress | None = None, **options: Any
 ) -> SketchResult:
     """Noisy sums of public features per public label, from which a corpus can be made later; a file or data in memory,
-    options as in `SketchConfig`.
+    options as in `SketchConfig`. Without an output nothing is written: the result holds the sketch and its card.
 
         rows = [{"text": "where is my parcel", "intent": "delivery"}, ...]
         built = tacit.sketch(rows, label_column="intent", labels=["delivery", "refund"], epsilon=1)
         built.sketch.counts, built.card
     """
-    place = None if output is None else Path(output)
-    return run(SketchConfig(data=data, epsilon=epsilon, output=place, **options), progress)
+    if output is None:
+        return _released(SketchConfig(data=data, epsilon=epsilon, **options), None, progress)
+    return run(SketchConfig(data=data, epsilon=epsilon, output=Path(output), **options), progress)
+
+
+def _released(config: SketchConfig, output: Path | None, progress: StepProgress | None) -> SketchResult:
+    with _charging(config) as charge:
+        built = build_sketch(
+            row_source(config, progress),
+            label_rule(config),
+            config.feature_map(),
+            epsilon=config.epsilon,
+            delta=None if config.delta == "auto" else config.delta,
+            by_user=config.user_column is not None,
+            seed=config.seed,
+            before_noise=charge.reserve,
+        )
+        made = built.sketch if output is None else save_sketch(built.sketch, output, force=config.force)
+        charge.commit()
+    _warn(built.findings)
+    return SketchResult(made, output, built.findings)
 
 
 # Labels -------------------------------------------------------------------------------------------------------------
@@ -285,7 +299,7 @@ def row_source(config: SketchConfig, progress: StepProgress | None = None) -> Ro
     return blocks
 
 
-def _blocks(config: SketchConfig, table: Table, progress: StepProgress | None) -> Iterator[RowBlock]:
+def _blocks(config: SketchConfig, table: TableReader, progress: StepProgress | None) -> Iterator[RowBlock]:
     kept = [name for name in (config.label_column, config.user_column) if name is not None]
     text = choose_columns(table.columns, () if config.column is None else (config.column,), kept).texts[0]
     table.select([text, *kept])

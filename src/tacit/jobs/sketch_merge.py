@@ -13,7 +13,7 @@ from pydantic import Field
 
 from tacit.errors import BadInputError
 from tacit.jobs.config import Config, Group, Option
-from tacit.jobs.fields import Force
+from tacit.jobs.fields import Force, Output
 from tacit.matching.artifact import read_sketch, save_sketch
 from tacit.matching.merging import merge_sketches
 from tacit.matching.sketch import Sketch
@@ -29,7 +29,7 @@ class SketchMergeConfig(Config):
         Field(min_length=2, description="Sketches made with the same options."),
         Option(Group.DATA, positional=True, metavar="SKETCH…"),
     ]
-    output: Annotated[Path, Field(description="The merged sketch; its card stands beside it."), Option(Group.DATA)]
+    output: Annotated[Output[Path], Field(description="The merged sketch; its card stands beside it.")]
     disjoint: Annotated[
         bool,
         Field(description="Declare that no record (or user) is in two of them; otherwise their budgets add up."),

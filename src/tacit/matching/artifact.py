@@ -17,7 +17,7 @@ import json
 import zipfile
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,7 +61,7 @@ def save_sketch(sketch: Sketch, path: Path, *, force: bool = False) -> Sketch:
 def sketch_bytes(sketch: Sketch) -> bytes:
     """The bytes of a sketch file; equal sketches have equal bytes."""
     totals, arrays = packed(sketch.totals), _array_files(sketch)
-    header: dict[str, Any] = {
+    header: dict[str, object] = {
         "version": VERSION,
         "tacit_version": __version__,
         "map": sketch.feature_map.to_dict(),
@@ -143,7 +143,7 @@ def _named(sketch: Sketch) -> Sketch:
     return replace(sketch, guarantee=replace(sketch.guarantee, parameters=parameters))
 
 
-def _digest(facts: dict[str, Any], totals: bytes, arrays: dict[str, bytes]) -> str:
+def _digest(facts: dict[str, object], totals: bytes, arrays: dict[str, bytes]) -> str:
     digest = hashlib.sha256(json.dumps(facts, sort_keys=True).encode("utf-8"))
     for name, data in sorted({TOTALS: totals, **arrays}.items()):
         digest.update(f"\0{name}\0{len(data)}\0".encode() + data)

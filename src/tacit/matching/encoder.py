@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tacit.arrays import Floats32
 from tacit.errors import BadInputError
@@ -143,10 +144,11 @@ def _unit(sums: Floats32) -> Floats32:
     return (wide / length).astype(np.float32)
 
 
-def weights_digest(vectors: Any, shifts: Any, scales: Any, tokenizer: bytes) -> str:
+def weights_digest(vectors: NDArray[np.int8], shifts: NDArray[np.uint8], scales: Floats32, tokenizer: bytes) -> str:
     """A hash of everything that decides the vector of a text."""
     digest = hashlib.sha256()
-    for part in (vectors, shifts, scales):
+    parts: tuple[NDArray[np.generic], ...] = (vectors, shifts, scales)
+    for part in parts:
         digest.update(f"{part.dtype.str} {part.shape}\0".encode())
         digest.update(np.ascontiguousarray(part).tobytes())
     digest.update(tokenizer)

@@ -15,9 +15,9 @@ import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tacit.arrays import Floats32
 from tacit.errors import BadInputError, require
@@ -47,7 +47,7 @@ def distilled(dimensions: int = DIMENSIONS) -> tuple[Floats32, str]:
     return made.embedding.astype(np.float32), made.tokenizer.to_str()
 
 
-def quantized(vectors: Floats32) -> tuple[Any, Any, Any]:
+def quantized(vectors: Floats32) -> tuple[NDArray[np.int8], NDArray[np.uint8], Floats32]:
     """8-bit numbers, the shift of each row and the scale of each dimension."""
     largest = np.abs(vectors).max(axis=0)
     scales = np.where(largest > 0, largest, 1.0) / (127 * 2.0**LARGEST_SHIFT)

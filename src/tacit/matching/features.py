@@ -298,7 +298,7 @@ class FeatureMap:
             )
         return tuple(lines)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """The map as plain values; they say all that decides about the features of a text."""
         blocks = [{"kind": block.kind, **asdict(block)} for block in self.blocks]
         return {"grid": GRID, "characters": LONGEST_CHARACTERS, "count_weight": self.count_weight, "blocks": blocks}
@@ -352,7 +352,7 @@ def root_above(squares: Integers) -> Integers:
     return roots
 
 
-def bounded_steps(values: NDArray[Any], bound: int) -> Steps:
+def bounded_steps(values: NDArray[np.floating], bound: int) -> Steps:
     """Rows of numbers as whole steps, none longer than `bound`; proof in the module."""
     wide = np.nan_to_num(np.asarray(values, dtype=np.float64), nan=0.0, posinf=1.0, neginf=-1.0)
     steps = np.trunc(np.clip(wide, -1.0, 1.0) * bound).astype(np.int64)
@@ -374,7 +374,7 @@ def shortened(steps: Integers, bound: int) -> Integers:
     return steps
 
 
-def whole_vectors(vectors: NDArray[Any]) -> Floats:
+def whole_vectors(vectors: NDArray[np.floating]) -> Floats:
     """Unit vectors as whole numbers of 2**-14, in doubles: products with whole numbers are added without rounding."""
     return bounded_steps(vectors, 1 << VECTOR_BITS).astype(np.float64)
 

@@ -42,18 +42,18 @@ class LabelRule(Protocol):
     @property
     def names(self) -> tuple[str, ...]: ...
 
-    def places(self, texts: Sequence[str], values: Sequence[Any]) -> Ids: ...
+    def places(self, texts: Sequence[str], values: Sequence[object]) -> Ids: ...
 
-    def to_dict(self) -> dict[str, Any]: ...
+    def to_dict(self) -> dict[str, object]: ...
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
+    def arrays(self) -> dict[str, NDArray[np.int16]]:
         """What does not fit into JSON."""
         ...
 
     def provenance(self) -> tuple[Provenance, ...]: ...
 
 
-def label_name(value: Any) -> str:
+def label_name(value: object) -> str:
     """The value of a label cell as a name: without white space around it, whole numbers without a fraction; empty for
     a missing value.
 
@@ -62,8 +62,8 @@ def label_name(value: Any) -> str:
     """
     if isinstance(value, ArrowCell):
         value = value.as_py()
-    if hasattr(value, "item") and getattr(value, "ndim", None) == 0:
-        value = value.item()  # a number of numpy
+    if isinstance(value, np.generic):
+        value = value.item()
     if value is None or (isinstance(value, float) and not math.isfinite(value)):
         return ""
     name = " ".join(str(value).split())
@@ -102,15 +102,15 @@ class ListedLabels:
         if self.other is not None and label_name(self.other) not in self._places:
             raise BadParameterError("other-not-listed", "{option.other} must be one of {option.labels}")
 
-    def places(self, texts: Sequence[str], values: Sequence[Any]) -> Ids:
+    def places(self, texts: Sequence[str], values: Sequence[object]) -> Ids:
         fallback = NO_LABEL if self.other is None else self._places[label_name(self.other)]
         places = (self._places.get(label_name(value), fallback) for value in values)
         return np.fromiter(places, dtype=np.int64, count=len(values))
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         return {"kind": self.kind, "names": list(self.names), "other": self.other, "declared": self.declared}
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
+    def arrays(self) -> dict[str, NDArray[np.int16]]:
         return {}
 
     def provenance(self) -> tuple[Provenance, ...]:
@@ -137,23 +137,23 @@ class Bins:
     def names(self) -> tuple[str, ...]:
         return tuple(f"{low:g} to {high:g}" for low, high in zip(self.edges, self.edges[1:], strict=False))
 
-    def places(self, texts: Sequence[str], values: Sequence[Any]) -> Ids:
+    def places(self, texts: Sequence[str], values: Sequence[object]) -> Ids:
         numbers = np.array([_number(value) for value in values], dtype=np.float64)
         places = np.searchsorted(np.array(self.edges[1:-1]), numbers, side="right").astype(np.int64)
         places[np.isnan(numbers)] = NO_LABEL
         return places
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         return {"kind": self.kind, "edges": list(self.edges)}
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
+    def arrays(self) -> dict[str, NDArray[np.int16]]:
         return {}
 
     def provenance(self) -> tuple[Provenance, ...]:
         return ()
 
 
-def _number(value: Any) -> float:
+def _number(value: object) -> float:
     name = label_name(value)
     try:
         return float(name)
@@ -179,7 +179,7 @@ class Topics:
     def names(self) -> tuple[str, ...]:
         return tuple(f"topic {place}" for place in range(1, len(self.centers) + 1))
 
-    def places(self, texts: Sequence[str], values: Sequence[Any]) -> Ids:
+    def places(self, texts: Sequence[str], values: Sequence[object]) -> Ids:
         encoder = known_encoder(self.encoder)
         if encoder_digest(encoder) != self.digest:
             raise BadInputError(
@@ -190,11 +190,11 @@ class Topics:
         vectors = vectors_of(encoder, [text[:LONGEST_CHARACTERS] for text in texts], alone=True)
         return nearest_centers(whole_vectors(vectors), self.centers)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         centers = hashlib.sha256(np.ascontiguousarray(self.centers).tobytes()).hexdigest()[:32]
         return {"kind": self.kind, "encoder": self.encoder, "digest": self.digest, "centers": centers}
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
+    def arrays(self) -> dict[str, NDArray[np.int16]]:
         return {"centers": self.centers}
 
     def provenance(self) -> tuple[Provenance, ...]:
@@ -231,7 +231,7 @@ def public_topics(count: int = 64, encoder: str = "static", seed: int = 0) -> To
     return Topics(encoder, centers, encoder_digest(loaded))
 
 
-def rule_from(values: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> LabelRule:
+def rule_from(values: Mapping[str, Any], arrays: Mapping[str, NDArray[np.int16]]) -> LabelRule:
     """The rule that these values describe."""
     kind = values["kind"]
     if kind == ListedLabels.kind:

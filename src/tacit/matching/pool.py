@@ -26,7 +26,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -57,7 +56,7 @@ class PoolSource:
     declared: bool = False
     """Whether it is public because its user said so."""
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         return {
             "name": self.name,
             "license": self.license,
@@ -240,7 +239,7 @@ def _entry(name: str) -> zipfile.ZipInfo:
     return entry
 
 
-def _new_digest(sources: Sequence[PoolSource]) -> Any:
+def _new_digest(sources: Sequence[PoolSource]) -> hashlib._Hash:
     listed = json.dumps([source.to_dict() for source in sources], sort_keys=True)
     return hashlib.sha256(listed.encode("utf-8"))
 

@@ -15,7 +15,6 @@ import hashlib
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -38,7 +37,7 @@ class RowBlock:
     """Some rows: texts, the values of the label column (or nothing), and the names of users (or nothing)."""
 
     texts: Sequence[str]
-    labels: Sequence[Any] = ()
+    labels: Sequence[object] = ()
     users: Sequence[str] = ()
 
 
@@ -47,7 +46,7 @@ RowSource = Callable[[], Iterable[RowBlock]]
 
 
 def rows_in_memory(
-    texts: Sequence[str], labels: Sequence[Any] | None = None, users: Sequence[str] | None = None
+    texts: Sequence[str], labels: Sequence[object] | None = None, users: Sequence[str] | None = None
 ) -> RowSource:
     """Rows that are in memory as a source of blocks."""
     for column in (labels, users):

@@ -20,8 +20,8 @@ import numpy as np
 
 from tacit.arrays import Integers
 from tacit.errors import BadParameterError
+from tacit.vectors.formats import read_vocabulary
 from tacit.vectors.load import ASSETS as VECTOR_ASSETS
-from tacit.vectors.load import read_vocabulary
 
 VOCABULARY = Path(__file__).with_name("assets") / "words" / "vocabulary.tsv.gz"
 WEIGHT_STEPS = 256

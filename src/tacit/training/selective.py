@@ -20,7 +20,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
@@ -35,8 +35,8 @@ from tacit.text.sensitive import Detector, Flags, listed_words
 from tacit.text.tokens import normalize, split
 from tacit.training.checkpoint import PRIVATE_FOLDER, STATE
 from tacit.training.origin import Origin
-from tacit.training.plan import Plan, check_composed
-from tacit.training.run import CARD, Progress, Settings, TrainingRun, digest_of
+from tacit.training.plan import TrainingPlan, check_composed
+from tacit.training.run import CARD, StepReport, TrainingRun, TrainingSettings, digest_of
 from tacit.training.tasks import Row, Task
 
 if TYPE_CHECKING:
@@ -274,6 +274,7 @@ class TwoPhases:
     rule          what tells this redaction from any other: a digest of a word list, the name of a detector
     first_plan    without privacy for redacted and public text, private otherwise
     origin        what is known about the base model
+    configuration the options that made the model, for its card
     """
 
     task: Task
@@ -282,10 +283,10 @@ class TwoPhases:
     first_rows: Sequence[Row]
     kind: FirstKind
     redaction: str
-    first_plan: Plan
-    plan: Plan
-    first_settings: Settings
-    settings: Settings
+    first_plan: TrainingPlan
+    plan: TrainingPlan
+    first_settings: TrainingSettings
+    settings: TrainingSettings
     folder: Path
     public: str = ""
     seed: int | None = None
@@ -293,6 +294,7 @@ class TwoPhases:
     warn: Callable[[str], None] = lambda message: None
     origin: Origin = field(default_factory=Origin)
     rule: str = ""
+    configuration: Mapping[str, object] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if (self.kind is FirstKind.PRIVATE) != self.first_plan.private:
@@ -360,7 +362,7 @@ class TwoPhases:
                 )
         self.redaction = str(kept["redaction"])
 
-    def run(self, progress: Callable[[int, Progress], None] | None = None, *, resume: bool = False) -> Guarantee:
+    def run(self, progress: Callable[[int, StepReport], None] | None = None, *, resume: bool = False) -> Guarantee:
         """Both phases; `progress` is told which of them it is, 1 or 2."""
         self.check_folder(resume=resume)
         self._check_first_phase()
@@ -369,7 +371,7 @@ class TwoPhases:
         shutil.move(self.working_folder, self.folder / PRIVATE_FOLDER / FIRST_FOLDER)
         return guarantee
 
-    def _first(self, progress: Callable[[int, Progress], None] | None) -> First:
+    def _first(self, progress: Callable[[int, StepReport], None] | None) -> First:
         place = self.working_folder
         unfinished = (place / PRIVATE_FOLDER / STATE).exists()
         if unfinished or not (place / CARD).exists():
@@ -385,11 +387,11 @@ class TwoPhases:
         paid = promised if self.kind is FirstKind.PRIVATE else None
         return First(self.kind, self.redaction, self.public, paid)
 
-    def _second(self, first: First, progress: Callable[[int, Progress], None] | None) -> Guarantee:
+    def _second(self, first: First, progress: Callable[[int, StepReport], None] | None) -> Guarantee:
         model, tokenizer = self.load(self.working_folder)
         run = SecondPhase(
             self.task, model, tokenizer, self.rows, self.plan, self.settings, self.folder, self.seed, self.trials,
-            self.warn, self.origin, first=first, facts=self.facts,
+            self.warn, self.origin, self.configuration, first=first, facts=self.facts,
         )  # fmt: skip
         unfinished = (self.folder / PRIVATE_FOLDER / STATE).exists()
         return run.run(None if progress is None else lambda p: progress(2, p), resume=unfinished)

@@ -11,7 +11,6 @@ import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from tacit.card import Card
 from tacit.catalog import build
@@ -35,7 +34,7 @@ class MadeBy:
     card: Card | None = None
 
 
-def card_beside(private: Any) -> Card | None:
+def card_beside(private: object) -> Card | None:
     """The card of a released file, if it has one; data in memory has none."""
     if is_in_memory(private):
         return None
@@ -71,7 +70,7 @@ def told_by(command: str) -> tuple[str, dict[str, str]] | None:
     return None if name is None else (name, options)
 
 
-def made_by(private: Any, name: str | None, epsilon: float | None, options: Mapping[str, Any]) -> MadeBy | None:
+def made_by(private: object, name: str | None, epsilon: float | None, options: Mapping[str, object]) -> MadeBy | None:
     """The mechanism of a release; None when neither a card nor the user tells it."""
     card = card_beside(private)
     from_card = None if card is None or card.facts is None else told_by(card.facts.command)
@@ -101,7 +100,7 @@ def _with_files(options: dict[str, str]) -> dict[str, str]:
             raise BadInputError(
                 "file-of-the-release-missing",
                 "the release was made with the file '{file}', which is not here: give it with "
-                f"{{option.mechanism_options[{key}=PATH]}}, or leave out the attack that needs it with "
+                f"{{option.options[{key}=PATH]}}, or leave out the attack that needs it with "
                 "{option.attacks}",
                 file=Path(value).name,
             )
@@ -117,5 +116,5 @@ def check_fingerprint(mechanism: Mechanism, card: Card | None) -> None:
         raise BadInputError(
             "other-vectors-than-the-card",
             "the word vectors are not those that the card was written for (their fingerprints differ): give the same "
-            "file and limit with {option.mechanism_options[vectors=PATH]} and {option.mechanism_options[limit=N]}",
+            "file and limit with {option.options[vectors=PATH]} and {option.options[limit=N]}",
         )

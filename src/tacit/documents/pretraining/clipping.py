@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Clipping:
+class ClippingSettings:
     """What is said about clipping: the constant C, what is clipped (l1, l2, value), or that nothing is."""
 
     C: float | None = None
@@ -44,7 +44,7 @@ class Clipping:
         if own is not None and own.get("kept") is not None and not same:
             raise BadParameterError(
                 "bound-of-a-pruned-model",
-                "a pruned model is clamped by value, not by {kind}: leave out {option.bound}",
+                "a pruned model is clamped by value, not by {kind}: leave out {option.clip_by}",
                 kind=kind,
             )
         return bound_from_dict(

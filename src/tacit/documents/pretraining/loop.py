@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -40,11 +40,15 @@ from tacit.documents.pretraining.corpus import PublicText, declared, joined
 from tacit.documents.pretraining.folders import BLEU, CHECKPOINT
 from tacit.errors import BadInputError, BadParameterError, require
 
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+    from torch.optim import Optimizer
+
 LOG = "training.jsonl"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
+class PretrainingPlan:
     """How to train.
 
     steps            batches to learn from
@@ -138,7 +142,7 @@ class Plan:
 
 
 @dataclass(frozen=True)
-class Step:
+class PretrainingStep:
     """What a progress bar shows."""
 
     done: int
@@ -147,7 +151,7 @@ class Step:
     held_out_loss: float | None
 
 
-OnStep = Callable[[Step], None]
+OnStep = Callable[[PretrainingStep], None]
 
 
 @dataclass
@@ -163,14 +167,14 @@ class _State:
 def train(
     autoencoder: Autoencoder,
     corpus: PublicText,
-    plan: Plan,
+    plan: PretrainingPlan,
     folder: Path,
     *,
     bound: Bound | None = None,
     noise: LatentNoise | None = None,
     resume: bool = False,
     progress: OnStep | None = None,
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Train in place; checkpoints and logs go to `folder`. Returns steps, losses and minutes."""
     corpus = declared(corpus)
     if plan.epsilons and (noise is None or bound is None):
@@ -211,7 +215,7 @@ def train(
                 log.flush()
                 _save(autoencoder, optimizer, plan, corpus, state, folder)
             if progress:
-                progress(Step(state.step, plan.steps, running[-1] if running else latest or 0.0, latest))
+                progress(PretrainingStep(state.step, plan.steps, running[-1] if running else latest or 0.0, latest))
     if state.best:
         autoencoder.module.load_state_dict(state.best)
     autoencoder.module.eval()
@@ -228,9 +232,9 @@ def train(
 
 def _step(
     autoencoder: Autoencoder,
-    optimizer: Any,
+    optimizer: Optimizer,
     data: _Data,
-    plan: Plan,
+    plan: PretrainingPlan,
     step: int,
     bound: Bound | None,
     noise: LatentNoise | None,
@@ -250,7 +254,7 @@ def _step(
             "training-diverged", "training diverged: start again with a smaller learning rate ({option.learning_rate})"
         )
     optimizer.zero_grad(set_to_none=True)
-    loss.backward()
+    torch.autograd.backward(loss)
     torch.nn.utils.clip_grad_norm_(autoencoder.module.parameters(), 1.0)
     for group in optimizer.param_groups:
         group["lr"] = plan.rate(step)
@@ -259,7 +263,7 @@ def _step(
 
 
 @contextmanager
-def dropping(module: Any, share: float | None) -> Iterator[None]:
+def dropping(module: nn.Module, share: float | None) -> Iterator[None]:
     """The module with this dropout wherever it has one (None: its own); afterwards with its own again."""
     places = [
         (part, name, value)
@@ -279,7 +283,7 @@ def dropping(module: Any, share: float | None) -> Iterator[None]:
             setattr(part, name, value)
 
 
-def _target(plan: Plan, step: int) -> float:
+def _target(plan: PretrainingPlan, step: int) -> float:
     return plan.epsilons[step % len(plan.epsilons)]
 
 
@@ -290,11 +294,11 @@ def mean_size(bound: Bound, n: int) -> float:
 
 def held_out_loss(
     autoencoder: Autoencoder,
-    ids: Any,
-    plan: Plan,
+    ids: Tensor,
+    plan: PretrainingPlan,
     bound: Bound | None,
     noise: LatentNoise | None,
-    weights: Any = None,
+    weights: Tensor | None = None,
 ) -> float:
     """Mean loss on texts that training does not see, with the noise of the target, and always the same noise."""
     autoencoder.module.eval()
@@ -312,7 +316,7 @@ def held_out_loss(
     return float(np.mean(losses))
 
 
-def noisy(latents: Any, bound: Bound | None, noise: LatentNoise | None, scale: float | None) -> Any:
+def noisy(latents: Tensor, bound: Bound | None, noise: LatentNoise | None, scale: float | None) -> Tensor:
     """The tensor counterpart of `bounds.release`, with gradients; for public text only."""
     if bound is None:
         return latents
@@ -329,7 +333,7 @@ def noisy(latents: Any, bound: Bound | None, noise: LatentNoise | None, scale: f
     return latents + added
 
 
-def clipped(latents: Any, bound: Bound) -> Any:
+def clipped(latents: Tensor, bound: Bound) -> Tensor:
     """The bound in torch. Release uses `Bound.apply`, which is exact."""
     if isinstance(bound, ClipValue):
         mask = torch.zeros(latents.shape[2])
@@ -340,7 +344,7 @@ def clipped(latents: Any, bound: Bound) -> Any:
             "unknown-bound", "training knows no bound '{kind}': use l1, l2 or value", kind=bound.kind
         )
     flat = latents.flatten(1)
-    norm = torch.linalg.vector_norm(flat, ord=1 if isinstance(bound, ClipL1) else 2, dim=1, keepdim=True)
+    norm: Tensor = torch.linalg.vector_norm(flat, ord=1 if isinstance(bound, ClipL1) else 2, dim=1, keepdim=True)
     return (flat * (bound.C / norm.clamp(min=bound.C))).reshape(latents.shape)
 
 
@@ -361,7 +365,7 @@ def texts_to_train_and_measure(
 class _Data:
     """Batches by number, of texts of similar length; every epoch has an order that depends on the seed only."""
 
-    def __init__(self, autoencoder: Autoencoder, texts: Sequence[str], plan: Plan) -> None:
+    def __init__(self, autoencoder: Autoencoder, texts: Sequence[str], plan: PretrainingPlan) -> None:
         self._plan = plan
         self._ids = autoencoder.ids(texts)
         self._plain = autoencoder.ids([plain(text) for text in texts]) if plan.plain_share else self._ids
@@ -393,7 +397,7 @@ class _Data:
         return [batches[number] for number in generator.permutation(len(batches))]
 
 
-def content_weights(ids: Ids, pieces: int, content: float) -> Any:
+def content_weights(ids: Ids, pieces: int, content: float) -> Tensor:
     """content / (content + p) for each piece of the vocabulary, p its share in the texts; rare pieces count most."""
     counts = np.bincount(ids.ravel(), minlength=pieces).astype(np.float64)
     weights = content / (content + counts / max(1.0, counts.sum()))
@@ -426,13 +430,18 @@ def _judge(autoencoder: Autoencoder, state: _State, loss: float, *, settled: boo
 # Checkpoints ------------------------------------------------------------------------------------------------------
 
 
-def _identity(plan: Plan, corpus: PublicText) -> dict[str, Any]:
+def _identity(plan: PretrainingPlan, corpus: PublicText) -> dict[str, object]:
     values = {name: value for name, value in asdict(plan).items() if name != "steps"}
     return {**values, "epsilons": list(plan.epsilons), "corpus": corpus.name, "texts": len(corpus.texts)}
 
 
 def _start(
-    autoencoder: Autoencoder, optimizer: Any, plan: Plan, corpus: PublicText, folder: Path, resume: bool
+    autoencoder: Autoencoder,
+    optimizer: Optimizer,
+    plan: PretrainingPlan,
+    corpus: PublicText,
+    folder: Path,
+    resume: bool,
 ) -> _State:
     path = folder / CHECKPOINT
     if not resume:
@@ -463,7 +472,12 @@ def _start(
 
 
 def _save(
-    autoencoder: Autoencoder, optimizer: Any, plan: Plan, corpus: PublicText, state: _State, folder: Path
+    autoencoder: Autoencoder,
+    optimizer: Optimizer,
+    plan: PretrainingPlan,
+    corpus: PublicText,
+    state: _State,
+    folder: Path,
 ) -> None:
     checkpoint = {
         "identity": _identity(plan, corpus),

@@ -73,9 +73,9 @@ class Pretrain(Parameters):
         return self.epsilons if self.epsilon is None else [self.epsilon]
 
     def plan(self) -> Any:
-        from tacit.documents.pretraining.loop import Plan
+        from tacit.documents.pretraining.loop import PretrainingPlan
 
-        return Plan(
+        return PretrainingPlan(
             steps=self.steps, batch_size=self.batch_size, learning_rate=self.learning_rate,
             evaluate_every=max(1, self.steps // (4 if self.keep == "best" else 1)), patience=1_000,
             held_out=self.held_out, plain_share=self.plain_share, mixed_share=self.mixed_share, dropout=self.dropout,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,11 +13,11 @@ from tacit.errors import TacitWarning
 from tacit.evaluation.predictions import main_score
 from tacit.guarantee import Guarantee
 from tacit.report import Report
-from tacit.training.plan import Plan
+from tacit.training.plan import TrainingPlan
 
 if TYPE_CHECKING:
     from tacit.training.gradients import Checked
-    from tacit.training.run import Progress
+    from tacit.training.run import StepReport
 
 
 class TrainingProgress:
@@ -25,13 +26,13 @@ class TrainingProgress:
     Losses and the shares of clipped gradients are private, and so are the remarks: they are for whoever trains.
     """
 
-    def planned(self, plan: Plan, notes: tuple[str, ...]) -> None:
+    def planned(self, plan: TrainingPlan, notes: tuple[str, ...]) -> None:
         """Noise and steps are fixed, and nothing has been trained yet."""
 
     def prepared(self, done: int, total: int) -> None:
         """So many of the records have passed the frozen layers."""
 
-    def stepped(self, now: Progress) -> None:
+    def stepped(self, now: StepReport) -> None:
         """A step is done."""
 
     def remarked(self, message: str) -> None:
@@ -50,19 +51,21 @@ class TrainingResult:
     scores   a report on rows that are not private, if such rows were given
     checked  how the gradients were computed and how exactly; None where there is no noise, or no single records
     first    whether this is the process that writes and speaks, where several train together
+    configuration  the options that made it, as they stand on its card
     """
 
     guarantee: Guarantee
     folder: Path
     task: str
-    plan: Plan
+    plan: TrainingPlan
     scores: Report | None = None
     checked: Checked | None = None
     first: bool = True
+    configuration: Mapping[str, object] = field(default_factory=dict)
 
     @property
     def card(self) -> Card:
-        return Card(self.guarantee)
+        return Card(self.guarantee, configuration=self.configuration)
 
     @property
     def score(self) -> float | None:

@@ -22,7 +22,7 @@ from tacit.rounding import rounded_up
 from tacit.text.files import partial_path, read_columns, write_columns, write_whole
 from tacit.text.tokens import split
 from tacit.training.origin import starting_weights
-from tacit.training.run import Settings
+from tacit.training.run import TrainingSettings
 from tacit.training.start import usual_rate
 from tacit.training.strategies import apply_strategy
 from tacit.training.synthesis import (
@@ -62,7 +62,7 @@ def train_writer(config: SynthesizeConfig, progress: SynthesisProgress) -> None:
         trials=config.trials,
     )
     usual = usual_rate(config.strategy, private=plan.private)
-    settings = Settings(
+    settings = TrainingSettings(
         learning_rate=usual if config.learning_rate is None else config.learning_rate,
         bound=config.bound,
         physical=config.physical,
@@ -88,6 +88,7 @@ def train_writer(config: SynthesizeConfig, progress: SynthesisProgress) -> None:
         trials=config.trials,
         warn=progress.remarked,
         origin=starting_weights(config.model),
+        configuration=config.identity(),
     )
     training.check_folder(resume=config.resume)
     counted = f"label counts for epsilon {rounded_up(budget.for_counts(counted=True), 3)}"
@@ -184,6 +185,7 @@ def _release_facts(config: SynthesizeConfig, texts: list[str]) -> ReleaseFacts:
         output=config.output.name,
         command=f"tacit synthesize -n {config.rows}{kept}",
         created=datetime.datetime.now(datetime.UTC).date().isoformat(),
+        configuration=config.identity(),
     )
 
 

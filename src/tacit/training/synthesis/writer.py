@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,8 +23,8 @@ from tacit.text.files import write_whole
 from tacit.training.checkpoint import PRIVATE_FOLDER, STATE
 from tacit.training.models import load_model
 from tacit.training.origin import Origin
-from tacit.training.plan import Plan
-from tacit.training.run import CARD, Progress, Settings, TrainingRun
+from tacit.training.plan import TrainingPlan
+from tacit.training.run import CARD, StepReport, TrainingRun, TrainingSettings
 from tacit.training.synthesis.codes import ControlCodes, ControlledWriting
 from tacit.training.synthesis.counts import LabelCounts, counts_without_privacy, equal_counts, noisy_counts
 from tacit.training.synthesis.filters import Filters
@@ -86,11 +86,11 @@ def writing_plan(
     delta: float | None = None,
     adjacency: Adjacency = Adjacency.ADD_REMOVE,
     trials: int = 1,
-) -> Plan:
+) -> TrainingPlan:
     """The plan of the training, with what the label counts leave of the budget."""
     if not budget.private:
-        return Plan.without_privacy(records=records, batch=batch, epochs=epochs)
-    return Plan.calibrated(
+        return TrainingPlan.without_privacy(records=records, batch=batch, epochs=epochs)
+    return TrainingPlan.calibrated(
         epsilon=budget.for_training(counted=counted),
         records=records,
         batch=batch,
@@ -109,9 +109,9 @@ class WriterTraining:
     task: ControlledWriting
     model: PreTrainedModel
     tokenizer: PreTrainedTokenizerBase
-    plan: Plan
+    plan: TrainingPlan
     budget: Budget
-    settings: Settings
+    settings: TrainingSettings
     folder: Path
     text_column: str = "text"
     balanced: bool = False
@@ -119,6 +119,7 @@ class WriterTraining:
     trials: int = 1
     warn: Callable[[str], None] = lambda message: None
     origin: Origin = field(default_factory=Origin)
+    configuration: Mapping[str, object] = field(default_factory=dict)
 
     @property
     def counted(self) -> bool:
@@ -129,7 +130,7 @@ class WriterTraining:
         if not (resume and (self.folder / CARD).exists()):
             self._run().check_folder(resume=resume)
 
-    def run(self, progress: Callable[[Progress], None] | None = None, *, resume: bool = False) -> Guarantee:
+    def run(self, progress: Callable[[StepReport], None] | None = None, *, resume: bool = False) -> Guarantee:
         """Train, count, save; return what the folder promises."""
         command = self._command()  # of the model as it is now: training may merge weights
         trained = resume and (self.folder / CARD).exists() and not (self.folder / PRIVATE_FOLDER / STATE).exists()
@@ -146,14 +147,14 @@ class WriterTraining:
         training = read_card(self.folder / TRAINING_CARD).guarantee
         counts = self._count()
         promised = writer_guarantee(training, counts, self.task.codes, self.trials)
-        write_whole(self.folder / CARD, Card(promised).to_json())
+        write_whole(self.folder / CARD, Card(promised, configuration=self.configuration).to_json())
         write_whole(self.folder / SYNTHESIS, json.dumps(self._facts(counts), indent=1) + "\n")
         return promised
 
     def _run(self) -> TrainingRun:
         return TrainingRun(
             self.task, self.model, self.tokenizer, self.rows, self.plan, self.settings, self.folder, self.seed,
-            self.trials, self.warn, self.origin,
+            self.trials, self.warn, self.origin, self.configuration,
         )  # fmt: skip
 
     def _command(self) -> dict[str, str]:
