@@ -21,7 +21,7 @@ from tacit.mechanism import Mechanism
 from tacit.noise.source import Source
 from tacit.serve.errors import ServiceError
 from tacit.serve.messages import AuditRequest, CalibrateRequest, CurveRequest
-from tacit.serve.rewriting import Pool, document_promise, known_mechanism
+from tacit.serve.pool import Pool, document_promise, known_mechanism
 
 CURVE_WORDS: Final = 80
 CURVE_DRAWS: Final = 20

@@ -57,8 +57,8 @@ LAYER_LISTS = ("encoder.layer", "transformer.layer")
 class PassOn(nn.Module):
     """Stands where the embeddings were: takes what has been computed already."""
 
-    def forward(self, *given: object, inputs_embeds: Tensor | None = None, **rest: object) -> Tensor:
-        states = inputs_embeds if inputs_embeds is not None else next(x for x in given if x is not None)
+    def forward(self, *inputs: object, inputs_embeds: Tensor | None = None, **rest: object) -> Tensor:
+        states = inputs_embeds if inputs_embeds is not None else next(x for x in inputs if x is not None)
         assert isinstance(states, Tensor)
         return states
 
@@ -321,12 +321,12 @@ def _independent(halves: Halves, task: Task, tokenizer: PreTrainedTokenizerBase,
     the machine and of shapes, so a process that trains several models of one shape asks once."""
     shapes = tuple((name, tuple(value.shape)) for name, value in halves.bottom.named_parameters())
     key = (type(halves.bottom), shapes, halves.fast, type(task), task.length, rows, torch.get_num_threads())
-    if key not in _ASKED:
-        _ASKED[key] = _are_independent(halves, task, tokenizer, rows)
-    return _ASKED[key]
+    if key not in _INDEPENDENT:
+        _INDEPENDENT[key] = _are_independent(halves, task, tokenizer, rows)
+    return _INDEPENDENT[key]
 
 
-_ASKED: dict[tuple[object, ...], bool] = {}
+_INDEPENDENT: dict[tuple[object, ...], bool] = {}
 
 
 def _are_independent(halves: Halves, task: Task, tokenizer: PreTrainedTokenizerBase, rows: int) -> bool:
