@@ -230,16 +230,17 @@ def _parameter(name: str, field: FieldInfo, option: Option) -> click.Parameter:
             metavar=option.metavar or name.upper(), described=described,
         )  # fmt: skip
     flag = TERMINAL.name(option.name or name)
-    names = [name, *([SHORT[name]] if name in SHORT else []), flag, *option.old_names]
+    old_names = tuple(old if old.startswith("-") else TERMINAL.name(old) for old in option.old_names)
+    names = [name, *([SHORT[name]] if name in SHORT else []), flag, *old_names]
     if kind is bool:
         if option.off_name is not None:
             names[names.index(flag)] = f"{flag}/{TERMINAL.name(option.off_name)}"
         return SectionedOption(
             names, is_flag=True, default=None if option.off_name else False, help=described, envvar=option.variable,
-            section=option.group.value, old_names=option.old_names,
+            section=option.group.value, old_names=old_names,
         )  # fmt: skip
     return SectionedOption(
-        names, old_names=option.old_names, type=kind, multiple=repeated, required=required, envvar=option.variable,
+        names, old_names=old_names, type=kind, multiple=repeated, required=required, envvar=option.variable,
         alone=option.alone,
         default=() if repeated else None,
         metavar=option.metavar or ("|".join(choices) if choices else None),

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from tacit.card import ReleaseFacts
 from tacit.engines.blocks import (
@@ -16,7 +16,7 @@ from tacit.engines.blocks import (
     rows_to_rewrite,
 )
 from tacit.engines.charging import Charging, LedgerPlace
-from tacit.engines.resume import ResumeFile, is_left_over, resume_path
+from tacit.engines.resume import Configuration, ResumeFile, is_left_over, resume_path
 from tacit.engines.users import UserRule
 from tacit.errors import BadInputError, BadParameterError, TacitError
 from tacit.guarantee import Guarantee, Unit
@@ -69,7 +69,7 @@ class RewriteJob:
     """
 
     mechanism: Mechanism
-    input: Any
+    input: object
     output: str | None = STANDARD_STREAM
     columns: tuple[str, ...] = ()
     keep: tuple[str, ...] = ()
@@ -86,7 +86,7 @@ class RewriteJob:
     ledger: LedgerPlace | None = None
     card_kinds: tuple[str, ...] = USUAL_CARDS
     card_file: Path | None = None
-    configuration: Mapping[str, Any] = field(default_factory=dict)
+    configuration: Mapping[str, object] = field(default_factory=dict)
     block_characters: int | None = None
 
     @property
@@ -374,7 +374,7 @@ def choose_output_format(job: RewriteJob, input_format: FileFormat) -> FileForma
 
 def describe(
     job: RewriteJob, selection: ColumnSelection, input_format: FileFormat, output_format: FileFormat
-) -> dict[str, Any]:
+) -> Configuration:
     """All that must be the same when a stopped run goes on. The input itself is compared block by block."""
     return {
         "version": __version__,

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 
 from tacit.account.ledger import Ledger, Subject
@@ -38,8 +37,8 @@ from tacit.engines.job import (
 )
 from tacit.engines.label_values import Values, are_strings, label_values
 from tacit.engines.nominal import refuse_nominal, refuse_nominal_job
-from tacit.engines.outputs import FileOutput, JobOutput, MemoryOutput, StandardOutput, Totals
-from tacit.engines.release import PublishedRelease, release_card, write_cards
+from tacit.engines.outputs import FileOutput, JobOutput, MemoryOutput, StandardOutput
+from tacit.engines.release import PublishedRelease, release_card, release_facts, write_cards
 from tacit.engines.resume import Finished
 from tacit.engines.workers import Assignment, Results, rewrite_here, rewrite_with_workers
 from tacit.errors import BadInputError, BadParameterError, StoppedError, TacitError
@@ -130,7 +129,7 @@ def _released(job: RewriteJob, progress: OnProgress | None, on_block: OnBlock | 
             with _told_what_remains(output):
                 with _nothing_left_behind(output):
                     _run(job, table, selection, values, key, output, delta, progress, on_block)
-                facts = _facts(job, selection, output.totals)
+                facts = release_facts(job, selection, output.totals)
                 if facts.rows == 0:
                     output.discard()
                     raise BadInputError("no-rows", "{name} has no rows: there is nothing to rewrite", name=table.name)
@@ -265,30 +264,6 @@ def longest_sum(units: list[int], width: int) -> int:
     if width == 1:
         return max(units, default=0)
     return max((sum(units[start : start + width]) for start in range(0, len(units), width)), default=0)
-
-
-def _facts(job: RewriteJob, selection: ColumnSelection, totals: Totals) -> ReleaseFacts:
-    return ReleaseFacts(
-        rows=totals.rows,
-        documents=totals.documents,
-        units=totals.units,
-        longest_document=totals.longest_document,
-        longest_row=totals.longest_row,
-        columns=selection.texts,
-        kept_columns=tuple(name for name in selection.kept if job.labels is None or name != job.labels.column),
-        randomized_columns=() if job.labels is None else (job.labels.column,),
-        dropped_columns=len(selection.dropped),
-        output=_name_of_output(job),
-        command=job.command,
-        configuration=dict(job.configuration),
-        created=datetime.now(UTC).isoformat(timespec="seconds"),
-    )
-
-
-def _name_of_output(job: RewriteJob) -> str:
-    if job.output is None:
-        return "in memory"
-    return "standard output" if job.output == STANDARD_STREAM else Path(job.output).name
 
 
 @contextlib.contextmanager

@@ -10,10 +10,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from tacit.engines.job import RewriteJob, is_unfinished
-from tacit.engines.resume import Finished, Header, ResumeFile, another_run_error, differences
+from tacit.engines.resume import Configuration, Finished, Header, ResumeFile, another_run_error, differences
 from tacit.errors import TacitWarning
 from tacit.noise.source import StreamKey
 from tacit.text.digest import file_digest
@@ -51,13 +50,13 @@ class Remains:
     """What a stopped run has left: a sentence, and the fields it names."""
 
     sentence: str
-    fields: dict[str, Any]
+    fields: dict[str, int | str]
 
 
 NOTHING_WRITTEN = Remains("nothing was written; run the same command again", {})
 GO_ON = "{rows:,} rows are in {name}; run the same command with {option.resume} to go on"
 
-Rows = list[list[Any]]
+Rows = list[list[object]]
 
 
 class JobOutput(ABC):
@@ -68,7 +67,7 @@ class JobOutput(ABC):
         self.finished: list[Finished] = []
 
     @abstractmethod
-    def start(self, job: RewriteJob, configuration: dict[str, Any]) -> StreamKey:
+    def start(self, job: RewriteJob, configuration: Configuration) -> StreamKey:
         """Begin, or go on; returns the key that all noise of the job comes from."""
 
     @abstractmethod
@@ -96,7 +95,7 @@ class StandardOutput(JobOutput):
         self.encoder = encoder
         self._digest = hashlib.sha256()
 
-    def start(self, job: RewriteJob, configuration: dict[str, Any]) -> StreamKey:
+    def start(self, job: RewriteJob, configuration: Configuration) -> StreamKey:
         self._write(self.encoder.head())
         return new_key(job.seed)
 
@@ -129,9 +128,9 @@ class MemoryOutput(JobOutput):
 
     def __init__(self, columns: Sequence[str]) -> None:
         super().__init__()
-        self.columns: dict[str, list[Any]] = {name: [] for name in columns}
+        self.columns: dict[str, list[object]] = {name: [] for name in columns}
 
-    def start(self, job: RewriteJob, configuration: dict[str, Any]) -> StreamKey:
+    def start(self, job: RewriteJob, configuration: Configuration) -> StreamKey:
         return new_key(job.seed)
 
     def append(self, rows: Rows, block: Finished) -> None:
@@ -146,7 +145,7 @@ class MemoryOutput(JobOutput):
         return NOTHING_WRITTEN
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     """A value of a file as one of Python; what a row does not have is None."""
     if value is MISSING:
         return None
@@ -164,12 +163,12 @@ class FileOutput(JobOutput):
         self._state = ResumeFile(path)
         self._blocks: list[Finished] = []
 
-    def start(self, job: RewriteJob, configuration: dict[str, Any]) -> StreamKey:
+    def start(self, job: RewriteJob, configuration: Configuration) -> StreamKey:
         if job.resume and is_unfinished(self.path):
             return self._go_on(configuration)
         return self._begin(job, configuration)
 
-    def _begin(self, job: RewriteJob, configuration: dict[str, Any]) -> StreamKey:
+    def _begin(self, job: RewriteJob, configuration: Configuration) -> StreamKey:
         key, head = new_key(job.seed), self.encoder.head()
         header = Header(key.key.hex(), key.secure, job.force, len(head), configuration)
         self._state.create(header)
@@ -187,7 +186,7 @@ class FileOutput(JobOutput):
             raise
         return key
 
-    def _go_on(self, configuration: dict[str, Any]) -> StreamKey:
+    def _go_on(self, configuration: Configuration) -> StreamKey:
         header, finished = self._state.load()
         if changes := differences(header.configuration, configuration):
             raise another_run_error(changes)

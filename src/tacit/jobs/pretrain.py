@@ -32,7 +32,7 @@ Text = Annotated[
 HeldOut = Annotated[int, Field(ge=1, description="Texts kept out of training, to measure on."), Option(Group.TRAINING)]
 Steps = Annotated[int, Field(ge=1, description="Batches to learn from."), Option(Group.TRAINING)]
 BatchSize = Annotated[
-    Batch, Field(ge=1, description="Texts of a batch."), Option(Group.TRAINING, old_names=("--batch-size",))
+    Batch, Field(ge=1, description="Texts of a batch."), Option(Group.TRAINING, old_names=("batch_size",))
 ]
 LargestRate = Annotated[LearningRate[float], Field(lt=1, description="The largest learning rate.")]
 EvaluateEvery = Annotated[int, Field(ge=1, description="Steps between two checkpoints."), Option(Group.TRAINING)]

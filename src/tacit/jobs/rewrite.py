@@ -209,7 +209,7 @@ def _planned(config: RewriteConfig, job: RewriteJob) -> RewriteResult:
     if config.on_cluster:
         from tacit.engines.cluster.dataset import find_data_set
 
-        source = find_data_set(job.input, job.input_format).files[0].url
+        source = find_data_set(str(job.input), job.input_format).files[0].url
         job = replace(job, input=source)
     else:
         check_input(job)

@@ -68,7 +68,7 @@ class SanitizedConfig(Config):
     batch: Annotated[
         Batch,
         Field(description="Texts of a step, on average."),
-        Option(Group.TRAINING, old_names=("--batch-size",)),
+        Option(Group.TRAINING, old_names=("batch_size",)),
     ] = 32
     learning_rate: Annotated[LearningRate[float], Field(description="The largest learning rate.")] = 5e-5
     seed: PublicSeed = 0

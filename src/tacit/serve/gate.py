@@ -175,7 +175,8 @@ class Gate:
         host = _netloc("//" + headers.get(b"host", b"").decode("latin-1"))
         if not self._keys_needed() and not self._is_ours(_name(host)):
             raise ServiceError(
-                403, "this name does not belong to the service: use localhost, or start it with --allow-host NAME"
+                403,
+                "this name does not belong to the service: use localhost, or let its operator allow it (allow_host)",
             )
         origin = headers.get(b"origin")
         if origin is not None and _netloc(origin.decode("latin-1")) != host:

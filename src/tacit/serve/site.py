@@ -9,11 +9,13 @@ import secrets
 import time
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 from urllib.parse import parse_qs, quote
 
 from starlette.responses import FileResponse, Response
 
+from tacit.serve.answers import ReportFacts
+from tacit.serve.answers import Reports as ReportList
 from tacit.serve.errors import ServiceError
 from tacit.serve.examples import SCRIPT as EXAMPLES_SCRIPT
 from tacit.serve.gate import REPORT_POLICY, Scope
@@ -41,8 +43,8 @@ class ReportRoutes:
         self._folder = folder
         self._secret = secrets.token_bytes(32)
 
-    def listed(self) -> dict[str, Any]:
-        return {"reports": [self._entry(name, path) for name, path in sorted(self._files().items())]}
+    def listed(self) -> ReportList:
+        return ReportList(reports=[self._entry(name, path) for name, path in sorted(self._files().items())])
 
     def page(self, name: str) -> Response:
         path = self._files().get(name)
@@ -65,18 +67,18 @@ class ReportRoutes:
             return {}
         return {path.name: path for path in self._folder.glob("*.html") if path.is_file() and not path.is_symlink()}
 
-    def _entry(self, name: str, path: Path) -> dict[str, Any]:
+    def _entry(self, name: str, path: Path) -> ReportFacts:
         with path.open(encoding="utf-8", errors="replace") as file:
             match = _TITLE.search(file.read(4096))
         title = match[1].strip() if match else path.stem
         expires = str(int(time.time()) + TICKET_SECONDS)
-        return {
-            "name": name,
-            "title": title,
-            "kind": kind_of(f"{title} {name}"),
-            "created": datetime.fromtimestamp(path.stat().st_mtime, UTC).isoformat(timespec="seconds"),
-            "url": f"/v1/reports/{quote(name)}?ticket={expires}-{self._seal(name, expires)}",
-        }
+        return ReportFacts(
+            name=name,
+            title=title,
+            kind=kind_of(f"{title} {name}"),
+            created=datetime.fromtimestamp(path.stat().st_mtime, UTC).isoformat(timespec="seconds"),
+            url=f"/v1/reports/{quote(name)}?ticket={expires}-{self._seal(name, expires)}",
+        )
 
     def _seal(self, name: str, expires: str) -> str:
         return hmac.digest(self._secret, f"{expires} {name}".encode(), hashlib.sha256).hex()

@@ -12,6 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from tacit.engines.nominal import refuse_nominal
+from tacit.serve.answers import Answer
 from tacit.serve.batching import Order, OrderQueues, Spender
 from tacit.serve.budget import Accounts
 from tacit.serve.errors import ServiceError, as_service_error
@@ -150,7 +151,7 @@ class RewriteService:
             if done == 0:
                 raise
             refusal = as_service_error(error)
-            yield line({"error": {"code": refusal.code, "message": refusal.message}})
+            yield line({"error": refusal.facts()})
             return
         finally:
             self._lines.leave(order)
@@ -181,5 +182,5 @@ def line(value: object) -> bytes:
     return written(value) + b"\n"
 
 
-def json_response(value: object, status: int = 200) -> Response:
-    return Response(written(value), status, media_type="application/json")
+def json_response(answer: Answer, status: int = 200) -> Response:
+    return Response(answer.model_dump_json(), status, media_type="application/json")

@@ -18,7 +18,7 @@ from typing import Final
 
 from tacit.engines import processes
 from tacit.engines.job import RewriteProgress
-from tacit.engines.supervisor import Death, Supervisor
+from tacit.engines.supervisor import Supervisor, WorkerDeath
 from tacit.errors import TacitError, TacitWarning
 from tacit.serve.budget import Accounts
 from tacit.serve.keys import Keys
@@ -50,7 +50,7 @@ class JobProcesses:
             supervisor.hand_out(task.id, task)
             while True:
                 for event in supervisor.events(POLL_SECONDS):
-                    if isinstance(event, Death):
+                    if isinstance(event, WorkerDeath):
                         raise JobProcessDiedError("workers-died", "{ending}", ending=event.ending)
                     if isinstance(event.message, JobOutcome):
                         return event.message

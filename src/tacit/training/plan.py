@@ -177,11 +177,14 @@ class TrainingPlan:
             assumptions=(f"the number of {self.unit.value}s is public", *self._secret_sample, *GAUSSIAN_NOISE),
             history=() if trials == 1 else (f"{trials} runs on the same {self.unit.value}s, added up",),
         )
-        return (
-            promised
-            if secure
-            else promised.voided("it was trained with a test seed, which undoes the noise", VoidReason.TEST_SEED)
-        )
+        return unless_seeded(promised, secure=secure)
+
+
+def unless_seeded(promised: Guarantee, *, secure: bool) -> Guarantee:
+    """The promise of a training; void if its noise was drawn from a test seed."""
+    if secure:
+        return promised
+    return promised.voided("it was trained with a test seed, which undoes the noise", VoidReason.TEST_SEED)
 
 
 MOST_NOISE = 1_000.0

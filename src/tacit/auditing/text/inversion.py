@@ -40,8 +40,6 @@ from tacit.progress import StepProgress
 from tacit.report import Finding, Light, Section, Table
 from tacit.text.sensitive import rarest_words
 from tacit.text.tokens import CLITICS, is_punctuation, join, split
-from tacit.vectors import VectorTable
-from tacit.vectors.search import Neighbors
 from tacit.words.base import BLOCK_CELLS, KEPT_PUNCTUATION, WordMechanism
 from tacit.words.two_classes import TwoClassWords
 
@@ -192,11 +190,6 @@ def _quotient(above: Floats, below: Floats) -> Floats:
     result = np.zeros(len(above))
     np.divide(above, below, out=result, where=below > 0)
     return result
-
-
-def nearest_words(vectors: NDArray[np.generic], table: VectorTable) -> Ids:
-    """The nearest vocabulary word of released vectors (n, dimensions): the guess where no word is released."""
-    return Neighbors(table.vectors).nearest(np.asarray(vectors, dtype=np.float32))
 
 
 # Alignment ----------------------------------------------------------------------------------------------------------

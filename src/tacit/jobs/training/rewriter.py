@@ -124,7 +124,7 @@ class RewriterPieces:
             )
             record.private = paid if before is None else f"{before}; {paid}"
         record.corpora = [*record.corpora, "private text (tacit train rewrite)"]
-        record.commands = [*record.commands, f"tacit train rewrite --epsilon {exact(promise.epsilon)}"]
+        record.commands = [*record.commands, f"tacit train rewrite, epsilon {exact(promise.epsilon)}"]
         record.results = {}
 
     def save_pretrained(self, folder: Path) -> None:

@@ -4,6 +4,7 @@ Formats: `txt` (a line is a document), `csv`, `tsv`, `tsv-raw` (tabs without any
 but parquet also gzipped (`.gz`). `-` is standard input.
 """
 
+from tacit.text.files.arrow import ArrowCell
 from tacit.text.files.encoders import RowEncoder, encoder_for
 from tacit.text.files.formats import (
     STANDARD_STREAM,
@@ -29,7 +30,7 @@ from tacit.text.files.partial import (
     write_at,
     write_whole,
 )
-from tacit.text.files.tables import ArrowCell, TableReader, allow_long_cells, open_table
+from tacit.text.files.tables import TableReader, allow_long_cells, open_table
 from tacit.text.files.whole import cell_string, read_columns, write_columns
 
 __all__ = [

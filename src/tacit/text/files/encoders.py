@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Final
 
 from tacit.atomic import sync
 from tacit.errors import BadInputError, require
+from tacit.text.files.arrow import ArrowCell, arrow_library, is_text_type
 from tacit.text.files.formats import MISSING, FileFormat
 from tacit.text.files.parquet import ParquetTable
-from tacit.text.files.tables import ArrowCell, TableReader, arrow_library, dialect, is_text_type
+from tacit.text.files.tables import TableReader, dialect
 
 if TYPE_CHECKING:
     import pyarrow

@@ -18,16 +18,10 @@ import numpy as np
 
 from tacit.arrays import Integers
 from tacit.errors import BadInputError, require
+from tacit.text.files.arrow import FIXED_SIZE, ArrowCell, arrow_library, is_text_type
 from tacit.text.files.formats import STANDARD_STREAM
-from tacit.text.files.tables import (
-    FIXED_SIZE,
-    RECORD_LIMIT,
-    ArrowCell,
-    TableReader,
-    arrow_library,
-    is_text_type,
-    open_file,
-)
+from tacit.text.files.sources import RECORD_LIMIT, open_file
+from tacit.text.files.tables import TableReader
 
 if TYPE_CHECKING:
     import pyarrow

@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING
 
 from tacit.atomic import draft_file
 from tacit.errors import BadInputError, require
+from tacit.text.files.arrow import ArrowCell
 from tacit.text.files.encoders import encoder_for
 from tacit.text.files.formats import FileFormat, check_columns, format_of
 from tacit.text.files.memory import is_in_memory, source_name
 from tacit.text.files.partial import storage_error
-from tacit.text.files.tables import ArrowCell, open_table
+from tacit.text.files.tables import open_table
 
 if TYPE_CHECKING:
     from datasets import Dataset
