@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import ClassVar
 
-from pydantic import Field
-
-from tacit.jobs.config import Config, Group, Option
+from tacit.jobs.config import Config
+from tacit.jobs.fields import Quiet as QuietOption
 
 
 class Quiet(Config):
@@ -14,4 +13,4 @@ class Quiet(Config):
 
     job: ClassVar[str] = "shown"
 
-    quiet: Annotated[bool, Field(description="No progress bar and no summary."), Option(Group.RUN)] = False
+    quiet: QuietOption = False

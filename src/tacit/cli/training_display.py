@@ -17,7 +17,7 @@ from tacit.cli.reports import deliver
 from tacit.cli.terminal import error_console, output_console, warn, warn_if_nominal
 from tacit.errors import StoppedError
 from tacit.guarantee import Unit
-from tacit.jobs.config import Group, Option
+from tacit.jobs.fields import Quiet as QuietOption
 from tacit.jobs.training.result import TrainingProgress, TrainingResult
 from tacit.jobs.training.tasks import TASK_NAMES
 from tacit.rounding import rounded_up
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 class QuietTraining(Quiet):
     """Whether a command shows anything but warnings and scores."""
 
-    quiet: Annotated[bool, Field(description="No progress bar and no card."), Option(Group.RUN)] = False
+    quiet: Annotated[QuietOption, Field(description="No progress bar and no card.")] = False
 
 
 class TrainingBar(TrainingProgress):

@@ -100,7 +100,7 @@ def _with_files(options: dict[str, str]) -> dict[str, str]:
             raise BadInputError(
                 "file-of-the-release-missing",
                 "the release was made with the file '{file}', which is not here: give it with "
-                f"{{option.mechanism_options[{key}=PATH]}}, or leave out the attack that needs it with "
+                f"{{option.options[{key}=PATH]}}, or leave out the attack that needs it with "
                 "{option.attacks}",
                 file=Path(value).name,
             )
@@ -116,5 +116,5 @@ def check_fingerprint(mechanism: Mechanism, card: Card | None) -> None:
         raise BadInputError(
             "other-vectors-than-the-card",
             "the word vectors are not those that the card was written for (their fingerprints differ): give the same "
-            "file and limit with {option.mechanism_options[vectors=PATH]} and {option.mechanism_options[limit=N]}",
+            "file and limit with {option.options[vectors=PATH]} and {option.options[limit=N]}",
         )
