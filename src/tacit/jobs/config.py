@@ -144,13 +144,13 @@ class Config(BaseModel):
     @classmethod
     def from_mapping(cls, values: Mapping[str, object]) -> Self:
         """A configuration from the values of a file, whose `job` must be this one."""
-        given = dict(values)
-        job = given.pop("job", cls.job)
+        fields = dict(values)
+        job = fields.pop("job", cls.job)
         if job != cls.job:
             raise BadInputError(
                 "another-job", "this file describes '{job}', not '{expected}'", job=job, expected=cls.job
             )
-        return cls(**given)
+        return cls(**fields)
 
 
 def file_name(path: str) -> str:
