@@ -27,13 +27,8 @@ AREAS: Final = (
     ("The ledger and accounting", ("account",)),
     ("Noise", ("noise",)),
     ("Word vectors and word-level mechanisms", ("vectors", "words")),
-    (
-        "Document-level mechanisms and their models",
-        (
-            "documents",
-            "matching",
-        ),
-    ),
+    ("Document-level mechanisms and their models", ("documents",)),
+    ("Sketches, pools and matching", ("matching", "encoders")),
     ("Training", ("training",)),
     ("Audits", ("auditing", "checks")),
     ("Evaluation and reports", ("evaluation", "report")),

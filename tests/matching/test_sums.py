@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tacit.errors import BadInputError, BadParameterError
 from tacit.matching import sums
 from tacit.matching.features import GRID, EncoderBlock, FeatureMap, FourierBlock, WordsBlock, default_map
-from tacit.matching.labels import Bins, LabelRule, ListedLabels, public_topics
+from tacit.matching.labels import Bins, ListedLabels, PublicLabels, public_topics
 from tacit.matching.pool import load_pool
 from tacit.matching.sums import exact_sums, rows_in_memory
 
@@ -25,7 +25,9 @@ HOSTILE_TEXTS = st.sampled_from([*SENTENCES[::9_000], "", " ", "🙂", "\ud800",
 HOSTILE_LABELS = st.sampled_from(["a", " b ", "c", "unknown", None, math.nan, 1.0, True, "", ["a"], {"a": 1}])
 
 
-def totals(texts: list[str], labels: list[Any], features: FeatureMap = SMALL, rule: LabelRule = LABELS) -> np.ndarray:
+def totals(
+    texts: list[str], labels: list[Any], features: FeatureMap = SMALL, rule: PublicLabels = LABELS
+) -> np.ndarray:
     return exact_sums(rows_in_memory(texts, labels), rule, features).totals
 
 

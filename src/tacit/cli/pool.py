@@ -11,11 +11,11 @@ from pydantic import Field
 from tacit.cli.bars import Bars
 from tacit.cli.generated import command_for, group_of
 from tacit.cli.options import Printing
-from tacit.cli.shown import Quiet
+from tacit.cli.quiet import Quiet
 from tacit.jobs.config import Config, Group, Option
 from tacit.jobs.fields import AsJson
 from tacit.jobs.pool import PoolConfig, run
-from tacit.matching.pool import Pool, bundled_pools, load_pool
+from tacit.matching.pool import SentencePool, bundled_pools, load_pool
 
 BUILD_HELP = """Build a pool from public files: the closer their kind to the private texts, the better.
 
@@ -71,7 +71,7 @@ def show(options: PoolShowOptions) -> None:
         click.echo(f"  {sentence}")
 
 
-def facts(pool: Pool) -> dict[str, Any]:
+def facts(pool: SentencePool) -> dict[str, Any]:
     """A pool as plain values, without its sentences."""
     return {
         "name": pool.name,

@@ -11,8 +11,8 @@ from pydantic import Field
 
 from tacit.cli.bars import Bars
 from tacit.cli.generated import command_for, group_of
+from tacit.cli.quiet import Quiet
 from tacit.cli.rendering import show_card
-from tacit.cli.shown import Quiet
 from tacit.cli.terminal import error_console, output_console, warn_if_nominal
 from tacit.jobs import sketch as building
 from tacit.jobs import sketch_merge as merging

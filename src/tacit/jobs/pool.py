@@ -16,7 +16,7 @@ from tacit.errors import BadInputError, BadParameterError
 from tacit.jobs.config import Config, Group, Option
 from tacit.jobs.fields import Force, Format, License, Output, PublicName, UsualColumn
 from tacit.jobs.sources import Source, needs_of_source
-from tacit.matching.pool import LONGEST, Cleaning, Pool, PoolSource, distinct, read_pool, write_pool
+from tacit.matching.pool import LONGEST, Cleaning, PoolSource, SentencePool, distinct, read_pool, write_pool
 from tacit.needs import Ability
 from tacit.progress import StepProgress
 from tacit.text.files import choose_columns, open_table, text_value
@@ -88,7 +88,7 @@ def run(config: PoolConfig, progress: StepProgress | None = None) -> PoolResult:
 
 def build(
     files: Sequence[Any], *, public: str, output: str | Path, progress: StepProgress | None = None, **options: Any
-) -> Pool:
+) -> SentencePool:
     """The pool of some public files or data in memory; options as in `PoolConfig`."""
     result = run(PoolConfig(public_files=tuple(files), public=public, output=Path(output), **options), progress)
     return read_pool(result.output)

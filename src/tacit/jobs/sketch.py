@@ -40,7 +40,7 @@ from tacit.jobs.sources import needs_of_source
 from tacit.jobs.values import CommaSeparated
 from tacit.matching.artifact import save_sketch
 from tacit.matching.features import FeatureMap, default_map
-from tacit.matching.labels import Bins, LabelRule, ListedLabels, label_name, public_topics
+from tacit.matching.labels import Bins, ListedLabels, PublicLabels, label_name, public_topics
 from tacit.matching.sketch import Sketch, build_sketch
 from tacit.matching.sums import BLOCK_ROWS, PrivateFindings, RowBlock, RowSource
 from tacit.needs import Ability, needs_of_encoder, needs_of_ledger
@@ -245,7 +245,7 @@ def _released(config: SketchConfig, output: Path | None, progress: StepProgress 
 # Labels -------------------------------------------------------------------------------------------------------------
 
 
-def label_rule(config: SketchConfig) -> LabelRule:
+def label_rule(config: SketchConfig) -> PublicLabels:
     """The labels that the options name."""
     if config.label_column is None:
         return public_topics(config.topics or USUAL_TOPICS, config.encoders[0])

@@ -43,7 +43,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.arrays import Floats, Floats32, Integers
+from tacit.arrays import Floats, Floats32, Integers, Integers32
 from tacit.encoders import Encoder, encoder_provenance, is_batch_independent, load_encoder
 from tacit.errors import BadInputError, BadParameterError
 from tacit.guarantee import Provenance
@@ -57,9 +57,6 @@ LONGEST_CHARACTERS = 20_000
 ANGLE_BITS = 16
 FREQUENCY_BITS = 20
 VECTOR_BITS = 14
-
-Steps = NDArray[np.int32]
-"""Features as whole numbers of steps."""
 
 
 # Blocks -------------------------------------------------------------------------------------------------------------
@@ -81,7 +78,7 @@ class EncoderBlock:
         loaded = known_encoder(encoder)
         return cls(encoder, weight, loaded.dimension, encoder_digest(loaded))
 
-    def steps(self, vectors: Floats32) -> Steps:
+    def steps(self, vectors: Floats32) -> Integers32:
         """The features of texts with these vectors."""
         return bounded_steps(vectors, bound_of(self.weight))
 
@@ -121,7 +118,7 @@ class FourierBlock:
     def dimension(self) -> int:
         return 2 * self.frequencies
 
-    def steps(self, vectors: Floats32) -> Steps:
+    def steps(self, vectors: Floats32) -> Integers32:
         """The features of texts with these vectors; all zero for a text without one."""
         cosines, sines = _angle_tables(bound_of(self.weight), self.frequencies)
         drawn = _frequencies(vectors.shape[1], self.frequencies, self.bandwidth, self.seed)
@@ -173,10 +170,10 @@ KINDS: Mapping[str, type[EncoderBlock] | type[FourierBlock] | type[WordsBlock]] 
 
 
 @dataclass(frozen=True)
-class Features:
+class TextFeatures:
     """Features of some texts in steps: dense blocks side by side, then the words as (row, word, steps)."""
 
-    dense: Steps
+    dense: Integers32
     rows: Integers
     words: Integers
     word_steps: Integers
@@ -255,12 +252,12 @@ class FeatureMap:
         ends = np.cumsum([0, *(block.dimension for block in self.blocks)]).tolist()
         return [(block, slice(start, end)) for block, start, end in zip(self.blocks, ends[:-1], ends[1:], strict=True)]
 
-    def features(self, texts: Sequence[str], *, alone: bool = False) -> Features:
+    def features(self, texts: Sequence[str], *, alone: bool = False) -> TextFeatures:
         """The features of texts. With `alone` each text is computed without the others wherever that can matter: the
         private step needs it, public sentences do not."""
         cut = [text[:LONGEST_CHARACTERS] for text in texts]
         vectors: dict[str, Floats32] = {}
-        parts: list[Steps] = [np.zeros((len(cut), 0), dtype=np.int32)]
+        parts: list[Integers32] = [np.zeros((len(cut), 0), dtype=np.int32)]
         empty = np.zeros(0, dtype=np.int64)
         rows, words, steps = empty, empty, empty
         for block in self.blocks:
@@ -272,7 +269,7 @@ class FeatureMap:
                 if block.encoder not in vectors:
                     vectors[block.encoder] = vectors_of(self._encoder(block.encoder), cut, alone=alone)
                 parts.append(block.steps(vectors[block.encoder]))
-        return Features(np.concatenate(parts, axis=1), rows, words, steps, self.vocabulary)
+        return TextFeatures(np.concatenate(parts, axis=1), rows, words, steps, self.vocabulary)
 
     def _encoder(self, name: str) -> Encoder:
         """The encoder of that name, if it is the one that this map was made with."""
@@ -352,7 +349,7 @@ def root_above(squares: Integers) -> Integers:
     return roots
 
 
-def bounded_steps(values: NDArray[np.floating], bound: int) -> Steps:
+def bounded_steps(values: NDArray[np.floating], bound: int) -> Integers32:
     """Rows of numbers as whole steps, none longer than `bound`; proof in the module."""
     wide = np.nan_to_num(np.asarray(values, dtype=np.float64), nan=0.0, posinf=1.0, neginf=-1.0)
     steps = np.trunc(np.clip(wide, -1.0, 1.0) * bound).astype(np.int64)
@@ -394,7 +391,7 @@ def _frequencies(dimension: int, count: int, bandwidth: float, seed: int) -> Flo
 
 
 @lru_cache(maxsize=8)
-def _angle_tables(bound: int, frequencies: int) -> tuple[Steps, Steps]:
+def _angle_tables(bound: int, frequencies: int) -> tuple[Integers32, Integers32]:
     """Cosine and sine at every angle in steps, so short that all pairs together are no longer than `bound`."""
     size = 1 << ANGLE_BITS
     scale = bound / math.sqrt(frequencies)

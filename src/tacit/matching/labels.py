@@ -36,7 +36,7 @@ ROUNDS = 12
 _WHOLE_NUMBER = re.compile(r"[+-]?\d+\.0+")
 
 
-class LabelRule(Protocol):
+class PublicLabels(Protocol):
     """Names, and for each row the place of its name."""
 
     @property
@@ -231,7 +231,7 @@ def public_topics(count: int = 64, encoder: str = "static", seed: int = 0) -> To
     return Topics(encoder, centers, encoder_digest(loaded))
 
 
-def rule_from(values: Mapping[str, Any], arrays: Mapping[str, NDArray[np.int16]]) -> LabelRule:
+def rule_from(values: Mapping[str, Any], arrays: Mapping[str, NDArray[np.int16]]) -> PublicLabels:
     """The rule that these values describe."""
     kind = values["kind"]
     if kind == ListedLabels.kind:

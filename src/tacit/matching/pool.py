@@ -73,7 +73,7 @@ class PoolSource:
 
 
 @dataclass(frozen=True)
-class Pool:
+class SentencePool:
     """Public sentences. `source_ids` and `credits` belong to the sentences, one each."""
 
     name: str
@@ -102,7 +102,7 @@ class Pool:
         return attribution_of([(self, place) for place in used])
 
 
-def attribution_of(used: Iterable[tuple[Pool, int]]) -> str:
+def attribution_of(used: Iterable[tuple[SentencePool, int]]) -> str:
     """The attribution of sentences of several pools: by source, each sentence once."""
     by_source: dict[PoolSource, dict[str, None]] = {}
     for pool, place in used:
@@ -205,7 +205,7 @@ def write_pool(
     return count, digest.hexdigest()[:32]
 
 
-def read_pool(path: Path) -> Pool:
+def read_pool(path: Path) -> SentencePool:
     """The pool in a file; one that was changed is refused."""
     try:
         with zipfile.ZipFile(path) as archive:
@@ -223,7 +223,9 @@ def read_pool(path: Path) -> Pool:
         numbers, credits = zip(*(line.split("\t", 1) for line in lines), strict=True)
         if digest.hexdigest()[:32] != facts["digest"]:
             raise BadInputError("damaged-pool", "'{path}' was changed after it was built: build it again", path=path)
-        return Pool(str(facts["name"]), sentences, sources, np.array(numbers, dtype=np.int64), credits, facts["digest"])
+        return SentencePool(
+            str(facts["name"]), sentences, sources, np.array(numbers, dtype=np.int64), credits, facts["digest"]
+        )
     except FileNotFoundError:
         raise BadInputError("no-such-pool", "there is no pool '{path}': check the name", path=path) from None
     except (OSError, zipfile.BadZipFile, KeyError, TypeError, ValueError) as error:
@@ -253,7 +255,7 @@ def bundled_pools() -> list[str]:
 
 
 @lru_cache(maxsize=4)
-def load_pool(name: str | Path = "general") -> Pool:
+def load_pool(name: str | Path = "general") -> SentencePool:
     """A pool that comes with Tacit, by its name, or the one in a file."""
     if str(name) in bundled_pools():
         return read_pool(ASSETS / f"{name}{SUFFIX}")

@@ -16,7 +16,7 @@ import re
 from pathlib import Path
 
 from tacit.errors import MissingExtraError
-from tacit.matching.pool import ASSETS, SUFFIX, Pool, PoolSource, distinct, read_pool, write_pool
+from tacit.matching.pool import ASSETS, SUFFIX, PoolSource, SentencePool, distinct, read_pool, write_pool
 from tacit.matching.words import VOCABULARY, counted_vocabulary
 
 NAME = "general"
@@ -49,7 +49,7 @@ def tatoeba() -> dict[str, str]:
     return sentences
 
 
-def build(folder: Path = ASSETS) -> Pool:
+def build(folder: Path = ASSETS) -> SentencePool:
     """The general pool, written into the folder of the pools that come with the package."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{NAME}{SUFFIX}"
@@ -58,7 +58,7 @@ def build(folder: Path = ASSETS) -> Pool:
     return read_pool(path)
 
 
-def save_vocabulary(pool: Pool, path: Path = VOCABULARY) -> None:
+def save_vocabulary(pool: SentencePool, path: Path = VOCABULARY) -> None:
     """Words with the number of sentences of the pool that hold them."""
     lines = [f"{len(pool)}\n", *(f"{word}\t{count}\n" for word, count in counted_vocabulary(pool.sentences))]
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -28,7 +28,7 @@ from tacit.card_words import promise_text
 from tacit.guarantee import Adjacency, Guarantee, Model, Notion, Unit, VoidReason, check_epsilon
 from tacit.labels import GIVEN
 from tacit.matching.features import GRID, FeatureMap
-from tacit.matching.labels import LabelRule, ListedLabels, Topics
+from tacit.matching.labels import ListedLabels, PublicLabels, Topics
 from tacit.matching.sums import ExactSums, PrivateFindings, RowSource, exact_sums
 from tacit.mechanism import TEST_SEED_REASON
 from tacit.noise.gaussian import analytic_gaussian_sigma
@@ -56,7 +56,7 @@ class Sketch:
     """
 
     feature_map: FeatureMap
-    rule: LabelRule
+    rule: PublicLabels
     totals: Integers = field(repr=False)
     step: int
     noise_variance: float
@@ -104,7 +104,7 @@ class BuiltSketch:
 
 def build_sketch(
     rows: RowSource,
-    rule: LabelRule,
+    rule: PublicLabels,
     feature_map: FeatureMap,
     *,
     epsilon: float,
@@ -135,7 +135,7 @@ def build_sketch(
 
 
 def noisy_sketch(
-    exact: ExactSums, rule: LabelRule, feature_map: FeatureMap, sigma: float, promised: Guarantee, source: Source
+    exact: ExactSums, rule: PublicLabels, feature_map: FeatureMap, sigma: float, promised: Guarantee, source: Source
 ) -> Sketch:
     """The release of exact sums; law in the module."""
     step = step_for(sigma)
@@ -164,7 +164,7 @@ def noisy_totals(totals: Integers, sigma: float, step: int, source: Source) -> I
 
 def promise(
     feature_map: FeatureMap,
-    rule: LabelRule,
+    rule: PublicLabels,
     epsilon: float,
     delta: float,
     sigma: float,
@@ -204,7 +204,7 @@ def promise(
     )
 
 
-def _other_rows(rule: LabelRule) -> str:
+def _other_rows(rule: PublicLabels) -> str:
     """What happens to rows without a label of the rule: the same whether there are any or not."""
     if isinstance(rule, ListedLabels) and rule.other is not None:
         return f"rows with any other label count as '{rule.other}'"

@@ -20,8 +20,8 @@ import numpy as np
 
 from tacit.arrays import Integers
 from tacit.errors import BadInputError, BadParameterError
-from tacit.matching.features import GRID, FeatureMap, Features
-from tacit.matching.labels import NO_LABEL, LabelRule
+from tacit.matching.features import GRID, FeatureMap, TextFeatures
+from tacit.matching.labels import NO_LABEL, PublicLabels
 
 BLOCK_ROWS = 4_096
 MOST_NUMBERS = 1 << 26
@@ -90,7 +90,7 @@ class ExactSums:
         return self.findings.rows if self.findings.users is None else self.findings.users
 
 
-def exact_sums(rows: RowSource, rule: LabelRule, features: FeatureMap, *, by_user: bool = False) -> ExactSums:
+def exact_sums(rows: RowSource, rule: PublicLabels, features: FeatureMap, *, by_user: bool = False) -> ExactSums:
     """The sums of all rows, without any noise."""
     width = features.dimension + 1
     if len(rule.names) * width > MOST_NUMBERS:
@@ -110,7 +110,7 @@ def exact_sums(rows: RowSource, rule: LabelRule, features: FeatureMap, *, by_use
 # Records ------------------------------------------------------------------------------------------------------------
 
 
-def _by_record(rows: RowSource, rule: LabelRule, features: FeatureMap, totals: Integers) -> PrivateFindings:
+def _by_record(rows: RowSource, rule: PublicLabels, features: FeatureMap, totals: Integers) -> PrivateFindings:
     seen = unlabeled = empty = 0
     for block in rows():
         places, kept, texts = _labeled(block, rule)
@@ -122,14 +122,14 @@ def _by_record(rows: RowSource, rule: LabelRule, features: FeatureMap, totals: I
     return PrivateFindings(seen, unlabeled, empty)
 
 
-def _labeled(block: RowBlock, rule: LabelRule) -> tuple[Integers, Integers, list[str]]:
+def _labeled(block: RowBlock, rule: PublicLabels) -> tuple[Integers, Integers, list[str]]:
     """Places of the labels, the rows that have one, and their texts."""
     places = rule.places(block.texts, block.labels)
     kept = np.flatnonzero(places != NO_LABEL)
     return places[kept], kept, [block.texts[row] for row in kept.tolist()]
 
 
-def _add(totals: Integers, lines: Integers, added: Features, count_steps: int) -> None:
+def _add(totals: Integers, lines: Integers, added: TextFeatures, count_steps: int) -> None:
     """Add the features of rows to their lines of the totals."""
     dense = added.dense.shape[1]
     order = np.argsort(lines, kind="stable")
@@ -144,7 +144,7 @@ def _add(totals: Integers, lines: Integers, added: Features, count_steps: int) -
 # Users --------------------------------------------------------------------------------------------------------------
 
 
-def _by_user(rows: RowSource, rule: LabelRule, features: FeatureMap, totals: Integers) -> PrivateFindings:
+def _by_user(rows: RowSource, rule: PublicLabels, features: FeatureMap, totals: Integers) -> PrivateFindings:
     users: set[bytes] = set()
     seen = empty = unlabeled = 0
     for block in rows():
