@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from tacit.errors import BadInputError
 from tacit.experiments.config import DataSet, Part
@@ -59,13 +59,21 @@ def taken_rows(data: DataSet, part: Part, name: str) -> list[dict[str, Any]]:
     return [found[i] for i in sorted(order.tolist())]
 
 
+ROWS: Final = "rows in "
+
+
 def score(folder: Path) -> dict[str, float]:
-    found: dict[str, float] = {}
+    scores: dict[str, float] = {}
     for part in parts_of(folder):
         rows = list(read_lines(folder / f"{part}.jsonl"))
-        found[f"rows in {part}"] = len(rows)
-        found[f"words per row in {part}"] = sum(len(t.split()) for row in rows for t in row["texts"]) / len(rows)
-    return found
+        scores[f"{ROWS}{part}"] = len(rows)
+        scores[f"words per row in {part}"] = sum(len(t.split()) for row in rows for t in row["texts"]) / len(rows)
+    return scores
+
+
+def row_counts(scores: Mapping[str, float]) -> dict[str, int]:
+    """How many rows each part has, from the scores of a step."""
+    return {name.removeprefix(ROWS): int(count) for name, count in scores.items() if name.startswith(ROWS)}
 
 
 def content(data: DataSet) -> dict[str, Any]:
