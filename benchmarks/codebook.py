@@ -30,9 +30,12 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import numpy as np
 
 from corpus import data_rows
+from tacit.arrays import Floats32
 from tacit.documents.codebook import Codebook
 from tacit.documents.codebook_build import PublicCodebook, build_codebook
-from tacit.documents.encoder import SentenceEncoder, Vectors
+from tacit.documents.encoder import (
+    SentenceEncoder,
+)
 from tacit.guarantee import Provenance
 from tacit.noise.source import public_generator
 
@@ -121,25 +124,25 @@ class KeptVectors:
         self.name = self.real.name
         self.folder = Path(tempfile.gettempdir()) / "tacit-benchmarks" / "codebook"
         self.folder.mkdir(parents=True, exist_ok=True)
-        self.known: dict[str, Vectors] = {}
-        self.alone: dict[str, Vectors] = {}
+        self.known: dict[str, Floats32] = {}
+        self.alone: dict[str, Floats32] = {}
 
     @property
     def dimension(self) -> int:
         return self.real.dimension
 
-    def encode(self, texts: Sequence[str], progress: Any = None) -> Vectors:
+    def encode(self, texts: Sequence[str], progress: Any = None) -> Floats32:
         missing = list(dict.fromkeys(text for text in texts if text not in self.known))
         if missing:
             self.known.update(zip(missing, self._stored(missing), strict=True))
         return np.stack([self.known[text] for text in texts])
 
-    def encode_alone(self, text: str) -> Vectors:
+    def encode_alone(self, text: str) -> Floats32:
         if text not in self.alone:
             self.alone[text] = self.real.encode_alone(text)
         return self.alone[text]
 
-    def _stored(self, texts: list[str]) -> Vectors:
+    def _stored(self, texts: list[str]) -> Floats32:
         """From disk, if the same list was encoded before."""
         key = hashlib.blake2b("\n".join(texts).encode(), digest_size=12).hexdigest()
         path = self.folder / f"{key}.npy"
@@ -154,7 +157,7 @@ class KeptVectors:
 # Measuring ----------------------------------------------------------------------------------------------------
 
 
-def macro_f1(train: Vectors, labels: Sequence[str], test: Vectors, truth: Sequence[str]) -> float:
+def macro_f1(train: Floats32, labels: Sequence[str], test: Floats32, truth: Sequence[str]) -> float:
     from sklearn.linear_model import LogisticRegression
     from sklearn.metrics import f1_score
 

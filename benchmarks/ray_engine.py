@@ -1,12 +1,13 @@
 """The cluster engine against one worker, and against the local engine: whole commands, as somebody types them.
 
 Model-bound: texts rewritten by the private codebook (a sentence encoder per worker), with one worker and with two;
-target: 1.6 times as fast. Overhead: a million short rows (SST-2 train again and again) rewritten by `santext` with
-`--workers 2`, by the local engine and with `--engine ray`; target: under 25 % by the clock, with the start and the end
-of Ray and of all its processes in it. Both engines take turns, --runs times, and the fastest run of each counts.
+target: 1.6 times as fast.
 
-A quarter of the rows is rewritten in the same way. What the other three quarters took tells what a long job pays,
-which starts Ray once: CPU seconds per row against those of the local engine ("share of a long job", for scale.py).
+Overhead: short rows (SST-2 train again and again) rewritten by `santext` with `--workers 2`, by the local engine and
+with `--engine ray`. Each command is run on a file of one row as well, which is its start and its end: Python and its
+imports, the loading of the vectors, and with Ray all its processes. What a command takes beyond that is its work.
+Target: the work takes under 15 % more with Ray. The start stands beside it. Both engines take turns, --runs times, and
+the fastest run of each counts. Nothing is extrapolated: a longer job is measured with more --rows.
 
 CPU seconds are those of all processes of a command. On a machine that is busy with something else the wall clock says
 little: "by others" tells how many cores everything else took meanwhile, and a missed target counts only where that is
@@ -14,7 +15,7 @@ next to nothing. Before the clock each command has been planned once (--dry-run)
 kept and the modules are compiled, as they are on any second run.
 
     python benchmarks/ray_engine.py                                     some fifteen minutes
-    python benchmarks/ray_engine.py --rows 100000 --documents 2000 --runs 1
+    python benchmarks/ray_engine.py --rows 1000000 --documents 2000 --runs 1
     python benchmarks/ray_engine.py --documents 0                       the overhead only
 """
 
@@ -27,6 +28,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from corpus import FROM_CORPUS, MADE_UP, SEED, SMALL, cache_folder, sentences, vectors_path
@@ -34,7 +36,7 @@ from measure import THREAD_VARIABLES, Facts, Report, arguments_parser, say, seco
 from startup import command_line
 from streaming import IDLE_ENOUGH, busy_seconds
 
-SPEEDUP_TARGET, OVERHEAD_TARGET = 1.6, 0.25
+SPEEDUP_TARGET, OVERHEAD_TARGET = 1.6, 0.15
 FILES = 16
 ENGINES = ("local", "ray")
 
@@ -151,20 +153,35 @@ def fastest(runs: list[Facts]) -> Facts:
     return {**min(runs, key=lambda run: run["wall"]), "cpu": min(run["cpu"] for run in runs)}
 
 
-def share_of_a_long_job(few: dict[str, Facts], many: dict[str, Facts]) -> float:
-    """What Ray adds to the CPU seconds of a further row."""
-    local, ray = (many[engine]["cpu"] - few[engine]["cpu"] for engine in ENGINES)
-    return ray / local - 1
+def work_of(whole: Facts, start: Facts) -> Facts:
+    """What a command took beyond its start and its end."""
+    return {**whole, "wall": whole["wall"] - start["wall"], "cpu": whole["cpu"] - start["cpu"]}
 
 
-def overhead(rows: int, runs: int) -> tuple[dict[str, Facts], dict[str, Facts], float]:
-    """A quarter of the rows and all of them, by each engine; and the share of a long job."""
+@dataclass(frozen=True)
+class Overhead:
+    """A file of one row and the whole file, by each engine."""
+
+    starts: dict[str, Facts]
+    wholes: dict[str, Facts]
+
+    @property
+    def work(self) -> dict[str, Facts]:
+        return {engine: work_of(self.wholes[engine], self.starts[engine]) for engine in ENGINES}
+
+    def share(self, figure: str) -> float:
+        """What Ray adds to the work, by the clock ("wall") or in CPU seconds ("cpu")."""
+        return float(self.work["ray"][figure] / self.work["local"][figure] - 1)
+
+
+def overhead(rows: int, runs: int) -> Overhead:
+    """Both engines, on one row and on all rows."""
     with tempfile.TemporaryDirectory(prefix="tacit-cache-") as cache:
-        few, many = (
+        starts, wholes = (
             {engine: fastest(found) for engine, found in both_engines(count, runs, cache).items()}
-            for count in (rows // 4, rows)
+            for count in (1, rows)
         )
-    return few, many, share_of_a_long_job(few, many)
+    return Overhead(starts, wholes)
 
 
 def model_bound(documents: int) -> list[Facts]:
@@ -199,9 +216,9 @@ def line(name: str, run: Facts) -> list[str]:
 
 def main() -> None:
     parser = arguments_parser(__doc__)
-    parser.add_argument("--rows", type=int, default=1_000_000, help="short rows for the overhead; 0 leaves it out")
+    parser.add_argument("--rows", type=int, default=4_000_000, help="short rows for the overhead; 0 leaves it out")
     parser.add_argument("--documents", type=int, default=60_000, help="texts for the model-bound job; 0 leaves it out")
-    parser.add_argument("--runs", type=int, default=3, help="of each engine; the fastest counts")
+    parser.add_argument("--runs", type=int, default=1, help="of each engine; the fastest counts")
     given = parser.parse_args()
     report = Report("ray_engine", notes=[MADE_UP, FROM_CORPUS, "one BLAS thread per process; whole commands"])
     names: dict[str, Facts] = {}
@@ -213,20 +230,18 @@ def main() -> None:
         targets.append(["two workers against one, wall", f"{speedup:.2f} x", f">= {SPEEDUP_TARGET} x",
                         judged(speedup >= SPEEDUP_TARGET, one, two)])  # fmt: skip
     if given.rows:
-        few, many, share = overhead(given.rows, given.runs)
-        names |= {
-            f"santext, {engine}, 2 workers, {run[engine]['rows']:,} rows": run[engine]
-            for run in (few, many)
-            for engine in ENGINES
-        }
-        wall = many["ray"]["wall"] / many["local"]["wall"] - 1
-        cpu = many["ray"]["cpu"] / many["local"]["cpu"] - 1
-        report.facts |= {"overhead": wall, "CPU overhead": cpu, "share of a long job": share}
+        found = overhead(given.rows, given.runs)
+        for title, runs in (("one row", found.starts), ("whole", found.wholes), ("work", found.work)):
+            names |= {f"santext, {engine}, 2 workers, {title}": runs[engine] for engine in ENGINES}
+        start = found.starts["ray"]["wall"] - found.starts["local"]["wall"]
+        wall, cpu = found.share("wall"), found.share("cpu")
+        report.facts |= {"start of Ray": start, "overhead": wall, "CPU overhead": cpu}
+        minutes = found.wholes["local"]["wall"] / 60
         targets += [
-            [f"Ray against the local engine, {given.rows:,} rows, wall", f"{wall:+.0%}", f"< {OVERHEAD_TARGET:+.0%}",
-             judged(wall < OVERHEAD_TARGET, many["local"], many["ray"])],
+            ["start and end of Ray, beyond those of the local engine, wall", f"{start:+.1f} s", "", ""],
+            [f"work of {minutes:.1f} minutes, Ray against the local engine, wall", f"{wall:+.0%}",
+             f"< {OVERHEAD_TARGET:+.0%}", judged(wall < OVERHEAD_TARGET, *found.wholes.values())],
             ["the same, CPU seconds of all processes", f"{cpu:+.0%}", "", ""],
-            ["share of a long job, CPU seconds", f"{share:+.0%}", "", ""],
         ]  # fmt: skip
     report.table("Runs", ("run", "rows", "wall s", "CPU s", "by\nothers", "rows\nper s"),
                  [line(name, facts) for name, facts in names.items()])  # fmt: skip

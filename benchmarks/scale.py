@@ -296,7 +296,7 @@ def main() -> None:
     if given.ray_share is not None:
         measured[RAY_SHARE] = given.ray_share
     elif RAY_SHARE not in measured:
-        measured[RAY_SHARE] = overhead(given.ray_rows, runs=2)[2]
+        measured[RAY_SHARE] = overhead(given.ray_rows, runs=2).share("cpu")
     share = max(0.0, measured[RAY_SHARE])
     report = Report("scale", notes=[MADE_UP])
     report.table("Measured, per core", ("what", "rate"), [[name, f"{value:,.6g}"] for name, value in measured.items()])

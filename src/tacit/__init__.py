@@ -65,9 +65,9 @@ def __getattr__(name: str) -> Any:
     if name[:1].isupper():
         from tacit.catalog import class_names
 
-        found = class_names().get(name)
-        if found is not None:
-            return found
+        mechanism = class_names().get(name)
+        if mechanism is not None:
+            return mechanism
     raise AttributeError(f"module 'tacit' has no attribute '{name}'")
 
 

@@ -165,10 +165,10 @@ def promise_text(g: Guarantee) -> str:
 
 def domain_text(domain: str) -> str:
     """The public sets that a promise refers to, and what the code behind them is for."""
-    found = _FINGERPRINT.fullmatch(domain)
-    if found is None:
+    match = _FINGERPRINT.fullmatch(domain)
+    if match is None:
         return domain
-    return f"{found[1]}, fingerprint {found[2]} (releases add up only if theirs is the same)"
+    return f"{match[1]}, fingerprint {match[2]} (releases add up only if theirs is the same)"
 
 
 def setting_line(name: str, value: Any) -> tuple[str, str]:

@@ -112,7 +112,14 @@ def build(name: str, options: Mapping[str, Any]) -> Mechanism:
             close = difflib.get_close_matches(field_name, known, n=1)
             hint = f"; did you mean '{close[0]}'?" if close else "."
             offered = ", ".join(sorted(known.keys() - {"seed"}))
-            raise BadParameterError(f"{name} has no option '{shortened(key)}'{hint} Its options are: {offered}")
+            raise BadParameterError(
+                "unknown-mechanism-option",
+                "{mechanism} has no option '{name}'{hint} Its options are: {offered}",
+                mechanism=name,
+                name=shortened(key),
+                hint=hint,
+                offered=offered,
+            )
         values[field_name] = _converted(key, value, hints[field_name])
     missing = [
         item.name
@@ -141,7 +148,13 @@ def _converted(key: str, value: Any, hint: Any) -> Any:
                 return _as_bool(value) if kind is bool else kind(value)
             except ValueError:
                 if str not in choices and not (kind is int and float in choices):
-                    raise BadParameterError(f"option {key} must be a {_KIND[kind]}, not '{shortened(value)}'") from None
+                    raise BadParameterError(
+                        "wrong-type-of-option",
+                        "option {name} must be a {kind}, not '{value}'",
+                        name=key,
+                        kind=_KIND[kind],
+                        value=shortened(value),
+                    ) from None
     return value
 
 
@@ -213,11 +226,11 @@ def parameter_meanings(mechanism: type[Mechanism]) -> dict[str, str]:
     for cls in mechanism.__mro__:
         current = None
         for line in inspect.cleandoc(cls.__dict__.get("__doc__") or "").splitlines():
-            found = _PARAMETER.match(line)
-            if found and found[1] in known:
-                current = found[1] if found[1] not in meanings else None
+            match = _PARAMETER.match(line)
+            if match and match[1] in known:
+                current = match[1] if match[1] not in meanings else None
                 if current:
-                    meanings[current] = found[2]
+                    meanings[current] = match[2]
             elif current and line.startswith("  "):
                 meanings[current] += " " + line.strip()
             else:

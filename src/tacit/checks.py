@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-_Floats = NDArray[np.float64]
+from tacit.arrays import Floats
 
 EVERY_WORD: Final = "all"
 CLOSEST_PAIRS: Final = "closest:100"
@@ -63,12 +63,12 @@ class TextLaw:
     """
 
     epsilon: float
-    law: Callable[[str], _Floats]
+    law: Callable[[str], Floats]
     outputs: Sequence[str]
     texts: Callable[[int], Sequence[str]]
     delta: float = 0.0
     slack: float = 0.0
-    matrix: Callable[[], _Floats] | None = None
+    matrix: Callable[[], Floats] | None = None
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class TokenLaw:
     """
 
     epsilon: float
-    law: Callable[[str, list[int]], _Floats]
+    law: Callable[[str, list[int]], Floats]
     support: NDArray[np.int64]
     slack: float = 0.0
 

@@ -9,15 +9,17 @@
 
 Code that reacts to an error looks at its class, its code and its fields, never at its sentence. The sentence names
 options by the fields of the configuration that they set (`{option.batch}`, or with a value `{option.epsilon[3]}`), and
-whoever shows it says them in the words of its reader: `--batch` on a terminal, `batch` in Python, `'batch'` in HTTP.
+whoever shows it says them in the words of its reader: as a flag on a terminal, `batch` in Python, `'batch'` in HTTP.
 """
 
 from __future__ import annotations
 
 import importlib
+import math
+import numbers
 from collections.abc import Mapping
 from types import ModuleType
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, Self
 
 DISTRIBUTION: Final = "tacit-dp"
 """The name on the package index. `tacit` there is somebody else's library."""
@@ -77,19 +79,26 @@ class TacitError(Exception):
     exit_code: int = 2
 
     def __init__(self, code: str, sentence: str | None = None, /, **fields: Any) -> None:
-        # A lone argument is a whole sentence, and the error has the code of its class.
-        self.code: str = type(self).__name__ if sentence is None else code
-        self.sentence: str | None = sentence
+        if sentence is None:  # a lone argument is a whole sentence, and the error has the code of its class
+            code, sentence = type(self).__name__, code.replace("{", "{{").replace("}", "}}")
+        self.code: str = code
+        self.sentence: str = sentence
         self.fields: Mapping[str, Any] = fields
-        self._whole = code
         self._remarks: list[tuple[str, dict[str, Any]]] = []
-        super().__init__(code if sentence is None else self.rendered(PYTHON))
+        super().__init__(self.rendered(PYTHON))
+
+    @classmethod
+    def of(cls, error: TacitError) -> Self:
+        """The same cause, sentence and fields as an error of this class."""
+        return cls(error.code, error.sentence, **error.fields)
 
     def rendered(self, naming: Naming) -> str:
         """The sentence in the words of one kind of reader."""
-        if self.sentence is None:
-            return self._whole
         return self.sentence.format(option=_Options(naming), **self.fields)
+
+    def plain_fields(self) -> dict[str, int | float | str | None]:
+        """The fields as JSON can hold them: numbers, and everything else in words."""
+        return {name: _plain(value) for name, value in self.fields.items()}
 
     def add_remark(self, sentence: str, **fields: Any) -> None:
         """A sentence beside the error, such as what is left of a run and how to go on."""
@@ -101,15 +110,25 @@ class TacitError(Exception):
         return [sentence.format(option=_Options(naming), **fields) for sentence, fields in self._remarks]
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuilt, (type(self), self._whole, self.sentence, dict(self.fields), self.__dict__.copy())
+        return _rebuilt, (type(self), self.code, self.sentence, dict(self.fields), self.__dict__.copy())
+
+
+def _plain(value: Any) -> int | float | str | None:
+    if value is None:
+        return None
+    if isinstance(value, numbers.Integral):
+        return int(value)
+    if isinstance(value, numbers.Real) and math.isfinite(value):
+        return float(value)
+    return str(value)
 
 
 def _rebuilt(
-    kind: type[TacitError], code: str, sentence: str | None, fields: dict[str, Any], state: dict[str, Any]
+    kind: type[TacitError], code: str, sentence: str, fields: dict[str, Any], state: dict[str, Any]
 ) -> TacitError:
     """An error that came from another process, with all that was set on it there."""
     error = kind.__new__(kind)
-    TacitError.__init__(error, *((code,) if sentence is None else (code, sentence)), **fields)
+    TacitError.__init__(error, code, sentence, **fields)
     error.__dict__.update(state)
     return error
 
@@ -169,5 +188,9 @@ def require(module: str, *, extra: str, purpose: str) -> ModuleType:
         return importlib.import_module(module)
     except ImportError as error:
         raise MissingExtraError(
-            f"{purpose} needs the library '{module.partition('.')[0]}': {install_line(extra)}"
+            "missing-extra",
+            "{purpose} needs the library '{library}': {install}",
+            purpose=purpose,
+            library=module.partition(".")[0],
+            install=install_line(extra),
         ) from error

@@ -88,8 +88,12 @@ class LabelRule:
         """Refuse a label that is not in the list, by its row: the label itself is private."""
         if label not in self._places:
             raise BadInputError(
-                f"row {row:,} has a label in '{self.column}' that is not among the {len(self.labels):,} given ones "
-                "(it is not shown here, because it is private): list all labels that exist, spelled as in the data"
+                "label-not-listed",
+                "row {row:,} has a label in '{column}' that is not among the {labels:,} given ones (it is not shown "
+                "here, because it is private): list all labels that exist, spelled as in the data",
+                row=row,
+                column=self.column,
+                labels=len(self.labels),
             )
 
     def draw(self, labels: Sequence[str], source: Source) -> list[str]:
@@ -99,8 +103,8 @@ class LabelRule:
 
     def digest(self, labels: Sequence[str]) -> bytes:
         """What, beside the key and the block, decides the noise: other labels get independent noise."""
-        told = json.dumps([self.describe(), list(labels)], sort_keys=True).encode()
-        return hashlib.blake2b(told, digest_size=32, person=b"tacit-labels").digest()
+        content = json.dumps([self.describe(), list(labels)], sort_keys=True).encode()
+        return hashlib.blake2b(content, digest_size=32, person=b"tacit-labels").digest()
 
     def describe(self) -> dict[str, Any]:
         return {"randomized column": self.column, "label epsilon": self.epsilon, "labels": list(self.labels)}
@@ -131,14 +135,14 @@ class LabelRule:
             offset=whole.offset + own.epsilon if metric else whole.offset,
             unit=Unit.RECORD,
             mechanism=f"{text.mechanism} + {own.mechanism} on '{self.column}'",
-            parameters={**text.parameters, **self.told(text)},
+            parameters={**text.parameters, **self.budgets(text)},
             history=(*whole.history, "text and label of a record added up"),
         )
         if text.unit is Unit.TOKEN:
             composed = composed.also_not_covered(LENGTHS)
         return composed.also_assuming(*own.assumptions)
 
-    def told(self, text: Guarantee) -> dict[str, str]:
+    def budgets(self, text: Guarantee) -> dict[str, str]:
         """Both budgets in words, for the card."""
         return {
             "epsilon of the text": f"{rounded_up(text.epsilon)} per {unit_name(text.unit)}",

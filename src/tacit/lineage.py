@@ -55,8 +55,11 @@ class Lineage:
         """The line of a card that uses the weights; weights that nothing can be promised with are refused."""
         if self.unpaid is not None:
             raise NoGuaranteeError(
-                f"{source} has no guarantee ({self.unpaid}), so whatever is made with it may repeat what it has read: "
-                "take a model of public text, or train it with an epsilon"
+                "model-has-no-guarantee",
+                "{name} has no guarantee ({reason}), so whatever is made with it may repeat what it has read: take "
+                "a model of public text, or train it with an epsilon",
+                name=source,
+                reason=self.unpaid,
             )
         if self.paid is not None:
             return Provenance(name, source, public=False, paid_by=own_budget(self.paid))
@@ -92,7 +95,9 @@ def read_card(path: Path) -> Card:
     try:
         return Card.from_json(path.read_text(encoding="utf-8"))
     except (TacitError, ValueError, KeyError, TypeError) as error:
-        raise BadInputError(f"{path} is not a privacy card: {error}") from error
+        raise BadInputError(
+            "not-a-card", "{path} is not a privacy card: {reason}", path=path, reason=str(error)
+        ) from error
 
 
 def _guarantee(path: Path) -> Guarantee | None:
@@ -119,16 +124,16 @@ def _public(settings: Path, promise: Guarantee | None) -> str | None:
     """The declared name of the text; it counts for nothing where the card tells of weights that had read other text."""
     if not settings.is_file() or (promise is not None and _read_more(promise)):
         return None
-    found = _json(settings).get("public")
-    return None if found is None else str(found)
+    public = _json(settings).get("public")
+    return None if public is None else str(public)
 
 
 def _json(path: Path) -> dict[str, Any]:
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
-        raise BadInputError(f"{path} is damaged: copy the whole folder again") from error
-    return found if isinstance(found, dict) else {}
+        raise BadInputError("damaged-file", "{path} is damaged: copy the whole folder again", path=path) from error
+    return content if isinstance(content, dict) else {}
 
 
 def _read_more(promise: Guarantee) -> bool:

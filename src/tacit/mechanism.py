@@ -189,7 +189,9 @@ class Mechanism(ABC):
     def count_units(self, texts: Sequence[str]) -> list[int]:
         """How many units `rewrite_texts` will release for each text, told before any noise is drawn."""
         raise NoGuaranteeError(
-            f"{self.name} does not tell beforehand how many units a text has, so no ledger can charge it"
+            "units-not-known-beforehand",
+            "{name} does not tell beforehand how many units a text has, so no ledger can charge it",
+            name=self.name,
         )
 
     def reading(self, texts: Sequence[str]) -> Reading:
@@ -256,13 +258,19 @@ def as_texts(texts: Any) -> list[str]:
     if hasattr(texts, "to_pylist"):
         texts = texts.to_pylist()
     elif hasattr(texts, "ndim") and texts.ndim != 1:
-        raise BadInputError("give one column of texts, not a table: select the column first, for example frame['text']")
+        raise BadInputError(
+            "table-instead-of-texts",
+            "give one column of texts, not a table: select the column first, for example frame['text']",
+        )
     items = list(texts)
     for position, item in enumerate(items):
         if not isinstance(item, str):
             raise BadInputError(
-                f"item {position} is a {type(item).__name__}, not a text: "
-                "replace missing values first, for example with an empty string"
+                "not-a-text",
+                "item {position} is a {given}, not a text: replace missing values first, for example with an empty "
+                "string",
+                position=position,
+                given=type(item).__name__,
             )
     return items
 

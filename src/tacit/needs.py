@@ -64,8 +64,8 @@ TENSORBOARD: Final = Ability(("tensorboard",), "tensorboard")
 OPACUS: Final = Ability(("opacus",), "opacus")
 CLASSIFIERS: Final = Ability(("sklearn",), "audit")
 PLOTS: Final = Ability(("matplotlib",), "report")
-EXPERIMENTS: Final = Ability(("pydantic",), "experiments")
-EXPERIMENT_PAGES: Final = Ability(("pydantic", "matplotlib"), "experiments")
+EXPERIMENTS: Final = Ability(("pydantic", "pandas"), "experiments")
+EXPERIMENT_PAGES: Final = Ability(("pydantic", "pandas", "matplotlib"), "experiments")
 SERVICE: Final = Ability(("fastapi", "pydantic", "uvicorn", "python_multipart", "prometheus_client"), "serve")
 POSTGRES: Final = Ability(("psycopg",), "ledger")
 RAY: Final = Ability(("ray", "fsspec", "pandas", "pyarrow"), "ray")
@@ -91,12 +91,12 @@ def ability_of(module: str) -> Ability | None:
 
 def check(who: str, abilities: Iterable[Ability]) -> None:
     """Nothing if all of it is installed; otherwise the sentence that says what to type."""
-    sentence = why_not(who, abilities)
-    if sentence is not None:
-        raise MissingExtraError(sentence)
+    error = why_not(who, abilities)
+    if error is not None:
+        raise error
 
 
-def why_not(who: str, abilities: Iterable[Ability]) -> str | None:
+def why_not(who: str, abilities: Iterable[Ability]) -> MissingExtraError | None:
     """What `who` lacks and the commands that install it; None if nothing is missing."""
     lacking = {ability: ability.missing() for ability in dict.fromkeys(abilities)}
     absent = {ability: modules for ability, modules in lacking.items() if modules}
@@ -106,7 +106,13 @@ def why_not(who: str, abilities: Iterable[Ability]) -> str | None:
     extras = sorted({ability.extra for ability in absent if not ability.apart})
     commands = [install_line(*extras)] if extras else []
     commands += [line for line in dict.fromkeys(ability.apart for ability in absent) if line]
-    return f"{who} needs what is not installed ({', '.join(dict.fromkeys(names))}): {' and '.join(commands)}"
+    return MissingExtraError(
+        "missing-extra",
+        "{who} needs what is not installed ({libraries}): {install}",
+        who=who,
+        libraries=", ".join(dict.fromkeys(names)),
+        install=" and ".join(commands),
+    )
 
 
 # What users name ----------------------------------------------------------------------------------------------------

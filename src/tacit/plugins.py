@@ -4,7 +4,7 @@ There are two ways in, and nothing else has to be registered:
 
 * an installed package names its things in entry points of the groups below (in its pyproject.toml,
   `[project.entry-points."tacit.mechanisms"]`);
-* the user names a module or a file beside the data: `tacit --plugin my_mechanism.py rewrite ...`, the variable
+* the user names a module or a file beside the data: the option `plugin` of the command, the variable
   TACIT_PLUGINS, or `plugins.use("my_mechanism.py")` in Python (`from tacit import plugins`).
 
 Processes that a run starts read the same variable, and get the same import path. A plug-in is code that runs with the

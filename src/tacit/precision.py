@@ -18,5 +18,5 @@ def in_sixteen_bits(precision: Precision) -> bool:
         return False
     import torch
 
-    asked = ("_is_avx512_bf16_supported", "_is_amx_tile_supported")
-    return any(bool(getattr(torch.cpu, name, bool)()) for name in asked)
+    checks = ("_is_avx512_bf16_supported", "_is_amx_tile_supported")
+    return any(bool(getattr(torch.cpu, name, bool)()) for name in checks)

@@ -63,20 +63,20 @@ class Reading:
 
     def warnings(self) -> list[str]:
         """What the holder of the texts should know, in sentences."""
-        found = []
+        warnings = []
         if self.words >= LEAST_WORDS and self.unknown > self.allowed * self.words:
-            found.append(
+            warnings.append(
                 f"{self.unknown / self.words:.0%} of the words are not known to the vectors or the model: are the "
                 "texts in a language that these cover? The promise holds, but the output can say little about them "
                 f"{FOR_YOUR_EYES}"
             )
         if self.limit is not None and self.cut and self.cut >= LEAST_DOCUMENTS * self.documents:
-            found.append(
+            warnings.append(
                 f"{self.cut:,} of {self.documents:,} texts are more than {FAR_LONGER} times as long as the "
                 f"{self.limit:,} pieces that the model reads; what stands behind them has no influence on the output "
                 f"{FOR_YOUR_EYES}"
             )
-        return found
+        return warnings
 
 
 def words_of(texts: Sequence[str]) -> Counter[str]:
@@ -110,17 +110,17 @@ def _pieces(tokenizer: Any, texts: list[str]) -> list[list[int]]:
     if not texts:
         return []
     if hasattr(tokenizer, "encode_batch"):
-        return [found.ids for found in tokenizer.encode_batch(texts, add_special_tokens=False)]
-    found: list[list[int]] = tokenizer(texts, add_special_tokens=False, verbose=False)["input_ids"]
-    return found
+        return [pieces.ids for pieces in tokenizer.encode_batch(texts, add_special_tokens=False)]
+    pieces: list[list[int]] = tokenizer(texts, add_special_tokens=False, verbose=False)["input_ids"]
+    return pieces
 
 
 def _unknown_piece(tokenizer: Any) -> int | None:
     if hasattr(tokenizer, "encode_batch"):
         name = getattr(tokenizer.model, "unk_token", None)
         return None if name is None else tokenizer.token_to_id(name)
-    found: int | None = tokenizer.unk_token_id
-    return found
+    unknown: int | None = tokenizer.unk_token_id
+    return unknown
 
 
 def _size(tokenizer: Any) -> int:

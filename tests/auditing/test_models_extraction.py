@@ -146,5 +146,5 @@ def test_sampling_refuses_what_cannot_work():
     assert pair[0] == ""
     tokenizer.bos_token = tokenizer.eos_token = None
     model.config.bos_token_id = None
-    with pytest.raises(BadInputError, match="--prompt"):
+    with pytest.raises(BadInputError, match="give a prompt with prompts"):
         sample(model, tokenizer, [""], samples=1)

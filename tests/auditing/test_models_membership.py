@@ -60,12 +60,12 @@ def test_members_caught_at_a_rate_of_false_alarms():
     members = np.array([998.5, 990.5, 500.0, 2_000.0])
     strict = caught_at(members, others, 0.001, 0.95)
     assert strict.resolved
-    assert strict.rate.found == 2  # above all non-members but one
+    assert strict.rate.hits == 2  # above all non-members but one
     loose = caught_at(members, others, 0.01, 0.95)
-    assert loose.rate.found == 3
+    assert loose.rate.hits == 3
     few = caught_at(members, others[:50], 0.001, 0.95)
     assert not few.resolved
-    assert caught_at(np.zeros(9), np.zeros(50), 0.01, 0.95).rate.found == 0  # equal scores accuse nobody
+    assert caught_at(np.zeros(9), np.zeros(50), 0.01, 0.95).rate.hits == 0  # equal scores accuse nobody
 
 
 def test_epsilon_from_rates():

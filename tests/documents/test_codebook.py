@@ -434,7 +434,7 @@ def test_without_faiss(monkeypatch: pytest.MonkeyPatch):
 
     def without(module: str, **more: str) -> object:
         if module == "faiss":
-            raise MissingExtraError("no faiss")
+            raise MissingExtraError("missing-extra", "no faiss")
         return real(module, **more)
 
     monkeypatch.setattr(codebook_build, "require", without)
@@ -535,7 +535,7 @@ def test_damaged_folder_is_one_sentence(folder: Path, tmp_path: Path, damage: ob
 
 
 def test_no_such_folder(tmp_path: Path):
-    with pytest.raises(BadInputError, match=r"no codebook folder.*--public NAME -o FOLDER"):
+    with pytest.raises(BadInputError, match=r"no codebook folder.*\(public=NAME output=FOLDER\)"):
         Codebook(epsilon=1.0, codebook=str(tmp_path / "nothing")).prepare()
 
 

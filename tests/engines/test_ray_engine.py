@@ -174,26 +174,6 @@ def test_an_evaluation_reads_a_folder_as_if_it_were_one_file(two_workers: Cluste
         read_data_set(two_workers, str(folder), ("words",))
 
 
-def test_the_installed_ray_can_do_without_what_one_command_does_not_need(two_workers: Cluster) -> None:
-    from tacit.engines.cluster import lean
-
-    for group in (lean.PROCESSES, lean.WEB_SERVER, lean.LOOKING, lean.COUNTING, lean.GROWING, lean.TRACKING):
-        assert lean.is_known(group)
-    node = two_workers.ray._private.worker._global_node
-    assert {"dashboard", "monitor", "log_monitor"}.isdisjoint(node.all_processes)
-    assert {"raylet", "gcs_server"} <= {*node.all_processes}
-
-
-def test_names_that_a_ray_does_not_have_are_left_alone() -> None:
-    from tacit.engines.cluster import lean
-
-    strange = {("tacit.engines.cluster.lean:", "nothing"): print, ("tacit.engines.cluster.lean:Gone", "gone"): print}
-    before = lean.nothing
-    assert not lean.is_known(strange)
-    with lean.without(strange):
-        assert lean.nothing is before
-
-
 SCRIPT = """
 import sys
 from pathlib import Path
@@ -262,7 +242,7 @@ def test_what_is_wrong_with_the_plan_ends_a_start_in_a_thread(monkeypatch):
     def slow(_address, workers):
         time.sleep(0.2)
         if workers == 2:
-            raise TacitError("no Ray here")
+            raise TacitError("cluster-not-started", "no Ray here")
         events.append("up")
         yield Cluster(None, workers)
         events.append("down")

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
+from tacit.cli.rendering import show_report
 from tacit.cli.reports import deliver
 from tacit.errors import BadInputError
 from tacit.report import Figure, Finding, Light, Report, Section, Table
@@ -62,7 +63,7 @@ def test_the_page_stands_alone_and_shows_text_as_text(report):
 
 def test_the_terminal_shows_text_as_text(report):
     out = io.StringIO()
-    report.show(Console(file=out, width=200))
+    show_report(report, Console(file=out, width=200))
     assert EVIL in out.getvalue()
     assert "it is private" in out.getvalue()
 

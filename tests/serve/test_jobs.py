@@ -596,6 +596,6 @@ def test_sentences_for_people_without_a_command_line():
     assert "secret" not in sentence
     assert "--" not in sentence
     assert "'columns'" in sentence
-    assert runner.for_owner(BadInputError("row 3 is empty")) is None
+    assert runner.for_owner(BadInputError("text-missing", "row 3 is empty")) is None
     changed = BadInputError("input-has-changed", "restore it, or add {option.force}")
     assert "delete the job" in runner.for_owner(changed)

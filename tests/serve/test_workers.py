@@ -121,7 +121,7 @@ class _Deadly:
                 file.write(b"x" * self.grows)
         elif self.grows:
             return Outcome(rows=1, units=1, mechanism="santext")
-        raise WorkerDiedError("SIGKILL")
+        raise WorkerDiedError("workers-died", "SIGKILL")
 
 
 def scheduled(tmp_path, work):
@@ -175,7 +175,7 @@ def test_b2_a_job_that_takes_the_service_with_it_is_tried_twice(tmp_path):
         def hangs(task, tell, check, entered=entered, go=go):
             entered.set()
             go.wait(20)
-            raise WorkerDiedError("gone with the service")
+            raise WorkerDiedError("workers-died", "gone with the service")
 
         kept, made, id = scheduled(tmp_path, hangs)
         made.start()

@@ -75,9 +75,9 @@ def test_format_by_name() -> None:
     assert format_of("whatever.csv", "jsonl.gz") == FileFormat("jsonl", gzip=True)
     with pytest.raises(BadInputError, match="did you mean jsonl"):
         format_named("json")
-    with pytest.raises(BadInputError, match="--format"):
+    with pytest.raises(BadInputError, match="add format, such as format=csv"):
         format_of("-")
-    with pytest.raises(BadInputError, match="--format"):
+    with pytest.raises(BadInputError, match="add format with one of"):
         format_of("reviews")
     with pytest.raises(BadInputError, match="compresses by itself"):
         format_of("a.parquet.gz")

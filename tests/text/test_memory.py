@@ -35,7 +35,7 @@ def test_frames_tables_and_data_sets_are_alike() -> None:
 
 
 @pytest.mark.parametrize(
-    ("data", "code"), [({"a": [1], "b": [1, 2]}, "unequal-columns"), ([], "BadInputError"), ({}, "BadInputError")]
+    ("data", "code"), [({"a": [1], "b": [1, 2]}, "unequal-columns"), ([], "file-is-empty"), ({}, "file-is-empty")]
 )
 def test_what_is_no_table_is_a_sentence(data: Any, code: str) -> None:
     with pytest.raises(BadInputError) as raised:

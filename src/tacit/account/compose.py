@@ -34,7 +34,9 @@ def advanced_composition(epsilon: float, delta: float, count: int, extra_delta: 
     _pair(epsilon, delta)
     proper_delta(extra_delta)
     if count < 1:
-        raise BadParameterError(f"the number of releases must be at least 1, not {count}")
+        raise BadParameterError(
+            "impossible-count", "the number of releases must be at least 1, not {count}", count=count
+        )
     growth = math.expm1(epsilon) if epsilon < 700 else math.inf
     advanced = epsilon * math.sqrt(2 * count * math.log(1 / extra_delta)) + count * epsilon * growth
     return min(advanced, count * epsilon), _below_one(count * delta + extra_delta)
@@ -49,7 +51,11 @@ def poisson_amplification(epsilon: float, delta: float, sampling_rate: float) ->
     """
     _pair(epsilon, delta)
     if not 0 < sampling_rate <= 1:
-        raise BadParameterError(f"the sampling rate must lie in (0, 1], not {sampling_rate}")
+        raise BadParameterError(
+            "impossible-sampling-rate",
+            "the sampling rate must lie in (0, 1], not {sampling_rate}",
+            sampling_rate=sampling_rate,
+        )
     if epsilon > 700:
         return epsilon + math.log(sampling_rate + math.exp(-epsilon)), sampling_rate * delta
     return math.log1p(sampling_rate * math.expm1(epsilon)), sampling_rate * delta
@@ -63,20 +69,21 @@ def group_privacy(epsilon: float, delta: float, size: int) -> Spent:
     """
     _pair(epsilon, delta)
     if size < 1:
-        raise BadParameterError(f"a group has at least one record, not {size}")
+        raise BadParameterError("empty-group", "a group has at least one record, not {size}", size=size)
     return size * epsilon, _below_one(group_delta(epsilon, delta, size))
 
 
 def _pair(epsilon: float, delta: float) -> Spent:
     positive(epsilon, "epsilon")
     if not 0 <= delta < 1:
-        raise BadParameterError(f"delta must lie in [0, 1), not {delta}")
+        raise BadParameterError("impossible-delta", "delta must lie in [0, 1), not {delta}", delta=delta)
     return epsilon, delta
 
 
 def _below_one(delta: float) -> float:
     if delta >= 1:
         raise NoGuaranteeError(
-            "delta adds up to 1 or more, which promises nothing: use a smaller delta for each release, or release less"
+            "delta-adds-up-to-one",
+            "delta adds up to 1 or more, which promises nothing: use a smaller delta for each release, or release less",
         )
     return delta

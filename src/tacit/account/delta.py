@@ -22,13 +22,20 @@ def check_delta(delta: float, records: int) -> float:
     """Refuse a delta of 1 / records or more."""
     if proper_delta(delta) * _count(records) >= 1:
         raise BadParameterError(
-            f"delta {delta:g} is not below one over the {records:,} records, so publishing a random record in "
-            f"full would be allowed: give a delta well below {1 / records:.1g}, for example {records**-1.5:.1g}"
+            "delta-too-large",
+            "delta {delta:g} is not below one over the {records:,} records, so publishing a random record in full "
+            "would be allowed: give a delta well below {limit:.1g}, for example {example:.1g}",
+            delta=delta,
+            records=records,
+            limit=1 / records,
+            example=records ** (-1.5),
         )
     return delta
 
 
 def _count(records: int) -> int:
     if records < 1:
-        raise BadParameterError(f"the number of records must be at least 1, not {records}")
+        raise BadParameterError(
+            "impossible-count", "the number of records must be at least 1, not {records}", records=records
+        )
     return records

@@ -43,11 +43,9 @@ from functools import lru_cache
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tacit.arrays import Floats
 from tacit.errors import BadParameterError
-
-Vector = NDArray[np.float64]
 
 
 class Factorization(Protocol):
@@ -60,13 +58,13 @@ class Factorization(Protocol):
     def sensitivity(self, rounds: int, separation: int) -> float:
         """How far one user moves C x, in units of the clipping bound."""
 
-    def variances(self, rounds: int) -> Vector:
+    def variances(self, rounds: int) -> Floats:
         """Of the noise on each running sum, for z of variance 1: the squared norms of the rows of B."""
 
-    def encoder(self, rounds: int) -> Vector:
+    def encoder(self, rounds: int) -> Floats:
         """C, as a whole: for looking at small cases."""
 
-    def decoder(self, rounds: int) -> Vector:
+    def decoder(self, rounds: int) -> Floats:
         """B, as a whole."""
 
 
@@ -97,22 +95,22 @@ class Toeplitz:
     def bands(self) -> int:
         return len(self.coefficients)
 
-    def series(self, rounds: int) -> Vector:
-        found = np.zeros(rounds)
+    def series(self, rounds: int) -> Floats:
+        coefficients = np.zeros(rounds)
         kept = min(rounds, self.bands)
-        found[:kept] = self.coefficients[:kept]
-        return found
+        coefficients[:kept] = self.coefficients[:kept]
+        return coefficients
 
     def sensitivity(self, rounds: int, separation: int) -> float:
         return _series_sensitivity(self.series(rounds), separation)
 
-    def variances(self, rounds: int) -> Vector:
+    def variances(self, rounds: int) -> Floats:
         return np.cumsum(_divided(np.ones(rounds), np.array(self.coefficients)) ** 2)
 
-    def encoder(self, rounds: int) -> Vector:
+    def encoder(self, rounds: int) -> Floats:
         return _triangle(self.series(rounds))
 
-    def decoder(self, rounds: int) -> Vector:
+    def decoder(self, rounds: int) -> Floats:
         return _triangle(_divided(np.ones(rounds), np.array(self.coefficients)))
 
 
@@ -125,23 +123,25 @@ class Buffered:
 
     def __post_init__(self) -> None:
         if len(self.weights) != len(self.decays) or not self.weights:
-            raise BadParameterError("each geometric series has a weight and a decay")
+            raise BadParameterError("series-without-decay", "each geometric series has a weight and a decay")
         fits = all(w >= 0 for w in self.weights) and all(0 <= d <= 1 for d in self.decays)
         if not fits or math.fsum(self.weights) > 1:
-            raise BadParameterError("weights must not be negative and add up to at most 1; decays lie in [0, 1]")
+            raise BadParameterError(
+                "impossible-series", "weights must not be negative and add up to at most 1; decays lie in [0, 1]"
+            )
 
     @property
     def label(self) -> str:
         return f"buffered Toeplitz, {len(self.weights)} buffers"
 
-    def series(self, rounds: int) -> Vector:
+    def series(self, rounds: int) -> Floats:
         powers = np.array(self.decays)[:, None] ** np.arange(max(rounds - 1, 0))
         return np.concatenate([[1.0], np.array(self.weights) @ powers])[:rounds]
 
     def sensitivity(self, rounds: int, separation: int) -> float:
         return _series_sensitivity(self.series(rounds), separation)
 
-    def _decoder_series(self, rounds: int) -> Vector:
+    def _decoder_series(self, rounds: int) -> Floats:
         """1 / C as a quotient of two short polynomials: C = 1 + sum w x / (1 - l x)."""
         below = np.array([1.0])
         for decay in self.decays:
@@ -156,13 +156,13 @@ class Buffered:
 
         return np.asarray(lfilter(below, above, np.ones(rounds)))
 
-    def variances(self, rounds: int) -> Vector:
+    def variances(self, rounds: int) -> Floats:
         return np.cumsum(self._decoder_series(rounds) ** 2)
 
-    def encoder(self, rounds: int) -> Vector:
+    def encoder(self, rounds: int) -> Floats:
         return _triangle(self.series(rounds))
 
-    def decoder(self, rounds: int) -> Vector:
+    def decoder(self, rounds: int) -> Floats:
         return _triangle(self._decoder_series(rounds))
 
 
@@ -196,7 +196,7 @@ def optimal_banded(rounds: int, separation: int, bands: int, momentum: float = 0
     weights = np.arange(rounds, 0, -1) / rounds
     ratios = np.clip(_ratios(np.array(square_root(bands, momentum).coefficients)), 0.05, 0.995)
 
-    def loss(logits: Vector) -> tuple[float, Vector]:
+    def loss(logits: Floats) -> tuple[float, Floats]:
         steps = 1.0 / (1.0 + np.exp(-logits))
         series = np.concatenate([[1.0], np.cumprod(steps)])
         spread = _divided(workload, series)
@@ -216,10 +216,10 @@ def optimal_banded(rounds: int, separation: int, bands: int, momentum: float = 0
         return math.log(squared_error) + math.log(squared_sensitivity), behind * (1.0 - steps)
 
     start = np.log(ratios) - np.log1p(-ratios)
-    found = minimize(
+    optimum = minimize(
         loss, start, jac=True, method="L-BFGS-B", options={"maxiter": 500}, bounds=[(-30.0, 30.0)] * len(start)
     )
-    steps = 1.0 / (1.0 + np.exp(-found.x))
+    steps = 1.0 / (1.0 + np.exp(-optimum.x))
     # Rounded, so that a run is planned the same way again, whatever the last digits of a search.
     return Toeplitz((1.0, *(round(float(value), 5) for value in np.cumprod(steps))))
 
@@ -230,7 +230,7 @@ def optimal_buffered(rounds: int, separation: int, buffers: int = 3) -> Buffered
     _check_counts(rounds=rounds, separation=separation, buffers=buffers)
     from scipy.optimize import minimize
 
-    def made(parameters: Vector) -> Buffered:
+    def made(parameters: Floats) -> Buffered:
         shares = np.exp(parameters[:buffers] - np.logaddexp(0.0, np.logaddexp.reduce(parameters[:buffers])))
         decays = 1.0 / (1.0 + np.exp(-parameters[buffers:]))
         # Rounding must not lift the sum of the weights above 1.
@@ -240,14 +240,14 @@ def optimal_buffered(rounds: int, separation: int, buffers: int = 3) -> Buffered
         weights = (math.floor(weight * 1e5) / 1e5 for weight in factor.weights)
         return Buffered(tuple(weights), tuple(round(decay, 6) for decay in factor.decays))
 
-    def loss(parameters: Vector) -> float:
+    def loss(parameters: Floats) -> float:
         return math.log(error_of(made(parameters), rounds, separation))
 
     horizon = np.geomspace(2.0, max(4.0, 2.0 * rounds), buffers)
     start = np.concatenate([np.linspace(0.0, -2.0, buffers) - math.log(buffers), np.log(horizon - 1.0)])
     bounds = [(-15.0, 5.0)] * buffers + [(-5.0, 15.0)] * buffers
-    found = minimize(loss, start, method="L-BFGS-B", bounds=bounds, options={"maxiter": 300})
-    return rounded(made(found.x))
+    optimum = minimize(loss, start, method="L-BFGS-B", bounds=bounds, options={"maxiter": 300})
+    return rounded(made(optimum.x))
 
 
 # The tree -------------------------------------------------------------------------------------------------------------
@@ -275,7 +275,11 @@ class Tree:
 
     def __post_init__(self) -> None:
         if self.restart < 0:
-            raise BadParameterError(f"a tree restarts after a positive number of rounds, not {self.restart}")
+            raise BadParameterError(
+                "impossible-restart",
+                "a tree restarts after a positive number of rounds, not {restart}",
+                restart=self.restart,
+            )
 
     @property
     def label(self) -> str:
@@ -310,39 +314,39 @@ class Tree:
         """Of the estimate of a node's sum, for noise of variance 1."""
         return 2.0**level / (2.0 ** (level + 1) - 1.0) if self.efficient else 1.0
 
-    def variances(self, rounds: int) -> Vector:
+    def variances(self, rounds: int) -> Floats:
         span = self.span(rounds)
         levels = np.arange(span.bit_length())
         each = np.array([self.node_variance(int(level)) for level in levels])
         within = ((np.arange(span + 1)[:, None] >> levels) & 1) @ each
         sums = np.arange(1, rounds + 1)
-        found: Vector = (sums // span) * within[span] + within[sums % span]
-        return found
+        variances: Floats = (sums // span) * within[span] + within[sums % span]
+        return variances
 
     def nodes(self, rounds: int) -> list[tuple[int, int, int]]:
         """(tree, level, number) of every node that is complete after so many rounds, in the order of completion."""
-        found = []
+        nodes = []
         span = self.span(rounds)
         for done in range(1, rounds + 1):
             tree, place = divmod(done - 1, span)
             for level in range((place + 1).bit_length()):
                 if (place + 1) % (1 << level) == 0:
-                    found.append((tree, level, ((place + 1) >> level) - 1))
-        return found
+                    nodes.append((tree, level, ((place + 1) >> level) - 1))
+        return nodes
 
-    def encoder(self, rounds: int) -> Vector:
+    def encoder(self, rounds: int) -> Floats:
         nodes = self.nodes(rounds)
-        found = np.zeros((len(nodes), rounds))
+        matrix = np.zeros((len(nodes), rounds))
         for row, (tree, level, number) in enumerate(nodes):
             first = tree * self.span(rounds) + (number << level)
-            found[row, first : first + (1 << level)] = 1.0
-        return found
+            matrix[row, first : first + (1 << level)] = 1.0
+        return matrix
 
-    def decoder(self, rounds: int) -> Vector:
+    def decoder(self, rounds: int) -> Floats:
         nodes = {node: row for row, node in enumerate(self.nodes(rounds))}
         span = self.span(rounds)
 
-        def estimate(tree: int, level: int, number: int) -> Vector:
+        def estimate(tree: int, level: int, number: int) -> Floats:
             own = np.zeros(len(nodes))
             own[nodes[tree, level, number]] = 1.0
             if level == 0 or not self.efficient:
@@ -351,15 +355,15 @@ class Tree:
             weight = self.node_variance(level)
             return weight * own + (1.0 - weight) * below
 
-        found = np.zeros((rounds, len(nodes)))
+        matrix = np.zeros((rounds, len(nodes)))
         for done in range(1, rounds + 1):
             trees, place = divmod(done, span)
             parts = [(tree, span) for tree in range(trees)] + ([(trees, place)] if place else [])
             for tree, length in parts:
                 for level in range(length.bit_length()):
                     if length >> level & 1:
-                        found[done - 1] += estimate(tree, level, (length >> level) - 1)
-        return found
+                        matrix[done - 1] += estimate(tree, level, (length >> level) - 1)
+        return matrix
 
 
 def best_tree(rounds: int, separation: int, *, efficient: bool = True) -> Tree:
@@ -371,20 +375,20 @@ def best_tree(rounds: int, separation: int, *, efficient: bool = True) -> Tree:
 # Parts ----------------------------------------------------------------------------------------------------------------
 
 
-def _divided(series: Vector, by: Vector) -> Vector:
+def _divided(series: Floats, by: Floats) -> Floats:
     """The power series of a quotient, to as many terms as `series` has."""
     from scipy.signal import lfilter
 
     return np.asarray(lfilter([1.0], by[: len(series)], series))
 
 
-def _triangle(series: Vector) -> Vector:
+def _triangle(series: Floats) -> Floats:
     from scipy.linalg import toeplitz
 
     return np.asarray(toeplitz(series, np.zeros(len(series))))
 
 
-def _visits_sum(series: Vector, separation: int) -> Vector:
+def _visits_sum(series: Floats, separation: int) -> Floats:
     """The sum of the columns 0, b, 2 b, ... of the triangle of a series."""
     total = np.zeros(len(series))
     for start in range(0, len(series), separation):
@@ -392,31 +396,34 @@ def _visits_sum(series: Vector, separation: int) -> Vector:
     return total
 
 
-def _series_sensitivity(series: Vector, separation: int) -> float:
+def _series_sensitivity(series: Floats, separation: int) -> float:
     _check_counts(separation=separation)
     return float(np.linalg.norm(_visits_sum(series, separation)))
 
 
-def _ratios(series: Vector) -> Vector:
+def _ratios(series: Floats) -> Floats:
     return series[1:] / np.maximum(series[:-1], 1e-300)
 
 
-def _check_series(series: Vector) -> None:
+def _check_series(series: Floats) -> None:
     """The conditions of the theorem about sensitivity."""
     proper = len(series) > 0 and series[0] == 1.0 and bool(np.isfinite(series).all())
     if not proper or bool((np.diff(series) > 0).any()) or series[-1] < 0:
         raise BadParameterError(
-            "the coefficients of a Toeplitz factor must start with 1, never rise, and not be negative: for others the "
-            "sensitivity is not proven"
+            "sensitivity-not-proven",
+            "the coefficients of a Toeplitz factor must start with 1, never rise, and not be negative: for others "
+            "the sensitivity is not proven",
         )
 
 
 def _check_momentum(momentum: float) -> None:
     if not 0.0 <= momentum < 1.0:
-        raise BadParameterError(f"momentum lies in [0, 1), not {momentum}")
+        raise BadParameterError("impossible-momentum", "momentum lies in [0, 1), not {momentum}", momentum=momentum)
 
 
 def _check_counts(**counts: Any) -> None:
     for name, value in counts.items():
         if int(value) != value or value < 1:
-            raise BadParameterError(f"the number of {name} must be at least 1, not {value}")
+            raise BadParameterError(
+                "impossible-count", "the number of {name} must be at least 1, not {value}", name=name, value=value
+            )

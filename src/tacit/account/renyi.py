@@ -58,7 +58,10 @@ def renyi_epsilon(
 ) -> float:
     """An epsilon of so many steps at this delta, for a change of one record: never below the truth."""
     if adjacency not in (Adjacency.ADD_REMOVE, Adjacency.REPLACE_ONE):
-        raise BadParameterError("sampled steps are accounted for adding or removing one record, or for replacing one")
+        raise BadParameterError(
+            "adjacency-not-accounted",
+            "sampled steps are accounted for adding or removing one record, or for replacing one",
+        )
     replaced = adjacency is Adjacency.REPLACE_ONE
 
     def at(order: int) -> float:

@@ -123,7 +123,9 @@ def classic_rdp_epsilon(
     _check(sampling_rate, steps, delta, None, Adjacency.ADD_REMOVE)
     positive(noise_multiplier, "the noise multiplier")
     if conversion not in ("classic", "improved") or min(orders) < 2:
-        raise BadParameterError("choose the conversion 'classic' or 'improved', and integer orders from 2")
+        raise BadParameterError(
+            "unknown-conversion", "choose the conversion 'classic' or 'improved', and integer orders from 2"
+        )
     values = []
     for order in orders:
         spent = steps * renyi_divergence(sampling_rate, noise_multiplier, order)
@@ -159,13 +161,16 @@ def _root_above(function: Callable[[float], float], start: float, *, width: floa
         low, high, width = high, high + width, 2 * width
         if high > 40:
             raise BadParameterError(
-                "no amount of noise reaches this epsilon with this delta: take fewer steps, a smaller "
-                "sampling rate, a larger delta or a larger epsilon"
+                "epsilon-out-of-reach",
+                "no amount of noise reaches this epsilon with this delta: take fewer steps, a smaller sampling "
+                "rate, a larger delta or a larger epsilon",
             )
     while falling(low) <= 0:
         low, high, width = low - width, low, 2 * width
         if low < -10:
-            raise BadParameterError("this epsilon needs next to no noise: give a smaller epsilon")
+            raise BadParameterError(
+                "epsilon-needs-no-noise", "this epsilon needs next to no noise: give a smaller epsilon"
+            )
     from scipy.optimize import brentq
 
     root = float(brentq(falling, low, high, xtol=tolerance / 2, rtol=8.9e-16))
@@ -238,11 +243,21 @@ def _reach(adjacency: Adjacency) -> float:
 
 def _check(sampling_rate: float, steps: int, delta: float, records: int | None, adjacency: Adjacency) -> None:
     if not 0 < sampling_rate <= 1:
-        raise BadParameterError(f"the sampling rate must lie in (0, 1], not {sampling_rate}: expected lot / records")
+        raise BadParameterError(
+            "impossible-sampling-rate",
+            "the sampling rate must lie in (0, 1], not {sampling_rate}: expected lot / records",
+            sampling_rate=sampling_rate,
+        )
     if steps < 1 or int(steps) != steps:
-        raise BadParameterError(f"the number of steps must be a whole number of at least 1, not {steps}")
+        raise BadParameterError(
+            "impossible-number-of-steps",
+            "the number of steps must be a whole number of at least 1, not {steps}",
+            steps=steps,
+        )
     if adjacency not in (Adjacency.ADD_REMOVE, Adjacency.REPLACE_ONE):
-        raise BadParameterError("DP-SGD is accounted for adding or removing one record, or for replacing one")
+        raise BadParameterError(
+            "adjacency-not-accounted", "DP-SGD is accounted for adding or removing one record, or for replacing one"
+        )
     proper_delta(delta)
     if records is not None:
         check_delta(delta, records)

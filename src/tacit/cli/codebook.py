@@ -8,9 +8,10 @@ from typing import Annotated, Any, ClassVar
 import click
 from pydantic import Field
 
+from tacit.cli.bars import Bars
 from tacit.cli.generated import command_for, group_of
 from tacit.cli.options import AsJson
-from tacit.cli.shown import Quiet, progress_bar
+from tacit.cli.shown import Quiet
 from tacit.documents.codebook_build import PublicCodebook, load_codebook
 from tacit.jobs.codebook import CodebookConfig, expectations, run
 from tacit.jobs.config import Config, Group, Option
@@ -27,8 +28,8 @@ Example: tacit codebook build questions.txt --public "my public questions" -o qu
 
 
 def build(config: CodebookConfig, shown: Quiet) -> None:
-    with progress_bar("encoding", shown=not shown.quiet) as progress:
-        codebook, texts = run(config, progress)
+    with Bars(shown=not shown.quiet) as bars:
+        codebook, texts = run(config, lambda done, total: bars.show("encoding", done, total))
     if not shown.quiet:
         click.echo(f"{len(codebook.sentences):,} sentences of {texts:,} texts -> {config.output}", err=True)
         click.echo(table(codebook, EPSILONS))

@@ -22,16 +22,23 @@ WORKERS_HELP: Final = "With --engine ray: how many workers."
 def uses_cluster(engine: str, address: str | None) -> bool:
     """Whether a cluster was asked for."""
     if engine not in ENGINES:
-        raise BadParameterError(f"--engine must be one of {', '.join(ENGINES)}, not '{engine}'")
+        raise BadParameterError(
+            "unknown-engine",
+            "--engine must be one of {engines}, not '{engine}'",
+            engines=", ".join(ENGINES),
+            engine=engine,
+        )
     if address is not None and engine != RAY:
-        raise BadParameterError("--address belongs to --engine ray: add that, or leave out --address")
+        raise BadParameterError(
+            "address-without-cluster", "--address belongs to --engine ray: add that, or leave out --address"
+        )
     return engine == RAY
 
 
 def cluster_of(engine: str, address: str | None, workers: int) -> AbstractContextManager[Cluster | None]:
     """The cluster that was asked for, while the command needs it; None for the local engine."""
     if workers < 1:
-        raise BadParameterError(f"--workers must be at least 1, not {workers}")
+        raise BadParameterError("bad-option", "--workers must be at least 1, not {workers}", workers=workers)
     if not uses_cluster(engine, address):
         return nullcontext(None)
     from tacit.engines.cluster.session import cluster

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from tacit.cli.bars import Bars
 from tacit.cli.generated import command_for
-from tacit.cli.reports import ReportOptions, progress_bars
+from tacit.cli.reports import ReportOptions
 from tacit.jobs.evaluate import EvaluateConfig, run
 
 HELP = """Measure what is left of the utility of released texts.
@@ -18,8 +19,8 @@ Example: tacit evaluate reviews.csv private.csv --label-column rating --html rep
 
 def evaluate(config: EvaluateConfig, shown: ReportOptions) -> None:
     shown.check_files()
-    with progress_bars(shown=not shown.quiet) as progress:
-        report = run(config, progress)
+    with Bars(shown=not shown.quiet) as bars:
+        report = run(config, bars.show)
     shown.deliver(report)
 
 

@@ -14,6 +14,7 @@ from rich.live import Live
 from rich.table import Table
 
 from tacit.cli.generated import command_for, group_of
+from tacit.cli.rendering import show_report
 from tacit.cli.shown import Quiet
 from tacit.cli.terminal import error_console, output_console, readable_seconds
 from tacit.errors import BadInputError, StoppedError
@@ -159,7 +160,7 @@ def compare(options: CompareOptions) -> None:
             "the two results have no score to compare: give results of runs that have finished",
         )
     if options.output is None:
-        Report("Comparison", [Section("Comparison", tables=[table])]).show(output_console())
+        show_report(Report("Comparison", [Section("Comparison", tables=[table])]), output_console())
         return
     refuse_existing(options.output, force=options.force)
     as_markdown = options.output.suffix == ".md"

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 import click
 from rich.console import Console
 
+from tacit.cli.bars import Bars
 from tacit.cli.generated import command_for, group_of
-from tacit.cli.shown import Quiet, progress_bar
+from tacit.cli.rendering import show_card
+from tacit.cli.shown import Quiet
 from tacit.cli.terminal import error_console, output_console, warn_if_nominal
 from tacit.errors import BadParameterError
 from tacit.evaluation.collapse import prediction_flags
@@ -36,27 +37,23 @@ Example: tacit graph predict model nodes.tsv -o labels.csv
 
 
 def train(config: GraphConfig, shown: Quiet) -> None:
-    with ExitStack() as stack:
-        result = run(config, GraphProgress() if shown.quiet else _Shown(config, stack))
+    with Bars(shown=not shown.quiet) as bars:
+        result = run(config, GraphProgress() if shown.quiet else _Shown(config, bars))
     if not shown.quiet:
         _say(result, error_console())
-        result.card.print_to(output_console())
+        show_card(result.card, output_console())
     warn_if_nominal(result.card)
 
 
 class _Shown(GraphProgress):
     """The noise of a graph convolution in all its readings, then a bar."""
 
-    def __init__(self, config: GraphConfig, stack: ExitStack) -> None:
+    def __init__(self, config: GraphConfig, bars: Bars) -> None:
         self._config = config
-        self._stack = stack
-        self._begun = False
+        self._bars = bars
 
     def stepped(self, done: int, total: int) -> None:
-        if not self._begun:  # lines and a bar at the same time would mix
-            self._begun, self._bar = True, self._stack.enter_context(progress_bar("training", shown=True))
-        if self._bar is not None:
-            self._bar(done, total)
+        self._bars.show("training", done, total)
 
     def planned(self, plan: SubgraphPlan) -> None:
         from tacit.training.graphs.subgraphs import side_by_side

@@ -158,8 +158,10 @@ def _complain(error: TacitError) -> int:
 
 def _missing_library(ability: Ability) -> MissingExtraError:
     """A library that nobody missed before the work began: a gap in `Config.needs`, yet an error with a remedy."""
-    return MissingExtraError(
-        why_not("this", [ability]) or f"a library of the extra '{ability.extra}' cannot be imported"
+    return why_not("this", [ability]) or MissingExtraError(
+        "library-not-importable",
+        "a library of the extra '{extra}' cannot be imported",
+        extra=ability.extra,
     )
 
 

@@ -7,8 +7,9 @@ from typing import Annotated
 import click
 from pydantic import Field
 
+from tacit.cli.bars import Bars
 from tacit.cli.generated import command_for
-from tacit.cli.reports import deliver, progress_bars
+from tacit.cli.reports import deliver
 from tacit.cli.shown import Quiet
 from tacit.errors import BadParameterError
 from tacit.jobs.config import Group, Option
@@ -39,8 +40,8 @@ def predict(config: PredictConfig, shown: PredictionOptions) -> None:
             "predictions-go-nowhere",
             "say where the predictions go ({option.output[predicted.csv]}), or compare them ({option.score})",
         )
-    with progress_bars(shown=not shown.quiet) as progress:
-        result = run(config, progress)
+    with Bars(shown=not shown.quiet) as bars:
+        result = run(config, bars.show)
     if result.path is not None and not shown.quiet:
         click.echo(f"{len(result):,} predictions: {result.path}", err=True)
     if result.scores is not None:

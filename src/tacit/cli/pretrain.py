@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from tacit.cli import sanitized
+from tacit.cli.bars import Bars
 from tacit.cli.generated import command_for, group_of
-from tacit.cli.terminal import error_console
 from tacit.jobs.pretrain import AutoencoderConfig, AverageConfig, NoiseConfig, PretrainConfig, PruneConfig, run
 
 if TYPE_CHECKING:
@@ -42,7 +39,14 @@ Example: tacit pretrain average bart-pruned bart-500 tatoeba.txt --public "Tatoe
 
 
 def pretrain(config: PretrainConfig) -> None:
-    with step_bar("pruning" if isinstance(config, PruneConfig) else "training") as show:
+    name = "pruning" if isinstance(config, PruneConfig) else "training"
+    with Bars(shown=True) as bars:
+
+        def show(step: Step) -> None:
+            held_out = "" if step.held_out_loss is None else f", held out {step.held_out_loss:.3f}"
+            line = f"{name} {step.done:,}/{step.total:,} loss {step.loss:.3f}{held_out}"
+            bars.show(name, step.done, step.total, line)
+
         made = run(config, show, command_line())
     click.echo(made, err=True)
 
@@ -52,24 +56,6 @@ def command_line() -> str:
     words = [Path(word).name if "/" in word and Path(word).exists() else word for word in sys.argv[1:]]
     start = next((place for place, word in enumerate(words) if word in command.commands), 0)
     return "tacit pretrain " + " ".join(shlex.quote(word) for word in words[start:] if word != "--resume")
-
-
-@contextmanager
-def step_bar(what: str) -> Iterator[Callable[[Step], None] | None]:
-    """A bar on a terminal, nothing elsewhere: the log has it all."""
-    console = error_console()
-    if not console.is_terminal:
-        yield None
-        return
-    columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[status]}"))
-    with Progress(*columns, TimeRemainingColumn(), console=console, transient=True) as bar:
-        task = bar.add_task(what, total=None, status="")
-
-        def show(step: Step) -> None:
-            held = "" if step.held_out_loss is None else f", held out {step.held_out_loss:.3f}"
-            bar.update(task, completed=step.done, total=step.total, status=f"loss {step.loss:.3f}{held}")
-
-        yield show
 
 
 command = group_of(

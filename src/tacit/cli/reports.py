@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
@@ -11,15 +9,13 @@ import click
 from pydantic import Field
 
 from tacit.cli.options import AsJson
+from tacit.cli.rendering import show_report
 from tacit.errors import BadParameterError
 from tacit.jobs.config import Config, Group, Option
 from tacit.jobs.fields import Force
 from tacit.needs import PLOTS, Ability
 from tacit.report import Light, Report
 from tacit.report.parts import REFUTED_EXIT_CODE, refuse_existing
-
-Told = Callable[[str, int, int], None]
-"""(what is being done, so much, of so much)"""
 
 FailOn = Literal["bad", "warn"]
 FAILING: dict[FailOn, frozenset[Light]] = {
@@ -109,7 +105,7 @@ def deliver(
     if as_json:
         click.echo(report.to_json(), nl=False)
     elif html is None and json_file is None:
-        report.show(output_console())
+        show_report(report, output_console())
     else:
         for finding in report.findings:
             click.echo(f"{finding.light.word}: {finding.name}: {finding.sentence}")
@@ -121,27 +117,3 @@ def deliver(
         )
     if report.exit_code or failing:
         raise click.exceptions.Exit(REFUTED_EXIT_CODE)
-
-
-@contextmanager
-def progress_bars(*, shown: bool) -> Iterator[Told]:
-    """A bar for what is being done, on a terminal; silent anywhere else."""
-    from rich.progress import Progress, TaskID
-
-    from tacit.cli.terminal import error_console
-
-    console = error_console()
-    if not (shown and console.is_terminal):
-        yield lambda what, done, total: None
-        return
-    with Progress(console=console, transient=True) as bar:
-        tasks: dict[str, TaskID] = {}
-
-        def told(what: str, done: int, total: int) -> None:
-            if what not in tasks:
-                for task in tasks.values():
-                    bar.update(task, visible=False)
-                tasks[what] = bar.add_task(what, total=total)
-            bar.update(tasks[what], completed=done, total=total, visible=True)
-
-        yield told

@@ -12,8 +12,10 @@ from pydantic import Field
 
 from tacit.account.ledger import Ledger
 from tacit.cli import terminal
+from tacit.cli.bars import RewriteBar
 from tacit.cli.generated import command_for
 from tacit.cli.naming import TERMINAL
+from tacit.cli.rendering import show_card
 from tacit.cli.shown import Quiet
 from tacit.engines.notices import Notices
 from tacit.errors import BadInputError
@@ -71,7 +73,7 @@ def rewrite(config: RewriteConfig, shown: Shown) -> None:
         ):  # with one worker this process prepares, and warns itself
             terminal.warn(str(promised.parameters[NOTE]))
 
-    with terminal.ProgressBar(shown=not shown.quiet) as bar:
+    with RewriteBar(shown=not shown.quiet) as bar:
         result = run(
             config, bar.update, mechanism=mechanism, on_block=seen, on_promise=warn_of, on_ledger=say_if_new,
             command=shown_command(config),
@@ -87,9 +89,14 @@ def rewrite(config: RewriteConfig, shown: Shown) -> None:
 def check_diff(config: RewriteConfig, shown: Shown) -> None:
     """The view of private text needs somewhere private."""
     if shown.diff and config.on_cluster:
-        raise BadInputError("--diff needs --engine local: with a cluster, no text comes to this process")
+        raise BadInputError(
+            "differences-on-a-cluster", "--diff needs --engine local: with a cluster, no text comes to this process"
+        )
     if shown.diff and config.output == STANDARD_STREAM and not terminal.is_terminal_output():
-        raise BadInputError("--diff shows private text, so it needs a file (-o) or a terminal as output, not a pipe")
+        raise BadInputError(
+            "differences-need-a-terminal",
+            "--diff shows private text, so it needs a file (-o) or a terminal as output, not a pipe",
+        )
 
 
 def say_if_new(ledger: Ledger) -> None:
@@ -102,7 +109,7 @@ def show_plan(plan: RewriteResult) -> None:
     """The card and the fate of each column."""
     console, selection = terminal.output_console(), plan.selection
     assert selection is not None
-    plan.card.print_to(console)
+    show_card(plan.card, console)
     lines = [
         ("Columns rewritten", selection.texts),
         ("Columns randomized", () if plan.config.randomize is None else (plan.config.randomize,)),

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from tacit.cli.bars import Bars
 from tacit.cli.generated import command_for
-from tacit.cli.shown import Quiet, work_bar
+from tacit.cli.shown import Quiet
 from tacit.cli.terminal import error_console
 from tacit.jobs.sanitized import SanitizedConfig, run
 
@@ -17,8 +18,8 @@ Example: tacit pretrain sanitized wiki.txt --public "WikiText-2" --epsilon 14 --
 
 def sanitized(config: SanitizedConfig, shown: Quiet) -> None:
     console = error_console()
-    with work_bar(shown=not shown.quiet) as progress:
-        model = run(config, progress, console.print)
+    with Bars(shown=not shown.quiet, stays=True) as bars:
+        model = run(config, lambda text, done, total: bars.show("pretraining", done, total, text), console.print)
     if not shown.quiet and model.losses:
         console.print(
             f"{model}. Fine-tune it with: tacit train classify RELEASED --released CARD --model {config.output}"

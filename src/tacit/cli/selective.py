@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import click
 from pydantic import Field
-from rich.progress import TaskID
 
 from tacit.cli.generated import command_for
+from tacit.cli.rendering import show_card
 from tacit.cli.terminal import error_console, output_console, warn_if_nominal
 from tacit.cli.training import QuietTraining, TrainingBar, how_to_score, stoppable
 from tacit.jobs.config import Config, Group, Option
@@ -46,17 +46,13 @@ def selective(config: SelectiveConfig, look: Look, shown: QuietTraining) -> None
     with stoppable(config.output), PhaseBars(quiet=shown.quiet) as bars:
         result = run(config, bars)
     if not shown.quiet:
-        result.card.print_to(output_console())
+        show_card(result.card, output_console())
         error_console().print(how_to_score(result.folder, after_training=False))
     warn_if_nominal(result.card)
 
 
 class PhaseBars(TrainingBar, SelectiveProgress):
     """How much was redacted, in a line, and a bar for each phase."""
-
-    def __init__(self, *, quiet: bool) -> None:
-        super().__init__(quiet=quiet)
-        self._lines: dict[int, TaskID] = {}
 
     def redacted(self, redacted: Redacted) -> None:
         if not self._quiet:
@@ -68,13 +64,12 @@ class PhaseBars(TrainingBar, SelectiveProgress):
             )
 
     def phases_planned(self, first: Plan, second: Plan) -> None:
-        self._bar.start()
         for phase, plan in ((1, first), (2, second)):
-            self._lines[phase] = self._bar.add_task(f"phase {phase}", total=plan.steps)
+            self._bars.show(f"phase {phase}", 0, plan.steps)
 
     def phase_stepped(self, phase: int, now: Step) -> None:
-        said = f"phase {phase}: step {now.step:,} of {now.steps:,}, loss {now.facts.loss:.3f}"
-        self._bar.update(self._lines[phase], completed=now.step, description=said)
+        line = f"phase {phase}: step {now.step:,} of {now.steps:,}, loss {now.facts.loss:.3f}"
+        self._bars.show(f"phase {phase}", now.step, now.steps, line)
 
 
 command = command_for("selective", [SelectiveConfig, Look, QuietTraining], selective, help=HELP)

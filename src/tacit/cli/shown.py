@@ -1,15 +1,11 @@
-"""What commands show while they work."""
+"""The option that every command with a progress bar has."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Annotated, ClassVar
 
 from pydantic import Field
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from tacit.cli.terminal import error_console
 from tacit.jobs.config import Config, Group, Option
 
 
@@ -19,40 +15,3 @@ class Quiet(Config):
     job: ClassVar[str] = "shown"
 
     quiet: Annotated[bool, Field(description="No progress bar and no summary."), Option(Group.RUN)] = False
-
-
-@contextmanager
-def progress_bar(description: str, *, shown: bool) -> Iterator[Callable[[int, int], None] | None]:
-    """A bar on a terminal that is given (done, total); None anywhere else."""
-    console = error_console()
-    if not (shown and console.is_terminal):
-        yield None
-        return
-    with Progress(console=console, transient=True) as bar:
-        task = bar.add_task(description, total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
-
-
-@contextmanager
-def work_bar(*, shown: bool) -> Iterator[Callable[[str, int, int], None] | None]:
-    """A bar on a terminal whose line says what is being done, given (what, done, total); None anywhere else."""
-    console = error_console()
-    if not (shown and console.is_terminal):
-        yield None
-        return
-    columns = (BarColumn(), TextColumn("{task.description}"), TimeRemainingColumn())
-    with Progress(*columns, console=console) as bar:
-        line = bar.add_task("preparing", total=None)
-
-        def show(what: str, done: int, total: int) -> None:
-            if bar.tasks[0].total != total:
-                bar.reset(line, total=total)
-            bar.update(line, completed=done, description=what)
-
-        yield show
-
-
-def status_line(what: str, *, shown: bool) -> AbstractContextManager[object]:
-    """A line on a terminal that says what is being done, while it is."""
-    console = error_console()
-    return console.status(what) if shown and console.is_terminal else nullcontext()

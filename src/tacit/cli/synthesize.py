@@ -7,9 +7,9 @@ from contextlib import contextmanager
 
 import click
 from rich.console import Console
-from rich.progress import TaskID
 
 from tacit.cli.generated import command_for
+from tacit.cli.rendering import show_card
 from tacit.cli.terminal import error_console, output_console, warn_if_nominal
 from tacit.cli.training import QuietTraining, TrainingBar, plan_line
 from tacit.errors import StoppedError
@@ -35,16 +35,12 @@ def synthesize(config: SynthesizeConfig, shown: QuietTraining) -> None:
         click.echo(f"report: {config.check} (private: it speaks of the private rows; readable by you only)", err=True)
     if not shown.quiet:
         say(made, error_console())
-        made.card.print_to(output_console())
+        show_card(made.card, output_console())
     warn_if_nominal(made.card)
 
 
 class SynthesisBar(TrainingBar, SynthesisProgress):
     """The plan of the training in a line, a bar for it, and one for each work after it."""
-
-    def __init__(self, *, quiet: bool) -> None:
-        super().__init__(quiet=quiet)
-        self._works: dict[str, TaskID] = {}
 
     def planned(self, plan: Plan, notes: tuple[str, ...]) -> None:
         if not self._quiet:
@@ -52,10 +48,7 @@ class SynthesisBar(TrainingBar, SynthesisProgress):
         self.begin(plan)
 
     def worked(self, what: str, done: int, total: int) -> None:
-        if what not in self._works:
-            self._bar.start()
-            self._works[what] = self._bar.add_task(what, total=total)
-        self._bar.update(self._works[what], completed=done, total=total)
+        self._bars.show(what, done, total)
 
 
 def say(made: SyntheticRows, console: Console) -> None:

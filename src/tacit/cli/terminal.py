@@ -1,22 +1,16 @@
-"""What people see while a command works: a progress bar, and original and rewritten words side by side."""
+"""What commands print: consoles, warnings, readable numbers, original and rewritten words side by side."""
 
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Iterable, Sequence
 from itertools import zip_longest
-from types import TracebackType
-from typing import Self
 
 from rich.console import Console
-from rich.progress import BarColumn, TextColumn
-from rich.progress import Progress as Bar
 from rich.table import Table
 from rich.text import Text
 
 from tacit.card import Card
-from tacit.engines.job import Progress
 from tacit.text.tokens import split
 
 
@@ -44,61 +38,6 @@ def warn_if_nominal(card: Card) -> None:
     else:
         line = f"NOMINAL: the formal bound alone no longer protects ({card.worst_line})"
     console.print(Text(line, style="bold red"))
-
-
-class ProgressBar:
-    """Bytes done, rates and time left on a terminal; silent anywhere else."""
-
-    def __init__(self, *, shown: bool) -> None:
-        self._console = error_console()
-        self._shown = shown and self._console.is_terminal
-        self._started: tuple[float, Progress] | None = None
-        self._bar = Bar(
-            BarColumn(bar_width=None),
-            TextColumn("{task.fields[status]}"),
-            console=self._console,
-            transient=True,
-            expand=True,
-        )
-
-    def __enter__(self) -> Self:
-        if self._shown:
-            self._bar.start()
-            self._task = self._bar.add_task("", total=None, status="preparing")
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._shown:
-            self._bar.stop()
-
-    def update(self, now: Progress) -> None:
-        if not self._shown:
-            return
-        if self._started is None:  # where a resumed run goes on does not count as its speed
-            self._started = time.monotonic(), now
-        started, first = self._started
-        self._bar.update(
-            self._task,
-            completed=now.bytes_done,
-            total=now.bytes_total,
-            status=status_line(first, now, time.monotonic() - started),
-        )
-
-
-def status_line(first: Progress, now: Progress, seconds: float) -> str:
-    """Progress in words, with rates since the run began."""
-    total = f" of {readable_bytes(now.bytes_total)}" if now.bytes_total else ""
-    parts = [f"{readable_bytes(now.bytes_done)}{total}", f"{now.rows:,} rows"]
-    if seconds > 0 and now.rows > first.rows:
-        parts.append(f"{(now.rows - first.rows) / seconds:,.0f} rows/s")
-        parts.append(f"{(now.units - first.units) / seconds:,.0f} tokens/s")
-        done = now.bytes_done - first.bytes_done
-        if now.bytes_total and done > 0:
-            left = seconds * (now.bytes_total - now.bytes_done) / done
-            parts.append(f"{readable_seconds(left)} left")
-    return ", ".join(parts)
 
 
 def readable_bytes(count: int) -> str:

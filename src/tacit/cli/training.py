@@ -9,8 +9,9 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Annotated, Any, Self
 
 from pydantic import Field
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
+from tacit.cli.bars import Bars
+from tacit.cli.rendering import show_card
 from tacit.cli.reports import deliver
 from tacit.cli.shown import Quiet
 from tacit.cli.terminal import error_console, output_console, warn, warn_if_nominal
@@ -38,11 +39,8 @@ class TrainingBar(TrainingProgress):
     def __init__(self, *, quiet: bool) -> None:
         self._console = error_console()
         self._quiet = quiet
-        self._private = False
-        self._bar = Progress(
-            BarColumn(), TextColumn("{task.description}"), TimeRemainingColumn(), console=self._console,
-            disable=quiet or not self._console.is_terminal,
-        )  # fmt: skip
+        self._plan: Plan | None = None
+        self._bars = Bars(shown=not quiet, stays=True)
 
     def __enter__(self) -> Self:
         return self
@@ -50,7 +48,7 @@ class TrainingBar(TrainingProgress):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._bar.stop()
+        self._bars.__exit__(kind, error, trace)
 
     def planned(self, plan: Plan, notes: tuple[str, ...]) -> None:
         if not self._quiet:
@@ -60,15 +58,16 @@ class TrainingBar(TrainingProgress):
 
     def begin(self, plan: Plan) -> None:
         """Start the bar of a plan."""
-        self._private = plan.private
-        self._bar.start()
-        self._line = self._bar.add_task("checking the gradients", total=plan.steps)
+        self._plan = plan
+        self._bars.show("training", 0, plan.steps, "checking the gradients")
 
     def prepared(self, done: int, total: int) -> None:
-        self._bar.update(self._line, description=f"running the frozen layers once: {done:,} of {total:,} records")
+        steps = None if self._plan is None else self._plan.steps
+        self._bars.show("training", 0, steps, f"running the frozen layers once: {done:,} of {total:,} records")
 
     def stepped(self, now: Step) -> None:
-        self._bar.update(self._line, completed=now.step, description=step_line(now, private=self._private))
+        private = self._plan is not None and self._plan.private
+        self._bars.show("training", now.step, now.steps, step_line(now, private=private))
 
     def remarked(self, message: str) -> None:
         self._console.print(message)
@@ -112,7 +111,7 @@ def show_result(result: TrainingResult, *, quiet: bool) -> None:
             error_console().print(
                 f"gradients by '{result.checked.engine}', exact to {rounded_up(result.checked.deviation, 1)}"
             )
-        result.card.print_to(output_console())
+        show_card(result.card, output_console())
     if result.scores is not None:
         deliver(result.scores, None, None, as_json=False, force=False)
     elif not quiet and result.task in TASK_NAMES:

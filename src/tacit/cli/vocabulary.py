@@ -9,8 +9,10 @@ import click
 from pydantic import Field
 
 from tacit.card import Card
+from tacit.cli.bars import spinner
 from tacit.cli.generated import command_for, group_of
-from tacit.cli.shown import Quiet, status_line
+from tacit.cli.rendering import show_card
+from tacit.cli.shown import Quiet
 from tacit.cli.terminal import error_console, output_console, warn_if_nominal
 from tacit.jobs.config import Config, Group, Option
 from tacit.jobs.vocabulary import VocabularyConfig, run
@@ -26,12 +28,12 @@ Example: tacit vocabulary build reviews.csv --epsilon 1 --size 4000 -o vocabular
 
 
 def build(config: VocabularyConfig, shown: Quiet) -> None:
-    with status_line("counting words", shown=not shown.quiet):
+    with spinner("counting words", shown=not shown.quiet):
         vocabulary = run(config)
     if not shown.quiet:
         pieces = "" if vocabulary.tokenizer is None else f", {len(vocabulary.tokenizer):,} pieces ({config.kind})"
         error_console().print(f"{len(vocabulary.histogram):,} words{pieces} -> {config.output}")
-        vocabulary.card.print_to(output_console())
+        show_card(vocabulary.card, output_console())
     warn_if_nominal(vocabulary.card)
 
 
@@ -57,7 +59,7 @@ def show(options: ShowOptions) -> None:
     shown = zip(vocabulary.words[: options.words], vocabulary.counts[: options.words].tolist(), strict=True)
     for word, count in shown:
         click.echo(f"{count:>12,.1f}  {word}")
-    Card(vocabulary.guarantee).print_to(output_console())
+    show_card(Card(vocabulary.guarantee), output_console())
 
 
 command = group_of(

@@ -26,8 +26,13 @@ from typing import Any, ClassVar, NoReturn
 
 from numpy.typing import NDArray
 
+from tacit.arrays import Floats
 from tacit.documents.autoencoders.base import Autoencoder
-from tacit.documents.bounds import Bound, ClipL1, ClipL2, Floats
+from tacit.documents.bounds import (
+    Bound,
+    ClipL1,
+    ClipL2,
+)
 from tacit.documents.latent import LatentMechanism
 from tacit.errors import BadInputError, BadParameterError, NoGuaranteeError
 from tacit.guarantee import Guarantee, VoidReason
@@ -61,14 +66,18 @@ class Adept(LatentMechanism):
         super().check_parameters()
         if self.beams != 1:
             raise BadParameterError(
-                f"an ADePT decodes greedily and has no beam search, so beams is 1, not {self.beams}: leave it out"
+                "no-beam-search",
+                "an ADePT decodes greedily and has no beam search, so beams is 1, not {beams}: leave it out",
+                beams=self.beams,
             )
 
     def choose_bound(self, autoencoder: Autoencoder) -> Bound:
         if self.name not in autoencoder.mechanisms:
             raise BadInputError(
-                f"ADePT needs an LSTM model, and this one is of the kind '{autoencoder.kind}': use 'adept-20', or "
-                "train one with 'tacit pretrain autoencoder --kind adept'"
+                "wrong-kind-of-model",
+                "ADePT needs an LSTM model, and this one is of the kind '{kind}': use 'adept-20', or train one with "
+                "'tacit pretrain autoencoder' ({option.kind[adept]})",
+                kind=autoencoder.kind,
             )
         C = self.clip
         if C is None:
@@ -79,7 +88,9 @@ class Adept(LatentMechanism):
             elif autoencoder.record.sigma is not None:
                 C, kind = autoencoder.record.sigma * math.sqrt(n), "l2"
             else:
-                raise BadParameterError("this model was not trained with clipping: give its C with the option clip")
+                raise BadParameterError(
+                    "clip-missing", "this model was not trained with clipping: give its C with the option clip"
+                )
             if self.norm == "l1" and kind == "l2":
                 C *= math.sqrt(2 * n / math.pi)
         return ClipL1(C) if self.norm == "l1" else ClipL2(C)
@@ -119,7 +130,9 @@ class PublishedAdept(Adept):
         self._refuse()
 
     def _refuse(self) -> NoReturn:
-        raise NoGuaranteeError(f"{BROKEN_REASON}. Nothing is released with it: use the mechanism 'adept'")
+        raise NoGuaranteeError(
+            "broken-mechanism", "{reason}. Nothing is released with it: use the mechanism 'adept'", reason=BROKEN_REASON
+        )
 
 
 def published_adept(epsilon: float, *, model: str = "adept-20", clip: float | None = None) -> PublishedAdept:

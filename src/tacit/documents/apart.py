@@ -53,8 +53,12 @@ def check_batches(encoder: Encoder) -> None:
     worst = batch_error(encoder)
     if not worst <= BATCH_ERROR / 2:
         raise BadInputError(
-            f"with the encoder '{encoder.name}', the vector of a text depends on the texts beside it (by {worst:.1e} "
-            f"in a coordinate on public texts; {BATCH_ERROR / 2:.0e} is allowed), so the epsilon of one document would "
-            "not hold: switch off reduced precision (torch.set_float32_matmul_precision, autocast), or take another "
-            "encoder"
+            "encoder-mixes-texts",
+            "with the encoder '{encoder}', the vector of a text depends on the texts beside it (by {deviation:.1e} "
+            "in a coordinate on public texts; {allowed:.0e} is allowed), so the epsilon of one document would not "
+            "hold: switch off reduced precision (torch.set_float32_matmul_precision, autocast), or take another "
+            "encoder",
+            encoder=encoder.name,
+            deviation=worst,
+            allowed=BATCH_ERROR / 2,
         )

@@ -1,6 +1,6 @@
 """What all document-level mechanisms share: any two documents are neighbors, and one draw covers a whole document.
 
-    text --public function--> bounded summary --draw--> noisy summary --public function--> text
+    text -- public function -> bounded summary -- draw -> noisy summary -- public function -> text
 
 Only the draw is private, and it is made once per document. What comes after it sees neither the text nor anything
 derived from it, not even its length: an empty text and a novel are rewritten by the same steps, in the same shapes.

@@ -34,14 +34,12 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tacit.arrays import Floats
 from tacit.errors import BadInputError, BadParameterError
 from tacit.noise.gaussian import add_gaussian, analytic_gaussian_sigma
 from tacit.noise.laplace import add_laplace, laplace_grid
 from tacit.noise.parameters import positive, proper_delta
 from tacit.noise.source import Source
-
-Floats = NDArray[np.float64]
-
 
 # Bounds -----------------------------------------------------------------------------------------------------------
 
@@ -133,7 +131,9 @@ class ClipValue(Bound):
             return
         kept = tuple(sorted({int(column) for column in self.kept}))
         if not kept or kept[0] < 0 or len(kept) != len(self.kept):
-            raise BadParameterError("the kept columns are different indices from 0 on, and at least one of them")
+            raise BadParameterError(
+                "bad-kept-columns", "the kept columns are different indices from 0 on, and at least one of them"
+            )
         object.__setattr__(self, "kept", kept)
 
     def columns(self, width: int) -> NDArray[np.int64]:
@@ -141,8 +141,11 @@ class ClipValue(Bound):
             return np.arange(width)
         if self.kept[-1] >= width:
             raise BadInputError(
-                f"column {self.kept[-1]} is to be kept, but the latent has {width} columns: "
-                "use the kept columns together with the model they were chosen for"
+                "kept-columns-of-another-model",
+                "column {column} is to be kept, but the latent has {width} columns: use the kept columns together "
+                "with the model they were chosen for",
+                column=self.kept[-1],
+                width=width,
             )
         return np.array(self.kept, dtype=np.int64)
 
@@ -172,7 +175,12 @@ def bound_from_dict(data: Mapping[str, Any]) -> Bound:
     """The bound that a checkpoint was trained with."""
     kind = BOUNDS.get(str(data.get("kind")))
     if kind is None:
-        raise BadInputError(f"a bound is one of {', '.join(BOUNDS)}, not '{data.get('kind')}': train the model again")
+        raise BadInputError(
+            "unknown-bound",
+            "a bound is one of {bounds}, not '{kind}': train the model again",
+            bounds=", ".join(BOUNDS),
+            kind=data.get("kind"),
+        )
     if kind is ClipValue:
         kept: Sequence[int] | None = data.get("kept")
         return ClipValue(float(data["C"]), None if kept is None else tuple(kept))
@@ -282,8 +290,10 @@ def _documents(latents: ArrayLike) -> Floats:
     values = np.array(latents, dtype=np.float64)
     if values.ndim != 3:
         raise BadParameterError(
-            f"latents have the shape (documents, positions, width), not {values.ndim} dimensions: "
-            "add the missing ones, for example with latents[np.newaxis]"
+            "wrong-shape",
+            "latents have the shape (documents, positions, width), not {dimensions} dimensions: add the missing "
+            "ones, for example with latents[np.newaxis]",
+            dimensions=values.ndim,
         )
     largest = np.finfo(np.float64).max
     return np.nan_to_num(values, copy=False, nan=0.0, posinf=largest, neginf=-largest)
@@ -304,5 +314,5 @@ def _rounded_up(exact: Fraction) -> float:
 
 def _whole(n: int) -> int:
     if int(n) != n or n < 1:
-        raise BadParameterError(f"a latent has at least one number, not {n}")
+        raise BadParameterError("impossible-count", "a latent has at least one number, not {count}", count=n)
     return int(n)

@@ -46,8 +46,8 @@ from pathlib import Path
 from typing import Any, ClassVar, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tacit.arrays import Floats, Floats32, Integers
 from tacit.checks import Check, TextLaw
 from tacit.documents.apart import check_batches
 from tacit.documents.base import DocumentMechanism
@@ -56,7 +56,6 @@ from tacit.documents.encoder import (
     BATCH_ERROR,
     ENCODERS,
     Encoder,
-    Vectors,
     encoder_provenance,
     load_encoder,
 )
@@ -68,9 +67,6 @@ from tacit.needs import MODELS, Ability, needs_of_encoder, needs_of_language_mod
 from tacit.noise.parameters import positive
 from tacit.noise.source import Source, public_generator
 from tacit.parameters import parameter
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 SUM_BITS: Final = 62
 DECODERS: Final = ("center", "random", "language-model")
@@ -90,9 +86,16 @@ def staircase_shares(epsilon: float, k: int, s: int = 1) -> tuple[int, int]:
     s t + (k - s) w stays below 2**62."""
     positive(epsilon, "epsilon")
     if not 2 <= k <= 1 << 30:
-        raise BadParameterError(f"a codebook has between 2 and 2**30 cells, not {k}")
+        raise BadParameterError(
+            "impossible-codebook-size", "a codebook has between 2 and 2**30 cells, not {cells}", cells=k
+        )
     if not 1 <= s < k:
-        raise BadParameterError(f"s must lie between 1 and {k - 1}, not {s}: the other cells hide the near ones")
+        raise BadParameterError(
+            "impossible-number-of-near-cells",
+            "s must lie between 1 and {most}, not {near}: the other cells hide the near ones",
+            most=k - 1,
+            near=s,
+        )
     total = 1 << SUM_BITS
     largest = (total - k) // s
     ratio = math.exp(min(epsilon, 60.0))
@@ -112,7 +115,7 @@ def staircase_law(near: Any, k: int, epsilon: float) -> Floats:
     return law
 
 
-def nearest_cells(similarities: Vectors, s: int) -> Integers:
+def nearest_cells(similarities: Floats32, s: int) -> Integers:
     """All cells of each row, the s with the largest similarity in the first s places (in no special order)."""
     order = np.argpartition(-similarities, [s - 1, s], axis=1)
     return np.asarray(order, dtype=np.int64)
@@ -177,7 +180,9 @@ class Codebook(DocumentMechanism):
         super().check_parameters()
         if self.decode == "language-model" and not self.language_model:
             raise BadParameterError(
-                "decode 'language-model' needs a language model: give language_model a folder, a hub name, or 'smollm2'"
+                "no-language-model",
+                "decode 'language-model' needs a language model: give language_model a folder, a hub name, or "
+                "'smollm2'",
             )
 
     # Public parts ---------------------------------------------------------------------------------------------
@@ -251,8 +256,11 @@ class Codebook(DocumentMechanism):
         probe = encoder.encode([PROBE])[0]
         if probe.shape != self.public.probe.shape or float(probe @ self.public.probe) < 0.99:
             raise BadInputError(
-                f"the encoder '{encoder.name}' is not the one this codebook was built with ('{self.public.encoder}'): "
-                "use that one, or build the codebook again with yours"
+                "encoder-of-another-codebook",
+                "the encoder '{encoder}' is not the one this codebook was built with ('{expected}'): use that one, "
+                "or build the codebook again with yours",
+                encoder=encoder.name,
+                expected=self.public.encoder,
             )
 
     # The private step -----------------------------------------------------------------------------------------
@@ -281,7 +289,7 @@ class Codebook(DocumentMechanism):
                 released[rows, symbol] = draw_cells(order, self.choice.s, self.symbol_epsilon, source)
         return released
 
-    def _rounded(self, vectors: Vectors, texts: Sequence[str]) -> Vectors:
+    def _rounded(self, vectors: Floats32, texts: Sequence[str]) -> Floats32:
         """[f(x)] in units of 1/grid, as a function of each text alone."""
         scaled = vectors.astype(np.float64) * self.grid
         integers = np.rint(scaled)
@@ -290,7 +298,7 @@ class Codebook(DocumentMechanism):
             integers[row] = np.rint(self.sentence_encoder.encode_alone(texts[row]).astype(np.float64) * self.grid)
         return integers.astype(np.float32)
 
-    def _near(self, integers: Vectors, released: Integers) -> Integers:
+    def _near(self, integers: Floats32, released: Integers) -> Integers:
         """near(x) in the first s places of each row, for rounded vectors and the cells released before."""
         if released.shape[1]:
             pairs = zip(integers, self.partition.centers[released], strict=True)
@@ -315,8 +323,8 @@ class Codebook(DocumentMechanism):
         around = np.argsort(-(centers @ centers[list(cells)].mean(axis=0)), kind="stable")[: EXAMPLES * 4]
         order = [*cells, *(cell for cell in around.tolist() if cell not in cells)]
         share = max(1, EXAMPLES // len(cells))
-        found = [int(place) for cell in order for place in self.partition.members(cell)[:share]]
-        return [self.public.sentences[place] for place in found[:EXAMPLES]]
+        places = [int(place) for cell in order for place in self.partition.members(cell)[:share]]
+        return [self.public.sentences[place] for place in places[:EXAMPLES]]
 
     # What is promised -----------------------------------------------------------------------------------------
 

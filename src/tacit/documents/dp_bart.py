@@ -70,39 +70,53 @@ class DPBart(LatentMechanism):
     def load(self) -> Autoencoder:
         if self.length is None:
             return super().load()
-        found = load_for_release(self.model)
-        if found.kind != "bart":
-            return found  # refused with its bound
-        if found.record.commands and found.positions != self.length:
+        autoencoder = load_for_release(self.model)
+        if autoencoder.kind != "bart":
+            return autoencoder  # refused with its bound
+        if autoencoder.record.commands and autoencoder.positions != self.length:
             raise BadParameterError(
-                f"this model was trained for length {found.positions}: leave out the length, or choose a model of that "
-                "length (bart-20 and bart-40 come with Tacit)"
+                "impossible-length",
+                "this model was trained for length {positions}: leave out the length, or choose a model of that "
+                "length (bart-20 and bart-40 come with Tacit)",
+                positions=autoencoder.positions,
             )
-        record = replace(found.record, positions=self.length)
-        return type(found)(found.model, found.tokenizer, record)  # type: ignore[attr-defined, call-arg]
+        record = replace(autoencoder.record, positions=self.length)
+        return type(autoencoder)(autoencoder.model, autoencoder.tokenizer, record)  # type: ignore[attr-defined, call-arg]
 
     def choose_bound(self, autoencoder: Autoencoder) -> Bound:
         if self.name not in autoencoder.mechanisms:
             raise BadInputError(
-                f"DP-BART needs a BART, and this model is of the kind '{autoencoder.kind}': use 'bart-20', the folder "
-                "of a BART, or a hub name such as facebook/bart-base"
+                "wrong-kind-of-model",
+                "DP-BART needs a BART, and this model is of the kind '{kind}': use 'bart-20', the folder of a BART, "
+                "or a hub name such as facebook/bart-base",
+                kind=autoencoder.kind,
             )
         record = autoencoder.record
         trained = record.trained_bound()
         if trained is not None and not isinstance(trained, ClipValue):
             if self.variant is not None:
                 raise BadParameterError(
-                    f"this model was trained with the bound {trained.kind} on its whole latent, and variant "
-                    f"{self.variant} clamps each value: leave out the variant, or choose a model trained for it"
+                    "bound-of-another-variant",
+                    "this model was trained with the bound {bound} on its whole latent, and variant {variant} "
+                    "clamps each value: leave out the variant, or choose a model trained for it",
+                    bound=trained.kind,
+                    variant=self.variant,
                 )
             return trained if self.clip is None else replace(trained, C=self.clip)
         kept = trained.kept if isinstance(trained, ClipValue) else None
-        found = "clv" if kept is None else ("pr+" if record.epsilons() else "pr")
-        variant = self.variant or found
+        trained_variant = "clv" if kept is None else ("pr+" if record.epsilons() else "pr")
+        variant = self.variant or trained_variant
         if variant != "clv" and kept is None:
-            raise BadInputError(f"variant {variant} needs a pruned model: make one with 'tacit pretrain prune'")
+            raise BadInputError(
+                "model-not-pruned",
+                "variant {variant} needs a pruned model: make one with 'tacit pretrain prune'",
+                variant=variant,
+            )
         if variant == "pr+" and not record.epsilons():
-            raise BadInputError("variant pr+ needs a model trained with noise: make one with 'tacit pretrain noise'")
+            raise BadInputError(
+                "model-without-noise",
+                "variant pr+ needs a model trained with noise: make one with 'tacit pretrain noise'",
+            )
         if trained is None:
             C = PUBLISHED_C if record.sigma is None else record.sigma / 2
         else:

@@ -33,13 +33,22 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from tacit.arrays import Floats, Integers
 from tacit.checks import Check, TokenLaw
 from tacit.documents.base import DocumentMechanism
-from tacit.documents.language_models import Floats, LogitInterval, MaskedModel, calibrate_logits, load_masked
+from tacit.documents.language_models import (
+    LogitInterval,
+    MaskedModel,
+    calibrate_logits,
+    load_masked,
+)
 from tacit.documents.paraphrase import spread_for, step_slack, token_loss, uniform_weights, whole
 from tacit.guarantee import Adjacency, Guarantee, Notion
 from tacit.needs import MODELS, Ability
-from tacit.noise.choice import Integers, draw_rows, probabilities
+from tacit.noise.choice import (
+    draw_rows,
+    probabilities,
+)
 from tacit.noise.source import Source
 from tacit.parameters import EpsilonRange, parameter
 from tacit.rounding import rounded_up

@@ -25,18 +25,16 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tacit import plugins
+from tacit.arrays import Floats32
 from tacit.errors import BadInputError, BadParameterError, TacitError, require
 from tacit.guarantee import Provenance
 from tacit.lineage import Lineage, lineage_of
 from tacit.plugins import Registry
 from tacit.precision import Precision, in_sixteen_bits
+from tacit.progress import StepProgress
 from tacit.vectors.minilm import minilm_folder
-
-Vectors = NDArray[np.float32]
-Progress = Callable[[int, int], None]
 
 LONGEST_CHARACTERS = 20_000
 BATCH_ERROR = 1e-6
@@ -55,9 +53,9 @@ class Encoder(Protocol):
     @property
     def dimension(self) -> int: ...
 
-    def encode(self, texts: Sequence[str], progress: Progress | None = None) -> Vectors: ...
+    def encode(self, texts: Sequence[str], progress: StepProgress | None = None) -> Floats32: ...
 
-    def encode_alone(self, text: str) -> Vectors: ...
+    def encode_alone(self, text: str) -> Floats32: ...
 
 
 class SentenceEncoder:
@@ -74,9 +72,13 @@ class SentenceEncoder:
         self, name: str | Path = "minilm", *, batch_size: int = 64, pieces: int = 256, precision: Precision = "float32"
     ) -> None:
         if batch_size < 1:
-            raise BadParameterError(f"batch_size must be at least 1, not {batch_size}")
+            raise BadParameterError("impossible-count", "batch_size must be at least 1, not {count}", count=batch_size)
         if pieces < 3:
-            raise BadParameterError(f"an encoder must read at least 3 word pieces of a text, not {pieces}")
+            raise BadParameterError(
+                "impossible-length",
+                "an encoder must read at least 3 word pieces of a text, not {pieces}",
+                pieces=pieces,
+            )
         self.name = str(name)
         self.batch_size = batch_size
         self.pieces = pieces
@@ -101,7 +103,7 @@ class SentenceEncoder:
         """The line of a card that uses the encoder; refused if it may repeat private text."""
         return encoder_provenance(self.name)
 
-    def encode(self, texts: Sequence[str], progress: Progress | None = None) -> Vectors:
+    def encode(self, texts: Sequence[str], progress: StepProgress | None = None) -> Floats32:
         """Unit vectors (texts, dimension), float32, in the order of the texts."""
         tokenizer, model = self._model()
         pieces = self._pieces(tokenizer, texts)
@@ -115,7 +117,7 @@ class SentenceEncoder:
                 progress(done, len(order))
         return vectors
 
-    def encode_alone(self, text: str) -> Vectors:
+    def encode_alone(self, text: str) -> Floats32:
         """The vector of one text, computed without any other: on one machine, a function of the text alone."""
         tokenizer, model = self._model()
         return np.asarray(_pooled(model, self._pieces(tokenizer, [text]), tokenizer.pad_token_id or 0)[0])
@@ -126,11 +128,11 @@ class SentenceEncoder:
         cut = [text[:LONGEST_CHARACTERS] for text in texts]
         # The model may know fewer positions than it is asked to read.
         longest = min(self.pieces, int(getattr(self._model()[1].config, "max_position_embeddings", self.pieces)))
-        found: list[list[int]] = tokenizer(
+        pieces: list[list[int]] = tokenizer(
             cut, truncation=True, max_length=longest, padding=False, return_attention_mask=False, verbose=False
         )["input_ids"]
         fallback = tokenizer.pad_token_id or 0
-        return [ids or [fallback] for ids in found]
+        return [ids or [fallback] for ids in pieces]
 
     def _model(self) -> tuple[Any, Any]:
         if self._loaded is None:
@@ -151,7 +153,7 @@ def _batches(order: Sequence[int], lengths: Sequence[int], most: int) -> Iterato
         yield batch
 
 
-def _pooled(model: Any, pieces: Sequence[Sequence[int]], padding: int) -> Vectors:
+def _pooled(model: Any, pieces: Sequence[Sequence[int]], padding: int) -> Floats32:
     import torch
 
     longest = max(len(ids) for ids in pieces)
@@ -165,7 +167,7 @@ def _pooled(model: Any, pieces: Sequence[Sequence[int]], padding: int) -> Vector
         weights = mask.unsqueeze(-1).float()
         mean = (states * weights).sum(1) / weights.sum(1)
         unit = torch.nn.functional.normalize(mean, dim=1)
-    result: Vectors = unit.numpy().astype(np.float32, copy=False)
+    result: Floats32 = unit.numpy().astype(np.float32, copy=False)
     return result
 
 
@@ -206,26 +208,33 @@ def _load(name: str) -> tuple[Any, Any]:
     if local:
         _check_folder(folder, name)
     elif isinstance(place, Path) or (os.sep in name and name.count("/") != 1) or folder.exists():
-        raise BadInputError(f"there is no folder with an encoder at '{name}': give a folder, a hub name, or 'minilm'")
+        raise BadInputError(
+            "no-such-model",
+            "there is no folder with an encoder at '{name}': give a folder, a hub name, or 'minilm'",
+            name=name,
+        )
     where = str(folder) if local else name
     with _quiet(transformers):
         try:
-            here = local or offline()
+            local_only = local or offline()
             tokenizer = transformers.AutoTokenizer.from_pretrained(
-                where, local_files_only=here, trust_remote_code=False
+                where, local_files_only=local_only, trust_remote_code=False
             )
             # Not as it was saved: with 16 bits the vector of a text would depend on the texts beside it.
             model = transformers.AutoModel.from_pretrained(
-                where, local_files_only=here, trust_remote_code=False, dtype=torch.float32
+                where, local_files_only=local_only, trust_remote_code=False, dtype=torch.float32
             )
         except TacitError:
             raise
         except Exception as error:
-            raise BadInputError(_why(name, local)) from error
+            raise _cannot_load(name, local) from error
     if getattr(model.config, "is_encoder_decoder", False) or not hasattr(model.config, "hidden_size"):
         raise BadInputError(
-            f"'{name}' is a {model.config.model_type} model, not a sentence encoder: give an encoder of the BERT kind, "
-            "such as 'minilm'"
+            "wrong-kind-of-model",
+            "'{name}' is a {model_type} model, not a sentence encoder: give an encoder of the BERT kind, such as "
+            "'minilm'",
+            name=name,
+            model_type=model.config.model_type,
         )
     model.eval()
     return tokenizer, model
@@ -243,14 +252,22 @@ def _smaller(name: str) -> Any:
 def _check_folder(folder: Path, name: str) -> None:
     settings = folder / "config.json"
     if not settings.is_file():
-        raise BadInputError(f"the folder '{name}' has no config.json: give a folder in the Hugging Face layout")
+        raise BadInputError(
+            "no-such-model",
+            "the folder '{name}' has no config.json: give a folder in the Hugging Face layout",
+            name=name,
+        )
     try:
         json.loads(settings.read_text(encoding="utf-8"))
     except (ValueError, OSError):
-        raise BadInputError(f"config.json in '{name}' cannot be read: copy the folder again") from None
+        raise BadInputError(
+            "damaged-model", "config.json in '{name}' cannot be read: copy the folder again", name=name
+        ) from None
     if not any(folder.glob("*.safetensors")) and not any(folder.glob("*.bin")):
         raise BadInputError(
-            f"the folder '{name}' has no weights (*.safetensors): copy them from where the configuration came from"
+            "no-weights",
+            "the folder '{name}' has no weights (*.safetensors): copy them from where the configuration came from",
+            name=name,
         )
 
 
@@ -258,16 +275,21 @@ def offline() -> bool:
     return os.environ.get("HF_HUB_OFFLINE", "0").lower() not in ("", "0", "false", "no")
 
 
-def _why(name: str, local: bool) -> str:
+def _cannot_load(name: str, local: bool) -> BadInputError:
     if local:
-        return (
-            f"the encoder in '{name}' cannot be loaded: its weights, tokenizer and config.json must belong to one "
-            "model that this version of transformers knows"
+        return BadInputError(
+            "unreadable-model",
+            "the encoder in '{name}' cannot be loaded: its weights, tokenizer and config.json must belong to one "
+            "model that this version of transformers knows",
+            name=name,
         )
     way = "HF_HUB_OFFLINE is set, so it is not downloaded" if offline() else "it could not be downloaded"
-    return (
-        f"the encoder '{name}' is not on this machine and {way}: check the name and the network, give a folder with "
-        "the model's files, or use 'minilm'"
+    return BadInputError(
+        "no-such-model",
+        "the encoder '{name}' is not on this machine and {way}: check the name and the network, give a folder with "
+        "the model's files, or use 'minilm'",
+        name=name,
+        way=way,
     )
 
 

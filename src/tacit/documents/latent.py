@@ -1,6 +1,6 @@
 """One latent mechanism, assembled from typed parts: autoencoder x bound x noise.
 
-    text --encode--> latent (positions, width) --bound--> bounded latent --noise--> noisy latent --decode--> text
+    text -- encode -> latent (positions, width) -- bound -> bounded latent -- noise -> noisy latent -- decode -> text
 
 Guarantee of one document, any two documents being neighbors: epsilon (Laplace) or (epsilon, delta) (analytic Gaussian).
 Proof: the bounded latents of any two documents differ by at most the sensitivity that the bound derives for the norm of
@@ -29,10 +29,17 @@ from typing import Any, ClassVar
 
 from numpy.typing import NDArray
 
+from tacit.arrays import Floats
 from tacit.checks import Check, LatentSamples
 from tacit.documents.autoencoders.base import RECORD_FILE, Autoencoder, built_in_folder, load_for_release
 from tacit.documents.base import DocumentMechanism
-from tacit.documents.bounds import AnalyticGaussian, Bound, Floats, Laplace, LatentNoise, release
+from tacit.documents.bounds import (
+    AnalyticGaussian,
+    Bound,
+    Laplace,
+    LatentNoise,
+    release,
+)
 from tacit.errors import BadParameterError, TacitWarning
 from tacit.guarantee import NOTE, Guarantee, Notion, VoidReason
 from tacit.mechanism import Rewritten
@@ -136,8 +143,12 @@ class LatentMechanism(DocumentMechanism):
     def rewrite_texts(self, texts: Sequence[str], source: Source) -> Rewritten:
         if self.noise_kind == "gaussian" and self.delta * len(texts) >= 1:
             raise BadParameterError(
-                f"delta {self.delta:g} is not below 1 / {len(texts):,} documents, so it would allow to publish one of "
-                f"them: give a delta such as {0.1 / len(texts) ** 1.5:.0e}, or use the noise laplace"
+                "delta-too-large",
+                "delta {delta:g} is not below 1 / {documents:,} documents, so it would allow to publish one of "
+                "them: give a delta such as {example:.0e}, or use the noise laplace",
+                delta=self.delta,
+                documents=len(texts),
+                example=0.1 / len(texts) ** 1.5,
             )
         return super().rewrite_texts(texts, source)
 
@@ -202,7 +213,7 @@ OF_A_MODEL = (RECORD_FILE, "config.json", "card.json", "task.json")
 def cached_autoencoder(name: str) -> Autoencoder:
     """A loaded model, shared by mechanisms that differ in other parameters."""
     if not name:
-        raise BadParameterError("give a model: a built-in name, a folder, or a hub name")
+        raise BadParameterError("model-missing", "give a model: a built-in name, a folder, or a hub name")
     folder = built_in_folder(name) or Path(name)
     stamps = [path.stat().st_mtime_ns for path in map(folder.joinpath, OF_A_MODEL) if path.exists()]
     return _cached(name, str(folder.resolve()), tuple(stamps))

@@ -66,8 +66,10 @@ class NarrowLatent(LatentMechanism):
         trained = autoencoder.record.trained_bound()
         if self.name not in autoencoder.mechanisms or trained is None:
             raise BadInputError(
-                f"a narrow model is needed, and this one is of the kind '{autoencoder.kind}': use 'narrow-20', or "
-                "train one with 'tacit pretrain autoencoder --kind narrow'"
+                "wrong-kind-of-model",
+                "a narrow model is needed, and this one is of the kind '{kind}': use 'narrow-20', or train one with "
+                "'tacit pretrain autoencoder' ({option.kind[narrow]})",
+                kind=autoencoder.kind,
             )
         return trained
 

@@ -68,12 +68,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from tacit.arrays import Floats, Integers
 from tacit.checks import Check, TokenLaw
 from tacit.documents.base import DocumentMechanism
 from tacit.documents.language_models import (
     SMOLLM2,
     CausalModel,
-    Floats,
     Frame,
     Generator,
     Guide,
@@ -86,7 +86,13 @@ from tacit.documents.language_models import (
 from tacit.errors import BadParameterError, TacitWarning
 from tacit.guarantee import NOTE, Guarantee, Notion
 from tacit.needs import MODELS, Ability, needs_of_language_model
-from tacit.noise.choice import Integers, draw_rows, exponent_cap, integer_weights, probabilities, rounding_slack
+from tacit.noise.choice import (
+    draw_rows,
+    exponent_cap,
+    integer_weights,
+    probabilities,
+    rounding_slack,
+)
 from tacit.noise.source import Source
 from tacit.parameters import EpsilonRange, parameter
 from tacit.rounding import rounded_up
@@ -284,7 +290,11 @@ class Paraphrase(DocumentMechanism):
         whole("tokens", self.tokens)
         whole("input_tokens", self.input_tokens)
         if not isinstance(self.shortest, int) or isinstance(self.shortest, bool) or self.shortest < 0:
-            raise BadParameterError(f"shortest must be a whole number of at least 0, not {self.shortest}")
+            raise BadParameterError(
+                "impossible-length",
+                "shortest must be a whole number of at least 0, not {shortest}",
+                shortest=self.shortest,
+            )
         if isinstance(self.interval, str):
             LogitInterval.parse(self.interval)
 
@@ -292,9 +302,9 @@ class Paraphrase(DocumentMechanism):
 
     @cached_property
     def language_model(self) -> Generator:
-        found = load_generator(self.model)
-        found.provenance()
-        return found
+        generator = load_generator(self.model)
+        generator.provenance()
+        return generator
 
     @property
     def reader(self) -> tuple[Any, int] | None:
@@ -397,7 +407,12 @@ class Paraphrase(DocumentMechanism):
     def _begun(self, texts: Sequence[str]) -> tuple[tuple[Running, Floats], tuple[Running, Floats] | None]:
         """The model before its first token, with the texts and (base "model") without, in `batch_size` rows each."""
         if len(texts) > self.batch_size:
-            raise BadParameterError(f"at most {self.batch_size} texts are rewritten at once, not {len(texts)}")
+            raise BadParameterError(
+                "too-many-texts",
+                "at most {batch_size} texts are rewritten at once, not {texts}",
+                batch_size=self.batch_size,
+                texts=len(texts),
+            )
         model, frame = self.language_model, self.frame
         filled = [*texts, *[""] * (self.batch_size - len(texts))]
         # The public side is computed apart, from released tokens only: nothing of a document can get into it.
@@ -493,4 +508,6 @@ class Paraphrase(DocumentMechanism):
 
 def whole(name: str, value: int) -> None:
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise BadParameterError(f"{name} must be a whole number of at least 1, not {value}")
+        raise BadParameterError(
+            "impossible-count", "{name} must be a whole number of at least 1, not {value}", name=name, value=value
+        )

@@ -120,7 +120,12 @@ def document_name(value: Any, row: int, column: str) -> str:
     """What a row's document is called; white space makes no second document."""
     name = name_of(value)
     if not name:
-        raise BadInputError(f"row {row} has no value in '{column}': every row must name its document")
+        raise BadInputError(
+            "document-not-named",
+            "row {row} has no value in '{column}': every row must name its document",
+            row=row,
+            column=column,
+        )
     return name
 
 
@@ -177,8 +182,10 @@ def plain_parameters(mechanism: Mechanism) -> dict[str, Any]:
         return dict(json.loads(json.dumps(parameters)))
     except TypeError:
         raise BadParameterError(
-            f"a job on files needs parameters that can be written down, and {mechanism.name} was given "
-            "an object: give numbers, texts or lists, such as the path of a vector file"
+            "parameters-not-writable",
+            "a job on files needs parameters that can be written down, and {mechanism} was given an object: give "
+            "numbers, texts or lists, such as the path of a vector file",
+            mechanism=mechanism.name,
         ) from None
 
 
@@ -198,9 +205,20 @@ def rewrite_block(mechanism: Mechanism, key: StreamKey, index: int, content: byt
     except (TacitError, MemoryError):
         raise
     except Exception as error:
-        raise TacitError(f"{mechanism.name} failed on a block: {place_of(error)}. Please report this") from None
+        raise TacitError(
+            "mechanism-failed",
+            "{mechanism} failed on a block: {place}. Please report this",
+            mechanism=mechanism.name,
+            place=place_of(error),
+        ) from None
     if len(result.texts) != len(texts) or len(result.units) != len(texts):
-        raise TacitError(f"{mechanism.name} returned {len(result.texts)} texts for {len(texts)}. Please report this")
+        raise TacitError(
+            "wrong-number-of-outputs",
+            "{mechanism} returned {outputs} texts for {texts}. Please report this",
+            mechanism=mechanism.name,
+            outputs=len(result.texts),
+            texts=len(texts),
+        )
     return result
 
 

@@ -46,7 +46,9 @@ class Charging:
         check_column(self.document_column, table.columns)
         if self.document_column in selection.texts:
             raise BadInputError(
-                f"'{self.document_column}' cannot be rewritten and name a document: choose another column"
+                "rewritten-and-document",
+                "'{column}' cannot be rewritten and name a document: choose another column",
+                column=self.document_column,
             )
         if users is not None and users.mode == "concatenate":
             raise BadInputError(
@@ -138,19 +140,19 @@ def subjects_of(block: Block, units: Sequence[int], width: int, dataset: str) ->
     """Documents and users of a block whose rows have `width` texts each."""
     rows = units if width == 1 else [sum(units[start : start + width]) for start in range(0, len(units), width)]
     if block.documents:
-        found = [
+        subjects = [
             Subject("document", f"{dataset}\0{name}", count) for name, count in zip(block.documents, rows, strict=True)
         ]
     else:
-        found = [text_subject(text, count) for text, count in zip(block.texts, units, strict=True)]
+        subjects = [text_subject(text, count) for text, count in zip(block.texts, units, strict=True)]
     if block.users:
         of_user: Counter[str] = Counter()
         for user, count in zip(block.users, rows, strict=True):
             of_user[user] += count
-        found += [Subject("user", user, count) for user, count in of_user.items()]
+        subjects += [Subject("user", user, count) for user, count in of_user.items()]
     if width > 1:
-        found.append(Subject("dataset", dataset, max(rows, default=0)))  # a row is the sum of its texts
-    return found
+        subjects.append(Subject("dataset", dataset, max(rows, default=0)))  # a row is the sum of its texts
+    return subjects
 
 
 def text_subject(text: str, units: int) -> Subject:
@@ -164,11 +166,11 @@ def label_subjects_of(block: Block, width: int, dataset: str) -> list[Subject]:
     Each text of a row is charged with the label, since whoever recognizes one of them knows whose label it is.
     """
     if block.documents:
-        found = [Subject("document", f"{dataset}\0{name}", 1) for name in block.documents]
+        subjects = [Subject("document", f"{dataset}\0{name}", 1) for name in block.documents]
     else:
         rows = (block.texts[start : start + width] for start in range(0, len(block.texts), width))
-        found = [text_subject(text, 1) for row in rows for text in dict.fromkeys(row)]
-    return [*found, *(Subject("user", user, rows) for user, rows in Counter(block.users).items())]
+        subjects = [text_subject(text, 1) for row in rows for text in dict.fromkeys(row)]
+    return [*subjects, *(Subject("user", user, rows) for user, rows in Counter(block.users).items())]
 
 
 def job_name(key: StreamKey) -> str:

@@ -143,7 +143,7 @@ class RewriteJob:
         if self.labels is None:
             return promised
         if facts is None and words:
-            return replace(promised, parameters={**promised.parameters, **self.labels.told(promised)})
+            return replace(promised, parameters={**promised.parameters, **self.labels.budgets(promised)})
         record = self.labels.of_record(promised, longest_row=facts.longest_row if facts else 1, width=self.width)
         return record if self.users is None else self.users.promise(record)
 
@@ -194,7 +194,11 @@ def check_users(users: UserRule | None, table: Table, selection: Selection) -> N
         return
     check_column(users.column, table.columns)
     if users.column in selection.texts:
-        raise BadInputError(f"'{users.column}' cannot be rewritten and say who wrote a row: choose another column")
+        raise BadInputError(
+            "rewritten-and-user",
+            "'{column}' cannot be rewritten and say who wrote a row: choose another column",
+            column=users.column,
+        )
     if users.mode == "concatenate" and selection.kept:
         raise BadInputError(
             "kept-values-of-joined-rows",
@@ -242,16 +246,18 @@ def check_output(job: RewriteJob) -> None:
     check_output_name(job.file_output)
     output = Path(job.file_output)
     if output.is_dir():
-        raise OutputError(f"'{output}' is a folder: give the name of a file in it")
+        raise OutputError("is-a-folder", "'{path}' is a folder: give the name of a file in it", path=output)
     if not output.parent.is_dir():
-        raise OutputError(f"the folder '{output.parent}' does not exist: make it first")
+        raise OutputError("no-such-folder", "the folder '{folder}' does not exist: make it first", folder=output.parent)
     source = job.input_path
     if source is not None and output.exists() and Path(source).exists() and output.samefile(source):
         raise OutputError("output-is-input", "the output is the input itself: choose another name with {option.output}")
     unfinished = is_unfinished(output)
     if job.resume and output.exists() and not unfinished:
         erase(resume_path(output))
-        raise AlreadyCompleteError(f"'{output}' is already complete: there is nothing to resume")
+        raise AlreadyCompleteError(
+            "already-complete", "'{output}' is already complete: there is nothing to resume", output=output
+        )
     if unfinished and not job.resume and not job.force:
         raise unfinished_error(partial_path(output))
     if output.exists() and not job.force and not (job.resume and _may_overwrite(output)):
@@ -293,7 +299,9 @@ def _check_card_file(job: RewriteJob) -> None:
         return
     card_kind(job.card_file)
     if not Path(job.card_file).parent.is_dir():
-        raise OutputError(f"the folder '{Path(job.card_file).parent}' does not exist: make it first")
+        raise OutputError(
+            "no-such-folder", "the folder '{folder}' does not exist: make it first", folder=Path(job.card_file).parent
+        )
 
 
 def check_input(job: RewriteJob) -> None:
@@ -318,7 +326,11 @@ def check_output_name(output: str) -> None:
     """A file that is called a spreadsheet must be one; ours would only look like one."""
     if (what := other_kind(output)) is not None:
         raise OutputError(
-            f"'{Path(output).name}' would be {what}, which Tacit does not write: call the output {SUPPORTED}"
+            "unknown-format",
+            "'{name}' would be {what}, which Tacit does not write: call the output {supported}",
+            name=Path(output).name,
+            what=what,
+            supported=SUPPORTED,
         )
 
 

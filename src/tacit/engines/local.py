@@ -133,7 +133,7 @@ def _released(job: RewriteJob, progress: OnProgress | None, on_block: OnBlock | 
                 facts = _facts(job, selection, output.totals)
                 if facts.rows == 0:
                     output.discard()
-                    raise BadInputError(f"{table.name} has no rows: there is nothing to rewrite")
+                    raise BadInputError("no-rows", "{name} has no rows: there is nothing to rewrite", name=table.name)
                 card = _finish(job, facts, output)
     columns = output.columns if isinstance(output, MemoryOutput) else None
     assert card.facts is not None

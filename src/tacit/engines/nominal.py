@@ -25,10 +25,16 @@ def refuse_nominal(card: Card) -> None:
     if not card.is_nominal:
         return
     if not card.guarantee.is_private:
-        raise NominalError(f"this release would promise nothing ({card.guarantee.void}), and such releases are refused")
+        raise NominalError(
+            "release-promises-nothing",
+            "this release would promise nothing ({reason}), and such releases are refused",
+            reason=card.guarantee.void,
+        )
     raise NominalError(
-        f"this release would be nominal, and nominal releases are refused: {card.worst_line}. Lower epsilon, protect "
-        "whole documents instead of words, or shorten the texts"
+        "release-is-nominal",
+        "this release would be nominal, and nominal releases are refused: {reason}. Lower epsilon, protect whole "
+        "documents instead of words, or shorten the texts",
+        reason=card.worst_line,
     )
 
 
@@ -49,8 +55,9 @@ def refuse_nominal_job(job: RewriteJob, selection: Selection, source_format: Fil
         return
     if job.from_stream:
         raise BadInputError(
-            "whether a word-level release is nominal depends on its longest row, and standard input can be read only "
-            "once: give a file"
+            "nominal-unknown-beforehand",
+            "whether a word-level release is nominal depends on its longest row, and standard input can be read "
+            "only once: give a file",
         )
     width, longest = len(selection.texts), 0
     with open_table(job.input, source_format) as table:
@@ -69,8 +76,9 @@ def refuse_nominal_dataset(job: RewriteJob, selection: Selection) -> None:
     unit = job.unit_promise
     if unit.is_private and unit.unit is Unit.TOKEN:
         raise BadInputError(
-            "whether a word-level release is nominal depends on its longest row, which is not known before a cluster "
-            "has read the data: use the local engine, or protect whole documents"
+            "nominal-unknown-beforehand",
+            "whether a word-level release is nominal depends on its longest row, which is not known before a "
+            "cluster has read the data: use the local engine, or protect whole documents",
         )
     facts = replace(NOTHING_READ, columns=selection.texts)
     refuse_nominal(Card(job.promise(facts), facts))
@@ -80,8 +88,8 @@ def _checked(job: RewriteJob, facts: ReleaseFacts, texts: list[str], longest: in
     """The longest row so far; refused as soon as it makes the card nominal."""
     units, width = job.mechanism.count_units(texts), len(facts.columns)
     sums = [sum(units[start : start + width]) for start in range(0, len(units), width)]
-    found = max([longest, *sums])
-    if found > longest:
-        counted = replace(facts, longest_row=found)
+    longest_now = max([longest, *sums])
+    if longest_now > longest:
+        counted = replace(facts, longest_row=longest_now)
         refuse_nominal(Card(job.promise(counted), counted))
-    return found
+    return longest_now

@@ -232,8 +232,10 @@ class FileOutput(Output):
     def finish(self, before_release: Callable[[str], None]) -> None:
         if self._intact(self._blocks) != len(self._blocks):
             raise OutputError(
-                f"'{self._partial.path}' does not hold what was written to it, so it is not released: check the disk, "
-                "and who else writes there"
+                "output-was-changed",
+                "'{path}' does not hold what was written to it, so it is not released: check the disk, and who else "
+                "writes there",
+                path=self._partial.path,
             )
         try:
             ready = self.encoder.finish(self._partial.path)

@@ -14,7 +14,7 @@ from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 END_SECONDS: Final = 5.0
 """How long the system may take to clear away a process that was killed."""
@@ -25,19 +25,21 @@ OOM_SCORE: Final = 800
 """What the kernel takes first when memory is short, from -1000 to 1000."""
 
 
-def start(work: Callable[..., None], *arguments: Any) -> tuple[BaseProcess, Connection]:
+def start(work: Callable[..., None], *arguments: object) -> tuple[BaseProcess, Connection]:
     """A process that runs `work(connection, *arguments)`, with one thread for linear algebra, and our end of the
     connection."""
     with one_thread():
         return _started(work, arguments, daemon=True)
 
 
-def start_independent(work: Callable[..., None], *arguments: Any) -> tuple[BaseProcess, Connection]:
+def start_independent(work: Callable[..., None], *arguments: object) -> tuple[BaseProcess, Connection]:
     """The same, with as many threads as this process has, and allowed to have worker processes of its own."""
     return _started(work, arguments, daemon=False)
 
 
-def _started(work: Callable[..., None], arguments: tuple[Any, ...], *, daemon: bool) -> tuple[BaseProcess, Connection]:
+def _started(
+    work: Callable[..., None], arguments: tuple[object, ...], *, daemon: bool
+) -> tuple[BaseProcess, Connection]:
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
     process = context.Process(target=work, args=(theirs, *arguments), daemon=daemon)
@@ -61,13 +63,6 @@ def limit_memory(most_bytes: int) -> None:
         Path("/proc/self/oom_score_adj").write_text(str(OOM_SCORE))
 
 
-def end(process: BaseProcess, connection: Connection) -> None:
-    """End a process now, whatever it is at."""
-    process.kill()
-    process.join(timeout=END_SECONDS)
-    connection.close()
-
-
 def bury(process: BaseProcess, connection: Connection) -> None:
     """Make sure that a process is gone whose connection broke."""
     process.join(timeout=1)  # so that its own ending is known, not the one given here
@@ -79,19 +74,19 @@ def bury(process: BaseProcess, connection: Connection) -> None:
 def signal_of(process: BaseProcess) -> str | None:
     """The signal that ended a process; None if it ended by itself."""
     code = process.exitcode or 0
-    return next((one.name for one in signal.Signals if one == -code), f"signal {-code}") if code < 0 else None
+    return next((known.name for known in signal.Signals if known == -code), f"signal {-code}") if code < 0 else None
 
 
-def inbox_of(connection: Connection) -> queue.SimpleQueue[Any]:
+def inbox_of(connection: Connection) -> queue.SimpleQueue[object]:
     """For the worker: what arrives while it works. When the connection breaks, the process ends, also in the middle of
     something, so that an orphan never works beside its successor."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    inbox: queue.SimpleQueue[Any] = queue.SimpleQueue()
+    inbox: queue.SimpleQueue[object] = queue.SimpleQueue()
     threading.Thread(target=_receive, args=(connection, inbox), daemon=True).start()
     return inbox
 
 
-def _receive(connection: Connection, inbox: queue.SimpleQueue[Any]) -> None:
+def _receive(connection: Connection, inbox: queue.SimpleQueue[object]) -> None:
     try:
         while True:
             inbox.put(connection.recv())

@@ -136,7 +136,9 @@ class ResumeFile:
             raise self._busy()
 
     def _busy(self) -> OutputError:
-        return OutputError(f"another run is writing '{self.path.stem}': wait for it, or stop it first")
+        return OutputError(
+            "output-in-use", "another run is writing '{output}': wait for it, or stop it first", output=self.path.stem
+        )
 
     def _remove_old(self) -> None:
         """What lies under the name; a run of this user that is still at work keeps it."""
@@ -193,16 +195,16 @@ def resume_path(output: Path) -> Path:
 
 def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     """What is not as in the run that was stopped, in words."""
-    found = []
+    changes = []
     for name in sorted({*before, *now}):
         old, new = before.get(name), now.get(name)
         if old == new:
             continue
         if isinstance(old, dict) and isinstance(new, dict):
-            found += differences(old, new)
+            changes += differences(old, new)
         else:
-            found.append(f"{name} was {_shown(old)} and is now {_shown(new)}")
-    return found
+            changes.append(f"{name} was {_shown(old)} and is now {_shown(new)}")
+    return changes
 
 
 def another_run_error(changes: Sequence[str]) -> BadInputError:

@@ -129,7 +129,12 @@ class UserRule:
         """16 bytes per user, so that millions of them fit in memory."""
         name = name_of(value)
         if not name:
-            raise BadInputError(f"row {row} has no value in '{self.column}': every row must belong to a user")
+            raise BadInputError(
+                "user-not-named",
+                "row {row} has no value in '{column}': every row must belong to a user",
+                row=row,
+                column=self.column,
+            )
         return hashlib.blake2b(name.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 

@@ -1,22 +1,22 @@
 """Blocks rewritten by several processes, in order, with bounded memory, surviving the death of any of them.
 
-Each worker is a fresh process (never a fork, which would copy random state), builds the mechanism once, and derives
-the noise of a block from the job's key. A worker that is killed is replaced and its blocks are repeated with exactly
-the same noise.
+Each worker builds the mechanism once, and derives the noise of a block from the job's key. A worker that is killed is
+replaced and its blocks are repeated with exactly the same noise.
 """
 
 from __future__ import annotations
 
+import pickle
 import warnings
 from collections import deque
-from collections.abc import Generator, Iterator
-from dataclasses import dataclass, field
-from multiprocessing.connection import Connection, wait
-from multiprocessing.process import BaseProcess
-from typing import Any, Final
+from collections.abc import Callable, Generator, Iterator, Mapping
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from typing import Final
 
 from tacit.engines import processes
 from tacit.engines.blocks import Block, rewrite_block
+from tacit.engines.supervisor import Death, Supervisor
 from tacit.errors import TacitError, TacitWarning, place_of
 from tacit.mechanism import Mechanism, Rewritten
 from tacit.noise.source import StreamKey
@@ -33,18 +33,20 @@ class WorkerDiedError(TacitError):
 
 @dataclass(frozen=True)
 class Assignment:
-    """All a worker needs to know of the job."""
+    """All a worker needs to know of the job: how its mechanism is made, and the key of all noise."""
 
-    mechanism: type[Mechanism]
-    parameters: dict[str, Any]
+    mechanism: Callable[..., Mechanism]
+    parameters: Mapping[str, object]
     key: StreamKey
 
 
-@dataclass
-class Worker:
-    process: BaseProcess
-    connection: Connection
-    blocks: deque[Block] = field(default_factory=deque)
+@dataclass(frozen=True)
+class BlockTask:
+    """What a worker needs to know of a block."""
+
+    index: int
+    content: bytes
+    texts: list[str]
 
 
 def rewrite_here(mechanism: Mechanism, key: StreamKey, blocks: Iterator[Block]) -> Results:
@@ -56,31 +58,28 @@ def rewrite_here(mechanism: Mechanism, key: StreamKey, blocks: Iterator[Block]) 
 
 def rewrite_with_workers(assignment: Assignment, blocks: Iterator[Block], count: int) -> Results:
     """The blocks in their order, rewritten by up to `count` processes. Close the iterator to stop them."""
-    crew = Crew(assignment, count)
-    try:
-        yield from crew.run(blocks)
-    finally:
-        crew.stop()
+    with Supervisor[int](_work, (assignment,), most=count, in_hand=BLOCKS_PER_WORKER) as supervisor:
+        yield from BlockQueue(supervisor, count).run(blocks)
 
 
-class Crew:
-    def __init__(self, assignment: Assignment, count: int) -> None:
-        self._assignment = assignment
+class BlockQueue:
+    """The blocks between the reader and the writer: waiting, with a worker, or finished before their turn."""
+
+    def __init__(self, supervisor: Supervisor[int], count: int) -> None:
+        self._supervisor = supervisor
         self._count = count
-        self._workers: list[Worker] = []
-        self._waiting: deque[Block] = deque()
+        self._open: dict[int, Block] = {}
+        self._waiting: deque[int] = deque()
         self._results: dict[int, Rewritten] = {}
-        self._deaths: dict[int, int] = {}
 
     def run(self, blocks: Iterator[Block]) -> Results:
         """Reads ahead while the workers work; never holds more than two blocks per worker.
 
         When the input breaks, the blocks before the break are finished first.
         """
-        in_flight: deque[Block] = deque()
         more, broken = True, None
-        while more or in_flight:
-            if more and len(in_flight) < BLOCKS_PER_WORKER * self._count:
+        while more or self._open:
+            if more and len(self._open) < BLOCKS_PER_WORKER * self._count:
                 try:
                     block = next(blocks, None)
                 except TacitError as error:
@@ -88,85 +87,59 @@ class Crew:
                 if block is None:
                     more = False
                 else:
-                    in_flight.append(block)
-                    self._waiting.append(block)
-                if self._workers or len(in_flight) >= self._count:
+                    self._open[block.index] = block
+                    self._waiting.append(block.index)
+                if self._supervisor.workers or len(self._open) >= self._count:
                     self._hand_out()
                     self._collect(timeout=0)
             else:
                 self._hand_out()
                 self._collect(timeout=None)
-            while in_flight and in_flight[0].index in self._results:
-                block = in_flight.popleft()
-                yield block, self._results.pop(block.index)
+            yield from self._finished_in_order()
         if broken is not None:
             raise broken
 
-    def stop(self) -> None:
-        for worker in self._workers:
-            worker.process.kill()
-        for worker in self._workers:
-            worker.process.join()
-            worker.connection.close()
-        self._workers.clear()
+    def _finished_in_order(self) -> Results:
+        while self._open and (index := next(iter(self._open))) in self._results:
+            yield self._open.pop(index), self._results.pop(index)
 
     def _hand_out(self) -> None:
-        while self._waiting:
-            self._hire_enough()
-            worker = min(self._workers, key=lambda one: len(one.blocks))
-            if len(worker.blocks) >= BLOCKS_PER_WORKER:
-                return
-            block = self._waiting.popleft()
-            worker.blocks.append(block)
-            try:
-                worker.connection.send((block.index, block.content, block.texts))
-            except OSError:
-                self._bury(worker)
+        # As many workers as there is work for, all started before the first of them is waited for.
+        self._supervisor.hire(len(self._open) - len(self._results) if self._waiting else 0)
+        while self._waiting and (worker := self._supervisor.free_worker()) is not None:
+            block = self._open[self._waiting.popleft()]
+            self._supervisor.hand_out(block.index, BlockTask(block.index, block.content, block.texts), worker)
 
     def _collect(self, timeout: float | None) -> None:
-        by_connection = {worker.connection: worker for worker in self._workers}
-        for ready in wait(list(by_connection), timeout):
-            worker = by_connection[ready]  # type: ignore[index]
-            try:
-                outcome = worker.connection.recv()
-            except (EOFError, OSError):
-                self._bury(worker)
-                continue
-            if isinstance(outcome, TacitError):
-                raise outcome
-            index, texts, units = outcome
-            worker.blocks.popleft()
-            self._deaths.pop(index, None)
-            self._results[index] = Rewritten(texts, units)
+        for event in self._supervisor.events(timeout):
+            if isinstance(event, Death):
+                self._take_back(event)
+            elif isinstance(event.message, TacitError):
+                raise event.message
+            else:
+                assert isinstance(event.message, Rewritten)
+                self._results[event.key] = event.message
+                self._supervisor.finish(event)
 
-    def _hire_enough(self) -> None:
-        """As many workers as there is work for, all started before the first of them is waited for."""
-        unfinished = len(self._waiting) + sum(len(worker.blocks) for worker in self._workers)
-        while len(self._workers) < min(self._count, unfinished):
-            self._hire()
-
-    def _hire(self) -> None:
-        self._workers.append(Worker(*processes.start(_work, self._assignment)))
-
-    def _bury(self, worker: Worker) -> None:
-        """Take back the blocks of a dead worker; the first of them is the one it was working on."""
-        self._workers.remove(worker)
-        processes.bury(worker.process, worker.connection)
-        self._waiting.extendleft(reversed(worker.blocks))
-        if not worker.blocks:
-            return
-        block = worker.blocks[0]
-        deaths = self._deaths[block.index] = self._deaths.get(block.index, 0) + 1
-        if deaths >= MOST_DEATHS:
+    def _take_back(self, death: Death[int]) -> None:
+        """The blocks of a dead worker wait again; the first of them is the one it was working on."""
+        self._waiting.extendleft(reversed(death.keys))
+        if death.times >= MOST_DEATHS:
+            span = self._open[death.keys[0]].span()
             raise WorkerDiedError(
-                f"{deaths} worker processes died one after the other on {block.span()}, {_ending(worker.process)}"
+                "workers-died",
+                "{times} worker processes died one after the other on {span}, " + _ending(death),
+                times=death.times,
+                span=span,
+                signal=death.signal,
+                exit_code=death.exit_code,
             )
 
 
-def _ending(process: BaseProcess) -> str:
-    if name := processes.signal_of(process):
-        return f"ended by {name}, most likely for want of memory: use fewer --workers, or close other programs"
-    return f"with exit code {process.exitcode or 0}: run once with --workers 1 to see why"
+def _ending(death: Death[int]) -> str:
+    if death.signal is not None:
+        return "ended by {signal}, most likely for want of memory: use fewer {option.workers}, or close other programs"
+    return "with exit code {exit_code}: run once with {option.workers[1]} to see why"
 
 
 def _work(connection: Connection, assignment: Assignment) -> None:
@@ -177,19 +150,30 @@ def _work(connection: Connection, assignment: Assignment) -> None:
         mechanism = assignment.mechanism(**assignment.parameters)
         mechanism.prepare()
         while True:
-            index, content, texts = inbox.get()
-            result = rewrite_block(mechanism, assignment.key, index, content, texts)
-            connection.send((index, list(result.texts), [int(unit) for unit in result.units]))
+            task = inbox.get()
+            assert isinstance(task, BlockTask)
+            result = rewrite_block(mechanism, assignment.key, task.index, task.content, task.texts)
+            connection.send(Rewritten(list(result.texts), [int(unit) for unit in result.units]))
     except MemoryError:
-        connection.send(TacitError("a worker ran out of memory: use fewer --workers, or close other programs"))
+        connection.send(
+            TacitError(
+                "out-of-memory", "a worker ran out of memory: use fewer {option.workers}, or close other programs"
+            )
+        )
     except TacitError as error:
-        connection.send(_portable(error))
+        connection.send(portable(error))
     except Exception as error:
-        connection.send(TacitError(f"a worker failed: {place_of(error)}. Please report this"))
+        connection.send(
+            TacitError("worker-failed", "a worker failed: {place}. Please report this", place=place_of(error))
+        )
 
 
-def _portable(error: TacitError) -> TacitError:
-    """An error that survives the way to the parent, whatever its constructor looks like."""
-    copy = TacitError(str(error))
-    copy.exit_code = error.exit_code
-    return copy
+def portable(error: TacitError) -> TacitError:
+    """An error that survives the way to another process: itself, or its sentence where a field of it does not."""
+    try:
+        pickle.loads(pickle.dumps(error))
+    except Exception:  # whatever a field raises when it is pickled
+        copy = TacitError.of(error)
+        copy.exit_code = error.exit_code
+        return copy
+    return error

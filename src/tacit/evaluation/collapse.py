@@ -126,8 +126,8 @@ def at_floor(low: float, value: float, floor: Floor) -> Flag | None:
 
 def text_flags(originals: Sequence[str], releases: Sequence[str]) -> list[Flag]:
     """What is wrong with the released texts themselves, beyond what the originals do too."""
-    found = (empty_output(originals, releases), one_output(originals, releases), token_loops(originals, releases))
-    return [flag for flag in found if flag is not None]
+    flags = (empty_output(originals, releases), one_output(originals, releases), token_loops(originals, releases))
+    return [flag for flag in flags if flag is not None]
 
 
 def empty_output(originals: Sequence[str], releases: Sequence[str]) -> Flag | None:
@@ -189,8 +189,8 @@ def is_loop(text: str) -> bool:
 def _longest_run(tokens: Sequence[str], period: int) -> int:
     """The longest stretch in which every token equals the one `period` before it."""
     best = run = 0
-    for here, before in zip(tokens[period:], tokens, strict=False):
-        run = run + 1 if here == before else 0
+    for token, before in zip(tokens[period:], tokens, strict=False):
+        run = run + 1 if token == before else 0
         best = max(best, run)
     return best
 
@@ -202,13 +202,13 @@ def tag_flags(
     train: Sequence[Sequence[str]], truth: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]
 ) -> list[Flag]:
     """Mixed schemes between or inside the splits, and what the predicted tags themselves show."""
-    found = list(scheme_flags(train, truth))
+    flags = list(scheme_flags(train, truth))
     flat_truth, flat = [t for tags in truth for t in tags], [t for tags in predicted for t in tags]
     if flat:
         from tacit.evaluation.scores import classification_scores
 
-        found += prediction_flags(classification_scores(flat_truth, flat), "tag")
-    return found
+        flags += prediction_flags(classification_scores(flat_truth, flat), "tag")
+    return flags
 
 
 def tag_scheme(sequences: Sequence[Sequence[str]]) -> str:

@@ -19,14 +19,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tacit.arrays import Floats, Ids
 from tacit.errors import BadParameterError, NoGuaranteeError
 from tacit.noise.source import new_source, public_generator
+from tacit.progress import StepProgress
 from tacit.report import Figure, Finding, Light, Section, Table
-
-Floats = NDArray[np.float64]
-Ids = NDArray[np.int64]
 
 RUNS = 1_000
 ETA = 0.05
@@ -61,18 +59,18 @@ def exact_deniability(
     width = laws(ids[:1]).shape[1]
     step = max(1, BLOCK_CELLS // width)
     for start in range(0, count, step):
-        here = slice(start, start + step)
-        law = laws(ids[here])
+        block = slice(start, start + step)
+        law = laws(ids[block])
         rows = np.arange(len(law))
-        stays[here] = law[rows, ids[here]]
+        stays[block] = law[rows, ids[block]]
         with np.errstate(divide="ignore"):
             seen = -np.expm1(runs * np.log1p(-law))
-            entropy[here] = -(law * np.log2(law, where=law > 0, out=np.zeros_like(law))).sum(axis=1)
-        outputs[here] = seen.sum(axis=1)
+            entropy[block] = -(law * np.log2(law, where=law > 0, out=np.zeros_like(law))).sum(axis=1)
+        outputs[block] = seen.sum(axis=1)
         inputs += seen[:, ids].sum(axis=0)
         # The smallest set of mass 1 - eta consists of the most likely outputs.
         mass = np.cumsum(-np.sort(-law, axis=1), axis=1)
-        effective[here] = np.minimum((mass < 1.0 - eta - ROUNDING).sum(axis=1) + 1, width)
+        effective[block] = np.minimum((mass < 1.0 - eta - ROUNDING).sum(axis=1) + 1, width)
     return stays, outputs, inputs, effective, entropy
 
 
@@ -87,12 +85,12 @@ def counted_deniability(
     inputs = np.zeros(count)
     place = {int(word): i for i, word in enumerate(ids.tolist())}
     for row in range(count):
-        found, times = np.unique(drawn[row], return_counts=True)
+        words, times = np.unique(drawn[row], return_counts=True)
         shares = -np.sort(-times) / runs
-        outputs[row] = len(found)
+        outputs[row] = len(words)
         effective[row] = int((np.cumsum(shares) < 1.0 - eta - ROUNDING).sum()) + 1
         entropy[row] = -(shares * np.log2(shares)).sum()
-        for word in found.tolist():
+        for word in words.tolist():
             if word in place:
                 inputs[place[word]] += 1
     return stays, outputs, inputs, effective, entropy
@@ -110,9 +108,14 @@ def deniability(
     """N_x, S_x, S*_y of a word mechanism: exact where it has a law, else by drawing. Without `ids`, of a public random
     choice of words."""
     if getattr(mechanism, "level", None) != "word":
-        raise BadParameterError("deniability is about words: choose a word-level mechanism")
+        raise BadParameterError("deniability-of-documents", "deniability is about words: choose a word-level mechanism")
     if runs < 1 or not 0 < eta < 1:
-        raise BadParameterError(f"runs must be at least 1 and eta between 0 and 1, not {runs} and {eta:g}")
+        raise BadParameterError(
+            "impossible-runs",
+            "runs must be at least 1 and eta between 0 and 1, not {runs} and {eta:g}",
+            runs=runs,
+            eta=eta,
+        )
     mechanism.prepare()
     vocabulary = mechanism.vocabulary
     if ids is None:
@@ -134,30 +137,30 @@ def over_epsilon(
     mechanism: Any,
     epsilons: Sequence[float] = EPSILONS,
     *,
-    progress: Callable[[int, int], None] | None = None,
+    progress: StepProgress | None = None,
     **options: Any,
 ) -> list[Deniability]:
     """The same words at several budgets."""
-    found = []
+    series = []
     for number, epsilon in enumerate(sorted(epsilons)):
         # The loaded table stands for its name, so that it is not read again.
         changed = type(mechanism)(**{**mechanism.get_params(), "vectors": mechanism.table, "limit": None,
                                      "epsilon": epsilon})  # fmt: skip
-        found.append(deniability(changed, **options))
+        series.append(deniability(changed, **options))
         if progress is not None:
             progress(number + 1, len(epsilons))
-    return found
+    return series
 
 
 # For the report -------------------------------------------------------------------------------------------------------
 
 
-def deniability_section(found: Sequence[Deniability], *, shown: float | None = None, draw: bool = True) -> Section:
+def deniability_section(series: Sequence[Deniability], *, shown: float | None = None, draw: bool = True) -> Section:
     """Medians and extremes at each epsilon, a drawing, and the words that are told apart most easily."""
-    if not found:
-        raise BadParameterError("there is nothing to show: measure at least one epsilon")
+    if not series:
+        raise BadParameterError("nothing-measured", "there is nothing to show: measure at least one epsilon")
     # The words that are shown are those at the epsilon asked for, or at the middle one.
-    last = next((d for d in found if d.epsilon == shown), found[len(found) // 2])
+    last = next((d for d in series if d.epsilon == shown), series[len(series) // 2])
     rows = [
         [
             d.epsilon,
@@ -168,7 +171,7 @@ def deniability_section(found: Sequence[Deniability], *, shown: float | None = N
             float(np.median(d.effective)),
             float(np.median(d.entropy)),
         ]
-        for d in found
+        for d in series
     ]
     how = "exact expectations" if last.exact else "counts of one simulation"
     table = Table(
@@ -190,27 +193,27 @@ def deniability_section(found: Sequence[Deniability], *, shown: float | None = N
         f"At epsilon {last.epsilon:g} half of the words stay with probability {median:.3g} or more; a word has "
         f"{float(np.median(last.outputs)):,.0f} different outputs in {last.runs:,} runs (median).",
         "A description, without a threshold: it bounds no attack.",
-        numbers={"epsilon": [d.epsilon for d in found], "N_x": [row[1] for row in rows],
+        numbers={"epsilon": [d.epsilon for d in series], "N_x": [row[1] for row in rows],
                  "S_x": [row[3] for row in rows], "S*_y": [row[4] for row in rows], "exact": last.exact},
     )  # fmt: skip
-    figures = [deniability_figure(found)] if draw and len(found) > 1 else []
+    figures = [deniability_figure(series)] if draw and len(series) > 1 else []
     return Section("Deniability", "How often a word stays, and how many others it hides among.", [finding],
                    [table, words], figures)  # fmt: skip
 
 
-def deniability_figure(found: Sequence[Deniability]) -> Figure:
+def deniability_figure(series: Sequence[Deniability]) -> Figure:
     from tacit.report.plot import axes, figure
 
     canvas, area = axes()
-    epsilons = [d.epsilon for d in found]
-    many = max(float(np.median(d.outputs)) for d in found)
-    inputs = max(float(np.median(d.inputs)) for d in found)
-    area.plot(epsilons, [np.median(d.stays) for d in found], marker="o", label="$N_x$ (stays)")
-    low, high = ([float(np.quantile(d.stays, q)) for d in found] for q in (0.1, 0.9))
+    epsilons = [d.epsilon for d in series]
+    many = max(float(np.median(d.outputs)) for d in series)
+    inputs = max(float(np.median(d.inputs)) for d in series)
+    area.plot(epsilons, [np.median(d.stays) for d in series], marker="o", label="$N_x$ (stays)")
+    low, high = ([float(np.quantile(d.stays, q)) for d in series] for q in (0.1, 0.9))
     area.fill_between(epsilons, low, high, alpha=0.15)
-    area.plot(epsilons, [np.median(d.outputs) / max(many, 1.0) for d in found], marker="s",
+    area.plot(epsilons, [np.median(d.outputs) / max(many, 1.0) for d in series], marker="s",
               label=f"$S_x$ (outputs, of {many:,.0f})")  # fmt: skip
-    area.plot(epsilons, [np.median(d.inputs) / max(inputs, 1.0) for d in found], marker="^",
+    area.plot(epsilons, [np.median(d.inputs) / max(inputs, 1.0) for d in series], marker="^",
               label=f"$S^*_y$ (inputs, of {inputs:,.0f})")  # fmt: skip
     area.set_xscale("log")
     area.set_xticks(epsilons, [f"{epsilon:g}" for epsilon in epsilons])

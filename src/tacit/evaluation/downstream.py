@@ -31,6 +31,7 @@ from tacit.evaluation.learners import Learner, Task
 from tacit.evaluation.scores import ClassificationScores, Floor, Interval, SimilarityScores, TaggingScores
 from tacit.evaluation.similarity import share_kept, shortened
 from tacit.noise.source import public_generator
+from tacit.progress import WorkProgress
 from tacit.report import Figure, Finding, Light, Section, Table
 
 GREEN_FROM, AMBER_FROM = 0.8, 0.4
@@ -106,9 +107,15 @@ def check_task(task: Task, train: Labeled, test: Labeled) -> None:
     """Errors that would otherwise come out as a strange score."""
     for name, part in (("training", train), ("test", test)):
         if not len(part):
-            raise BadInputError(f"there are no {name} rows: give a file with labeled texts")
+            raise BadInputError("no-rows", "there are no {name} rows: give a file with labeled texts", name=name)
         if len(part.texts) != len(part.labels):
-            raise BadInputError(f"there are {len(part.texts):,} {name} texts but {len(part.labels):,} labels")
+            raise BadInputError(
+                "wrong-number-of-labels",
+                "there are {texts:,} {name} texts but {labels:,} labels",
+                texts=len(part.texts),
+                name=name,
+                labels=len(part.labels),
+            )
     if task == "similarity":
         _check_numbers(train, test)
         return
@@ -117,28 +124,45 @@ def check_task(task: Task, train: Labeled, test: Labeled) -> None:
             for row, (tokens, tags) in enumerate(zip(part.texts, part.labels, strict=True), start=1):
                 if len(tokens) != len(tags):
                     raise BadInputError(
-                        f"{name} row {row} has {len(tokens)} tokens but {len(tags)} tags: tagging needs one tag per "
-                        "token"
+                        "wrong-number-of-tags",
+                        "{name} row {row} has {tokens} tokens but {tags} tags: tagging needs one tag per token",
+                        name=name,
+                        row=row,
+                        tokens=len(tokens),
+                        tags=len(tags),
                     )
     known, wanted = _kinds(task, train.labels), _kinds(task, test.labels)
     # Counts, never the labels themselves: a message is kept and printed, and a label can be a private text.
     if len(known) < 2:
         only = "one label only" if known else "no label at all"
-        raise BadInputError(f"the training rows have {only}: a task needs at least two different labels")
+        raise BadInputError(
+            "too-few-classes",
+            "the training rows have {labels}: a task needs at least two different labels",
+            labels=only,
+        )
     if task != "tagging" and len(wanted) < 2:
-        raise BadInputError("the test rows have one label only: scores need at least two different labels there")
+        raise BadInputError(
+            "too-few-classes", "the test rows have one label only: scores need at least two different labels there"
+        )
     if unseen := len(wanted - known):
         are, them = ("is", "it") if unseen == 1 else ("are", "them")
         raise BadInputError(
-            f"{unseen:,} of the {len(wanted):,} labels of the test rows {are} not in the training rows, so nothing can "
-            f"learn {them}: leave such rows out, or add training rows"
+            "labels-not-in-training",
+            "{unseen:,} of the {wanted:,} labels of the test rows {are} not in the training rows, so nothing can "
+            "learn {them}: leave such rows out, or add training rows",
+            unseen=unseen,
+            wanted=len(wanted),
+            are=are,
+            them=them,
         )
 
 
 def _check_numbers(train: Labeled, test: Labeled) -> None:
     for name, part in (("training", train), ("test", test)):
         if len({float(label) for label in part.labels}) < 2:
-            raise BadInputError(f"all {name} rows have the same similarity: give rows that differ")
+            raise BadInputError(
+                "too-few-classes", "all {name} rows have the same similarity: give rows that differ", name=name
+            )
 
 
 def _kinds(task: Task, labels: Sequence[Any]) -> set[Any]:
@@ -152,7 +176,9 @@ def split_rows(task: Task, labels: Sequence[Any], share: float = 0.2, seed: int 
     """
     if len(labels) < 5:
         raise BadInputError(
-            f"{len(labels)} labeled rows are too few to split: give at least 5, or a test file (--test)"
+            "too-few-rows",
+            "{rows} labeled rows are too few to split: give at least 5, or a test file ({option.test})",
+            rows=len(labels),
         )
     order = public_generator(seed).permutation(len(labels)).tolist()
     if task in ("similarity", "tagging"):
@@ -179,14 +205,16 @@ def evaluate_downstream(
     test: Labeled,
     released_tests: Mapping[str, Labeled] | None = None,
     seeds: Sequence[int] = (1, 2, 3),
-    progress: Callable[[str, int, int], None] | None = None,
+    progress: WorkProgress | None = None,
     resamples: int = score.RESAMPLES,
 ) -> Downstream:
     """Train on the originals and on each release, test on original text (and on rewritten text where it is given)."""
     if not seeds:
-        raise BadParameterError("give at least one seed")
+        raise BadParameterError("no-seed", "give at least one seed")
     if "original" in releases:
-        raise BadParameterError("'original' is the name of the original texts: call the release otherwise")
+        raise BadParameterError(
+            "release-name-taken", "'original' is the name of the original texts: call the release otherwise"
+        )
     check_task(task, original, test)
     for part in releases.values():
         check_task(task, part, test)
@@ -295,63 +323,71 @@ WHY = (
 )
 
 
-def downstream_section(found: Downstream, title: str = "Downstream task", worst: int = 8) -> Section:
-    findings = [_finding(found, arm) for arm in found.on_originals]
-    findings += [flag.finding(f"trained on {arm.name}") for arm in (found.ceiling, *found.arms) for flag in arm.flags
-                 if arm.tested_on == "original test texts"]  # fmt: skip
-    tables = [_scores_table(found)]
+def downstream_section(downstream: Downstream, title: str = "Downstream task", worst: int = 8) -> Section:
+    findings = [_finding(downstream, arm) for arm in downstream.on_originals]
+    findings += [
+        flag.finding(f"trained on {arm.name}")
+        for arm in (downstream.ceiling, *downstream.arms)
+        for flag in arm.flags
+        if arm.tested_on == "original test texts"
+    ]
+    tables = [_scores_table(downstream)]
     figures: list[Figure] = []
-    for arm in (found.ceiling, *found.on_originals):
+    for arm in (downstream.ceiling, *downstream.on_originals):
         tables += list(_detail_tables(arm))
         if figure := _confusion_figure(arm):
             figures.append(figure)
-    tables += [table for arm in found.on_originals if (table := worst_cases(found, arm, worst)) is not None]
+    tables += [table for arm in downstream.on_originals if (table := worst_cases(downstream, arm, worst)) is not None]
     seeds = (
-        f"{len(found.seeds)} seeds" if len(found.seeds) > 1 else "one run (equal data and seed give an equal result)"
+        f"{len(downstream.seeds)} seeds"
+        if len(downstream.seeds) > 1
+        else "one run (equal data and seed give an equal result)"
     )
     return Section(
         title,
-        f"{found.task.capitalize()} with a {found.learner}: trained on {found.train_rows:,} texts, tested on "
-        f"{found.test_rows:,} original texts, {seeds}.",
+        f"{downstream.task.capitalize()} with a {downstream.learner}: trained on {downstream.train_rows:,} texts, "
+        f"tested on {downstream.test_rows:,} original texts, {seeds}.",
         findings,
         tables,
         figures,
     )
 
 
-def _finding(found: Downstream, arm: Arm) -> Finding:
-    kept, floor, top = found.kept(arm), found.floor.value, found.ceiling.value
+def _finding(downstream: Downstream, arm: Arm) -> Finding:
+    kept, floor, top = downstream.kept(arm), downstream.floor.value, downstream.ceiling.value
     numbers = {"value": arm.value, "low": arm.over_items.low, "high": arm.over_items.high, "floor": floor,
-               "ceiling": top, "kept": kept, "metric": found.metric}  # fmt: skip
+               "ceiling": top, "kept": kept, "metric": downstream.metric}  # fmt: skip
     name = f"Usefulness of {arm.name}"
-    if found.ceiling.over_items.low <= floor or top <= floor:
+    if downstream.ceiling.over_items.low <= floor or top <= floor:
         return Finding(
             name, Light.AMBER,
-            f"this learner does not get beyond the floor of {floor:.3f} even from the originals ({found.metric} "
+            f"this learner does not get beyond the floor of {floor:.3f} even from the originals ({downstream.metric} "
             f"{top:.3f}), so nothing can be said about the release: use more rows or another learner",
             WHY, numbers=numbers,
         )  # fmt: skip
     return Finding(
         name,
         utility_light(kept, arm.over_items.low, floor),
-        f"{found.metric} {arm.value:.3f} (95 % over items: {arm.over_items.low:.3f} to {arm.over_items.high:.3f}), "
+        f"{downstream.metric} {arm.value:.3f} (95 % over items: {arm.over_items.low:.3f} to "
+        f"{arm.over_items.high:.3f}), "
         f"{top:.3f} when trained on the originals, floor {floor:.3f}: {kept:.0%} of the gap is kept",
         WHY,
         numbers=numbers,
     )
 
 
-def _scores_table(found: Downstream) -> Table:
+def _scores_table(downstream: Downstream) -> Table:
     rows: list[list[Any]] = [
-        ["majority floor", "", found.floor.majority, None, None, None, None, None, None],
-        ["random floor", "", found.floor.random, None, None, None, None, None, None],
+        ["majority floor", "", downstream.floor.majority, None, None, None, None, None, None],
+        ["random floor", "", downstream.floor.random, None, None, None, None, None, None],
     ]
-    for arm in (found.ceiling, *found.arms):
-        kept = found.kept(arm)
+    for arm in (downstream.ceiling, *downstream.arms):
+        kept = downstream.kept(arm)
         rows.append([arm.name, arm.tested_on, arm.value, arm.over_seeds.low, arm.over_seeds.high, arm.over_items.low,
                      arm.over_items.high, kept, _second_score(arm.details)])  # fmt: skip
-    columns = ["trained on", "tested on", found.metric, "seeds from", "seeds to", "items from", "items to", "gap kept",
-               {"similarity": "Pearson"}.get(found.task, "accuracy")]  # fmt: skip
+    columns = ["trained on", "tested on", downstream.metric, "seeds from", "seeds to", "items from", "items to",
+               "gap kept",
+               {"similarity": "Pearson"}.get(downstream.task, "accuracy")]  # fmt: skip
     return Table(
         "Scores", columns, rows,
         "95 % intervals: of the mean over seeds (Student's t), and over test items (bootstrap). The floors are exact.",
@@ -409,12 +445,12 @@ def _confusion_figure(arm: Arm) -> Figure | None:
     )
 
 
-def worst_cases(found: Downstream, arm: Arm, count: int) -> Table | None:
+def worst_cases(downstream: Downstream, arm: Arm, count: int) -> Table | None:
     """Test texts that the model trained on originals gets right and the one trained on the release does not."""
-    if found.task == "tagging" or not count:
+    if downstream.task == "tagging" or not count:
         return None
-    truth, best, other = found.test.labels, found.ceiling.runs[0], arm.runs[0]
-    if found.task == "similarity":
+    truth, best, other = downstream.test.labels, downstream.ceiling.runs[0], arm.runs[0]
+    if downstream.task == "similarity":
         errors = np.abs(np.asarray(other) - truth) - np.abs(np.asarray(best) - truth)
         places = np.argsort(-errors, kind="stable")[:count].tolist()
     else:
@@ -430,7 +466,7 @@ def worst_cases(found: Downstream, arm: Arm, count: int) -> Table | None:
         places = [i for _, _, i in sorted(turns)[:count]]
     if not places:
         return None
-    rows = [[i + 1, _shown(found.test.texts[i]), truth[i], best[i], other[i]] for i in places]
+    rows = [[i + 1, _shown(downstream.test.texts[i]), truth[i], best[i], other[i]] for i in places]
     return Table(
         f"Test texts lost by training on {arm.name}",
         ["test row", "text", "truth", "trained on originals", f"trained on {arm.name}"],

@@ -33,7 +33,12 @@ def prediction_section(
 ) -> Section:
     """The scores of a task. `known` are the labels that the model can give: others in the truth are counted wrong."""
     if len(truth) != len(predicted):
-        raise BadInputError(f"there are {len(truth):,} true values and {len(predicted):,} predictions")
+        raise BadInputError(
+            "wrong-number-of-predictions",
+            "there are {truth:,} true values and {predicted:,} predictions",
+            truth=len(truth),
+            predicted=len(predicted),
+        )
     if task == "classify":
         scores = classification_scores(truth, predicted)
         return _classes(title, scores, "class", known, _both(scores))
@@ -47,7 +52,7 @@ def prediction_section(
         return _translations(title, truth, predicted)
     if task in ("write", "fill"):
         return _language(title, task, predicted)
-    raise BadParameterError(f"there is no measure for the task '{task}'")
+    raise BadParameterError("unknown-task", "there is no measure for the task '{task}'", task=task)
 
 
 def main_score(section: Section) -> float:
@@ -89,11 +94,17 @@ def _classes(
 
 
 def _tags(title: str, truth: Sequence[str], predicted: Sequence[str], known: Sequence[str]) -> Section:
-    true, found = [line.split() for line in truth], [line.split() for line in predicted]
-    for number, (a, b) in enumerate(zip(true, found, strict=True), 1):
+    true, answers = [line.split() for line in truth], [line.split() for line in predicted]
+    for number, (a, b) in enumerate(zip(true, answers, strict=True), 1):
         if len(a) != len(b):
-            raise BadInputError(f"row {number} has {len(a)} tags and {len(b)} predicted ones: each word needs one tag")
-    scores = tagging_scores(true, found)
+            raise BadInputError(
+                "wrong-number-of-tags",
+                "row {number} has {tags} tags and {predicted} predicted ones: each word needs one tag",
+                number=number,
+                tags=len(a),
+                predicted=len(b),
+            )
+    scores = tagging_scores(true, answers)
     first = _both(scores.tokens)
     if scores.entities is not None:
         first.insert(0, _score("entity F1", scores.entities.f1))
@@ -101,9 +112,9 @@ def _tags(title: str, truth: Sequence[str], predicted: Sequence[str], known: Seq
 
 
 def _numbers(title: str, truth: Sequence[str], predicted: Sequence[str]) -> Section:
-    true, found = _floats(truth), _floats(predicted)
-    scores = similarity_scores(true, found)
-    error = float(np.abs(np.asarray(true) - np.asarray(found)).mean())
+    true, answers = _floats(truth), _floats(predicted)
+    scores = similarity_scores(true, answers)
+    error = float(np.abs(np.asarray(true) - np.asarray(answers)).mean())
     return Section(
         title,
         findings=[
@@ -118,7 +129,7 @@ def _floats(values: Sequence[str]) -> list[float]:
     try:
         return [float(value) for value in values]
     except ValueError:
-        raise BadInputError("a value to compare with is not a number") from None
+        raise BadInputError("not-a-number", "a value to compare with is not a number") from None
 
 
 def _answers(title: str, truth: Sequence[str], predicted: Sequence[str]) -> Section:
@@ -134,12 +145,12 @@ def plain_answer(answer: str) -> str:
     return " ".join(re.sub(r"\b(a|an|the)\b", " ", bare).split())
 
 
-def word_overlap(true: list[str], found: list[str]) -> float:
+def word_overlap(true: list[str], answer: list[str]) -> float:
     """F1 over words; two empty answers agree."""
-    if not true or not found:
-        return float(true == found)
-    shared = sum((Counter(true) & Counter(found)).values())
-    return 2 * shared / (len(true) + len(found))
+    if not true or not answer:
+        return float(true == answer)
+    shared = sum((Counter(true) & Counter(answer)).values())
+    return 2 * shared / (len(true) + len(answer))
 
 
 def _translations(title: str, truth: Sequence[str], predicted: Sequence[str]) -> Section:

@@ -44,20 +44,22 @@ def read_rows(
         check_columns(names, table.columns)
         has_label = label_column is not None and label_column in table.columns
         if has_label and label_column in names:
-            raise BadInputError(f"the column '{label_column}' cannot be text and label: name another one")
+            raise BadInputError(
+                "text-is-label", "the column '{column}' cannot be text and label: name another one", column=label_column
+            )
         # A name that stands there twice says nothing about which column is meant.
         once = unambiguous(table.columns)
         others = [name for name in once if name not in names and name != label_column]
         wanted = [*names, *([str(label_column)] if has_label else []), *others]
         table.select(wanted)
-        found: list[list[str]] = [[] for _ in wanted]
+        cells: list[list[str]] = [[] for _ in wanted]
         for row, values in table.rows():
             for place, value in enumerate(values):
                 text = text_value(value, row, wanted[place]) if place < len(names) else cell_string(value)
-                found[place].append(text)
-    labels = found[len(names)] if has_label else None
-    rest = dict(zip(others, found[len(names) + has_label :], strict=True))
-    return Rows(table.name, tuple(found[: len(names)]), labels, rest)
+                cells[place].append(text)
+    labels = cells[len(names)] if has_label else None
+    rest = dict(zip(others, cells[len(names) + has_label :], strict=True))
+    return Rows(table.name, tuple(cells[: len(names)]), labels, rest)
 
 
 def align(original: Rows, released: Rows) -> Rows:
@@ -67,22 +69,39 @@ def align(original: Rows, released: Rows) -> Rows:
     """
     if len(original.texts) != len(released.texts):
         raise BadInputError(
-            f"{original.name} has {len(original.texts)} text columns and {released.name} has {len(released.texts)}: "
-            "name the same number with --column and --private-column"
+            "columns-do-not-align",
+            "{file} has {columns} text columns and {other_file} has {other_columns}: name the same number with "
+            "{option.columns} and {option.private_columns}",
+            file=original.name,
+            columns=len(original.texts),
+            other_file=released.name,
+            other_columns=len(released.texts),
         )
     if len(original) != len(released):
         shorter, longer = sorted((original, released), key=len)
         raise BadInputError(
-            f"{original.name} has {len(original):,} rows and {released.name} has {len(released):,}: row "
-            f"{len(shorter) + 1} of {longer.name} has no partner; give files with the same rows in the same order"
+            "rows-do-not-align",
+            "{file} has {rows:,} rows and {other_file} has {other_rows:,}: row {row} of {longer} has no partner; "
+            "give files with the same rows in the same order",
+            file=original.name,
+            rows=len(original),
+            other_file=released.name,
+            other_rows=len(released),
+            row=len(shorter) + 1,
+            longer=longer.name,
         )
     for column in [name for name in original.others if name in released.others]:
         pairs = zip(original.others[column], released.others[column], strict=True)
         for row, (mine, theirs) in enumerate(pairs, start=1):
             if mine != theirs:
                 raise BadInputError(
-                    f"row {row} does not align: column '{column}' differs between {original.name} and {released.name}; "
-                    "give files with the same rows in the same order"
+                    "rows-do-not-align",
+                    "row {row} does not align: column '{column}' differs between {file} and {other_file}; give "
+                    "files with the same rows in the same order",
+                    row=row,
+                    column=column,
+                    file=original.name,
+                    other_file=released.name,
                 )
     return released if released.labels is not None else replace(released, labels=original.labels)
 
@@ -90,17 +109,30 @@ def align(original: Rows, released: Rows) -> Rows:
 def labeled(task: Task, rows: Rows, label_column: str) -> Labeled:
     """Texts and labels as the task wants them."""
     if rows.labels is None:
-        raise BadInputError(f"{rows.name} has no column '{label_column}' with the labels: add it, or name another one")
+        raise BadInputError(
+            "no-label-column",
+            "{file} has no column '{column}' with the labels: add it, or name another one",
+            file=rows.name,
+            column=label_column,
+        )
     for row, label in enumerate(rows.labels, start=1):
         if not label.strip():
             raise BadInputError(
-                f"row {row} of {rows.name} has no label in '{label_column}': fill it in or leave it out"
+                "label-missing",
+                "row {row} of {file} has no label in '{column}': fill it in or leave it out",
+                row=row,
+                file=rows.name,
+                column=label_column,
             )
     wanted = 2 if task in ("pairs", "similarity") else 1
     if len(rows.texts) != wanted:
         raise BadInputError(
-            f"the task '{task}' takes {wanted} text column{'s' if wanted > 1 else ''}, not {len(rows.texts)}: give "
-            f"{'--column twice' if wanted > 1 else 'one --column'}"
+            "wrong-number-of-columns",
+            "the task '{task}' takes 2 text columns, not {given}: give {option.columns} twice"
+            if wanted > 1
+            else "the task '{task}' takes 1 text column, not {given}: give one {option.columns}",
+            task=task,
+            given=len(rows.texts),
         )
     if task == "classification":
         return Labeled(list(rows.texts[0]), list(rows.labels))
@@ -113,15 +145,18 @@ def labeled(task: Task, rows: Rows, label_column: str) -> Labeled:
 
 def _number(label: str, row: int, rows: Rows) -> float:
     try:
-        found = float(label)
+        number = float(label)
     except ValueError:
-        found = float("nan")
-    if found != found or found in (float("inf"), float("-inf")):
+        number = float("nan")
+    if number != number or number in (float("inf"), float("-inf")):
         # What stands there may be a private text, if the wrong column was named.
         raise BadInputError(
-            f"row {row} of {rows.name} has a similarity that is not a number: correct it, or name another column"
+            "not-a-number",
+            "row {row} of {file} has a similarity that is not a number: correct it, or name another column",
+            row=row,
+            file=rows.name,
         )
-    return found
+    return number
 
 
 @dataclass(frozen=True)
@@ -140,11 +175,16 @@ def released_tags(rows: Rows, label_column: str) -> Tagged:
     fit.
     """
     if rows.labels is None:
-        raise BadInputError(f"{rows.name} has no column '{label_column}' with the tags: add it, or name another one")
+        raise BadInputError(
+            "no-label-column",
+            "{file} has no column '{column}' with the tags: add it, or name another one",
+            file=rows.name,
+            column=label_column,
+        )
     tokens, tags, places, unaligned = [], [], [], []
     for row, (text, label) in enumerate(zip(rows.texts[0], rows.labels, strict=True), start=1):
         wanted = label.split()
-        fitting = next((found for found in (split(text), text.split()) if len(found) == len(wanted)), None)
+        fitting = next((candidate for candidate in (split(text), text.split()) if len(candidate) == len(wanted)), None)
         if fitting is None:
             unaligned.append(row)
             continue
@@ -154,9 +194,15 @@ def released_tags(rows: Rows, label_column: str) -> Tagged:
     if len(unaligned) > UNALIGNED_LIMIT * len(rows):
         first = unaligned[0] - 1
         raise BadInputError(
-            f"{len(unaligned):,} of {len(rows):,} rows of {rows.name} do not have one released token per tag (row "
-            f"{unaligned[0]}: {len(split(rows.texts[0][first]))} tokens, {len(rows.labels[first].split())} tags): "
-            "tagging needs a word-level release, which keeps the number of tokens"
+            "released-tags-do-not-align",
+            "{unaligned:,} of {rows:,} rows of {file} do not have one released token per tag (row {row}: {tokens} "
+            "tokens, {tags} tags): tagging needs a word-level release, which keeps the number of tokens",
+            unaligned=len(unaligned),
+            rows=len(rows),
+            file=rows.name,
+            row=unaligned[0],
+            tokens=len(split(rows.texts[0][first])),
+            tags=len(rows.labels[first].split()),
         )
     return Tagged(Labeled(tokens, tags), tuple(places), tuple(unaligned))
 
@@ -169,4 +215,6 @@ def card_beside(path: str) -> Card | None:
     try:
         return Card.from_json(place.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, BadInputError):
-        raise BadInputError(f"the card {place.name} cannot be read: write it again, or remove it") from None
+        raise BadInputError(
+            "unreadable-card", "the card {name} cannot be read: write it again, or remove it", name=place.name
+        ) from None

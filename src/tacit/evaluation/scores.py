@@ -27,13 +27,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tacit.arrays import Floats, Integers
 from tacit.errors import BadInputError
 from tacit.noise.source import public_generator
 
-Counts = NDArray[np.int64]
-Floats = NDArray[np.float64]
 Label = Hashable
 
 CONFIDENCE = 0.95
@@ -58,7 +56,7 @@ class ClassificationScores:
     """Everything that follows from a confusion matrix (rows: truth, columns: predictions)."""
 
     labels: tuple[Label, ...]
-    confusion: Counts
+    confusion: Integers
     classes: tuple[ClassScore, ...]
     macro_f1: float
     accuracy: float
@@ -74,38 +72,38 @@ class ClassificationScores:
 
 def label_order(*groups: Sequence[Label]) -> tuple[Label, ...]:
     """All labels of these groups, in an order that does not depend on the order of the rows."""
-    found = {label for group in groups for label in group}
-    return tuple(sorted(found, key=lambda label: (str(type(label)), label if _is_number(label) else 0, str(label))))
+    labels = {label for group in groups for label in group}
+    return tuple(sorted(labels, key=lambda label: (str(type(label)), label if _is_number(label) else 0, str(label))))
 
 
-def confusion_matrix(truth: Sequence[Label], predicted: Sequence[Label], labels: Sequence[Label]) -> Counts:
+def confusion_matrix(truth: Sequence[Label], predicted: Sequence[Label], labels: Sequence[Label]) -> Integers:
     _same_length(truth, predicted)
     place = {label: i for i, label in enumerate(labels)}
     cells = codes(truth, place) * len(place) + codes(predicted, place)
-    counts: Counts = np.bincount(cells, minlength=len(place) ** 2).reshape(len(place), len(place)).astype(np.int64)
+    counts: Integers = np.bincount(cells, minlength=len(place) ** 2).reshape(len(place), len(place)).astype(np.int64)
     return counts
 
 
-def codes(values: Sequence[Label], place: Mapping[Label, int]) -> Counts:
+def codes(values: Sequence[Label], place: Mapping[Label, int]) -> Integers:
     return np.fromiter((place[value] for value in values), dtype=np.int64, count=len(values))
 
 
-def class_f1(confusion: Counts) -> Floats:
+def class_f1(confusion: Integers) -> Floats:
     """F1 of each class; NaN for a class that is neither there nor predicted."""
     hits = np.diagonal(confusion, axis1=-2, axis2=-1).astype(np.float64)
     total = confusion.sum(axis=-1) + confusion.sum(axis=-2)
-    found: Floats = np.divide(2 * hits, total, out=np.full(hits.shape, np.nan), where=total > 0)
-    return found
+    scores: Floats = np.divide(2 * hits, total, out=np.full(hits.shape, np.nan), where=total > 0)
+    return scores
 
 
-def macro_f1(confusion: Counts) -> float:
+def macro_f1(confusion: Integers) -> float:
     """The mean over the classes that occur; 0 of nothing."""
-    found = class_f1(confusion)
-    occurring = found[~np.isnan(found)]
+    scores = class_f1(confusion)
+    occurring = scores[~np.isnan(scores)]
     return float(occurring.mean()) if occurring.size else 0.0
 
 
-def scores_of_confusion(confusion: Counts, labels: Sequence[Label]) -> ClassificationScores:
+def scores_of_confusion(confusion: Integers, labels: Sequence[Label]) -> ClassificationScores:
     counts = np.asarray(confusion, dtype=np.int64)
     hits, support, predicted = np.diag(counts), counts.sum(axis=1), counts.sum(axis=0)
     f1 = np.nan_to_num(class_f1(counts))
@@ -261,21 +259,21 @@ def marks_entities(sequences: Sequence[Sequence[str]]) -> bool:
 
 def entities(tags: Sequence[str]) -> set[tuple[int, int, str]]:
     """(first token, token after the last, type), by the rule of conlleval: reads BIO, IO and BIOES alike."""
-    found: set[tuple[int, int, str]] = set()
+    spans: set[tuple[int, int, str]] = set()
     start, kind = 0, ""
     for place, tag in enumerate([*tags, OUTSIDE]):
         mark, _, name = tag.partition("-")
         if kind and (tag == OUTSIDE or mark in _BEGIN or name != kind):
-            found.add((start, place, kind))
+            spans.add((start, place, kind))
             kind = ""
         if tag == OUTSIDE:
             continue
         if not kind:
             start, kind = place, name
         if mark in _END:
-            found.add((start, place + 1, kind))
+            spans.add((start, place + 1, kind))
             kind = ""
-    return found
+    return spans
 
 
 def entity_scores(truth: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]) -> EntityScores:
@@ -301,7 +299,13 @@ def entity_counts(truth: Sequence[str], predicted: Sequence[str]) -> tuple[int, 
 def tagging_scores(truth: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]) -> TaggingScores:
     for row, (true, said) in enumerate(zip(truth, predicted, strict=True), start=1):
         if len(true) != len(said):
-            raise BadInputError(f"text {row} has {len(true)} tags but {len(said)} predicted ones: give one per token")
+            raise BadInputError(
+                "wrong-number-of-tags",
+                "text {row} has {tags} tags but {predicted} predicted ones: give one per token",
+                row=row,
+                tags=len(true),
+                predicted=len(said),
+            )
     flat = classification_scores([t for tags in truth for t in tags], [t for tags in predicted for t in tags])
     return TaggingScores(flat, entity_scores(truth, predicted) if marks_entities(truth) else None)
 
@@ -360,7 +364,7 @@ def t_interval(values: Sequence[float], confidence: float = CONFIDENCE) -> Inter
 
     numbers = np.asarray(values, dtype=np.float64)
     if not numbers.size:
-        raise BadInputError("there is no value to average: run at least one seed")
+        raise BadInputError("nothing-measured", "there is no value to average: run at least one seed")
     mean = float(numbers.mean())
     if len(numbers) < 2:
         return Interval(mean, math.nan, math.nan, 1, confidence)
@@ -369,7 +373,7 @@ def t_interval(values: Sequence[float], confidence: float = CONFIDENCE) -> Inter
 
 
 def resampled(
-    statistic: Callable[[Counts], float | Floats], items: int, *, resamples: int = RESAMPLES, seed: int = 0
+    statistic: Callable[[Integers], float | Floats], items: int, *, resamples: int = RESAMPLES, seed: int = 0
 ) -> Floats:
     """The statistic on `resamples` test sets drawn from the items with replacement (Efron 1979)."""
     rng = public_generator(seed)
@@ -377,7 +381,7 @@ def resampled(
 
 
 def bootstrap_interval(
-    statistic: Callable[[Counts], float],
+    statistic: Callable[[Integers], float],
     items: int,
     *,
     confidence: float = CONFIDENCE,
@@ -391,7 +395,7 @@ def bootstrap_interval(
 
 
 def bootstrap_intervals(
-    statistics: Callable[[Counts], Floats],
+    statistics: Callable[[Integers], Floats],
     items: int,
     *,
     confidence: float = CONFIDENCE,
@@ -416,7 +420,7 @@ def mean_interval(values: Sequence[float] | Floats, *, seed: int = 0, resamples:
 # Statistics for the bootstrap -------------------------------------------------------------------------------------
 
 
-def macro_f1_of_items(truth: Sequence[Label], runs: Sequence[Sequence[Label]]) -> Callable[[Counts], float]:
+def macro_f1_of_items(truth: Sequence[Label], runs: Sequence[Sequence[Label]]) -> Callable[[Integers], float]:
     """Macro-F1 on some of the items, mean over the runs."""
     order = label_order(truth, *runs)
     place = {label: i for i, label in enumerate(order)}
@@ -424,28 +428,28 @@ def macro_f1_of_items(truth: Sequence[Label], runs: Sequence[Sequence[Label]]) -
     rows = codes(truth, place) * k
     cells = [rows + codes(run, place) for run in runs]
 
-    def statistic(at: Counts) -> float:
+    def statistic(at: Integers) -> float:
         matrices = (np.bincount(cell[at], minlength=k * k).reshape(k, k).astype(np.int64) for cell in cells)
         return float(np.mean([macro_f1(matrix) for matrix in matrices]))
 
     return statistic
 
 
-def spearman_of_items(truth: Sequence[float], runs: Sequence[Sequence[float]]) -> Callable[[Counts], float]:
+def spearman_of_items(truth: Sequence[float], runs: Sequence[Sequence[float]]) -> Callable[[Integers], float]:
     gold, said = np.asarray(truth, dtype=np.float64), [np.asarray(run, dtype=np.float64) for run in runs]
     return lambda at: float(np.mean([spearman(gold[at], run[at]) for run in said]))
 
 
 def entity_f1_of_items(
     truth: Sequence[Sequence[str]], runs: Sequence[Sequence[Sequence[str]]]
-) -> Callable[[Counts], float]:
+) -> Callable[[Integers], float]:
     tables = [np.array([entity_counts(t, p) for t, p in zip(truth, run, strict=True)]) for run in runs]
     return lambda at: float(np.mean([_prf(*table[at].sum(axis=0).tolist())[2] for table in tables]))
 
 
 def token_f1_of_items(
     truth: Sequence[Sequence[str]], runs: Sequence[Sequence[Sequence[str]]]
-) -> Callable[[Counts], float]:
+) -> Callable[[Integers], float]:
     """Macro-F1 over tokens; whole texts are resampled, since the tokens of a text belong together."""
     tables = [confusion_of_items(truth, run)[1] for run in runs]
     return lambda at: float(np.mean([macro_f1(table(at)) for table in tables]))
@@ -453,7 +457,7 @@ def token_f1_of_items(
 
 def confusion_of_items(
     truth: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]
-) -> tuple[list[Label], Callable[[Counts], Counts]]:
+) -> tuple[list[Label], Callable[[Integers], Integers]]:
     """The labels, and the confusion of them in some of the texts, each of which has one label or several."""
     order = label_order([tag for tags in truth for tag in tags], [tag for tags in predicted for tag in tags])
     place, k = {label: i for i, label in enumerate(order)}, len(order)
@@ -462,17 +466,22 @@ def confusion_of_items(
     flat, said = (codes([label for labels in some for label in labels], place) for some in (truth, predicted))
     cells, text = flat * k + said, np.repeat(np.arange(len(truth)), [len(labels) for labels in truth])
 
-    def confusion(at: Counts) -> Counts:
+    def confusion(at: Integers) -> Integers:
         times = np.bincount(at, minlength=len(truth))
-        found: Counts = np.bincount(cells, weights=times[text], minlength=k * k).astype(np.int64).reshape(k, k)
-        return found
+        matrix: Integers = np.bincount(cells, weights=times[text], minlength=k * k).astype(np.int64).reshape(k, k)
+        return matrix
 
     return list(order), confusion
 
 
 def _same_length(first: Any, second: Any) -> None:
     if len(first) != len(second):
-        raise BadInputError(f"there are {len(first):,} true values but {len(second):,} predictions: give one for each")
+        raise BadInputError(
+            "wrong-number-of-predictions",
+            "there are {truth:,} true values but {predicted:,} predictions: give one for each",
+            truth=len(first),
+            predicted=len(second),
+        )
 
 
 def _is_number(value: object) -> bool:

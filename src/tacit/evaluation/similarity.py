@@ -29,17 +29,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit import plugins
+from tacit.arrays import Floats
 from tacit.documents.encoder import SentenceEncoder
 from tacit.errors import BadInputError, BadParameterError, require
 from tacit.evaluation.scores import Interval, bootstrap_interval, mean_interval
 from tacit.evaluation.vectors import TextVectors, plain_pieces, token_states
 from tacit.noise.source import public_generator
 from tacit.plugins import Registry
+from tacit.progress import StepProgress, WorkProgress
 from tacit.report import Finding, Light, Section, Table
 from tacit.text.tokens import split
-
-Floats = NDArray[np.float64]
-Progress = Callable[[str, int, int], None]
 
 METRICS = ("bleu", "chrf", "bertscore", "cosine", "kept-words", "length", "perplexity")
 DEFAULT_METRICS = ("bleu", "chrf", "bertscore", "cosine", "kept-words", "length")
@@ -97,11 +96,17 @@ def check_pairs(originals: Sequence[str], releases: Sequence[str]) -> None:
     if len(originals) != len(releases):
         shorter = min(len(originals), len(releases))
         raise BadInputError(
-            f"there are {len(originals):,} original texts and {len(releases):,} released ones, so row {shorter + 1} "
-            "has no partner: give files with the same rows in the same order"
+            "rows-do-not-align",
+            "there are {originals:,} original texts and {released:,} released ones, so row {row} has no partner: "
+            "give files with the same rows in the same order",
+            originals=len(originals),
+            released=len(releases),
+            row=shorter + 1,
         )
     if len(originals) < 2:
-        raise BadInputError("similarity needs at least two texts, so that chance can be measured: give more rows")
+        raise BadInputError(
+            "too-few-rows", "similarity needs at least two texts, so that chance can be measured: give more rows"
+        )
 
 
 def strangers(count: int, seed: int = 0) -> NDArray[np.int64]:
@@ -142,9 +147,9 @@ def _corpus_score(name: str, metric: Callable[[], Any], originals: Sequence[str]
         return float(metric().corpus_score(list(texts), [references]).score)
 
     measured = metric()
-    found = measured.corpus_score(list(releases), [references], n_bootstrap=BOOTSTRAP)
+    scored = measured.corpus_score(list(releases), [references], n_bootstrap=BOOTSTRAP)
     # sacrebleu gives the mean and half the width of its bootstrap interval
-    value, reach = float(found.score), float(found._ci)
+    value, reach = float(scored.score), float(scored._ci)
     interval = Interval(value, max(0.0, value - reach), min(100.0, value + reach), len(references))
     return Measure(
         name, interval, score(shuffled), score(references), len(references), f"sacrebleu {measured.get_signature()}"
@@ -158,7 +163,7 @@ def cosine(
     originals: Sequence[str],
     releases: Sequence[str],
     vectors: TextVectors | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    progress: StepProgress | None = None,
 ) -> Measure:
     """Cosine of the sentence vectors of original and release."""
     check_pairs(originals, releases)
@@ -239,8 +244,8 @@ def _weighted(best: Any, weight: Any) -> Any:
 
 def idf_weights(references: Sequence[Sequence[int]]) -> dict[int, float]:
     """ln((M + 1) / (df + 1)) over the originals, as in the published code; -1 stands for a piece they do not have."""
-    found = Counter(piece for ids in references for piece in set(ids))
-    weights = {piece: math.log((len(references) + 1) / (count + 1)) for piece, count in found.items()}
+    texts_with = Counter(piece for ids in references for piece in set(ids))
+    weights = {piece: math.log((len(references) + 1) / (count + 1)) for piece, count in texts_with.items()}
     weights[-1] = math.log(len(references) + 1)
     return weights
 
@@ -251,7 +256,7 @@ def bertscore(
     encoder: str | Path | SentenceEncoder = "minilm",
     *,
     idf: bool = False,
-    progress: Callable[[int, int], None] | None = None,
+    progress: StepProgress | None = None,
 ) -> Measure:
     """BERTScore F1 with the last layer of the given encoder.
 
@@ -267,21 +272,21 @@ def bertscore(
     }
     before, after = [known[text] for text in originals], [known[text] for text in releases]
     weights = idf_weights([ids for ids, _ in before]) if idf else None
-    found = bert_scores(before, after, weights)
+    scores = bert_scores(before, after, weights)
     shuffled = bert_scores(before, [after[i] for i in strangers(len(after))], weights)
     note = (
         f"last layer of {encoder.name}{', idf of the originals' if idf else ''}; "
-        f"precision {found.precision.mean():.3f}, recall {found.recall.mean():.3f}"
+        f"precision {scores.precision.mean():.3f}, recall {scores.recall.mean():.3f}"
     )
     ceiling = float(bert_scores(before, before, weights).f1.mean())
     return Measure(
         "BERTScore",
-        mean_interval(found.f1),
+        mean_interval(scores.f1),
         float(shuffled.f1.mean()),
         ceiling,
         len(originals),
         note,
-        per_text=found.f1,
+        per_text=scores.f1,
     )
 
 
@@ -375,13 +380,13 @@ def of_plugin(name: str, measure: PairMeasure, originals: Sequence[str], release
 # Fluency ----------------------------------------------------------------------------------------------------------
 
 
-def surprise(texts: Sequence[str], model: Any, progress: Callable[[int, int], None] | None = None) -> Floats:
+def surprise(texts: Sequence[str], model: Any, progress: StepProgress | None = None) -> Floats:
     """(texts, 2): the summed surprise (nats) of the first tokens of each text, and how many tokens that is."""
     import torch
 
     first = list(model.special_frame().before) or [model.end if model.end is not None else model.pad]
     rows = [[*first, *model.tokens(text, PERPLEXITY_TOKENS)] for text in texts]
-    found = np.zeros((len(rows), 2))
+    surprises = np.zeros((len(rows), 2))
     order = sorted(range(len(rows)), key=lambda i: len(rows[i]))
     for start in range(0, len(order), 16):
         batch = order[start : start + 16]
@@ -396,17 +401,17 @@ def surprise(texts: Sequence[str], model: Any, progress: Callable[[int, int], No
                 )
                 counted = mask[:, len(first) :].float()
                 sums = (losses * counted).sum(dim=1)
-            found[batch] = torch.stack([sums, counted.sum(dim=1)], dim=1).double().numpy()
+            surprises[batch] = torch.stack([sums, counted.sum(dim=1)], dim=1).double().numpy()
         if progress is not None:
             progress(start + len(batch), len(order))
-    return found
+    return surprises
 
 
 def perplexity(
     originals: Sequence[str],
     releases: Sequence[str],
     model: Any = "smollm2",
-    progress: Callable[[int, int], None] | None = None,
+    progress: StepProgress | None = None,
 ) -> Measure:
     """Perplexity per token of the released texts. Lower is more fluent; it says nothing about what they mean."""
     check_pairs(originals, releases)
@@ -414,7 +419,12 @@ def perplexity(
 
     model = load_generator(model)
     if not isinstance(model, CausalModel):
-        raise BadParameterError(f"perplexity needs a causal language model, and {model.name} is {model.kind}")
+        raise BadParameterError(
+            "wrong-kind-of-model",
+            "perplexity needs a causal language model, and {model} is {kind}",
+            model=model.name,
+            kind=model.kind,
+        )
     rng = public_generator(1)
     salad = [" ".join(rng.permutation(np.array(text.split(), dtype=object)).tolist()) for text in releases]
     table = surprise([*originals, *releases, *salad], model, progress)
@@ -475,40 +485,42 @@ def measure_similarity(
     limit: int | None = 2000,
     perplexity_limit: int | None = 200,
     idf: bool = False,
-    progress: Progress | None = None,
+    progress: WorkProgress | None = None,
 ) -> Similarity:
     """The measures by name. Those that need a neural model look at a fixed sample of `limit` texts."""
     check_pairs(originals, releases)
     vectors = vectors or TextVectors()
 
-    def told(name: str) -> Callable[[int, int], None] | None:
+    def steps_of_measure(name: str) -> StepProgress | None:
         return None if progress is None else lambda done, total: progress(name, done, total)
 
     def taken(limit: int | None) -> tuple[list[str], list[str]]:
         places = sample(len(originals), limit)
         return [originals[i] for i in places], [releases[i] for i in places]
 
-    found: list[Measure] = []
+    measures: list[Measure] = []
     for name in check_metrics(metrics):
         if name == "bleu":
-            found.append(bleu(originals, releases))
+            measures.append(bleu(originals, releases))
         elif name == "chrf":
-            found.append(chrf(originals, releases))
+            measures.append(chrf(originals, releases))
         elif name == "kept-words":
-            found += kept_words(originals, releases)
+            measures += kept_words(originals, releases)
         elif name == "length":
-            found.append(length(originals, releases))
+            measures.append(length(originals, releases))
         elif name == "cosine":
-            found.append(cosine(*taken(limit), vectors, told("sentence vectors")))
+            measures.append(cosine(*taken(limit), vectors, steps_of_measure("sentence vectors")))
         elif name == "bertscore":
             if not isinstance(vectors.encoder, SentenceEncoder):
-                raise BadParameterError("BERTScore needs an encoder with word pieces: give 'minilm' or a folder")
-            found.append(bertscore(*taken(limit), vectors.encoder, idf=idf, progress=told("BERTScore")))
+                raise BadParameterError(
+                    "wrong-kind-of-encoder", "BERTScore needs an encoder with word pieces: give 'minilm' or a folder"
+                )
+            measures.append(bertscore(*taken(limit), vectors.encoder, idf=idf, progress=steps_of_measure("BERTScore")))
         elif name in MEASURES:
-            found.append(of_plugin(name, MEASURES[name], originals, releases))
+            measures.append(of_plugin(name, MEASURES[name], originals, releases))
         else:
-            found.append(perplexity(*taken(perplexity_limit), language_model, told("perplexity")))
-    return Similarity(tuple(found), originals, releases)
+            measures.append(perplexity(*taken(perplexity_limit), language_model, steps_of_measure("perplexity")))
+    return Similarity(tuple(measures), originals, releases)
 
 
 LIT = ("cosine", "BERTScore")
@@ -522,9 +534,10 @@ def similarity_light(measure: Measure) -> Light:
     return Light.GREEN if measure.kept >= GREEN_FROM else Light.AMBER if measure.kept >= AMBER_FROM else Light.RED
 
 
-def similarity_section(found: Similarity, name: str = "the release", worst: int = 5) -> Section:
+def similarity_section(similarity: Similarity, name: str = "the release", worst: int = 5) -> Section:
     rows = [
-        [m.name, m.value, m.interval.low, m.interval.high, m.floor, m.ceiling, m.kept, m.texts] for m in found.measures
+        [m.name, m.value, m.interval.low, m.interval.high, m.floor, m.ceiling, m.kept, m.texts]
+        for m in similarity.measures
     ]
     table = Table(
         "Measures",
@@ -533,7 +546,7 @@ def similarity_section(found: Similarity, name: str = "the release", worst: int 
         "from–to: 95 % bootstrap over texts. Floor: the same score against the release of another text. Ceiling: the "
         "original against itself. Gap kept: 0 at the floor, 1 at the ceiling.",
     )
-    lit = next((m for name in LIT for m in found.measures if m.name == name), None)
+    lit = next((m for name in LIT for m in similarity.measures if m.name == name), None)
     findings = []
     if lit is not None:
         findings.append(
@@ -548,11 +561,14 @@ def similarity_section(found: Similarity, name: str = "the release", worst: int 
                 numbers={"value": lit.value, "floor": lit.floor, "ceiling": lit.ceiling, "kept": lit.kept},
             )
         )
-    tables = [table, Table("How they were measured", ["measure", "how"], [[m.name, m.note] for m in found.measures])]
-    if not found.measures:
+    tables = [
+        table,
+        Table("How they were measured", ["measure", "how"], [[m.name, m.note] for m in similarity.measures]),
+    ]
+    if not similarity.measures:
         tables = []
     if lit is not None and lit.per_text is not None and worst:
-        tables.append(_extremes(found, lit, worst))
+        tables.append(_extremes(similarity, lit, worst))
     return Section(
         f"Similarity of {name} to the originals",
         "What is left of each text, beside what chance alone leaves. N-gram overlap, kept words and length say how "
@@ -562,15 +578,15 @@ def similarity_section(found: Similarity, name: str = "the release", worst: int 
     )
 
 
-def _extremes(found: Similarity, lit: Measure, count: int) -> Table:
+def _extremes(similarity: Similarity, lit: Measure, count: int) -> Table:
     assert lit.per_text is not None
     # The neural measures look at a fixed sample: the same one again.
-    places = sample(len(found.originals), lit.texts)
+    places = sample(len(similarity.originals), lit.texts)
     order = np.argsort(lit.per_text, kind="stable")
     chosen = [*order[:count], *order[::-1][:count][::-1]] if len(order) > 2 * count else list(order)
     rows = [
-        [int(places[i]) + 1, float(lit.per_text[i]), shortened(found.originals[places[i]]),
-         shortened(found.releases[places[i]])]
+        [int(places[i]) + 1, float(lit.per_text[i]), shortened(similarity.originals[places[i]]),
+         shortened(similarity.releases[places[i]])]
         for i in chosen
     ]  # fmt: skip
     return Table(f"Least and most similar texts by {lit.name}", ["row", lit.name, "original", "released"], rows,

@@ -28,9 +28,13 @@ from typing import Any
 
 import numpy as np
 
+from tacit.arrays import Integers
 from tacit.errors import BadParameterError, NoGuaranteeError
 from tacit.evaluation.downstream import Downstream, item_statistic
-from tacit.evaluation.scores import CONFIDENCE, Counts, Interval
+from tacit.evaluation.scores import (
+    CONFIDENCE,
+    Interval,
+)
 from tacit.evaluation.similarity import share_kept
 from tacit.guarantee import Adjacency, Guarantee, Notion, Unit
 from tacit.noise.source import public_generator
@@ -96,7 +100,9 @@ class Point:
 
 def weighted_score(utility: float, privacy: float, weight: float) -> float:
     if not 0.0 <= weight <= 1.0:
-        raise BadParameterError(f"the weight of utility lies between 0 and 1, not at {weight:g}")
+        raise BadParameterError(
+            "impossible-share", "the weight of utility lies between 0 and 1, not at {weight:g}", weight=weight
+        )
     return weight * utility + (1.0 - weight) * privacy
 
 
@@ -115,13 +121,16 @@ class Axis:
 def privacy_axis(guarantees: Sequence[Guarantee]) -> Axis:
     """One axis for guarantees of one kind; refuses to mix kinds."""
     if not guarantees:
-        raise BadParameterError("an axis needs at least one guarantee")
+        raise BadParameterError("nothing-measured", "an axis needs at least one guarantee")
     first = guarantees[0]
     for other in guarantees:
         if not other.is_private:
             raise NoGuaranteeError(
-                f"a release of {other.mechanism} has no guarantee ({other.void}), so it has no place on an axis of "
-                "privacy: leave it out of the plot"
+                "release-promises-nothing",
+                "a release of {mechanism} has no guarantee ({reason}), so it has no place on an axis of privacy: "
+                "leave it out of the plot",
+                mechanism=other.mechanism,
+                reason=other.void,
             )
         _same_kind(first, other)
     delta = max(g.delta for g in guarantees)
@@ -131,21 +140,28 @@ def privacy_axis(guarantees: Sequence[Guarantee]) -> Axis:
 def _same_kind(first: Guarantee, second: Guarantee) -> None:
     if first.notion is not second.notion and not (first.notion in _PLAIN and second.notion in _PLAIN):
         raise NoGuaranteeError(
-            f"{first.notion.label} and {second.notion.label} do not go on one axis: their epsilons measure different "
-            "things. Convert them first where that is proven (converted_axis)"
+            "guarantees-not-comparable",
+            "{notion} and {other_notion} do not go on one axis: their epsilons measure different things. Convert "
+            "them first where that is proven (converted_axis)",
+            notion=first.notion.label,
+            other_notion=second.notion.label,
         )
     for name in ("unit", "adjacency", "model", "metric", "domain", "sensitive_share", "offset"):
         mine, theirs = getattr(first, name), getattr(second, name)
         if mine != theirs:
             raise NoGuaranteeError(
-                f"guarantees with different {name.replace('_', ' ')} do not go on one axis ({_word(mine)} and "
-                f"{_word(theirs)}): convert them first where that is proven (converted_axis)"
+                "guarantees-not-comparable",
+                "guarantees with different {property} do not go on one axis ({mine} and {theirs}): convert them "
+                "first where that is proven (converted_axis)",
+                property=name.replace("_", " "),
+                mine=_word(mine),
+                theirs=_word(theirs),
             )
 
 
 def _word(value: object) -> str:
-    found = getattr(value, "value", None) or getattr(value, "label", None)
-    return str(found if found is not None else value)
+    word = getattr(value, "value", None) or getattr(value, "label", None)
+    return str(word if word is not None else value)
 
 
 def _axis_label(g: Guarantee, delta: float) -> str:
@@ -164,20 +180,27 @@ def _axis_label(g: Guarantee, delta: float) -> str:
 def converted_axis(points: Sequence[Point]) -> Axis:
     """Plain epsilon per document for all points, by proven conversions only; refuses where there is none."""
     if not points:
-        raise BadParameterError("an axis needs at least one guarantee")
+        raise BadParameterError("nothing-measured", "an axis needs at least one guarantee")
     units = {p.guarantee.unit for p in points}
     steps: list[str] = []
-    found: list[Guarantee] = []
+    converted: list[Guarantee] = []
     longest = max((p.tokens or 0 for p in points if p.guarantee.unit is Unit.TOKEN), default=0)
     for point in points:
         g = point.guarantee
         if not g.is_private:
-            raise NoGuaranteeError(f"{point.name} has no guarantee ({g.void}), and nothing to convert")
+            raise NoGuaranteeError(
+                "release-promises-nothing",
+                "{point} has no guarantee ({reason}), and nothing to convert",
+                point=point.name,
+                reason=g.void,
+            )
         if len(units) > 1 and g.unit is Unit.TOKEN:
             if not longest:
                 raise NoGuaranteeError(
-                    f"{point.name} promises something about tokens, and it is not known how many a text has: its "
-                    "privacy card says so"
+                    "unknown-number-of-units",
+                    "{name} promises something about tokens, and it is not known how many a text has: its privacy "
+                    "card says so",
+                    name=point.name,
                 )
             # One length for all, or the axis would compare lengths.
             g = g.for_document(longest)
@@ -185,12 +208,12 @@ def converted_axis(points: Sequence[Point]) -> Axis:
         if g.metric is not None:
             g = g.over_diameter()
             steps.append("over the largest distance")
-        found.append(g)
-    if {g.adjacency for g in found} == {Adjacency.ANY_TWO, Adjacency.EQUAL_LENGTH}:
+        converted.append(g)
+    if {g.adjacency for g in converted} == {Adjacency.ANY_TWO, Adjacency.EQUAL_LENGTH}:
         # What holds between any two texts holds between any two of equal length.
-        found = [replace(g, adjacency=Adjacency.EQUAL_LENGTH) for g in found]
+        converted = [replace(g, adjacency=Adjacency.EQUAL_LENGTH) for g in converted]
         steps.append("between texts of equal length")
-    native = privacy_axis(found)
+    native = privacy_axis(converted)
     shown = f", converted: {', '.join(dict.fromkeys(steps))}" if steps else ""
     return Axis(native.label + shown, native.values, converted=bool(steps))
 
@@ -248,8 +271,8 @@ class Comparison:
 
 
 def paired_bootstrap(
-    first: Callable[[Counts], float],
-    second: Callable[[Counts], float],
+    first: Callable[[Integers], float],
+    second: Callable[[Integers], float],
     items: int,
     *,
     names: tuple[str, str] = ("first", "second"),
@@ -261,7 +284,7 @@ def paired_bootstrap(
     The shares count one extra resample on each side, so that p is never 0: 2000 resamples cannot show less than 0.001.
     """
     if items < 2:
-        raise BadParameterError("a comparison needs at least two test items")
+        raise BadParameterError("too-few-rows", "a comparison needs at least two test items")
     rng = public_generator(seed)
     draws = np.empty(resamples)
     for i in range(resamples):
@@ -284,13 +307,13 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return corrected
 
 
-def compare_arms(found: Downstream, resamples: int = RESAMPLES) -> list[Comparison]:
+def compare_arms(downstream: Downstream, resamples: int = RESAMPLES) -> list[Comparison]:
     """Every release with the originals and with every other release, on the same original test items.
 
     Many comparisons get more resamples, so that the smallest p-value can survive the correction.
     """
-    arms = (found.ceiling, *found.on_originals)
-    statistics = {arm.name: item_statistic(found.task, arm.truth, arm.runs) for arm in arms}
+    arms = (downstream.ceiling, *downstream.on_originals)
+    statistics = {arm.name: item_statistic(downstream.task, arm.truth, arm.runs) for arm in arms}
     resamples = max(resamples, 100 * math.comb(len(arms), 2))
     made = [
         paired_bootstrap(
@@ -328,29 +351,29 @@ def measure_tradeoff(metric: str, points: Sequence[Point], comparisons: Sequence
     return Tradeoff(metric, tuple(points), groups, together, why, tuple(comparisons))
 
 
-def tradeoff_section(found: Tradeoff, title: str = "Privacy against utility", weight: float = 0.5) -> Section:
-    figures = [_figure(found.metric, axis, group) for axis, group in found.groups]
-    private = tuple(p for p in found.points if p.guarantee.is_private)
-    if found.together is not None:
-        figures.append(_figure(found.metric, found.together, private))
+def tradeoff_section(tradeoff: Tradeoff, title: str = "Privacy against utility", weight: float = 0.5) -> Section:
+    figures = [_figure(tradeoff.metric, axis, group) for axis, group in tradeoff.groups]
+    private = tuple(p for p in tradeoff.points if p.guarantee.is_private)
+    if tradeoff.together is not None:
+        figures.append(_figure(tradeoff.metric, tradeoff.together, private))
     findings = []
-    if found.why_apart:
+    if tradeoff.why_apart:
         findings.append(
             Finding(
                 "Different kinds of promises", Light.NONE,
-                f"these releases promise different kinds of things and are drawn apart: {found.why_apart}",
+                f"these releases promise different kinds of things and are drawn apart: {tradeoff.why_apart}",
             )
         )  # fmt: skip
-    if void := [p for p in found.points if not p.guarantee.is_private]:
+    if void := [p for p in tradeoff.points if not p.guarantee.is_private]:
         findings.append(
             Finding(
                 "Without a guarantee", Light.AMBER,
                 f"{', '.join(p.name for p in void)}: no guarantee ({void[0].guarantee.void}), so on no axis of privacy",
             )
         )  # fmt: skip
-    tables = [_points_table(found, weight)]
-    if found.comparisons:
-        tables.append(_comparisons_table(found))
+    tables = [_points_table(tradeoff, weight)]
+    if tradeoff.comparisons:
+        tables.append(_comparisons_table(tradeoff))
     return Section(
         title,
         "Each release with what it promises and what it is still good for. An epsilon per token, one per document, and "
@@ -362,17 +385,17 @@ def tradeoff_section(found: Tradeoff, title: str = "Privacy against utility", we
     )
 
 
-def _points_table(found: Tradeoff, weight: float) -> Table:
+def _points_table(tradeoff: Tradeoff, weight: float) -> Table:
     front = {
         group[i].name
-        for axis, group in found.groups
+        for axis, group in tradeoff.groups
         for i in pareto_front(axis.values, [p.utility.value for p in group])
     }
-    attacked = any(p.attack is not None for p in found.points)
-    columns = ["release", "promise", found.metric, "from", "to", "gap kept", "on its Pareto front"]
+    attacked = any(p.attack is not None for p in tradeoff.points)
+    columns = ["release", "promise", tradeoff.metric, "from", "to", "gap kept", "on its Pareto front"]
     extra = ["attacker hidden", f"weighted ({weight:g} utility)", "plain trade-off"] if attacked else []
     rows = []
-    for p in found.points:
+    for p in tradeoff.points:
         row: list[Any] = [p.name, promise(p.guarantee), p.utility.value, p.utility.low, p.utility.high, p.normalized,
                           p.name in front if p.guarantee.is_private else None]  # fmt: skip
         rows.append(row + ([p.hidden, p.weighted(weight), p.plain_tradeoff] if attacked else []))
@@ -385,12 +408,13 @@ def _points_table(found: Tradeoff, weight: float) -> Table:
     )
 
 
-def _comparisons_table(found: Tradeoff) -> Table:
+def _comparisons_table(tradeoff: Tradeoff) -> Table:
     rows = [
-        [c.first, c.second, c.difference, c.low, c.high, c.p, c.p_corrected, c.significant] for c in found.comparisons
+        [c.first, c.second, c.difference, c.low, c.high, c.p, c.p_corrected, c.significant]
+        for c in tradeoff.comparisons
     ]
     return Table(
-        f"Differences in {found.metric}",
+        f"Differences in {tradeoff.metric}",
         ["first", "second", "difference", "from", "to", "p", "p (Holm)", "real at 5 %"],
         rows,
         f"Paired bootstrap over test items, at least {RESAMPLES:,} resamples; p corrected for {len(rows)} tests.",
@@ -445,12 +469,12 @@ def _reach(interval: Interval, side: int) -> float:
 
 
 def points_of(
-    found: Downstream, guarantees: Mapping[str, Guarantee], tokens: Mapping[str, int | None] | None = None
+    downstream: Downstream, guarantees: Mapping[str, Guarantee], tokens: Mapping[str, int | None] | None = None
 ) -> list[Point]:
     """The releases of a downstream task that have a privacy card."""
     return [
-        Point(arm.name, guarantees[arm.name], arm.over_items, found.floor.value, found.ceiling.value,
+        Point(arm.name, guarantees[arm.name], arm.over_items, downstream.floor.value, downstream.ceiling.value,
               tokens=(tokens or {}).get(arm.name))
-        for arm in found.on_originals
+        for arm in downstream.on_originals
         if arm.name in guarantees
     ]  # fmt: skip

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tacit.card import plain_sentence
@@ -15,14 +15,13 @@ from tacit.evaluation.rows import Rows
 from tacit.evaluation.similarity import LIT, Measure, Similarity, measure_similarity, similarity_section
 from tacit.evaluation.tradeoff import Point, compare_arms, measure_tradeoff, points_of, tradeoff_section
 from tacit.evaluation.vectors import TextVectors
+from tacit.progress import WorkProgress
 from tacit.report import Finding, Light, Report, Section
 
 MOST_TEXTS_FOR_PERPLEXITY = 200
 
-Progress = Callable[[str, int, int], None]
-"""(what is being done, so much, of so much)"""
 
-MeasuredMetric = tuple[list[Measure], str | None]
+MeasuredMetric = tuple[list[Measure], MissingExtraError | None]
 """The measures of one metric, or the sentence that says which library it lacks."""
 
 
@@ -42,7 +41,7 @@ class UtilityPlan:
     seeds: int
     sample: int
     measured: Mapping[tuple[str, str], MeasuredMetric] | None = None
-    progress: Progress | None = None
+    progress: WorkProgress | None = None
 
 
 def utility_report(comparison: Comparison, plan: UtilityPlan, encoder: str) -> Report:
@@ -111,7 +110,7 @@ def _measures(
         ).measures  # fmt: skip
     measures, missing = plan.measured[name, metric]
     if missing is not None:
-        raise MissingExtraError(missing)
+        raise missing
     return measures
 
 

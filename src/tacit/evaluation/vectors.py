@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tacit.arrays import Floats32
 from tacit.documents.encoder import Encoder, SentenceEncoder, load_encoder
-
-Vectors = NDArray[np.float32]
-Progress = Callable[[int, int], None]
+from tacit.progress import StepProgress
 
 BATCH = 64
 
@@ -25,13 +23,13 @@ class TextVectors:
 
     def __init__(self, encoder: str | Path | Encoder = "minilm") -> None:
         self.encoder: Encoder = load_encoder(encoder) if isinstance(encoder, str | Path) else encoder
-        self._known: dict[str, Vectors] = {}
+        self._known: dict[str, Floats32] = {}
 
     @property
     def name(self) -> str:
         return self.encoder.name
 
-    def __call__(self, texts: Sequence[str], progress: Progress | None = None) -> Vectors:
+    def __call__(self, texts: Sequence[str], progress: StepProgress | None = None) -> Floats32:
         """(texts, dimension), each row of length 1."""
         new = list(dict.fromkeys(text for text in texts if text not in self._known))
         if new:
@@ -42,8 +40,8 @@ class TextVectors:
 
 
 def token_states(
-    encoder: SentenceEncoder, pieces: Sequence[Sequence[int]], progress: Progress | None = None
-) -> list[Vectors]:
+    encoder: SentenceEncoder, pieces: Sequence[Sequence[int]], progress: StepProgress | None = None
+) -> list[Floats32]:
     """The last hidden states of lists of word pieces, special pieces around them included and cut off again.
 
     Each result has one row per piece. Lists longer than the model can read are cut; an empty list has no rows.
@@ -55,7 +53,7 @@ def token_states(
     before, after = special_pieces(tokenizer)
     rows = [[*before, *ids[:longest], *after] for ids in pieces]
     order = sorted(range(len(rows)), key=lambda i: len(rows[i]))
-    found: list[Vectors] = [np.empty((0, int(model.config.hidden_size)), dtype=np.float32)] * len(rows)
+    states_of_rows: list[Floats32] = [np.empty((0, int(model.config.hidden_size)), dtype=np.float32)] * len(rows)
     for start in range(0, len(order), BATCH):
         batch = order[start : start + BATCH]
         ids, mask = padded([rows[i] for i in batch], tokenizer.pad_token_id or 0)
@@ -63,10 +61,10 @@ def token_states(
             states = model(input_ids=ids, attention_mask=mask).last_hidden_state.float().numpy()
         for place, i in enumerate(batch):
             end = len(rows[i]) - len(after)
-            found[i] = np.array(states[place, len(before) : end], dtype=np.float32)
+            states_of_rows[i] = np.array(states[place, len(before) : end], dtype=np.float32)
         if progress is not None:
             progress(start + len(batch), len(order))
-    return found
+    return states_of_rows
 
 
 def special_pieces(tokenizer: Any) -> tuple[list[int], list[int]]:
@@ -81,10 +79,10 @@ def plain_pieces(tokenizer: Any, texts: Sequence[str], limit: int) -> list[list[
     """The word pieces of texts, without special ones."""
     if not len(texts):
         return []
-    found: list[list[int]] = tokenizer(
+    pieces: list[list[int]] = tokenizer(
         list(texts), add_special_tokens=False, truncation=True, max_length=limit, verbose=False
     )["input_ids"]
-    return found
+    return pieces
 
 
 def padded(rows: Sequence[Sequence[int]], padding: int) -> tuple[Any, Any]:

@@ -19,12 +19,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from tacit.atomic import sync
 from tacit.errors import TacitError, place_of
 from tacit.experiments.expansion import Step
 from tacit.experiments.raw import read_json, write_json
 from tacit.experiments.steps import KEY_FILE, RUN_FOLDER, AnyKind, kinds
 from tacit.noise.kept_key import erase
-from tacit.text.files.partial import sync
 
 MARKER: Final = "finished.json"
 FAILURE: Final = "failed.json"

@@ -79,8 +79,9 @@ class Rewriter:
             return Card(self.guarantee)
         if self.units_column is None:
             raise BadParameterError(
+                "units-not-kept",
                 "to add up over a data set, the number of units of each row must be kept: give rewriter a name for "
-                'that column, for example units_column="tokens"'
+                'that column, for example units_column="tokens"',
             )
         units = [int(count) for count in released[self.units_column]]
         longest = max(units, default=0)
@@ -124,7 +125,11 @@ def rewriter(
     units_column   a new column for the number of units (tokens) that each row released, which `card` adds up
     """
     if units_column == column:
-        raise BadParameterError(f"units_column must be another column than '{column}', which takes the texts")
+        raise BadParameterError(
+            "units-column-is-text",
+            "units_column must be another column than '{column}', which takes the texts",
+            column=column,
+        )
     settings = canonical(settings_of(epsilon, options, example=EXAMPLE))
     # Loading here says at once what is missing, and forked workers share the memory.
     promised = loaded_from(mechanism, settings).guarantee()
@@ -148,15 +153,22 @@ def public_digest(promised: Guarantee) -> str:
 def texts_of(batch: Mapping[str, Any], column: str) -> list[str]:
     """The texts of a batch, or what to change in the call of `map`."""
     if column not in batch:
-        raise BadInputError(f"the data set has no column '{column}': name the column of texts with column=…")
+        raise BadInputError(
+            "no-such-column",
+            "the data set has no column '{column}': name the column of texts with column=…",
+            column=column,
+        )
     values = batch[column]
     if isinstance(values, str):
-        raise BadInputError("one row came instead of a batch: call map with batched=True")
+        raise BadInputError("row-instead-of-batch", "one row came instead of a batch: call map with batched=True")
     texts = list(values)
     for text in texts:
         if not isinstance(text, str):
             raise BadInputError(
-                f"column '{column}' has a {type(text).__name__} where a text should be: replace missing values "
-                "first, for example with an empty string"
+                "not-a-text",
+                "column '{column}' has a {given} where a text should be: replace missing values first, for example "
+                "with an empty string",
+                column=column,
+                given=type(text).__name__,
             )
     return texts

@@ -16,9 +16,11 @@ def settings_of(epsilon: Any, options: Mapping[str, Any] | None, *, example: str
     """epsilon and the other parameters of a mechanism as one dictionary. There is no default budget."""
     given = dict(options or {})
     if epsilon is None:
-        raise BadParameterError(f"how private? Give an epsilon, for example {example}")
+        raise BadParameterError(
+            "missing-epsilon", "how private? Give an epsilon, for example {example}", example=example
+        )
     if "epsilon" in given:
-        raise BadParameterError("give epsilon once: beside the options, not among them")
+        raise BadParameterError("epsilon-twice", "give epsilon once: beside the options, not among them")
     return {"epsilon": epsilon, **given}
 
 
@@ -28,8 +30,9 @@ def canonical(settings: Mapping[str, Any]) -> str:
         return json.dumps(settings, sort_keys=True, separators=(",", ":"))
     except TypeError:
         raise BadParameterError(
+            "parameters-not-writable",
             "these settings travel between processes, so they must be numbers, texts or lists: give the path of a "
-            "vector file, for example, and not the loaded vectors"
+            "vector file, for example, and not the loaded vectors",
         ) from None
 
 

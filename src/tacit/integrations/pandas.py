@@ -77,7 +77,10 @@ class TacitAccessor:
         series = self._series
         if isinstance(mechanism, Mechanism):
             if epsilon is not None or options:
-                raise BadParameterError("this mechanism has its parameters already: give a name to choose others")
+                raise BadParameterError(
+                    "options-of-a-built-mechanism",
+                    "this mechanism has its parameters already: give a name to choose others",
+                )
             chosen = mechanism
         else:
             chosen = loaded(mechanism, settings_of(epsilon, options, example=EXAMPLE))

@@ -90,8 +90,11 @@ def _mechanism_and_promise(params: Mapping[str, Any]) -> tuple[Mechanism, Guaran
     unknown = params.keys() - {"mechanism", "epsilon", "options", "entity_type"}
     if unknown:
         raise BadParameterError(
-            f"{NAME} has no parameter '{min(unknown)}': it has mechanism, epsilon, and options for all others, "
-            'for example {"epsilon": 2.0, "options": {"limit": 10000}}'
+            "unknown-parameter",
+            "{name} has no parameter '{parameter}': it has mechanism, epsilon, and options for all others, for "
+            'example {{"epsilon": 2.0, "options": {{"limit": 10000}}}}',
+            name=NAME,
+            parameter=min(unknown),
         )
     settings = settings_of(params.get("epsilon"), params.get("options"), example=EXAMPLE)
     return _checked(str(params.get("mechanism", DEFAULT_MECHANISM)), canonical(settings))
@@ -102,14 +105,20 @@ def _checked(name: str, settings: str) -> tuple[Mechanism, Guarantee]:
     """Only mechanisms for which the promise inside a span is proven; checked once, because every span asks."""
     if find(name).level != "word":
         raise BadParameterError(
-            f"{NAME} rewrites spans word by word, and {name} rewrites whole documents: choose a word-level mechanism "
-            "such as santext, or rewrite the whole text with 'tacit rewrite'"
+            "mechanism-for-documents",
+            "{operator} rewrites spans word by word, and {mechanism} rewrites whole documents: choose a word-level "
+            "mechanism such as santext, or rewrite the whole text with 'tacit rewrite'",
+            operator=NAME,
+            mechanism=name,
         )
     mechanism = loaded_from(name, settings)
     promised = mechanism.guarantee()
     if promised.adjacency is not Adjacency.ANY_TWO:
         raise BadParameterError(
-            f"{name} with these options hides a word only among '{promised.adjacency.value}', and inside detected "
-            "spans nothing is proven about that: use santext, tem, or santext+ without a detector"
+            "adjacency-not-proven",
+            "{name} with these options hides a word only among '{adjacency}', and inside detected spans nothing is "
+            "proven about that: use santext, tem, or santext+ without a detector",
+            name=name,
+            adjacency=promised.adjacency.value,
         )
     return mechanism, replace(promised, adjacency=Adjacency.SAME_SPANS).also_not_covered(*NOT_COVERED)

@@ -20,8 +20,11 @@ from typing import Any, Final
 
 import numpy as np
 
+from tacit.arrays import Floats32
 from tacit.documents.codebook_build import public_form
-from tacit.documents.encoder import Progress, SentenceEncoder, Vectors
+from tacit.documents.encoder import (
+    SentenceEncoder,
+)
 from tacit.engines.cluster.crew import handed_out, streamed
 from tacit.engines.cluster.dataset import SourceFile, find_data_set, opened
 from tacit.engines.cluster.session import Cluster
@@ -29,8 +32,8 @@ from tacit.errors import BadInputError, MissingExtraError, TacitError
 from tacit.evaluation.rows import Rows, read_rows
 from tacit.evaluation.similarity import measure_similarity
 from tacit.evaluation.utility import MeasuredMetric
-from tacit.evaluation.utility import Progress as LabeledProgress
 from tacit.evaluation.vectors import TextVectors
+from tacit.progress import StepProgress, WorkProgress
 from tacit.text.files import FileFormat, choose_columns, text_value
 
 TEXTS_AT_A_TIME: Final = 1_024
@@ -48,7 +51,7 @@ class ClusterEncoder(SentenceEncoder):
         super().__init__(name)
         self._cluster = cluster
 
-    def encode(self, texts: Sequence[str], progress: Progress | None = None) -> Vectors:
+    def encode(self, texts: Sequence[str], progress: StepProgress | None = None) -> Floats32:
         if len(texts) <= TEXTS_AT_A_TIME:
             return super().encode(texts, progress)
         vectors = np.empty((len(texts), self.dimension), dtype=np.float32)
@@ -57,18 +60,18 @@ class ClusterEncoder(SentenceEncoder):
         parts = [order[start : start + TEXTS_AT_A_TIME] for start in range(0, len(order), TEXTS_AT_A_TIME)]
         items = [(self.name, [texts[place] for place in part]) for part in parts]
         done = 0
-        for number, found in handed_out(self._cluster, encoded, items):
-            vectors[parts[number]] = found
-            done += len(found)
+        for number, part_vectors in handed_out(self._cluster, encoded, items):
+            vectors[parts[number]] = part_vectors
+            done += len(part_vectors)
             if progress is not None:
                 progress(done, len(texts))
         return vectors
 
 
-def encoded(memory: dict[str, Any], name: str, texts: Sequence[str]) -> Vectors:
+def encoded(memory: dict[str, Any], name: str, texts: Sequence[str]) -> Floats32:
     """In an actor: the model is loaded with the first texts."""
     encoder = memory.setdefault(name, SentenceEncoder(name))
-    vectors: Vectors = encoder.encode(texts)
+    vectors: Floats32 = encoder.encode(texts)
     return vectors
 
 
@@ -82,15 +85,17 @@ def read_data_set(
     all files come together here, in the memory of one machine."""
     data = find_data_set(path, format)
     arguments = (tuple(columns), label_column, str(data.format))
-    found = {file: rows for file, _, rows in streamed(cluster, data.files, _rows_of, arguments)}
-    return joined(Path(path.rstrip("/")).name, [found[place] for place in range(len(data.files))])
+    rows_of_file = {file: rows for file, _, rows in streamed(cluster, data.files, _rows_of, arguments)}
+    return joined(Path(path.rstrip("/")).name, [rows_of_file[place] for place in range(len(data.files))])
 
 
 def _rows_of(file: SourceFile, columns: tuple[str, ...], label_column: str | None, format: str) -> Iterator[Rows]:
     try:
         yield read_rows(file.url, columns, label_column, format)
     except TacitError as error:
-        raise BadInputError(f"{file.name}: {error}") from None
+        raise BadInputError(
+            "unreadable-file-of-data-set", "{file}: {reason}", file=file.name, reason=str(error)
+        ) from None
 
 
 def joined(name: str, parts: Sequence[Rows]) -> Rows:
@@ -98,7 +103,12 @@ def joined(name: str, parts: Sequence[Rows]) -> Rows:
     first = parts[0]
     for part in parts:
         if len(part.texts) != len(first.texts) or (part.labels is None) != (first.labels is None):
-            raise BadInputError(f"'{first.name}' and '{part.name}' do not have the same columns: the files must agree")
+            raise BadInputError(
+                "files-do-not-agree",
+                "'{file}' and '{other_file}' do not have the same columns: the files must agree",
+                file=first.name,
+                other_file=part.name,
+            )
     others = [column for column in first.others if all(column in part.others for part in parts)]
     return Rows(
         name,
@@ -117,8 +127,8 @@ def encoded_texts(
     column: str | None = None,
     format: str | None = None,
     encoder: str = "minilm",
-    progress: Progress | None = None,
-) -> tuple[list[str], Vectors]:
+    progress: StepProgress | None = None,
+) -> tuple[list[str], Floats32]:
     """The texts of one column of a file or of a folder of files, in the order of the files, and the vectors of their
     public form. `progress` hears of bytes.
 
@@ -126,27 +136,27 @@ def encoded_texts(
     those of one process they differ by rounding errors only (`tacit.documents.encoder.BATCH_ERROR`).
     """
     data = find_data_set(path, format)
-    found: dict[tuple[int, int], tuple[list[str], Vectors]] = {}
+    blocks: dict[tuple[int, int], tuple[list[str], Floats32]] = {}
     done = 0
     for file, number, (texts, vectors, size) in streamed(
         cluster, data.files, _texts_of, (column, data.format, TEXTS_AT_A_TIME), partial(_with_vectors, encoder=encoder)
     ):
-        found[file, number] = texts, vectors
+        blocks[file, number] = texts, vectors
         done += size
         if progress is not None:
             progress(min(done, data.size), data.size)
-    return _in_order(found)
+    return _in_order(blocks)
 
 
-def _in_order(found: dict[tuple[int, int], tuple[list[str], Vectors]]) -> tuple[list[str], Vectors]:
+def _in_order(blocks: dict[tuple[int, int], tuple[list[str], Floats32]]) -> tuple[list[str], Floats32]:
     """Pieces put together; each is given up when it is copied, so that memory holds the vectors about once."""
-    if not found:
+    if not blocks:
         return [], np.empty((0, 0), dtype=np.float32)
-    width = next(iter(found.values()))[1].shape[1]
+    width = next(iter(blocks.values()))[1].shape[1]
     texts: list[str] = []
-    vectors = np.empty((sum(len(some) for some, _ in found.values()), width), dtype=np.float32)
-    for place in sorted(found):
-        some, rows = found.pop(place)
+    vectors = np.empty((sum(len(some) for some, _ in blocks.values()), width), dtype=np.float32)
+    for place in sorted(blocks):
+        some, rows = blocks.pop(place)
         vectors[len(texts) : len(texts) + len(some)] = rows
         texts += some
     return texts, vectors
@@ -166,12 +176,14 @@ def _texts_of(
                 yield texts, table.bytes_read() - before
                 before = table.bytes_read()
     except TacitError as error:
-        raise BadInputError(f"{file.name}: {error}") from None
+        raise BadInputError(
+            "unreadable-file-of-data-set", "{file}: {reason}", file=file.name, reason=str(error)
+        ) from None
 
 
 def _with_vectors(
     memory: dict[str, Any], piece: tuple[list[str], int], *, encoder: str
-) -> tuple[list[str], Vectors, int]:
+) -> tuple[list[str], Floats32, int]:
     texts, size = piece
     return texts, encoded(memory, encoder, [public_form(text) for text in texts]), size
 
@@ -188,19 +200,19 @@ def measure_releases(
     encoder: str,
     language_model: str,
     limit: int,
-    progress: LabeledProgress | None = None,
+    progress: WorkProgress | None = None,
 ) -> dict[tuple[str, str], MeasuredMetric]:
     """Every metric of every release, each by one worker: the same functions and numbers as in one process."""
     before = cluster.ray.put(list(original))
     after = {name: cluster.ray.put(list(texts)) for name, texts in releases.items()}
     pairs = [(name, metric) for name in releases for metric in metrics]
     items = [(before, after[name], metric, encoder, language_model, limit) for name, metric in pairs]
-    found: dict[tuple[str, str], MeasuredMetric] = {}
+    measured: dict[tuple[str, str], MeasuredMetric] = {}
     for place, result in handed_out(cluster, _measured, items):
-        found[pairs[place]] = result
+        measured[pairs[place]] = result
         if progress is not None:
-            progress("measures", len(found), len(pairs))
-    return found
+            progress("measures", len(measured), len(pairs))
+    return measured
 
 
 def _measured(
@@ -214,10 +226,10 @@ def _measured(
 ) -> MeasuredMetric:
     vectors = memory.setdefault(encoder, TextVectors(encoder))
     try:
-        found = measure_similarity(
+        similarity = measure_similarity(
             original, released, (metric,), vectors=vectors, language_model=language_model, limit=limit,
             perplexity_limit=min(limit, 200),
         )  # fmt: skip
     except MissingExtraError as error:
-        return [], str(error)
-    return list(found.measures), None
+        return [], MissingExtraError.of(error)
+    return list(similarity.measures), None

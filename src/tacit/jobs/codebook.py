@@ -13,7 +13,6 @@ from pydantic import Field, model_validator
 from tacit.documents import encoder as encoders
 from tacit.documents.codebook import staircase_shares
 from tacit.documents.codebook_build import SIZES, PublicCodebook, build_codebook
-from tacit.documents.encoder import Progress
 from tacit.errors import BadInputError, BadParameterError
 from tacit.guarantee import Provenance
 from tacit.jobs.cluster import encoded_texts
@@ -30,6 +29,7 @@ from tacit.jobs.fields import (
 )
 from tacit.jobs.running import Running
 from tacit.needs import CLUSTERING, Ability, needs_of_encoder
+from tacit.progress import StepProgress
 from tacit.text.files import choose_columns, open_table, text_value
 
 
@@ -71,7 +71,7 @@ class CodebookConfig(Running):
         return self
 
 
-def run(config: CodebookConfig, progress: Progress | None = None) -> tuple[PublicCodebook, int]:
+def run(config: CodebookConfig, progress: StepProgress | None = None) -> tuple[PublicCodebook, int]:
     """The codebook, which is saved in its folder, and of how many texts it was chosen."""
     if config.output.exists():
         raise BadInputError(
@@ -99,7 +99,7 @@ def run(config: CodebookConfig, progress: Progress | None = None) -> tuple[Publi
 
 
 def build(
-    text: Any, *, output: str | Path, public: str, progress: Progress | None = None, **options: Any
+    text: Any, *, output: str | Path, public: str, progress: StepProgress | None = None, **options: Any
 ) -> PublicCodebook:
     """The codebook of some public text; options as in `CodebookConfig`."""
     return run(CodebookConfig(text=text, output=Path(output), public=public, **options), progress)[0]

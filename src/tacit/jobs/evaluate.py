@@ -17,7 +17,10 @@ from tacit.evaluation.learners import Task
 from tacit.evaluation.releases import Comparison, Files, read_comparison
 from tacit.evaluation.rows import read_rows
 from tacit.evaluation.similarity import DEFAULT_METRICS, check_metrics
-from tacit.evaluation.utility import Progress, UtilityPlan, utility_report
+from tacit.evaluation.utility import (
+    UtilityPlan,
+    utility_report,
+)
 from tacit.evaluation.vectors import TextVectors
 from tacit.jobs.cluster import ClusterEncoder, measure_releases, read_data_set
 from tacit.jobs.config import Group, Option
@@ -41,6 +44,7 @@ from tacit.needs import (
     needs_of_encoder,
     needs_of_language_model,
 )
+from tacit.progress import WorkProgress
 from tacit.report import Report
 
 DEFAULT = "default"
@@ -147,7 +151,7 @@ class EvaluateConfig(Running):
         return DEFAULT_METRICS if self.metrics == (DEFAULT,) else check_metrics(self.metrics)
 
 
-def run(config: EvaluateConfig, progress: Progress | None = None) -> Report:
+def run(config: EvaluateConfig, progress: WorkProgress | None = None) -> Report:
     """The report of an evaluation: similarity, a downstream task if there are labels, and the trade-off."""
     with config.cluster() as cluster:
         comparison = read_comparison(
@@ -167,7 +171,7 @@ def run(config: EvaluateConfig, progress: Progress | None = None) -> Report:
         return utility_report(comparison, plan, config.encoder)
 
 
-def evaluate(original: Any, *private: Any, progress: Progress | None = None, **options: Any) -> Report:
+def evaluate(original: Any, *private: Any, progress: WorkProgress | None = None, **options: Any) -> Report:
     """The report on how useful releases of `original` are; files or data in memory, options as in `EvaluateConfig`.
 
     >>> import tacit
@@ -193,7 +197,7 @@ def _files(config: EvaluateConfig) -> Files:
 
 
 def _measured(
-    config: EvaluateConfig, cluster: Cluster, comparison: Comparison, progress: Progress | None
+    config: EvaluateConfig, cluster: Cluster, comparison: Comparison, progress: WorkProgress | None
 ) -> dict[tuple[str, str], Any]:
     return measure_releases(
         cluster, comparison.original.all_texts, {name: rows.all_texts for name, rows in comparison.releases.items()},

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
+from tacit.arrays import Ids
 from tacit.card import Card
 from tacit.errors import BadInputError, BadParameterError, require
 from tacit.evaluation.scores import ClassificationScores, classification_scores
@@ -50,7 +51,6 @@ from tacit.training.plan import automatic_delta
 if TYPE_CHECKING:
     from tacit.training.graphs.subgraphs import SubgraphPlan
 
-Places = NDArray[np.int64]
 
 Nodes = Annotated[
     Source,
@@ -345,7 +345,7 @@ class _Part:
     """The nodes of a graph that train, and how nodes became numbers."""
 
     graph: Graph
-    training: Places
+    training: Ids
     features: Features
 
 
@@ -396,7 +396,7 @@ def _provenance(config: GraphConfig) -> tuple[Provenance, ...]:
     return ()
 
 
-def _held_out(training: Places, share: float) -> tuple[Places, Places]:
+def _held_out(training: Ids, share: float) -> tuple[Ids, Ids]:
     """Nodes to train on and nodes to score on, drawn by public randomness."""
     order = public_generator(0).permutation(training)
     held = round(share * len(order))
@@ -415,7 +415,7 @@ def _key(config: GraphConfig) -> StreamKey:
     return StreamKey.from_os() if config.seed is None else StreamKey.from_test_seed(config.seed)
 
 
-def _trained_on_nodes(config: GraphConfig, part: _Part, progress: GraphProgress) -> tuple[Guarantee, Places]:
+def _trained_on_nodes(config: GraphConfig, part: _Part, progress: GraphProgress) -> tuple[Guarantee, Ids]:
     """A model of words, or of words and noisy messages, saved; what it promises, and the label of each node."""
     graph, key = part.graph, _key(config)
     plan = NodePlan.calibrated(
@@ -437,7 +437,7 @@ def _trained_on_nodes(config: GraphConfig, part: _Part, progress: GraphProgress)
     return guarantee, model.logits(graph.features, model.evidence).argmax(1)
 
 
-def _trained_on_subgraphs(config: GraphConfig, part: _Part, progress: GraphProgress) -> tuple[Guarantee, Places]:
+def _trained_on_subgraphs(config: GraphConfig, part: _Part, progress: GraphProgress) -> tuple[Guarantee, Ids]:
     """A graph convolution, saved; what it promises, and the label of each node."""
     require("torch", extra="training", purpose="a graph convolution")
     from tacit.training.graphs.gcn import predict as predict_all

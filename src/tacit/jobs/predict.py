@@ -6,7 +6,7 @@ result.predictions
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
@@ -19,10 +19,8 @@ from tacit.jobs.config import Config, Group, Option
 from tacit.jobs.fields import Data, Physical, needs_of_rows
 from tacit.needs import MODELS, Ability, needs_of_place
 from tacit.needs import check as check_needs
+from tacit.progress import WorkProgress
 from tacit.report import Report
-
-Progress = Callable[[str, int, int], None]
-"""(what is being done, so much, of so much)"""
 
 
 def _pairs(value: Any) -> Any:
@@ -94,7 +92,7 @@ class PredictionResult:
         return len(self.predictions)
 
 
-def run(config: PredictConfig, progress: Progress | None = None) -> PredictionResult:
+def run(config: PredictConfig, progress: WorkProgress | None = None) -> PredictionResult:
     """The predictions of a model; they are written beside the rows if an output is named."""
     from tacit.jobs.training.predictions import predict_for_rows
 
@@ -104,7 +102,12 @@ def run(config: PredictConfig, progress: Progress | None = None) -> PredictionRe
 
 
 def predict(
-    model: str | Path, data: Any, *, output: str | Path | None = None, progress: Progress | None = None, **options: Any
+    model: str | Path,
+    data: Any,
+    *,
+    output: str | Path | None = None,
+    progress: WorkProgress | None = None,
+    **options: Any,
 ) -> PredictionResult:
     """The predictions of a model that `tacit.train` has made; files or data in memory, options as in `PredictConfig`.
 

@@ -35,13 +35,11 @@ from tacit.jobs.fields import (
 from tacit.jobs.training.planning import check_batch
 from tacit.needs import Ability, needs_of_encoder
 from tacit.noise import source as noise
+from tacit.progress import WorkProgress
 from tacit.rounding import exact
 
 if TYPE_CHECKING:
     from tacit.training.run import Progress
-
-Shown = Callable[[str, int, int], None]
-"""Hears (what is being done, so much, of so much)."""
 
 
 class SanitizedConfig(Config):
@@ -100,7 +98,7 @@ class SanitizedModel:
 
 
 def run(
-    config: SanitizedConfig, progress: Shown | None = None, warn: Callable[[str], None] = lambda message: None
+    config: SanitizedConfig, progress: WorkProgress | None = None, warn: Callable[[str], None] = lambda message: None
 ) -> SanitizedModel:
     """The model, trained on rewritten public text and saved in its folder."""
     corpus = read_public(config.text, config.public)
@@ -147,7 +145,7 @@ def run(
 
 
 def pretrain(
-    text: Any, *, output: str | Path, public: str, epsilon: float, progress: Shown | None = None, **options: Any
+    text: Any, *, output: str | Path, public: str, epsilon: float, progress: WorkProgress | None = None, **options: Any
 ) -> SanitizedModel:
     """A model of rewritten public text, from a file or data in memory; options as in `SanitizedConfig`."""
     return run(SanitizedConfig(text=text, output=Path(output), public=public, epsilon=epsilon, **options), progress)

@@ -28,14 +28,12 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from tacit.arrays import Floats, Integers
 from tacit.errors import BadParameterError
 from tacit.noise.parameters import positive
 from tacit.noise.source import Source
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 SUM_BITS = 62
 """The sum of all weights of a row is below 2**62, so int64 sums are exact."""
@@ -57,12 +55,14 @@ NEGATIVE_TOLERANCE = 1e-9
 def weight_bits(outcomes: int) -> int:
     """The largest K with outcomes * 2**K < 2**62: the weight of an outcome with exponent zero is 2**K."""
     if outcomes < 1:
-        raise BadParameterError("a choice needs at least one outcome: give a list that is not empty")
+        raise BadParameterError("no-outcomes", "a choice needs at least one outcome: give a list that is not empty")
     bits = SUM_BITS - int(outcomes).bit_length()
     if bits <= SMALLEST_WEIGHT_BITS:
         raise BadParameterError(
-            f"{outcomes} outcomes are too many for exact 62-bit thresholds: choose among fewer than "
-            f"{2 ** (SUM_BITS - SMALLEST_WEIGHT_BITS - 1)}"
+            "too-many-outcomes",
+            "{outcomes} outcomes are too many for exact 62-bit thresholds: choose among fewer than {most}",
+            outcomes=outcomes,
+            most=2 ** (SUM_BITS - SMALLEST_WEIGHT_BITS - 1),
         )
     return bits
 
@@ -105,13 +105,15 @@ def integer_weights(exponents: Floats, out: Integers | None = None) -> Integers:
     that the cap leaves the guarantee as it is, and `rounding_slack` for the price of the floor.
     """
     if exponents.ndim != 2 or exponents.dtype != np.float64:
-        raise BadParameterError("exponents are a float64 array of shape (rows, outcomes): convert them first")
+        raise BadParameterError(
+            "wrong-shape", "exponents are a float64 array of shape (rows, outcomes): convert them first"
+        )
     rows, outcomes = exponents.shape
     top = weight_bits(outcomes) * math.log(2.0)
     floor = SMALLEST_WEIGHT_BITS * math.log(2.0)
     weights: Integers = exponents.view(np.int64) if out is None else out
     if weights.shape != exponents.shape or weights.dtype != np.int64:
-        raise BadParameterError("`out` must be an int64 array of the shape of the exponents")
+        raise BadParameterError("wrong-shape", "`out` must be an int64 array of the shape of the exponents")
     step = max(1, CHUNK_CELLS // outcomes)
     for start in range(0, rows, step):
         chunk = exponents[start : start + step]
@@ -119,8 +121,9 @@ def integer_weights(exponents: Floats, out: Integers | None = None) -> Integers:
         # Written so that NaN, which compares false, is refused as well.
         if not chunk.max() <= top + NEGATIVE_TOLERANCE:
             raise BadParameterError(
-                "an exponent is negative or not a number: subtract the smallest one of the row, and check "
-                "the distances or scores it came from"
+                "not-finite",
+                "an exponent is negative or not a number: subtract the smallest one of the row, and check the "
+                "distances or scores it came from",
             )
         np.maximum(chunk, floor, out=chunk)
         np.exp(chunk, out=chunk)
@@ -159,11 +162,11 @@ def draw_rows(weights: Integers, counts: ArrayLike, source: Source) -> Integers:
     """
     repeats = np.asarray(counts, dtype=np.int64)
     if weights.ndim != 2 or repeats.shape != (weights.shape[0],):
-        raise BadParameterError("give weights of shape (rows, outcomes) and one count per row")
+        raise BadParameterError("wrong-shape", "give weights of shape (rows, outcomes) and one count per row")
     if repeats.size == 0:
         return np.empty(0, dtype=np.int64)
     if repeats.min() < 0:
-        raise BadParameterError("a number of draws cannot be negative: give counts of zero or more")
+        raise BadParameterError("impossible-count", "a number of draws cannot be negative: give counts of zero or more")
     grouped = weights.shape[1] >= 8 * GROUP_CELLS
     if grouped:
         # Running sums of groups of cells are enough to find the group; only there are the cells themselves added up.
@@ -173,7 +176,9 @@ def draw_rows(weights: Integers, counts: ArrayLike, source: Source) -> Integers:
         sums = np.cumsum(weights, axis=1, out=weights)
     totals = sums[:, -1]
     if totals.min() <= 0:
-        raise BadParameterError("the weights of a row add up to nothing: make them with integer_weights")
+        raise BadParameterError(
+            "weights-are-zero", "the weights of a row add up to nothing: make them with integer_weights"
+        )
     uniform: Integers = source.generator.integers(0, np.repeat(totals, repeats))
     drawn = np.empty_like(uniform)
     stop = 0
@@ -194,17 +199,17 @@ def draw_rows(weights: Integers, counts: ArrayLike, source: Source) -> Integers:
 def _in_groups(weights: Integers, sums: Integers, rows: Integers, groups: Integers, uniform: Integers) -> Integers:
     """The first outcome of each group whose running sum exceeds the uniform integer."""
     last = weights.shape[1] - 1
-    found = np.empty(len(rows), dtype=np.int64)
+    chosen = np.empty(len(rows), dtype=np.int64)
     for start in range(0, len(rows), CHUNK_CELLS // GROUP_CELLS):
-        here = slice(start, start + CHUNK_CELLS // GROUP_CELLS)
-        row, group = rows[here], groups[here]
-        rest = uniform[here] - np.where(group > 0, sums[row, group - 1], 0)
+        block = slice(start, start + CHUNK_CELLS // GROUP_CELLS)
+        row, group = rows[block], groups[block]
+        rest = uniform[block] - np.where(group > 0, sums[row, group - 1], 0)
         cells = group[:, None] * GROUP_CELLS + np.arange(GROUP_CELLS)
         # Beyond the end of a short last group the last cell repeats: the uniform integer is exceeded before that, and
         # 127 more cells of at most 2**62 / 1024 do not overflow.
         running = np.cumsum(weights[row[:, None], np.minimum(cells, last)], axis=1)
-        found[here] = group * GROUP_CELLS + (running <= rest[:, None]).sum(axis=1)
-    return found
+        chosen[block] = group * GROUP_CELLS + (running <= rest[:, None]).sum(axis=1)
+    return chosen
 
 
 def probabilities(weights: Integers) -> Floats:
@@ -219,7 +224,9 @@ def _choice_weights(scores: ArrayLike, epsilon: float, sensitivity: float) -> In
     positive(sensitivity, "the sensitivity of the score")
     table = np.array(scores, dtype=np.float64)
     if table.ndim != 1 or not np.isfinite(table).all():
-        raise BadParameterError("scores are one list of finite numbers: give every outcome exactly one score")
+        raise BadParameterError(
+            "not-finite", "scores are one list of finite numbers: give every outcome exactly one score"
+        )
     weight_bits(table.size)
     exponents = (table.max() - table) * (epsilon / (2.0 * sensitivity))
     return integer_weights(exponents[np.newaxis])

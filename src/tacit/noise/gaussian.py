@@ -41,8 +41,10 @@ def classical_gaussian_sigma(epsilon: float, delta: float, l2_sensitivity: float
     positive(l2_sensitivity, "the l2 sensitivity")
     if epsilon >= 1:
         raise BadParameterError(
-            f"the classical Gaussian rule is proven for epsilon below 1 only, not {epsilon}: use "
-            "analytic_gaussian_sigma, which holds for every epsilon and needs less noise"
+            "epsilon-not-proven",
+            "the classical Gaussian rule is proven for epsilon below 1 only, not {epsilon}: use "
+            "analytic_gaussian_sigma, which holds for every epsilon and needs less noise",
+            epsilon=epsilon,
         )
     return l2_sensitivity * math.sqrt(2 * math.log(1.25 / delta)) / epsilon
 
@@ -52,7 +54,9 @@ def gaussian_log_delta(epsilon: float, sigma: float, l2_sensitivity: float) -> f
     positive(sigma, "sigma")
     positive(l2_sensitivity, "the l2 sensitivity")
     if not (epsilon >= 0 and math.isfinite(epsilon)):
-        raise BadParameterError(f"epsilon must be zero or a positive number, not {epsilon}")
+        raise BadParameterError(
+            "impossible-epsilon", "epsilon must be zero or a positive number, not {epsilon}", epsilon=epsilon
+        )
     a = l2_sensitivity / (2 * sigma)
     b = epsilon * sigma / l2_sensitivity
     gap = b - a
@@ -111,11 +115,15 @@ def _falling_root(function: Callable[[float], float], *, low: float, high: float
     while function(low) < 0:
         low -= step
         if low < -300:
-            raise BadParameterError("double precision ends here: give a less extreme epsilon or delta")
+            raise BadParameterError(
+                "double-precision-ends", "double precision ends here: give a less extreme epsilon or delta"
+            )
     while function(high) > 0:
         high += step
         if high > 300:
-            raise BadParameterError("double precision ends here: give a less extreme epsilon or delta")
+            raise BadParameterError(
+                "double-precision-ends", "double precision ends here: give a less extreme epsilon or delta"
+            )
     from scipy.optimize import brentq
 
     return float(brentq(function, low, high, xtol=1e-14, rtol=1e-14, maxiter=500))

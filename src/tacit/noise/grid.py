@@ -26,7 +26,9 @@ def step_below(limit: float) -> float:
     """The largest power of two that does not exceed `limit`."""
     if not SMALLEST_STEP <= limit <= LARGEST_STEP:
         raise BadParameterError(
-            f"a noise scale of this size ({limit:.3g}) cannot be put on an exact grid: rescale the values"
+            "scale-not-on-grid",
+            "a noise scale of this size ({scale:.3g}) cannot be put on an exact grid: rescale the values",
+            scale=limit,
         )
     return math.ldexp(1.0, math.frexp(limit)[1] - 1)
 
@@ -35,7 +37,7 @@ def finite_values(values: ArrayLike) -> NDArray[np.float64]:
     """The values as doubles. What is not a number has no sensitivity, so it is refused."""
     array = np.asarray(values, dtype=np.float64)
     if not np.isfinite(array).all():
-        raise BadParameterError("a value is infinite or not a number: bound or clip the values first")
+        raise BadParameterError("not-finite", "a value is infinite or not a number: bound or clip the values first")
     return array
 
 

@@ -14,11 +14,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tacit.arrays import Floats
 from tacit.errors import BadParameterError
 from tacit.noise.parameters import positive
 from tacit.noise.source import Source
 
-Floats = NDArray[np.float64]
 Size = int | tuple[int, ...]
 
 
@@ -85,7 +85,9 @@ def truncated_poisson_pmf(rate: float, upper: int) -> Floats:
     """P[K = k] for k = 1..upper of a Poisson variable conditioned on 1 <= K <= upper."""
     positive(rate, "the rate")
     if upper < 1:
-        raise BadParameterError(f"no count lies between 1 and {upper}: give an upper end of at least 1")
+        raise BadParameterError(
+            "impossible-count", "no count lies between 1 and {upper}: give an upper end of at least 1", upper=upper
+        )
     k = np.arange(1, upper + 1, dtype=np.float64)
     from scipy.special import gammaln, logsumexp
 

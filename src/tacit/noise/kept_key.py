@@ -47,9 +47,9 @@ def open_private(path: Path) -> io.FileIO:
         file = io.FileIO(path, "r+", opener=lambda name, flags: os.open(name, flags | _NO_LINK | _NO_WAIT))
     except OSError as error:
         if error.errno in (errno.ELOOP, errno.EMLINK):
-            raise NotPrivateError(_refusal(path, "it is a link")) from None
+            raise _refusal(path, "it is a link") from None
         if error.errno in (errno.EACCES, errno.EPERM, errno.EISDIR, errno.ENXIO):
-            raise NotPrivateError(_refusal(path, "it is not a file of yours")) from None
+            raise _refusal(path, "it is not a file of yours") from None
         raise
     try:
         _check(path, os.fstat(file.fileno()), stat.S_ISREG)
@@ -89,23 +89,30 @@ def kept_key(path: Path, size: int) -> bytes:
     with open_private(path) as file:
         key = file.read(size + 1) or b""
     if len(key) != size or not any(key):
-        raise BadInputError(f"'{path}' holds no key any more: start over, because no other noise may be drawn for it")
+        raise BadInputError(
+            "noise-key-missing",
+            "'{path}' holds no key any more: start over, because no other noise may be drawn for it",
+            path=path,
+        )
     return key
 
 
-def _check(path: Path, found: os.stat_result, is_kind: Callable[[int], bool]) -> None:
-    if not is_kind(found.st_mode):
-        raise NotPrivateError(_refusal(path, "it is a link, a pipe or something else"))
+def _check(path: Path, status: os.stat_result, is_kind: Callable[[int], bool]) -> None:
+    if not is_kind(status.st_mode):
+        raise _refusal(path, "it is a link, a pipe or something else")
     if not hasattr(os, "geteuid"):
         return
-    if found.st_uid != os.geteuid():
-        raise NotPrivateError(_refusal(path, "it belongs to another user"))
-    if found.st_mode & 0o077:
-        raise NotPrivateError(_refusal(path, f"others may read or write it (mode {stat.S_IMODE(found.st_mode):03o})"))
+    if status.st_uid != os.geteuid():
+        raise _refusal(path, "it belongs to another user")
+    if status.st_mode & 0o077:
+        raise _refusal(path, f"others may read or write it (mode {stat.S_IMODE(status.st_mode):03o})")
 
 
-def _refusal(path: Path, reason: str) -> str:
-    return (
-        f"'{path}' would give the key of the noise, but {reason}, so somebody else may know that key: throw the "
-        "unfinished run away and start over, in a folder where only you can write"
+def _refusal(path: Path, reason: str) -> NotPrivateError:
+    return NotPrivateError(
+        "key-not-private",
+        "'{path}' would give the key of the noise, but {reason}, so somebody else may know that key: throw the "
+        "unfinished run away and start over, in a folder where only you can write",
+        path=path,
+        reason=reason,
     )

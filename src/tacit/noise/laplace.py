@@ -70,14 +70,17 @@ def laplace_grid(epsilon: float, l1_sensitivity: float, dimension: int) -> Lapla
     all coordinates together enlarges the sensitivity by at most 2**-16."""
     scale = laplace_scale(epsilon, l1_sensitivity)
     if dimension < 1:
-        raise BadParameterError("there is nothing to release: give at least one value")
+        raise BadParameterError("nothing-to-release", "there is nothing to release: give at least one value")
     step = step_below(min(scale * 2.0**-20, l1_sensitivity * 2.0**-16 / dimension))
     distance = Fraction(l1_sensitivity) / Fraction(step) + dimension
     integer_scale = math.ceil(distance / Fraction(epsilon))
     if integer_scale > LARGEST_INTEGER_SCALE:
         raise BadParameterError(
-            f"epsilon {epsilon} for {dimension} numbers at once is too small for exact integer noise: "
-            "raise epsilon or release fewer numbers"
+            "epsilon-too-small",
+            "epsilon {epsilon} for {dimension} numbers at once is too small for exact integer noise: raise epsilon "
+            "or release fewer numbers",
+            epsilon=epsilon,
+            dimension=dimension,
         )
     return LaplaceGrid(step=step, integer_scale=integer_scale)
 
@@ -102,7 +105,9 @@ def discrete_laplace(scale: int, count: int, source: Source) -> NDArray[np.int64
     sign, and minus zero is drawn again, lest zero count twice.
     """
     if not 1 <= scale <= LARGEST_INTEGER_SCALE:
-        raise BadParameterError(f"the integer scale must lie between 1 and 2**54, not {scale}")
+        raise BadParameterError(
+            "impossible-scale", "the integer scale must lie between 1 and 2**54, not {scale}", scale=scale
+        )
     generator = source.generator
     result = np.empty(count, dtype=np.int64)
     open_places = np.arange(count)

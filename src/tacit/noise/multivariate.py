@@ -30,9 +30,13 @@ def multivariate_laplace(
     """`count` noise vectors of shape (count, dimension) with density ~ exp(-epsilon * ||z||_2)."""
     positive(epsilon, "epsilon")
     if dimension < 1 or count < 0:
-        raise BadParameterError("multivariate noise needs at least one dimension and no negative count")
+        raise BadParameterError(
+            "impossible-count", "multivariate noise needs at least one dimension and no negative count"
+        )
     if np.dtype(dtype) not in (np.dtype(np.float32), np.dtype(np.float64)):
-        raise BadParameterError(f"noise is made in float32 or float64, not {np.dtype(dtype).name}")
+        raise BadParameterError(
+            "wrong-number-type", "noise is made in float32 or float64, not {given}", given=np.dtype(dtype).name
+        )
     generator = source.generator
     noise = np.empty((count, dimension), dtype=dtype)
     generator.standard_normal(out=noise, dtype=dtype)

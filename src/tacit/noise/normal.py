@@ -81,7 +81,9 @@ def rounded_normal(
     """
     if not 0 < sigma <= LARGEST_SIGMA:
         raise BadParameterError(
-            f"exact normal noise needs a sigma between 0 and 2**40 steps, not {sigma:g}: choose a coarser grid"
+            "impossible-scale",
+            "exact normal noise needs a sigma between 0 and 2**40 steps, not {sigma:g}: choose a coarser grid",
+            sigma=sigma,
         )
     flat = offsets.ravel()
     result = np.empty(flat.size, dtype=np.int64)
@@ -108,12 +110,12 @@ def normal_noise(size: int, source: Source) -> NDArray[np.float32]:
     4 or beyond is drawn again here, exactly, given that it does: one number of 16,000. Below 4, and in what the sum
     does to the last bits, this is the usual idealization, not a proof; use `rounded_normal` for numbers on a grid.
     """
-    found = source.generator.standard_normal(size, dtype=np.float32)
-    far = np.flatnonzero(np.abs(found) >= TAIL)
+    noise = source.generator.standard_normal(size, dtype=np.float32)
+    far = np.flatnonzero(np.abs(noise) >= TAIL)
     if far.size:
         tail = np.abs(draw_normals(far.size, uniform_words(source), TAIL).doubles())
-        found[far] = np.copysign(tail, found[far])
-    return found
+        noise[far] = np.copysign(tail, noise[far])
+    return noise
 
 
 @dataclass
@@ -164,7 +166,7 @@ class Normals:
 def draw_normals(size: int, words: Words, least: int = 0) -> Normals:
     """So many independent normal variables; see the module for their law. Given that |Z| is at least `least`."""
     thresholds = _thresholds(least)
-    found = Normals(np.empty(size, dtype=bool), np.zeros(size, np.int64), np.zeros(size, np.int64), {})
+    normals = Normals(np.empty(size, dtype=bool), np.zeros(size, np.int64), np.zeros(size, np.int64), {})
     open_places = np.arange(size)
     while open_places.size:
         first, second, third = (words(open_places.size) for _ in range(3))
@@ -175,9 +177,9 @@ def draw_normals(size: int, words: Words, least: int = 0) -> Normals:
         likelihood = np.exp(-0.5 * x * (2.0 * whole + x))
         test = (third >> np.uint64(1)).view(np.int64) * 2.0**-POSITION_BITS
         kept = test < likelihood
-        found.negative[open_places] = (second & np.uint64(1)).astype(bool)
-        found.whole[open_places] = whole
-        found.position[open_places] = position
+        normals.negative[open_places] = (second & np.uint64(1)).astype(bool)
+        normals.whole[open_places] = whole
+        normals.position[open_places] = position
         doubtful = (np.abs(test - likelihood) <= ACCEPTANCE_MARGIN) | (thresholds[cell] == first)
         for place in np.flatnonzero(doubtful).tolist():
             attempt = _Attempt(
@@ -188,9 +190,9 @@ def draw_normals(size: int, words: Words, least: int = 0) -> Normals:
             )
             kept[place] = attempt.kept(words)
             if kept[place]:
-                found.longer[int(open_places[place])] = (attempt.whole, attempt.position)
+                normals.longer[int(open_places[place])] = (attempt.whole, attempt.position)
         open_places = open_places[~kept]
-    return found
+    return normals
 
 
 @dataclass
@@ -252,9 +254,9 @@ def exp_bounds(exponent: Fraction, bits: int) -> tuple[Fraction, Fraction]:
     digits = bits // 3 + 10 + len(str(int(exponent)))
     context = Context(prec=digits)
     quotient = context.divide(Decimal(exponent.numerator), Decimal(exponent.denominator))
-    found = Fraction(context.exp(quotient.copy_negate()))
-    error = found * (exponent + 1) * Fraction(101, 100) / 10 ** (digits - 1)
-    return found - error, found + error
+    estimate = Fraction(context.exp(quotient.copy_negate()))
+    error = estimate * (exponent + 1) * Fraction(101, 100) / 10 ** (digits - 1)
+    return estimate - error, estimate + error
 
 
 @lru_cache(maxsize=256)
@@ -280,9 +282,11 @@ def _thresholds(least: int = 0) -> NDArray[np.uint64]:
 
     A first word that equals one of them leaves k open, and no first word is above the last.
     """
-    found: list[int] = []
-    while not found or found[-1] < ALL_ONES:
-        low, high = (value * 2**WORD_BITS // 1 for value in sum_bounds(least + len(found) + 1, WORD_BITS + 32, least))
+    thresholds: list[int] = []
+    while not thresholds or thresholds[-1] < ALL_ONES:
+        low, high = (
+            value * 2**WORD_BITS // 1 for value in sum_bounds(least + len(thresholds) + 1, WORD_BITS + 32, least)
+        )
         assert low == high, "the sums are irrational, and 32 bits more than needed tell them from their floors"
-        found.append(int(low))
-    return np.array(found, dtype=np.uint64)
+        thresholds.append(int(low))
+    return np.array(thresholds, dtype=np.uint64)

@@ -11,7 +11,12 @@ def positive(value: float, name: str) -> float:
     """A finite number above zero."""
     number = float(value)
     if not (number > 0 and math.isfinite(number)):
-        raise BadParameterError(f"{name} must be a finite number above zero, not {value}: give a larger one")
+        raise BadParameterError(
+            "not-positive",
+            "{name} must be a finite number above zero, not {value}: give a larger one",
+            name=name,
+            value=value,
+        )
     return number
 
 
@@ -20,7 +25,9 @@ def proper_delta(delta: float) -> float:
     number = float(delta)
     if not 0 < number < 1:
         raise BadParameterError(
-            f"delta must lie strictly between 0 and 1, not {delta}: take it well below one over the number "
-            "of people, and use the Laplace mechanism if it has to be zero"
+            "impossible-delta",
+            "delta must lie strictly between 0 and 1, not {delta}: take it well below one over the number of "
+            "people, and use the Laplace mechanism if it has to be zero",
+            delta=delta,
         )
     return number

@@ -17,11 +17,10 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tacit.arrays import Floats
 from tacit.errors import BadParameterError
 from tacit.noise.parameters import positive
 from tacit.noise.source import Source
-
-Floats = NDArray[np.float64]
 
 LARGEST_SHARE = 1 << 61
 """Neither the truth nor all false answers together own more integers than this, so the total fits int64."""
@@ -30,7 +29,11 @@ LARGEST_SHARE = 1 << 61
 def response_epsilon(p: float) -> float:
     """epsilon = ln((1/2 + p) / (1/2 - p)) for truth with probability 1/2 + p; p = 1/4 gives ln 3."""
     if not 0 < p < 0.5:
-        raise BadParameterError(f"p must lie strictly between 0 and 1/2, not {p}: truth is told with 1/2 + p")
+        raise BadParameterError(
+            "impossible-response",
+            "p must lie strictly between 0 and 1/2, not {advantage}: truth is told with 1/2 + p",
+            advantage=p,
+        )
     return math.log((0.5 + p) / (0.5 - p))
 
 
@@ -43,7 +46,11 @@ def response_shares(epsilon: float, categories: int = 2) -> tuple[int, int]:
     """(t, w): how many integers the truth and each single false answer own; t / w <= e**epsilon."""
     positive(epsilon, "epsilon")
     if not 2 <= categories <= 1 << 30:
-        raise BadParameterError(f"a response needs between 2 and 2**30 categories, not {categories}")
+        raise BadParameterError(
+            "impossible-response",
+            "a response needs between 2 and 2**30 categories, not {categories}",
+            categories=categories,
+        )
     ratio = math.exp(min(epsilon, 60.0))
     lie = max(1, math.floor(LARGEST_SHARE / (ratio + categories - 1)))
     # The factor covers the rounding errors of the exponential and the product.
@@ -93,9 +100,13 @@ def estimate_frequencies(answers: ArrayLike, categories: int, epsilon: float) ->
     observed = _categories(answers, categories)
     truth, lie = response_shares(epsilon, categories)
     if observed.size == 0:
-        raise BadParameterError("there are no answers to estimate from: give at least one")
+        raise BadParameterError("no-answers", "there are no answers to estimate from: give at least one")
     if truth == lie:
-        raise BadParameterError(f"at epsilon {epsilon} the answers are pure chance: nothing can be estimated")
+        raise BadParameterError(
+            "answers-are-chance",
+            "at epsilon {epsilon} the answers are pure chance: nothing can be estimated",
+            epsilon=epsilon,
+        )
     total = truth + (categories - 1) * lie
     shares = np.bincount(observed.ravel(), minlength=categories) / observed.size
     return np.asarray((shares * total - lie) / (truth - lie))
@@ -104,12 +115,16 @@ def estimate_frequencies(answers: ArrayLike, categories: int, epsilon: float) ->
 def _bits(values: ArrayLike) -> NDArray[np.bool_]:
     array = np.asarray(values)
     if array.dtype != bool and not np.isin(array, (0, 1)).all():
-        raise BadParameterError("randomized response of two answers needs bits: give only 0 and 1")
+        raise BadParameterError("wrong-answers", "randomized response of two answers needs bits: give only 0 and 1")
     return array.astype(bool)
 
 
 def _categories(values: ArrayLike, categories: int) -> NDArray[np.int64]:
     array = np.asarray(values)
     if array.size and (array.dtype.kind not in "iu" or array.min() < 0 or array.max() >= categories):
-        raise BadParameterError(f"answers are whole numbers from 0 to {categories - 1}: number the categories")
+        raise BadParameterError(
+            "wrong-answers",
+            "answers are whole numbers from 0 to {largest}: number the categories",
+            largest=categories - 1,
+        )
     return array.astype(np.int64)

@@ -56,13 +56,14 @@ class Source:
     def generator(self) -> np.random.Generator:
         if os.getpid() != self._process:
             raise RandomnessError(
-                "a random stream was carried into a forked process, where it would repeat the noise of its "
-                "parent: make a new stream in each worker"
+                "stream-in-forked-process",
+                "a random stream was carried into a forked process, where it would repeat the noise of its parent: "
+                "make a new stream in each worker",
             )
         return self._generator
 
     def _refuse(self) -> NoReturn:
-        raise RandomnessError("a random stream cannot be copied: two copies would draw the same noise")
+        raise RandomnessError("stream-copied", "a random stream cannot be copied: two copies would draw the same noise")
 
     def __copy__(self) -> NoReturn:
         self._refuse()

@@ -92,8 +92,8 @@ def _lights(findings: Sequence[Finding], meaning: Mapping[Light, str]) -> Iterat
     for finding in findings:
         yield f"<p>{_light(finding.light)} <strong>{html.escape(finding.name)}</strong></p>"
     used = [light for light in _MEANING if any(f.light is light for f in findings)]
-    told = "; ".join(f"<em>{light.word}</em>: {html.escape(meaning.get(light, _MEANING[light]))}" for light in used)
-    yield f'<p class="soft">{told}.</p>'
+    meanings = "; ".join(f"<em>{light.word}</em>: {html.escape(meaning.get(light, _MEANING[light]))}" for light in used)
+    yield f'<p class="soft">{meanings}.</p>'
 
 
 def _section(section: Section) -> Iterator[str]:

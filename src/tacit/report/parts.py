@@ -7,24 +7,20 @@ from __future__ import annotations
 
 import json
 import math
-import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from tacit.atomic import write_file
 from tacit.errors import BadInputError
 from tacit.notebook import framed
 from tacit.rounding import rounded_down, rounded_up
 from tacit.version import __version__
 
-if TYPE_CHECKING:
-    from rich.console import Console
-
 REPORT_VERSION = 1
 REFUTED_EXIT_CODE = 3
-PRINTED_WIDTH = 100
 
 
 class Light(StrEnum):
@@ -210,14 +206,10 @@ class Report:
         return f"<Report '{self.title}': {len(self.findings):,} findings, the worst is '{self.light.word}'{refuted}>"
 
     def __str__(self) -> str:
-        """The report as a terminal shows it, without what quotes the original text: what is printed is often kept."""
-        from io import StringIO
+        """The report in plain text, without what quotes the original text: what is printed is often kept."""
+        from tacit.report.plain import plain_text
 
-        from rich.console import Console
-
-        written = StringIO()
-        self.without_quotes().show(Console(file=written, width=PRINTED_WIDTH, highlight=False))
-        return written.getvalue().strip("\n")
+        return plain_text(self.without_quotes())
 
     def _repr_html_(self) -> str:
         """The page without what quotes the original text: a notebook keeps what it shows."""
@@ -242,47 +234,14 @@ class Report:
         try:
             put(target, text, private=private or self.private)
         except OSError as error:
-            raise BadInputError(f"cannot write the report {target}: {error.strerror}") from error
-
-    def show(self, console: Console) -> None:
-        from rich.markup import escape
-        from rich.table import Table as RichTable
-
-        colors = {Light.GREEN: "green", Light.AMBER: "yellow", Light.RED: "red", Light.NONE: "cyan"}
-        for section in self.sections:
-            console.print(f"\n[bold]{escape(section.title)}[/bold]")
-            if section.text:
-                console.print(escape(section.text))
-            for f in section.findings:
-                console.print(
-                    f"[{colors[f.light]}]● {f.light.word}[/] [bold]{escape(f.name)}[/bold]: {escape(f.sentence)}"
-                )
-            for t in section.tables:
-                grid = RichTable(title=escape(t.title), title_justify="left", caption=escape(t.note) or None)
-                grid.caption_justify = "left"
-                for column in t.headings:
-                    grid.add_column(escape(column))
-                for row in t.rows:
-                    grid.add_row(*(escape(cell_text(cell)) for cell in row))
-                console.print(grid)
-        if self.private:
-            console.print("\n[yellow]This view quotes the original text: it is private.[/yellow]")
+            raise BadInputError(
+                "cannot-write", "cannot write the report {path}: {reason}", path=target, reason=error.strerror
+            ) from error
 
 
 def put(path: Path, text: str, *, private: bool = False) -> None:
     """Write a file, whole or not at all; what is private can be read by its owner only, from its first byte on."""
-    draft = path.with_name(f".{path.name}.draft")
-    draft.unlink(missing_ok=True)  # one that a killed run has left keeps its mode
-    mode = 0o600 if private else 0o666
-    try:
-        with open(
-            draft, "x", encoding="utf-8", newline="", opener=lambda name, flags: os.open(name, flags, mode)
-        ) as file:
-            file.write(text)
-        draft.replace(path)
-    except OSError:
-        draft.unlink(missing_ok=True)
-        raise
+    write_file(path, text.encode(), private=private)
 
 
 def refuse_existing(path: Path, *, force: bool) -> None:

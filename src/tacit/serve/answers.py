@@ -270,17 +270,17 @@ OPEN: Final = ("/healthz",)
 
 def described(app: FastAPI) -> JsonObject:
     """The OpenAPI description. A service without keys asks for none, so keys are one of the ways in."""
-    found = get_openapi(title=app.title, version=app.version, summary=app.summary, routes=app.routes)
-    components = found.setdefault("components", {})
+    schema = get_openapi(title=app.title, version=app.version, summary=app.summary, routes=app.routes)
+    components = schema.setdefault("components", {})
     components["securitySchemes"] = SECURITY
-    for path, operations in found["paths"].items():
+    for path, operations in schema["paths"].items():
         for operation in operations.values():
             if path not in OPEN:
                 operation["security"] = [{"bearer": []}, {"key": []}, {}]
             _without_framework_errors(operation)
     for name in ("HTTPValidationError", "ValidationError"):
         components.get("schemas", {}).pop(name, None)
-    return found
+    return schema
 
 
 def _without_framework_errors(operation: JsonObject) -> None:

@@ -55,13 +55,13 @@ class Aside:
             self._leave(caller)
             return
         try:
-            found = work()
+            value = work()
         except BaseException as error:
             self._leave(caller)
             answer.set_exception(error)
         else:
             self._leave(caller)  # first, so that whoever has an answer has room for the next question
-            answer.set_result(found)
+            answer.set_result(value)
 
     def _leave(self, caller: str | None) -> None:
         with self._lock:

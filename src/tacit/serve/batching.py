@@ -191,7 +191,7 @@ def _released(prepared: Prepared, batch: Sequence[Slice]) -> list[list[str] | Ex
         if len(batch) == 1:
             note(error)
             return [as_service_error(error)]
-        return [_released(prepared, [one])[0] for one in batch]
+        return [_released(prepared, [single])[0] for single in batch]
     ends = list(itertools.accumulate(len(some) for _, some in batch))
     return [released[end - len(some) : end] for end, (_, some) in zip(ends, batch, strict=True)]
 

@@ -31,10 +31,13 @@ def open_bound(place: str, keys: Keys) -> Ledger:
         ledger = open_ledger(place, create=may_make)
     except MissingLedgerError as error:
         raise WrongLedgerError(
-            f"{error.place} is gone, in which the budgets of this service are counted: {WAY_OUT}"
+            "ledger-of-service-gone",
+            "{place} is gone, in which the budgets of this service are counted: {advice}",
+            place=error.place,
+            advice=WAY_OUT,
         ) from None
     except BadParameterError as error:  # the key in the environment: nothing that a request can change
-        raise LedgerError(str(error)) from None
+        raise LedgerError.of(error) from None
     with contextlib.ExitStack() as on_failure:
         on_failure.callback(ledger.close)
         if register.ledger is None:
@@ -48,8 +51,13 @@ def check_bound(ledger: Ledger, register: Register) -> None:
     """Raise unless this is the ledger that counts."""
     if ledger.id != register.ledger:
         raise WrongLedgerError(
-            f"{ledger.name} has the id {ledger.id}, and the budgets of this service are counted in the ledger with the "
-            f"id {register.ledger}: {WAY_OUT}"
+            "another-ledger-than-bound",
+            "{ledger} has the id {id}, and the budgets of this service are counted in the ledger with the id "
+            "{bound}: {advice}",
+            ledger=ledger.name,
+            id=ledger.id,
+            bound=register.ledger,
+            advice=WAY_OUT,
         )
 
 
@@ -86,16 +94,18 @@ def _check_no_keys_lost(ledger: Ledger, register: Register) -> None:
     on this machine would be let in."""
     if not register.keys and ledger.knows_others("key", [LOCAL]):
         raise WrongLedgerError(
-            f"{ledger.name} has budgets of keys, and there is no 'keys.json' in the state folder: bring it back, or, "
-            "if this service shall have no keys, say so with 'tacit serve keys rebind'"
+            "keys-of-service-gone",
+            "{ledger} has budgets of keys, and there is no 'keys.json' in the state folder: bring it back, or, if "
+            "this service shall have no keys, say so with 'tacit serve keys rebind'",
+            ledger=ledger.name,
         )
 
 
 def named_limits(ledger: Ledger, register: Register) -> dict[str, KeyBudget | None]:
     """The budgets of keys that have a limit of their own in a ledger."""
-    found: dict[str, KeyBudget | None] = {}
+    limits: dict[str, KeyBudget | None] = {}
     for key in register.keys:
         limit = ledger.limit_of(Subject("key", key.name))
         if limit is not None and limit.name:
-            found[key.name] = KeyBudget(limit.epsilon, limit.delta)
-    return found
+            limits[key.name] = KeyBudget(limit.epsilon, limit.delta)
+    return limits

@@ -127,10 +127,10 @@ class Accounts:
         """Whom the ledger must have a limit for when it releases to this key: the key itself, if it has a budget."""
         if key is None:
             return []
-        found = self._keys.named(key)
-        if found is None or found.revoked is not None:
+        registered = self._keys.named(key)
+        if registered is None or registered.revoked is not None:
             raise ServiceError(401, "this key is not valid any more: nothing was released")
-        return [] if found.budget is None else [Subject("key", key)]
+        return [] if registered.budget is None else [Subject("key", key)]
 
     def options_of(self, key: str | None) -> KeyOptions:
         """What the operator has set for a key."""
@@ -191,7 +191,7 @@ class Accounts:
     def _subjects(self, group: Sequence[Order]) -> list[Subject]:
         """Whom a group of orders is charged to; nobody, if all its texts are the public examples."""
         spender = group[0].spender
-        everything, largest, found = 0, 0, []
+        everything, largest, subjects = 0, 0, []
         for order in group:
             texts: dict[str, int] = {}
             for text, units in charged_texts(order):
@@ -200,13 +200,13 @@ class Accounts:
                 continue
             everything += sum(texts.values())
             largest += max(texts.values())
-            found += [text_subject(text, units) for text, units in texts.items()]
+            subjects += [text_subject(text, units) for text, units in texts.items()]
             if order.spender.user is not None:
-                found.append(Subject("user", order.spender.user, sum(texts.values())))
-        if not found:
+                subjects.append(Subject("user", order.spender.user, sum(texts.values())))
+        if not subjects:
             return []
         dataset = spender.dataset or DATASET
-        return [Subject("key", spender.key or LOCAL, everything), Subject("dataset", dataset, largest), *found]
+        return [Subject("key", spender.key or LOCAL, everything), Subject("dataset", dataset, largest), *subjects]
 
     # What is left ---------------------------------------------------------------------------------------------
 
@@ -242,9 +242,14 @@ class Accounts:
         places = {"", DATASET, *ledger.datasets_of(subject)}  # names of others' data sets are not for this key
         return {
             "dataset_limits": [
-                {"kind": found.kind, "dataset": found.dataset or None, "epsilon": found.epsilon, "delta": found.delta}
-                for found in ledger.limits()
-                if not found.name and found.dataset in places
+                {
+                    "kind": ceiling.kind,
+                    "dataset": ceiling.dataset or None,
+                    "epsilon": ceiling.epsilon,
+                    "delta": ceiling.delta,
+                }
+                for ceiling in ledger.limits()
+                if not ceiling.name and ceiling.dataset in places
             ],
             "key": {
                 "name": key or LOCAL,

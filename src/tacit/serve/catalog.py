@@ -10,9 +10,9 @@ from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tacit import needs
+from tacit.arrays import Floats, Ids
 from tacit.card import Card
 from tacit.catalog import DEFAULT_OF_LEVEL, described, mechanism_classes
 from tacit.errors import NoGuaranteeError
@@ -22,9 +22,6 @@ from tacit.noise.source import Source
 from tacit.serve.errors import ServiceError
 from tacit.serve.messages import AuditRequest, CalibrateRequest, CurveRequest
 from tacit.serve.rewriting import Pool, document_promise, known_mechanism
-
-Floats = NDArray[np.float64]
-Ids = NDArray[np.int64]
 
 CURVE_WORDS: Final = 80
 CURVE_DRAWS: Final = 20
@@ -45,11 +42,11 @@ def default_epsilon(name: str) -> float:
 
 def _entry(cls: type[Mechanism], pool: Pool) -> dict[str, Any]:
     facts = described(cls)
-    why_not = pool.failures.get(cls.name) or needs.why_not(cls.name, cls.abilities_for({}))
+    failure = pool.failures.get(cls.name) or needs.why_not(cls.name, cls.abilities_for({}))
     return {
         **{name: facts[name] for name in ("name", "title", "level", "notion", "unit", "paper", "summary")},
-        "available": why_not is None,
-        "why_not": why_not,
+        "available": failure is None,
+        "why_not": None if failure is None else str(failure),
         "epsilon": asdict(cls.epsilon_range),
         "options": [
             {
@@ -71,19 +68,23 @@ def _plain(value: Any) -> Any:
 # From a document to a unit ------------------------------------------------------------------------------------------
 
 
-def calibrate(pool: Pool, asked: CalibrateRequest) -> dict[str, Any]:
+def calibrate(pool: Pool, request: CalibrateRequest) -> dict[str, Any]:
     """The largest epsilon of one unit with which a text of so many tokens keeps within `document_epsilon`."""
 
-    loaded = pool.get(asked.mechanism, default_epsilon(asked.mechanism), asked.options)
+    loaded = pool.get(request.mechanism, default_epsilon(request.mechanism), request.options)
 
     def promised(epsilon: float) -> Guarantee:
-        unit = pool.sibling(asked.mechanism, epsilon, asked.options, loaded).guarantee(secure=True)
-        whole, why_not = document_promise(unit, asked.tokens)
+        unit = pool.sibling(request.mechanism, epsilon, request.options, loaded).guarantee(secure=True)
+        whole, why_not = document_promise(unit, request.tokens)
         if whole is None:
-            raise NoGuaranteeError(why_not or "there is no proven conversion to documents")
+            raise NoGuaranteeError(
+                "no-conversion-to-documents",
+                "{reason}",
+                reason=why_not or "there is no proven conversion to documents",
+            )
         return whole
 
-    epsilon = _largest_within(promised, asked.document_epsilon, loaded.mechanism.epsilon)
+    epsilon = _largest_within(promised, request.document_epsilon, loaded.mechanism.epsilon)
     whole = promised(epsilon)
     return {"epsilon": epsilon, "guarantee": Card(whole).to_dict()}
 
@@ -96,38 +97,47 @@ def _largest_within(promised: Callable[[float], Guarantee], budget: float, start
         first, second = promised(low).exponent(), promised(high).exponent()
         slope = (second - first) / (high - low)
         if slope <= 0 or not math.isfinite(slope):
-            raise NoGuaranteeError("the guarantee of a document does not depend on epsilon here: there is none to find")
+            raise NoGuaranteeError(
+                "epsilon-does-not-matter",
+                "the guarantee of a document does not depend on epsilon here: there is none to find",
+            )
         guess = low + (budget - first) / slope
         if guess <= 0:
-            raise NoGuaranteeError(f"even the smallest epsilon spends more than {budget:g} on a text of this length")
+            raise NoGuaranteeError(
+                "epsilon-out-of-reach",
+                "even the smallest epsilon spends more than {budget:g} on a text of this length",
+                budget=budget,
+            )
         guess = float(f"{guess * (1 - 1e-9):.12g}")
         if promised(guess).exponent() <= budget:
             return guess
         low, high = guess * 0.9, guess
-    raise NoGuaranteeError("no epsilon was found that keeps within this budget: choose another one")
+    raise NoGuaranteeError(
+        "epsilon-out-of-reach", "no epsilon was found that keeps within this budget: choose another one"
+    )
 
 
 # The curve ----------------------------------------------------------------------------------------------------------
 
 
-def curve(pool: Pool, asked: CurveRequest) -> dict[str, Any]:
+def curve(pool: Pool, request: CurveRequest) -> dict[str, Any]:
     """Expected share of words that change at each epsilon, for public words as often as they occur in public text; and
     the share that an attacker guesses right who knows the mechanism and how frequent words are."""
     from tacit.auditing.text.inversion import guessing
 
-    if known_mechanism(asked.mechanism).level != "word":
+    if known_mechanism(request.mechanism).level != "word":
         raise ServiceError(422, "the curve counts changed words: choose a word-level mechanism", "no_curve")
-    loaded: Any = pool.get(asked.mechanism, default_epsilon(asked.mechanism), asked.options)
+    loaded: Any = pool.get(request.mechanism, default_epsilon(request.mechanism), request.options)
     ids, times = usual_words(loaded.mechanism.vocabulary)
     prior = _prior(tuple(loaded.mechanism.vocabulary))
     points, exact, blind = [], True, None
-    for epsilon in asked.epsilons:
-        mechanism: Any = pool.sibling(asked.mechanism, epsilon, asked.options, loaded)
+    for epsilon in request.epsilons:
+        mechanism: Any = pool.sibling(request.mechanism, epsilon, request.options, loaded)
         guessed = None
         try:
             stays = _exact_stays(mechanism, ids)
-            found = guessing(mechanism, prior, GUESSED_WORDS)
-            guessed, blind = round(found.seeing, 6), round(found.blind, 6)
+            success = guessing(mechanism, prior, GUESSED_WORDS)
+            guessed, blind = round(success.seeing, 6), round(success.blind, 6)
         except NoGuaranteeError:
             mechanism.prepare()
             stays, exact = _counted_stays(mechanism, ids), False
@@ -149,8 +159,8 @@ def usual_words(vocabulary: Sequence[str]) -> tuple[Ids, Floats]:
     """Words of the vocabulary at equal steps of their public frequency, and how often each was met."""
     prior = _prior(tuple(vocabulary))
     steps = (np.arange(CURVE_WORDS) + 0.5) / CURVE_WORDS
-    found = np.searchsorted(np.cumsum(prior) / prior.sum(), steps)
-    ids, times = np.unique(found, return_counts=True)
+    drawn = np.searchsorted(np.cumsum(prior) / prior.sum(), steps)
+    ids, times = np.unique(drawn, return_counts=True)
     return ids.astype(np.int64), times.astype(np.float64)
 
 
@@ -175,7 +185,7 @@ def _counted_stays(mechanism: Any, ids: Ids) -> Floats:
 # The audit ----------------------------------------------------------------------------------------------------------
 
 
-def audit_exact(pool: Pool, asked: AuditRequest) -> dict[str, Any]:
+def audit_exact(pool: Pool, request: AuditRequest) -> dict[str, Any]:
     """The report of an exact check: the law of each word against what is claimed, worst pair first."""
     from tacit.auditing.claims.claim import claim_of
     from tacit.auditing.claims.exact import check_all, exact_section
@@ -183,25 +193,28 @@ def audit_exact(pool: Pool, asked: AuditRequest) -> dict[str, Any]:
     from tacit.auditing.claims.mechanisms import Settings, exact_words, word_law_of
     from tacit.report import Report
 
-    if known_mechanism(asked.mechanism).level != "word":
-        raise ServiceError(422, f"no quick exact check: run 'tacit audit mechanism {asked.mechanism}'", "no_exact_law")
-    mechanism: Any = pool.get(asked.mechanism, asked.epsilon, asked.options).mechanism
+    if known_mechanism(request.mechanism).level != "word":
+        raise ServiceError(
+            422, f"no quick exact check: run 'tacit audit mechanism {request.mechanism}'", "no_exact_law"
+        )
+    mechanism: Any = pool.get(request.mechanism, request.epsilon, request.options).mechanism
     law = word_law_of(mechanism)
     if law is None:
         raise ServiceError(
             422,
-            f"{asked.mechanism} has no law in closed form: 'tacit audit mechanism {asked.mechanism}' checks samples",
+            f"{request.mechanism} has no law in closed form: 'tacit audit mechanism {request.mechanism}' checks "
+            "samples",
             "no_exact_law",
         )
     claim = claim_of(mechanism)
-    if asked.words is not None:
-        ids = np.unique([mechanism.lexicon.id(word.lower()) for word in asked.words]).astype(np.int64)
+    if request.words is not None:
+        ids = np.unique([mechanism.lexicon.id(word.lower()) for word in request.words]).astype(np.int64)
         if len(ids) < 2:
             raise ServiceError(422, "these words are treated as one vocabulary word: give different words")
-        found = check_all(MechanismLaw(mechanism), claim, ids)
+        exact = check_all(MechanismLaw(mechanism), claim, ids)
     else:
         metric = mechanism.notion in (Notion.METRIC.value, Notion.UTILITY_OPTIMIZED_METRIC.value)
         settings = Settings(f"closest:{AUDIT_PAIRS}" if metric else str(AUDIT_WORDS))
-        found = exact_words(mechanism, law, claim, settings)
-    report = Report(f"Audit of {asked.mechanism}", [exact_section(found)], {"epsilon": asked.epsilon})
+        exact = exact_words(mechanism, law, claim, settings)
+    report = Report(f"Audit of {request.mechanism}", [exact_section(exact)], {"epsilon": request.epsilon})
     return report.to_dict()

@@ -74,36 +74,36 @@ class Connections:
         oldest.transport.abort()
         return True
 
-    def leave(self, one: GuardedProtocol) -> None:
-        if one not in self._all:
+    def leave(self, connection: GuardedProtocol) -> None:
+        if connection not in self._all:
             return
-        self.works(one)
-        self._all.discard(one)
-        self._strangers.discard(one)
-        self._of_address[one.address] -= 1
-        if not self._of_address[one.address]:
-            del self._of_address[one.address]
+        self.works(connection)
+        self._all.discard(connection)
+        self._strangers.discard(connection)
+        self._of_address[connection.address] -= 1
+        if not self._of_address[connection.address]:
+            del self._of_address[connection.address]
 
-    def waits(self, one: GuardedProtocol) -> None:
+    def waits(self, connection: GuardedProtocol) -> None:
         """It has no request at the moment."""
-        if one in self._all:
-            self._waiting[one] = None
-            self._waiting_of.setdefault(one.address, OrderedDict())[one] = None
-            if one in self._strangers:
-                self._waiting_strangers[one] = None
+        if connection in self._all:
+            self._waiting[connection] = None
+            self._waiting_of.setdefault(connection.address, OrderedDict())[connection] = None
+            if connection in self._strangers:
+                self._waiting_strangers[connection] = None
 
-    def works(self, one: GuardedProtocol) -> None:
+    def works(self, connection: GuardedProtocol) -> None:
         """It has sent a request."""
-        self._waiting.pop(one, None)
-        self._waiting_strangers.pop(one, None)
-        of_address = self._waiting_of.get(one.address)
+        self._waiting.pop(connection, None)
+        self._waiting_strangers.pop(connection, None)
+        of_address = self._waiting_of.get(connection.address)
         if of_address is not None:
-            of_address.pop(one, None)
+            of_address.pop(connection, None)
             if not of_address:
-                del self._waiting_of[one.address]
+                del self._waiting_of[connection.address]
 
-    def let_in(self, one: GuardedProtocol) -> None:
-        self._strangers.discard(one)
+    def let_in(self, connection: GuardedProtocol) -> None:
+        self._strangers.discard(connection)
 
 
 class GuardedProtocol(HttpToolsProtocol):

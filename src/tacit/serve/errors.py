@@ -77,8 +77,8 @@ class ServiceError(Exception):
 
     @property
     def headers(self) -> dict[str, str]:
-        found = {} if self.retry_after is None else {"retry-after": str(self.retry_after)}
-        return {**found, "www-authenticate": "Bearer"} if self.status == 401 else found
+        headers = {} if self.retry_after is None else {"retry-after": str(self.retry_after)}
+        return {**headers, "www-authenticate": "Bearer"} if self.status == 401 else headers
 
     def body(self) -> bytes:
         return error_body(self.code, self.message)

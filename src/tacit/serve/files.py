@@ -63,12 +63,12 @@ class Files:
             if not isinstance(file, UploadFile) or not isinstance(settings, str):
                 raise ServiceError(422, "the form needs a file called 'file' and a field 'settings' with JSON")
             data = settings.encode("utf-8", "surrogatepass")
-            asked = await beside(len(data), lambda: parse_message(data, JobSettings))
-            check_job(self._pool, asked)
+            settings_of_job = await beside(len(data), lambda: parse_message(data, JobSettings))
+            check_job(self._pool, settings_of_job)
             format = upload_format(file.filename or "")
-            return await aside(self._stored, file, owner, format, asked)
+            return await aside(self._stored, file, owner, format, settings_of_job)
 
-    def _stored(self, file: UploadFile, owner: str | None, format: str, asked: JobSettings) -> Job:
+    def _stored(self, file: UploadFile, owner: str | None, format: str, settings: JobSettings) -> Job:
         folder = self._store.new_folder()
         try:
             size = file.size or 0
@@ -79,8 +79,8 @@ class Files:
                 shutil.copyfileobj(file.file, target)
                 target.flush()
                 os.fsync(target.fileno())
-            check_columns(folder / f"input.{format}", asked)
-            return self._store.add(folder, owner, file.filename or "", format, asked.model_dump())
+            check_columns(folder / f"input.{format}", settings)
+            return self._store.add(folder, owner, file.filename or "", format, settings.model_dump())
         except BaseException:
             shutil.rmtree(folder, ignore_errors=True)
             raise
@@ -130,9 +130,9 @@ class Files:
         self._own(request, id)
         if request.method == "HEAD":
             return Response(media_type="text/event-stream")
-        return StreamingResponse(self._told(id), media_type="text/event-stream")
+        return StreamingResponse(self._events_of(id), media_type="text/event-stream")
 
-    async def _told(self, id: str) -> AsyncIterator[bytes]:
+    async def _events_of(self, id: str) -> AsyncIterator[bytes]:
         before: Job | None = None
         quiet = 0.0
         while True:

@@ -13,11 +13,12 @@ import logging
 import math
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlsplit
 
+from starlette.requests import Request
 from starlette.responses import Response
 
 from tacit.serve.errors import ServiceError, as_service_error, note
@@ -31,7 +32,7 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 Headers = Mapping[bytes, bytes]
-Answer = Callable[["Caller", Headers, Receive], Awaitable[Response | bytes]]
+Endpoint = Callable[[Request], Awaitable[Response]]
 
 log = logging.getLogger("tacit.serve")
 
@@ -46,7 +47,6 @@ SECURITY_HEADERS = (
     (b"referrer-policy", b"no-referrer"),
     (b"cache-control", b"no-store"),
 )
-JSON_HEADERS = ((b"content-type", b"application/json"), *SECURITY_HEADERS)
 REPORT_POLICY = "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'self'"
 BODY_PAUSE_SECONDS = 30.0
 BODY_SECONDS = 60.0
@@ -74,8 +74,8 @@ class Caller:
 
 
 class Gate:
-    """`direct` routes, by method and path, are answered here: where time counts, the framework's own way to them would
-    take more of it than the work. Bytes as an answer are JSON, and all is well."""
+    """`direct` are endpoints of the application, by method and path, that are called from here: where time counts, the
+    framework's own way to them takes more of it than the work. Without them the application answers the same."""
 
     def __init__(
         self,
@@ -84,7 +84,7 @@ class Gate:
         keys: Keys,
         metrics: Metrics,
         tickets: Callable[[Scope], bool],
-        direct: Mapping[tuple[str, str], Answer],
+        direct: Mapping[tuple[str, str], Endpoint],
     ) -> None:
         self._app = app
         self._direct = direct
@@ -133,19 +133,13 @@ class Gate:
             self._enter(caller)
             try:
                 body.check_declared(headers)
-                answer = self._direct.get((scope["method"], scope["path"]))
-                if answer is None:
+                endpoint = self._direct.get((scope["method"], scope["path"]))
+                if endpoint is None:
                     await self._app(scope, body, sending)
                 else:
-                    scope["endpoint"] = answer
-                    response = await answer(caller, headers, body)
-                    if isinstance(response, bytes):
-                        if time.monotonic() - looked_at >= KEY_SECONDS:
-                            self._check_key(caller)
-                        status = 200
-                        await _send(200, [*JSON_HEADERS, (b"content-length", b"%d" % len(response))], response, send)
-                    else:
-                        await response(scope, body, sending)
+                    scope["endpoint"] = endpoint
+                    response = await endpoint(Request(scope, body))
+                    await response(scope, body, sending)
             finally:
                 self._open[caller.name] -= 1
         except asyncio.CancelledError:  # the service stops, and has waited long enough for this answer
@@ -278,10 +272,10 @@ class Body:
 
 def route_of(scope: Scope) -> str:
     """The route that was matched, such as /v1/jobs/{id}: what a client wrote into a path is nobody's business."""
-    found = getattr(scope.get("route"), "path", None)
-    if found is None and scope.get("endpoint") is not None and not scope.get("path_params"):
-        found = scope["path"]  # a route without parameters is its own path
-    return found or "unknown route"
+    path = getattr(scope.get("route"), "path", None)
+    if path is None and scope.get("endpoint") is not None and not scope.get("path_params"):
+        path = scope["path"]  # a route without parameters is its own path
+    return path or "unknown route"
 
 
 def presented_key(headers: Headers) -> str:
@@ -315,9 +309,6 @@ def _too_large(limit: int) -> ServiceError:
 async def _send_error(error: ServiceError, send: Send) -> None:
     body = error.body()
     headers = {"content-type": "application/json", "content-length": str(len(body)), **error.headers}
-    await _send(error.status, [(name.encode(), value.encode()) for name, value in headers.items()], body, send)
-
-
-async def _send(status: int, headers: Sequence[tuple[bytes, bytes]], body: bytes, send: Send) -> None:
-    await send({"type": "http.response.start", "status": status, "headers": headers})
+    encoded = [(name.encode(), value.encode()) for name, value in headers.items()]
+    await send({"type": "http.response.start", "status": error.status, "headers": encoded})
     await send({"type": "http.response.body", "body": body})

@@ -167,8 +167,8 @@ class JobStore:
 
     def counts(self) -> dict[str, int]:
         with self._lock:
-            found = Counter(job.state for job in self._jobs.values())
-        return {state: found.get(state, 0) for state in STATES}
+            jobs_by_state = Counter(job.state for job in self._jobs.values())
+        return {state: jobs_by_state.get(state, 0) for state in STATES}
 
     @contextlib.contextmanager
     def room(self, owner: str | None) -> Iterator[None]:
@@ -307,10 +307,10 @@ class JobStore:
 def _read(folder: Path) -> Job | None:
     """The job of a folder; None if its record is not there or cannot be understood."""
     try:
-        found = json.loads((folder / "job.json").read_bytes())
+        record = json.loads((folder / "job.json").read_bytes())
         names = {item.name for item in fields(Job)} - {"unknown"}
-        known = {name: value for name, value in found.items() if name in names}
-        job = Job(**known, unknown={name: value for name, value in found.items() if name not in names})
+        known = {name: value for name, value in record.items() if name in names}
+        job = Job(**known, unknown={name: value for name, value in record.items() if name not in names})
         datetime.fromisoformat(job.expires).timestamp()
         usable = job.id == folder.name and job.state in STATES and isinstance(job.settings, dict)
         return job if usable and str(format_named(job.format)) == job.format else None
@@ -320,7 +320,7 @@ def _read(folder: Path) -> Job | None:
 
 def _is_mere_upload(folder: Path) -> bool:
     """Whether there is nothing but an upload in a folder, which never became a job."""
-    return all(path.name.startswith("input.") or path.name == "job.json.draft" for path in folder.iterdir())
+    return all(path.name.startswith("input.") or path.name.endswith(".draft") for path in folder.iterdir())
 
 
 def shown_name(name: str) -> str:

@@ -33,6 +33,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from tacit.atomic import write_file
 from tacit.errors import BadInputError, BadParameterError
 from tacit.serve.errors import UnavailableError
 from tacit.serve.settings import make_private_folder
@@ -143,11 +144,11 @@ class Keys:
     def find(self, presented: str) -> Key | None:
         """The key that was presented, if it is valid; the work is the same whatever was presented."""
         digest = digest_of(presented)
-        found: Key | None = None
+        owner: Key | None = None
         for key in self.all() or [Key("", _NO_HASH, 0, "")]:
             if hmac.compare_digest(key.hash, digest) and key.revoked is None:
-                found = key
-        return found
+                owner = key
+        return owner
 
     def named(self, name: str) -> Key | None:
         """A key by its name, revoked or not."""
@@ -162,13 +163,17 @@ class Keys:
     def check_new(self, name: str, requests_per_minute: int) -> None:
         """Whether a key of this name can be made."""
         if not _NAME.fullmatch(name):
-            raise BadParameterError("the name of a key has 1 to 64 letters, digits, dots, dashes or underscores")
+            raise BadParameterError(
+                "bad-key-name", "the name of a key has 1 to 64 letters, digits, dots, dashes or underscores"
+            )
         _check_rate(requests_per_minute)
         with self._lock:
             self._read()
             if self._register.named(name) is not None:
                 raise BadInputError(
-                    f"there is or was a key '{name}', and its budget stays its own: choose another name"
+                    "key-name-taken",
+                    "there is or was a key '{name}', and its budget stays its own: choose another name",
+                    name=name,
                 )
 
     def add(
@@ -185,7 +190,9 @@ class Keys:
         with self.exclusively():
             self.check_new(name, requests_per_minute)
             if budget is not None and self._register.ledger is None:
-                raise BadInputError("a key with a budget needs a ledger that counts it: open the ledger first")
+                raise BadInputError(
+                    "budget-without-ledger", "a key with a budget needs a ledger that counts it: open the ledger first"
+                )
             key = Key(name, digest_of(secret), requests_per_minute, _now(), None, budget, options or NO_OPTIONS)
             self._change(lambda before: replace(before, keys=(*before.keys, key)))
         return secret
@@ -230,7 +237,9 @@ class Keys:
     def _active_key(self, name: str) -> Key:
         key = self._register.named(name)
         if key is None or key.revoked is not None:
-            raise BadInputError(f"there is no active key '{name}': 'tacit serve keys list' shows them")
+            raise BadInputError(
+                "no-such-key", "there is no active key '{name}': 'tacit serve keys list' shows them", name=name
+            )
         return key
 
     def _change_key(self, name: str, **changes: Any) -> Key:
@@ -254,10 +263,17 @@ class Keys:
             facts = self._path.stat()
         except FileNotFoundError:
             if self._seen is not None:  # it was there: whoever had a key must not become a stranger, or welcome
-                raise UnavailableError(f"{self._path} has disappeared: bring it back") from None
+                raise UnavailableError(
+                    "keys-file-gone", "{path} has disappeared: bring it back", path=self._path
+                ) from None
             return
         except OSError as error:
-            raise UnavailableError(f"{self._path} cannot be read ({error.strerror}): check its folder") from None
+            raise UnavailableError(
+                "unreadable-keys-file",
+                "{path} cannot be read ({reason}): check its folder",
+                path=self._path,
+                reason=error.strerror,
+            ) from None
         seen = (facts.st_mtime_ns, facts.st_ino, facts.st_size)
         if seen == self._seen:
             return
@@ -265,7 +281,9 @@ class Keys:
             self._register = _parsed(json.loads(self._path.read_bytes()))
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             raise UnavailableError(
-                f"{self._path} cannot be read: restore it, or use the version of Tacit that wrote it"
+                "unreadable-keys-file",
+                "{path} cannot be read: restore it, or use the version of Tacit that wrote it",
+                path=self._path,
             ) from None  # the cause could quote the file
         self._seen = seen
 
@@ -304,26 +322,17 @@ def _key(item: dict[str, Any]) -> Key:
 
 
 def _write(path: Path, register: Register) -> None:
-    """Replace the file as a whole; the draft has a name of its own, so that no two are ever the same file."""
+    """Replace the file as a whole."""
     data = json.dumps({"ledger": register.ledger, "keys": [asdict(key) for key in register.keys]}, indent=1)
-    draft = path.with_name(f"{path.name}.{secrets.token_hex(8)}.draft")
     try:
-        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(data.encode())
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(path)
+        write_file(path, data.encode(), private=True, shared=True)
     except OSError as error:
-        raise UnavailableError(f"{path} cannot be written ({error.strerror}): nothing was changed") from None
-    finally:
-        draft.unlink(missing_ok=True)
-    with contextlib.suppress(OSError):  # the new name is on the disk, too, where the system can promise that
-        descriptor = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        raise UnavailableError(
+            "keys-file-not-written",
+            "{path} cannot be written ({reason}): nothing was changed",
+            path=path,
+            reason=error.strerror,
+        ) from None
 
 
 @contextlib.contextmanager
@@ -333,7 +342,12 @@ def _locked(path: Path) -> Iterator[None]:
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     except OSError as error:
-        raise UnavailableError(f"{path} cannot be opened ({error.strerror}): nothing was changed") from None
+        raise UnavailableError(
+            "keys-file-not-written",
+            "{path} cannot be opened ({reason}): nothing was changed",
+            path=path,
+            reason=error.strerror,
+        ) from None
     try:
         with contextlib.suppress(ImportError):  # a system without this kind of lock
             import fcntl
@@ -346,7 +360,11 @@ def _locked(path: Path) -> Iterator[None]:
 
 def _check_rate(requests_per_minute: int) -> None:
     if requests_per_minute < 1:
-        raise BadParameterError(f"a key may ask at least once a minute, not {requests_per_minute} times")
+        raise BadParameterError(
+            "impossible-rate",
+            "a key may ask at least once a minute, not {requests_per_minute} times",
+            requests_per_minute=requests_per_minute,
+        )
 
 
 def digest_of(presented: str) -> str:

@@ -36,7 +36,9 @@ def lock_state(folder: Path) -> FolderLock:
         return FolderLock(folder / SERVICE_LOCK, wait=False)
     except OSError:
         raise BadInputError(
-            f"another service uses the state folder '{folder}': stop it, or choose another state folder for this one"
+            "state-folder-in-use",
+            "another service uses the state folder '{folder}': stop it, or choose another state folder for this one",
+            folder=folder,
         ) from None
 
 

@@ -137,7 +137,7 @@ class _LargeBody:
 
     def _ahead(self) -> str:
         """The next character that is not white space, under the cursor; empty at the end."""
-        found = _SPACE.match(self._text, self._place)
-        assert found is not None
-        self._place = found.end()
+        space = _SPACE.match(self._text, self._place)
+        assert space is not None
+        self._place = space.end()
         return self._text[self._place : self._place + 1]

@@ -3,13 +3,12 @@ it has not been used for a while.
 
 What a request may ask for is narrower than what the command takes. An option that names a file, a model or a pipeline
 would let a stranger read the server's disk or load code, so such an option takes its default, a built-in name, or a
-value that the operator allowed (`--allow vectors=FILE`). A test seed is refused: the service only makes releases.
+value that the operator allowed (`allow`: vectors=FILE). A test seed is refused: the service only makes releases.
 """
 
 from __future__ import annotations
 
 import gc
-import json
 import threading
 import types
 import typing
@@ -28,6 +27,7 @@ from tacit.mechanism import Mechanism, Rewritten
 from tacit.noise.source import Source
 from tacit.parameters import Parameter, parameters_of
 from tacit.serve.errors import ServiceError
+from tacit.serve.written import WrittenFields
 from tacit.text.tokens import is_punctuation, join, split
 
 REMEMBERED_GUARANTEES: Final = 500
@@ -42,7 +42,7 @@ class Prepared:
         self.mechanism = mechanism
         self.is_word_level = mechanism.level == "word"
         self._joining = joining  # set when the mechanism gives tokens apart, which are then joined here
-        self._promises: dict[tuple[int, int], bytes] = {}
+        self._promises: dict[tuple[int, int], WrittenFields] = {}
 
     @cached_property
     def unit_guarantee(self) -> Guarantee:
@@ -56,35 +56,35 @@ class Prepared:
         """How the cost in the ledger grows with the units."""
         return rate_of(self.unit_guarantee)
 
-    def promises(self, draws: int, tokens: int) -> bytes:
-        """The guarantees of an answer, of one unit and of the longest text, over all draws together: as the end of a
-        JSON object, because most answers of a mechanism share them."""
-        found = self._promises.get((draws, tokens))
-        if found is None:
+    def promises(self, draws: int, tokens: int) -> WrittenFields:
+        """The guarantees of an answer, of one unit and of the longest text, over all draws together."""
+        known = self._promises.get((draws, tokens))
+        if known is None:
             if len(self._promises) >= REMEMBERED_GUARANTEES:
                 self._promises.clear()
-            found = self._promises[draws, tokens] = self._written(draws, tokens)
-        return found
+            known = self._promises[draws, tokens] = self._written(draws, tokens)
+        return known
 
-    def _written(self, draws: int, tokens: int) -> bytes:
+    def _written(self, draws: int, tokens: int) -> WrittenFields:
         unit = composed(self.unit_guarantee, draws)
         whole, note = document_promise(unit, tokens)
-        found = {
-            "guarantee": Card(unit).to_dict(),
-            "document_guarantee": None if whole is None else Card(whole).to_dict(),
-            "document_note": note,
-            "plain": plain_sentence(unit if whole is None else whole),
-        }
-        return b", " + json.dumps(found, ensure_ascii=False, allow_nan=False)[1:].encode("utf-8")
+        return WrittenFields(
+            {
+                "guarantee": Card(unit).to_dict(),
+                "document_guarantee": None if whole is None else Card(whole).to_dict(),
+                "document_note": note,
+                "plain": plain_sentence(unit if whole is None else whole),
+            }
+        )
 
     def card(self, draws: int, longest: int) -> Card:
         """The card of so many draws of texts that have at most `longest` units."""
         facts = ReleaseFacts(rows=1, documents=1, units=longest, longest_document=longest, longest_row=longest)
         return Card(composed(self.unit_guarantee, draws), facts)
 
-    def units(self, text: str) -> int:
-        """How many units a text releases; known before any noise is drawn."""
-        return len(self._tokens(text)) if self.is_word_level else 1
+    def units(self, texts: Sequence[str]) -> list[int]:
+        """How many units each text releases; known before any noise is drawn."""
+        return self.mechanism.count_units(texts)
 
     def rewrite(self, texts: Sequence[str], source: Source) -> Rewritten:
         """The private step."""
@@ -129,9 +129,11 @@ def checked_options(name: str, options: Mapping[str, Any], allowed: Sequence[tup
     for key, value in options.items():
         option = key.replace("-", "_")
         if option == "seed":
-            raise BadParameterError("the service draws secure noise only: leave out the option 'seed'")
+            raise BadParameterError(
+                "seed-in-service", "the service draws secure noise only: leave out the option 'seed'"
+            )
         if option == "epsilon":
-            raise BadParameterError("give epsilon beside the options, not among them")
+            raise BadParameterError("epsilon-twice", "give epsilon beside the options, not among them")
         if option in defaults:
             _check_type(option, value, hints[option])
             if type(value) is int:
@@ -157,7 +159,12 @@ def _check_type(option: str, value: Any, hint: Any) -> None:
     if float in accepted and type(value) is int and abs(value) < 2**53:
         return
     if type(value) not in accepted:
-        raise BadParameterError(f"the option '{option}' must be {_spoken(accepted)}: see /v1/mechanisms")
+        raise BadParameterError(
+            "wrong-type-of-option",
+            "the option '{name}' must be {accepted}: see /v1/mechanisms",
+            name=option,
+            accepted=_spoken(accepted),
+        )
 
 
 def _spoken(kinds: Sequence[type]) -> str:
@@ -174,8 +181,11 @@ def _check_name(
     taken = sorted({*parameter.service_values, *(text for name, text in allowed if name == option)})
     hint = f"one of {', '.join(taken)}" if taken else "its default"
     raise BadParameterError(
-        f"the option '{option}' takes {hint}: files and models of the server are used only if its operator "
-        "allowed them with --allow"
+        "value-not-allowed",
+        "the option '{name}' takes {hint}: files and models of the server are used only if its operator allowed "
+        "them with {option.allow}",
+        name=option,
+        hint=hint,
     )
 
 
@@ -187,7 +197,12 @@ def _check_size(
     usual = value if parameter.service_most is None else parameter.service_most
     most = max([usual, *permitted, *([default] if type(default) is int else [])])
     if value > most:
-        raise BadParameterError(f"the option '{option}' is at most {most:,} here: ask the operator for more")
+        raise BadParameterError(
+            "outside-range",
+            "the option '{name}' is at most {most:,} here: ask the operator for more",
+            name=option,
+            most=most,
+        )
 
 
 # The pool -----------------------------------------------------------------------------------------------------------
@@ -202,7 +217,7 @@ class Pool:
         self._known: OrderedDict[tuple[Any, ...], Prepared] = OrderedDict()
         self._lock = threading.Lock()
         self._loading: dict[tuple[Any, ...], threading.Lock] = {}
-        self.failures: dict[str, str] = {}
+        self.failures: dict[str, TacitError] = {}
         """Why mechanisms could not be loaded when they were last asked for."""
 
     def ready(
@@ -211,26 +226,26 @@ class Pool:
         """The mechanism if it is in memory: asking costs microseconds."""
         key = _key(name, epsilon, options, tokens_apart)
         with self._lock:
-            found = self._known.get(key)
-            if found is not None:
+            prepared = self._known.get(key)
+            if prepared is not None:
                 self._known.move_to_end(key)
-            return found
+            return prepared
 
     def get(self, name: str, epsilon: float, options: Mapping[str, Any], *, tokens_apart: bool = False) -> Prepared:
         """The mechanism, loaded first if need be; callers who want the same one wait for one loading."""
-        found = self.ready(name, epsilon, options, tokens_apart=tokens_apart)
-        if found is not None:
-            return found
+        prepared = self.ready(name, epsilon, options, tokens_apart=tokens_apart)
+        if prepared is not None:
+            return prepared
         key = _key(name, epsilon, options, tokens_apart)
         mechanism = self.built(name, epsilon, options)  # mistakes are told before anything is loaded
         with self._lock:
             loading = self._loading.setdefault(key, threading.Lock())
         with loading:
-            found = self.ready(name, epsilon, options, tokens_apart=tokens_apart)
-            if found is None:
-                found = self._prepared(mechanism, tokens_apart)
+            prepared = self.ready(name, epsilon, options, tokens_apart=tokens_apart)
+            if prepared is None:
+                prepared = self._prepared(mechanism, tokens_apart)
                 with self._lock:
-                    self._known[key] = found
+                    self._known[key] = prepared
                     forgotten = len(self._known) > self._size
                     while len(self._known) > self._size:
                         self._known.popitem(last=False)
@@ -238,7 +253,7 @@ class Pool:
                     gc.collect()  # large tables that hang in circles would stay until the next turn of the collector
         with self._lock:
             self._loading.pop(key, None)
-        return found
+        return prepared
 
     def built(self, name: str, epsilon: float, options: Mapping[str, Any]) -> Mechanism:
         """A mechanism as asked for, checked but not loaded."""
@@ -258,11 +273,15 @@ class Pool:
         try:
             mechanism.prepare()
             if prepared.unit_guarantee.notion is Notion.NONE:
-                raise NoGuaranteeError(f"nothing is promised with these options: {prepared.unit_guarantee.void}")
+                raise NoGuaranteeError(
+                    "release-promises-nothing",
+                    "nothing is promised with these options: {reason}",
+                    reason=prepared.unit_guarantee.void,
+                )
         except (BadParameterError, NoGuaranteeError):
             raise
         except TacitError as error:  # a library, a model or a file is not there: nothing that a request can change
-            self.failures[mechanism.name] = str(error)
+            self.failures[mechanism.name] = error
             raise ServiceError(503, str(error), "not_available") from None
         self.failures.pop(mechanism.name, None)
         return prepared

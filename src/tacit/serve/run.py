@@ -104,7 +104,11 @@ def _socket(settings: Settings) -> socket.socket:
     except OSError as error:
         listening.close()
         raise BadInputError(
-            f"cannot listen on {settings.host} port {settings.port} ({error.strerror}): choose another --port or --host"
+            "port-in-use",
+            "cannot listen on {host} port {port} ({reason}): choose another {option.port} or {option.host}",
+            host=settings.host,
+            port=settings.port,
+            reason=error.strerror,
         ) from None
     return listening
 

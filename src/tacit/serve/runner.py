@@ -2,7 +2,7 @@
 `tacit.serve.workplace` where.
 
 Before any noise is drawn, the whole job is reserved in the ledger (`reserve_job`), so a job that is over budget fails
-with nothing released. A job that was stopped by a crash goes on as `tacit rewrite --resume` does, with the noise it
+with nothing released. A job that was stopped by a crash goes on as a rewriting with `resume` does, with the noise it
 had: no row gets a second draw, and its reservation is found again by its token and counted once.
 """
 
@@ -140,15 +140,15 @@ class JobWork:
 
     def _rewrite(self) -> Outcome:
         task = self._task
-        asked = JobSettings.model_validate(task.settings)
-        config = asked.config(self._files.input, self._files.output)
-        mechanism = self._pool.built(asked.mechanism, config.of_mechanism()["epsilon"], asked.options)
+        settings = JobSettings.model_validate(task.settings)
+        config = settings.config(self._files.input, self._files.output)
+        mechanism = self._pool.built(settings.mechanism, config.of_mechanism()["epsilon"], settings.options)
         work = replace(
             rewrite_job(config, mechanism),
             block_characters=BLOCK_CHARACTERS,
             workers=task.workers,
             resume=True,
-            command=f"tacit serve, job of {mechanism.name} with epsilon {exact(asked.epsilon)}",
+            command=f"tacit serve, job of {mechanism.name} with epsilon {exact(settings.epsilon)}",
             card_kinds=CARD_KINDS,
             refuse_nominal=task.refuse_nominal or self._accounts.options_of(task.owner).refuse_nominal,
         )
@@ -162,7 +162,7 @@ class JobWork:
             self._check_size(work)
             if work.refuse_nominal:
                 refuse_nominal_file(work)  # before any budget is reserved
-        reservations = self._reserved(asked, work)
+        reservations = self._reserved(settings, work)
         try:
             facts = rewrite_file(work, progress=progress).facts
             rows, units = facts.rows, facts.units
@@ -180,18 +180,21 @@ class JobWork:
         for number, size in enumerate(row_sizes(work), start=1):
             if size > self._task.unpacked:
                 raise BadInputError(
-                    f"the file unpacks to more than {self._task.unpacked:,} characters at row {number:,}: send it in "
-                    "smaller parts, or ask the operator of the service"
+                    "file-unpacks-too-large",
+                    "the file unpacks to more than {most:,} characters at row {row:,}: send it in smaller parts, or "
+                    "ask the operator of the service",
+                    most=self._task.unpacked,
+                    row=number,
                 )
             if number % CHECKED_ROWS == 0:
                 self._check()
 
-    def _reserved(self, asked: JobSettings, work: RewriteJob) -> list[Reservation]:
+    def _reserved(self, settings: JobSettings, work: RewriteJob) -> list[Reservation]:
         """Budget for all rows, in parts that are found again after a crash; all of it, or nothing."""
         done: list[Reservation] = []
         try:
-            for number, subjects in enumerate(charged(work, self._task.owner, asked.dataset or DATASET)):
-                done.append(self._reserve_part(asked, work.unit_promise, number, subjects))
+            for number, subjects in enumerate(charged(work, self._task.owner, settings.dataset or DATASET)):
+                done.append(self._reserve_part(settings, work.unit_promise, number, subjects))
                 self._check()
         except BudgetExceededError:
             if not self._has_begun():  # no noise was drawn for any of it
@@ -202,14 +205,14 @@ class JobWork:
         return done
 
     def _reserve_part(
-        self, asked: JobSettings, promised: Guarantee, number: int, subjects: list[Subject]
+        self, settings: JobSettings, promised: Guarantee, number: int, subjects: list[Subject]
     ) -> Reservation:
         ledger, token = self._accounts.ledger, f"job {self._task.id} part {number}"
 
         def reserve(token: str) -> Reservation:
             return ledger.reserve(
                 promised,
-                dataset=asked.dataset or DATASET,
+                dataset=settings.dataset or DATASET,
                 subjects=subjects,
                 token=token,
                 command=command_of(ledger, self._task.owner),
@@ -309,7 +312,7 @@ def _no_such_column(column: str) -> str:
     return f"there is no column '{shortened(column)}': name columns of the file, as its first line calls them"
 
 
-def check_columns(path: Path, asked: JobSettings) -> None:
+def check_columns(path: Path, settings: JobSettings) -> None:
     """Column names that do not fit the first line of a file are said at once; whatever else is wrong with the file is
     said when it is read."""
     with contextlib.ExitStack() as stack:
@@ -317,18 +320,25 @@ def check_columns(path: Path, asked: JobSettings) -> None:
             table = stack.enter_context(open_table(str(path), most_bytes=LOOK_BYTES))
         except TacitError:
             return
-        for column in (*asked.columns, *asked.keep, *([] if asked.user_column is None else [asked.user_column])):
+        for column in (
+            *settings.columns,
+            *settings.keep,
+            *([] if settings.user_column is None else [settings.user_column]),
+        ):
             if column not in table.columns:
                 # No close match: the first line of a file without a header is a text.
                 raise ServiceError(422, _no_such_column(column))
         try:
-            check_users(asked.users(), table, choose_columns(table.columns, asked.columns, asked.keep))
+            check_users(settings.users(), table, choose_columns(table.columns, settings.columns, settings.keep))
         except TacitError as error:
             raise ServiceError(422, for_owner(error) or error.rendered(HTTP)) from None
 
 
-def check_job(pool: Pool, asked: JobSettings) -> None:
+def check_job(pool: Pool, settings: JobSettings) -> None:
     """What can be said at once, before the job waits for its turn."""
-    mechanism = pool.built(asked.mechanism, asked.epsilon, asked.options)
-    if asked.user_column is not None and mechanism.level == "word":
-        raise BadInputError("'user_column' needs a mechanism that protects whole documents, such as 'codebook'")
+    mechanism = pool.built(settings.mechanism, settings.epsilon, settings.options)
+    if settings.user_column is not None and mechanism.level == "word":
+        raise BadInputError(
+            "users-at-the-word-level",
+            "'user_column' needs a mechanism that protects whole documents, such as 'codebook'",
+        )

@@ -182,9 +182,9 @@ class Schedule:
     def _check_going(self, job: Job) -> None:
         current = self._store.current(job.id)
         if self._ending.is_set() or current is None or not current.is_open:
-            raise StopError("stopped")
+            raise StopError("stopped", "stopped")
         if job.owner is not None and not self._keys.is_active(job.owner):
-            raise StopError("the key of this job was revoked: nothing of it can be fetched")
+            raise StopError("key-revoked", "the key of this job was revoked: nothing of it can be fetched")
 
     def _end(self, job: Job, outcome: Outcome) -> None:
         if outcome.over_budget:

@@ -10,6 +10,7 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import BeforeValidator, Field
 
+from tacit.atomic import write_file
 from tacit.errors import BadParameterError
 from tacit.jobs.config import Config, Group, Option
 from tacit.needs import SERVICE, Ability, needs_of_ledger
@@ -205,14 +206,4 @@ def make_private_folder(folder: Path) -> Path:
 
 def write_private(path: Path, data: bytes) -> None:
     """Write a small file that only its owner may read: it is there completely or not at all, even after a crash."""
-    draft = path.with_name(path.name + ".draft")
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(path)
-    except OSError:
-        draft.unlink(missing_ok=True)
-        raise
+    write_file(path, data, private=True)

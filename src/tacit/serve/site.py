@@ -67,8 +67,8 @@ class Reports:
 
     def _entry(self, name: str, path: Path) -> dict[str, Any]:
         with path.open(encoding="utf-8", errors="replace") as file:
-            found = _TITLE.search(file.read(4096))
-        title = found[1].strip() if found else path.stem
+            match = _TITLE.search(file.read(4096))
+        title = match[1].strip() if match else path.stem
         expires = str(int(time.time()) + TICKET_SECONDS)
         return {
             "name": name,

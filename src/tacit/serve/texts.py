@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from concurrent.futures import Executor
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
-from starlette.requests import ClientDisconnect
+from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from tacit.engines.nominal import refuse_nominal
 from tacit.serve.batching import Lines, Order, Spender
 from tacit.serve.budget import Accounts
 from tacit.serve.errors import ServiceError, as_service_error
-from tacit.serve.gate import Caller, Headers, Receive
+from tacit.serve.gate import Caller
 from tacit.serve.messages import RewriteRequest, beside, check_json, is_unicode, parse_message
 from tacit.serve.metrics import Metrics
 from tacit.serve.reading import MOST_VALUES
 from tacit.serve.rewriting import Pieces, Pool, Prepared
 from tacit.serve.settings import Settings
+from tacit.serve.written import written
 
-Draw = dict[str, Any]
 COUNTED_AT_ONCE: Final = 20_000
 """Characters whose tokens are counted without leaving the event loop: some milliseconds."""
 
@@ -41,21 +40,22 @@ class Rewriting:
         self._executor = executor
         self._metrics = metrics
 
-    async def answer(self, caller: Caller, headers: Headers, receive: Receive) -> Response | bytes:
+    async def answer(self, request: Request) -> Response:
         """The answer as JSON, or as a stream if that is asked for."""
+        caller: Caller = request.scope["caller"]
         self._lines.check_room(caller.name)
-        check_json(headers.get(b"content-type", b"").decode("latin-1"))
-        data = await whole_body(receive)
-        asked, texts = await beside(len(data), lambda: self._read(data))
-        prepared = await self.prepared(asked)
-        spender = Spender(caller.name, asked.dataset, asked.user)
+        check_json(request.headers.get("content-type", ""))
+        data = await request.body()
+        message, texts = await beside(len(data), lambda: self._read(data))
+        prepared = await self.prepared(message)
+        spender = Spender(caller.name, message.dataset, message.user)
         units = await counted(prepared, texts)
         if caller.options.refuse_nominal:
-            refuse_nominal(prepared.card(asked.draws, max(units)))
-        order = Order(texts * asked.draws, spender, asked.draws, units)
+            refuse_nominal(prepared.card(message.draws, max(units)))
+        order = Order(texts * message.draws, spender, message.draws, units)
         self._lines.put(prepared, order)
-        if asked.stream:
-            lines = self._streamed(asked, texts, prepared, order)
+        if message.stream:
+            lines = self._streamed(message, texts, prepared, order)
             first = await anext(lines)  # a refusal still gets its own status
             return StreamingResponse(_after(first, lines), media_type="application/x-ndjson")
         try:
@@ -65,65 +65,67 @@ class Rewriting:
             raise ServiceError(503, "this took too long: send fewer texts at a time, or a job", "timeout", 5) from None
         finally:
             self._lines.leave(order)
-        self._metrics.released(prepared.mechanism.name, asked.draws * sum(order.units))
+        self._metrics.released(prepared.mechanism.name, message.draws * sum(order.units))
 
         def put_together() -> bytes:
-            draws = [self._draw(asked, prepared, texts, part) for part in cut(released, len(texts))]
+            draws = [self._draw(message, prepared, texts, part) for part in cut(released, len(texts))]
             return self._with_promises({"draws": draws}, prepared, order)
 
-        return await beside(sum(map(len, order.texts)), put_together)
+        body = await beside(sum(map(len, order.texts)), put_together)
+        return Response(body, media_type="application/json")
 
     def _read(self, data: bytes) -> tuple[RewriteRequest, list[str]]:
-        asked = parse_message(data, RewriteRequest, max(self._settings.texts, MOST_VALUES))
-        return asked, self._checked_texts(asked)
+        message = parse_message(data, RewriteRequest, max(self._settings.texts, MOST_VALUES))
+        return message, self._checked_texts(message)
 
-    async def prepared(self, asked: RewriteRequest) -> Prepared:
+    async def prepared(self, message: RewriteRequest) -> Prepared:
         """From memory if it is there; loading is done beside the event loop."""
-        found = self._pool.ready(asked.mechanism, asked.epsilon, asked.options, tokens_apart=asked.tokens)
-        if found is not None:
-            return found
+        ready = self._pool.ready(message.mechanism, message.epsilon, message.options, tokens_apart=message.tokens)
+        if ready is not None:
+            return ready
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(
             self._executor,
-            lambda: self._pool.get(asked.mechanism, asked.epsilon, asked.options, tokens_apart=asked.tokens),
+            lambda: self._pool.get(message.mechanism, message.epsilon, message.options, tokens_apart=message.tokens),
         )
 
-    def _checked_texts(self, asked: RewriteRequest) -> list[str]:
-        if (asked.text is None) == (asked.texts is None):
+    def _checked_texts(self, message: RewriteRequest) -> list[str]:
+        if (message.text is None) == (message.texts is None):
             raise ServiceError(422, "give either 'text' or 'texts'")
-        texts = [asked.text] if asked.text is not None else asked.texts or []
+        texts = [message.text] if message.text is not None else message.texts or []
         if not texts:
             raise ServiceError(422, "'texts' is empty: give at least one text")
-        if len(texts) * asked.draws > self._settings.texts:
+        if len(texts) * message.draws > self._settings.texts:
             raise ServiceError(413, f"more than {self._settings.texts:,} texts, counting draws: send fewer at a time")
         if max(map(len, texts)) > self._settings.text_characters:
             raise ServiceError(
                 413,
                 f"a text has more than {self._settings.text_characters:,} characters: send it in parts, or as a job",
             )
-        if sum(map(len, texts)) * asked.draws > self._settings.body_bytes:
+        if sum(map(len, texts)) * message.draws > self._settings.body_bytes:
             raise ServiceError(413, f"more than {self._settings.body_bytes:,} characters, counting draws: send less")
         if not all(map(is_unicode, texts)):
             raise ServiceError(422, "a text holds half of a surrogate pair, which is not Unicode: repair it first")
         return texts
 
-    def _draw(self, asked: RewriteRequest, prepared: Prepared, texts: list[str], released: list[str]) -> Draw:
-        if not (asked.tokens and prepared.is_word_level):
+    def _draw(
+        self, message: RewriteRequest, prepared: Prepared, texts: list[str], released: list[str]
+    ) -> Mapping[str, object]:
+        if not (message.tokens and prepared.is_word_level):
             return {"texts": released, "pieces": None}
         pairs: list[tuple[str, Pieces]] = [
             prepared.pieces(text, new) for text, new in zip(texts, released, strict=True)
         ]
         return {"texts": [joined for joined, _ in pairs], "pieces": [pieces for _, pieces in pairs]}
 
-    def _with_promises(self, answer: dict[str, Any], prepared: Prepared, order: Order) -> bytes:
+    def _with_promises(self, answer: Mapping[str, object], prepared: Prepared, order: Order) -> bytes:
         """One JSON object: the answer, what it cost, and what was promised."""
         spent = self._accounts.spent(prepared, order)
         facts = {"mechanism": prepared.mechanism.name, **answer, "units": order.units, "spent": spent}
-        promises = prepared.promises(order.draws, max(order.units))
-        return json.dumps(facts, ensure_ascii=False, allow_nan=False)[:-1].encode("utf-8") + promises
+        return prepared.promises(order.draws, max(order.units)).after(facts)
 
     async def _streamed(
-        self, asked: RewriteRequest, texts: list[str], prepared: Prepared, order: Order
+        self, message: RewriteRequest, texts: list[str], prepared: Prepared, order: Order
     ) -> AsyncIterator[bytes]:
         """A line for each text, in order; the guarantee comes last. Lines of several would show where slices ended, and
         those are cut by the length of the originals."""
@@ -131,10 +133,12 @@ class Rewriting:
         try:
             async with asyncio.timeout(self._settings.timeout * 10):
                 async for part in order.slices():
-                    for one in part:
+                    for released in part:
                         draw, place = divmod(done, len(texts))
-                        found = await beside(len(one), partial(self._draw, asked, prepared, [texts[place]], [one]))
-                        yield line({"draw": draw, "first": place, **found})
+                        drawn = await beside(
+                            len(released), partial(self._draw, message, prepared, [texts[place]], [released])
+                        )
+                        yield line({"draw": draw, "first": place, **drawn})
                         done += 1
         except Exception as error:
             if done == 0:
@@ -144,29 +148,16 @@ class Rewriting:
             return
         finally:
             self._lines.leave(order)
-        self._metrics.released(prepared.mechanism.name, asked.draws * sum(order.units))
+        self._metrics.released(prepared.mechanism.name, message.draws * sum(order.units))
         yield self._with_promises({}, prepared, order) + b"\n"
-
-
-async def whole_body(receive: Receive) -> bytes:
-    parts: list[bytes] = []
-    more = True
-    while more:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            raise ClientDisconnect
-        parts.append(message.get("body", b""))
-        more = message.get("more_body", False)
-    return b"".join(parts)
 
 
 async def counted(prepared: Prepared, texts: list[str]) -> list[int]:
     """The units of each text; long texts are counted beside the event loop."""
 
-    def count() -> list[int]:
-        return [prepared.units(text) for text in texts]
-
-    return count() if sum(map(len, texts)) <= COUNTED_AT_ONCE else await asyncio.to_thread(count)
+    if sum(map(len, texts)) <= COUNTED_AT_ONCE:
+        return prepared.units(texts)
+    return await asyncio.to_thread(prepared.units, texts)
 
 
 def cut(released: list[str], count: int) -> list[list[str]]:
@@ -180,10 +171,9 @@ async def _after(first: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[byte
         yield item
 
 
-def line(value: Any) -> bytes:
-    return json.dumps(value, ensure_ascii=False, allow_nan=False).encode("utf-8") + b"\n"
+def line(value: object) -> bytes:
+    return written(value) + b"\n"
 
 
-def json_response(value: Any, status: int = 200) -> Response:
-    data = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode("utf-8")
-    return Response(data, status, media_type="application/json")
+def json_response(value: object, status: int = 200) -> Response:
+    return Response(written(value), status, media_type="application/json")

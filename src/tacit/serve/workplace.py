@@ -18,6 +18,7 @@ from typing import Final
 
 from tacit.engines import processes
 from tacit.engines.job import Progress
+from tacit.engines.supervisor import Death, Supervisor
 from tacit.errors import TacitError, TacitWarning
 from tacit.serve.budget import Accounts
 from tacit.serve.keys import Keys
@@ -43,28 +44,23 @@ class JobProcesses:
 
     def __call__(self, task: Task, tell: Callable[[Progress], None], check: Callable[[], None]) -> Outcome:
         settings = self._settings
+        arguments = (settings.state, settings.ledger_place, settings.allowed, settings.job_memory)
         check()
-        process, connection = processes.start_independent(
-            work_apart, task, settings.state, settings.ledger_place, settings.allowed, settings.job_memory
-        )
-        try:
+        with Supervisor[str](work_apart, arguments, most=1, independent=True) as supervisor:
+            supervisor.hand_out(task.id, task)
             while True:
-                if connection.poll(POLL_SECONDS):
-                    message = connection.recv()
-                    if isinstance(message, Outcome):
-                        return message
-                    tell(message)
+                for event in supervisor.events(POLL_SECONDS):
+                    if isinstance(event, Death):
+                        raise WorkerDiedError("workers-died", "{ending}", ending=event.ending)
+                    if isinstance(event.message, Outcome):
+                        return event.message
+                    assert isinstance(event.message, Progress)
+                    tell(event.message)
                 check()
-        except (EOFError, OSError):
-            process.join(timeout=1)  # so that its own ending is known, not the one given here
-            raise WorkerDiedError(processes.signal_of(process) or f"exit code {process.exitcode}") from None
-        finally:
-            processes.end(process, connection)
 
 
 def work_apart(
     connection: Connection,
-    task: Task,
     state: Path,
     ledger: str,
     allowed: Sequence[tuple[str, str]],
@@ -73,11 +69,13 @@ def work_apart(
     """The life of the process of a job."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)  # the service, which hears it too, ends this process
     os.umask(0o077)
-    processes.inbox_of(connection)  # ends this process with the service
+    inbox = processes.inbox_of(connection)  # ends this process with the service
     processes.limit_memory(most_bytes)
     warnings.simplefilter("ignore", TacitWarning)
     accounts = Accounts(ledger, Metrics(), Keys(state))
     try:
+        task = inbox.get()
+        assert isinstance(task, Task)
         lock = lock_job(task.files.path)
         outcome = JobWork(task, Pool(1, allowed), accounts, connection.send, lambda: None).outcome()
         accounts.close()

@@ -35,4 +35,9 @@ def output_digest(path: str | Path) -> str:
             return folder_digest({file.relative_to(place).as_posix(): file_digest(file) for file in files})
         return file_digest(place)
     except OSError as error:
-        raise BadInputError(f"'{place}' cannot be read ({type(error).__name__}): check the name") from error
+        raise BadInputError(
+            "unreadable-file",
+            "'{path}' cannot be read ({error}): check the name",
+            path=place,
+            error=type(error).__name__,
+        ) from error

@@ -37,7 +37,12 @@ class Lexicon:
         self, words: Sequence[str], *, rule: str = "spelling", unknown_ids: NDArray[np.int64] | None = None
     ) -> None:
         if rule not in RULES:
-            raise BadParameterError(f"unknown-word rule '{rule}' does not exist: choose one of {', '.join(RULES)}")
+            raise BadParameterError(
+                "unknown-word-rule",
+                "unknown-word rule '{rule}' does not exist: choose one of {known}",
+                rule=rule,
+                known=", ".join(RULES),
+            )
         self.words = words
         self.rule = rule
         self._ids = {word: i for i, word in enumerate(words)}
@@ -51,7 +56,7 @@ class Lexicon:
             self._targets = [int(i) for i in unknown_ids]
             self._allowed = {words[i]: i for i in self._targets}
         if not self._targets:
-            raise BadParameterError("no word is left that an unknown token could be treated as")
+            raise BadParameterError("no-word-left", "no word is left that an unknown token could be treated as")
         # No part of a token that is longer than every word can be one: so the work for a token grows with its length,
         # not with the square of it.
         self._longest = max(map(len, self._allowed))
@@ -64,25 +69,25 @@ class Lexicon:
         return len(self.words)
 
     def ids(self, tokens: Sequence[str]) -> list[int]:
-        found = list(map(self._ids.get, tokens))
-        if None in found:
-            return [self.unknown(token) if i is None else i for i, token in zip(found, tokens, strict=True)]
-        return found  # type: ignore[return-value]
+        ids = list(map(self._ids.get, tokens))
+        if None in ids:
+            return [self.unknown(token) if i is None else i for i, token in zip(ids, tokens, strict=True)]
+        return ids  # type: ignore[return-value]
 
     def id(self, token: str) -> int:
-        found = self._ids.get(token)
-        return self.unknown(token) if found is None else found
+        known = self._ids.get(token)
+        return self.unknown(token) if known is None else known
 
     def unknown(self, token: str) -> int:
         """The vocabulary word an unknown token is treated as: a function of the token alone."""
-        found = self._resolved.get(token)
-        if found is None:
-            found = self._by_spelling(token) if self.rule == "spelling" else None
-            if found is None:
-                found = self._by_hash(token)
+        resolved = self._resolved.get(token)
+        if resolved is None:
+            resolved = self._by_spelling(token) if self.rule == "spelling" else None
+            if resolved is None:
+                resolved = self._by_hash(token)
             if len(self._resolved) < _REMEMBERED and len(token) <= _LONGEST_REMEMBERED:
-                self._resolved[token] = found
-        return found
+                self._resolved[token] = resolved
+        return resolved
 
     def _by_spelling(self, token: str) -> int | None:
         allowed = self._allowed

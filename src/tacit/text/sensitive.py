@@ -28,7 +28,9 @@ def rarest_words(words: Sequence[str], share: float, *, language: str = "en") ->
     least frequent, because numbers identify people.
     """
     if not 0.0 < share <= 1.0:
-        raise BadParameterError(f"the sensitive share must be above 0 and at most 1, not {share}")
+        raise BadParameterError(
+            "impossible-share", "the sensitive share must be above 0 and at most 1, not {share}", share=share
+        )
     sensitive = np.ones(len(words), dtype=bool)
     if share == 1.0:
         return sensitive
@@ -62,12 +64,18 @@ def listed_words(words: Sequence[str], path: str | Path) -> NDArray[np.bool_]:
     try:
         lines = Path(path).read_text(encoding="utf-8").splitlines()
     except UnicodeDecodeError as error:
-        raise BadInputError(f"the word list {path} is not UTF-8 (byte {error.start})") from error
+        raise BadInputError(
+            "not-utf-8", "the word list {path} is not UTF-8 (byte {byte})", path=path, byte=error.start
+        ) from error
     except OSError as error:
-        raise BadInputError(f"cannot read the word list {path}: {error.strerror}") from error
+        raise BadInputError(
+            "unreadable-word-list", "cannot read the word list {path}: {reason}", path=path, reason=error.strerror
+        ) from error
     listed = {token for line in lines for token in split(line)}
     if not listed:
-        raise BadInputError(f"the word list {path} is empty: put one sensitive word on each line")
+        raise BadInputError(
+            "word-list-is-empty", "the word list {path} is empty: put one sensitive word on each line", path=path
+        )
     return np.array([word in listed for word in words])
 
 
@@ -99,7 +107,9 @@ def spacy_detector(model: str = "en_core_web_sm") -> Detector:
         pipeline = spacy.load(model)
     except OSError as error:
         raise BadParameterError(
-            f"spaCy has no pipeline '{model}': give a folder, or install it (python -m spacy download {model})"
+            "no-such-pipeline",
+            "spaCy has no pipeline '{pipeline}': give a folder, or install it (python -m spacy download {pipeline})",
+            pipeline=model,
         ) from error
 
     def detect(texts: Sequence[str]) -> Flags:
@@ -109,11 +119,11 @@ def spacy_detector(model: str = "en_core_web_sm") -> Detector:
     return detect
 
 
-def _flag_strings(text: str, found: Sequence[str]) -> list[bool]:
+def _flag_strings(text: str, strings: Sequence[str]) -> list[bool]:
     """Tokens of a text that lie in one of the strings a detector found in it."""
     tokens = split(text)
     flags = [False] * len(tokens)
-    for string in found:
+    for string in strings:
         wanted = split(normalize(string))
         size = len(wanted)
         for start in range(len(tokens) - size + 1):
@@ -131,4 +141,8 @@ def detector(name: str) -> Detector | None:
     kind, _, model = name.partition(":")
     if kind == "spacy":
         return spacy_detector(model) if model else spacy_detector()
-    raise BadParameterError(f"detector '{name}' does not exist: choose none, patterns, spacy or spacy:PIPELINE")
+    raise BadParameterError(
+        "unknown-detector",
+        "detector '{name}' does not exist: choose none, patterns, spacy or spacy:PIPELINE",
+        name=name,
+    )

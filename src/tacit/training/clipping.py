@@ -82,12 +82,15 @@ class LayerClipping:
     def __post_init__(self) -> None:
         _positive(self.bound)
         if self.layers < 1:
-            raise BadParameterError("per-layer clipping needs the number of trainable parameters")
+            raise BadParameterError("layers-not-counted", "per-layer clipping needs the number of trainable parameters")
 
     def clip(self, squared_norms: Mapping[str, Tensor]) -> Clipped:
         if len(squared_norms) > self.layers:
             raise BadParameterError(
-                f"{len(squared_norms)} parameters have a gradient, but the bound is for {self.layers}"
+                "wrong-number-of-layers",
+                "{gradients} parameters have a gradient, but the bound is for {layers}",
+                gradients=len(squared_norms),
+                layers=self.layers,
             )
         each = self.bound / math.sqrt(self.layers)
         norms = total_norms(squared_norms)
@@ -136,14 +139,19 @@ class QuantileClipping:
         _positive(self.bound)
         _positive(self.count_noise)
         if not 0.0 < self.quantile < 1.0:
-            raise BadParameterError(f"the quantile must lie between 0 and 1, not {self.quantile}")
+            raise BadParameterError(
+                "impossible-quantile", "the quantile must lie between 0 and 1, not {quantile}", quantile=self.quantile
+            )
 
     def gradient_multiplier(self, multiplier: float) -> float:
         rest = multiplier**-2 - (2.0 * self.count_noise) ** -2
         if rest <= 0.0:
             raise BadParameterError(
-                f"counting with noise {self.count_noise:g} uses up the whole noise multiplier {multiplier:.3g}: raise "
-                "count_noise"
+                "count-noise-too-small",
+                "counting with noise {count_noise:g} uses up the whole noise multiplier {multiplier:.3g}: raise "
+                "count_noise",
+                count_noise=self.count_noise,
+                multiplier=multiplier,
             )
         return float(rest**-0.5)
 
@@ -173,7 +181,11 @@ def make_clipping(
         return AutomaticClipping(bound)
     if style == "quantile":
         return QuantileClipping(bound)
-    raise BadParameterError(f"there is no clipping style '{style}': choose flat, per-layer, automatic or quantile")
+    raise BadParameterError(
+        "unknown-clipping",
+        "there is no clipping style '{style}': choose flat, per-layer, automatic or quantile",
+        style=style,
+    )
 
 
 def total_norms(squared_norms: Mapping[str, Tensor]) -> Tensor:
@@ -184,4 +196,6 @@ def total_norms(squared_norms: Mapping[str, Tensor]) -> Tensor:
 
 def _positive(value: float) -> None:
     if not 0.0 < value < math.inf:
-        raise BadParameterError(f"a clipping bound must be a positive number, not {value}")
+        raise BadParameterError(
+            "impossible-clipping-bound", "a clipping bound must be a positive number, not {value}", value=value
+        )

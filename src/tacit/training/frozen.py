@@ -25,19 +25,26 @@ import copy
 import hashlib
 import pickle
 from collections import OrderedDict, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from tacit.noise.source import public_generator
 from tacit.precision import Precision, in_sixteen_bits
+from tacit.progress import StepProgress
 from tacit.training.gradients import Batch, Filled
 from tacit.training.tasks import Encoded, Task
 from tacit.training.tasks.base import model_inputs
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+Part = TypeVar("Part", bound=nn.Module)
 
 LARGEST_BYTES = 3 * 2**30
 REMEMBERED_BYTES = 2**28
@@ -50,10 +57,10 @@ LAYER_LISTS = ("encoder.layer", "transformer.layer")
 class PassOn(nn.Module):
     """Stands where the embeddings were: takes what has been computed already."""
 
-    def forward(self, *given: Any, inputs_embeds: Tensor | None = None, **rest: Any) -> Tensor:
-        found = inputs_embeds if inputs_embeds is not None else next(x for x in given if x is not None)
-        assert isinstance(found, Tensor)
-        return found
+    def forward(self, *given: object, inputs_embeds: Tensor | None = None, **rest: object) -> Tensor:
+        states = inputs_embeds if inputs_embeds is not None else next(x for x in given if x is not None)
+        assert isinstance(states, Tensor)
+        return states
 
 
 @dataclass
@@ -85,7 +92,7 @@ class Halves:
         return Filled(alone, tuple(longer))
 
 
-def cut(model: Any, task: Task, probes: Sequence[Batch]) -> Halves | None:
+def cut(model: nn.Module, task: Task, probes: Sequence[Batch]) -> Halves | None:
     """The two halves of a model, or None if nothing can be saved or the cut is not exact."""
     if not task.fixed_inputs:
         return None
@@ -107,7 +114,7 @@ def cut(model: Any, task: Task, probes: Sequence[Batch]) -> Halves | None:
     return halves if off <= TOLERANCE else None
 
 
-def _halves(model: Any) -> Halves | None:
+def _halves(model: nn.Module) -> Halves | None:
     prefix = getattr(model, "base_model_prefix", "")
     body = getattr(model, prefix, None) if prefix else None
     if not isinstance(body, nn.Module):
@@ -141,15 +148,15 @@ def _has(body: nn.Module, path: str) -> bool:
         return False
 
 
-def _opened(module: Any) -> Any:
+def _opened(module: Part) -> Part:
     """A module with the same parts whose list of parts can be changed without changing the original's."""
     opened = copy.copy(module)
     opened._modules = dict(module._modules)
     return opened
 
 
-def _set_layers(body: Any, owner: str, name: str, layers: Any) -> None:
-    inner = _opened(body._modules[owner])
+def _set_layers(body: nn.Module, owner: str, name: str, layers: Iterable[nn.Module]) -> None:
+    inner = _opened(body.get_submodule(owner))
     inner._modules[name] = nn.ModuleList(layers)
     body._modules[owner] = inner
 
@@ -159,8 +166,8 @@ class Kept:
     """The output of the lower half for every record, one after the other, in half precision."""
 
     values: Tensor
-    starts: np.ndarray[Any, np.dtype[np.int64]]
-    lengths: np.ndarray[Any, np.dtype[np.int64]] = field(repr=False)
+    starts: NDArray[np.int64]
+    lengths: NDArray[np.int64] = field(repr=False)
 
     @property
     def bytes(self) -> int:
@@ -168,11 +175,11 @@ class Kept:
 
     def of(self, records: Sequence[int], width: int) -> Tensor:
         """(B, width, hidden), zero where a record has ended."""
-        found = torch.zeros(len(records), width, self.values.shape[1])
+        states = torch.zeros(len(records), width, self.values.shape[1])
         for row, record in enumerate(records):
             start, length = int(self.starts[record]), int(self.lengths[record])
-            found[row, :length] = self.values[start : start + length].float()
-        return found
+            states[row, :length] = self.values[start : start + length].float()
+        return states
 
     def added(self, batch: Batch, records: Sequence[int]) -> Batch:
         """A batch of these records for the upper half."""
@@ -180,13 +187,13 @@ class Kept:
 
 
 def computed_once(
-    model: Any,
+    model: nn.Module,
     task: Task,
     encoded: Sequence[Encoded],
-    tokenizer: Any,
+    tokenizer: PreTrainedTokenizerBase,
     *,
     precision: Precision = "float32",
-    progress: Callable[[int, int], None] = lambda done, total: None,
+    progress: StepProgress = lambda done, total: None,
 ) -> tuple[Halves, Kept] | tuple[None, None]:
     """The halves of a model, and what the lower one makes of all records; or neither, if it has to run as a whole, as
     with records that are not filled up on the right, to the longest."""
@@ -210,45 +217,45 @@ def keep(
     halves: Halves,
     task: Task,
     encoded: Sequence[Encoded],
-    tokenizer: Any,
+    tokenizer: PreTrainedTokenizerBase,
     *,
     hidden: int,
     batch: int = ROWS,
-    progress: Callable[[int, int], None] = lambda done, total: None,
+    progress: StepProgress = lambda done, total: None,
 ) -> Kept:
     """Run the lower half over all records once; what this process has just computed is taken as it is."""
-    asked = _digest(halves, task, encoded, tokenizer, batch)
-    if (found := _REMEMBERED.get(asked)) is not None:
-        _REMEMBERED.move_to_end(asked)
+    digest = _digest(halves, task, encoded, tokenizer, batch)
+    if (states := _REMEMBERED.get(digest)) is not None:
+        _REMEMBERED.move_to_end(digest)
         progress(len(encoded), len(encoded))
-        return found
-    found = _computed(halves, task, encoded, tokenizer, hidden, batch, progress)
-    _REMEMBERED[asked] = found
-    while sum(one.bytes for one in _REMEMBERED.values()) > REMEMBERED_BYTES:
+        return states
+    states = _computed(halves, task, encoded, tokenizer, hidden, batch, progress)
+    _REMEMBERED[digest] = states
+    while sum(entry.bytes for entry in _REMEMBERED.values()) > REMEMBERED_BYTES:
         _REMEMBERED.popitem(last=False)
-    return found
+    return states
 
 
 def _computed(
     halves: Halves,
     task: Task,
     encoded: Sequence[Encoded],
-    tokenizer: Any,
+    tokenizer: PreTrainedTokenizerBase,
     hidden: int,
     batch: int,
-    progress: Callable[[int, int], None],
+    progress: StepProgress,
 ) -> Kept:
     lengths = np.array([len(example["input_ids"]) for example in encoded], dtype=np.int64)
     starts = np.concatenate([[0], np.cumsum(lengths)[:-1]]).astype(np.int64)
     values = torch.empty(int(lengths.sum()), hidden, dtype=torch.float16)
     rows = batch if batch > 1 and _independent(halves, task, tokenizer, batch) else 1
     done = 0
-    for here in _together(lengths, task.length, rows):
-        found = _filled(halves, task, [encoded[i] for i in here], tokenizer, rows).half()
-        for row, record in enumerate(here):
+    for records in _together(lengths, task.length, rows):
+        states = _filled(halves, task, [encoded[i] for i in records], tokenizer, rows).half()
+        for row, record in enumerate(records):
             start = int(starts[record])
-            values[start : start + int(lengths[record])] = found[row, : int(lengths[record])]
-        done += len(here)
+            values[start : start + int(lengths[record])] = states[row, : int(lengths[record])]
+        done += len(records)
         progress(done, len(encoded))
     return Kept(values, starts, lengths)
 
@@ -256,7 +263,9 @@ def _computed(
 _REMEMBERED: OrderedDict[bytes, Kept] = OrderedDict()
 
 
-def _digest(halves: Halves, task: Task, encoded: Sequence[Encoded], tokenizer: Any, batch: int) -> bytes:
+def _digest(
+    halves: Halves, task: Task, encoded: Sequence[Encoded], tokenizer: PreTrainedTokenizerBase, batch: int
+) -> bytes:
     """Of all that the numbers depend on: the layers, the records, and the shapes that they are computed in."""
     digest = hashlib.blake2b(digest_size=32)
     settings = (str(getattr(halves.bottom, "config", "")), halves.fast, task.length, batch, torch.get_num_threads())
@@ -275,7 +284,7 @@ def _width(length: int, most: int) -> int:
     return max(length, min(-(-length // WIDTHS) * WIDTHS, most))
 
 
-def _together(lengths: np.ndarray[Any, np.dtype[np.int64]], most: int, rows: int) -> Iterator[list[int]]:
+def _together(lengths: NDArray[np.int64], most: int, rows: int) -> Iterator[list[int]]:
     """Records of one width, `rows` at most."""
     widths: dict[int, list[int]] = defaultdict(list)
     for record, length in enumerate(lengths.tolist()):
@@ -285,7 +294,9 @@ def _together(lengths: np.ndarray[Any, np.dtype[np.int64]], most: int, rows: int
             yield widths[width][begin : begin + rows]
 
 
-def _filled(halves: Halves, task: Task, examples: Sequence[Encoded], tokenizer: Any, rows: int) -> Tensor:
+def _filled(
+    halves: Halves, task: Task, examples: Sequence[Encoded], tokenizer: PreTrainedTokenizerBase, rows: int
+) -> Tensor:
     """The lower half of these records, in the shape that all records of their width are computed in."""
     if rows == 1:
         return halves.below(task.collate(examples, tokenizer))
@@ -298,27 +309,27 @@ def _filled(halves: Halves, task: Task, examples: Sequence[Encoded], tokenizer: 
     return halves.below(task.collate([*wide, *[filler] * (rows - len(wide))], tokenizer))
 
 
-def _widened(example: Encoded, width: int, task: Task, tokenizer: Any) -> Encoded:
+def _widened(example: Encoded, width: int, task: Task, tokenizer: PreTrainedTokenizerBase) -> Encoded:
     return {
         name: [*value, *[task.padding(name, tokenizer)] * (width - len(value))] if isinstance(value, list) else value
         for name, value in example.items()
     }
 
 
-def _independent(halves: Halves, task: Task, tokenizer: Any, rows: int) -> bool:
+def _independent(halves: Halves, task: Task, tokenizer: PreTrainedTokenizerBase, rows: int) -> bool:
     """Whether made-up records have the same numbers, bit for bit, whatever is computed beside them. It is a matter of
     the machine and of shapes, so a process that trains several models of one shape asks once."""
     shapes = tuple((name, tuple(value.shape)) for name, value in halves.bottom.named_parameters())
-    asked = (type(halves.bottom), shapes, halves.fast, type(task), task.length, rows, torch.get_num_threads())
-    if asked not in _ASKED:
-        _ASKED[asked] = _are_independent(halves, task, tokenizer, rows)
-    return _ASKED[asked]
+    key = (type(halves.bottom), shapes, halves.fast, type(task), task.length, rows, torch.get_num_threads())
+    if key not in _ASKED:
+        _ASKED[key] = _are_independent(halves, task, tokenizer, rows)
+    return _ASKED[key]
 
 
-_ASKED: dict[tuple[Any, ...], bool] = {}
+_ASKED: dict[tuple[object, ...], bool] = {}
 
 
-def _are_independent(halves: Halves, task: Task, tokenizer: Any, rows: int) -> bool:
+def _are_independent(halves: Halves, task: Task, tokenizer: PreTrainedTokenizerBase, rows: int) -> bool:
     generator = public_generator(11)
     for width in sorted({WIDTHS, 2 * WIDTHS, _width(task.length, task.length)}):
         made = [_of_width(task.probe(generator, tokenizer), width - number % 4) for number in range(rows)]

@@ -8,7 +8,7 @@ tokenizer only; it is saved with the model, so that it is used as it was trained
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING
 
 from torch import nn
 
@@ -17,24 +17,27 @@ from tacit.training.gradients.examples import without_dropout
 from tacit.training.gradients.padding import refuse_padding
 from tacit.training.tasks import Task
 
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
 
 def choose_layout(
-    task: Task, model: nn.Module, tokenizer: Any, warn: Callable[[str], None] = lambda message: None
+    task: Task, model: nn.Module, tokenizer: PreTrainedTokenizerBase, warn: Callable[[str], None] = lambda message: None
 ) -> float:
     """Set `side` and `constant` of the task; the deviation of a record that is filled up from the record alone."""
-    why = ""
+    refused: PaddingError | None = None
     for side, constant in task.layouts(tokenizer):
         task.side, task.constant = side, constant
         try:
             with without_dropout(model):
                 deviation = refuse_padding(model, task.loss, task.filled(tokenizer))
         except PaddingError as error:
-            why = why or str(error)
+            refused = refused or error
             continue
         if task.constant:
             warn(
-                f"{why}. So every record is filled up to {task.length} word pieces, which takes longer: a smaller "
+                f"{refused}. So every record is filled up to {task.length} word pieces, which takes longer: a smaller "
                 "length, or another model, is faster"
             )
         return deviation
-    raise PaddingError(why)
+    raise refused or PaddingError("no-layout", "the task knows no layout of its records")

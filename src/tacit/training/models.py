@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -16,6 +16,9 @@ from tacit.errors import BadInputError, BadParameterError, require
 from tacit.training.start import FROM_SCRATCH, is_from_scratch
 from tacit.training.tasks import Labeling, Task
 from tacit.vectors.minilm import minilm_folder
+
+if TYPE_CHECKING:
+    from transformers import PretrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 TOKENIZERS = ("tokenizer.json", "tokenizer.model", "spiece.model", "vocab.txt", "vocab.json")
 EMBEDDING = 100
@@ -49,7 +52,7 @@ def load_model(
     vectors: str | None = None,
     pooling: str = "auto",
     warn: Callable[[str], None] = lambda message: None,
-) -> tuple[nn.Module, Any]:
+) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     """A model for the task, with a new head where it needs one, and its tokenizer.
 
     pooling: what a classifier reads, the mean of all positions ("mean", see pooled.py) or what the model's own head
@@ -64,9 +67,13 @@ def load_model(
     transformers.utils.logging.disable_progress_bar()
     folder = model_folder(tokenizer or "minilm") if is_from_scratch(name) else model_folder(name)
     if vectors is not None and not is_from_scratch(name):
-        raise BadParameterError(f"word vectors start a model from scratch, such as bilstm: '{name}' has its own")
+        raise BadParameterError(
+            "vectors-of-a-trained-model",
+            "word vectors start a model from scratch, such as bilstm: '{name}' has its own",
+            name=name,
+        )
     know_our_networks(folder)
-    words = _tokenizer(transformers, name, folder, task, tokenizer)
+    words = _tokenizer(name, folder, task, tokenizer)
     if is_from_scratch(name):
         model = _from_scratch(task, name, words)
         if vectors is not None:
@@ -74,12 +81,12 @@ def load_model(
     else:
         of_mean = _reads_the_mean(pooling, name, task)
         try:
-            model = _mean_pooled(folder, task) if of_mean else _pretrained(transformers, folder, name, task, warn)
+            model = _mean_pooled(folder, task) if of_mean else _pretrained(folder, name, task, warn)
         except (OSError, ValueError, KeyError, RuntimeError) as error:
-            raise BadInputError(_why_not(name, folder, task, error)) from error
+            raise _cannot_load(name, folder, task, error) from error
         _fit_tokenizer(model, words, name)
         if tokenizer is not None:
-            _same_pieces(transformers, folder, words, name, tokenizer)
+            _same_pieces(folder, words, name, tokenizer)
     if words.pad_token_id is not None and getattr(model.config, "pad_token_id", None) is None:
         model.config.pad_token_id = words.pad_token_id
     _fit_length(model, task, name, warn)
@@ -87,14 +94,14 @@ def load_model(
     return model, words
 
 
-def longest_input(config: Any) -> int | None:
+def longest_input(config: PretrainedConfig) -> int | None:
     """How many word pieces a model can read, if its configuration says so; of an encoder inside one, if it has one."""
     inner = getattr(config, "encoder", None)
     if isinstance(inner, dict):
         from transformers import AutoConfig
 
-        kind: Any = AutoConfig.for_model(inner["model_type"])
-        return longest_input(type(kind).from_dict(inner))
+        kind = type(AutoConfig.for_model(inner["model_type"]))
+        return longest_input(kind.from_dict(inner))
     limits = [getattr(config, name, None) for name in ("max_position_embeddings", "max_encoder_position_embeddings")]
     known = [limit for limit in limits if isinstance(limit, int) and limit > 0]
     # RoBERTa and its kin count positions from the id of the filling plus 1.
@@ -102,7 +109,7 @@ def longest_input(config: Any) -> int | None:
     return min(known) - offset if known else None
 
 
-def _fit_length(model: Any, task: Task, name: str, warn: Callable[[str], None]) -> None:
+def _fit_length(model: PreTrainedModel, task: Task, name: str, warn: Callable[[str], None]) -> None:
     """Pieces beyond the last position of a model would crash in the middle of a run."""
     most = longest_input(model.config)
     if most is not None and task.length > most:
@@ -110,24 +117,29 @@ def _fit_length(model: Any, task: Task, name: str, warn: Callable[[str], None]) 
         task.length = most
 
 
-def _fit_ending(model: Any, words: Any, task: Task, name: str) -> None:
+def _fit_ending(model: PreTrainedModel, words: PreTrainedTokenizerBase, task: Task, name: str) -> None:
     """Classifiers of encoder-decoders (BART, T5) read the state at the end mark, so every text has to have it once."""
     if not getattr(model.config, "is_encoder_decoder", False) or not isinstance(task, Labeling):
         return
     ending = model.config.eos_token_id
     if not isinstance(ending, int) or words.eos_token_id != ending or words.pad_token_id == ending:
         raise BadInputError(
-            f"{name} labels a text by its end mark, and the tokenizer has none of its own: give a tokenizer whose end "
-            "mark is the model's and is not used to fill texts up"
+            "no-end-mark",
+            "{name} labels a text by its end mark, and the tokenizer has none of its own: give a tokenizer whose "
+            "end mark is the model's and is not used to fill texts up",
+            name=name,
         )
     task.ending = ending
 
 
-def _pretrained(transformers: Any, folder: str, name: str, task: Task, warn: Callable[[str], None]) -> Any:
+def _pretrained(folder: str, name: str, task: Task, warn: Callable[[str], None]) -> PreTrainedModel:
     """The weights of a checkpoint. A head for other labels is replaced by a new one, as is one of another task."""
+    import transformers
+
     loader = getattr(transformers, task.model_class)
     # Whatever a checkpoint was saved in: norms and sums of gradients are bounded in single precision.
-    model, found = loader.from_pretrained(
+    model: PreTrainedModel
+    model, loading = loader.from_pretrained(
         folder,
         dtype=torch.float32,
         ignore_mismatched_sizes=True,
@@ -137,8 +149,8 @@ def _pretrained(transformers: Any, folder: str, name: str, task: Task, warn: Cal
     )
     if task.model_class == CAUSAL:
         _check_decoder(model, name)
-    others = {key if isinstance(key, str) else key[0] for key in found["mismatched_keys"]}
-    new = {name for name, _ in model.named_parameters()} & ({*found["missing_keys"]} | others)
+    others = {key if isinstance(key, str) else key[0] for key in loading["mismatched_keys"]}
+    new = {name for name, _ in model.named_parameters()} & ({*loading["missing_keys"]} | others)
     settings = Path(folder) / "config.json"
     saved = json.loads(settings.read_text(encoding="utf-8")).get("architectures") if settings.is_file() else None
     kind = (saved or ["model"])[0]
@@ -152,7 +164,7 @@ def _pretrained(transformers: Any, folder: str, name: str, task: Task, warn: Cal
 
 
 @torch.no_grad()
-def _check_decoder(model: Any, name: str) -> None:
+def _check_decoder(model: PreTrainedModel, name: str) -> None:
     """What a causal model says of a word may not depend on the words after it, or it learns to copy them."""
     pieces = torch.arange(6).remainder(model.config.vocab_size)[None]
     other = torch.tensor([0, 1, 2, 3, 4, 6]).remainder(model.config.vocab_size)[None]
@@ -169,16 +181,18 @@ def _check_decoder(model: Any, name: str) -> None:
         )
 
 
-def _tokenizer(transformers: Any, name: str, folder: str, task: Task, tokenizer: str | None) -> Any:
+def _tokenizer(name: str, folder: str, task: Task, tokenizer: str | None) -> PreTrainedTokenizerBase:
+    from transformers import AutoTokenizer
+
     place = Path(model_folder(tokenizer) if tokenizer else folder)
     if place.is_dir() and not any((place / file).exists() for file in TOKENIZERS):
         # transformers would make an empty tokenizer without a word.
         what = f"the model folder {name}" if tokenizer is None else f"the folder {tokenizer}"
-        raise BadInputError(f"{what} has no tokenizer: save one there with save_pretrained")
+        raise BadInputError("no-tokenizer", "{model} has no tokenizer: save one there with save_pretrained", model=what)
     try:
-        words = transformers.AutoTokenizer.from_pretrained(str(place), trust_remote_code=False)
+        words: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(str(place), trust_remote_code=False)
     except (OSError, ValueError, KeyError, RuntimeError) as error:
-        raise BadInputError(_why_not(tokenizer or name, str(place), task, error)) from error
+        raise _cannot_load(tokenizer or name, str(place), task, error) from error
     if words.pad_token_id is None:
         words.pad_token = words.eos_token or words.unk_token
     return words
@@ -194,20 +208,27 @@ def know_our_networks(folder: str) -> None:
 
 def _reads_the_mean(pooling: str, name: str, task: Task) -> bool:
     if pooling not in POOLINGS:
-        raise BadParameterError(f"there is no pooling '{pooling}': choose one of {', '.join(POOLINGS)}")
+        raise BadParameterError(
+            "unknown-pooling",
+            "there is no pooling '{pooling}': choose one of {known}",
+            pooling=pooling,
+            known=", ".join(POOLINGS),
+        )
     of_texts = task.model_class == "AutoModelForSequenceClassification"
     if pooling == "mean" and not of_texts:
-        raise BadParameterError(f"only a text as a whole has a mean: '{task.name}' reads every position")
+        raise BadParameterError(
+            "pooling-of-positions", "only a text as a whole has a mean: '{task}' reads every position", task=task.name
+        )
     return of_texts and (pooling == "mean" or (pooling == "auto" and name == "minilm"))
 
 
-def _mean_pooled(folder: str, task: Task) -> Any:
+def _mean_pooled(folder: str, task: Task) -> PreTrainedModel:
     from tacit.training.pooled import mean_pooled
 
     return mean_pooled(folder, task.model_options())
 
 
-def _fit_tokenizer(model: Any, words: Any, name: str) -> None:
+def _fit_tokenizer(model: PreTrainedModel, words: PreTrainedTokenizerBase, name: str) -> None:
     """Pieces that the model has no vector for would crash in the middle of a run."""
     try:
         table = model.get_input_embeddings()
@@ -215,16 +236,22 @@ def _fit_tokenizer(model: Any, words: Any, name: str) -> None:
         return
     if isinstance(table, nn.Embedding) and len(words) > table.num_embeddings:
         raise BadInputError(
-            f"the tokenizer has {len(words):,} pieces and {name} has vectors for {table.num_embeddings:,}: take the "
-            "tokenizer of the model, or a model from scratch (--model bilstm)"
+            "too-many-pieces",
+            "the tokenizer has {pieces:,} pieces and {name} has vectors for {vectors:,}: take the tokenizer of the "
+            "model, or a model from scratch ({option.model[bilstm]})",
+            pieces=len(words),
+            name=name,
+            vectors=table.num_embeddings,
         )
 
 
-def _same_pieces(transformers: Any, folder: str, words: Any, name: str, tokenizer: str) -> None:
+def _same_pieces(folder: str, words: PreTrainedTokenizerBase, name: str, tokenizer: str) -> None:
     """The vectors of a pre-trained model belong to its own pieces: others would be read as if they were those."""
+    from transformers import AutoTokenizer
+
     if not any((Path(folder) / file).exists() for file in TOKENIZERS):
         return
-    if transformers.AutoTokenizer.from_pretrained(folder, trust_remote_code=False).get_vocab() != words.get_vocab():
+    if AutoTokenizer.from_pretrained(folder, trust_remote_code=False).get_vocab() != words.get_vocab():
         raise BadInputError(
             "other-pieces",
             "{name} was trained with other pieces than those of {tokenizer}: leave {option.tokenizer} out, or train a "
@@ -237,7 +264,7 @@ def _same_pieces(transformers: Any, folder: str, words: Any, name: str, tokenize
 # From scratch -------------------------------------------------------------------------------------------------------
 
 
-def _from_scratch(task: Task, name: str, words: Any) -> Any:
+def _from_scratch(task: Task, name: str, words: PreTrainedTokenizerBase) -> PreTrainedModel:
     from tacit.training.networks import HEADS, BiLstmConfig
 
     if task.model_class not in HEADS:
@@ -247,23 +274,25 @@ def _from_scratch(task: Task, name: str, words: Any) -> Any:
             name=name,
             task=task.name,
         )
-    found = FROM_SCRATCH.fullmatch(name)
-    assert found is not None
-    layers, hidden = (int(found[1]), int(found[2])) if found[1] else (1, 128)
+    match = FROM_SCRATCH.fullmatch(name)
+    assert match is not None
+    layers, hidden = (int(match[1]), int(match[2])) if match[1] else (1, 128)
     if layers < 1 or hidden < 1:
-        raise BadParameterError(f"'{name}' has no layers: write layers x width, for example bilstm-2x128")
+        raise BadParameterError(
+            "no-layers", "'{name}' has no layers: write layers x width, for example bilstm-2x128", name=name
+        )
     config = BiLstmConfig(
         vocab_size=len(words), embedding=EMBEDDING, hidden=hidden, layers=layers, pad_token_id=words.pad_token_id,
         **task.model_options(),
     )  # fmt: skip
-    model: Any = HEADS[task.model_class][0](config)
+    model = HEADS[task.model_class][0](config)
     # Its random weights are not worth keeping: see `apply_strategy`.
-    model.from_scratch = True
+    model.__dict__["from_scratch"] = True
     return model
 
 
 @torch.no_grad()
-def start_from_vectors(model: Any, words: Any, vectors: str) -> int:
+def start_from_vectors(model: PreTrainedModel, words: PreTrainedTokenizerBase, vectors: str) -> int:
     """Put public word vectors where a piece is a whole word; returns how many. The vectors are scaled to the spread of
     the random ones, and cut or filled up to their width."""
     from tacit.vectors import load_vectors
@@ -271,11 +300,15 @@ def start_from_vectors(model: Any, words: Any, vectors: str) -> int:
     table = load_vectors(vectors)
     place = {word: i for i, word in enumerate(table.words)}
     weight = model.get_input_embeddings().weight
+    assert isinstance(weight, torch.Tensor)
     pieces = dict(words.get_vocab())
     rows = {i: place[plain] for piece, i in pieces.items() if (plain := piece.lstrip("Ġ▁").lower()) in place}
     if not rows:
         raise BadInputError(
-            f"none of the {len(pieces):,} pieces of this tokenizer is a word of the vectors '{vectors}'"
+            "no-piece-is-a-word",
+            "none of the {pieces:,} pieces of this tokenizer is a word of the vectors '{vectors}'",
+            pieces=len(pieces),
+            vectors=vectors,
         )
     width = min(weight.shape[1], table.dimension)
     known = torch.from_numpy(np.asarray(table.vectors[list(rows.values())], dtype=np.float32)[:, :width])
@@ -284,9 +317,20 @@ def start_from_vectors(model: Any, words: Any, vectors: str) -> int:
     return len(rows)
 
 
-def _why_not(name: str, folder: str, task: Task, error: Exception) -> str:
+def _cannot_load(name: str, folder: str, task: Task, error: Exception) -> BadInputError:
     first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
     if Path(folder).is_dir():
-        return f"the model folder {name} cannot be used for the task '{task.name}': {first}"
+        return BadInputError(
+            "unreadable-model",
+            "the model folder {name} cannot be used for the task '{task}': {reason}",
+            name=name,
+            task=task.name,
+            reason=first,
+        )
     offline = " (the hub is switched off by HF_HUB_OFFLINE)" if os.environ.get("HF_HUB_OFFLINE") else ""
-    return f"there is no folder {name}, and it could not be fetched from the model hub{offline}: give a local folder"
+    return BadInputError(
+        "no-such-model",
+        "there is no folder {name}, and it could not be fetched from the model hub{offline}: give a local folder",
+        name=name,
+        offline=offline,
+    )

@@ -22,11 +22,12 @@ first and last piece of an answer.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import torch
 import transformers
 from torch import Tensor, nn
+from transformers import AutoConfig, AutoModel, PretrainedConfig, PreTrainedModel
 from transformers.modeling_outputs import (
     BaseModelOutput,
     QuestionAnsweringModelOutput,
@@ -35,12 +36,6 @@ from transformers.modeling_outputs import (
 )
 
 from tacit.errors import BadParameterError
-
-# The types of transformers are incomplete; its classes are used as they are documented.
-Configuration: Any = transformers.PretrainedConfig
-Network: Any = transformers.PreTrainedModel
-AutoConfig: Any = transformers.AutoConfig
-AutoModel: Any = transformers.AutoModel
 
 # The recurrence -----------------------------------------------------------------------------------------------------
 
@@ -68,8 +63,8 @@ class Direction(nn.Module):
             i, f, g, o = gates.chunk(4, -1)
             new_cell = torch.sigmoid(f) * cell + torch.sigmoid(i) * torch.tanh(g)
             new_state = torch.sigmoid(o) * torch.tanh(new_cell)
-            here = mask[:, t]
-            cell, state = cell + here * (new_cell - cell), state + here * (new_state - state)
+            present = mask[:, t]
+            cell, state = cell + present * (new_cell - cell), state + present * (new_state - state)
             states.append(state)
         return torch.stack(states[::-1] if self.backward else states, 1)
 
@@ -123,7 +118,7 @@ class Head(nn.Module):
 # From scratch -------------------------------------------------------------------------------------------------------
 
 
-class BiLstmConfig(Configuration):  # type: ignore[misc]
+class BiLstmConfig(PretrainedConfig):
     """Shape of a BiLSTM: `embedding` numbers per word piece, `hidden` per direction, `layers`."""
 
     model_type = "tacit-bilstm"
@@ -142,10 +137,10 @@ class BiLstmConfig(Configuration):  # type: ignore[misc]
         self.dropout = dropout
         # What other models call it.
         self.hidden_size, self.num_hidden_layers = 2 * hidden, layers
-        super().__init__(pad_token_id=pad_token_id, **more)
+        super().__init__(**{"pad_token_id": pad_token_id, **more})
 
 
-class _BiLstm(Network):  # type: ignore[misc]
+class _BiLstm(PreTrainedModel):
     config_class = BiLstmConfig
     base_model_prefix = "body"
     config: BiLstmConfig
@@ -161,15 +156,16 @@ class BiLstmModel(_BiLstm):
         super().__init__(config)
         self.embeddings = nn.Embedding(config.vocab_size, config.embedding)
         self.recurrent = Recurrent(config.embedding, config.hidden, config.layers, config.dropout)
-        self.post_init()
+        self.post_init()  # type: ignore[no-untyped-call]
 
     def get_input_embeddings(self) -> nn.Module:
         return self.embeddings
 
-    def set_input_embeddings(self, value: nn.Embedding) -> None:
+    def set_input_embeddings(self, value: nn.Module) -> None:
+        assert isinstance(value, nn.Embedding)
         self.embeddings = value
 
-    def forward(self, input_ids: Tensor, attention_mask: Tensor | None = None, **_: Any) -> BaseModelOutput:
+    def forward(self, input_ids: Tensor, attention_mask: Tensor | None = None, **_: object) -> BaseModelOutput:
         mask = torch.ones_like(input_ids) if attention_mask is None else attention_mask
         return BaseModelOutput(last_hidden_state=self.recurrent(self.embeddings(input_ids), mask))
 
@@ -177,14 +173,14 @@ class BiLstmModel(_BiLstm):
 # On a frozen encoder ------------------------------------------------------------------------------------------------
 
 
-class EncoderLstmConfig(Configuration):  # type: ignore[misc]
+class EncoderLstmConfig(PretrainedConfig):
     """`encoder` is the configuration of the frozen encoder, as a dictionary with its model_type."""
 
     model_type = "tacit-encoder-lstm"
 
     def __init__(
         self,
-        encoder: dict[str, Any] | None = None,
+        encoder: dict[str, object] | None = None,
         hidden: int = 128,
         layers: int = 1,
         dropout: float = 0.25,
@@ -195,12 +191,12 @@ class EncoderLstmConfig(Configuration):  # type: ignore[misc]
         self.hidden_size = 2 * hidden
         super().__init__(**more)
 
-    def encoder_config(self) -> Any:
-        kind = AutoConfig.for_model(self.encoder["model_type"])
+    def encoder_config(self) -> PretrainedConfig:
+        kind = AutoConfig.for_model(str(self.encoder["model_type"]))
         return type(kind).from_dict(self.encoder)
 
 
-class _EncoderLstm(Network):  # type: ignore[misc]
+class _EncoderLstm(PreTrainedModel):
     config_class = EncoderLstmConfig
     base_model_prefix = "body"
     config: EncoderLstmConfig
@@ -217,10 +213,11 @@ class EncoderLstmModel(_EncoderLstm):
         inner = config.encoder_config()
         self.encoder = AutoModel.from_config(inner, trust_remote_code=False)
         self.recurrent = Recurrent(inner.hidden_size, config.hidden, config.layers, config.dropout)
-        self.post_init()
+        self.post_init()  # type: ignore[no-untyped-call]
 
-    def get_input_embeddings(self) -> Any:
-        return self.encoder.get_input_embeddings()
+    def get_input_embeddings(self) -> nn.Module:
+        embeddings: nn.Module = self.encoder.get_input_embeddings()
+        return embeddings
 
     def train(self, mode: bool = True) -> EncoderLstmModel:
         super().train(mode)
@@ -232,7 +229,7 @@ class EncoderLstmModel(_EncoderLstm):
         input_ids: Tensor,
         attention_mask: Tensor | None = None,
         token_type_ids: Tensor | None = None,
-        **_: Any,
+        **_: object,
     ) -> BaseModelOutput:
         mask = torch.ones_like(input_ids) if attention_mask is None else attention_mask
         more = {} if token_type_ids is None else {"token_type_ids": token_type_ids}
@@ -247,7 +244,7 @@ class EncoderLstmModel(_EncoderLstm):
 class _WithHead:
     """Body and head; mixed into the bases above."""
 
-    body_class: ClassVar[type[Any]]
+    body_class: ClassVar[type[BiLstmModel] | type[EncoderLstmModel]]
     outputs: ClassVar[int | None] = None
 
     def __init__(self, config: Any) -> None:
@@ -256,16 +253,21 @@ class _WithHead:
         self.head = Head(config.hidden_size, self.outputs or config.num_labels, config.dropout)
         self.post_init()  # type: ignore[attr-defined]
 
-    def get_input_embeddings(self) -> Any:
-        return self.body.get_input_embeddings()
+    def get_input_embeddings(self) -> nn.Module:
+        embeddings: nn.Module = self.body.get_input_embeddings()
+        return embeddings
 
-    def states(self, input_ids: Tensor, attention_mask: Tensor | None, more: dict[str, Any]) -> tuple[Tensor, Tensor]:
+    def states(
+        self, input_ids: Tensor, attention_mask: Tensor | None, more: dict[str, Tensor]
+    ) -> tuple[Tensor, Tensor]:
         mask = torch.ones_like(input_ids) if attention_mask is None else attention_mask
         return self.body(input_ids=input_ids, attention_mask=mask, **more).last_hidden_state, mask
 
 
 class _ForSequences(_WithHead):
-    def forward(self, input_ids: Tensor, attention_mask: Tensor | None = None, **more: Any) -> SequenceClassifierOutput:
+    def forward(
+        self, input_ids: Tensor, attention_mask: Tensor | None = None, **more: Tensor
+    ) -> SequenceClassifierOutput:
         states, mask = self.states(input_ids, attention_mask, more)
         weights = mask.to(states.dtype)[..., None]
         mean = (states * weights).sum(1) / weights.sum(1).clamp_min(1.0)
@@ -273,7 +275,7 @@ class _ForSequences(_WithHead):
 
 
 class _ForTokens(_WithHead):
-    def forward(self, input_ids: Tensor, attention_mask: Tensor | None = None, **more: Any) -> TokenClassifierOutput:
+    def forward(self, input_ids: Tensor, attention_mask: Tensor | None = None, **more: Tensor) -> TokenClassifierOutput:
         return TokenClassifierOutput(logits=self.head(self.states(input_ids, attention_mask, more)[0]))
 
 
@@ -281,7 +283,7 @@ class _ForAnswers(_WithHead):
     outputs = 2
 
     def forward(
-        self, input_ids: Tensor, attention_mask: Tensor | None = None, **more: Any
+        self, input_ids: Tensor, attention_mask: Tensor | None = None, **more: Tensor
     ) -> QuestionAnsweringModelOutput:
         start, end = self.head(self.states(input_ids, attention_mask, more)[0]).unbind(-1)
         return QuestionAnsweringModelOutput(start_logits=start, end_logits=end)
@@ -311,7 +313,7 @@ class EncoderLstmForQuestionAnswering(_ForAnswers, _EncoderLstm):
     body_class = EncoderLstmModel
 
 
-HEADS: dict[str, tuple[Any, Any]] = {
+HEADS: dict[str, tuple[type[PreTrainedModel], type[PreTrainedModel]]] = {
     "AutoModelForSequenceClassification": (BiLstmForSequenceClassification, EncoderLstmForSequenceClassification),
     "AutoModelForTokenClassification": (BiLstmForTokenClassification, EncoderLstmForTokenClassification),
     "AutoModelForQuestionAnswering": (BiLstmForQuestionAnswering, EncoderLstmForQuestionAnswering),
@@ -319,15 +321,16 @@ HEADS: dict[str, tuple[Any, Any]] = {
 """The class of each kind of task, from scratch and on an encoder."""
 
 
-def on_frozen_encoder(model: Any, *, hidden: int = 128, layers: int = 1) -> Any:
+def on_frozen_encoder(model: PreTrainedModel, *, hidden: int = 128, layers: int = 1) -> PreTrainedModel:
     """The body of a pre-trained model, frozen, with a new LSTM and the kind of head that the model had."""
-    body = model.base_model
+    body = cast("PreTrainedModel", model.base_model)
     kind = next(
         (pair[1] for name, pair in HEADS.items() if type(model).__name__.endswith(name[len("AutoModel") :])), None
     )
     if kind is None or body is model or not hasattr(body.config, "hidden_size"):
         raise BadParameterError(
-            "the strategy 'frozen-lstm' is made for encoders that classify, tag or answer: choose lora for this model"
+            "strategy-does-not-fit",
+            "the strategy 'frozen-lstm' is made for encoders that classify, tag or answer: choose lora for this model",
         )
     labels = {name: getattr(model.config, name) for name in ("id2label", "label2id", "problem_type")}
     config = EncoderLstmConfig(
@@ -339,8 +342,9 @@ def on_frozen_encoder(model: Any, *, hidden: int = 128, layers: int = 1) -> Any:
     )
     made = kind(config)
     # Poolers and the like, which the new body may have and the old one not, are never used.
-    made.body.encoder.load_state_dict(body.state_dict(), strict=False)
-    for parameter in made.body.encoder.parameters():
+    encoder = made.get_submodule("body.encoder")
+    encoder.load_state_dict(body.state_dict(), strict=False)
+    for parameter in encoder.parameters():
         parameter.requires_grad_(False)
     return made
 

@@ -21,7 +21,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from tacit.errors import BadInputError
 from tacit.guarantee import Exclusion, ExclusionKind, Guarantee, Provenance, ProvenanceKind, VoidReason
@@ -129,7 +128,7 @@ class Origin:
             return Provenance("pre-trained weights", source, kind=ProvenanceKind.DECLARED_PUBLIC)
         return Provenance("pre-trained weights", f"{model}, assumed to be trained on public text")
 
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> dict[str, object]:
         """`public` only if everything that the weights have read is: their starting weights and their words too."""
         words_are_private = self.vocabulary is not None or (self.tokenizer is not None and not self.tokenizer.public)
         if self.public is None or self._start_is_void or self._start_is_private or words_are_private:
@@ -160,18 +159,18 @@ def _after_private_weights(promise: Guarantee, start: Guarantee, model: str) -> 
 
 def starting_weights(folder: str | Path) -> Origin:
     """What a model folder says about itself; nothing if it is a hub name or was not made by Tacit."""
-    found = lineage_of(folder)
-    return Origin(start=found.promise, start_public=found.public, vocabulary=found.vocabulary)
+    lineage = lineage_of(folder)
+    return Origin(start=lineage.promise, start_public=lineage.public, vocabulary=lineage.vocabulary)
 
 
 def with_tokenizer(origin: Origin, folder: str | Path) -> Origin:
     """The same with the word pieces of another folder: a vocabulary that was learned privately brings its card, and
     pieces from elsewhere are assumed to be public. A folder without a guarantee is refused."""
-    found = lineage_of(folder)
-    if found.vocabulary is not None:
-        return replace(origin, vocabulary=found.vocabulary)
-    known = found.provenance("tokenizer", f"the tokenizer of {Path(folder).name}")
-    if found == Lineage():
+    lineage = lineage_of(folder)
+    if lineage.vocabulary is not None:
+        return replace(origin, vocabulary=lineage.vocabulary)
+    known = lineage.provenance("tokenizer", f"the tokenizer of {Path(folder).name}")
+    if lineage == Lineage():
         known = replace(known, source=f"{known.source}, assumed to be made from public text")
     return replace(origin, tokenizer=known)
 
@@ -182,24 +181,40 @@ def released_text(path: Path, data: str, rows: int, read: Sequence[str]) -> Guar
     on the card already."""
     if not path.is_file():
         raise BadInputError(
-            f"there is no card {path}: give the one that 'tacit rewrite' wrote beside the released file"
+            "no-such-card",
+            "there is no card {card}: give the one that 'tacit rewrite' wrote beside the released file",
+            card=path,
         )
     card = read_card(path)
     if not card.guarantee.is_private:
-        raise BadInputError(f"the card {path} promises nothing ({card.guarantee.void}): train with an epsilon instead")
+        raise BadInputError(
+            "release-promises-nothing",
+            "the card {card} promises nothing ({reason}): train with an epsilon instead",
+            card=path,
+            reason=card.guarantee.void,
+        )
     facts = card.facts
     if facts is None or facts.output != Path(data).name or facts.rows != rows:
         described = "no file" if facts is None else f"{facts.output} with {facts.rows:,} rows"
         raise BadInputError(
-            f"the card {path} speaks of {described}, not of {Path(data).name} with {rows:,}: give the card that was "
-            "written with this file, or train with an epsilon"
+            "card-of-another-file",
+            "the card {card} speaks of {described}, not of {name} with {rows:,}: give the card that was written "
+            "with this file, or train with an epsilon",
+            card=path,
+            described=described,
+            name=Path(data).name,
+            rows=rows,
         )
     _check_same_file(path, data, facts.digest)
     for column in read:
         if column not in facts.columns:
             raise BadInputError(
-                f"by its card the column '{column}' of {data} was not rewritten, so nothing protects it: read one of "
-                f"{', '.join(facts.columns)}, or train with an epsilon"
+                "column-not-rewritten",
+                "by its card the column '{column}' of {data} was not rewritten, so nothing protects it: read one of "
+                "{columns}, or train with an epsilon",
+                column=column,
+                data=data,
+                columns=", ".join(facts.columns),
             )
     return card.guarantee
 
@@ -208,11 +223,17 @@ def _check_same_file(path: Path, data: str, digest: str) -> None:
     """A name and a number of rows are easily the same for two files: one of them may never have been rewritten."""
     if not digest:
         raise BadInputError(
-            f"the card {path} does not say what {Path(data).name} holds (an earlier Tacit wrote it), so it may be the "
-            "card of another text: rewrite the text again, or train with an epsilon"
+            "card-without-digest",
+            "the card {card} does not say what {name} holds (an earlier Tacit wrote it), so it may be the card of "
+            "another text: rewrite the text again, or train with an epsilon",
+            card=path,
+            name=Path(data).name,
         )
     if output_digest(data) != digest:
         raise BadInputError(
-            f"{data} is not the file that the card {path} was written with, or it was changed since: give the file as "
-            "it was released, or train with an epsilon"
+            "card-of-another-file",
+            "{data} is not the file that the card {card} was written with, or it was changed since: give the file "
+            "as it was released, or train with an epsilon",
+            data=data,
+            card=path,
         )

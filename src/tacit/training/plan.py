@@ -9,9 +9,9 @@ and the card read it from the same place.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,18 +46,26 @@ class Plan:
 
     def __post_init__(self) -> None:
         if self.records < 1:
-            raise BadParameterError("there is no record to train on")
+            raise BadParameterError("no-rows", "there is no record to train on")
         if not 1 <= self.batch <= self.records:
             raise BadParameterError(
-                f"a batch of {self.batch:,} does not fit {self.records:,} records: give a batch size between 1 and "
-                f"{self.records:,}"
+                "batch-does-not-fit",
+                "a batch of {batch:,} does not fit {records:,} records: give a batch size between 1 and {records:,}",
+                batch=self.batch,
+                records=self.records,
             )
         if self.steps < 1:
-            raise BadParameterError(f"a run has at least 1 step, not {self.steps}")
+            raise BadParameterError(
+                "impossible-number-of-steps", "a run has at least 1 step, not {steps}", steps=self.steps
+            )
         if not self.private:
             return
         if not self.multiplier > 0:
-            raise BadParameterError(f"the noise multiplier must be positive, not {self.multiplier}")
+            raise BadParameterError(
+                "impossible-noise-multiplier",
+                "the noise multiplier must be positive, not {multiplier}",
+                multiplier=self.multiplier,
+            )
         check_delta(self.delta, self.records)
 
     @classmethod
@@ -82,8 +90,11 @@ class Plan:
         )
         if multiplier > MOST_NOISE:
             raise BadParameterError(
-                f"epsilon {epsilon:g} needs noise of {multiplier:.3g} times the clipping bound, in which nothing can "
-                "be learned: raise epsilon, train for fewer epochs, or gather more records"
+                "noise-drowns-learning",
+                "epsilon {epsilon:g} needs noise of {multiplier:.3g} times the clipping bound, in which nothing can "
+                "be learned: raise epsilon, train for fewer epochs, or gather more records",
+                epsilon=epsilon,
+                multiplier=multiplier,
             )
         return replace(draft, multiplier=multiplier)
 
@@ -130,7 +141,7 @@ class Plan:
         return () if self.batch == self.records else (f"nobody learns which {self.unit.value}s were drawn for a step",)
 
     def guarantee(
-        self, *, steps: int, secure: bool, what: str, parameters: dict[str, Any], trials: int = 1
+        self, *, steps: int, secure: bool, what: str, parameters: Mapping[str, object], trials: int = 1
     ) -> Guarantee:
         """What the weights after so many steps promise to each record. `trials` runs on the same records, of which one
         was picked by looking at all of them, add up."""
@@ -179,9 +190,15 @@ MOST_NOISE = 1_000.0
 def steps_of(epochs: float, records: int, batch: int) -> int:
     """The steps of so many passes over the records."""
     if batch < 1:
-        raise BadParameterError(f"a batch takes at least 1 record, not {batch:,}: give a larger one")
+        raise BadParameterError(
+            "impossible-count", "a batch takes at least 1 record, not {count:,}: give a larger one", count=batch
+        )
     if not 0 < epochs < math.inf:
-        raise BadParameterError(f"the number of passes (epochs) is a number above 0, not {epochs:g}: give 5, or 0.5")
+        raise BadParameterError(
+            "impossible-number-of-steps",
+            "the number of passes (epochs) is a number above 0, not {epochs:g}: give 5, or 0.5",
+            epochs=epochs,
+        )
     return max(1, math.ceil(epochs * records / batch))
 
 

@@ -12,35 +12,28 @@ A copy of this file is saved with every such model, so it needs nothing but torc
 from typing import Any
 
 import torch
-import transformers
 from torch import Tensor, nn
+from transformers import AutoConfig, AutoModel, AutoModelForSequenceClassification, PretrainedConfig, PreTrainedModel
 from transformers.modeling_outputs import SequenceClassifierOutput
 
-# The types of transformers are incomplete; its classes are used as they are documented.
-Configuration: Any = transformers.PretrainedConfig
-Network: Any = transformers.PreTrainedModel
-AutoConfig: Any = transformers.AutoConfig
-AutoModel: Any = transformers.AutoModel
-AutoClassifier: Any = transformers.AutoModelForSequenceClassification
 
-
-class MeanPooledConfig(Configuration):  # type: ignore[misc]
+class MeanPooledConfig(PretrainedConfig):
     """`encoder` is the configuration of the encoder, as a dictionary with its model_type."""
 
     model_type = "tacit-mean-pooled"
 
-    def __init__(self, encoder: dict[str, Any] | None = None, dropout: float = 0.1, **rest: Any) -> None:
+    def __init__(self, encoder: dict[str, object] | None = None, dropout: float = 0.1, **rest: Any) -> None:
         self.encoder = dict(encoder or {"model_type": "bert"})
         self.dropout = dropout
         self.hidden_size = int(self.encoder_config().hidden_size)
         super().__init__(**rest)
 
-    def encoder_config(self) -> Any:
-        kind = AutoConfig.for_model(self.encoder["model_type"])
+    def encoder_config(self) -> PretrainedConfig:
+        kind = AutoConfig.for_model(str(self.encoder["model_type"]))
         return type(kind).from_dict(self.encoder)
 
 
-class MeanPooledForSequenceClassification(Network):  # type: ignore[misc]
+class MeanPooledForSequenceClassification(PreTrainedModel):
     config_class = MeanPooledConfig
     base_model_prefix = "body"
 
@@ -50,8 +43,8 @@ class MeanPooledForSequenceClassification(Network):  # type: ignore[misc]
         if hasattr(self.body, "pooler"):
             self.body.pooler = None
         self.dropout = nn.Dropout(config.dropout)
-        self.head = nn.Linear(config.hidden_size, config.num_labels)
-        self.post_init()
+        self.head = nn.Linear(config.hidden_size, config.num_labels or 2)
+        self.post_init()  # type: ignore[no-untyped-call]
 
     def _init_weights(self, module: nn.Module) -> None:
         if isinstance(module, nn.Linear):
@@ -59,11 +52,12 @@ class MeanPooledForSequenceClassification(Network):  # type: ignore[misc]
             if module.bias is not None:
                 nn.init.zeros_(module.bias)
 
-    def get_input_embeddings(self) -> Any:
-        return self.body.get_input_embeddings()
+    def get_input_embeddings(self) -> nn.Module:
+        embeddings: nn.Module = self.body.get_input_embeddings()
+        return embeddings
 
     def forward(
-        self, input_ids: Tensor | None = None, attention_mask: Tensor | None = None, **more: Any
+        self, input_ids: Tensor | None = None, attention_mask: Tensor | None = None, **more: Tensor
     ) -> SequenceClassifierOutput:
         states = self.body(input_ids=input_ids, attention_mask=attention_mask, **more).last_hidden_state
         mask = torch.ones(states.shape[:2], dtype=torch.long) if attention_mask is None else attention_mask
@@ -84,6 +78,6 @@ def mean_pooled(folder: str, options: dict[str, Any]) -> MeanPooledForSequenceCl
 
 
 AutoConfig.register(MeanPooledConfig.model_type, MeanPooledConfig, exist_ok=True)
-AutoClassifier.register(MeanPooledConfig, MeanPooledForSequenceClassification, exist_ok=True)
-MeanPooledConfig.register_for_auto_class()
-MeanPooledForSequenceClassification.register_for_auto_class("AutoModelForSequenceClassification")
+AutoModelForSequenceClassification.register(MeanPooledConfig, MeanPooledForSequenceClassification, exist_ok=True)
+MeanPooledConfig.register_for_auto_class()  # type: ignore[no-untyped-call]
+MeanPooledForSequenceClassification.register_for_auto_class("AutoModelForSequenceClassification")  # type: ignore[no-untyped-call]

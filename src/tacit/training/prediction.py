@@ -6,21 +6,24 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import nn
 
 from tacit.errors import BadInputError, BadParameterError
 from tacit.precision import Precision
+from tacit.training.checkpoint import PRIVATE_FOLDER, STATE
 from tacit.training.frozen import computed_once
 from tacit.training.models import load_model
 from tacit.training.origin import SETTINGS
-from tacit.training.run import PRIVATE_FOLDER, STATE
 from tacit.training.tasks import Row, Task, task_named
 
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-def load_trained(folder: Path) -> tuple[Task, nn.Module, Any]:
+
+def load_trained(folder: Path) -> tuple[Task, PreTrainedModel, PreTrainedTokenizerBase]:
     """Task, model and tokenizer of a folder that `tacit train` has made."""
     settings = read_settings(folder)
     kind = task_named(str(settings["task"]))
@@ -50,14 +53,16 @@ def read_settings(folder: Path) -> dict[str, Any]:
         settings = json.loads(path.read_text(encoding="utf-8"))
         settings["task"]
     except (ValueError, KeyError, TypeError) as error:
-        raise BadInputError(f"{path} is damaged: train the model again, or repair it") from error
+        raise BadInputError(
+            "damaged-file", "{path} is damaged: train the model again, or repair it", path=path
+        ) from error
     return dict(settings)
 
 
 def predict_rows(
     task: Task,
     model: nn.Module,
-    tokenizer: Any,
+    tokenizer: PreTrainedTokenizerBase,
     rows: Sequence[Row],
     *,
     batch: int = 64,
@@ -70,23 +75,23 @@ def predict_rows(
              the same, with this precision
     """
     if batch < 1:
-        raise BadParameterError(f"a batch has at least 1 row, not {batch}")
+        raise BadParameterError("impossible-count", "a batch has at least 1 row, not {count}", count=batch)
     model.eval()
     encoded = [task.encode(row, tokenizer, train=False) for row in rows]
     order = sorted(range(len(rows)), key=lambda i: len(encoded[i].get("input_ids", ())))
     once = frozen if task.read_once else None
     halves, kept = (None, None) if once is None else computed_once(model, task, encoded, tokenizer, precision=once)
-    asked = model if halves is None else halves.top
-    found = [""] * len(rows)
+    predictor = model if halves is None else halves.top
+    predictions = [""] * len(rows)
     with torch.random.fork_rng(devices=[]):
         # The same masks whenever a masked language model is asked.
         torch.manual_seed(0)
         for start in range(0, len(order), batch):
-            here = order[start : start + batch]
-            numbers = task.collate([encoded[i] for i in here], tokenizer)
-            numbers = numbers if kept is None else kept.added(numbers, here)
-            predicted = task.predict(asked, numbers, tokenizer, [rows[i] for i in here])
-            for i, prediction in zip(here, predicted, strict=True):
-                found[i] = prediction
+            records = order[start : start + batch]
+            numbers = task.collate([encoded[i] for i in records], tokenizer)
+            numbers = numbers if kept is None else kept.added(numbers, records)
+            predicted = task.predict(predictor, numbers, tokenizer, [rows[i] for i in records])
+            for i, prediction in zip(records, predicted, strict=True):
+                predictions[i] = prediction
             progress(min(start + batch, len(order)))
-    return found
+    return predictions

@@ -18,21 +18,25 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
+from torch import nn
+from torch.optim import Optimizer
+from torch.optim.lr_scheduler import LambdaLR, LRScheduler
 
 from tacit.card import Card
 from tacit.errors import BadInputError, BadParameterError
 from tacit.guarantee import Guarantee
-from tacit.noise.kept_key import check_private_folder, erase, keep_key, kept_key
-from tacit.noise.source import KEY_BYTES, StreamKey
+from tacit.noise.source import StreamKey
 from tacit.precision import Precision
+from tacit.progress import StepProgress
 from tacit.rounding import rounded_up
-from tacit.training.clipping import QuantileClipping, make_clipping
+from tacit.training.checkpoint import PRIVATE_FOLDER, STATE, Beginning, Training, forget, read_checkpoint, write_key
+from tacit.training.clipping import make_clipping
 from tacit.training.frozen import computed_once
-from tacit.training.gradients import Checked, choose
+from tacit.training.gradients import Batch, Checked, choose
 from tacit.training.layout import choose_layout
 from tacit.training.log import Log
 from tacit.training.origin import Origin
@@ -41,8 +45,9 @@ from tacit.training.step import NotFiniteError, PlainStep, PrivateStep, StepFact
 from tacit.training.tasks import Encoded, Row, Task
 from tacit.training.team import Team
 
-PRIVATE_FOLDER = "private"
-STATE, KEY = "checkpoint.pt", "noise.key"
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
 SETTINGS = "task.json"
 CARD = "card.json"
 ENGINE = "engine.json"
@@ -83,11 +88,25 @@ class Settings:
             ("schedule", self.schedule, SCHEDULES),
         ):
             if value not in choices:
-                raise BadParameterError(f"there is no {name} '{value}': choose one of {', '.join(choices)}")
+                raise BadParameterError(
+                    "not-a-choice",
+                    "there is no {name} '{value}': choose one of {choices}",
+                    name=name,
+                    value=value,
+                    choices=", ".join(choices),
+                )
         if not self.learning_rate > 0:
-            raise BadParameterError(f"the learning rate must be positive, not {self.learning_rate}")
+            raise BadParameterError(
+                "impossible-learning-rate",
+                "the learning rate must be positive, not {learning_rate}",
+                learning_rate=self.learning_rate,
+            )
         if self.physical < 1:
-            raise BadParameterError(f"at least 1 record is worked on at a time (physical), not {self.physical}")
+            raise BadParameterError(
+                "impossible-count",
+                "at least 1 record is worked on at a time (physical), not {count}",
+                count=self.physical,
+            )
 
 
 @dataclass
@@ -110,8 +129,8 @@ class TrainingRun:
     """
 
     task: Task
-    model: Any
-    tokenizer: Any
+    model: nn.Module
+    tokenizer: PreTrainedTokenizerBase
     rows: Sequence[Row]
     plan: Plan
     settings: Settings
@@ -122,20 +141,26 @@ class TrainingRun:
     origin: Origin = field(default_factory=Origin)
     team: Team = field(default_factory=Team)
     checked: Checked | None = None
-    prepared: Callable[[int, int], None] = field(default=lambda done, total: None)
+    prepared: StepProgress = field(default=lambda done, total: None)
     _digest: str = field(default="", init=False, repr=False)
     _vocabulary: str = field(default="", init=False, repr=False)
     _padding: float = field(default=0.0, init=False, repr=False)
 
     def __post_init__(self) -> None:
         if self.trials < 1:
-            raise BadParameterError(f"the number of trials, this run included, is at least 1, not {self.trials}")
+            raise BadParameterError(
+                "too-few-trials",
+                "the number of trials, this run included, is at least 1, not {trials}",
+                trials=self.trials,
+            )
         marks = getattr(self.tokenizer, "num_special_tokens_to_add", int)()
         least = max(2, marks + 1)
         if self.task.length < least:
             raise BadParameterError(
-                f"a length of {self.task.length} leaves nothing of a text to learn from: give at least {least} word "
-                "pieces"
+                "length-too-short",
+                "a length of {length} leaves nothing of a text to learn from: give at least {least} word pieces",
+                length=self.task.length,
+                least=least,
             )
 
     def run(self, progress: Callable[[Progress], None] | None = None, *, resume: bool = False) -> Guarantee:
@@ -144,26 +169,26 @@ class TrainingRun:
             self.check_folder(resume=resume)
         # A promise that cannot be made is refused before the first step.
         self.promise()
-        state = self.team.from_first(self._load(resume) if self.team.first else None)
+        beginning = self.team.from_first(self._beginning(resume) if self.team.first else None)
         self._lay_out()
         step = self._step()
         parameters = {name: p for name, p in self.model.named_parameters() if p.requires_grad}
-        clipping = getattr(step, "clipping", None)
         optimizer = self._optimizer(list(parameters.values()))
         scheduler = self._scheduler(optimizer)
-        key = StreamKey(state["key"], secure=self.seed is None)
+        training = Training(parameters, optimizer, scheduler, getattr(step, "clipping", None))
+        key = StreamKey(beginning.key, secure=self.seed is None)
         done = 0
         self.team.same_weights(list(self.model.parameters()))
-        if "optimizer" in state:
-            self._restore(state, parameters, optimizer, scheduler, clipping)
-            done = int(state["step"])
+        if beginning.checkpoint is not None:
+            training.restore(beginning.checkpoint)
+            done = int(beginning.checkpoint["step"])
 
         def save() -> None:
             if self.team.first:
-                self._save_state(done, parameters, optimizer, scheduler, clipping)
+                training.save(self.folder, done, self.described())
 
-        if "optimizer" not in state and self.team.first:
-            self._keep_key(key)
+        if beginning.checkpoint is None and self.team.first:
+            write_key(self.folder, key.key)
         if not done:
             save()
         if self.team.first and self.checked is not None:
@@ -236,20 +261,17 @@ class TrainingRun:
             trained, probes = halves.top, [halves.continued(probe) for probe in probes]
             filled = [halves.continued_alone(record) for record in self.task.filled(self.tokenizer)]
 
-        def collate(records: Sequence[int]) -> Any:
+        def collate(records: Sequence[int]) -> Batch:
             batch = self.task.collate([encoded[i] for i in records], self.tokenizer)
             return batch if kept is None else kept.added(batch, records)
 
-        shared: dict[str, Any] = {
-            "plan": self.plan, "collate": collate, "physical": self.settings.physical, "warn": self.warn,
-            "lengths": lengths, "team": self.team,
-        }  # fmt: skip
+        shared = (self.plan, collate, self.settings.physical, self.warn, lengths, self.team)
         if not self.plan.private:
-            return PlainStep(model=trained, loss=self.task.loss, **shared)
+            return PlainStep(*shared, model=trained, loss=self.task.loss)
         engine, checked = choose(trained, self.task.loss, probes, self.settings.engine, filled=filled)
         self.checked = replace(checked, padding_deviation=max(checked.padding_deviation, self._padding))
         clipping = make_clipping(self.settings.clipping, self.settings.bound, len(engine.parameters))
-        return PrivateStep(engine=engine, clipping=clipping, model=self.model, **shared)
+        return PrivateStep(*shared, engine=engine, clipping=clipping, model=self.model)
 
     def _seed_torch(self, key: StreamKey, step: int) -> None:
         """Dropout and masks of a step, so that a repeated step is the same; each process of a team has its own."""
@@ -257,14 +279,14 @@ class TrainingRun:
         # torch.manual_seed also looks for devices that are not in use, which takes longer than a small step.
         torch.default_generator.manual_seed(drawn + self.team.rank)
 
-    def _optimizer(self, parameters: list[Any]) -> Any:
+    def _optimizer(self, parameters: list[nn.Parameter]) -> Optimizer:
         chosen, rate = self.settings.optimizer, self.settings.learning_rate
         if chosen == "sgd":
             return torch.optim.SGD(parameters, lr=rate, momentum=0.9, weight_decay=self.settings.weight_decay)
         kind = torch.optim.AdamW if chosen == "adamw" else torch.optim.Adam
         return kind(parameters, lr=rate, weight_decay=self.settings.weight_decay)
 
-    def _scheduler(self, optimizer: Any) -> Any:
+    def _scheduler(self, optimizer: Optimizer) -> LRScheduler:
         steps, kind = self.plan.steps, self.settings.schedule
 
         def factor(step: int) -> float:
@@ -273,9 +295,9 @@ class TrainingRun:
                 return 1.0
             return 1.0 - done if kind == "linear" else 0.5 * (1.0 + math.cos(math.pi * done))
 
-        return torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: max(factor(step), 1e-3))
+        return LambdaLR(optimizer, lambda step: max(factor(step), 1e-3))
 
-    def _fingerprint(self) -> dict[str, Any]:
+    def _fingerprint(self) -> dict[str, object]:
         """What must be the same for a run to go on."""
         plan = {**asdict(self.plan), "adjacency": self.plan.adjacency.value, "unit": self.plan.unit.value}
         settings = {name: value for name, value in asdict(self.settings).items() if name not in WITHOUT_INFLUENCE}
@@ -306,68 +328,31 @@ class TrainingRun:
             self._vocabulary = hashlib.blake2b(listed, digest_size=16).hexdigest()
         return self._vocabulary
 
-    def _load(self, resume: bool) -> dict[str, Any]:
+    def _beginning(self, resume: bool) -> Beginning:
         if not resume:
             fresh = StreamKey.from_os() if self.seed is None else StreamKey.from_test_seed(self.seed)
-            return {"key": fresh.key}
-        private = self.folder / PRIVATE_FOLDER
-        check_private_folder(private)
-        try:
-            key = kept_key(private / KEY, KEY_BYTES)
-        except FileNotFoundError:
-            raise BadInputError(
-                f"the key of the noise is missing in {private}, and the run cannot go on with other noise: start anew "
-                "in another folder"
-            ) from None
-        state: dict[str, Any] = torch.load(private / STATE, weights_only=True)
-        self.check_same(state["fingerprint"], "unfinished")
-        return {**state, "key": key}
-
-    def _keep_key(self, key: StreamKey) -> None:
-        """Once, in a file of its own: a checkpoint is written many times, and each would leave a copy on the disk."""
-        private = self.folder / PRIVATE_FOLDER
-        private.mkdir(parents=True, exist_ok=True, mode=0o700)
-        check_private_folder(private)
-        keep_key(private / KEY, key.key)
+            return Beginning(fresh.key)
+        key, checkpoint = read_checkpoint(self.folder)
+        self.check_same(checkpoint["fingerprint"], "unfinished")
+        return Beginning(key, checkpoint)
 
     def described(self) -> str:
         """What decides the weights, as it was told. It names the data by a hash, so it belongs in a private folder."""
         return json.dumps(self._fingerprint())
 
-    def check_same(self, told: str, kind: str) -> None:
+    def check_same(self, described: str, kind: str) -> None:
         """Refuse a folder whose run was told something else."""
-        kept, now = json.loads(told), json.loads(self.described())
+        kept, now = json.loads(described), json.loads(self.described())
         for part in now:
             if kept.get(part) != now[part]:
                 raise BadInputError(
-                    f"the {kind} run in {self.folder} had another {part}: repeat its command, or start anew in "
-                    "another folder"
+                    "another-run",
+                    "the {kind} run in {folder} had another {part}: repeat its command, or start anew in another "
+                    "folder",
+                    kind=kind,
+                    folder=self.folder,
+                    part=part,
                 )
-
-    def _restore(self, state: dict[str, Any], parameters: Any, optimizer: Any, scheduler: Any, clipping: Any) -> None:
-        with torch.no_grad():
-            for name, value in state["parameters"].items():
-                parameters[name].copy_(value)
-        optimizer.load_state_dict(state["optimizer"])
-        scheduler.load_state_dict(state["scheduler"])
-        if isinstance(clipping, QuantileClipping):
-            clipping.bound = float(state["bound"])
-
-    def _save_state(self, step: int, parameters: Any, optimizer: Any, scheduler: Any, clipping: Any) -> None:
-        private = self.folder / PRIVATE_FOLDER
-        draft = private / f".{STATE}.draft"
-        torch.save(
-            {
-                "step": step,
-                "parameters": {name: p.detach().clone() for name, p in parameters.items()},
-                "optimizer": optimizer.state_dict(),
-                "scheduler": scheduler.state_dict(),
-                "bound": 0.0 if clipping is None else float(clipping.bound),
-                "fingerprint": self.described(),
-            },
-            draft,
-        )
-        draft.replace(private / STATE)
 
     def promise(self) -> Guarantee:
         """What the finished model promises."""
@@ -383,9 +368,9 @@ class TrainingRun:
         promise = self.origin.with_training(own, self.settings.model or "a model")
         return check_composed(promise, self.plan.records) if own.is_private else promise
 
-    def _parameters(self) -> dict[str, Any]:
+    def _parameters(self) -> dict[str, object]:
         """Details for the card. How the gradients were worked out is known once the engine was compared."""
-        shown: dict[str, Any] = {"model": self.settings.model}
+        shown: dict[str, object] = {"model": self.settings.model}
         if self.plan.private:
             shown = {"clipping": self.settings.clipping, "bound": self.settings.bound, **shown}
         if self.checked is not None:
@@ -399,9 +384,12 @@ class TrainingRun:
         """Save the model as transformers does, with card and settings; destroy the key."""
         self.model.eval()
         guarantee = self.promise()
-        whole = self.model.merge_and_unload() if hasattr(self.model, "merge_and_unload") else self.model
-        if hasattr(whole, "save_pretrained"):
-            whole.save_pretrained(self.folder)
+        # Models with adapters have the one method, those of transformers the other; a module of torch has neither.
+        merge = getattr(self.model, "merge_and_unload", None)
+        whole: nn.Module = self.model if merge is None else merge()
+        save = getattr(whole, "save_pretrained", None)
+        if save is not None:
+            save(self.folder)
         else:
             torch.save(whole.state_dict(), self.folder / "model.pt")
         if hasattr(self.tokenizer, "save_pretrained"):
@@ -409,15 +397,16 @@ class TrainingRun:
         settings = {**self.task.settings(), **self.origin.settings()}
         (self.folder / SETTINGS).write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
         (self.folder / CARD).write_text(Card(guarantee).to_json(), encoding="utf-8")
-        (self.folder / PRIVATE_FOLDER / STATE).unlink()
-        erase(self.folder / PRIVATE_FOLDER / KEY)
+        forget(self.folder)
         return guarantee
 
 
 def _check_weights(parameters: Iterable[torch.Tensor]) -> None:
     """Stop a run that has left the numbers. It looks at weights only, which have their noise."""
     if not all(bool(torch.isfinite(parameter).all()) for parameter in parameters):
-        raise NotFiniteError("the weights are no finite numbers any more: lower the learning rate and start anew")
+        raise NotFiniteError(
+            "training-diverged", "the weights are no finite numbers any more: lower the learning rate and start anew"
+        )
 
 
 def digest_of(rows: Sequence[Row]) -> str:
@@ -427,5 +416,5 @@ def digest_of(rows: Sequence[Row]) -> str:
     return digest.hexdigest()
 
 
-def _length(example: dict[str, Any]) -> int:
+def _length(example: Encoded) -> int:
     return len(example.get("input_ids", ())) + len(example.get("targets", ()))

@@ -25,7 +25,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tacit.account.delta import check_delta
 from tacit.card import Card
@@ -33,10 +33,14 @@ from tacit.errors import BadInputError, BadParameterError, NoGuaranteeError
 from tacit.guarantee import Adjacency, Guarantee, Provenance, ProvenanceKind
 from tacit.text.sensitive import Detector, Flags, listed_words
 from tacit.text.tokens import normalize, split
+from tacit.training.checkpoint import PRIVATE_FOLDER, STATE
 from tacit.training.origin import Origin
 from tacit.training.plan import Plan, check_composed, check_trials
-from tacit.training.run import CARD, PRIVATE_FOLDER, STATE, Progress, Settings, TrainingRun, digest_of
+from tacit.training.run import CARD, Progress, Settings, TrainingRun, digest_of
 from tacit.training.tasks import Row, Task
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 PLACEHOLDER = "___"
 FIRST_FOLDER = "first-phase"
@@ -75,7 +79,7 @@ def redact_rows(
 ) -> Redacted:
     """Replace each run of sensitive tokens in these columns by one placeholder, which hides how long it was."""
     if split(placeholder) == []:
-        raise BadParameterError("a placeholder has at least one character that is not white space")
+        raise BadParameterError("empty-placeholder", "a placeholder has at least one character that is not white space")
     made = [dict(row) for row in rows]
     touched: set[int] = set()
     tokens = removed = 0
@@ -91,7 +95,12 @@ def redact_rows(
 
 def _checked(texts: Sequence[str], flags: Flags) -> Flags:
     if len(flags) != len(texts):
-        raise BadInputError(f"the detector gave flags for {len(flags):,} of {len(texts):,} texts")
+        raise BadInputError(
+            "detector-flags-do-not-align",
+            "the detector gave flags for {flags:,} of {texts:,} texts",
+            flags=len(flags),
+            texts=len(texts),
+        )
     return flags
 
 
@@ -108,7 +117,12 @@ def flagged_spans(text: str, flags: Sequence[bool]) -> list[Span]:
     """Where the flagged tokens stand in the text; neighbors make one span, with the white space between them."""
     places = token_places(text)
     if len(places) != len(flags):
-        raise BadInputError(f"the detector gave {len(flags)} flags for a text of {len(places)} tokens")
+        raise BadInputError(
+            "detector-flags-do-not-align",
+            "the detector gave {flags} flags for a text of {tokens} tokens",
+            flags=len(flags),
+            tokens=len(places),
+        )
     spans: list[Span] = []
     before = False
     for (start, stop), flagged in zip(places, flags, strict=True):
@@ -189,12 +203,13 @@ def selective_guarantee(second: Guarantee, first: First) -> Guarantee:
         return replace(second, provenance=(*second.provenance, learned))
     if first.kind is FirstKind.PRIVATE:
         if first.guarantee is None:
-            raise NoGuaranteeError("a private first phase comes with its guarantee")
+            raise NoGuaranteeError("phase-without-guarantee", "a private first phase comes with its guarantee")
         return first.guarantee.then(second)
     if second.adjacency is not Adjacency.REPLACE_ONE:
         raise NoGuaranteeError(
-            "after a first phase on redacted text the second must be accounted for replacing one record: another text "
-            "in the redacted places is a replaced record"
+            "adjacency-not-accounted",
+            "after a first phase on redacted text the second must be accounted for replacing one record: another "
+            "text in the redacted places is a replaced record",
         )
     learned = Provenance(
         "weights of the first phase",
@@ -226,7 +241,7 @@ class FirstPhase(TrainingRun):
     facts: dict[str, str] = field(kw_only=True)
     redaction: str = field(kw_only=True)
 
-    def _fingerprint(self) -> dict[str, Any]:
+    def _fingerprint(self) -> dict[str, object]:
         return {**super()._fingerprint(), **self.facts}
 
     def _finish(self) -> Guarantee:
@@ -242,7 +257,7 @@ class SecondPhase(TrainingRun):
     first: First = field(kw_only=True)
     facts: dict[str, str] = field(kw_only=True)
 
-    def _fingerprint(self) -> dict[str, Any]:
+    def _fingerprint(self) -> dict[str, object]:
         return {**super()._fingerprint(), **self.facts}
 
     def promise(self) -> Guarantee:
@@ -262,7 +277,7 @@ class TwoPhases:
     """
 
     task: Task
-    load: Callable[[Path | None], tuple[Any, Any]]
+    load: Callable[[Path | None], tuple[PreTrainedModel, PreTrainedTokenizerBase]]
     rows: Sequence[Row]
     first_rows: Sequence[Row]
     kind: FirstKind
@@ -281,14 +296,20 @@ class TwoPhases:
 
     def __post_init__(self) -> None:
         if (self.kind is FirstKind.PRIVATE) != self.first_plan.private:
-            raise BadParameterError("the first phase is private exactly if it promises something")
+            raise BadParameterError(
+                "phase-without-guarantee", "the first phase is private exactly if it promises something"
+            )
         if self.first_plan.private and self.plan.private:
             check_delta((self.first_plan.delta + self.plan.delta) * check_trials(self.trials), self.plan.records)
         if self.kind is FirstKind.PUBLIC and not self.public.strip():
-            raise BadParameterError("name the public text of the first phase: only text known to be public may be used")
+            raise BadParameterError(
+                "public-text-without-name",
+                "name the public text of the first phase: only text known to be public may be used",
+            )
         if self.plan.private and self.plan.adjacency is not needed_adjacency(self.kind, self.plan.adjacency):
             raise BadParameterError(
-                "after a first phase on redacted text the second is accounted for replacing one record"
+                "adjacency-not-accounted",
+                "after a first phase on redacted text the second is accounted for replacing one record",
             )
 
     @property
@@ -331,8 +352,11 @@ class TwoPhases:
         for part, value in self.facts.items():
             if kept["facts"].get(part) != value:
                 raise BadInputError(
-                    f"the unfinished run in {self.folder} had another {part}: repeat its command, or start anew in "
-                    "another folder"
+                    "another-run",
+                    "the unfinished run in {folder} had another {part}: repeat its command, or start anew in "
+                    "another folder",
+                    folder=self.folder,
+                    part=part,
                 )
         self.redaction = str(kept["redaction"])
 
@@ -373,12 +397,14 @@ class TwoPhases:
 
 def _kept_facts(folder: Path) -> dict[str, Any]:
     try:
-        found: dict[str, Any] = json.loads((folder / PRIVATE_FOLDER / FIRST_FACTS).read_text(encoding="utf-8"))
-        return {"facts": dict(found["facts"]), "redaction": str(found["redaction"])}
+        kept: dict[str, Any] = json.loads((folder / PRIVATE_FOLDER / FIRST_FACTS).read_text(encoding="utf-8"))
+        return {"facts": dict(kept["facts"]), "redaction": str(kept["redaction"])}
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise BadInputError(
-            f"{folder} does not say how its first phase was made, so nothing can be promised after it: start anew in "
-            "another folder"
+            "phase-facts-missing",
+            "{folder} does not say how its first phase was made, so nothing can be promised after it: start anew in "
+            "another folder",
+            folder=folder,
         ) from error
 
 

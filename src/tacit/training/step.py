@@ -28,10 +28,6 @@ from tacit.training.gradients import Batch, Engine, Loss, buffers_of, restore_bu
 from tacit.training.plan import Plan
 from tacit.training.team import Team
 
-NOT_FINITE = (
-    "the loss of an example is not a finite number: lower the learning rate, check the labels, or train in single "
-    "precision"
-)
 LOST = (
     "the gradient of a record is not finite and counts as none: if the loss does not fall, lower the learning rate, or "
     "say what labels are possible"
@@ -83,13 +79,13 @@ class Step:
         mine = self.team.share_of(mine)
         losses, shortened, start = 0.0, 0, 0
         while start < len(mine):
-            here = self._together(mine[start : start + self.physical])
+            part = self._together(mine[start : start + self.physical])
             try:
-                loss, clipped = add(here)
+                loss, clipped = add(part)
             except (RuntimeError, MemoryError) as error:
                 self._shrink(error)
                 continue
-            losses, shortened, start = losses + loss, shortened + clipped, start + len(here)
+            losses, shortened, start = losses + loss, shortened + clipped, start + len(part)
         return self.team.add_up(torch.tensor([losses, float(shortened)], dtype=torch.float64))
 
     def _together(self, records: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -107,7 +103,9 @@ class Step:
             raise error
         if self.physical == 1:
             raise BadInputError(
-                "one example alone does not fit into memory: shorten the texts (--length) or take a smaller model"
+                "out-of-memory",
+                "one example alone does not fit into memory: shorten the texts ({option.length}) or take a smaller "
+                "model",
             ) from error
         self.physical = max(1, self.physical // 2)
         self.warn(f"out of memory: going on with {self.physical} examples at a time")
@@ -125,12 +123,16 @@ class PlainStep(Step):
         parameters = [p for p in self.model.parameters() if p.requires_grad]
         sums: list[Tensor | None] = [None] * len(parameters)
 
-        def add(here: NDArray[np.int64]) -> tuple[float, int]:
-            total = self.loss(self.model, self.collate(here.tolist())).sum()
+        def add(part: NDArray[np.int64]) -> tuple[float, int]:
+            total = self.loss(self.model, self.collate(part.tolist())).sum()
             if not bool(torch.isfinite(total)):
-                raise NotFiniteError(NOT_FINITE)
-            found = torch.autograd.grad(total / max(1, len(records)), parameters, allow_unused=True)
-            for i, more in enumerate(found):
+                raise NotFiniteError(
+                    "loss-not-finite",
+                    "the loss of an example is not a finite number: lower the learning rate, check the labels, or "
+                    "train in single precision",
+                )
+            gradients = torch.autograd.grad(total / max(1, len(records)), parameters, allow_unused=True)
+            for i, more in enumerate(gradients):
                 if more is not None:
                     sums[i] = more if (value := sums[i]) is None else value.add_(more)
             return float(total.detach()), 0
@@ -158,7 +160,7 @@ class PrivateStep(Step):
         """Leave the noisy gradient of this step on the parameters."""
         records = self.plan.sample(step, key)
         sums = {name: torch.zeros_like(p) for name, p in self.engine.parameters.items()}
-        losses, shortened = self.over_parts(records, lambda here: self._add(here, sums)).tolist()
+        losses, shortened = self.over_parts(records, lambda part: self._add(part, sums)).tolist()
         if self.model is not None:
             restore_buffers(self.model, self._buffers)
         for value in sums.values():

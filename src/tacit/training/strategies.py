@@ -15,12 +15,16 @@ is always trained. IA3 scales keys, values and what goes into the second feed-fo
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import TYPE_CHECKING, cast
 
 import torch
 from torch import nn
 
 from tacit.errors import BadParameterError, require
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+    from transformers.pytorch_utils import Conv1D
 
 STRATEGIES = ("full", "no-embeddings", "last-2", "head", "bias", "lora", "ia3", "frozen-lstm")
 OF_WHOLE_MODELS = ("full", "no-embeddings")
@@ -33,15 +37,17 @@ _FEED_FORWARD = re.compile(
 )
 
 
-def apply_strategy(model: Any, strategy: str, *, rank: int = 8) -> Any:
+def apply_strategy(model: PreTrainedModel, strategy: str, *, rank: int = 8) -> PreTrainedModel:
     """The model with exactly the weights of the strategy trainable; for lora and ia3, the model with them added."""
     if getattr(model, "from_scratch", False) and strategy not in OF_WHOLE_MODELS:
         raise BadParameterError(
-            f"a model from scratch has nothing worth keeping, so '{strategy}' cannot train it: choose "
-            f"{' or '.join(OF_WHOLE_MODELS)}"
+            "strategy-does-not-fit",
+            "a model from scratch has nothing worth keeping, so '{strategy}' cannot train it: choose {choices}",
+            strategy=strategy,
+            choices=" or ".join(OF_WHOLE_MODELS),
         )
     if rank < 1:
-        raise BadParameterError(f"the rank of lora is at least 1, not {rank}")
+        raise BadParameterError("impossible-count", "the rank of lora is at least 1, not {count}", count=rank)
     if strategy == "frozen-lstm":
         from tacit.training.networks import on_frozen_encoder
 
@@ -50,15 +56,25 @@ def apply_strategy(model: Any, strategy: str, *, rank: int = 8) -> Any:
         return _with_lora(model, rank) if strategy == "lora" else _with_ia3(model)
     last = re.fullmatch(r"last-(\d+)", strategy)
     if strategy not in STRATEGIES and last is None:
-        raise BadParameterError(f"there is no strategy '{strategy}': choose {', '.join(STRATEGIES)} (last-K for any K)")
+        raise BadParameterError(
+            "unknown-strategy",
+            "there is no strategy '{strategy}': choose {known} (last-K for any K)",
+            strategy=strategy,
+            known=", ".join(STRATEGIES),
+        )
     heads = _head_names(model)
     embeddings = {id(p) for p in _input_embeddings(model)}
-    layers = [int(found[1]) for name, _ in model.named_parameters() if (found := _LAYER.search(f".{name}"))]
+    layers = [int(match[1]) for name, _ in model.named_parameters() if (match := _LAYER.search(f".{name}"))]
     count = max(layers, default=-1) + 1
     if last is not None and int(last[1]) > count:
-        raise BadParameterError(f"the model has {count} layers, fewer than '{strategy}' asks for")
+        raise BadParameterError(
+            "strategy-does-not-fit",
+            "the model has {layers} layers, fewer than '{strategy}' asks for",
+            layers=count,
+            strategy=strategy,
+        )
     for name, parameter in model.named_parameters():
-        found = _LAYER.search(f".{name}")
+        match = _LAYER.search(f".{name}")
         in_head = name in heads
         if strategy == "full":
             wanted = True
@@ -70,42 +86,46 @@ def apply_strategy(model: Any, strategy: str, *, rank: int = 8) -> Any:
             wanted = in_head or name.endswith(".bias") or _is_norm(model, name)
         else:
             assert last is not None
-            wanted = in_head or (found is not None and int(found[1]) >= count - int(last[1]))
+            wanted = in_head or (match is not None and int(match[1]) >= count - int(last[1]))
         parameter.requires_grad_(wanted)
     if not any(p.requires_grad for p in model.parameters()):
-        raise BadParameterError(f"this model has nothing that the strategy '{strategy}' would train")
+        raise BadParameterError(
+            "strategy-does-not-fit",
+            "this model has nothing that the strategy '{strategy}' would train",
+            strategy=strategy,
+        )
     return model
 
 
-def _head_names(model: Any) -> set[str]:
+def _head_names(model: PreTrainedModel) -> set[str]:
     """Weights outside the pre-trained body; for language models, whose head is tied to the body, none."""
     body = getattr(model, "base_model", None)
     inner = {id(p) for p in body.parameters()} if isinstance(body, nn.Module) and body is not model else set()
     return {name for name, p in model.named_parameters() if id(p) not in inner} if inner else set()
 
 
-def _input_embeddings(model: Any) -> list[nn.Parameter]:
-    found = [m for name, m in model.named_modules() if isinstance(m, nn.Embedding)]
-    return [p for module in found for p in module.parameters()]
+def _input_embeddings(model: PreTrainedModel) -> list[nn.Parameter]:
+    embeddings = [m for name, m in model.named_modules() if isinstance(m, nn.Embedding)]
+    return [p for module in embeddings for p in module.parameters()]
 
 
-def _is_norm(model: Any, name: str) -> bool:
+def _is_norm(model: PreTrainedModel, name: str) -> bool:
     owner = model.get_submodule(name.rpartition(".")[0]) if "." in name else model
     return "norm" in type(owner).__name__.lower()
 
 
-def _train_new_head(model: Any) -> None:
+def _train_new_head(model: PreTrainedModel) -> None:
     """Only the head, and only if it is new: a language model speaks through a layer it was pre-trained with."""
     heads = _head_names(model) if _has_new_head(model) else set()
     for name, parameter in model.named_parameters():
         parameter.requires_grad_(name in heads)
 
 
-def _has_new_head(model: Any) -> bool:
+def _has_new_head(model: PreTrainedModel) -> bool:
     return not hasattr(model, "get_output_embeddings") or model.get_output_embeddings() is None
 
 
-def _with_lora(model: Any, rank: int) -> Any:
+def _with_lora(model: PreTrainedModel, rank: int) -> PreTrainedModel:
     peft = require("peft", extra="training", purpose="the strategy 'lora'")
     from transformers.pytorch_utils import Conv1D
 
@@ -119,9 +139,13 @@ def _with_lora(model: Any, rank: int) -> Any:
             fan_in_fan_out=transposed,
             modules_to_save=heads or None,
         )
-        return peft.get_peft_model(model, config)
+        # It is a PeftModel, which answers for the model inside of it.
+        with_adapters: PreTrainedModel = peft.get_peft_model(model, config)
+        return with_adapters
     except ValueError as error:
-        raise BadParameterError(f"peft cannot add 'lora' to this model: {str(error).splitlines()[0]}") from error
+        raise BadParameterError(
+            "strategy-does-not-fit", "peft cannot add 'lora' to this model: {reason}", reason=str(error).splitlines()[0]
+        ) from error
 
 
 # IA3 ------------------------------------------------------------------------------------------------------------------
@@ -140,60 +164,64 @@ class Scaled(nn.Module):
         self.scale = nn.Parameter(torch.ones(width))
 
     @property
-    def weight(self) -> Any:
+    def weight(self) -> torch.Tensor:
         """Some models look at the type of their weights."""
-        return self.base.weight
+        return cast("torch.Tensor", self.base.weight)
 
-    def forward(self, value: torch.Tensor) -> Any:
-        return self.base(value * self.scale) if self.before else self.base(value) * self.scale
+    def forward(self, value: torch.Tensor) -> torch.Tensor:
+        result: torch.Tensor = self.base(value * self.scale) if self.before else self.base(value) * self.scale
+        return result
 
     @torch.no_grad()
     def merged(self) -> nn.Module:
         """The linear layer with the vector multiplied in."""
-        weight: Any = self.base.weight
         rows_are_outputs = isinstance(self.base, nn.Linear)
         by_row = rows_are_outputs != self.before
-        weight.mul_(self.scale[:, None] if by_row else self.scale)
-        bias: Any = self.base.bias
-        if bias is not None and not self.before:
+        self.weight.mul_(self.scale[:, None] if by_row else self.scale)
+        bias = self.base.bias
+        if isinstance(bias, torch.Tensor) and not self.before:
             bias.mul_(self.scale)
         return self.base
 
 
-def _with_ia3(model: Any) -> Any:
+def _with_ia3(model: PreTrainedModel) -> PreTrainedModel:
     """Keys, values and second feed-forward layers of every layer, whatever the model calls them."""
     from transformers.pytorch_utils import Conv1D
 
     _train_new_head(model)
     heads = {name.rpartition(".")[0] for name in _head_names(model)}
     linear = {name: m for name, m in model.named_modules() if isinstance(m, nn.Linear | Conv1D) and name not in heads}
-    added = []
+    added = 0
     for name, module in linear.items():
         before = _FEED_FORWARD.search(name) is not None
         if not before and not _ATTENTION.search(name):
             continue
         width = _widths(module)[0 if before else 1]
         _put(model, name, Scaled(module, width=width, before=before))
-        added.append(name)
+        added += 1
     if not added:
-        raise BadParameterError("this model has no attention that ia3 could scale: choose another strategy")
+        raise BadParameterError(
+            "strategy-does-not-fit", "this model has no attention that ia3 could scale: choose another strategy"
+        )
 
-    def merge_and_unload() -> Any:
-        for name in added:
-            _put(model, name, model.get_submodule(name).merged())
-        del model.merge_and_unload
+    def merge_and_unload() -> PreTrainedModel:
+        for name, module in [*model.named_modules()]:
+            if isinstance(module, Scaled):
+                _put(model, name, module.merged())
+        del model.__dict__["merge_and_unload"]
         return model
 
-    model.merge_and_unload = merge_and_unload
+    # As a PeftModel has it.
+    model.__dict__["merge_and_unload"] = merge_and_unload
     return model
 
 
-def _widths(module: Any) -> tuple[int, int]:
+def _widths(module: nn.Linear | Conv1D) -> tuple[int, int]:
     """In and out of a linear layer; a Conv1D of GPT-2 keeps its weight the other way around."""
     shape = tuple(int(n) for n in module.weight.shape)
     return (shape[1], shape[0]) if isinstance(module, nn.Linear) else (shape[0], shape[1])
 
 
-def _put(model: Any, name: str, module: nn.Module) -> None:
+def _put(model: PreTrainedModel, name: str, module: nn.Module) -> None:
     owner, _, last = name.rpartition(".")
     setattr(model.get_submodule(owner), last, module)

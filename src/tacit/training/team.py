@@ -1,4 +1,4 @@
-"""Several processes that train one model together (`torchrun --nproc-per-node 2 -m tacit train …`).
+"""Several processes that train one model together (started by `torchrun`; see docs/training.md).
 
 Every process knows the key, draws the same records, works on its share of them, and adds the same noise to the same
 total. So the released numbers, the accounting and the card are those of one process; only the first one writes.
@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
+
+Sent = TypeVar("Sent")
 
 
 @dataclass(frozen=True)
@@ -49,15 +51,15 @@ class Team:
             distributed.all_reduce(values)
         return values
 
-    def from_first(self, thing: Any) -> Any:
+    def from_first(self, thing: Sent | None) -> Sent:
         """What the first process has; what the others have is ignored."""
         if self.size == 1:
-            return thing
+            return cast("Sent", thing)
         from torch import distributed
 
         box = [thing]
         distributed.broadcast_object_list(box, src=0)
-        return box[0]
+        return cast("Sent", box[0])
 
     def same_weights(self, parameters: list[Tensor]) -> None:
         """Give every process the weights of the first."""

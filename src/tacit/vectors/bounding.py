@@ -75,8 +75,11 @@ class Bounding(ABC):
         X = np.asarray(X)
         if X.ndim != 2 or X.shape[1] != public.shape[1]:
             raise BadParameterError(
-                f"the map was fitted on {public.shape[1]} dimensions, the vectors have the shape {X.shape}: "
-                "fit it on vectors of the same kind"
+                "vectors-of-another-kind",
+                "the map was fitted on {dimensions} dimensions, the vectors have the shape {given}: fit it on "
+                "vectors of the same kind",
+                dimensions=public.shape[1],
+                given=X.shape,
             )
         return self._map(X)
 
@@ -91,7 +94,9 @@ class Bounding(ABC):
 
     def _fitted(self) -> NDArray[Any]:
         if self._public is None:
-            raise BadParameterError(f"the map '{self.name}' is not fitted: call fit with public vectors first")
+            raise BadParameterError(
+                "map-not-fitted", "the map '{name}' is not fitted: call fit with public vectors first", name=self.name
+            )
         return self._public
 
 
@@ -125,7 +130,9 @@ class Unit(Bounding):
     def _learn(self, public: NDArray[Any]) -> None:
         norms = np.sqrt(np.einsum("ij,ij->i", public, public, dtype=np.float64))
         if not norms.any():
-            raise BadParameterError("all public vectors are zero: a unit norm needs at least one that is not")
+            raise BadParameterError(
+                "vectors-are-zero", "all public vectors are zero: a unit norm needs at least one that is not"
+            )
         self.smallest_norm = float(norms[norms > 0].min())
 
     def _map(self, X: NDArray[Any]) -> NDArray[Any]:
@@ -188,7 +195,9 @@ class MinusOneToOne(Bounding):
     def _learn(self, public: NDArray[Any]) -> None:
         ranges = np.ptp(np.asarray(public, dtype=np.float64), axis=1)
         if not ranges.any():
-            raise BadParameterError("all public vectors are constant: a range needs at least one that is not")
+            raise BadParameterError(
+                "vectors-are-constant", "all public vectors are constant: a range needs at least one that is not"
+            )
         self.smallest_range = float(ranges[ranges > 0].min())
 
     def _map(self, X: NDArray[Any]) -> NDArray[Any]:
@@ -293,15 +302,30 @@ class JohnsonLindenstrauss(Bounding):
     ) -> None:
         super().__init__()
         if beta <= 0 or not 0 < delta < 1:
-            raise BadParameterError(f"beta must be above 0 and delta between 0 and 1, not {beta} and {delta}")
+            raise BadParameterError(
+                "impossible-bounding",
+                "beta must be above 0 and delta between 0 and 1, not {beta} and {delta}",
+                beta=beta,
+                delta=delta,
+            )
         if normalize not in ("unit", "adapted"):
-            raise BadParameterError(f"normalize must be 'unit' or 'adapted', not {normalize!r}")
+            raise BadParameterError(
+                "impossible-bounding", "normalize must be 'unit' or 'adapted', not {normalize!r}", normalize=normalize
+            )
         if bound not in ("spectral", "probabilistic", "vocabulary"):
-            raise BadParameterError(f"bound must be 'spectral', 'probabilistic' or 'vocabulary', not {bound!r}")
+            raise BadParameterError(
+                "impossible-bounding",
+                "bound must be 'spectral', 'probabilistic' or 'vocabulary', not {bound!r}",
+                bound=bound,
+            )
         if dimension is not None and dimension < 1:
-            raise BadParameterError(f"the projection needs at least 1 dimension, not {dimension}")
+            raise BadParameterError(
+                "impossible-bounding", "the projection needs at least 1 dimension, not {dimension}", dimension=dimension
+            )
         if dimension is not None and bound == "probabilistic":
-            raise BadParameterError("the probabilistic bound sets the dimension itself: leave one of the two out")
+            raise BadParameterError(
+                "impossible-bounding", "the probabilistic bound sets the dimension itself: leave one of the two out"
+            )
         self.beta, self.delta, self.seed = beta, delta, seed
         self.normalize, self.bound, self.dimension = normalize, bound, dimension
         self._normalization: Bounding = Unit() if normalize == "unit" else AdaptedUnit()
@@ -314,8 +338,12 @@ class JohnsonLindenstrauss(Bounding):
         m = self.dimension or projection_dimension(n, self.beta, self.delta)
         if m >= d:
             raise BadParameterError(
-                f"for {n:,} words the projection would have {m} dimensions, no fewer than the {d} of the "
-                "vectors: give a larger beta, or the dimension you want"
+                "projection-too-large",
+                "for {words:,} words the projection would have {dimensions} dimensions, no fewer than the "
+                "{available} of the vectors: give a larger beta, or the dimension you want",
+                words=n,
+                dimensions=m,
+                available=d,
             )
         self._normalization.fit(public)
         self.matrix = public_generator(self.seed).standard_normal((d, m)) / math.sqrt(m)
@@ -395,14 +423,28 @@ def bounding(name: str, **options: Any) -> Bounding:
     for part in filter(None, written.split(",")):
         key, equals, value = part.partition("=")
         if not equals:
-            raise BadParameterError(f"write options of a bounding map as name:key=value,key=value, not {part!r}")
+            raise BadParameterError(
+                "bad-bounding-options",
+                "write options of a bounding map as name:key=value,key=value, not {given!r}",
+                given=part,
+            )
         options[key.strip()] = _number_or_text(value.strip())
     if name not in BOUNDINGS:
-        raise BadParameterError(f"unknown bounding map {name!r}: the maps are {', '.join(BOUNDINGS)}")
+        raise BadParameterError(
+            "unknown-bounding-map",
+            "unknown bounding map {name!r}: the maps are {known}",
+            name=name,
+            known=", ".join(BOUNDINGS),
+        )
     try:
         return BOUNDINGS[name](**options)
     except TypeError as error:
-        raise BadParameterError(f"the bounding map '{name}' does not take these options: {error}") from error
+        raise BadParameterError(
+            "bad-bounding-options",
+            "the bounding map '{name}' does not take these options: {reason}",
+            name=name,
+            reason=str(error),
+        ) from error
 
 
 def _number_or_text(value: str) -> int | float | str:
@@ -416,7 +458,9 @@ def _number_or_text(value: str) -> int | float | str:
 
 def _checked_bound(bound: Bound) -> Bound:
     if bound not in ("lipschitz", "vocabulary"):
-        raise BadParameterError(f"bound must be 'lipschitz' or 'vocabulary', not {bound!r}")
+        raise BadParameterError(
+            "impossible-bounding", "bound must be 'lipschitz' or 'vocabulary', not {bound!r}", bound=bound
+        )
     return bound
 
 
@@ -424,5 +468,7 @@ def _checked_range(low: float | None, high: float | None) -> tuple[float, float]
     if low is None and high is None:
         return None
     if low is None or high is None or not low < high:
-        raise BadParameterError(f"a range needs both ends, low below high, not {low} and {high}")
+        raise BadParameterError(
+            "impossible-bounding", "a range needs both ends, low below high, not {low} and {high}", low=low, high=high
+        )
     return float(low), float(high)

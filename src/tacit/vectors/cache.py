@@ -9,10 +9,10 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-import shutil
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
+
+from tacit.atomic import draft_folder, write_file
 
 
 def cache_folder() -> Path:
@@ -30,41 +30,21 @@ def key_of(*parts: object) -> str:
 
 
 def keep_folder(kind: str, key: str, write: Callable[[Path], None]) -> Path | None:
-    """Write a finished folder under its key, or return None where the cache cannot be written.
-
-    The folder is written beside its place and renamed, so a reader never sees half of it.
-    """
+    """The folder of this key after ``write`` has filled it, or None where the cache cannot be written."""
     target = cache_folder() / kind / key
-    try:
+    with contextlib.suppress(OSError):  # another process may have put the same content there first
         target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        draft = Path(tempfile.mkdtemp(prefix=".draft-", dir=target.parent))
-    except OSError:
-        return None
-    try:
-        write(draft)
-        with contextlib.suppress(OSError):  # another process may have put the same content there first
-            draft.rename(target)
-        return target if target.is_dir() else None
-    except OSError:
-        return None
-    finally:
-        shutil.rmtree(draft, ignore_errors=True)
+        with draft_folder(target, private=True) as draft:
+            write(draft)
+    return target if target.is_dir() else None
 
 
 def keep_text(kind: str, name: str, text: str) -> None:
-    """Write one small file atomically; silently do nothing where the cache cannot be written."""
+    """Write one small file; do nothing where the cache cannot be written."""
     target = cache_folder() / kind / name
-    try:
+    with contextlib.suppress(OSError):
         target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        handle, draft = tempfile.mkstemp(prefix=".draft-", dir=target.parent)
-    except OSError:
-        return
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        Path(draft).replace(target)
-    except OSError:
-        Path(draft).unlink(missing_ok=True)
+        write_file(target, text.encode(), private=True, shared=True)
 
 
 def kept_text(kind: str, name: str) -> str | None:

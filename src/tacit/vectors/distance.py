@@ -12,12 +12,10 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.arrays import Floats, Ids
 from tacit.errors import BadInputError
 from tacit.guarantee import Metric, MetricKind
 from tacit.vectors.geometry import closest_pairs, diameter, median_distance
-
-Floats = NDArray[np.float64]
-Ids = NDArray[np.int64]
 
 
 class Distance(Protocol):
@@ -80,9 +78,13 @@ class TableDistance:
     def __post_init__(self) -> None:
         table = self.values
         if table.ndim != 2 or table.shape[0] != table.shape[1]:
-            raise BadInputError("a table of distances has one row and one column for each input, in the same order")
+            raise BadInputError(
+                "wrong-shape", "a table of distances has one row and one column for each input, in the same order"
+            )
         if not (np.isfinite(table).all() and (table >= 0).all()):
-            raise BadInputError("a distance is negative or not a finite number: correct the table of distances")
+            raise BadInputError(
+                "not-finite", "a distance is negative or not a finite number: correct the table of distances"
+            )
 
     def between(self, left: Ids, right: Ids) -> Floats:
         return np.asarray(self.values[left, right])

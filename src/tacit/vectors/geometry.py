@@ -16,11 +16,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.arrays import Floats, Ids
 from tacit.errors import BadInputError, BadParameterError
 from tacit.vectors import cache
-from tacit.vectors.table import Ids, VectorTable
+from tacit.vectors.table import (
+    VectorTable,
+)
 
-Rows64 = NDArray[np.float64]
 Vectors = VectorTable | NDArray[Any]
 
 UNIT_ROUNDOFF = 2.0**-53
@@ -68,7 +70,7 @@ class DistanceRows:
         """Distances per row."""
         return int(self._right.shape[1])
 
-    def rows(self, ids: NDArray[np.integer[Any]], out: Rows64 | None = None) -> Rows64:
+    def rows(self, ids: NDArray[np.integer[Any]], out: Floats | None = None) -> Floats:
         """Distances (len(ids), width) from these words to all words, exactly 0 from a word to itself.
 
         Give the same `out` (C-contiguous float64, at least as many rows) for every block, so that the loop
@@ -80,7 +82,7 @@ class DistanceRows:
             np.sqrt(row, out=row)
         return filled
 
-    def squares(self, ids: NDArray[np.integer[Any]], out: Rows64 | None = None, scale: float | Rows64 = 1.0) -> Rows64:
+    def squares(self, ids: NDArray[np.integer[Any]], out: Floats | None = None, scale: float | Floats = 1.0) -> Floats:
         """As `rows`, but (scale * distance)^2, which rounding may leave slightly below 0. One scale, or one per row.
 
         Always finite: vectors are single-precision numbers that were checked, and their squares fit easily. The
@@ -117,11 +119,15 @@ class DistanceRows:
 def matrix_of(vectors: Vectors) -> NDArray[Any]:
     array = vectors.vectors if isinstance(vectors, VectorTable) else np.asarray(vectors)
     if array.ndim != 2 or 0 in array.shape:
-        raise BadInputError(f"distances need a table (words, dimensions), but the array has the shape {array.shape}")
+        raise BadInputError(
+            "wrong-shape",
+            "distances need a table (words, dimensions), but the array has the shape {shape}",
+            shape=array.shape,
+        )
     return array
 
 
-def centered(vectors: NDArray[Any]) -> tuple[Rows64, Rows64]:
+def centered(vectors: NDArray[Any]) -> tuple[Floats, Floats]:
     """The vectors minus their center of mass, in float64, and the center."""
     center = vectors.mean(axis=0, dtype=np.float64)
     return np.subtract(vectors, center, dtype=np.float64), center
@@ -170,11 +176,11 @@ def _farthest(vectors: NDArray[Any]) -> float:
     order = np.argsort(-radii, kind="stable")
     rows, radii = rows[order], radii[order]
     best = 0.0
-    here = 0
+    place = 0
     for _ in range(4):  # walk to the farthest word a few times: a good first value prunes nearly everything
-        distances = _differences(rows[here], rows)
-        here = int(distances.argmax())
-        best = max(best, float(distances[here]))
+        distances = _differences(rows[place], rows)
+        place = int(distances.argmax())
+        best = max(best, float(distances[place]))
     product = _SquaredDistances(rows)
     height = _block_rows(len(rows))
     for start in range(0, len(rows), height):
@@ -188,7 +194,7 @@ def _farthest(vectors: NDArray[Any]) -> float:
     return best
 
 
-def closest_pairs(vectors: Vectors, k: int) -> tuple[Ids, Rows64]:
+def closest_pairs(vectors: Vectors, k: int) -> tuple[Ids, Floats]:
     """The k closest pairs of words (k, 2), i < j, with their distances (k,), closest first; ties in row order.
 
     Exact: products select candidates with their proven rounding bound as margin, differences in float64
@@ -196,14 +202,16 @@ def closest_pairs(vectors: Vectors, k: int) -> tuple[Ids, Rows64]:
     more than the k-th distance so far are compared. Fewer than k pairs come back where there are fewer.
     """
     if k < 1:
-        raise BadParameterError(f"the number of closest pairs must be at least 1, not {k}")
+        raise BadParameterError(
+            "impossible-count", "the number of closest pairs must be at least 1, not {count}", count=k
+        )
     array = matrix_of(vectors)
-    found = _remembered(f"closest-{k}", array, lambda: _closest(array, k).tolist())
-    table = np.asarray(found, dtype=np.float64).reshape(-1, 3)
+    pairs = _remembered(f"closest-{k}", array, lambda: _closest(array, k).tolist())
+    table = np.asarray(pairs, dtype=np.float64).reshape(-1, 3)
     return table[:, :2].astype(np.int64), table[:, 2]
 
 
-def _closest(vectors: NDArray[Any], k: int) -> Rows64:
+def _closest(vectors: NDArray[Any], k: int) -> Floats:
     """Rows (i, j, distance)."""
     rows, _ = centered(vectors)
     radii = np.sqrt(np.einsum("ij,ij->i", rows, rows))
@@ -246,7 +254,9 @@ def _smallest(vectors: NDArray[Any]) -> float:
     plain = np.ascontiguousarray(vectors + 0)  # -0.0 + 0 = 0.0, so that equal rows have equal bytes
     _, first = np.unique(plain.view(f"V{plain.strides[0]}").ravel(), return_index=True)
     if len(first) < 2:
-        raise BadInputError("all words have the same vector: a smallest distance needs two different ones")
+        raise BadInputError(
+            "words-are-one", "all words have the same vector: a smallest distance needs two different ones"
+        )
     return float(_closest(plain[first], 1)[0, 2])
 
 
@@ -262,7 +272,7 @@ def median_distance(vectors: Vectors) -> float:
     """
     array = matrix_of(vectors)
     if len(array) < 2:
-        raise BadInputError("a median distance needs at least two words")
+        raise BadInputError("too-few-words", "a median distance needs at least two words")
     return float(np.median(_pair_distances(array, _sample_pairs(len(array), MEDIAN_PAIRS))))
 
 
@@ -285,7 +295,12 @@ def largest_ratio(before: NDArray[Any], after: NDArray[Any]) -> float:
     """
     before, after = matrix_of(before), matrix_of(after)
     if len(before) != len(after):
-        raise BadParameterError(f"{len(before)} vectors became {len(after)}: a map must keep the number of rows")
+        raise BadParameterError(
+            "wrong-number-of-outputs",
+            "{before} vectors became {after}: a map must keep the number of rows",
+            before=len(before),
+            after=len(after),
+        )
     return float(_remembered("ratio", before, lambda: [_largest_ratio(before, after)], after)[0])
 
 
@@ -322,7 +337,7 @@ def _ratio(before: NDArray[Any], after: NDArray[Any], pairs: Ids) -> float:
 class _Excess:
     """Blocks of A - s^2 B, rounded up: squared distances after a map minus s^2 times those before it."""
 
-    def __init__(self, before: Rows64, after: Rows64) -> None:
+    def __init__(self, before: Floats, after: Floats) -> None:
         self._before, self._after = before, after
         self._norms_before = np.einsum("ij,ij->i", before, before)
         self._norms_after = np.einsum("ij,ij->i", after, after)
@@ -332,7 +347,7 @@ class _Excess:
         ones = np.ones((1, len(before)))
         self._right = np.concatenate([after.T, before.T, ones, self._norms_after[None], self._norms_before[None]])
 
-    def block(self, rows: slice, s: float) -> Rows64:
+    def block(self, rows: slice, s: float) -> Floats:
         norms = self._norms_after[rows] + self._error_after
         norms -= s**2 * (self._norms_before[rows] - self._error_before)
         ones = np.ones((len(norms), 1))
@@ -350,7 +365,7 @@ def _block_rows(width: int) -> int:
 class _SquaredDistances:
     """Blocks of squared distances between centered rows, as one product each, off by at most `error`."""
 
-    def __init__(self, rows: Rows64) -> None:
+    def __init__(self, rows: Floats) -> None:
         n, d = rows.shape
         norms = np.einsum("ij,ij->i", rows, rows)
         self.error = _error_bound(d, float(norms.max())) ** 2
@@ -358,26 +373,26 @@ class _SquaredDistances:
         self._right = np.empty((d + 2, n))
         self._right[:d], self._right[d], self._right[d + 1] = rows.T, 1.0, norms
 
-    def block(self, rows: slice, columns: slice) -> Rows64:
-        here = self._rows[rows]
-        d = here.shape[1]
-        left = np.empty((len(here), d + 2))
-        left[:, :d], left[:, d], left[:, d + 1] = -2.0 * here, self._norms[rows], 1.0
+    def block(self, rows: slice, columns: slice) -> Floats:
+        vectors = self._rows[rows]
+        d = vectors.shape[1]
+        left = np.empty((len(vectors), d + 2))
+        left[:, :d], left[:, d], left[:, d + 1] = -2.0 * vectors, self._norms[rows], 1.0
         return np.asarray(left @ self._right[:, columns])
 
 
-def _forget_lower_triangle(block: Rows64, value: float) -> None:
+def _forget_lower_triangle(block: Floats, value: float) -> None:
     """Each pair once: in a block whose first row and column are the same word, keep only column > row."""
     size = min(block.shape)
     block[np.tril_indices(len(block), 0, size)] = value
 
 
-def _differences(row: Rows64, rows: NDArray[Any]) -> Rows64:
+def _differences(row: Floats, rows: NDArray[Any]) -> Floats:
     difference = np.asarray(rows, dtype=np.float64) - row
     return np.asarray(np.sqrt(np.einsum("ij,ij->i", difference, difference)))
 
 
-def _pair_distances(vectors: NDArray[Any], pairs: Ids) -> Rows64:
+def _pair_distances(vectors: NDArray[Any], pairs: Ids) -> Floats:
     """Distances of these pairs (n, 2) from their differences, in float64 and in blocks."""
     distances = np.empty(len(pairs))
     for start in range(0, len(pairs), 8192):

@@ -18,10 +18,15 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.arrays import Floats32
 from tacit.errors import BadInputError, BadParameterError, MissingExtraError, install_line, require
 from tacit.vectors import cache
 from tacit.vectors.minilm import MINILM_INSTALL, minilm_folder
-from tacit.vectors.table import FloatRows, MappedRows, VectorTable, listing
+from tacit.vectors.table import (
+    MappedRows,
+    VectorTable,
+    listing,
+)
 
 DEFAULT_WORDS = 30_000
 ASSETS = Path(__file__).with_name("assets")
@@ -65,7 +70,9 @@ def load_vectors(spec: str | Path | VectorTable, *, limit: int | None = None) ->
     then memory-mapped from the cache folder.
     """
     if limit is not None and limit < 1:
-        raise BadParameterError(f"the number of words to load must be at least 1, not {limit}")
+        raise BadParameterError(
+            "impossible-count", "the number of words to load must be at least 1, not {count}", count=limit
+        )
     if isinstance(spec, VectorTable):
         return spec if limit is None else spec.head(limit)
     name = str(spec)
@@ -78,11 +85,26 @@ def load_vectors(spec: str | Path | VectorTable, *, limit: int | None = None) ->
         try:
             return _from_path(path, limit)
         except OSError as error:
-            raise BadInputError(f"{path} cannot be read ({error.strerror or error}): check the file") from error
+            raise BadInputError(
+                "unreadable-file",
+                "{path} cannot be read ({reason}): check the file",
+                path=path,
+                reason=error.strerror or error,
+            ) from error
     known = ", ".join(KNOWN_VECTORS)
     if isinstance(spec, Path) or os.sep in name or path.suffix:
-        raise BadInputError(f"there is no vector file {name}: check the path, or use a known name ({known})")
-    raise BadInputError(f"unknown vectors {name!r}: the known names are {known}; the path of a vector file works too")
+        raise BadInputError(
+            "no-such-file",
+            "there is no vector file {name}: check the path, or use a known name ({known})",
+            name=name,
+            known=known,
+        )
+    raise BadInputError(
+        "unknown-vectors",
+        "unknown vectors {name!r}: the known names are {known}; the path of a vector file works too",
+        name=name,
+        known=known,
+    )
 
 
 def _glove(limit: int) -> VectorTable:
@@ -114,10 +136,12 @@ def _minilm(limit: int | None) -> VectorTable:
 
 def _package_folder(package: str, what: str, install: str) -> Path:
     """Where an installed package lies, without importing it."""
-    found = importlib.util.find_spec(package)
-    if found is None or not found.submodule_search_locations:
-        raise MissingExtraError(f"{what} in a package that is not installed: {install}")
-    return Path(found.submodule_search_locations[0])
+    package_spec = importlib.util.find_spec(package)
+    if package_spec is None or not package_spec.submodule_search_locations:
+        raise MissingExtraError(
+            "package-not-installed", "{what} in a package that is not installed: {install}", what=what, install=install
+        )
+    return Path(package_spec.submodule_search_locations[0])
 
 
 def _first_of_parquet(path: Path, column: str, limit: int) -> list[str]:
@@ -140,7 +164,7 @@ def _from_path(path: Path, limit: int | None) -> VectorTable:
     return _parsed_once([path], limit, lambda: _table_of(path, *read_text_file(path, limit)))
 
 
-def _table_of(path: Path, words: list[str], vectors: FloatRows, notes: tuple[str, ...]) -> VectorTable:
+def _table_of(path: Path, words: list[str], vectors: Floats32, notes: tuple[str, ...]) -> VectorTable:
     vectors.flags.writeable = False
     return VectorTable(words, vectors, path.name, f"the file {path.name}", notes)
 
@@ -157,12 +181,16 @@ def _from_folder(folder: Path, limit: int | None) -> VectorTable:
         return _from_path(usable[0], limit)
     if usable:
         raise BadInputError(
-            f"the folder {folder} holds several vector files ({listing([file.name for file in usable])}): "
-            "give the path of one of them"
+            "several-vector-files",
+            "the folder {folder} holds several vector files ({files}): give the path of one of them",
+            folder=folder,
+            files=listing([file.name for file in usable]),
         )
     raise BadInputError(
-        f"the folder {folder} holds no vector file: it needs one of .txt, .vec, .gz, .bin, "
-        "a .npy with its .vocab.txt, or model.safetensors with vocab.txt"
+        "no-vector-file",
+        "the folder {folder} holds no vector file: it needs one of .txt, .vec, .gz, .bin, a .npy with its "
+        ".vocab.txt, or model.safetensors with vocab.txt",
+        folder=folder,
     )
 
 
@@ -207,13 +235,22 @@ def _from_npy(path: Path, limit: int | None) -> VectorTable:
     stem = path.name.removesuffix(".npy").removesuffix(".f16")
     vocabulary = path.with_name(f"{stem}.vocab.txt")
     if not vocabulary.is_file():
-        raise BadInputError(f"{path.name} needs its words in {vocabulary.name} beside it, one per line in row order")
+        raise BadInputError(
+            "words-of-vectors-missing",
+            "{file} needs its words in {vocabulary} beside it, one per line in row order",
+            file=path.name,
+            vocabulary=vocabulary.name,
+        )
     words = read_vocabulary(vocabulary)
     rows = len(_npy_rows(path, None)[0])
     if len(words) != rows:
         raise BadInputError(
-            f"{vocabulary.name} has {len(words):,} words but {path.name} has {rows:,} rows: "
-            "they must belong to each other"
+            "wrong-number-of-vectors",
+            "{vocabulary} has {words:,} words but {file} has {vectors:,} rows: they must belong to each other",
+            vocabulary=vocabulary.name,
+            words=len(words),
+            file=path.name,
+            vectors=rows,
         )
     vectors, mapped = _npy_rows(path, limit)
     return VectorTable(words[:limit], vectors, stem, f"the file {path.name}", (), mapped)
@@ -224,9 +261,16 @@ def _npy_rows(path: Path, limit: int | None) -> tuple[NDArray[Any], MappedRows |
     try:
         stored = np.load(path, mmap_mode="r", allow_pickle=False)
     except (ValueError, EOFError, OSError) as error:
-        raise BadInputError(f"{path} cannot be read as a .npy array ({error}): write it again") from error
+        raise BadInputError(
+            "damaged-file",
+            "{path} cannot be read as a .npy array ({reason}): write it again",
+            path=path,
+            reason=str(error),
+        ) from error
     if not isinstance(stored, np.memmap) or stored.ndim != 2 or stored.dtype.kind != "f":
-        raise BadInputError(f"{path} must hold floating-point numbers in the shape (words, dimensions)")
+        raise BadInputError(
+            "not-word-vectors", "{path} must hold floating-point numbers in the shape (words, dimensions)", path=path
+        )
     vectors = stored[:limit]
     if stored.dtype == np.float32 and stored.flags.c_contiguous and len(stored):
         place = MappedRows(str(path.resolve()), int(stored.offset), *vectors.shape)
@@ -249,7 +293,10 @@ def _decoded(words: list[bytes], line_numbers: list[int], label: str) -> list[st
                 word.decode("utf-8")
             except UnicodeDecodeError as error:
                 raise BadInputError(
-                    f"{label}, line {number}: the word is not valid UTF-8: save the file as UTF-8"
+                    "not-utf-8",
+                    "{file}, line {line}: the word is not valid UTF-8: save the file as UTF-8",
+                    file=label,
+                    line=number,
                 ) from error
         raise
 
@@ -259,26 +306,35 @@ def _decoded(words: list[bytes], line_numbers: list[int], label: str) -> list[st
 _CHUNK_BYTES = 1 << 23
 
 
-def read_text_file(path: Path, limit: int | None) -> tuple[list[str], FloatRows, tuple[str, ...]]:
+def read_text_file(path: Path, limit: int | None) -> tuple[list[str], Floats32, tuple[str, ...]]:
     """GloVe, word2vec or fastText text, also as .gz; a first line of two whole numbers is the header."""
     with path.open("rb") as raw:
         start = raw.read(4)
     if start == b"PK\x03\x04":
-        raise BadInputError(f"{path.name} is a zip archive: unpack it and give the path of the file inside")
+        raise BadInputError(
+            "file-is-packed", "{file} is a zip archive: unpack it and give the path of the file inside", file=path.name
+        )
     packed = start[:2] == b"\x1f\x8b"
     try:
         with gzip.open(path, "rb") if packed else path.open("rb") as handle:
             return parse_text(handle, path.name, limit)  # type: ignore[arg-type]
     except EOFError as error:
-        raise BadInputError(f"{path.name} is truncated, its gzip stream has no end: download it again") from error
+        raise BadInputError(
+            "damaged-file", "{file} is truncated, its gzip stream has no end: download it again", file=path.name
+        ) from error
     except (gzip.BadGzipFile, zlib.error) as error:
-        raise BadInputError(f"{path.name} is damaged, it is not valid gzip ({error}): download it again") from error
+        raise BadInputError(
+            "damaged-file",
+            "{file} is damaged, it is not valid gzip ({reason}): download it again",
+            file=path.name,
+            reason=str(error),
+        ) from error
 
 
-def parse_text(handle: BinaryIO, label: str, limit: int | None) -> tuple[list[str], FloatRows, tuple[str, ...]]:
+def parse_text(handle: BinaryIO, label: str, limit: int | None) -> tuple[list[str], Floats32, tuple[str, ...]]:
     """Words, vectors and notes of one text file, read once in chunks of about 8 MB."""
     words: list[str] = []
-    parts: list[FloatRows] = []
+    parts: list[Floats32] = []
     promised: int | None = None
     dimension: int | None = None
     ended = True
@@ -296,8 +352,11 @@ def parse_text(handle: BinaryIO, label: str, limit: int | None) -> tuple[list[st
                 dimension = rows[0][1].count(b" ")
                 if dimension == 0:
                     raise BadInputError(
-                        f"{label}, line {rows[0][0]}: a word must be followed by its numbers: "
-                        "this is not a file of word vectors"
+                        "not-word-vectors",
+                        "{file}, line {line}: a word must be followed by its numbers: this is not a file of word "
+                        "vectors",
+                        file=label,
+                        line=rows[0][0],
                     )
         if limit is not None:
             rows = rows[: limit - len(words)]
@@ -308,13 +367,22 @@ def parse_text(handle: BinaryIO, label: str, limit: int | None) -> tuple[list[st
         if len(words) == limit:
             break
     if not parts:
-        raise BadInputError(f"{label} holds no vectors: give a file with one word and its numbers per line")
+        raise BadInputError(
+            "not-word-vectors",
+            "{file} holds no vectors: give a file with one word and its numbers per line",
+            file=label,
+        )
     complete = len(words) != limit
     if promised is not None and (len(words) > promised or (complete and len(words) != promised)):
         what = "is truncated" if len(words) < promised else "has more rows than its header says"
         raise BadInputError(
-            f"{label} {what}: the first line promises {promised:,} words, found {len(words):,}: "
-            "get the whole file or correct its first line"
+            "wrong-number-of-vectors",
+            "{file} {problem}: the first line promises {promised:,} words, found {found:,}: get the whole file or "
+            "correct its first line",
+            file=label,
+            problem=what,
+            promised=promised,
+            found=len(words),
         )
     notes = () if ended or not complete else ("the file does not end with a line feed: was its last line cut?",)
     return words, np.concatenate(parts), notes
@@ -350,7 +418,7 @@ def _header(line: bytes) -> tuple[int, int] | None:
     return None
 
 
-def _parse_rows(rows: list[tuple[int, bytes]], dimension: int, label: str, *, cut: bool) -> tuple[list[str], FloatRows]:
+def _parse_rows(rows: list[tuple[int, bytes]], dimension: int, label: str, *, cut: bool) -> tuple[list[str], Floats32]:
     words: list[bytes] = []
     numbers: list[bytes] = []
     for line_number, line in rows:
@@ -370,27 +438,40 @@ def _parse_rows(rows: list[tuple[int, bytes]], dimension: int, label: str, *, cu
             for value in values.split(b" "):
                 if not _is_number(value):
                     raise BadInputError(
-                        f"{label}, line {line_number}: {value.decode('utf-8', 'replace')!r} is not a number: "
-                        "repair or remove this line"
+                        "not-a-number",
+                        "{file}, line {line}: {value!r} is not a number: repair or remove this line",
+                        file=label,
+                        line=line_number,
+                        value=value.decode("utf-8", "replace"),
                     ) from error
-        raise BadInputError(f"{label} cannot be read as word vectors ({error})") from error
+        raise BadInputError(
+            "not-word-vectors", "{file} cannot be read as word vectors ({reason})", file=label, reason=str(error)
+        ) from error
 
 
 def _unusual_line(line: bytes, dimension: int, place: str, *, cut: bool) -> tuple[bytes, bytes]:
     """A word that holds spaces (GloVe 840B has some), or an error; such a word must not look like a number."""
-    found = line.count(b" ")
+    count = line.count(b" ")
     fields = line.split(b" ")
-    if found < dimension:
+    if count < dimension:
         if cut:
             raise BadInputError(
-                f"{place}: the file is truncated, its last line is cut (expected {dimension} numbers, "
-                f"found {found}): get the whole file"
+                "damaged-file",
+                "{place}: the file is truncated, its last line is cut (expected {dimension} numbers, found "
+                "{found}): get the whole file",
+                place=place,
+                dimension=dimension,
+                found=count,
             )
     elif not all(_is_number(field) for field in fields[1:-dimension]):
         return b" ".join(fields[:-dimension]), b" ".join(fields[-dimension:])
     raise BadInputError(
-        f"{place}: the dimensions differ, expected {dimension} numbers after the word, found {found}: "
-        "repair or remove this line"
+        "not-word-vectors",
+        "{place}: the dimensions differ, expected {dimension} numbers after the word, found {found}: repair or "
+        "remove this line",
+        place=place,
+        dimension=dimension,
+        found=count,
     )
 
 
@@ -405,37 +486,43 @@ def _is_number(field: bytes) -> bool:
 # --- word2vec .bin ---
 
 
-def read_word2vec_binary(path: Path, limit: int | None) -> tuple[list[str], FloatRows, tuple[str, ...]]:
+def read_word2vec_binary(path: Path, limit: int | None) -> tuple[list[str], Floats32, tuple[str, ...]]:
     """The word2vec format: a line "count dimensions", then each word, a space and its float32 numbers."""
     if path.stat().st_size == 0:
-        raise BadInputError(f"{path.name} is empty: give a file of word vectors")
+        raise BadInputError("file-is-empty", "{file} is empty: give a file of word vectors", file=path.name)
     with path.open("rb") as handle, mmap.mmap(handle.fileno(), 0, access=mmap.ACCESS_READ) as data:
         place = data.find(b"\n", 0, 100) + 1
         header = _header(data[:place])
         if not header:
             raise BadInputError(
-                f'{path.name} does not start with a line "count dimensions": it is no word2vec .bin file'
+                "not-word-vectors",
+                '{file} does not start with a line "count dimensions": it is no word2vec .bin file',
+                file=path.name,
             )
         promised, dimension = header
         count = promised if limit is None else min(limit, promised)
         size = 4 * dimension
         if len(data) - place < count * (size + 1):
-            raise BadInputError(_bin_truncated(path.name, promised, (len(data) - place) // (size + 1)))
+            raise _bin_truncated(path.name, promised, (len(data) - place) // (size + 1))
         words: list[bytes] = []
         vectors = np.empty((count, dimension), dtype=np.float32)
         for row in range(count):
             end = data.find(b" ", place)
             if end < 0 or end + 1 + size > len(data):
-                raise BadInputError(_bin_truncated(path.name, promised, row))
+                raise _bin_truncated(path.name, promised, row)
             words.append(data[place:end].lstrip(b"\n"))
             place = end + 1 + size
             vectors[row] = np.frombuffer(data[end + 1 : place], dtype="<f4")
     return _decoded(words, list(range(1, count + 1)), path.name), vectors, ()
 
 
-def _bin_truncated(label: str, promised: int, found: int) -> str:
-    return (
-        f"{label} is truncated: the first line promises {promised:,} words, found at most {found:,}: get the whole file"
+def _bin_truncated(label: str, promised: int, count: int) -> BadInputError:
+    return BadInputError(
+        "damaged-file",
+        "{file} is truncated: the first line promises {promised:,} words, found at most {count:,}: get the whole file",
+        file=label,
+        promised=promised,
+        count=count,
     )
 
 
@@ -452,8 +539,12 @@ def _word_pieces(folder: Path, limit: int | None, name: str, source: str) -> Vec
         vectors = safetensors_rows(model, "word_embeddings.weight")
         if len(pieces) != len(vectors):
             raise BadInputError(
-                f"{name}: vocab.txt has {len(pieces):,} pieces but the model has {len(vectors):,} rows: "
-                "they must belong to each other"
+                "wrong-number-of-vectors",
+                "{name}: vocab.txt has {pieces:,} pieces but the model has {vectors:,} rows: they must belong to "
+                "each other",
+                name=name,
+                pieces=len(pieces),
+                vectors=len(vectors),
             )
         ids, notes = whole_words(pieces)
         if limit is not None and limit < len(ids):
@@ -482,18 +573,35 @@ def safetensors_rows(path: Path, ending: str) -> NDArray[Any]:
     with path.open("rb") as handle:
         length = int.from_bytes(handle.read(8), "little")
         if not 2 <= length <= size - 8:
-            raise BadInputError(f"{path.name} is truncated or no safetensors file: get the whole file")
+            raise BadInputError(
+                "damaged-file", "{file} is truncated or no safetensors file: get the whole file", file=path.name
+            )
         try:
             header = json.loads(handle.read(length))
         except ValueError as error:
-            raise BadInputError(f"{path.name} has a damaged header: get the whole file") from error
+            raise BadInputError(
+                "damaged-file", "{file} has a damaged header: get the whole file", file=path.name
+            ) from error
     matches = [entry for key, entry in header.items() if key.endswith(ending)]
     if len(matches) != 1:
-        raise BadInputError(f"{path.name} has {len(matches)} tables named …{ending}: it must have exactly one")
+        raise BadInputError(
+            "not-word-vectors",
+            "{file} has {tables} tables named …{ending}: it must have exactly one",
+            file=path.name,
+            tables=len(matches),
+            ending=ending,
+        )
     kinds = {"F32": "<f4", "F16": "<f2", "F64": "<f8"}
     kind, shape, (start, stop) = matches[0]["dtype"], matches[0]["shape"], matches[0]["data_offsets"]
     if kind not in kinds or len(shape) != 2:
-        raise BadInputError(f"{path.name} stores …{ending} as {kind} {shape}: only F16, F32, F64 tables can be read")
+        raise BadInputError(
+            "not-word-vectors",
+            "{file} stores …{ending} as {kind} {shape}: only F16, F32, F64 tables can be read",
+            file=path.name,
+            ending=ending,
+            kind=kind,
+            shape=shape,
+        )
     if 8 + length + stop > size:
-        raise BadInputError(f"{path.name} is truncated: get the whole file")
+        raise BadInputError("damaged-file", "{file} is truncated: get the whole file", file=path.name)
     return np.memmap(path, dtype=kinds[kind], mode="r", offset=8 + length + start, shape=tuple(shape))

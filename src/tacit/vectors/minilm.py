@@ -16,7 +16,12 @@ __all__ = ["MINILM_INSTALL", "MINILM_PACKAGE", "minilm_folder"]
 
 def minilm_folder(what: str = "the model 'minilm' comes") -> Path:
     """The files of the model inside their package, which is not imported."""
-    found = importlib.util.find_spec(MINILM_PACKAGE)
-    if found is None or not found.submodule_search_locations:
-        raise MissingExtraError(f"{what} in a package that is not installed: {MINILM_INSTALL}")
-    return Path(found.submodule_search_locations[0]) / "model"
+    package = importlib.util.find_spec(MINILM_PACKAGE)
+    if package is None or not package.submodule_search_locations:
+        raise MissingExtraError(
+            "package-not-installed",
+            "{what} in a package that is not installed: {install}",
+            what=what,
+            install=MINILM_INSTALL,
+        )
+    return Path(package.submodule_search_locations[0]) / "model"

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.arrays import Floats32, Ids
 from tacit.errors import BadInputError, BadParameterError, require
 from tacit.vectors.geometry import DistanceRows, Vectors, matrix_of
-from tacit.vectors.table import FloatRows, Ids
 
 # Measured on one 2.8 GHz AVX-512 core (2.5 MB L2, 48 MB L3), 14,700 words, 300 dimensions, microseconds per
 # query:
@@ -46,10 +46,10 @@ class Neighbors:
     """
 
     def __init__(self, vectors: Vectors, *, approximate: bool = False) -> None:
-        self.vectors: FloatRows = np.asarray(matrix_of(vectors), dtype=np.float32)
+        self.vectors: Floats32 = np.asarray(matrix_of(vectors), dtype=np.float32)
         self.approximate = approximate
         self._center = self.vectors.mean(axis=0, dtype=np.float64).astype(np.float32)
-        self._tiles: list[FloatRows] | None = None
+        self._tiles: list[Floats32] | None = None
         self._index: Any = None
         self._words: DistanceRows | None = None
         if approximate:
@@ -70,7 +70,7 @@ class Neighbors:
         queries = self._checked(queries)
         if self.approximate:
             return self._approximate_k(queries, 1)[0][:, 0]
-        found = np.empty(len(queries), dtype=np.int64)
+        nearest = np.empty(len(queries), dtype=np.int64)
         tiles, block = self._product_tiles()
         scores = np.empty(block * max(tile.shape[1] for tile in tiles), dtype=np.float32)
         augmented = np.empty((block, self.vectors.shape[1] + 1), dtype=np.float32)
@@ -82,17 +82,17 @@ class Neighbors:
                 product = _product(left, tile, scores)
                 ids = product.argmax(axis=1)
                 if len(tiles) == 1:
-                    found[start : start + len(left)] = ids
+                    nearest[start : start + len(left)] = ids
                     break
                 top = product[np.arange(len(left)), ids]
-                here = found[start : start + len(left)]
+                nearest_in_block = nearest[start : start + len(left)]
                 if best is None:
-                    best, here[:] = top, ids
+                    best, nearest_in_block[:] = top, ids
                 else:
                     better = top > best
-                    best[better], here[better] = top[better], ids[better] + first
+                    best[better], nearest_in_block[better] = top[better], ids[better] + first
                 first += tile.shape[1]
-        return found
+        return nearest
 
     def nearest_k(self, queries: NDArray[Any], k: int) -> tuple[Ids, NDArray[np.float64]]:
         """Rows (n, k) of the k nearest words, nearest first, and their distances (not squared)."""
@@ -136,10 +136,10 @@ class Neighbors:
         for start in range(0, len(queries), block):
             left = self._augment(queries[start : start + block], augmented)
             product = _product(left, tiles[0], scores)
-            here = slice(start, start + len(left))
+            block_rows = slice(start, start + len(left))
             own = np.einsum("ij,ij->i", left, left) - 1.0  # without the constant 1 that carries the bias
-            ids[here], scores_of_two = two_largest(product)
-            distances[here] = own[:, None] - 2.0 * scores_of_two
+            ids[block_rows], scores_of_two = two_largest(product)
+            distances[block_rows] = own[:, None] - 2.0 * scores_of_two
         return ids, np.sqrt(np.maximum(distances, 0.0))
 
     def nearest_words_of(self, ids: NDArray[np.integer[Any]], k: int) -> tuple[Ids, NDArray[np.float64]]:
@@ -158,9 +158,9 @@ class Neighbors:
         block = max(1, min(256, _SCORE_BLOCK // (2 * len(self))))
         buffer = np.empty((block, len(self)), dtype=np.float64)
         for start in range(0, len(ids), block):
-            here = ids[start : start + block]
+            block_ids = ids[start : start + block]
             for row, (word, distances) in enumerate(
-                zip(here, self._words.rows(here, buffer[: len(here)]), strict=True), start
+                zip(block_ids, self._words.rows(block_ids, buffer[: len(block_ids)]), strict=True), start
             ):
                 near = np.flatnonzero(distances <= at_least_kth(distances, k) + 2 * margin)
                 exact = distances_between(self.vectors[word], self.vectors[near])
@@ -168,21 +168,29 @@ class Neighbors:
                 ids_out[row], distances_out[row] = near[order], exact[order]
         return ids_out, distances_out
 
-    def _checked(self, queries: NDArray[Any]) -> FloatRows:
+    def _checked(self, queries: NDArray[Any]) -> Floats32:
         queries = np.asarray(queries, dtype=np.float32)
         if queries.ndim != 2 or queries.shape[1] != self.vectors.shape[1]:
             raise BadParameterError(
-                f"the queries have the shape {queries.shape}, the words {self.vectors.shape[1]} dimensions: "
-                "transform both with the same bounding map"
+                "vectors-of-another-kind",
+                "the queries have the shape {given}, the words {dimensions} dimensions: transform both with the "
+                "same bounding map",
+                given=queries.shape,
+                dimensions=self.vectors.shape[1],
             )
         return queries
 
     def _checked_k(self, k: int) -> int:
         if not 1 <= k <= len(self):
-            raise BadParameterError(f"the number of neighbors must lie between 1 and {len(self):,}, not {k}")
+            raise BadParameterError(
+                "impossible-count",
+                "the number of neighbors must lie between 1 and {words:,}, not {count}",
+                words=len(self),
+                count=k,
+            )
         return int(k)
 
-    def _product_tiles(self) -> tuple[list[FloatRows], int]:
+    def _product_tiles(self) -> tuple[list[Floats32], int]:
         """Vocabulary tiles (d + 1, words) with the bias as last row, and the rows of queries per block."""
         if self._tiles is None:
             count = -(-len(self) // _TILE_WORDS)
@@ -194,35 +202,36 @@ class Neighbors:
         widest = max(tile.shape[1] for tile in self._tiles)
         return self._tiles, max(1, min(_MOST_QUERIES, _SCORE_BLOCK // widest))
 
-    def _augment(self, queries: FloatRows, buffer: FloatRows) -> FloatRows:
+    def _augment(self, queries: Floats32, buffer: Floats32) -> Floats32:
         left = buffer[: len(queries)]
         np.subtract(queries, self._center, out=left[:, :-1])
         left[:, -1] = 1.0
         if not np.isfinite(left.sum(dtype=np.float64)):
             raise BadInputError(
-                "a query vector is not finite: the noise is too large for 32-bit numbers, raise epsilon"
+                "noise-not-finite",
+                "a query vector is not finite: the noise is too large for 32-bit numbers, raise epsilon",
             )
         return left
 
-    def _by_distance(self, queries: FloatRows, ids: Ids) -> tuple[Ids, NDArray[np.float64]]:
+    def _by_distance(self, queries: Floats32, ids: Ids) -> tuple[Ids, NDArray[np.float64]]:
         distances = np.empty(ids.shape, dtype=np.float64)
         for column in range(ids.shape[1]):
             distances[:, column] = distances_between(queries, self.vectors[ids[:, column]])
         order = np.lexsort((ids, distances), axis=1)
         return np.take_along_axis(ids, order, axis=1), np.take_along_axis(distances, order, axis=1)
 
-    def _approximate_k(self, queries: FloatRows, k: int) -> tuple[Ids, NDArray[np.float64]]:
+    def _approximate_k(self, queries: Floats32, k: int) -> tuple[Ids, NDArray[np.float64]]:
         # The index returns squared distances and -1 where its cells held fewer than k words.
         _, ids = self._index.search(np.ascontiguousarray(queries - self._center), k)
         short = np.flatnonzero((ids < 0).any(axis=1))
-        found, distances = self._by_distance(queries, np.maximum(ids, 0).astype(np.int64))
+        nearest, distances = self._by_distance(queries, np.maximum(ids, 0).astype(np.int64))
         if short.size:
             exact = Neighbors(self.vectors)
-            found[short], distances[short] = exact.nearest_k(queries[short], k)
-        return found, distances
+            nearest[short], distances[short] = exact.nearest_k(queries[short], k)
+        return nearest, distances
 
 
-def biased_columns(vectors: FloatRows, center: FloatRows, *, pad: bool = False) -> FloatRows:
+def biased_columns(vectors: Floats32, center: Floats32, *, pad: bool = False) -> Floats32:
     """(d + 1, n): the centered vectors as columns, and -|y|^2 / 2 under each. With `pad`, columns that no query prefers
     make n a multiple of `_PARTS`."""
     n = len(vectors)
@@ -235,12 +244,12 @@ def biased_columns(vectors: FloatRows, center: FloatRows, *, pad: bool = False) 
     return columns
 
 
-def _product(left: FloatRows, tile: FloatRows, buffer: FloatRows) -> FloatRows:
+def _product(left: Floats32, tile: Floats32, buffer: Floats32) -> Floats32:
     out = buffer[: len(left) * tile.shape[1]].reshape(len(left), tile.shape[1])
     return np.matmul(left, tile, out=out)
 
 
-def top_scores(scores: FloatRows, k: int) -> Ids:
+def top_scores(scores: Floats32, k: int) -> Ids:
     """Columns of the k largest scores of each row, in no particular order. Overwrites parts of `scores`."""
     # max, mask, max costs 5 microseconds a round for 14,700 words; one partition costs about 120.
     if k <= 16:
@@ -255,7 +264,7 @@ def top_scores(scores: FloatRows, k: int) -> Ids:
     return np.argpartition(scores, scores.shape[1] - k, axis=1)[:, -k:]
 
 
-def two_largest(scores: FloatRows) -> tuple[Ids, FloatRows]:
+def two_largest(scores: Floats32) -> tuple[Ids, Floats32]:
     """Columns (n, 2) of the two largest scores of each row, and the scores; the width is a multiple of `_PARTS`.
 
     The largest of each part is found in one pass; only the part of the winner is looked through again.
@@ -267,15 +276,15 @@ def two_largest(scores: FloatRows) -> tuple[Ids, FloatRows]:
     values = np.take_along_axis(parts, best[:, :, None], axis=2)[:, :, 0]
     first = values.argmax(axis=1)
     columns = np.empty((len(scores), 2), dtype=np.int64)
-    found = np.empty((len(scores), 2), dtype=np.float32)
-    columns[:, 0], found[:, 0] = first * size + best[rows, first], values[rows, first]
+    largest = np.empty((len(scores), 2), dtype=np.float32)
+    columns[:, 0], largest[:, 0] = first * size + best[rows, first], values[rows, first]
     rest = parts[rows, first]
     rest[rows, best[rows, first]] = -np.inf
     best[rows, first] = rest.argmax(axis=1)
     values[rows, first] = rest.max(axis=1)
     second = values.argmax(axis=1)
-    columns[:, 1], found[:, 1] = second * size + best[rows, second], values[rows, second]
-    return columns, found
+    columns[:, 1], largest[:, 1] = second * size + best[rows, second], values[rows, second]
+    return columns, largest
 
 
 def at_least_kth(distances: NDArray[np.float64], k: int) -> float:
@@ -296,7 +305,7 @@ def distances_between(a: NDArray[Any], b: NDArray[Any]) -> NDArray[np.float64]:
     return np.asarray(np.sqrt(np.einsum("ij,ij->i", difference, difference)))
 
 
-def ivf_index(vectors: FloatRows) -> Any:
+def ivf_index(vectors: Floats32) -> Any:
     """A faiss inverted-file index with about 2 sqrt(n) cells, of which 1 in 40, at least 8, is searched.
 
     400,000 words of 50 dimensions, one core: 9 s to build, 0.23 ms a query against 0.69 ms for the exact scan. At noise

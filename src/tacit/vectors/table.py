@@ -12,10 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.arrays import Floats32, Ids
 from tacit.errors import BadInputError, BadParameterError
-
-FloatRows = NDArray[np.float32]
-Ids = NDArray[np.int64]
 
 _BLOCK_ROWS = 16_384
 
@@ -29,9 +27,11 @@ class MappedRows:
     rows: int
     columns: int
 
-    def open(self) -> FloatRows:
+    def open(self) -> Floats32:
         if not Path(self.path).is_file():
-            raise BadInputError(f"the vector file {self.path} has gone away: load the vectors again")
+            raise BadInputError(
+                "vector-file-gone", "the vector file {path} has gone away: load the vectors again", path=self.path
+            )
         return np.memmap(self.path, dtype=np.float32, mode="r", offset=self.offset, shape=(self.rows, self.columns))
 
 
@@ -46,7 +46,7 @@ class VectorTable:
     """
 
     words: list[str]
-    vectors: FloatRows
+    vectors: Floats32
     name: str
     source: str
     notes: tuple[str, ...] = ()
@@ -57,7 +57,11 @@ class VectorTable:
         words = list(self.words)
         if len(words) != len(vectors):
             raise BadInputError(
-                f"{self.name}: there are {len(words):,} words but {len(vectors):,} vectors: give one vector per word"
+                "wrong-number-of-vectors",
+                "{name}: there are {words:,} words but {vectors:,} vectors: give one vector per word",
+                name=self.name,
+                words=len(words),
+                vectors=len(vectors),
             )
         keep, notes = rows_to_keep(words, vectors, self.name)
         if keep is not None:
@@ -65,7 +69,9 @@ class VectorTable:
             vectors = vectors[keep]
             object.__setattr__(self, "mapped", None)
         if not words:
-            raise BadInputError(f"{self.name}: no word with a usable vector is left: give at least one")
+            raise BadInputError(
+                "no-vectors-left", "{name}: no word with a usable vector is left: give at least one", name=self.name
+            )
         vectors.flags.writeable = False
         object.__setattr__(self, "words", words)
         object.__setattr__(self, "vectors", vectors)
@@ -98,7 +104,7 @@ class VectorTable:
     def head(self, n: int) -> VectorTable:
         """The first n words (the n most frequent ones in tables that are sorted by frequency)."""
         if n < 1:
-            raise BadParameterError(f"the number of words must be at least 1, not {n}")
+            raise BadParameterError("impossible-count", "the number of words must be at least 1, not {count}", count=n)
         if n >= len(self):
             return self
         mapped = None if self.mapped is None else replace(self.mapped, rows=n)
@@ -124,18 +130,26 @@ class VectorTable:
 
     def _rows_of(self, chosen: Sequence[str] | Sequence[int] | NDArray[np.integer[Any]]) -> Ids:
         if len(chosen) == 0:
-            raise BadParameterError("a subset needs at least one word: the list of words is empty")
+            raise BadParameterError("no-words", "a subset needs at least one word: the list of words is empty")
         if isinstance(chosen[0], str):
             missing = [word for word in chosen if word not in self.index]
             if missing:
                 raise BadInputError(
-                    f"{self.name} has no vector for {len(missing):,} of these words ({listing(missing)}): "
-                    "leave them out"
+                    "words-without-vector",
+                    "{name} has no vector for {missing:,} of these words ({examples}): leave them out",
+                    name=self.name,
+                    missing=len(missing),
+                    examples=listing(missing),
                 )
             return np.array([self.index[str(word)] for word in chosen], dtype=np.int64)
         ids = np.asarray(chosen, dtype=np.int64)
         if ids.min() < 0 or ids.max() >= len(self):
-            raise BadParameterError(f"rows of {self.name} go from 0 to {len(self) - 1}: choose within them")
+            raise BadParameterError(
+                "row-out-of-range",
+                "rows of {name} go from 0 to {last}: choose within them",
+                name=self.name,
+                last=len(self) - 1,
+            )
         return ids
 
     def describe(self) -> str:
@@ -155,7 +169,7 @@ class VectorTable:
 
 def _restored(
     words: list[str],
-    rows: FloatRows | MappedRows,
+    rows: Floats32 | MappedRows,
     name: str,
     source: str,
     notes: tuple[str, ...],
@@ -178,12 +192,14 @@ def _restored(
     return table
 
 
-def as_rows(vectors: NDArray[Any]) -> FloatRows:
+def as_rows(vectors: NDArray[Any]) -> Floats32:
     """Row-major float32 rows that nobody else can change through a writable array."""
     array = np.asanyarray(vectors)
     if array.ndim != 2 or array.shape[1] == 0:
         raise BadInputError(
-            f"word vectors must be a table (words, dimensions), but the array has the shape {array.shape}"
+            "wrong-shape",
+            "word vectors must be a table (words, dimensions), but the array has the shape {shape}",
+            shape=array.shape,
         )
     with np.errstate(over="ignore", invalid="ignore"):  # what overflows becomes infinite and is reported with its word
         rows = np.ascontiguousarray(array, dtype=np.float32)
@@ -192,7 +208,7 @@ def as_rows(vectors: NDArray[Any]) -> FloatRows:
     return rows
 
 
-def rows_to_keep(words: list[str], vectors: FloatRows, name: str) -> tuple[Ids | None, list[str]]:
+def rows_to_keep(words: list[str], vectors: Floats32, name: str) -> tuple[Ids | None, list[str]]:
     """Rows that stay (None: all of them) and what to note about the others."""
     zero = np.zeros(len(vectors), dtype=bool)
     for start, block in blocks_of(vectors):
@@ -201,8 +217,12 @@ def rows_to_keep(words: list[str], vectors: FloatRows, name: str) -> tuple[Ids |
         if broken.size:
             row = start + int(broken[0])
             raise BadInputError(
-                f"{name}: the vector of {words[row]!r} (row {row}) has a value that is not a finite "
-                "32-bit number: repair or remove this row"
+                "not-finite",
+                "{name}: the vector of {word!r} (row {row}) has a value that is not a finite 32-bit number: repair "
+                "or remove this row",
+                name=name,
+                word=words[row],
+                row=row,
             )
         zero[start : start + len(block)] = largest == 0
     empty = np.array([not word for word in words], dtype=bool)
@@ -226,7 +246,7 @@ def rows_to_keep(words: list[str], vectors: FloatRows, name: str) -> tuple[Ids |
     return (np.flatnonzero(~(zero | repeated | empty)), notes) if notes else (None, [])
 
 
-def content_hash(words: Sequence[str], vectors: FloatRows) -> str:
+def content_hash(words: Sequence[str], vectors: Floats32) -> str:
     digest = hashlib.blake2b(f"{vectors.shape}".encode(), digest_size=8, person=b"tacit-vectors")
     digest.update("\n".join(words).encode("utf-8", "surrogatepass"))
     for _, block in blocks_of(vectors):
@@ -234,7 +254,7 @@ def content_hash(words: Sequence[str], vectors: FloatRows) -> str:
     return digest.hexdigest()
 
 
-def blocks_of(vectors: FloatRows) -> Iterator[tuple[int, FloatRows]]:
+def blocks_of(vectors: Floats32) -> Iterator[tuple[int, Floats32]]:
     for start in range(0, len(vectors), _BLOCK_ROWS):
         yield start, vectors[start : start + _BLOCK_ROWS]
 

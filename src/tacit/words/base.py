@@ -1,6 +1,6 @@
 """What all word-level mechanisms share: text to vocabulary ids, one private draw per token, ids to text.
 
-    text --split--> tokens --Lexicon--> ids --draw--> ids --words--> tokens --join--> text
+    text -- split -> tokens -- Lexicon -> ids -- draw -> ids -- words -> tokens -- join -> text
 
 Only `draw` is private. Everything before it is a fixed public function of one text, everything after it sees nothing
 but the drawn ids. So the guarantee of `draw` for one id is the guarantee of the release for one token, for *all*
@@ -24,6 +24,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.arrays import Floats, Ids
 from tacit.checks import Check, MadeUpWords, WordLaw, WordSamples
 from tacit.errors import BadParameterError, NoGuaranteeError
 from tacit.guarantee import (
@@ -46,9 +47,6 @@ from tacit.text.lexicon import RULES, Lexicon
 from tacit.text.tokens import chunks, is_punctuation, join, split
 from tacit.vectors import KNOWN_VECTORS, VectorTable, load_vectors
 from tacit.vectors.distance import Distance, VectorDistance
-
-Ids = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 BLOCK_CELLS = 4_000_000
 """How many distances or coordinates are worked on at a time: 32 MB of double precision."""
@@ -105,7 +103,9 @@ class WordMechanism(Mechanism):
 
     def laws_of_draw(self, ids: Ids) -> Floats:
         """Exact output probabilities of `draw`, one row per input id, one column per vocabulary word."""
-        raise NoGuaranteeError(f"{self.name} has no closed form; its law can only be sampled")
+        raise NoGuaranteeError(
+            "no-closed-law", "{name} has no closed form; its law can only be sampled", name=self.name
+        )
 
     @property
     def has_law(self) -> bool:
@@ -131,7 +131,9 @@ class WordMechanism(Mechanism):
     def table(self) -> VectorTable:
         table = load_vectors(self.vectors, limit=self.limit)
         if len(table) < 2:
-            raise BadParameterError(f"{table.name} has one word only: a word needs others to hide among")
+            raise BadParameterError(
+                "too-few-words", "{vectors} has one word only: a word needs others to hide among", vectors=table.name
+            )
         return table
 
     @cached_property
@@ -181,15 +183,23 @@ class WordMechanism(Mechanism):
         """Exact probability of each vocabulary word as output for this input token (any string)."""
         tokens = split(word)
         if len(tokens) != 1:
-            raise BadParameterError(f"give one token, not {len(tokens)}: the tokens are {tokens}")
+            raise BadParameterError(
+                "several-tokens",
+                "give one token, not {count}: the tokens are {tokens}",
+                count=len(tokens),
+                tokens=tokens,
+            )
         token = tokens[0]
         if self.punctuation == "drop" and is_punctuation(token):
-            raise BadParameterError("this token is punctuation, which is left out (punctuation=drop): it has no output")
+            raise BadParameterError(
+                "token-has-no-law", "this token is punctuation, which is left out (punctuation=drop): it has no output"
+            )
         copied = self._is_copied(token)
         if copied and token not in self.lexicon:
             raise BadParameterError(
+                "token-has-no-law",
                 "this punctuation mark is copied (punctuation=keep) and is no word of the vocabulary: its output is "
-                "itself, always, and has no place among the probabilities of vocabulary words"
+                "itself, always, and has no place among the probabilities of vocabulary words",
             )
         ids = np.array([self.lexicon.id(token)], dtype=np.int64)
         # An unknown token that is treated as a mark is drawn like that mark, never copied.
@@ -227,8 +237,8 @@ class WordMechanism(Mechanism):
         for text in texts:
             count = 0
             for chunk in chunks(text):
-                found = known.get(chunk)
-                count += self._chunk_count(chunk) if found is None else found
+                known_count = known.get(chunk)
+                count += self._chunk_count(chunk) if known_count is None else known_count
             counts.append(count)
         return counts
 
@@ -353,9 +363,9 @@ def by_word(ids: Ids, block: int) -> Iterator[tuple[Ids, Ids, Ids]]:
     counts = occurrences[words]
     start = 0
     for first in range(0, len(words), block):
-        here, repeats = words[first : first + block], counts[first : first + block]
+        block_words, repeats = words[first : first + block], counts[first : first + block]
         stop = start + int(repeats.sum())
-        yield here, repeats, order[start:stop]
+        yield block_words, repeats, order[start:stop]
         start = stop
 
 

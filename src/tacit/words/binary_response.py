@@ -17,13 +17,17 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.arrays import Floats, Ids
 from tacit.errors import NoGuaranteeError
 from tacit.guarantee import Guarantee, MetricKind, Notion
 from tacit.noise.response import flip_bits, response_matrix
 from tacit.noise.source import Source, public_generator
 from tacit.parameters import EpsilonRange, parameter
 from tacit.vectors.distance import VectorDistance
-from tacit.words.base import BLOCK_CELLS, Floats, Ids, WordMechanism
+from tacit.words.base import (
+    BLOCK_CELLS,
+    WordMechanism,
+)
 
 BLOCK_TOKENS = 8192
 ENUMERABLE_BITS = 16
@@ -65,8 +69,8 @@ class BinaryResponse(WordMechanism):
         rows = max(1, BLOCK_CELLS // len(self.table))
         queries = np.ones((len(noisy), self.bits + 1), dtype=np.float32)
         queries[:, :-1] = noisy
-        found = [(queries[i : i + rows] @ self._columns).argmax(axis=1) for i in range(0, len(queries), rows)]
-        return np.concatenate(found) if found else np.empty(0, dtype=np.int64)
+        nearest = [(queries[i : i + rows] @ self._columns).argmax(axis=1) for i in range(0, len(queries), rows)]
+        return np.concatenate(nearest) if nearest else np.empty(0, dtype=np.int64)
 
     def prepare(self) -> None:
         super().prepare()
@@ -75,9 +79,9 @@ class BinaryResponse(WordMechanism):
     def draw(self, ids: Ids, source: Source) -> Ids:
         drawn = np.empty(len(ids), dtype=np.int64)
         for start in range(0, len(ids), BLOCK_TOKENS):
-            here = slice(start, start + BLOCK_TOKENS)
-            noisy = flip_bits(self.codes[ids[here]], self.epsilon, source)
-            drawn[here] = self.decode(noisy)
+            block = slice(start, start + BLOCK_TOKENS)
+            noisy = flip_bits(self.codes[ids[block]], self.epsilon, source)
+            drawn[block] = self.decode(noisy)
         return drawn
 
     @property
@@ -88,7 +92,10 @@ class BinaryResponse(WordMechanism):
         """All 2^bits noisy codes, each decoded and weighted: only for short codes."""
         if self.bits > ENUMERABLE_BITS:
             raise NoGuaranteeError(
-                f"the law of brr is enumerated for at most {ENUMERABLE_BITS} bits, not {self.bits}; it can be sampled"
+                "no-closed-law",
+                "the law of brr is enumerated for at most {most} bits, not {bits}; it can be sampled",
+                most=ENUMERABLE_BITS,
+                bits=self.bits,
             )
         every = ((np.arange(2**self.bits)[:, None] >> np.arange(self.bits)) & 1).astype(bool)
         decoded = self.decode(every)

@@ -19,6 +19,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from tacit.arrays import Floats, Ids
 from tacit.checks import EVERY_WORD, Check, MadeUpWords, WordLaw, WordSamples
 from tacit.errors import BadParameterError
 from tacit.guarantee import Adjacency, Guarantee, Notion
@@ -26,7 +27,12 @@ from tacit.noise.choice import draw_rows, integer_weights, probabilities, roundi
 from tacit.noise.source import Source
 from tacit.parameters import EpsilonRange, parameter
 from tacit.vectors import VectorTable, cache
-from tacit.words.base import BLOCK_CELLS, Floats, Ids, WordMechanism, by_word, digest_of
+from tacit.words.base import (
+    BLOCK_CELLS,
+    WordMechanism,
+    by_word,
+    digest_of,
+)
 
 
 @dataclass(kw_only=True, eq=False)
@@ -48,7 +54,11 @@ class CusText(WordMechanism):
     def check_parameters(self) -> None:
         super().check_parameters()
         if self.set_size < 2:
-            raise BadParameterError(f"set_size must be at least 2, not {self.set_size}: one word alone cannot hide")
+            raise BadParameterError(
+                "impossible-set-size",
+                "set_size must be at least 2, not {set_size}: one word alone cannot hide",
+                set_size=self.set_size,
+            )
 
     @cached_property
     def sets(self) -> Ids:
@@ -79,10 +89,10 @@ class CusText(WordMechanism):
     def laws_of_draw(self, ids: Ids) -> Floats:
         result = np.zeros((len(ids), len(self.table)))
         for first in range(0, len(ids), self._block()):
-            here = ids[first : first + self._block()]
-            members = self.sets[self.set_of[here]]
+            block = ids[first : first + self._block()]
+            members = self.sets[self.set_of[block]]
             rows, columns = np.nonzero(members >= 0)
-            result[first + rows, members[rows, columns]] = probabilities(self._weights(here))[rows, columns]
+            result[first + rows, members[rows, columns]] = probabilities(self._weights(block))[rows, columns]
         return result
 
     def _weights(self, ids: Ids) -> Ids:
@@ -122,8 +132,8 @@ def partition(table: VectorTable, size: int) -> Ids:
     key = cache.key_of("custext", 2, table.fingerprint, size)
     kept = cache.cache_folder() / "sets" / key / "sets.npy"
     if kept.is_file():
-        found: Ids = np.load(kept)
-        return found
+        kept_sets: Ids = np.load(kept)
+        return kept_sets
     count = max(1, len(table) // size)
     sizes = [len(table) // count + (number < len(table) % count) for number in range(count)]
     sets = _partition(table, sizes)

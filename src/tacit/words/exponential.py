@@ -20,13 +20,18 @@ from typing import ClassVar
 
 import numpy as np
 
+from tacit.arrays import Floats, Ids
 from tacit.checks import CLOSEST_PAIRS, EVERY_WORD, WordLaw
 from tacit.noise.choice import draw_rows, integer_weights_of_squares, probabilities, rounding_slack
 from tacit.noise.source import Source
 from tacit.parameters import EpsilonRange
 from tacit.vectors.distance import VectorDistance
 from tacit.vectors.geometry import DistanceRows
-from tacit.words.base import BLOCK_CELLS, Floats, Ids, WordMechanism, by_word
+from tacit.words.base import (
+    BLOCK_CELLS,
+    WordMechanism,
+    by_word,
+)
 
 
 @dataclass(kw_only=True, eq=False)

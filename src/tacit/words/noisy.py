@@ -26,6 +26,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.arrays import Ids
 from tacit.checks import Check, MadeUpWords, VectorSamples, WordSamples
 from tacit.guarantee import Guarantee
 from tacit.mechanism import as_texts
@@ -34,7 +35,9 @@ from tacit.noise.multivariate import multivariate_laplace
 from tacit.noise.source import Source, new_source
 from tacit.parameters import EpsilonRange, parameter
 from tacit.vectors.search import Neighbors
-from tacit.words.base import Ids, WordMechanism
+from tacit.words.base import (
+    WordMechanism,
+)
 
 BLOCK_TOKENS = 8192
 GRID_BITS = 20
@@ -122,8 +125,8 @@ class NoisyWords(WordMechanism):
     def draw(self, ids: Ids, source: Source) -> Ids:
         drawn = np.empty(len(ids), dtype=np.int64)
         for start in range(0, len(ids), BLOCK_TOKENS):
-            here = slice(start, start + BLOCK_TOKENS)
-            drawn[here] = self._map(self._noisy(ids[here], source), source)
+            block = slice(start, start + BLOCK_TOKENS)
+            drawn[block] = self._map(self._noisy(ids[block], source), source)
         return drawn
 
     def release_vectors(self, texts: str | Iterable[str]) -> tuple[list[NDArray[np.float64]], Guarantee]:

@@ -20,10 +20,10 @@ from typing import ClassVar
 
 import numpy as np
 
+from tacit.arrays import Floats, Ids
 from tacit.errors import BadParameterError
 from tacit.guarantee import Guarantee, Notion
 from tacit.noise.source import Source
-from tacit.words.base import Floats, Ids
 from tacit.words.two_classes import TwoClassWords
 
 
@@ -44,7 +44,11 @@ class SanTextPlus(TwoClassWords):
     def check_parameters(self) -> None:
         super().check_parameters()
         if not 0.0 < self.p <= 1.0:
-            raise BadParameterError(f"p is a probability above 0 and at most 1, not {self.p}: the paper uses 0.3")
+            raise BadParameterError(
+                "not-a-probability",
+                "p is a probability above 0 and at most 1, not {probability}: the paper uses 0.3",
+                probability=self.p,
+            )
 
     @cached_property
     def outputs(self) -> Ids:

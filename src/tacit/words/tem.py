@@ -42,7 +42,11 @@ class TEM(ExponentialWords):
     def check_parameters(self) -> None:
         super().check_parameters()
         if not 0.0 < self.beta < 1.0:
-            raise BadParameterError(f"beta is a probability between 0 and 1, not {self.beta}: the paper uses 0.001")
+            raise BadParameterError(
+                "not-a-probability",
+                "beta is a probability between 0 and 1, not {beta}: the paper uses 0.001",
+                beta=self.beta,
+            )
 
     @property
     def gamma(self) -> float:

@@ -32,6 +32,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.arrays import Floats, Ids
 from tacit.errors import BadParameterError
 from tacit.guarantee import Guarantee, Notion, VoidReason
 from tacit.noise.gumbel import (
@@ -46,7 +47,9 @@ from tacit.parameters import EpsilonRange, parameter
 from tacit.rounding import rounded_up
 from tacit.vectors.geometry import diameter, smallest_positive_distance
 from tacit.vectors.search import Neighbors
-from tacit.words.base import Floats, Ids, WordMechanism
+from tacit.words.base import (
+    WordMechanism,
+)
 
 REMEMBERED_NEIGHBORS = 64
 BLOCK_TOKENS = 65_536
@@ -115,9 +118,9 @@ class TruncatedGumbel(WordMechanism):
         n = len(self.table)
         drawn = np.empty(len(ids), dtype=np.int64)
         for start in range(0, len(ids), BLOCK_TOKENS):
-            here = ids[start : start + BLOCK_TOKENS]
-            counts = truncated_poisson(math.log(n), n, len(here), source)
-            drawn[start : start + len(here)] = self._choose(here, counts, source)
+            block = ids[start : start + BLOCK_TOKENS]
+            counts = truncated_poisson(math.log(n), n, len(block), source)
+            drawn[start : start + len(block)] = self._choose(block, counts, source)
         anchored = source.generator.integers(0, 2**ANCHOR_BITS, size=len(ids)) < self.anchor
         drawn[anchored] = source.generator.integers(0, n, size=int(anchored.sum()))
         return drawn
@@ -201,9 +204,14 @@ def gumbel_scale(epsilon: float, words: int, largest: float, smallest: float, *,
         return float(2.0 * largest / min(lambertw(2.0 * a * largest).real, math.log(a * smallest)))
     if guard:
         raise BadParameterError(
-            f"truncated Gumbel is only defined for epsilon above {bound:.4g} with these vectors ({words:,} words, "
-            f"smallest distance {smallest:.4g}), not {epsilon:g}: raise epsilon, use 'tem' or 'santext', or "
-            "reproduce published runs with mode=real-part (no guarantee)"
+            "epsilon-not-defined",
+            "truncated Gumbel is only defined for epsilon above {bound:.4g} with these vectors ({words:,} words, "
+            "smallest distance {distance:.4g}), not {epsilon:g}: raise epsilon, use 'tem' or 'santext', or "
+            "reproduce published runs with mode=real-part (no guarantee)",
+            bound=bound,
+            words=words,
+            distance=smallest,
+            epsilon=epsilon,
         )
     return float(2.0 * largest / abs(lambertw(2.0 * a * largest).real))
 

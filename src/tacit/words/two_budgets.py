@@ -22,11 +22,11 @@ from typing import ClassVar
 
 import numpy as np
 
+from tacit.arrays import Floats, Ids
 from tacit.errors import BadParameterError
 from tacit.guarantee import Guarantee, Notion, check_epsilon
 from tacit.parameters import EpsilonRange
 from tacit.rounding import rounded_up
-from tacit.words.base import Floats, Ids
 from tacit.words.two_classes import TwoClassWords
 
 
@@ -50,8 +50,11 @@ class TwoBudgets(TwoClassWords):
         super().check_parameters()
         if self.common_epsilon is not None and check_epsilon(self.common_epsilon) < self.epsilon:
             raise BadParameterError(
-                f"common_epsilon {self.common_epsilon:g} is below epsilon {self.epsilon:g}: "
-                "common words cannot have a smaller budget than sensitive ones"
+                "budgets-reversed",
+                "common_epsilon {common_epsilon:g} is below epsilon {epsilon:g}: common words cannot have a smaller "
+                "budget than sensitive ones",
+                common_epsilon=self.common_epsilon,
+                epsilon=self.epsilon,
             )
 
     @property

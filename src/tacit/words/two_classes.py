@@ -18,6 +18,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.arrays import Ids
 from tacit.errors import BadParameterError
 from tacit.guarantee import Adjacency, Provenance
 from tacit.needs import FREQUENCIES, NAMES, Ability
@@ -26,7 +27,9 @@ from tacit.text.lexicon import Lexicon
 from tacit.text.sensitive import detector, listed_words, rarest_words
 from tacit.text.tokens import is_punctuation, split
 from tacit.vectors import VectorTable, cache
-from tacit.words.base import Ids, digest_of
+from tacit.words.base import (
+    digest_of,
+)
 from tacit.words.exponential import ExponentialWords
 
 
@@ -52,7 +55,9 @@ class TwoClassWords(ExponentialWords):
     def check_parameters(self) -> None:
         super().check_parameters()
         if self.sensitive_share == 0.0 and self.sensitive_list is None:
-            raise BadParameterError("no word would be sensitive: raise sensitive_share or give a sensitive_list")
+            raise BadParameterError(
+                "too-few-sensitive-words", "no word would be sensitive: raise sensitive_share or give a sensitive_list"
+            )
 
     @cached_property
     def sensitive(self) -> NDArray[np.bool_]:
@@ -63,7 +68,10 @@ class TwoClassWords(ExponentialWords):
         if self.sensitive_list is not None:
             mask |= listed_words(words, self.sensitive_list)
         if mask.sum() < 2:
-            raise BadParameterError("fewer than two vocabulary words are sensitive: they could not hide each other")
+            raise BadParameterError(
+                "too-few-sensitive-words",
+                "fewer than two vocabulary words are sensitive: they could not hide each other",
+            )
         return mask
 
     @cached_property

@@ -7,10 +7,13 @@ from typing import ClassVar
 
 import numpy as np
 
+from tacit.arrays import Floats, Ids
 from tacit.checks import EVERY_WORD, WordLaw
 from tacit.guarantee import Guarantee, Notion
 from tacit.noise.source import Source
-from tacit.words.base import Floats, Ids, WordMechanism
+from tacit.words.base import (
+    WordMechanism,
+)
 
 
 @dataclass(kw_only=True, eq=False)

@@ -162,8 +162,8 @@ def test_migrations_lead_step_by_step(ledger: Ledger) -> None:
     steps = {NOW: ("ALTER TABLE releases ADD COLUMN note TEXT",), NOW + 1: ("CREATE TABLE notes (body {blob})",)}
     ledger._database.migrate(steps, target=NOW + 2)
     assert ledger._database.version() == NOW + 2
-    assert ledger._database.all("SELECT note FROM releases") == [(None,)]
-    assert ledger._database.all("SELECT body FROM notes") == []
+    assert ledger._database.rows("SELECT note FROM releases") == [(None,)]
+    assert ledger._database.rows("SELECT body FROM notes") == []
 
 
 def test_a_migration_that_fails_changes_nothing(ledger: Ledger) -> None:
@@ -172,7 +172,7 @@ def test_a_migration_that_fails_changes_nothing(ledger: Ledger) -> None:
         ledger._database.migrate(steps, target=NOW + 1)
     assert ledger._database.version() == NOW
     with pytest.raises(LedgerError), ledger._database.reading():
-        ledger._database.all("SELECT note FROM releases")
+        ledger._database.rows("SELECT note FROM releases")
 
 
 def test_a_ledger_of_the_first_version_is_brought_up_to_date(place: str) -> None:

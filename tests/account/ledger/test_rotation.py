@@ -48,14 +48,14 @@ def full(place: str) -> str:
 
 def test_b10_a_changed_key_finds_everybody_and_the_former_one_nobody(full: str) -> None:
     with open_ledger(full) as ledger:
-        before, hashes = facts(ledger), {row[0] for row in ledger._database.all("SELECT subject FROM balances")}
+        before, hashes = facts(ledger), {row[0] for row in ledger._database.rows("SELECT subject FROM balances")}
         former = key_file(ledger.id).read_text()
         path = ledger.change_key()
         assert facts(ledger) == before
         assert ledger.verify().ok
         assert ledger.verify().compared_with_anchor
         assert "the key was changed" in ledger.verify().notes[0]
-        assert not hashes & {row[0] for row in ledger._database.all("SELECT subject FROM balances")}
+        assert not hashes & {row[0] for row in ledger._database.rows("SELECT subject FROM balances")}
     assert path.read_text().startswith(former)
     assert len(path.read_text().split()) == 2
     with open_ledger(full) as ledger:

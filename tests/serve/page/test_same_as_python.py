@@ -59,12 +59,12 @@ def test_odds_and_strength_are_those_of_the_card(script: Any) -> None:
     ]
     shown = call(script, "card.js", "given.map((x) => [m.odds(x), m.strength(x)])", exponents)
     for exponent, (factor, word) in zip(exponents, shown, strict=True):
-        assert word == strength(exponent)
+        assert word == strength(exponent).sentence
         if exponent < 20:
             assert float(factor.replace(",", "")) == pytest.approx(float(odds(exponent).replace(",", "")), rel=1e-9)
         else:
             assert factor == odds(exponent)
-    assert call(script, "card.js", "[m.odds(null), m.strength(null)]") == [odds(math.inf), strength(math.inf)]
+    assert call(script, "card.js", "[m.odds(null), m.strength(null)]") == [odds(math.inf), strength(math.inf).sentence]
 
 
 def test_c8_the_lines_of_the_card_are_those_of_the_package(script: Any) -> None:

@@ -17,12 +17,16 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.arrays import Floats, Ids
 from tacit.checks import EVERY_WORD, WordLaw
 from tacit.guarantee import Guarantee, Metric, MetricKind, Notion
 from tacit.noise.choice import draw_rows, integer_weights, probabilities, rounding_slack
 from tacit.noise.source import Source, public_generator
 from tacit.parameters import EpsilonRange, parameter
-from tacit.words.base import Floats, Ids, WordMechanism, by_word
+from tacit.words.base import (
+    WordMechanism,
+    by_word,
+)
 
 BLOCK_WORDS = 16
 COMPARED = 2_000

@@ -57,17 +57,24 @@ class KeptAnchor:
         except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as error:
-            raise LedgerError(f"the anchor '{self.path}' cannot be read ({error.strerror}): check the file") from None
+            raise LedgerError(
+                "unreadable-anchor",
+                "the anchor '{path}' cannot be read ({reason}): check the file",
+                path=self.path,
+                reason=error.strerror,
+            ) from None
         return self._parsed(content) if content else None  # empty: somebody was stopped before the first record
 
     def _parsed(self, content: bytes) -> Anchor:
-        found = _RECORD.fullmatch(content)
-        if found is None:
+        match = _RECORD.fullmatch(content)
+        if match is None:
             raise LedgerError(
-                f"the anchor '{self.path}' is damaged: bring it back, or check the ledger against an anchor that was "
-                "kept elsewhere and go on with 'tacit ledger accept'"
+                "damaged-anchor",
+                "the anchor '{path}' is damaged: bring it back, or check the ledger against an anchor that was kept "
+                "elsewhere and go on with 'tacit ledger accept'",
+                path=self.path,
             )
-        events, seal, key = (part.decode() for part in found.groups())
+        events, seal, key = (part.decode() for part in match.groups())
         return Anchor(int(events), seal.strip("-"), key)
 
     def advance(self, anchor: Anchor) -> None:

@@ -99,7 +99,7 @@ class Books:
         command: str,
         content: bytes,
     ) -> int:
-        release = _next(self.database.one("SELECT MAX(id) FROM releases"))
+        release = _next(self.database.first_row("SELECT MAX(id) FROM releases"))
         subjects = sum(len(rows) for (kind, _), rows in charges.items() if kind not in {DATASET, *OWN_KINDS})
         unit, guarantee = written.guarantee.unit.value, self._guarantee_id(written)
         line = (release, token, job, dataset, unit, guarantee, command, __version__, now(), RESERVED, subjects, content)
@@ -120,7 +120,7 @@ class Books:
     def charges(self, release: int) -> Charges:
         """What a release that is in the ledger cost everybody."""
         charges: Charges = {}
-        for kind, measure, subject, units, *charge in self.database.all(
+        for kind, measure, subject, units, *charge in self.database.rows(
             "SELECT a.kind, a.measure, c.subject, c.units, c.epsilon, c.added, c.delta "
             "FROM charges c JOIN accounts a ON a.id = c.account WHERE c.release = ?",
             (release,),
@@ -130,7 +130,7 @@ class Books:
 
     def record(self, event: str, facts: Sequence[Any]) -> None:
         """Append an event to the chain."""
-        last = self.database.one("SELECT position, seal FROM chain ORDER BY position DESC LIMIT 1")
+        last = self.database.first_row("SELECT position, seal FROM chain ORDER BY position DESC LIMIT 1")
         position, before = (1, b"") if last is None else (last[0] + 1, bytes(last[1]))
         body = canonical(list(facts)).decode()
         seal = event_seal(self.key, before, position, event, body)
@@ -138,21 +138,21 @@ class Books:
         self.head = (position, seal)
 
     def limits(self) -> list[Limit]:
-        rows = self.database.all("SELECT kind, name, dataset, epsilon, delta FROM limits ORDER BY 1, 3, 2")
+        rows = self.database.rows("SELECT kind, name, dataset, epsilon, delta FROM limits ORDER BY 1, 3, 2")
         return [Limit(*row) for row in rows]
 
     def _account(self, kind: str, dataset: str, measure: str) -> int:
         values = (kind, dataset, measure)
-        row = self.database.one("SELECT id FROM accounts WHERE kind = ? AND dataset = ? AND measure = ?", values)
+        row = self.database.first_row("SELECT id FROM accounts WHERE kind = ? AND dataset = ? AND measure = ?", values)
         if row is None:
-            row = (_next(self.database.one("SELECT MAX(id) FROM accounts")),)
+            row = (_next(self.database.first_row("SELECT MAX(id) FROM accounts")),)
             self.database.run("INSERT INTO accounts (id, kind, dataset, measure) VALUES (?, ?, ?, ?)", (*row, *values))
         return int(row[0])
 
     def _guarantee_id(self, written: Written) -> int:
-        row = self.database.one("SELECT id FROM guarantees WHERE digest = ?", (written.digest,))
+        row = self.database.first_row("SELECT id FROM guarantees WHERE digest = ?", (written.digest,))
         if row is None:
-            row = (_next(self.database.one("SELECT MAX(id) FROM guarantees")),)
+            row = (_next(self.database.first_row("SELECT MAX(id) FROM guarantees")),)
             values = (*row, written.digest, written.body)
             self.database.run("INSERT INTO guarantees (id, digest, body) VALUES (?, ?, ?)", values)
         return int(row[0])
@@ -211,7 +211,7 @@ class Books:
         return NOTHING, False
 
     def _largest_left(self, job: str, dataset: str, measure: str) -> Charge | None:
-        row = self.database.one(
+        row = self.database.first_row(
             "SELECT MAX(c.epsilon), MAX(c.added), MAX(c.delta) FROM releases r JOIN charges c ON c.release = r.id "
             "JOIN accounts a ON a.id = c.account WHERE r.job = ? AND r.state <> ? AND a.kind = ? AND a.dataset = ? "
             "AND a.measure = ?",
@@ -226,7 +226,7 @@ class Books:
         """What releases about whole data sets (trained models) cost each document or user in them."""
         if kind not in EVERYBODY:
             return []
-        places = self.database.all("SELECT DISTINCT dataset FROM accounts WHERE kind = ?", (EVERYBODY[kind],))
+        places = self.database.rows("SELECT DISTINCT dataset FROM accounts WHERE kind = ?", (EVERYBODY[kind],))
         names = [self.key.name(DATASET, place[0]) for place in places]
         return [balance for balance in self.balances(names) if balance.kind == EVERYBODY[kind]] if names else []
 
@@ -238,16 +238,16 @@ class Books:
 
 def standings(balances: Iterable[Balance]) -> dict[bytes, Standing]:
     """The accounts of each subject put together, as a limit looks at them."""
-    found: dict[bytes, Standing] = {}
+    standing_of: dict[bytes, Standing] = {}
     for subject, _, measure, dataset, charge, releases in balances:
-        standing = found.get(subject)
+        standing = standing_of.get(subject)
         if standing is None:
-            standing = found[subject] = Standing()
+            standing = standing_of[subject] = Standing()
         if measure == PLAIN:
             standing.plain[dataset] = charge
         elif measure != PRESENCE and releases:
             standing.apart[dataset] = measure
-    return found
+    return standing_of
 
 
 def _of_dataset(charges: Charges) -> Iterator[tuple[bytes, str, Charge]]:

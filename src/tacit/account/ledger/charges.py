@@ -118,10 +118,12 @@ def presence_charge(guarantee: Guarantee) -> Charge | None:
 
 def _plain(guarantee: Guarantee, units: int) -> Charge:
     if not guarantee.is_private:
-        raise NoGuaranteeError(f"it promises nothing: {guarantee.void}")
+        raise NoGuaranteeError("release-promises-nothing", "it promises nothing: {reason}", reason=guarantee.void)
     if guarantee.model is Model.CENTRAL and guarantee.unit not in WHOLE_UNITS:
         raise NoGuaranteeError(
-            f"it protects one {guarantee.unit.value}, and how many of them a document has is not known"
+            "unknown-number-of-units",
+            "it protects one {unit}, and how many of them a document has is not known",
+            unit=guarantee.unit.value,
         )
     if guarantee.adjacency is Adjacency.ADD_REMOVE:
         units *= 2
@@ -129,7 +131,7 @@ def _plain(guarantee: Guarantee, units: int) -> Charge:
     if whole.metric is not None:
         whole = whole.over_diameter()
     if whole.adjacency not in PLAIN_ADJACENCY:
-        raise NoGuaranteeError(f"it only holds for {whole.adjacency.value}")
+        raise NoGuaranteeError("no-plain-epsilon", "it only holds for {adjacency}", adjacency=whole.adjacency.value)
     return Charge(whole.epsilon, whole.slack, whole.delta)
 
 
@@ -166,10 +168,10 @@ def _remembered(charge: Callable[[int], Charge]) -> Callable[[int], Charge]:
     known: dict[int, Charge] = {}
 
     def of(units: int) -> Charge:
-        found = known.get(units)
-        if found is None:
-            found = known[units] = charge(units)
-        return found
+        price = known.get(units)
+        if price is None:
+            price = known[units] = charge(units)
+        return price
 
     return of
 
@@ -207,7 +209,9 @@ def charges_of(
         documents = documents or kind == DOCUMENT
         if units <= 0:
             if units < 0:
-                raise BadParameterError(f"a subject has 0 units or more, not {units}")
+                raise BadParameterError(
+                    "negative-number-of-units", "a subject has 0 units or more, not {units}", units=units
+                )
             continue
         if kind == DOCUMENT:
             everything += units
@@ -245,7 +249,8 @@ def _one_unit(guarantee: Guarantee) -> int:
     """What a subject without a number has: one document or record, but never one token."""
     if guarantee.unit is Unit.TOKEN:
         raise BadParameterError(
-            "a guarantee per token needs the number of tokens of everybody: give Subject(kind, identity, units=...)"
+            "units-not-counted",
+            "a guarantee per token needs the number of tokens of everybody: give Subject(kind, identity, units=...)",
         )
     return 1
 
@@ -253,10 +258,10 @@ def _one_unit(guarantee: Guarantee) -> int:
 def _for_everybody(guarantee: Guarantee, rate: Rate, own: bytes, units: int) -> Charges:
     """About every document of a data set, and about a whole person only if the guarantee says so: nobody knows how many
     documents a person has in it."""
-    one = {own: (units, rate.of(units))}
-    result: Charges = {(DATASET, rate.measure): one, (EVERY_DOCUMENT, rate.measure): one}
+    own_charge = {own: (units, rate.of(units))}
+    result: Charges = {(DATASET, rate.measure): own_charge, (EVERY_DOCUMENT, rate.measure): own_charge}
     if guarantee.unit is Unit.USER or rate.measure != PLAIN:
-        result[EVERY_USER, rate.measure] = one
+        result[EVERY_USER, rate.measure] = own_charge
     else:
         result[EVERY_USER, f"{_label(guarantee)}, any number of them"] = {own: (1, NOTHING)}
     presence = presence_charge(guarantee)

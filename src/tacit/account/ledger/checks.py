@@ -17,10 +17,15 @@ LONGEST_NAME: Final = 200
 def check_dataset(dataset: str) -> None:
     if not dataset.strip() or len(dataset) > LONGEST_NAME:
         raise BadParameterError(
-            f"give the data set a name of 1 to {LONGEST_NAME} characters: releases under the same name add up"
+            "bad-data-set-name",
+            "give the data set a name of 1 to {longest_name} characters: releases under the same name add up",
+            longest_name=LONGEST_NAME,
         )
     if any(unicodedata.category(character) in ("Cc", "Cs") for character in dataset):
-        raise BadParameterError("the name of a data set holds a control character: give it a name that can be printed")
+        raise BadParameterError(
+            "control-character-in-name",
+            "the name of a data set holds a control character: give it a name that can be printed",
+        )
 
 
 def check_release(guarantee: Guarantee, dataset: str, subjects: Sequence[Subject]) -> None:
@@ -28,11 +33,15 @@ def check_release(guarantee: Guarantee, dataset: str, subjects: Sequence[Subject
     for kind in {subject[0] for subject in subjects}:
         check_kind(kind)
     if guarantee.model is Model.LOCAL and not subjects:
-        raise BadParameterError("name the documents or users of the release: without them nobody can be charged")
+        raise BadParameterError(
+            "nobody-to-charge", "name the documents or users of the release: without them nobody can be charged"
+        )
     if any(subject[0] == DATASET and subject[1] != dataset for subject in subjects):
-        raise BadParameterError("a release is of one data set: reserve each data set on its own")
+        raise BadParameterError("several-data-sets", "a release is of one data set: reserve each data set on its own")
 
 
 def check_kind(kind: str) -> None:
     if kind in OWN_KINDS or not kind.replace("-", "").isalnum() or kind != kind.lower():
-        raise BadParameterError(f"a kind of subject is one word in small letters, such as user, not '{kind}'")
+        raise BadParameterError(
+            "bad-subject-kind", "a kind of subject is one word in small letters, such as user, not '{kind}'", kind=kind
+        )

@@ -6,13 +6,13 @@ Row by row, of one moment, in one transaction: both kinds of database have the s
 from __future__ import annotations
 
 import os
-import secrets
 from pathlib import Path
 
 from tacit.account.ledger.database import Database, LedgerError, Sqlite, open_database
 from tacit.account.ledger.keys import LedgerKey
 from tacit.account.ledger.schema import TABLE_NAMES
 from tacit.account.ledger.verify import Verification, verify
+from tacit.atomic import draft_file
 
 AT_ONCE = 5_000
 
@@ -22,7 +22,9 @@ def copy_ledger(source: Database, key: LedgerKey, place: str | os.PathLike[str])
     target = open_database(place)
     try:
         if target.exists():
-            raise LedgerError(f"{target.name} is there already: give a place where nothing is")
+            raise LedgerError(
+                "place-taken", "{target} is there already: give a place where nothing is", target=target.name
+            )
         if isinstance(target, Sqlite):
             return _into_file(source, key, target.path)
         return _copied(source, key, target)
@@ -31,41 +33,43 @@ def copy_ledger(source: Database, key: LedgerKey, place: str | os.PathLike[str])
 
 
 def _into_file(source: Database, key: LedgerKey, path: Path) -> Verification:
-    """Through a draft, so that nobody takes half of a ledger for a ledger."""
-    draft = Sqlite(path.with_name(f"{path.name}.{secrets.token_hex(4)}.draft"))
+    """Copy to a draft first, so that nobody takes half of a ledger for a ledger."""
     try:
-        found = _copied(source, key, draft)
-        draft.close()  # everything is in one file now
-        with draft.path.open("rb") as file:
-            os.fsync(file.fileno())
-        try:
-            os.link(draft.path, path)  # unlike a renaming, this never replaces a file that has appeared meanwhile
-        except FileExistsError:
-            raise LedgerError(f"'{path}' is there already: give a place where nothing is") from None
-        except OSError:  # a file system without links
-            draft.path.rename(path)
-        return found
-    finally:
-        draft.close()
-        draft.path.unlink(missing_ok=True)
+        with draft_file(path, private=True, shared=True, replace_existing=False) as draft:
+            copy = Sqlite(draft)
+            try:
+                verification = _copied(source, key, copy)
+            finally:
+                copy.close()  # everything is in one file now
+    except FileExistsError:
+        raise LedgerError(
+            "place-taken", "'{path}' is there already: give a place where nothing is", path=path
+        ) from None
+    return verification
 
 
 def _copied(source: Database, key: LedgerKey, target: Database) -> Verification:
     with source.reading(), target.speaking():
-        head = source.one("SELECT position, seal FROM chain ORDER BY position DESC LIMIT 1")
+        head = source.first_row("SELECT position, seal FROM chain ORDER BY position DESC LIMIT 1")
         with target.writing():
             if target.version() is not None:
-                raise LedgerError(f"{target.name} is there already: give a place where nothing is")
+                raise LedgerError(
+                    "place-taken", "{target} is there already: give a place where nothing is", target=target.name
+                )
             target.make_tables()
             target.run("DELETE FROM meta")
             for table in TABLE_NAMES:
                 _copy_table(source, target, table)
     anchor = None if head is None else f"{head[0]}:{bytes(head[1]).hex()}"
     with target.reading():
-        found = verify(target, key, anchor)
-    if not found.ok:
-        raise LedgerError(f"the copy is as damaged as the ledger: {found.problems[0]}; see 'tacit ledger verify'")
-    return found
+        verification = verify(target, key, anchor)
+    if not verification.ok:
+        raise LedgerError(
+            "ledger-was-changed",
+            "the copy is as damaged as the ledger: {problem}; see 'tacit ledger verify'",
+            problem=verification.problems[0],
+        )
+    return verification
 
 
 def _copy_table(source: Database, target: Database, table: str) -> None:

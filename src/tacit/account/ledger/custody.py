@@ -40,7 +40,7 @@ class Custody:
         self._check = key.check(id)
         self._kept = KeptAnchor(id)
         self._anchor: Anchor | None = None
-        self._distrust: str | None = None
+        self._distrust: RolledBackError | None = None
         self._load_anchor()
 
     @contextlib.contextmanager
@@ -69,25 +69,31 @@ class Custody:
 
     def _check_key(self) -> None:
         """Names that were hashed under a former key would be charged to nobody."""
-        row = self._database.one("SELECT value FROM meta WHERE name = ?", ("key",))
+        row = self._database.first_row("SELECT value FROM meta WHERE name = ?", ("key",))
         if row is None or row[0] != self._check:
-            raise KeyChangedError(f"the key of {self._database.name} was changed meanwhile: open it again")
+            raise KeyChangedError(
+                "ledger-key-changed",
+                "the key of {database} was changed meanwhile: open it again",
+                database=self._database.name,
+            )
 
     # The anchor -----------------------------------------------------------------------------------------------
 
     def _load_anchor(self) -> None:
         """Take over the anchor that is kept, or remember what is wrong with it."""
         try:
-            found = self._kept.read()
+            kept = self._kept.read()
         except LedgerError as error:
-            self._distrust = str(error)
+            self._distrust = RolledBackError.of(error)
             return
-        if found is None or found.key == self._check:
-            self._anchor = found
-        elif not self._was_changed_after(found):
-            self._distrust = (
-                f"{self._database.name} is a copy from before its key was changed, or its anchor is that of "
-                "another: bring back the ledger of after the change"
+        if kept is None or kept.key == self._check:
+            self._anchor = kept
+        elif not self._was_changed_after(kept):
+            self._distrust = RolledBackError(
+                "ledger-from-before-its-key",
+                "{database} is a copy from before its key was changed, or its anchor is that of another: bring back "
+                "the ledger of after the change",
+                database=self._database.name,
             )
 
     def _was_changed_after(self, anchor: Anchor) -> bool:
@@ -95,7 +101,7 @@ class Custody:
         if anchor.key not in {key.check(self.id) for key in self.key.earlier()}:
             return False
         with self.reading():
-            changes = self._database.all("SELECT body FROM chain WHERE event = ?", (KEY_CHANGED,))
+            changes = self._database.rows("SELECT body FROM chain WHERE event = ?", (KEY_CHANGED,))
         facts = [json.loads(body) for (body,) in changes]
         return any(key == anchor.key and events >= anchor.events for key, events, _, _ in facts)
 
@@ -107,16 +113,19 @@ class Custody:
     def _check_anchor(self) -> None:
         """Refuse to count in a ledger that has lost events: what they had spent would be spent again."""
         if self._distrust is not None:
-            raise RolledBackError(self._distrust)
+            raise RolledBackError.of(self._distrust)
         known = self._anchor
         if known is None or not known.events:
             return
-        row = self._database.one("SELECT seal FROM chain WHERE position = ?", (known.events,))
+        row = self._database.first_row("SELECT seal FROM chain WHERE position = ?", (known.events,))
         if row is None or bytes(row[0]).hex() != known.seal:
             raise RolledBackError(
-                f"{self._database.name} is older than it was: its anchor knows event {known.events:,}, which is "
-                f"{'missing' if row is None else 'another one'} here; bring back the newest ledger, or, if it is lost, "
-                "go on with this one by 'tacit ledger accept'"
+                "ledger-rolled-back",
+                "{database} is older than it was: its anchor knows event {events:,}, which is {state} here; bring "
+                "back the newest ledger, or, if it is lost, go on with this one by 'tacit ledger accept'",
+                database=self._database.name,
+                events=known.events,
+                state="missing" if row is None else "another one",
             )
 
     def accept(self) -> str:
@@ -132,13 +141,19 @@ class Custody:
             except RolledBackError:
                 pass
             else:
-                raise BadParameterError("this ledger holds all that its anchor knows: there is nothing to accept")
-            found = verify(self._database, self.key, None)
-            if not found.ok:
-                raise LedgerError(f"this ledger was changed, which cannot be accepted: {found.problems[0]}")
+                raise BadParameterError(
+                    "nothing-to-accept", "this ledger holds all that its anchor knows: there is nothing to accept"
+                )
+            verification = verify(self._database, self.key, None)
+            if not verification.ok:
+                raise LedgerError(
+                    "ledger-was-changed",
+                    "this ledger was changed, which cannot be accepted: {problem}",
+                    problem=verification.problems[0],
+                )
             known = self._anchor
-            lost = None if known is None else max(0, known.events - found.events)
-            self.books.record(OLDER_ACCEPTED, [str(known or ""), lost, found.anchor, now()])
+            lost = None if known is None else max(0, known.events - verification.events)
+            self.books.record(OLDER_ACCEPTED, [str(known or ""), lost, verification.anchor, now()])
             assert self.books.head is not None
             position, seal = self.books.head
         self._anchor, self._distrust = Anchor(position, seal.hex(), self._check), None
@@ -177,10 +192,10 @@ class Custody:
         """Compare with this anchor, or else with the one that is kept."""
         kept = None if anchor is not None or self._anchor is None else str(self._anchor)
         with self.reading():
-            found = verify(self._database, self.key, anchor or kept)
+            verification = verify(self._database, self.key, anchor or kept)
         if anchor is None and self._distrust is not None:
-            return replace(found, problems=(self._distrust, *found.problems))
-        return found
+            return replace(verification, problems=(str(self._distrust), *verification.problems))
+        return verification
 
     @property
     def anchor_place(self) -> Path | None:

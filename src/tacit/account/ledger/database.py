@@ -38,7 +38,10 @@ class MissingLedgerError(LedgerError):
 
     def __init__(self, place: str) -> None:
         super().__init__(
-            f"{place} does not exist: check the name, or make it with 'tacit rewrite --ledger' or 'tacit ledger limit'"
+            "no-such-ledger",
+            "{place} does not exist: check the name, or make it with 'tacit rewrite' ({option.ledger}) or 'tacit "
+            "ledger limit'",
+            place=place,
         )
         self.place = place
 
@@ -125,10 +128,10 @@ class Database(ABC):
         except TacitError:
             raise
         except Exception as error:
-            found = self.sentence(error)
-            if found is None:
+            readable = self.sentence(error)
+            if readable is None:
                 raise
-            raise found from None
+            raise readable from None
 
     @contextlib.contextmanager
     def writing(self, *, lasting: bool = True) -> Iterator[None]:
@@ -180,10 +183,10 @@ class Database(ABC):
     def run(self, statement: str, values: Sequence[Any] = ()) -> Any:
         return self.connection.execute(self._spelled(statement), values)
 
-    def all(self, statement: str, values: Sequence[Any] = ()) -> list[Row]:
+    def rows(self, statement: str, values: Sequence[Any] = ()) -> list[Row]:
         return [tuple(row) for row in self.run(statement, values).fetchall()]
 
-    def one(self, statement: str, values: Sequence[Any] = ()) -> Row | None:
+    def first_row(self, statement: str, values: Sequence[Any] = ()) -> Row | None:
         row = self.run(statement, values).fetchone()
         return None if row is None else tuple(row)
 
@@ -208,7 +211,7 @@ class Database(ABC):
         """The version of the tables; None in an empty database."""
         if not self._has_tables():
             return None
-        row = self.one("SELECT value FROM meta WHERE name = ?", ("schema",))
+        row = self.first_row("SELECT value FROM meta WHERE name = ?", ("schema",))
         return None if row is None else int(row[0])
 
     def make_tables(self) -> None:
@@ -222,8 +225,12 @@ class Database(ABC):
             version = self.version()
             if version is None or version > target:
                 raise LedgerError(
-                    f"{self.name} was written by a newer Tacit (tables of version {version}, this one knows {target}): "
-                    "update Tacit"
+                    "ledger-of-newer-version",
+                    "{name} was written by a newer Tacit (tables of version {version}, this one knows {target}): "
+                    "update Tacit",
+                    name=self.name,
+                    version=version,
+                    target=target,
                 )
             for step in range(version, target):
                 for statement in migrations[step]:
@@ -257,9 +264,11 @@ class Sqlite(Database):
 
     def _connect(self) -> Any:
         if self.path.is_dir():
-            raise LedgerError(f"'{self.path}' is a folder: give the name of a file in it")
+            raise LedgerError("is-a-folder", "'{path}' is a folder: give the name of a file in it", path=self.path)
         if not self.path.parent.is_dir():
-            raise LedgerError(f"the folder '{self.path.parent}' does not exist: make it first")
+            raise LedgerError(
+                "no-such-folder", "the folder '{folder}' does not exist: make it first", folder=self.path.parent
+            )
         if self._file is not None and self._identity() is None:
             raise self._gone()  # never a new, empty one in its place
         if not self.path.exists():
@@ -292,7 +301,11 @@ class Sqlite(Database):
             raise self._gone()
 
     def _gone(self) -> LedgerError:
-        return LedgerError(f"{self.name} was removed, emptied or replaced while it was in use: bring the file back")
+        return LedgerError(
+            "ledger-replaced",
+            "{name} was removed, emptied or replaced while it was in use: bring the file back",
+            name=self.name,
+        )
 
     def _begin(self, connection: Any, lasting: bool) -> None:
         connection.execute(f"PRAGMA synchronous = {'FULL' if lasting else 'NORMAL'}")
@@ -309,9 +322,11 @@ class Sqlite(Database):
             self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def _has_tables(self) -> bool:
-        names = {row[0] for row in self.all("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        names = {row[0] for row in self.rows("SELECT name FROM sqlite_master WHERE type = 'table'")}
         if names and not {"meta", "chain", "balances"} <= names:
-            raise LedgerError(f"'{self.path}' is a database, but not a ledger of Tacit: give another file")
+            raise LedgerError(
+                "not-a-ledger", "'{path}' is a database, but not a ledger of Tacit: give another file", path=self.path
+            )
         return bool(names)
 
     def stream(self, statement: str, values: Sequence[Any] = ()) -> Iterator[Row]:
@@ -336,28 +351,38 @@ class Sqlite(Database):
 
     def sentence(self, error: Exception) -> TacitError | None:
         if isinstance(error, OSError):
-            return LedgerError(f"{self.name} cannot be opened ({error.strerror}): check the file and its folder")
+            return LedgerError(
+                "ledger-cannot-be-opened",
+                "{name} cannot be opened ({reason}): check the file and its folder",
+                name=self.name,
+                reason=error.strerror,
+            )
         if not isinstance(error, sqlite3.Error):
             return None
         text = str(error).lower()
         for sign, advice in _SQLITE_ADVICE:
             if sign in text:
-                return LedgerError(f"{self.name} {advice}")
+                return LedgerError("ledger-refused", "{name} {advice}", name=self.name, advice=advice)
         if isinstance(error, sqlite3.OperationalError | sqlite3.DatabaseError) and not isinstance(
             error, sqlite3.IntegrityError | sqlite3.ProgrammingError
         ):
-            return LedgerError(f"{self.name} cannot be used ({text}): check the file, or take a copy of it from before")
+            return LedgerError(
+                "ledger-refused",
+                "{name} cannot be used ({text}): check the file, or take a copy of it from before",
+                name=self.name,
+                text=text,
+            )
         return None
 
 
 @cache
 def _repeated(statement: str, columns: int, rows: int) -> str:
     """An INSERT of one row as an INSERT of several."""
-    one = f"({', '.join('?' * columns)})"
-    before, found, after = statement.partition(one)
-    if not found:
+    row = f"({', '.join('?' * columns)})"
+    before, separator, after = statement.partition(row)
+    if not separator:
         raise ValueError(f"no row of {columns} values in: {statement}")
-    return before + ", ".join([one] * rows) + after
+    return before + ", ".join([row] * rows) + after
 
 
 _SQLITE_ADVICE: Final = (
@@ -382,7 +407,7 @@ def open_database(place: str | os.PathLike[str]) -> Database:
     if text.startswith(SQLITE_PREFIX):
         text = text.removeprefix(SQLITE_PREFIX)
     elif "://" in text:
-        raise LedgerError("a ledger is a file, sqlite:///FILE, or postgresql://USER@HOST/DATABASE")
+        raise LedgerError("bad-ledger-place", "a ledger is a file, sqlite:///FILE, or postgresql://USER@HOST/DATABASE")
     if not text:
-        raise LedgerError("give the name of a ledger file, or postgresql://USER@HOST/DATABASE")
+        raise LedgerError("bad-ledger-place", "give the name of a ledger file, or postgresql://USER@HOST/DATABASE")
     return Sqlite(Path(text))

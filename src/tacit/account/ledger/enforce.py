@@ -51,8 +51,11 @@ def _check_everybody(
             continue
         if kind == USER and measure != PLAIN and rate_of(guarantee).measure == PLAIN:
             raise BudgetExceededError(
-                f"the limit of {limit} cannot be kept: this release protects one {guarantee.unit.value}, and nobody "
-                "knows how many of them a user has in the data; train for users, or remove the limit",
+                "limit-cannot-be-kept",
+                "the limit of {limit} cannot be kept: this release protects one {unit}, and nobody knows how many "
+                "of them a user has in the data; train for users, or remove the limit",
+                limit=str(limit),
+                unit=guarantee.unit.value,
                 kind=kind,
                 of_others=False,
             )
@@ -94,8 +97,10 @@ def _check_dataset(
 def _must_be_plain(measure: str, guarantee: Guarantee, limit: Limit) -> None:
     if measure not in (PLAIN, PRESENCE):
         raise BudgetExceededError(
-            f"the limit of {limit} cannot be kept: this release has no plain epsilon, because "
-            f"{rate_of(guarantee).reason}",
+            "limit-cannot-be-kept",
+            "the limit of {limit} cannot be kept: this release has no plain epsilon, because {reason}",
+            limit=str(limit),
+            reason=rate_of(guarantee).reason,
             kind=limit.kind,
             of_others=False,
         )

@@ -15,7 +15,6 @@ of copies that were made before the change.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import hmac
 import os
@@ -26,6 +25,7 @@ from typing import Final
 
 from tacit.account.ledger.charges import DOCUMENT, HASH_BYTES, USER
 from tacit.account.ledger.database import LedgerError
+from tacit.atomic import create_file, sync_folder
 from tacit.errors import BadParameterError
 from tacit.text.identity import document_identity, name_identity
 
@@ -115,7 +115,9 @@ class LedgerKey:
     def text(self) -> bytes:
         """The content of its file."""
         if any(b"\n" in secret or secret != secret.strip() for secret in self._secrets):
-            raise LedgerError("this key holds a line break or begins or ends with a space, so no file can keep it")
+            raise LedgerError(
+                "bad-ledger-key", "this key holds a line break or begins or ends with a space, so no file can keep it"
+            )
         return b"".join(secret + b"\n" for secret in self._secrets)
 
 
@@ -146,14 +148,18 @@ def given_key(key: bytes | str | None) -> LedgerKey | None:
         key, origin = os.environ.get(VARIABLE) or None, VARIABLE
     if key is None:
         return None
-    found = [line.encode() for line in key.split("\n") if line] if isinstance(key, str) else [bytes(key)]
-    shortest = min(map(len, found), default=0)
+    parts = [line.encode() for line in key.split("\n") if line] if isinstance(key, str) else [bytes(key)]
+    shortest = min(map(len, parts), default=0)
     if shortest < SHORTEST:
         raise BadParameterError(
-            f"{origin} has {shortest} characters, which can be guessed: use {SHORTEST} or more, for example what "
-            "'openssl rand -hex 32' prints"
+            "ledger-key-too-short",
+            "{origin} has {characters} characters, which can be guessed: use {least} or more, for example what "
+            "'openssl rand -hex 32' prints",
+            origin=origin,
+            characters=shortest,
+            least=SHORTEST,
         )
-    return LedgerKey(*found)
+    return LedgerKey(*parts)
 
 
 # Files --------------------------------------------------------------------------------------------------------------
@@ -179,8 +185,11 @@ def kept_key(ledger: str) -> LedgerKey:
     key = _read(path)
     if key is None:
         raise LedgerError(
-            f"the key of this ledger cannot be read from '{path}': bring it back from where the ledger was made, or "
-            f"set {VARIABLE}"
+            "unreadable-ledger-key",
+            "the key of this ledger cannot be read from '{path}': bring it back from where the ledger was made, or "
+            "set {variable}",
+            path=path,
+            variable=VARIABLE,
         )
     return key
 
@@ -202,7 +211,7 @@ def take_prepared_key(ledger: str) -> Path:
     """The last step of a change: its key takes the place of the former one."""
     path = key_file(ledger)
     _next_file(ledger).replace(path)
-    _sync_folder(path.parent)
+    sync_folder(path.parent)
     return path
 
 
@@ -212,32 +221,22 @@ def _next_file(ledger: str) -> Path:
 
 def _read(path: Path) -> LedgerKey | None:
     try:
-        found = [line.strip() for line in path.read_bytes().split(b"\n") if line.strip()]
+        parts = [line.strip() for line in path.read_bytes().split(b"\n") if line.strip()]
     except OSError:
         return None
-    return LedgerKey(*found) if found else None
+    return LedgerKey(*parts) if parts else None
 
 
 def _write(path: Path, key: LedgerKey, what: str) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(key.text())
-            file.flush()
-            os.fsync(file.fileno())
-        _sync_folder(path.parent)
+        create_file(path, key.text(), private=True)
     except OSError as error:
         raise LedgerError(
-            f"{what} cannot be written to '{path}' ({error.strerror}): make the folder writable, or set {VARIABLE}"
+            "ledger-key-not-written",
+            "{what} cannot be written to '{path}' ({reason}): make the folder writable, or set {variable}",
+            what=what,
+            path=path,
+            reason=error.strerror,
+            variable=VARIABLE,
         ) from None
-
-
-def _sync_folder(folder: Path) -> None:
-    """The name of a new file is on the disk, too, where the system can promise that."""
-    with contextlib.suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)

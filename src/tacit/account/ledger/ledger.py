@@ -195,16 +195,18 @@ class Ledger:
         books = self._books
         with self._custody.writing():
             self._must_be_limited(must_be_limited)
-            found = self._database.one("SELECT id, state, content FROM releases WHERE token = ?", (token_name,))
-            if found is not None and bytes(found[2]) != content:
+            earlier = self._database.first_row("SELECT id, state, content FROM releases WHERE token = ?", (token_name,))
+            if earlier is not None and bytes(earlier[2]) != content:
                 raise TokenUsedError(
-                    "this token was used for another release: use a new token for a new release, or repeat the same one"
+                    "token-used",
+                    "this token was used for another release: use a new token for a new release, or repeat the same "
+                    "one",
                 )
-            if found is not None and found[1] != CANCELED:
-                return Reservation(self, found[0], found[1])
+            if earlier is not None and earlier[1] != CANCELED:
+                return Reservation(self, earlier[0], earlier[1])
             check_limits(books, guarantee, charges, dataset, job_name)
-            if found is not None:
-                release = int(found[0])
+            if earlier is not None:
+                release = int(earlier[0])
                 books.set_state(release, RESERVED)
             else:
                 release = books.add_release(
@@ -231,23 +233,36 @@ class Ledger:
         for kind, identity, _ in subjects:
             if Rules(limits, kind, "").limit_of(self._key.name(kind, identity)) is None:
                 raise MissingLimitError(
-                    f"{self.name} has no limit for a {kind} that is known to have one, so nothing is released to it: "
-                    f"set it again with 'tacit ledger limit LEDGER {kind} --name NAME --epsilon E'"
+                    "limit-missing",
+                    "{name} has no limit for a {kind} that is known to have one, so nothing is released to it: set "
+                    "it again with 'tacit ledger limit LEDGER {kind}' ({option.name[NAME]} {option.epsilon[E]})",
+                    name=self.name,
+                    kind=kind,
                 )
 
     def _change_state(self, release: int, state: str) -> str:
         # What stays reserved counts as spent: a commit that a power cut takes away is no loss.
         with self._custody.writing(lasting=state != COMMITTED):
-            found = self._database.one("SELECT state, dataset, job FROM releases WHERE id = ?", (release,))
-            if found is None:
-                raise LedgerError(f"{self.name} has lost release {release}: run 'tacit ledger verify'")
-            if found[0] == state:
+            row = self._database.first_row("SELECT state, dataset, job FROM releases WHERE id = ?", (release,))
+            if row is None:
+                raise LedgerError(
+                    "release-lost",
+                    "{name} has lost release {release}: run 'tacit ledger verify'",
+                    name=self.name,
+                    release=release,
+                )
+            if row[0] == state:
                 return state
-            if found[0] != RESERVED:
-                raise BadParameterError(f"this release is {found[0]} already, so it cannot be {state} any more")
+            if row[0] != RESERVED:
+                raise BadParameterError(
+                    "release-already-settled",
+                    "this release is {current} already, so it cannot be {state} any more",
+                    current=row[0],
+                    state=state,
+                )
             self._books.set_state(release, state)
             if state == CANCELED:
-                self._books.take_back(self._books.charges(release), found[1], found[2])
+                self._books.take_back(self._books.charges(release), row[1], row[2])
         return state
 
     def _write_down(self, guarantee: Guarantee) -> Written:
@@ -285,12 +300,23 @@ class Ledger:
     ) -> Limit:
         """Nobody of this kind may spend more from now on: everybody, or the one `name`; in all data sets, or in one."""
         if kind not in LIMITED:
-            raise BadParameterError(f"a limit is per {', '.join(LIMITED[:-1])} or {LIMITED[-1]}: choose one of these")
+            raise BadParameterError(
+                "bad-limit-kind",
+                "a limit is per {kinds} or {last_kind}: choose one of these",
+                kinds=", ".join(LIMITED[:-1]),
+                last_kind=LIMITED[-1],
+            )
         epsilon, delta = float(epsilon), float(delta)
         if not 0 <= epsilon < float("inf"):
-            raise BadParameterError(f"the epsilon of a limit is a number of at least 0, not {epsilon:g}")
+            raise BadParameterError(
+                "impossible-epsilon",
+                "the epsilon of a limit is a number of at least 0, not {epsilon:g}",
+                epsilon=epsilon,
+            )
         if not 0 <= delta < 1:
-            raise BadParameterError(f"the delta of a limit lies in [0, 1), not {delta:g}")
+            raise BadParameterError(
+                "impossible-delta", "the delta of a limit lies in [0, 1), not {delta:g}", delta=delta
+            )
         limit = self._limit(kind, name, dataset, epsilon, delta)
         with self._custody.writing():
             self._database.run(
@@ -306,7 +332,7 @@ class Ledger:
         with self._custody.writing():
             done = self._database.run("DELETE FROM limits WHERE kind = ? AND name = ? AND dataset = ?", limit[:3])
             if not done.rowcount:
-                raise BadParameterError("there is no such limit: 'tacit ledger show' lists them")
+                raise BadParameterError("no-such-limit", "there is no such limit: 'tacit ledger show' lists them")
             self._books.record("limit removed", [*limit[:3], now()])
 
     def _limit(self, kind: str, name: str | None, dataset: str | None, epsilon: float, delta: float) -> Limit:
@@ -316,7 +342,7 @@ class Ledger:
                 check_dataset(given)
         if kind == DATASET:
             if name and dataset and name != dataset:
-                raise BadParameterError("a limit per data set has one name: give it once")
+                raise BadParameterError("data-set-name-twice", "a limit per data set has one name: give it once")
             return Limit(kind, "", dataset or name or "", epsilon, delta)
         return Limit(kind, self._key.name(kind, name).hex() if name else "", dataset or "", epsilon, delta)
 
@@ -341,7 +367,7 @@ class Ledger:
         plain epsilons of whole documents, but not added across units."""
         marks = ", ".join("?" * len(commands))
         with self._custody.reading():
-            rows = self._database.all(
+            rows = self._database.rows(
                 "SELECT r.unit, SUM(c.epsilon + c.added), SUM(c.delta), COUNT(*) FROM releases r "
                 "JOIN charges c ON c.release = r.id JOIN accounts a ON a.id = c.account "
                 f"WHERE substr(r.command, 1, {COMMAND_START}) IN ({marks}) AND r.command IN ({marks}) "
@@ -362,7 +388,7 @@ class Ledger:
         known = {self._key.name(kind, identity) for identity in identities}
         with self._custody.reading():
             named = {bytes.fromhex(limit.name) for limit in self._books.limits() if limit.kind == kind and limit.name}
-            charged = self._database.all(
+            charged = self._database.rows(
                 "SELECT DISTINCT b.subject FROM balances b JOIN accounts a ON a.id = b.account WHERE a.kind = ?",
                 (kind,),
             )
@@ -381,12 +407,12 @@ class Ledger:
     def datasets(self) -> dict[str, Spent]:
         """All data sets, with what was spent on one document of each."""
         with self._custody.reading():
-            names = [row[0] for row in self._database.all("SELECT DISTINCT dataset FROM accounts ORDER BY 1")]
+            names = [row[0] for row in self._database.rows("SELECT DISTINCT dataset FROM accounts ORDER BY 1")]
             rows: dict[str, list[Balance]] = {name: [] for name in names}
             for balance in self._books.balances([self._key.name(DATASET, name) for name in names]):
                 if balance.kind == DATASET:
                     rows[balance.dataset].append(balance)
-        return {name: sum_of(found) for name, found in rows.items()}
+        return {name: sum_of(lines) for name, lines in rows.items()}
 
     def releases(
         self,
@@ -400,7 +426,7 @@ class Ledger:
         """The lines of the ledger, oldest first; `last` gives only so many of the newest, `commands` those of any of
         these commands."""
         if job is not None and dataset is None:
-            raise BadParameterError("to list a job, name its data set as well")
+            raise BadParameterError("job-without-data-set", "to list a job, name its data set as well")
         job_name = None if job is None or dataset is None else self._job_name(dataset, job)
         wanted = [("r.dataset", dataset), ("r.state", state), ("r.job", job_name)]
         values: list[Any] = [value for _, value in wanted if value is not None]
@@ -411,7 +437,7 @@ class Ledger:
             values += [*(command[:COMMAND_START] for command in commands), *commands]
         order = "ASC" if last is None else "DESC LIMIT ?"
         with self._custody.reading():
-            rows = self._database.all(
+            rows = self._database.rows(
                 "SELECT r.id, r.token, r.job, r.dataset, r.unit, g.body, r.command, r.version, r.created, r.state, "
                 "r.subjects, c.epsilon + c.added, c.delta FROM releases r JOIN guarantees g ON g.id = r.guarantee "
                 "LEFT JOIN accounts a ON a.kind = 'dataset' AND a.dataset = r.dataset AND a.measure = 'plain' "
@@ -427,7 +453,7 @@ class Ledger:
         """How many events there are, and the seal of the last one: kept elsewhere, it lets `verify` notice if events
         up to here are changed or cut off."""
         with self._custody.reading():
-            row = self._database.one("SELECT position, seal FROM chain ORDER BY position DESC LIMIT 1")
+            row = self._database.first_row("SELECT position, seal FROM chain ORDER BY position DESC LIMIT 1")
         return "0:" if row is None else f"{row[0]}:{bytes(row[1]).hex()}"
 
     def verify(self, anchor: str | None = None) -> Verification:

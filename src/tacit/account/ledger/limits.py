@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from tacit.account.ledger.charges import DATASET, NOTHING, Charge
 from tacit.errors import TacitError
@@ -31,8 +31,8 @@ class BudgetExceededError(TacitError):
                strangers must not pass it on
     """
 
-    def __init__(self, message: str, *, kind: str = "", of_others: bool = True) -> None:
-        super().__init__(message)
+    def __init__(self, code: str, sentence: str, /, *, kind: str = "", of_others: bool = True, **fields: Any) -> None:
+        super().__init__(code, sentence, kind=kind, **fields)
         self.kind = kind
         self.of_others = of_others
 
@@ -128,18 +128,22 @@ def check(
         for place in seen:
             if reason := standing.apart.get(place) or everybody.apart.get(place):
                 raise BudgetExceededError(
-                    f"the limit of {limit} cannot be kept: one of them was part of a release without a plain epsilon "
-                    f"({reason}), so there is no sum to compare; remove the limit, or leave it out",
+                    "limit-cannot-be-kept",
+                    "the limit of {limit} cannot be kept: one of them was part of a release without a plain epsilon "
+                    "({reason}), so there is no sum to compare; remove the limit, or leave it out",
+                    limit=str(limit),
+                    reason=reason,
                     kind=limit.kind,
                 )
         spent = standing.total(seen).plus(everybody.total(seen))
         if not limit.allows(spent.plus(charge)):
             over.append((limit, spent, charge))
     if over:
-        raise BudgetExceededError(_sentence(over, len(new)), kind=over[0][0].kind)
+        raise _broken(over, len(new))
 
 
-def _sentence(over: list[tuple[Limit, Charge, Charge]], subjects: int) -> str:
+def _broken(over: list[tuple[Limit, Charge, Charge]], subjects: int) -> BudgetExceededError:
+    """The refusal of a release that would break these limits; each comes with what was spent and what is added."""
     limit, spent, charge = max(over, key=lambda item: item[1].plus(item[2]).epsilon)
     if limit.kind == DATASET:
         who = f": the data set '{limit.dataset}'"
@@ -147,9 +151,15 @@ def _sentence(over: list[tuple[Limit, Charge, Charge]], subjects: int) -> str:
         who = f": one {limit.kind}"
     else:
         who = f" for {len(over):,} of {subjects:,} {limit.kind}s: the one with the most"
-    return (
-        f"the limit of {limit} would be broken{who} has spent {shown(spent)}, and this release adds {shown(charge)}; "
-        "nothing of it was drawn: raise the limit, or release less"
+    return BudgetExceededError(
+        "limit-broken",
+        "the limit of {limit} would be broken{who} has spent {spent}, and this release adds {added}; nothing of it was "
+        "drawn: raise the limit, or release less",
+        limit=str(limit),
+        who=who,
+        spent=shown(spent),
+        added=shown(charge),
+        kind=over[0][0].kind,
     )
 
 

@@ -54,20 +54,28 @@ def _opened(database: Database, given: LedgerKey | None) -> Ledger:
                     is_new, place = True, _make(database, given)
         elif version != SCHEMA_VERSION:
             database.migrate()
-        facts = {str(row[0]): str(row[1]) for row in database.all("SELECT name, value FROM meta")}
+        facts = {str(row[0]): str(row[1]) for row in database.rows("SELECT name, value FROM meta")}
     if not {"ledger", "key"} <= set(facts):
-        raise LedgerError(f"{database.name} is damaged: take a copy of it from before, and keep this one")
+        raise LedgerError(
+            "damaged-ledger",
+            "{database} is damaged: take a copy of it from before, and keep this one",
+            database=database.name,
+        )
     rules = (recognized, to_the_letter) if facts.get(DOCUMENTS) == BY_TOKENS else (to_the_letter, recognized)
     key = _fitting(given, facts["ledger"], facts["key"], rules[0])
     if key is None and _fitting(given, facts["ledger"], facts["key"], rules[1]) is not None:
         raise LedgerError(
-            f"{database.name} was changed without its key: it says otherwise how it recognizes documents; take a copy "
-            "of it from before, and keep this one"
+            "ledger-was-changed",
+            "{database} was changed without its key: it says otherwise how it recognizes documents; take a copy of "
+            "it from before, and keep this one",
+            database=database.name,
         )
     if key is None:
         raise LedgerError(
-            f"this is not the key of {database.name}: give the one it was made with, in TACIT_LEDGER_KEY or its file "
-            "(a key that was changed has several lines)"
+            "wrong-ledger-key",
+            "this is not the key of {database}: give the one it was made with, in TACIT_LEDGER_KEY or its file (a "
+            "key that was changed has several lines)",
+            database=database.name,
         )
     return Ledger(database, key, facts["ledger"], is_new=is_new, new_key_place=place)
 

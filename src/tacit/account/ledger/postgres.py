@@ -116,17 +116,31 @@ class Postgres(Database):
             return None
         if isinstance(error, psycopg.errors.LockNotAvailable):
             return LedgerError(
-                f"{self.name} is locked: another program has held it for {WAIT_SECONDS} seconds; try again when it "
-                "is done"
+                "ledger-locked",
+                "{name} is locked: another program has held it for {wait_seconds} seconds; try again when it is done",
+                name=self.name,
+                wait_seconds=WAIT_SECONDS,
             )
         if isinstance(error, psycopg.errors.InsufficientPrivilege | psycopg.errors.ReadOnlySqlTransaction):
-            return LedgerError(f"{self.name} may not be written by this user: grant it the right, or use another")
+            return LedgerError(
+                "ledger-not-writable",
+                "{name} may not be written by this user: grant it the right, or use another",
+                name=self.name,
+            )
         if isinstance(error, psycopg.errors.UndefinedTable | psycopg.errors.UndefinedColumn):
-            return LedgerError(f"{self.name} is damaged, a table or column is missing: restore it from a backup")
+            return LedgerError(
+                "damaged-ledger",
+                "{name} is damaged, a table or column is missing: restore it from a backup",
+                name=self.name,
+            )
         if isinstance(error, psycopg.DataError):
-            return BadInputError("a name cannot be stored in PostgreSQL: leave out its control characters")
+            return BadInputError(
+                "control-character-in-name", "a name cannot be stored in PostgreSQL: leave out its control characters"
+            )
         if isinstance(error, psycopg.OperationalError):
             return LedgerError(
-                f"{self.name} cannot be reached: check that the server runs, and the name and password in the URL"
+                "ledger-server-not-reached",
+                "{name} cannot be reached: check that the server runs, and the name and password in the URL",
+                name=self.name,
             )
         return None

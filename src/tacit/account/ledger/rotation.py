@@ -36,14 +36,16 @@ _HASH_IN_TEXT = re.compile(r"\b[0-9a-f]{32}\b")
 
 def change_key(database: Database, ledger: str, old: LedgerKey, new: LedgerKey, anchor: str | None) -> Books:
     """The books of the ledger under its new key; raises, and changes nothing, if the ledger is not whole."""
-    found = verify(database, old, anchor)
-    if not found.ok:
+    verification = verify(database, old, anchor)
+    if not verification.ok:
         raise LedgerError(
-            f"the key is not changed, because the ledger was: {found.problems[0]}; see 'tacit ledger verify'"
+            "ledger-was-changed",
+            "the key is not changed, because the ledger was: {problem}; see 'tacit ledger verify'",
+            problem=verification.problems[0],
         )
     keys = {
         bytes(row[0]).hex()
-        for row in database.all(
+        for row in database.rows(
             "SELECT DISTINCT b.subject FROM balances b JOIN accounts a ON a.id = b.account WHERE a.kind = ?", (KEY,)
         )
     }
@@ -53,7 +55,7 @@ def change_key(database: Database, ledger: str, old: LedgerKey, new: LedgerKey, 
     _seal_again(database, new, digests)
     database.run("UPDATE meta SET value = ? WHERE name = ?", (new.check(ledger), "key"))
     books = Books(database, new)
-    events, _, seal = found.anchor.partition(":")
+    events, _, seal = verification.anchor.partition(":")
     books.record(KEY_CHANGED, [old.check(ledger), int(events), seal, now()])
     return books
 
@@ -74,7 +76,7 @@ def _rename_subjects(database: Database, new: LedgerKey) -> None:
 
 
 def _rename_limits(database: Database, new: LedgerKey) -> None:
-    for (name,) in database.all("SELECT DISTINCT name FROM limits WHERE name <> ''"):
+    for (name,) in database.rows("SELECT DISTINCT name FROM limits WHERE name <> ''"):
         database.run("UPDATE limits SET name = ? WHERE name = ?", (_hex(new, name), name))
 
 
@@ -82,20 +84,20 @@ def _rename_releases(database: Database, new: LedgerKey, keys: set[str]) -> dict
     """The digest of each release under its new names. The name of an API key in a command is renamed like others."""
 
     def command_of(command: str) -> str:
-        return _HASH_IN_TEXT.sub(lambda found: _hex(new, found[0]) if found[0] in keys else found[0], command)
+        return _HASH_IN_TEXT.sub(lambda match: _hex(new, match[0]) if match[0] in keys else match[0], command)
 
     digests: dict[int, str] = {}
     charges = charges_by_release(database)
     own: tuple[int, Charges, set[str]] | None = next(charges, None)
-    for row in database.all(f"SELECT {RELEASE_COLUMNS}, g.digest FROM releases r JOIN guarantees g "
+    for row in database.rows(f"SELECT {RELEASE_COLUMNS}, g.digest FROM releases r JOIN guarantees g "
                             "ON g.id = r.guarantee ORDER BY r.id"):  # fmt: skip
         *line, digest = row
-        found: Charges = {}
+        charged: Charges = {}
         if own is not None and own[0] == line[0]:
-            found, own = own[1], next(charges, None)
+            charged, own = own[1], next(charges, None)
         token, job = _hex(new, line[1]), None if line[2] is None else _hex(new, line[2])
         command = command_of(line[6])
-        content = hashlib.sha256(canonical([line[3], digest, job]) + digest_of(found)).digest()
+        content = hashlib.sha256(canonical([line[3], digest, job]) + digest_of(charged)).digest()
         line[1], line[2], line[6], line[11] = token, job, command, content
         digests[line[0]] = release_digest(line, digest).hex()
         database.run(
@@ -107,7 +109,7 @@ def _rename_releases(database: Database, new: LedgerKey, keys: set[str]) -> dict
 
 def _seal_again(database: Database, new: LedgerKey, digests: dict[int, str]) -> None:
     position, before = 0, b""
-    while rows := database.all(
+    while rows := database.rows(
         "SELECT position, event, body FROM chain WHERE position > ? ORDER BY position LIMIT ?", (position, AT_ONCE)
     ):
         sealed: list[tuple[Any, ...]] = []

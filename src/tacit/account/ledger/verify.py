@@ -139,7 +139,9 @@ def _follow(story: _Story, event: str, body: str) -> None:
 def _anchor(text: str) -> tuple[int, str]:
     count, colon, seal = text.strip().partition(":")
     if not colon or not count.isdigit() or (seal and len(seal) != 64):
-        raise BadParameterError("an anchor is NUMBER:HASH, as 'tacit ledger verify' and 'tacit ledger export' print it")
+        raise BadParameterError(
+            "bad-anchor", "an anchor is NUMBER:HASH, as 'tacit ledger verify' and 'tacit ledger export' print it"
+        )
     return int(count), seal.lower()
 
 
@@ -153,21 +155,21 @@ def _compare_anchor(wanted: tuple[int, str], story: _Story) -> Iterator[str]:
 
 def _compare_releases(database: Database, story: _Story) -> Iterator[str]:
     charges = charges_by_release(database)
-    told = next(charges, None)
+    charge = next(charges, None)
     missing = set(story.releases)
-    rows = database.all(
+    rows = database.rows(
         f"SELECT {RELEASE_COLUMNS}, g.digest, g.body FROM releases r JOIN guarantees g ON g.id = r.guarantee "
         "ORDER BY r.id"
     )
     for row in rows:
         release, digest, body = row[0], row[12], row[13]
-        while told is not None and told[0] < release:
-            yield f"there are charges of a release {told[0]} that is not there"
-            told = next(charges, None)
+        while charge is not None and charge[0] < release:
+            yield f"there are charges of a release {charge[0]} that is not there"
+            charge = next(charges, None)
         own: Charges = {}
         places: set[str] = set()
-        if told is not None and told[0] == release:
-            (_, own, places), told = told, next(charges, None)
+        if charge is not None and charge[0] == release:
+            (_, own, places), charge = charge, next(charges, None)
         if release not in story.releases:
             yield f"release {release} was added without the key"
             continue
@@ -207,7 +209,7 @@ def charges_by_release(database: Database) -> Iterator[tuple[int, Charges, set[s
 
 
 def _compare_limits(database: Database, story: _Story) -> Iterator[str]:
-    rows = database.all("SELECT kind, name, dataset, epsilon, delta FROM limits")
+    rows = database.rows("SELECT kind, name, dataset, epsilon, delta FROM limits")
     if {row[:3]: row[3:] for row in rows} != story.limits:
         yield "the limits were changed without the key"
 
@@ -249,11 +251,11 @@ _APART = " OR ".join(
 
 def _compare_balances(database: Database) -> Iterator[str]:
     """The running sums against the charges they are sums of."""
-    wrong = database.one(
+    wrong = database.first_row(
         f"SELECT COUNT(*) FROM ({_EXPECTED}) e LEFT JOIN balances b ON b.subject = e.subject AND b.account = e.account "
         f"WHERE b.subject IS NULL OR b.releases <> e.releases OR {_APART}"
     )
-    without = database.one(
+    without = database.first_row(
         f"SELECT COUNT(*) FROM balances b LEFT JOIN accounts a ON a.id = b.account LEFT JOIN ({_EXPECTED}) e "
         "ON e.subject = b.subject AND e.account = b.account "
         "WHERE (a.kind IS NULL OR a.kind <> 'job') AND e.subject IS NULL"
@@ -268,7 +270,7 @@ def _wrong_jobs(database: Database) -> int:
     free for its data set."""
     expected = {
         (job, dataset, measure): row
-        for job, dataset, measure, *row in database.all(
+        for job, dataset, measure, *row in database.rows(
             f"SELECT j.job, a.dataset, a.measure, {', '.join(f'j.{name}' for name in _COLUMNS)} "
             f"FROM ({_JOBS}) j JOIN accounts a ON a.id = j.account"
         )
@@ -284,6 +286,6 @@ def _wrong_jobs(database: Database) -> int:
             continue
         *numbers, count = row
         pairs = zip((epsilon, added, delta), numbers[::2], numbers[1::2], _FLOORS.values(), strict=True)
-        close = all(abs(told - right) <= ROUNDING * size + floor for told, right, size, floor in pairs)
+        close = all(abs(recorded - right) <= ROUNDING * size + floor for recorded, right, size, floor in pairs)
         wrong += not (close and releases == count)
     return wrong + len(expected)

@@ -13,18 +13,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tacit.arrays import Floats, Ids, Mask
 from tacit.errors import BadParameterError
 from tacit.guarantee import Adjacency, Guarantee, Notion
 from tacit.rounding import rounded_up
 from tacit.vectors.distance import Distance, TableDistance, VectorDistance
 
 __all__ = ["Claim", "Distance", "TableDistance", "VectorDistance", "claim_of", "sets_of"]
-
-Floats = NDArray[np.float64]
-Ids = NDArray[np.int64]
-Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,9 +41,16 @@ class Claim:
         for name in ("epsilon", "offset", "slack"):
             value = getattr(self, name)
             if math.isnan(value) or value < 0:
-                raise BadParameterError(f"the claimed {name} must be a number of at least 0, not {value}")
+                raise BadParameterError(
+                    "impossible-claim",
+                    "the claimed {name} must be a number of at least 0, not {value}",
+                    name=name,
+                    value=value,
+                )
         if not 0 <= self.delta < 1:
-            raise BadParameterError(f"the claimed delta must be at least 0 and below 1, not {self.delta}")
+            raise BadParameterError(
+                "impossible-claim", "the claimed delta must be at least 0 and below 1, not {delta}", delta=self.delta
+            )
 
     @property
     def is_metric(self) -> bool:
@@ -87,7 +90,12 @@ def claim_of(mechanism: Any, guarantee: Guarantee | None = None) -> Claim:
     """The claim on the card of a word mechanism, with the distance, the sets and the outputs that it speaks of."""
     promised = mechanism.guarantee(secure=True) if guarantee is None else guarantee
     if promised.notion is Notion.NONE:
-        raise BadParameterError(f"{mechanism.name} promises nothing with these options ({promised.void})")
+        raise BadParameterError(
+            "release-promises-nothing",
+            "{mechanism} promises nothing with these options ({reason})",
+            mechanism=mechanism.name,
+            reason=promised.void,
+        )
     protected = None
     if promised.notion is Notion.UTILITY_OPTIMIZED_METRIC:
         protected = np.zeros(len(mechanism.table), dtype=bool)

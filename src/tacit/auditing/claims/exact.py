@@ -28,17 +28,14 @@ from enum import StrEnum
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tacit.arrays import Floats, Ids
 from tacit.auditing.claims.claim import Claim
 from tacit.auditing.claims.laws import Law
 from tacit.errors import BadInputError
+from tacit.progress import StepProgress
 from tacit.report import AtMost, Finding, Light, Section, Table
 from tacit.rounding import rounded_down, rounded_up
-
-Floats = NDArray[np.float64]
-Ids = NDArray[np.int64]
-Progress = Callable[[int, int], None]
 
 TOLERANCE = 1e-9
 BLOCK_CELLS = 4_000_000
@@ -134,7 +131,7 @@ class _Record:
     """The largest value so far, and where it was found."""
 
     value: float = -math.inf
-    found: tuple[int, int, int | None, float, float, float | None] | None = None
+    witness_at: tuple[int, int, int | None, float, float, float | None] | None = None
 
     def offer(
         self, values: Floats, place: Callable[[int], tuple[int, int, int | None, float, float, float | None]]
@@ -142,8 +139,8 @@ class _Record:
         if not len(values):
             return
         best = int(np.argmax(values))
-        if self.found is None or values[best] > self.value:
-            self.value, self.found = float(values[best]), place(best)
+        if self.witness_at is None or values[best] > self.value:
+            self.value, self.witness_at = float(values[best]), place(best)
 
 
 @dataclass
@@ -199,9 +196,9 @@ class Worst:
         return losses
 
     def witness(self, record: _Record) -> Witness:
-        if record.found is None:
-            raise BadInputError("there is no pair of inputs to check: give at least two inputs")
-        left, right, column, loss, bound, stick = record.found
+        if record.witness_at is None:
+            raise BadInputError("too-few-inputs", "there is no pair of inputs to check: give at least two inputs")
+        left, right, column, loss, bound, stick = record.witness_at
         claim = self.claim
         distance = None
         if claim.distance is not None:
@@ -227,26 +224,28 @@ def check_pairs(
     *,
     scope: str | None = None,
     tolerance: float = TOLERANCE,
-    progress: Progress | None = None,
+    progress: StepProgress | None = None,
 ) -> ExactResult:
     """Every output of every given pair (pairs, 2)."""
     pairs = np.asarray(pairs, dtype=np.int64)
     if pairs.ndim != 2 or pairs.shape[1] != 2 or not len(pairs):
-        raise BadInputError("give at least one pair of inputs to check")
+        raise BadInputError("too-few-inputs", "give at least one pair of inputs to check")
     given, pairs = len(pairs), pairs[np.isfinite(claim.bounds(pairs[:, 0], pairs[:, 1]))]
     if not len(pairs):
-        raise BadInputError("nothing is claimed about any of these pairs: choose inputs of the same set")
+        raise BadInputError(
+            "no-claim-about-pairs", "nothing is claimed about any of these pairs: choose inputs of the same set"
+        )
     scope = scope or f"{given:,} pairs"
     if len(pairs) < given:
         scope += f" ({len(pairs):,} of them, about which something is claimed)"
     worst = Worst(law, claim)
     step = max(1, BLOCK_CELLS // len(law.outputs) // 2)
     for start in range(0, len(pairs), step):
-        here = pairs[start : start + step]
-        rows, place = np.unique(here, return_inverse=True)
+        block = pairs[start : start + step]
+        rows, place = np.unique(block, return_inverse=True)
         known = law.rows(rows)
-        place = place.reshape(here.shape)
-        worst.compare(here[:, 0], here[:, 1], known[place[:, 0]], known[place[:, 1]])
+        place = place.reshape(block.shape)
+        worst.compare(block[:, 0], block[:, 1], known[place[:, 0]], known[place[:, 1]])
         if progress is not None:
             progress(min(start + step, len(pairs)), len(pairs))
     return result_of(worst, scope, tolerance)
@@ -258,12 +257,12 @@ def check_all(
     ids: Ids | None = None,
     *,
     tolerance: float = TOLERANCE,
-    progress: Progress | None = None,
+    progress: StepProgress | None = None,
 ) -> ExactResult:
     """All pairs of these inputs (default: all inputs) and all outputs."""
     ids = np.arange(len(law.inputs)) if ids is None else np.unique(np.asarray(ids, dtype=np.int64))
     if len(ids) < 2:
-        raise BadInputError("a privacy claim compares two inputs: give at least two")
+        raise BadInputError("too-few-inputs", "a privacy claim compares two inputs: give at least two")
     scope = f"all {len(ids) * (len(ids) - 1) // 2:,} pairs of {len(ids):,} inputs, all {len(law.outputs):,} outputs"
     if claim.sets is not None:
         scope = f"all pairs of {len(ids):,} inputs ({claim.among}), all {len(law.outputs):,} outputs"
@@ -271,8 +270,11 @@ def check_all(
         return _check_columns(law, claim, ids, scope, tolerance, progress)
     if len(ids) * len(law.outputs) > MOST_CELLS:
         raise BadInputError(
-            f"all pairs of {len(ids):,} inputs over {len(law.outputs):,} outputs are too many: check fewer inputs, or "
-            "the closest pairs (--words closest:500)"
+            "too-many-pairs",
+            "all pairs of {inputs:,} inputs over {outputs:,} outputs are too many: check fewer inputs, or the "
+            "closest pairs ({option.words[closest:500]})",
+            inputs=len(ids),
+            outputs=len(law.outputs),
         )
     worst = Worst(law, claim)
     known = law.rows(ids)
@@ -302,7 +304,7 @@ def shared_output(law: Law, claim: Claim, ids: Ids, known: Floats) -> Witness | 
 
 
 def _check_columns(
-    law: Law, claim: Claim, ids: Ids, scope: str, tolerance: float, progress: Progress | None
+    law: Law, claim: Claim, ids: Ids, scope: str, tolerance: float, progress: StepProgress | None
 ) -> ExactResult:
     """The largest over the smallest probability of each column: every pair at once."""
     worst = Worst(law, claim)
@@ -331,24 +333,24 @@ def _check_columns(
     return result_of(worst, scope, tolerance)
 
 
-def _extremes(law: Law, ids: Ids, progress: Progress | None) -> tuple[Floats, Floats, Ids, Ids]:
+def _extremes(law: Law, ids: Ids, progress: StepProgress | None) -> tuple[Floats, Floats, Ids, Ids]:
     """Largest and smallest probability of each column, and the inputs that have them."""
     width = len(law.outputs)
     highest, lowest = np.full(width, -math.inf), np.full(width, math.inf)
     top, bottom = np.zeros(width, dtype=np.int64), np.zeros(width, dtype=np.int64)
     step = max(1, BLOCK_CELLS // width)
     for start in range(0, len(ids), step):
-        here = ids[start : start + step]
-        rows = law.rows(here)
+        block = ids[start : start + step]
+        rows = law.rows(block)
         for pick, best, owner, better in (
             (rows.argmax(axis=0), highest, top, np.greater),
             (rows.argmin(axis=0), lowest, bottom, np.less),
         ):
             values = rows[pick, np.arange(width)]
             new = better(values, best)
-            best[new], owner[new] = values[new], here[pick[new]]
+            best[new], owner[new] = values[new], block[pick[new]]
         if progress is not None:
-            progress(start + len(here), len(ids))
+            progress(start + len(block), len(ids))
     return highest, lowest, top, bottom
 
 
@@ -363,7 +365,7 @@ def result_of(
     shared: Witness | None = None,
 ) -> ExactResult:
     """The result; upper ends for pairs that were bounded instead of computed."""
-    steepest = None if worst.slope.found is None else worst.slope.value
+    steepest = None if worst.slope.witness_at is None else worst.slope.value
     tightest = max(0.0, worst.loss.value)
     return ExactResult(
         worst.claim,
@@ -475,5 +477,10 @@ def words_of(law: Law, names: Sequence[str]) -> Ids:
     place = {str(name): number for number, name in enumerate(law.inputs)}
     missing = [name for name in names if name not in place]
     if missing:
-        raise BadInputError(f"there is no input '{missing[0]}': the inputs are {', '.join(list(place)[:5])}, …")
+        raise BadInputError(
+            "unknown-input",
+            "there is no input '{name}': the inputs are {known}, …",
+            name=missing[0],
+            known=", ".join(list(place)[:5]),
+        )
     return np.array([place[name] for name in names], dtype=np.int64)

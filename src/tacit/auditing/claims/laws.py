@@ -17,12 +17,10 @@ from types import ModuleType
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from tacit.arrays import Floats, Ids
 from tacit.errors import BadInputError, BadParameterError, TacitError
-
-Floats = NDArray[np.float64]
-Ids = NDArray[np.int64]
 
 ROW_TOLERANCE = 1e-6
 """How far a row given from outside may miss the sum 1, which is then divided out."""
@@ -65,7 +63,9 @@ class MechanismLaw:
         # Written so that NaN, which compares false, is refused as well.
         if not (law.min() >= 0 and np.abs(law.sum(axis=1) - 1).max() <= OWN_TOLERANCE):
             raise BadInputError(
-                f"the law of {self.mechanism.name} is no probability distribution: repair the mechanism"
+                "law-is-no-distribution",
+                "the law of {mechanism} is no probability distribution: repair the mechanism",
+                mechanism=self.mechanism.name,
             )
         return law
 
@@ -89,16 +89,24 @@ def matrix_law(
     try:
         table = np.array(matrix, dtype=np.float64)
     except (TypeError, ValueError):
-        raise BadInputError("a matrix of probabilities holds numbers only, the same count in each row") from None
+        raise BadInputError(
+            "matrix-not-numbers", "a matrix of probabilities holds numbers only, the same count in each row"
+        ) from None
     if table.ndim != 2 or 0 in table.shape:
-        raise BadInputError("a matrix of probabilities has one row per input and one column per output")
+        raise BadInputError("matrix-shape", "a matrix of probabilities has one row per input and one column per output")
     if len(table) < 2:
-        raise BadInputError("a privacy claim compares two inputs, and the matrix has one row: give at least two")
+        raise BadInputError(
+            "too-few-inputs", "a privacy claim compares two inputs, and the matrix has one row: give at least two"
+        )
     rows = [f"input {i}" for i in range(table.shape[0])] if inputs is None else list(inputs)
     columns = [f"output {i}" for i in range(table.shape[1])] if outputs is None else list(outputs)
     if (len(rows), len(columns)) != table.shape:
         raise BadInputError(
-            f"{len(rows)} inputs and {len(columns)} outputs do not fit a matrix of shape {table.shape}: name each once"
+            "matrix-shape",
+            "{rows} inputs and {columns} outputs do not fit a matrix of shape {shape}: name each once",
+            rows=len(rows),
+            columns=len(columns),
+            shape=table.shape,
         )
     return MatrixLaw(_checked(table, rows), rows, columns)
 
@@ -108,14 +116,18 @@ def _checked(table: Floats, names: Sequence[str]) -> Floats:
     wrong = np.flatnonzero(~((table >= 0) & (table <= 1 + ROW_TOLERANCE)).all(axis=1))
     if wrong.size:
         raise BadInputError(
-            f"the row of '{names[wrong[0]]}' holds a value that is no probability: all must lie between 0 and 1"
+            "not-a-probability",
+            "the row of '{name}' holds a value that is no probability: all must lie between 0 and 1",
+            name=names[wrong[0]],
         )
     sums = table.sum(axis=1)
     off = np.flatnonzero(np.abs(sums - 1) > ROW_TOLERANCE)
     if off.size:
         raise BadInputError(
-            f"the probabilities of '{names[off[0]]}' add up to {sums[off[0]]:.6g}, not 1: give the probability of "
-            "every output"
+            "probabilities-do-not-add-up",
+            "the probabilities of '{name}' add up to {total:.6g}, not 1: give the probability of every output",
+            name=names[off[0]],
+            total=sums[off[0]],
         )
     return np.asarray(table / sums[:, None])
 
@@ -134,31 +146,54 @@ def read_table(path: str | Path) -> tuple[list[str], list[str], Floats]:
             rows = [row for row in csv.reader(file) if row]
     except (OSError, UnicodeDecodeError) as error:
         raise BadInputError(
-            f"cannot read {place}: {getattr(error, 'strerror', None) or 'it is no UTF-8 text'}"
+            "unreadable-file",
+            "cannot read {place}: {reason}",
+            place=place,
+            reason=getattr(error, "strerror", None) or "it is no UTF-8 text",
         ) from None
     except csv.Error as error:
-        raise BadInputError(f"{place} is no CSV file: {error}") from None
+        raise BadInputError(
+            "not-a-csv-file", "{place} is no CSV file: {reason}", place=place, reason=str(error)
+        ) from None
     if len(rows) < 2 or len(rows[0]) < 2:
-        raise BadInputError(f"{place} needs a header with the columns and at least one row below it")
+        raise BadInputError(
+            "table-without-header", "{place} needs a header with the columns and at least one row below it", place=place
+        )
     header = [name.strip() for name in rows[0][1:]]
     values = np.empty((len(rows) - 1, len(header)))
     for number, row in enumerate(rows[1:]):
         if len(row) != len(header) + 1:
             raise BadInputError(
-                f"row {number + 2} of {place} has {len(row)} cells and the header has {len(header) + 1}: fill it up"
+                "cells-missing",
+                "row {number} of {place} has {cells} cells and the header has {expected}: fill it up",
+                number=number + 2,
+                place=place,
+                cells=len(row),
+                expected=len(header) + 1,
             )
         for column, cell in enumerate(row[1:]):
             try:
                 values[number, column] = float(cell)
             except ValueError:
                 raise BadInputError(
-                    f"row {number + 2} of {place}, column '{header[column]}': '{cell[:40]}' is no number"
+                    "not-a-number",
+                    "row {row} of {place}, column '{column}': '{cell}' is no number",
+                    row=number + 2,
+                    place=place,
+                    column=header[column],
+                    cell=cell[:40],
                 ) from None
     names = [row[0].strip() for row in rows[1:]]
     for what, given in (("row", names), ("column", header)):
         if len(set(given)) < len(given):
             twice = next(name for name in given if given.count(name) > 1)
-            raise BadInputError(f"{place} has two {what}s named '{twice}': name each once")
+            raise BadInputError(
+                "name-twice",
+                "{place} has two {what}s named '{twice}': name each once",
+                place=place,
+                what=what,
+                twice=twice,
+            )
     return names, header, values
 
 
@@ -181,7 +216,12 @@ class Stranger:
         except Exception as error:
             shown = repr(arguments[0]) if arguments else ""
             raise BadInputError(
-                f"{self.name} failed for {shown[:80]} with {type(error).__name__}: {str(error)[:200]}"
+                "function-failed",
+                "{name} failed for {inputs} with {error}: {reason}",
+                name=self.name,
+                inputs=shown[:80],
+                error=type(error).__name__,
+                reason=str(error)[:200],
             ) from error
 
 
@@ -191,26 +231,39 @@ def load_stranger(place: str | Callable[..., Any]) -> Stranger:
         return Stranger(getattr(place, "__name__", "the function"), place, _required_arguments(place) >= 2)
     where, colon, name = place.rpartition(":")
     if not colon or not where or not name:
-        raise BadParameterError(f"write a function as module:function or file.py:function, not '{place}'")
+        raise BadParameterError(
+            "bad-function-place", "write a function as module:function or file.py:function, not '{place}'", place=place
+        )
     module = _module_from_file(Path(where)) if where.endswith(".py") else _module_by_name(where)
-    found = getattr(module, name, None)
-    if not callable(found):
-        raise BadInputError(f"{where} has no function '{name}': check the name behind the colon")
-    return Stranger(place, found, _required_arguments(found) >= 2)
+    function = getattr(module, name, None)
+    if not callable(function):
+        raise BadInputError(
+            "no-such-function",
+            "{where} has no function '{name}': check the name behind the colon",
+            where=where,
+            name=name,
+        )
+    return Stranger(place, function, _required_arguments(function) >= 2)
 
 
 def _module_from_file(path: Path) -> ModuleType:
     if not path.is_file():
-        raise BadInputError(f"there is no file {path}: give the path of a Python file")
+        raise BadInputError("no-such-file", "there is no file {path}: give the path of a Python file", path=path)
     spec = importlib.util.spec_from_file_location(f"audited_{path.stem}", path)
     if spec is None or spec.loader is None:
-        raise BadInputError(f"{path} is no Python file")
+        raise BadInputError("not-a-python-file", "{path} is no Python file", path=path)
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
     try:
         spec.loader.exec_module(module)
     except Exception as error:
-        raise BadInputError(f"{path} cannot be loaded: {type(error).__name__}: {str(error)[:200]}") from error
+        raise BadInputError(
+            "module-not-loaded",
+            "{path} cannot be loaded: {error}: {reason}",
+            path=path,
+            error=type(error).__name__,
+            reason=str(error)[:200],
+        ) from error
     return module
 
 
@@ -219,7 +272,11 @@ def _module_by_name(name: str) -> ModuleType:
         return importlib.import_module(name)
     except Exception as error:
         raise BadInputError(
-            f"the module {name} cannot be loaded: {type(error).__name__}: {str(error)[:200]}"
+            "module-not-loaded",
+            "the module {name} cannot be loaded: {error}: {reason}",
+            name=name,
+            error=type(error).__name__,
+            reason=str(error)[:200],
         ) from error
 
 
@@ -238,7 +295,7 @@ def law_of(function: Callable[[str], Any], words: Sequence[str], *, first: Any =
     `first` is the answer for the first word, if it is known already.
     """
     if len(words) < 2:
-        raise BadInputError("a privacy claim compares two inputs: give at least two words")
+        raise BadInputError("too-few-inputs", "a privacy claim compares two inputs: give at least two words")
     answers = [function(word) if number or first is None else first for number, word in enumerate(words)]
     if all(isinstance(answer, Mapping) for answer in answers):
         outputs = list(dict.fromkeys(str(output) for answer in answers for output in answer))
@@ -251,8 +308,9 @@ def law_of(function: Callable[[str], Any], words: Sequence[str], *, first: Any =
     lengths = {len(answer) if hasattr(answer, "__len__") and not isinstance(answer, str) else -1 for answer in answers}
     if len(lengths) != 1 or -1 in lengths:
         raise BadInputError(
-            "the function must return probabilities for each word: a mapping {output: probability}, or a list that "
-            "is equally long for all words"
+            "function-without-probabilities",
+            "the function must return probabilities for each word: a mapping {{output: probability}}, or a list "
+            "that is equally long for all words",
         )
     length = lengths.pop()
     outputs = list(words) if length == len(words) else [f"output {i}" for i in range(length)]
@@ -264,4 +322,9 @@ def _number(value: Any, word: str) -> float:
     try:
         return float(value)
     except (TypeError, ValueError):
-        raise BadInputError(f"the function returns {value!r:.40} as a probability for '{word}': give numbers") from None
+        raise BadInputError(
+            "not-a-number",
+            "the function returns {value!r:.40} as a probability for '{word}': give numbers",
+            value=value,
+            word=word,
+        ) from None

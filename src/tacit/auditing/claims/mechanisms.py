@@ -22,8 +22,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.arrays import Ids
 from tacit.auditing.claims.claim import Claim, VectorDistance, claim_of
-from tacit.auditing.claims.exact import TOLERANCE, ExactResult, Progress, check_all, check_pairs, exact_section
+from tacit.auditing.claims.exact import (
+    TOLERANCE,
+    ExactResult,
+    check_all,
+    check_pairs,
+    exact_section,
+)
 from tacit.auditing.claims.laws import MatrixLaw, MechanismLaw, matrix_law
 from tacit.auditing.claims.noise import NoiseResult, noise_check, noise_section, opposite_latents
 from tacit.auditing.claims.radial import check_vocabulary
@@ -48,10 +55,9 @@ from tacit.errors import BadInputError, BadParameterError
 from tacit.guarantee import Notion
 from tacit.mechanism import Mechanism
 from tacit.noise.source import Source, new_source, public_generator
+from tacit.progress import StepProgress
 from tacit.report import Finding, Light, Section
 from tacit.text.tokens import is_punctuation, split
-
-Ids = NDArray[np.int64]
 
 SAMPLES = 20_000
 SAMPLED_PAIRS = 5
@@ -76,9 +82,9 @@ class Settings:
     confidence: float = CONFIDENCE
     tolerance: float = TOLERANCE
     seed: int | None = None
-    progress: Callable[[str], Progress] | None = None
+    progress: Callable[[str], StepProgress] | None = None
 
-    def bar(self, what: str) -> Progress | None:
+    def bar(self, what: str) -> StepProgress | None:
         return None if self.progress is None else self.progress(what)
 
 
@@ -164,7 +170,11 @@ def chosen_words(mechanism: Any, claim: Claim, words: str) -> Ids:
     tokens = listed(words)
     ids = np.array([mechanism.lexicon.id(token) for token in tokens], dtype=np.int64)
     if len(np.unique(ids)) < 2:
-        raise BadInputError(f"the words of {words} are treated as one vocabulary word: give different words")
+        raise BadInputError(
+            "words-are-one",
+            "the words of {words} are treated as one vocabulary word: give different words",
+            words=words,
+        )
     return ids
 
 
@@ -181,11 +191,15 @@ def listed(path: str) -> list[str]:
         lines = place.read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError):
         raise BadInputError(
-            f"{path} cannot be read as UTF-8 text: save the words as plain text, one per line"
+            "unreadable-word-list",
+            "{path} cannot be read as UTF-8 text: save the words as plain text, one per line",
+            path=path,
         ) from None
     words = list(dict.fromkeys(line.strip() for line in lines if line.strip()))
     if len(words) < 2:
-        raise BadInputError(f"{path} holds fewer than two different words: a privacy claim compares two")
+        raise BadInputError(
+            "too-few-words", "{path} holds fewer than two different words: a privacy claim compares two", path=path
+        )
     return words
 
 
@@ -213,7 +227,10 @@ def sampled_pairs(mechanism: Any, claim: Claim) -> Ids:
     chosen.append(_claimed(claim, marks_and_words(mechanism)))
     pairs = np.unique(np.sort(np.concatenate(chosen), axis=1), axis=0)
     if not len(pairs):
-        raise BadInputError("no pair of words was found about which anything is claimed: give words that share a set")
+        raise BadInputError(
+            "no-claim-about-pairs",
+            "no pair of words was found about which anything is claimed: give words that share a set",
+        )
     return np.asarray(pairs)
 
 
@@ -275,7 +292,9 @@ def sampled_vectors(mechanism: Any, claim: Claim, settings: Settings) -> Sampled
     pairs = sampled_pairs(mechanism, claim)
     single = np.array([split(words[i]) == [words[i]] for i in pairs.ravel().tolist()]).reshape(pairs.shape).all(axis=1)
     if not single.any():
-        raise BadInputError("no word of the pairs is one token of text: give vectors of ordinary words")
+        raise BadInputError(
+            "no-word-is-a-token", "no word of the pairs is one token of text: give vectors of ordinary words"
+        )
     return sampled_check(
         sample,
         claim,
@@ -367,7 +386,9 @@ def check_latents(mechanism: Any, claim: Claim, settings: Settings) -> tuple[Sam
     positions, width = mechanism.autoencoder.positions, mechanism.autoencoder.width
     family = next(check.family for check in mechanism.checks() if isinstance(check, LatentSamples))
     if family is None:
-        raise BadParameterError("there is no noise to audit (noise=none): choose gaussian or laplace")
+        raise BadParameterError(
+            "no-noise-to-audit", "there is no noise to audit (noise=none): choose gaussian or laplace"
+        )
     columns = mechanism.bound.columns(width)
     pair = mechanism.bound.apply(opposite_latents(mechanism.bound, positions, width))
     n = positions * len(columns)

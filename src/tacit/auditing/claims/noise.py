@@ -25,15 +25,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from tacit.arrays import Floats
 from tacit.auditing.claims.sampling import CONFIDENCE
 from tacit.errors import BadInputError, BadParameterError
 from tacit.noise.gaussian import gaussian_delta, gaussian_epsilon
 from tacit.report import Finding, Light, Section
 from tacit.rounding import rounded_down, rounded_up
-
-Floats = NDArray[np.float64]
 
 MOST_FOR_FIT = 20_000
 
@@ -92,9 +91,13 @@ def noise_check(
     r = np.asarray(residuals, dtype=np.float64).ravel()
     apart = np.asarray(difference, dtype=np.float64).ravel()
     if r.size < 100:
-        raise BadInputError(f"{r.size} residuals are too few to measure a noise scale: release more latents")
+        raise BadInputError(
+            "too-few-residuals",
+            "{residuals} residuals are too few to measure a noise scale: release more latents",
+            residuals=r.size,
+        )
     if not (np.isfinite(r).all() and np.isfinite(apart).all()):
-        raise BadInputError("a residual is infinite or not a number: check the latents")
+        raise BadInputError("not-finite", "a residual is infinite or not a number: check the latents")
     alpha = 1.0 - confidence
     smallest: float | None = None
     if not r.any():
@@ -102,17 +105,21 @@ def noise_check(
         at_least = math.inf if distance > 0 else 0.0
     elif family == "normal":
         if not delta:
-            raise BadParameterError("normal noise has no pure epsilon: give the claimed delta")
+            raise BadParameterError("claim-without-delta", "normal noise has no pure epsilon: give the claimed delta")
         scale, distance = normal_scale_at_most(r, alpha), float(np.linalg.norm(apart))
         at_least = gaussian_epsilon(scale, delta, distance) if distance > 0 else 0.0
         smallest = gaussian_delta(epsilon, scale, distance) if distance > 0 else 0.0
     elif family == "laplace":
         if delta:
-            raise BadParameterError("the loss of Laplace noise is worked out for delta 0: give a claim without delta")
+            raise BadParameterError(
+                "claim-with-delta", "the loss of Laplace noise is worked out for delta 0: give a claim without delta"
+            )
         scale, distance = laplace_scale_at_most(r, alpha), float(np.abs(apart).sum())
         at_least = distance / scale
     else:
-        raise BadParameterError(f"the family of the noise is normal or laplace, not '{family}'")
+        raise BadParameterError(
+            "unknown-noise", "the family of the noise is normal or laplace, not '{family}'", family=family
+        )
     return NoiseResult(family, scale, distance, r.size, at_least, smallest, epsilon, delta, confidence, _fit(r, family))
 
 

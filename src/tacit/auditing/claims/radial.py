@@ -33,18 +33,22 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tacit.arrays import Floats, Ids
 from tacit.auditing.claims.claim import Claim, VectorDistance
-from tacit.auditing.claims.exact import TOLERANCE, ExactResult, Progress, Witness, Worst, result_of
+from tacit.auditing.claims.exact import (
+    TOLERANCE,
+    ExactResult,
+    Witness,
+    Worst,
+    result_of,
+)
 from tacit.auditing.claims.laws import MechanismLaw
 from tacit.errors import BadParameterError
 from tacit.noise.choice import exponent_cap
+from tacit.progress import StepProgress
 from tacit.vectors.geometry import DistanceRows
 from tacit.words.exponential import ExponentialWords
-
-Floats = NDArray[np.float64]
-Ids = NDArray[np.int64]
 
 BLOCK_CELLS = 2_000_000
 KEPT = 256
@@ -69,7 +73,7 @@ class RadialForm:
 
 
 def measure_form(
-    mechanism: ExponentialWords, claim: Claim, progress: Progress | None = None, steps: int = 1
+    mechanism: ExponentialWords, claim: Claim, progress: StepProgress | None = None, steps: int = 1
 ) -> tuple[RadialForm, Witness | None]:
     """The first pass: every cell of the law against the form. Also looks for unprotected outputs with two inputs."""
     count, outputs = len(mechanism.table), mechanism.outputs
@@ -85,26 +89,26 @@ def measure_form(
     step = max(1, BLOCK_CELLS // count)
     buffer = np.empty((step, len(outputs)))
     for start in range(0, count, step):
-        here = ids[start : start + step]
-        law = known.rows(here)
-        exponents = distances.rows(here, buffer)
-        far[here] = exponents.max(axis=1)
-        exponents *= scales[here][:, None]
+        block = ids[start : start + step]
+        law = known.rows(block)
+        exponents = distances.rows(block, buffer)
+        far[block] = exponents.max(axis=1)
+        exponents *= scales[block][:, None]
         np.minimum(exponents, cap, out=exponents)
         covered = law if whole else law[:, outputs]
         with np.errstate(divide="ignore"):
             np.log(covered, out=covered)
         exponents += covered
-        low[here], high[here] = -exponents.max(axis=1), -exponents.min(axis=1)
+        low[block], high[block] = -exponents.max(axis=1), -exponents.min(axis=1)
         if claim.protected is not None:
             rows, columns = np.nonzero((law > 0) & ~claim.protected)
-            for row, column in zip(here[rows].tolist(), columns.tolist(), strict=True):
+            for row, column in zip(block[rows].tolist(), columns.tolist(), strict=True):
                 if owner[column] >= 0 and shared is None:
                     words = mechanism.vocabulary
                     shared = Witness(words[owner[column]], words[row], words[column], 0.0, 0.0)
                 owner[column] = row
         if progress is not None:
-            progress(int(here[-1]) + 1, steps * count)
+            progress(int(block[-1]) + 1, steps * count)
     return RadialForm(scales, low, high, far, cap, distances.error_bound), shared
 
 
@@ -126,14 +130,14 @@ class _Top:
         flat = block.ravel()
         if math.isinf(threshold) and flat.size > KEPT:
             threshold = float(np.partition(flat, flat.size - KEPT)[flat.size - KEPT])
-            found = np.flatnonzero(flat >= threshold)
+            places = np.flatnonzero(flat >= threshold)
         else:
-            found = np.flatnonzero(flat > threshold)
-        if len(found) < flat.size:
+            places = np.flatnonzero(flat > threshold)
+        if len(places) < flat.size:
             # What is left out of this block does not exceed the threshold.
             self.rest = max(self.rest, threshold)
-        i, j = np.divmod(found, block.shape[1])
-        values = np.concatenate([self.values, flat[found]])
+        i, j = np.divmod(places, block.shape[1])
+        values = np.concatenate([self.values, flat[places]])
         pairs = np.concatenate([self.pairs, np.stack([rows[i], j], axis=1)])
         order = np.argsort(-values, kind="stable")
         if len(order) > KEPT:
@@ -146,13 +150,15 @@ def check_vocabulary(
     claim: Claim,
     *,
     tolerance: float = TOLERANCE,
-    progress: Progress | None = None,
+    progress: StepProgress | None = None,
 ) -> ExactResult:
     """All ordered pairs of the vocabulary and all outputs, as the module says."""
     distance = claim.distance
     if not isinstance(mechanism, ExponentialWords) or not isinstance(distance, VectorDistance) or claim.delta:
         raise BadParameterError(
-            f"{mechanism.name} is not checked by its distances: check some of its words, or its closest pairs"
+            "not-checked-by-distance",
+            "{mechanism} is not checked by its distances: check some of its words, or its closest pairs",
+            mechanism=mechanism.name,
         )
     count = len(mechanism.table)
     form, shared = measure_form(mechanism, claim, progress, steps=2)
@@ -186,8 +192,8 @@ def check_vocabulary(
     pairs = np.unique(np.sort(np.concatenate([t.pairs for t in (top_excess, top_loss, top_slope)]), axis=1), axis=0)
     batch = max(1, BLOCK_CELLS // count)
     for start in range(0, len(pairs), batch):
-        here = pairs[start : start + batch]
-        worst.compare(here[:, 0], here[:, 1], law.rows(here[:, 0]), law.rows(here[:, 1]))
+        block = pairs[start : start + batch]
+        worst.compare(block[:, 0], block[:, 1], law.rows(block[:, 0]), law.rows(block[:, 1]))
     sizes = np.array([count]) if claim.sets is None else np.unique(claim.sets, return_counts=True)[1]
     worst.pairs = int((sizes * (sizes - 1) // 2).sum())
     only = "" if claim.sets is None else f" ({claim.among})"

@@ -25,16 +25,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.arrays import Floats, Ids
 from tacit.auditing.binomial import at_least, at_most
 from tacit.auditing.claims.claim import Claim
-from tacit.auditing.claims.exact import Progress
 from tacit.auditing.claims.scores import Samples, Score
 from tacit.errors import BadInputError, BadParameterError
+from tacit.progress import StepProgress
 from tacit.report import AtLeast, AtMost, Finding, Light, Section, Table
 from tacit.rounding import rounded_down, rounded_up
 
-Floats = NDArray[np.float64]
-Ids = NDArray[np.int64]
 Sampler = Callable[[int, int], Samples]
 """(input, count) -> that many independent outputs."""
 
@@ -106,23 +105,29 @@ def sampled_check(
     samples: int,
     confidence: float = CONFIDENCE,
     names: Sequence[str] | None = None,
-    progress: Progress | None = None,
+    progress: StepProgress | None = None,
 ) -> SampledResult:
     """Draw `samples` outputs of each input of each pair, choose an event on one half, count it on the other."""
     pairs = np.asarray(pairs, dtype=np.int64).reshape(-1, 2)
     if not 0.5 <= confidence < 1:
-        raise BadParameterError(f"confidence lies between 0.5 and 1, for example 0.999, not {confidence:g}")
+        raise BadParameterError(
+            "impossible-confidence",
+            "confidence lies between 0.5 and 1, for example 0.999, not {confidence:g}",
+            confidence=confidence,
+        )
     if samples < 20:
-        raise BadParameterError(f"{samples} samples show nothing: take at least 20, better 10,000")
+        raise BadParameterError(
+            "too-few-samples", "{samples} samples show nothing: take at least 20, better 10,000", samples=samples
+        )
     if not len(pairs):
-        raise BadInputError("give at least one pair of inputs to check")
+        raise BadInputError("too-few-inputs", "give at least one pair of inputs to check")
     alpha = (1.0 - confidence) / len(pairs)
     bounds = claim.bounds(pairs[:, 0], pairs[:, 1])
     distances = None if claim.distance is None else claim.distance.between(pairs[:, 0], pairs[:, 1])
-    found = []
+    pair_results = []
     for number, (left, right) in enumerate(pairs.tolist()):
         drawn = _drawn(sample, left, samples), _drawn(sample, right, samples)
-        found.append(
+        pair_results.append(
             _pair_bound(
                 drawn,
                 (left, right),
@@ -137,15 +142,20 @@ def sampled_check(
         )
         if progress is not None:
             progress(number + 1, len(pairs))
-    return SampledResult(claim, tuple(found), confidence, ceiling(samples - samples // 2, claim.delta, alpha))
+    return SampledResult(claim, tuple(pair_results), confidence, ceiling(samples - samples // 2, claim.delta, alpha))
 
 
 def _drawn(sample: Sampler, input: int, count: int) -> Samples:
     drawn = np.asarray(sample(input, count))
     if len(drawn) != count:
-        raise BadInputError(f"the mechanism gave {len(drawn)} outputs where {count} were asked for")
+        raise BadInputError(
+            "wrong-number-of-outputs",
+            "the mechanism gave {outputs} outputs where {count} were asked for",
+            outputs=len(drawn),
+            count=count,
+        )
     if drawn.dtype.kind == "f" and not np.isfinite(drawn).all():
-        raise BadInputError("the mechanism gave an output that is infinite or not a number")
+        raise BadInputError("not-finite", "the mechanism gave an output that is infinite or not a number")
     return drawn
 
 
@@ -222,9 +232,9 @@ def _best_threshold(first: Floats, second: Floats, delta: float, alpha: float) -
     first, second = np.sort(first), np.sort(second)
     hits = len(first) - np.searchsorted(first, values, side="left")
     other = len(second) - np.searchsorted(second, values, side="left")
-    found = epsilon_at_least(hits.astype(np.float64), other.astype(np.float64), len(first), delta, alpha)
-    best = int(np.argmax(found))
-    return float(found[best]), float(values[best])
+    epsilons = epsilon_at_least(hits.astype(np.float64), other.astype(np.float64), len(first), delta, alpha)
+    best = int(np.argmax(epsilons))
+    return float(epsilons[best]), float(values[best])
 
 
 # For the report -------------------------------------------------------------------------------------------------------

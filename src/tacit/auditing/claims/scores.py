@@ -13,7 +13,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from tacit.arrays import Floats
+
 Samples = NDArray[Any]
 Fitted = Callable[[Samples], Floats]
 
@@ -114,10 +115,10 @@ class Agreement:
 
     def fit(self, left: int, right: int, first: Samples, second: Samples) -> Fitted:
         def score(samples: Samples) -> Floats:
-            one, two = samples[:, 0], samples[:, 1]
+            first, two = samples[:, 0], samples[:, 1]
             if samples.dtype.kind in "fc":
-                gap = np.abs(one - two)
+                gap = np.abs(first - two)
                 return np.asarray(-gap.reshape(len(gap), -1).sum(axis=1), dtype=np.float64)
-            return np.asarray(one == two, dtype=np.float64)
+            return np.asarray(first == two, dtype=np.float64)
 
         return score

@@ -67,12 +67,14 @@ def secrets_check(
 ) -> SecretsResult:
     """Rewrite made-up secrets, each once, and count those that come back."""
     if not (epsilon >= 0 and math.isfinite(epsilon)):
-        raise BadParameterError("the claimed epsilon must be a finite number of at least 0")
+        raise BadParameterError("impossible-claim", "the claimed epsilon must be a finite number of at least 0")
     length = 2 + math.ceil((epsilon + SPARE + math.log(sets)) / math.log(len(ALPHABET)))
     secrets = made_up_secrets(trials, length, seed)
     released = list(rewrite(secrets))
     if len(released) != trials or not all(isinstance(text, str) for text in released):
-        raise BadInputError("a rewriting function returns one text for each text: check what it returns")
+        raise BadInputError(
+            "wrong-number-of-outputs", "a rewriting function returns one text for each text: check what it returns"
+        )
     back = [s for s, text in zip(secrets, released, strict=True) if s in text.lower().split()[:WORDS_LOOKED_AT]]
     low = float(at_least(len(back), trials, 1.0 - confidence)) - delta
     log_secrets = math.log(26) + (length - 1) * math.log(len(ALPHABET))

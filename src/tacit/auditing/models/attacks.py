@@ -13,9 +13,14 @@ from tacit.auditing.models.extraction import compare, extraction_section, sample
 from tacit.auditing.models.members import LabeledTexts
 from tacit.auditing.models.memorization import bleu, memorization_section, repeats
 from tacit.auditing.models.one_run import Observations
-from tacit.auditing.models.scores import Progress, Scorer, TextLosses, load_scorer
+from tacit.auditing.models.scores import (
+    Scorer,
+    TextLosses,
+    load_scorer,
+)
 from tacit.errors import BadInputError
 from tacit.noise.source import new_source
+from tacit.progress import StepProgress
 from tacit.report import Section
 
 WORST = 8
@@ -33,7 +38,7 @@ class ModelAttacks:
     scorer: Any
     reference: Scorer | None
     settings: BoundSettings
-    bar: Callable[[str], Progress]
+    bar: Callable[[str], StepProgress]
     facts: dict[str, object] = field(default_factory=dict)
 
     def membership(self, inside: LabeledTexts, outside: LabeledTexts, split: Split, *, figures: bool) -> list[Section]:
@@ -120,7 +125,7 @@ class ModelAttacks:
             outputs=answers,
         )
 
-    def _rewritten(self, texts: Sequence[str], update: Progress) -> list[str]:
+    def _rewritten(self, texts: Sequence[str], update: StepProgress) -> list[str]:
         """What the autoencoder makes of texts, without noise."""
         autoencoder = self.scorer.autoencoder
         bound = autoencoder.record.trained_bound()

@@ -31,9 +31,9 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import kstest, skewnorm
 
+from tacit.arrays import Floats
 from tacit.auditing.binomial import at_most
 from tacit.auditing.models.one_run import Observations, check_confidence
 from tacit.errors import BadInputError, BadParameterError
@@ -41,7 +41,6 @@ from tacit.noise.source import Source
 from tacit.report import Finding, Light, Section, Table
 from tacit.report.parts import put, refuse_existing
 
-Floats = NDArray[np.float64]
 Losses = Callable[[Sequence[str]], Floats]
 
 WORDS = (
@@ -76,14 +75,19 @@ class CanaryFormat:
         fields = _FIELD.findall(self.pattern)
         if not fields:
             raise BadParameterError(
-                f"a canary format has a random field, such as '{DEFAULT_FORMAT}': one of "
-                f"{', '.join('{' + name + ':N}' for name in ALPHABETS)}"
+                "canary-without-random-field",
+                "a canary format has a random field, such as '{example}': one of {fields}",
+                example=DEFAULT_FORMAT,
+                fields=", ".join("{" + name + ":N}" for name in ALPHABETS),
             )
         for kind, length in fields:
             if kind not in ALPHABETS or int(length) < 1:
                 raise BadParameterError(
-                    f"there is no field {{{kind}:{length}}}: use "
-                    f"{', '.join('{' + name + ':N}' for name in ALPHABETS)} with N of at least 1"
+                    "unknown-canary-field",
+                    "there is no field {{{kind}:{length}}}: use {fields} with N of at least 1",
+                    kind=kind,
+                    length=length,
+                    fields=", ".join("{" + name + ":N}" for name in ALPHABETS),
                 )
 
     @property
@@ -113,12 +117,15 @@ class CanaryFormat:
         """Different random candidates."""
         if 2 * count > self.candidates:
             raise BadParameterError(
-                f"the format has {self.candidates:,} candidates, too few to draw {count:,}: make its field longer"
+                "too-few-candidates",
+                "the format has {candidates:,} candidates, too few to draw {count:,}: make its field longer",
+                candidates=self.candidates,
+                count=count,
             )
-        found: dict[str, None] = {}
-        while len(found) < count:
-            found[self.fill([slot[int(generator.integers(len(slot)))] for slot in self._slots])] = None
-        return list(found)
+        texts: dict[str, None] = {}
+        while len(texts) < count:
+            texts[self.fill([slot[int(generator.integers(len(slot)))] for slot in self._slots])] = None
+        return list(texts)
 
 
 @dataclass(frozen=True)
@@ -144,9 +151,9 @@ def make_canaries(
 ) -> list[Canary]:
     """`count` canaries; the numbers of repeats take turns, and each canary has its own fair coin."""
     if count < 2:
-        raise BadParameterError(f"an audit needs at least 2 canaries, not {count}")
+        raise BadParameterError("too-few-canaries", "an audit needs at least 2 canaries, not {count}", count=count)
     if not repeats or min(repeats) < 1:
-        raise BadParameterError("a canary is inserted at least once: repeats are numbers from 1")
+        raise BadParameterError("impossible-repeats", "a canary is inserted at least once: repeats are numbers from 1")
     generator = source.generator
     texts = CanaryFormat(pattern).draw(count, generator)
     coins = generator.random(count) < 0.5
@@ -173,27 +180,33 @@ def save_canaries(canaries: Sequence[Canary], path: str | Path, *, force: bool =
 
 
 def load_canaries(path: str | Path) -> list[Canary]:
-    found = []
+    canaries = []
     try:
         lines = Path(path).read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise BadInputError(f"the canaries '{path}' cannot be read: check the path") from error
+        raise BadInputError(
+            "unreadable-canaries", "the canaries '{path}' cannot be read: check the path", path=path
+        ) from error
     for number, line in enumerate(lines, start=1):
         try:
             row = json.loads(line)
             if not isinstance(row["included"], bool) or int(row["repeats"]) < 1:
                 raise ValueError
-            found.append(Canary(str(row["text"]), str(row["format"]), int(row["repeats"]), row["included"]))
+            canaries.append(Canary(str(row["text"]), str(row["format"]), int(row["repeats"]), row["included"]))
         except (ValueError, KeyError, TypeError):
             raise BadInputError(
-                f"line {number} of the canaries is not one: it needs text, format, repeats and included, as "
-                "'tacit audit canaries' writes them"
+                "not-a-canary",
+                "line {number} of the canaries is not one: it needs text, format, repeats and included, as 'tacit "
+                "audit canaries' writes them",
+                number=number,
             ) from None
-    if len({canary.text for canary in found}) < len(found):
-        raise BadInputError("a canary stands in the file twice: its coin would be counted twice")
-    if not any(canary.included for canary in found) or all(canary.included for canary in found):
-        raise BadInputError("the canaries need some that were included and some that were left out")
-    return found
+    if len({canary.text for canary in canaries}) < len(canaries):
+        raise BadInputError("canary-twice", "a canary stands in the file twice: its coin would be counted twice")
+    if not any(canary.included for canary in canaries) or all(canary.included for canary in canaries):
+        raise BadInputError(
+            "canaries-on-one-side", "the canaries need some that were included and some that were left out"
+        )
+    return canaries
 
 
 # Exposure ---------------------------------------------------------------------------------------------------------
@@ -241,7 +254,7 @@ def exposures(
     """The exposure of every canary, by format. `losses` scores texts; formats with up to `enumerated` candidates are
     scored in full."""
     check_confidence(confidence)
-    found = []
+    groups = []
     for pattern in dict.fromkeys(canary.pattern for canary in canaries):
         group = [canary for canary in canaries if canary.pattern == pattern]
         form = CanaryFormat(pattern)
@@ -272,8 +285,8 @@ def exposures(
             Exposure(canary, float(loss), float(bit), float(least))
             for canary, loss, bit, least in zip(group, own, bits, proven, strict=True)
         )
-        found.append(Exposures(pattern, method, form.candidates, len(others), largest, fit, confidence, rows))
-    return found
+        groups.append(Exposures(pattern, method, form.candidates, len(others), largest, fit, confidence, rows))
+    return groups
 
 
 def _fitted(losses: Floats) -> tuple[tuple[float, float, float], float]:
@@ -299,22 +312,22 @@ def observations(losses: Losses, canaries: Sequence[Canary], *, baseline: Losses
 # For a report -----------------------------------------------------------------------------------------------------
 
 
-def canary_section(found: Sequence[Exposures], *, false_alarm: float = 0.05) -> Section:
+def canary_section(groups: Sequence[Exposures], *, false_alarm: float = 0.05) -> Section:
     """Exposure by number of insertions, and whether inserted canaries are known better than chance allows."""
-    rows = [row for group in found for row in group.canaries]
+    rows = [row for group in groups for row in group.canaries]
     inserted = [row for row in rows if row.canary.included]
     bar = math.log2(max(1, len(inserted)) / false_alarm)
     known = [row for row in inserted if row.exposure >= bar]
-    exact = all(group.method == "enumerated" for group in found)
+    exact = all(group.method == "enumerated" for group in groups)
     method = "exact, by enumeration" if exact else "estimated by extrapolation from random candidates"
     highest = max(inserted, key=lambda row: row.exposure)
-    largest = max(group.largest for group in found)
+    largest = max(group.largest for group in groups)
     light = Light.RED if known else Light.GREEN
     sentence = (
         f"{len(known):,} of {len(inserted):,} inserted canaries are exposed by {bar:.1f} bits or more; the highest has "
         f"{highest.exposure:.1f} of {largest:.1f} bits after {_times(highest.canary.insertions)} ({method})."
     )
-    reachable = min(group.largest for group in found) >= bar
+    reachable = min(group.largest for group in groups) >= bar
     if not reachable:
         sentence += " The format has too few candidates for this number of canaries to show anything."
         light = Light.RED if known else Light.AMBER
@@ -325,7 +338,7 @@ def canary_section(found: Sequence[Exposures], *, false_alarm: float = 0.05) -> 
     )
     numbers = {
         "exposed": len(known), "inserted": len(inserted), "threshold_bits": bar, "highest": highest.exposure,
-        "largest": largest, "method": [group.method for group in found], "fit": [group.fit for group in found],
+        "largest": largest, "method": [group.method for group in groups], "fit": [group.fit for group in groups],
     }  # fmt: skip
     counts = sorted({row.canary.insertions for row in rows})
     summary = []
@@ -348,7 +361,7 @@ def canary_section(found: Sequence[Exposures], *, false_alarm: float = 0.05) -> 
             ],
         ),
     ]
-    for group in found:
+    for group in groups:
         if group.fit is not None and group.fit < 0.01:
             sentence += " The fitted law does not describe the candidates well: read the proven bits instead."
             break

@@ -12,7 +12,7 @@ outputs; that nothing was found does not show that nothing can be.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +21,7 @@ from scipy.stats import binomtest
 from tacit.auditing.models.overlap import Corpus, Overlap
 from tacit.errors import BadInputError, BadParameterError, require
 from tacit.noise.source import public_generator
+from tacit.progress import StepProgress
 from tacit.report import Finding, Light, Section, Table
 from tacit.text.tokens import split
 
@@ -87,16 +88,19 @@ def sample(
     temperature: float = 1.0,
     top_k: int = 40,
     seed: int = 0,
-    progress: Callable[[int, int], None] | None = None,
+    progress: StepProgress | None = None,
 ) -> list[tuple[str, str]]:
     """`samples` pairs of prompt and continuation, as many for each prompt. An empty prompt starts with the token that
     begins a text."""
     torch = require("torch", extra="documents", purpose="sampling from a model")
     if samples < 1 or tokens < 1 or temperature <= 0 or not prompts:
-        raise BadParameterError("extraction needs a prompt, at least 1 sample of 1 token, and a positive temperature")
+        raise BadParameterError(
+            "impossible-extraction",
+            "extraction needs a prompt, at least 1 sample of 1 token, and a positive temperature",
+        )
     starts = {prompt: _start(model, tokenizer, prompt) for prompt in prompts}
     share = {prompt: len(range(place, samples, len(prompts))) for place, prompt in enumerate(prompts)}
-    done, found = 0, []
+    done, outputs = 0, []
     with torch.random.fork_rng(devices=[]), torch.inference_mode():
         torch.manual_seed(int(public_generator(seed).integers(1 << 31)))
         for prompt in dict.fromkeys(prompts):
@@ -114,12 +118,12 @@ def sample(
                 )
                 for row in written.tolist():
                     text = tokenizer.decode(row[ids.shape[1] :], skip_special_tokens=True).strip()
-                    found.append((prompt, text))
+                    outputs.append((prompt, text))
                 left -= len(ids)
                 done += len(ids)
                 if progress:
                     progress(done, samples)
-    return found
+    return outputs
 
 
 def _start(model: Any, tokenizer: Any, prompt: str) -> list[int]:
@@ -129,21 +133,23 @@ def _start(model: Any, tokenizer: Any, prompt: str) -> list[int]:
     for first in (tokenizer.bos_token_id, model.config.bos_token_id, tokenizer.eos_token_id):
         if first is not None:
             return [int(first)]
-    raise BadInputError("this model names no token that begins a text: give a prompt with --prompt")
+    raise BadInputError(
+        "no-token-begins-a-text", "this model names no token that begins a text: give a prompt with {option.prompts}"
+    )
 
 
 def _fitting(model: Any, used: int, wanted: int) -> int:
     limits = [getattr(model.config, name, None) for name in ("max_position_embeddings", "n_positions")]
     room = min((int(limit) for limit in limits if limit), default=used + wanted) - used
     if room < 1:
-        raise BadInputError("the prompt fills all positions of the model: give a shorter one")
+        raise BadInputError("prompt-too-long", "the prompt fills all positions of the model: give a shorter one")
     return min(wanted, room)
 
 
 def _padding(tokenizer: Any) -> int:
-    for found in (tokenizer.pad_token_id, tokenizer.eos_token_id):
-        if found is not None:
-            return int(found)
+    for token in (tokenizer.pad_token_id, tokenizer.eos_token_id):
+        if token is not None:
+            return int(token)
     return 0
 
 
@@ -157,17 +163,20 @@ def compare(
 ) -> Extraction:
     """Outputs against the training file and a control of the same size."""
     if not training or not control:
-        raise BadInputError("extraction needs the training texts and a control file of texts the model has not seen")
+        raise BadInputError(
+            "extraction-without-control",
+            "extraction needs the training texts and a control file of texts the model has not seen",
+        )
     ours, theirs = Corpus(training), _same_size(control, training, seed)
     shorter = _same_size(training, theirs.texts, seed) if ours.tokens > theirs.tokens else ours
     texts = [text for _, text in outputs]
-    here, there = ours.overlaps(texts), theirs.overlaps(texts)
-    fair = here if shorter is ours else shorter.overlaps(texts)
+    in_training, there = ours.overlaps(texts), theirs.overlaps(texts)
+    fair = in_training if shorter is ours else shorter.overlaps(texts)
     longer = sum(a.run > b.run for a, b in zip(fair, there, strict=True))
     untied = sum(a.run != b.run for a, b in zip(fair, there, strict=True))
     test = float(binomtest(longer, untied, 0.5, alternative="greater").pvalue) if untied else 1.0
     rows = tuple(
-        Output(prompt, text, a, b) for (prompt, text), a, b in zip(outputs, here, there, strict=True) if a.tokens
+        Output(prompt, text, a, b) for (prompt, text), a, b in zip(outputs, in_training, there, strict=True) if a.tokens
     )
     chance = max((row.control.run for row in rows), default=0)
     return Extraction(rows, ours.tokens, theirs.tokens, smallest_run, chance, test, seed)
@@ -190,43 +199,46 @@ def _same_size(texts: Sequence[str], other: Sequence[str], seed: int) -> Corpus:
 # For a report -----------------------------------------------------------------------------------------------------
 
 
-def extraction_section(found: Extraction, training: Sequence[str], *, false_alarm: float = 0.01) -> Section:
+def extraction_section(extraction: Extraction, training: Sequence[str], *, false_alarm: float = 0.01) -> Section:
     """What was extracted, with the worst outputs as a private table."""
-    outputs = len(found.outputs)
+    outputs = len(extraction.outputs)
     if not outputs:
         finding = Finding("Extraction", Light.AMBER, "The model wrote nothing that could be compared.")
         return Section("Extraction", findings=(finding,))
-    if found.extracted or found.near_duplicates:
+    if extraction.extracted or extraction.near_duplicates:
         light = Light.RED
     else:
-        light = Light.AMBER if found.p_value < false_alarm else Light.GREEN
-    longest = max(found.outputs, key=lambda output: output.training.run)
+        light = Light.AMBER if extraction.p_value < false_alarm else Light.GREEN
+    longest = max(extraction.outputs, key=lambda output: output.training.run)
     sentence = (
-        f"{len(found.extracted):,} of {outputs:,} outputs repeat {found.bar} or more tokens of a training text in a "
-        f"row, {len(found.verbatim):,} of them from beginning to end; {len(found.near_duplicates):,} are "
+        f"{len(extraction.extracted):,} of {outputs:,} outputs repeat {extraction.bar} or more tokens of a training "
+        "text in a "
+        f"row, {len(extraction.verbatim):,} of them from beginning to end; {len(extraction.near_duplicates):,} are "
         f"near-duplicates. The longest run has {longest.training.run} tokens; in the control file, by chance, "
-        f"{found.chance_run}."
+        f"{extraction.chance_run}."
     )
-    if found.control_tokens < found.training_tokens / 2:
+    if extraction.control_tokens < extraction.training_tokens / 2:
         sentence += (
-            f" The control is small ({found.control_tokens:,} tokens for {found.training_tokens:,}), and chance runs "
-            "grow with a file: a larger control would say more."
+            f" The control is small ({extraction.control_tokens:,} tokens for {extraction.training_tokens:,}), and "
+            "chance runs grow with a file: a larger control would say more."
         )
     if light is Light.AMBER:
-        sentence += f" Runs in the training texts are longer than in the control (sign test, p = {found.p_value:.2g})."
+        sentence += (
+            f" Runs in the training texts are longer than in the control (sign test, p = {extraction.p_value:.2g})."
+        )
     why = (
-        f"Red: an output repeats at least {found.smallest_run} tokens in a row and more than any output shares with "
-        f"the control, or differs from a training text in at most {1 - NEAR:.0%} of its tokens. Amber: runs are "
+        f"Red: an output repeats at least {extraction.smallest_run} tokens in a row and more than any output shares "
+        f"with the control, or differs from a training text in at most {1 - NEAR:.0%} of its tokens. Amber: runs are "
         f"longer than in an equally large control, with a false-alarm rate of {false_alarm:g}. Green: neither, for "
         "these prompts and samples."
     )
     numbers = {
-        "outputs": outputs, "extracted": len(found.extracted), "verbatim": len(found.verbatim),
-        "near_duplicates": len(found.near_duplicates), "longest_run": longest.training.run,
-        "chance_run": found.chance_run, "p_value": found.p_value,
-        "training_tokens": found.training_tokens, "control_tokens": found.control_tokens,
+        "outputs": outputs, "extracted": len(extraction.extracted), "verbatim": len(extraction.verbatim),
+        "near_duplicates": len(extraction.near_duplicates), "longest_run": longest.training.run,
+        "chance_run": extraction.chance_run, "p_value": extraction.p_value,
+        "training_tokens": extraction.training_tokens, "control_tokens": extraction.control_tokens,
     }  # fmt: skip
-    worst = sorted(found.outputs, key=lambda o: (-o.training.run, -o.training.similarity))[:10]
+    worst = sorted(extraction.outputs, key=lambda o: (-o.training.run, -o.training.similarity))[:10]
     table = Table(
         "Outputs closest to the training data",
         ("run", "run in control", "edits", "prompt", "output", "closest training text"),

@@ -36,14 +36,14 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.stats import norm, rankdata
 
+from tacit.arrays import Floats
 from tacit.auditing.binomial import interval
 from tacit.auditing.models.one_run import check_confidence
 from tacit.auditing.models.scores import TextLosses
 from tacit.errors import BadInputError, BadParameterError
 from tacit.noise.source import public_generator
+from tacit.progress import StepProgress
 from tacit.report import Figure, Finding, Light, Section, Table
-
-Floats = NDArray[np.float64]
 
 FALSE_ALARMS = (0.001, 0.01)
 SMALLEST_SIDE = 10
@@ -84,14 +84,14 @@ def logit_signal(losses: Floats) -> Floats:
 class Rate:
     """A share with its Clopper-Pearson interval."""
 
-    found: int
+    hits: int
     of: int
     low: float
     high: float
 
     @property
     def share(self) -> float:
-        return self.found / self.of
+        return self.hits / self.of
 
 
 @dataclass(frozen=True)
@@ -133,12 +133,14 @@ class Attack:
         return self.auc_low > 0.5
 
 
-def clopper_pearson(found: int, of: int, confidence: float = 0.95) -> Rate:
+def clopper_pearson(count: int, of: int, confidence: float = 0.95) -> Rate:
     """The exact interval of a share."""
-    if not 0 <= found <= of or of < 1:
-        raise BadParameterError(f"a share counts from 0 to all of at least one, not {found} of {of}")
+    if not 0 <= count <= of or of < 1:
+        raise BadParameterError(
+            "impossible-share", "a share counts from 0 to all of at least one, not {found} of {of}", found=count, of=of
+        )
     tail = (1 - check_confidence(confidence)) / 2
-    return Rate(found, of, *interval(found, of, 2 * tail))
+    return Rate(count, of, *interval(count, of, 2 * tail))
 
 
 def auc(members: Floats, non_members: Floats) -> float:
@@ -148,18 +150,18 @@ def auc(members: Floats, non_members: Floats) -> float:
     return float((ranks[:m].sum() - m * (m + 1) / 2) / (m * n))
 
 
-def auc_interval(found: float, members: int, non_members: int, confidence: float = 0.95) -> tuple[float, float]:
+def auc_interval(measured: float, members: int, non_members: int, confidence: float = 0.95) -> tuple[float, float]:
     """Newcombe's method 5: all values theta with |found - theta| <= z sqrt(V(theta)), V of Hanley & McNeil 1982."""
     z = float(norm.isf((1 - check_confidence(confidence)) / 2))
     star = (members + non_members) / 2 - 1
 
     def excess(theta: float) -> float:
         variance = theta * (1 - theta) * (1 + star * (1 - theta) / (2 - theta) + star * theta / (1 + theta))
-        return abs(found - theta) - z * math.sqrt(variance / (members * non_members))
+        return abs(measured - theta) - z * math.sqrt(variance / (members * non_members))
 
     # At 0 and 1 themselves the variance vanishes: the root that counts lies inside.
-    low = 0.0 if found <= 0 else float(brentq(excess, 0.0, min(found, 1 - 1e-9)))
-    high = 1.0 if found >= 1 else float(brentq(excess, max(found, 1e-9), 1.0))
+    low = 0.0 if measured <= 0 else float(brentq(excess, 0.0, min(measured, 1 - 1e-9)))
+    high = 1.0 if measured >= 1 else float(brentq(excess, max(measured, 1e-9), 1.0))
     return low, high
 
 
@@ -167,8 +169,8 @@ def caught_at(members: Floats, non_members: Floats, false_alarm: float, confiden
     """The threshold is a score of a non-member, so members and threshold are independent and the interval is exact."""
     allowed = int(false_alarm * len(non_members) + 1e-9)
     threshold = np.sort(non_members)[::-1][allowed] if allowed < len(non_members) else -np.inf
-    found = int((members > threshold).sum())
-    return CaughtAt(false_alarm, clopper_pearson(found, len(members), confidence), allowed >= 1)
+    caught = int((members > threshold).sum())
+    return CaughtAt(false_alarm, clopper_pearson(caught, len(members), confidence), allowed >= 1)
 
 
 def epsilon_from_rates(
@@ -201,11 +203,15 @@ def attack(
     inside, outside = np.asarray(members, dtype=np.float64), np.asarray(non_members, dtype=np.float64)
     if min(len(inside), len(outside)) < SMALLEST_SIDE:
         raise BadInputError(
-            f"membership needs at least {SMALLEST_SIDE} members and as many non-members, and there are {len(inside)} "
-            f"and {len(outside)}: give more texts"
+            "too-few-members",
+            "membership needs at least {least} members and as many non-members, and there are {members} and "
+            "{non_members}: give more texts",
+            least=SMALLEST_SIDE,
+            members=len(inside),
+            non_members=len(outside),
         )
     if np.isnan(inside).any() or np.isnan(outside).any():
-        raise BadInputError("a signal is not a number: leave out texts without any token to predict")
+        raise BadInputError("not-finite", "a signal is not a number: leave out texts without any token to predict")
     area = auc(inside, outside)
     low, high = auc_interval(area, len(inside), len(outside), confidence)
     generator = public_generator(seed)
@@ -275,12 +281,12 @@ def blind(
     ranks = np.zeros(len(texts))
     for fold in range(folds):
         weights = _word_weights([texts[i] for i in np.flatnonzero(parts != fold)], labels[parts != fold])
-        here = np.flatnonzero(parts == fold)
+        fold_places = np.flatnonzero(parts == fold)
         # Scores of different folds have different offsets: ranks within the fold compare.
-        scores = [sum(weights.get(word, 0.0) for word in texts[i]) for i in here]
-        ranks[here] = rankdata(scores) / (len(here) + 1)
-    found = auc(ranks[labels == 1], ranks[labels == 0])
-    return Blind(found, *auc_interval(found, len(members), len(non_members), confidence), confidence)
+        scores = [sum(weights.get(word, 0.0) for word in texts[i]) for i in fold_places]
+        ranks[fold_places] = rankdata(scores) / (len(fold_places) + 1)
+    measured = auc(ranks[labels == 1], ranks[labels == 0])
+    return Blind(measured, *auc_interval(measured, len(members), len(non_members), confidence), confidence)
 
 
 def _word_weights(texts: Sequence[set[str]], labels: Floats) -> dict[str, float]:
@@ -314,11 +320,15 @@ def train_shadows(
     *,
     models: int = 16,
     seed: int = 0,
-    progress: Callable[[int, int], None] | None = None,
+    progress: StepProgress | None = None,
 ) -> Shadows:
     """N models on random halves, so that each text is in exactly half of the models."""
     if models < 4 or models % 2:
-        raise BadParameterError(f"shadow models come in an even number of at least 4, not {models}")
+        raise BadParameterError(
+            "impossible-number-of-shadows",
+            "shadow models come in an even number of at least 4, not {models}",
+            models=models,
+        )
     generator = public_generator(seed)
     included = generator.permuted(np.tile(np.arange(models)[:, None] < models // 2, (1, len(texts))), axis=0)
     rows = []
@@ -328,7 +338,7 @@ def train_shadows(
         score = train([texts[i] for i in places], taken, seed * 1_000_003 + number)
         row = np.asarray(score(texts, labels), dtype=np.float64)
         if row.shape != (len(texts),) or not np.isfinite(row).all():
-            raise BadInputError("a shadow model must give one finite score for each text")
+            raise BadInputError("not-finite", "a shadow model must give one finite score for each text")
         rows.append(row)
         if progress:
             progress(number + 1, models)
@@ -376,8 +386,8 @@ def membership_section(
 ) -> Section:
     """Attacks as a table, the best one as a finding. `worst` are loss, reference loss and text of members that stand
     out most."""
-    best = max(attacks, key=lambda found: found.auc_low)
-    sharpest = max(attacks, key=lambda found: found.caught[-1].rate.low)
+    best = max(attacks, key=lambda attack: attack.auc_low)
+    sharpest = max(attacks, key=lambda attack: attack.caught[-1].rate.low)
     at = sharpest.caught[-1]
     flattered = blind_test is not None and blind_test.differs
     # Several attacks were tried and the best is shown: its bound must hold for all of them.
@@ -464,28 +474,28 @@ def roc_figure(signals: Sequence[tuple[str, Floats, Floats]]) -> Figure:
     return figure(canvas, "Members caught against false alarms", "Curves above the dotted line tell members apart.")
 
 
-def _corrected_low(found: Attack, tried: int) -> float:
-    corrected = 1 - (1 - found.confidence) / tried
-    return auc_interval(found.auc, found.members, found.non_members, corrected)[0]
+def _corrected_low(attack: Attack, tried: int) -> float:
+    corrected = 1 - (1 - attack.confidence) / tried
+    return auc_interval(attack.auc, attack.members, attack.non_members, corrected)[0]
 
 
-def _numbers(found: Attack) -> dict[str, Any]:
+def _numbers(attack: Attack) -> dict[str, Any]:
     return {
-        "signal": found.name, "auc": found.auc, "auc_low": found.auc_low, "auc_high": found.auc_high,
-        "advantage": found.advantage, "confidence": found.confidence,
-        "caught": {str(c.false_alarm): [c.rate.low, c.rate.share, c.rate.high] for c in found.caught},
+        "signal": attack.name, "auc": attack.auc, "auc_low": attack.auc_low, "auc_high": attack.auc_high,
+        "advantage": attack.advantage, "confidence": attack.confidence,
+        "caught": {str(c.false_alarm): [c.rate.low, c.rate.share, c.rate.high] for c in attack.caught},
     }  # fmt: skip
 
 
 def _blind_finding(test: Blind) -> Finding:
-    found = f"{test.auc:.1%} ({test.auc_low:.1%} to {test.auc_high:.1%})"
+    measured = f"{test.auc:.1%} ({test.auc_low:.1%} to {test.auc_high:.1%})"
     why = "Amber: a naive Bayes on words, which never sees the model, is above chance at this confidence."
     numbers = {"auc": test.auc, "auc_low": test.auc_low, "auc_high": test.auc_high}
     if test.differs:
         sentence = (
-            f"Their words alone tell members from non-members: AUC {found}. What the attacks find may be this "
+            f"Their words alone tell members from non-members: AUC {measured}. What the attacks find may be this "
             "difference: take both files from one pool at random."
         )
         return Finding("Do the files differ by themselves?", Light.AMBER, sentence, why, numbers=numbers)
-    sentence = f"Their words alone do not tell members from non-members: AUC {found}."
+    sentence = f"Their words alone do not tell members from non-members: AUC {measured}."
     return Finding("Do the files differ by themselves?", Light.GREEN, sentence, why, numbers=numbers)

@@ -24,6 +24,7 @@ import numpy as np
 from tacit.auditing.models.overlap import Corpus, edits_to_part
 from tacit.errors import BadInputError, require
 from tacit.noise.source import public_generator
+from tacit.progress import StepProgress
 from tacit.report import Finding, Light, Section, Table
 from tacit.text.tokens import split
 
@@ -67,9 +68,14 @@ def repeats(outputs: Sequence[str], originals: Sequence[str], pretraining: Seque
     """How many outputs are pre-training sentences. A sentence that equals the input does not count: writing the input
     back is the model's work."""
     if len(outputs) != len(originals):
-        raise BadInputError(f"there are {len(outputs):,} outputs for {len(originals):,} texts: they must align")
+        raise BadInputError(
+            "texts-do-not-align",
+            "there are {outputs:,} outputs for {originals:,} texts: they must align",
+            outputs=len(outputs),
+            originals=len(originals),
+        )
     corpus = Corpus(pretraining)
-    found, nearer, copies, strayed = [], 0, 0, 0
+    distances, nearer, copies, strayed = [], 0, 0, 0
     for output, original, overlap in zip(outputs, originals, corpus.overlaps(outputs), strict=True):
         to_input = _similarity(output, original)
         sentence = pretraining[overlap.nearest] if overlap.nearest >= 0 else ""
@@ -78,8 +84,8 @@ def repeats(outputs: Sequence[str], originals: Sequence[str], pretraining: Seque
         nearer += to_other > to_input
         copies += is_copy
         strayed += is_copy and to_other > to_input
-        found.append((to_input, to_other, sentence))
-    return Repeats(len(outputs), nearer, copies, strayed, tuple(found))
+        distances.append((to_input, to_other, sentence))
+    return Repeats(len(outputs), nearer, copies, strayed, tuple(distances))
 
 
 def _similarity(text: str, other: str) -> float:
@@ -129,14 +135,16 @@ def memorization_matrix(
     labels: Mapping[str, Sequence[str]] | None = None,
     *,
     seed: int = 0,
-    progress: Callable[[int, int], None] | None = None,
+    progress: StepProgress | None = None,
 ) -> Matrix:
     """Every model rewrites every data set; models and data have the same names.
 
     labels   with classes, a classifier is trained on rewritten texts and tested on originals it has not seen
     """
     if set(rewriters) != set(data) or len(data) < 2:
-        raise BadInputError("the matrix needs at least two data sets, and for each one the model pre-trained on it")
+        raise BadInputError(
+            "too-few-data-sets", "the matrix needs at least two data sets, and for each one the model pre-trained on it"
+        )
     names = tuple(data)
     cells = []
     for pretrained in names:
@@ -144,10 +152,14 @@ def memorization_matrix(
             originals = list(data[rewritten])
             outputs = list(rewriters[pretrained](originals))
             if len(outputs) != len(originals):
-                raise BadInputError(f"the model '{pretrained}' must give one output for each text")
+                raise BadInputError(
+                    "wrong-number-of-outputs",
+                    "the model '{pretrained}' must give one output for each text",
+                    pretrained=pretrained,
+                )
             score = None if labels is None else downstream_f1(outputs, originals, labels[rewritten], seed=seed)
-            found = repeats(outputs, originals, list(data[pretrained]))
-            cells.append(Cell(pretrained, rewritten, bleu(outputs, originals), score, found))
+            repeated = repeats(outputs, originals, list(data[pretrained]))
+            cells.append(Cell(pretrained, rewritten, bleu(outputs, originals), score, repeated))
             if progress:
                 progress(len(cells), len(names) ** 2)
     return Matrix(names, tuple(cells))
@@ -162,11 +174,16 @@ def downstream_f1(outputs: Sequence[str], originals: Sequence[str], labels: Sequ
     from sklearn.metrics import f1_score
 
     if len(labels) != len(originals):
-        raise BadInputError(f"there are {len(originals):,} texts and {len(labels):,} labels: each text needs one")
+        raise BadInputError(
+            "wrong-number-of-labels",
+            "there are {texts:,} texts and {labels:,} labels: each text needs one",
+            texts=len(originals),
+            labels=len(labels),
+        )
     order = public_generator(seed).permutation(len(originals))
     train, test = order[: 2 * len(order) // 3], order[2 * len(order) // 3 :]
     if len({labels[i] for i in train}) < 2:
-        raise BadInputError("a downstream task needs at least two classes: give labels that differ")
+        raise BadInputError("too-few-classes", "a downstream task needs at least two classes: give labels that differ")
     words = CountVectorizer(analyzer=split)
     features = words.fit_transform([outputs[i] for i in train])
     model = LogisticRegression(max_iter=500).fit(features, [labels[i] for i in train])

@@ -34,13 +34,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import binom
 
+from tacit.arrays import Floats
 from tacit.errors import BadInputError, BadParameterError, require
 from tacit.guarantee import Adjacency
 from tacit.noise.source import Source, public_generator
 from tacit.report import AtLeast, AtMost, Finding, Light, Section, Table
 from tacit.rounding import rounded_down, rounded_up
-
-Floats = NDArray[np.float64]
 
 SMALLEST_GUESSES = 8
 """Guessing fewer coins than this cannot reach 95 % confidence after the correction for several rules."""
@@ -55,9 +54,16 @@ TENSOR_CELLS = 200_000_000
 def p_value(canaries: int, guesses: int, correct: int, epsilon: float, delta: float = 0.0) -> float:
     """Largest probability of so many correct guesses if training is (epsilon, delta)-DP (Theorem 5.2)."""
     if not 0 <= correct <= guesses <= canaries:
-        raise BadParameterError("an audit has at most as many correct guesses as guesses, and guesses as canaries")
+        raise BadParameterError(
+            "impossible-guesses", "an audit has at most as many correct guesses as guesses, and guesses as canaries"
+        )
     if epsilon < 0 or not 0 <= delta <= 1:
-        raise BadParameterError(f"a claim has epsilon >= 0 and delta from 0 to 1, not {epsilon:g} and {delta:g}")
+        raise BadParameterError(
+            "impossible-claim",
+            "a claim has epsilon >= 0 and delta from 0 to 1, not {epsilon:g} and {delta:g}",
+            epsilon=epsilon,
+            delta=delta,
+        )
     q = 1.0 / (1.0 + math.exp(-epsilon))
     beta = float(binom.sf(correct - 1, guesses, q))
     if delta == 0 or correct == 0:
@@ -70,7 +76,9 @@ def p_value(canaries: int, guesses: int, correct: int, epsilon: float, delta: fl
 def widened(epsilon: float, delta: float, changes: int) -> tuple[float, float]:
     """Group privacy: what (epsilon, delta)-DP for one record promises for `changes` records."""
     if changes < 1:
-        raise BadParameterError(f"at least one record changes with a coin, not {changes}")
+        raise BadParameterError(
+            "impossible-count", "at least one record changes with a coin, not {changes}", changes=changes
+        )
     if changes == 1 or delta == 0 or epsilon == 0:
         return changes * epsilon, min(1.0, changes * delta)
     with np.errstate(over="ignore"):
@@ -102,7 +110,11 @@ def epsilon_lower_bound(
 
 def check_confidence(confidence: float) -> float:
     if not 0.5 <= confidence < 1:
-        raise BadParameterError(f"a confidence lies between 0.5 and 1, such as 0.95, not {confidence:g}")
+        raise BadParameterError(
+            "impossible-confidence",
+            "a confidence lies between 0.5 and 1, such as 0.95, not {confidence:g}",
+            confidence=confidence,
+        )
     return confidence
 
 
@@ -120,10 +132,16 @@ class Observations:
         for name in ("included", "excluded"):
             values = np.asarray(getattr(self, name), dtype=np.float64)
             if values.ndim != 1 or np.isnan(values).any():
-                raise BadInputError(f"the scores of {name} canaries are one number each, and none may be missing")
+                raise BadInputError(
+                    "not-finite",
+                    "the scores of {name} canaries are one number each, and none may be missing",
+                    name=name,
+                )
             object.__setattr__(self, name, values)
         if not len(self.included) or not len(self.excluded):
-            raise BadInputError("an audit needs canaries that were included and canaries that were left out")
+            raise BadInputError(
+                "canaries-on-one-side", "an audit needs canaries that were included and canaries that were left out"
+            )
 
     @property
     def canaries(self) -> int:
@@ -191,10 +209,10 @@ def correct_guesses(observations: Observations, rule: Rule, seed: int = 0) -> in
     shuffled = public_generator(seed).permutation(len(scores))
     order = shuffled[np.argsort(-scores[shuffled], kind="stable")]
     right = coins[order]
-    found = right[: rule.guessed_in].sum()
+    correct = right[: rule.guessed_in].sum()
     if rule.guessed_out:
-        found += (1 - right[-rule.guessed_out :]).sum()
-    return int(found)
+        correct += (1 - right[-rule.guessed_out :]).sum()
+    return int(correct)
 
 
 def audit_observations(
@@ -211,7 +229,11 @@ def audit_observations(
     m = observations.canaries
     tried = standard_rules(m) if rules is None else tuple(rules)
     if not tried or any(rule.guessed_in + rule.guessed_out > m for rule in tried):
-        raise BadParameterError(f"a rule guesses at most all {m} canaries, and at least one rule is needed")
+        raise BadParameterError(
+            "impossible-guesses",
+            "a rule guesses at most all {canaries} canaries, and at least one rule is needed",
+            canaries=m,
+        )
     each = 1 - (1 - confidence) / len(tried)
     best: OneRunAudit | None = None
     for rule in tried:
@@ -256,10 +278,16 @@ def changed_records(adjacency: Adjacency, *, coins: bool, repeats: int = 1) -> i
     """
     if adjacency is Adjacency.REPLACE_ONE and coins:
         raise BadParameterError(
-            "a claim about replacing one record says nothing about adding one: audit it as a random split of fixed size"
+            "adjacency-not-audited",
+            "a claim about replacing one record says nothing about adding one: audit it as a random split of fixed "
+            "size",
         )
     if adjacency not in (Adjacency.ADD_REMOVE, Adjacency.REPLACE_ONE):
-        raise BadParameterError(f"a trained model cannot be audited for the neighbors '{adjacency.value}'")
+        raise BadParameterError(
+            "adjacency-not-audited",
+            "a trained model cannot be audited for the neighbors '{adjacency}'",
+            adjacency=adjacency.value,
+        )
     return repeats * (1 if coins or adjacency is Adjacency.REPLACE_ONE else 2)
 
 
@@ -289,11 +317,20 @@ def observe_steps(
     The score of a canary is what its coordinate of all released sums adds up to.
     """
     if not 2 <= canaries <= dimension:
-        raise BadParameterError(f"each canary needs a coordinate: from 2 to {dimension:,} canaries, not {canaries:,}")
+        raise BadParameterError(
+            "canaries-without-coordinates",
+            "each canary needs a coordinate: from 2 to {dimension:,} canaries, not {canaries:,}",
+            dimension=dimension,
+            canaries=canaries,
+        )
     if canaries * dimension > TENSOR_CELLS:
-        raise BadParameterError("these canaries do not fit into memory: audit fewer, or a part of the parameters")
+        raise BadParameterError(
+            "canaries-exceed-memory", "these canaries do not fit into memory: audit fewer, or a part of the parameters"
+        )
     if steps < 1:
-        raise BadParameterError(f"an audit needs at least one step, not {steps}")
+        raise BadParameterError(
+            "impossible-number-of-steps", "an audit needs at least one step, not {steps}", steps=steps
+        )
     generator = source.generator
     places = generator.permutation(dimension)[:canaries]
     coins = generator.random(canaries) < 0.5
@@ -309,11 +346,15 @@ def observe_steps(
             released = released.detach().cpu().numpy()
         values = np.asarray(released, dtype=np.float64)
         if values.shape != (dimension,) or not np.isfinite(values).all():
-            raise BadInputError(f"the step must return {dimension:,} finite numbers: the sum that it releases")
+            raise BadInputError(
+                "not-finite",
+                "the step must return {dimension:,} finite numbers: the sum that it releases",
+                dimension=dimension,
+            )
         total += values
     scores = total[places]
     if not coins.any() or coins.all():
-        raise BadInputError("all coins fell on the same side: audit with more canaries")
+        raise BadInputError("canaries-on-one-side", "all coins fell on the same side: audit with more canaries")
     return Observations(scores[coins], scores[~coins])
 
 

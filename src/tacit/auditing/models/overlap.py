@@ -13,11 +13,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tacit.arrays import Ids
 from tacit.text.tokens import split
-
-Ids = NDArray[np.int64]
 
 CANDIDATES = 5
 
@@ -64,28 +62,28 @@ class Corpus:
     def overlaps(self, texts: Sequence[str]) -> list[Overlap]:
         rows = [split(text) for text in texts]
         own = [np.array([self._words.get(word, -2) for word in row], dtype=np.int64) for row in rows]
-        found = []
+        overlaps = []
         for words, ids in zip(rows, own, strict=True):
             length, start, counts = self._longest(ids)
             nearest, distance = self._nearest(ids, counts)
-            found.append(Overlap(len(ids), length, " ".join(words[start : start + length]), nearest, distance))
-        return found
+            overlaps.append(Overlap(len(ids), length, " ".join(words[start : start + length]), nearest, distance))
+        return overlaps
 
     def _longest(self, ids: Ids) -> tuple[int, int, dict[int, int]]:
         """Length and place of the longest run, and how many pairs of tokens each text shares with it."""
-        here, there = self._pairs(ids)
+        in_text, there = self._pairs(ids)
         counts: dict[int, int] = {}
         best, start, length = 0, 0, 0
-        while len(here):
+        while len(in_text):
             length += 1
-            best, start = length, int(here[0])
+            best, start = length, int(in_text[0])
             if length <= 2:
                 numbers, times = np.unique(self._number(there), return_counts=True)
                 counts = dict(zip(numbers.tolist(), times.tolist(), strict=True))
-            fits = here + length < len(ids)
-            here, there = here[fits], there[fits]
-            same = ids[here + length] == self._ids[there + length]
-            here, there = here[same], there[same]
+            fits = in_text + length < len(ids)
+            in_text, there = in_text[fits], there[fits]
+            same = ids[in_text + length] == self._ids[there + length]
+            in_text, there = in_text[same], there[same]
         return best, start, counts
 
     def _pairs(self, ids: Ids) -> tuple[Ids, Ids]:
@@ -95,10 +93,10 @@ class Corpus:
         if not len(known):
             return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
         sizes = bounds[ids[known] + 1] - bounds[ids[known]]
-        here = np.repeat(known, sizes)
-        offsets = np.arange(len(here)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        in_text = np.repeat(known, sizes)
+        offsets = np.arange(len(in_text)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
         there = order[np.repeat(bounds[ids[known]], sizes) + offsets]
-        return here, there
+        return in_text, there
 
     def _index(self) -> tuple[Ids, Ids]:
         """Places of each token: `order[bounds[i]:bounds[i + 1]]`."""
@@ -109,8 +107,8 @@ class Corpus:
         return self._kept
 
     def _number(self, places: Ids) -> Ids:
-        found: Ids = np.searchsorted(self._starts, places, side="right") - 1
-        return found
+        numbers: Ids = np.searchsorted(self._starts, places, side="right") - 1
+        return numbers
 
     def _nearest(self, ids: Ids, counts: dict[int, int]) -> tuple[int, int]:
         """The closest of the texts that share most pairs of tokens; a few candidates are compared in full."""

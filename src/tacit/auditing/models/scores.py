@@ -23,13 +23,10 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tacit.arrays import Floats, Integers
 from tacit.errors import BadInputError, BadParameterError, TacitError, require
-
-Floats = NDArray[np.float64]
-Counts = NDArray[np.int64]
-Progress = Callable[[int, int], None]
+from tacit.progress import StepProgress
 
 LONGEST = 1024
 CELLS = 48_000_000
@@ -47,14 +44,14 @@ class TextLosses:
     """
 
     total: Floats
-    tokens: Counts
+    tokens: Integers
     cut: int = 0
 
     @property
     def mean(self) -> Floats:
         """Loss per token."""
-        found: Floats = np.divide(self.total, self.tokens, out=np.full(len(self.total), np.nan), where=self.tokens > 0)
-        return found
+        means: Floats = np.divide(self.total, self.tokens, out=np.full(len(self.total), np.nan), where=self.tokens > 0)
+        return means
 
     def take(self, places: Any) -> TextLosses:
         return TextLosses(self.total[places], self.tokens[places])
@@ -68,7 +65,7 @@ class Scorer(ABC):
 
     @abstractmethod
     def losses(
-        self, texts: Sequence[str], labels: Sequence[str] | None = None, progress: Progress | None = None
+        self, texts: Sequence[str], labels: Sequence[str] | None = None, progress: StepProgress | None = None
     ) -> TextLosses: ...
 
 
@@ -86,29 +83,36 @@ class _ModelScorer(Scorer):
         self.longest = min(longest, room) if room else longest
 
     def losses(
-        self, texts: Sequence[str], labels: Sequence[str] | None = None, progress: Progress | None = None
+        self, texts: Sequence[str], labels: Sequence[str] | None = None, progress: StepProgress | None = None
     ) -> TextLosses:
         if labels is not None and len(labels) != len(texts):
-            raise BadInputError(f"there are {len(texts):,} texts and {len(labels):,} labels: each text needs one")
+            raise BadInputError(
+                "wrong-number-of-labels",
+                "there are {texts:,} texts and {labels:,} labels: each text needs one",
+                texts=len(texts),
+                labels=len(labels),
+            )
         rows, cut = self._rows(texts)
         marks = self._marks(labels, len(texts))
         total, tokens = np.zeros(len(texts)), np.zeros(len(texts), dtype=np.int64)
         done = 0
         for places in _batches([(len(row), len(mark)) for row, mark in zip(rows, marks, strict=True)], self._width()):
-            found, counted = self._batch([rows[i] for i in places], [marks[i] for i in places])
-            total[places], tokens[places] = found, counted
+            losses, counted = self._batch([rows[i] for i in places], [marks[i] for i in places])
+            total[places], tokens[places] = losses, counted
             done += len(places)
             if progress:
                 progress(done, len(texts))
         if not np.isfinite(total).all():
-            raise BadInputError(f"{self.name} gives losses that are no numbers: its weights are damaged")
+            raise BadInputError(
+                "not-finite", "{name} gives losses that are no numbers: its weights are damaged", name=self.name
+            )
         return TextLosses(total, tokens, cut)
 
     def _rows(self, texts: Sequence[str]) -> tuple[list[list[int]], int]:
         clean = [text.encode("utf-8", "replace").decode("utf-8") for text in texts]
         # Longer texts are cut here, not by the tokenizer, so that they can be counted.
-        found = [list(map(int, self.tokenizer(text, verbose=False)["input_ids"])) for text in clean]
-        return [row[: self.longest] for row in found], sum(len(row) > self.longest for row in found)
+        pieces = [list(map(int, self.tokenizer(text, verbose=False)["input_ids"])) for text in clean]
+        return [row[: self.longest] for row in pieces], sum(len(row) > self.longest for row in pieces)
 
     def _marks(self, labels: Sequence[str] | None, count: int) -> list[list[int]]:
         """The targets as tokens, or the label as its number."""
@@ -141,8 +145,8 @@ class CausalScorer(_ModelScorer):
             return 0.0, 0
         with self.torch.inference_mode():
             logits = self.model(input_ids=ids, attention_mask=self.torch.ones_like(ids)).logits
-            found = self._nll(logits[:, :-1], ids[:, 1:]).sum(dim=1)
-        return found.numpy(), ids.shape[1] - 1
+            losses = self._nll(logits[:, :-1], ids[:, 1:]).sum(dim=1)
+        return losses.numpy(), ids.shape[1] - 1
 
 
 class MaskedScorer(_ModelScorer):
@@ -170,7 +174,7 @@ class Seq2SeqScorer(_ModelScorer):
     kind = "sequence-to-sequence model"
 
     def losses(
-        self, texts: Sequence[str], labels: Sequence[str] | None = None, progress: Progress | None = None
+        self, texts: Sequence[str], labels: Sequence[str] | None = None, progress: StepProgress | None = None
     ) -> TextLosses:
         return super().losses(texts, texts if labels is None else labels, progress)
 
@@ -183,8 +187,8 @@ class Seq2SeqScorer(_ModelScorer):
             return 0.0, 0
         with self.torch.inference_mode():
             logits = self.model(input_ids=ids, attention_mask=self.torch.ones_like(ids), labels=targets).logits
-            found = self._nll(logits, targets).sum(dim=1)
-        return found.numpy(), targets.shape[1]
+            losses = self._nll(logits, targets).sum(dim=1)
+        return losses.numpy(), targets.shape[1]
 
 
 class ClassifierScorer(_ModelScorer):
@@ -205,8 +209,11 @@ class ClassifierScorer(_ModelScorer):
         for row, label in enumerate(labels, start=1):
             if str(label) not in numbers:
                 raise BadInputError(
-                    f"row {row} has a label that {self.name} does not know: its labels are "
-                    f"{', '.join(sorted(numbers)[:10])}"
+                    "unknown-label",
+                    "row {row} has a label that {name} does not know: its labels are {known}",
+                    row=row,
+                    name=self.name,
+                    known=", ".join(sorted(numbers)[:10]),
                 )
         return [[numbers[str(label)]] for label in labels]
 
@@ -254,7 +261,7 @@ class AutoencoderScorer(Scorer):
         self.name = name
 
     def losses(
-        self, texts: Sequence[str], labels: Sequence[str] | None = None, progress: Progress | None = None
+        self, texts: Sequence[str], labels: Sequence[str] | None = None, progress: StepProgress | None = None
     ) -> TextLosses:
         model, torch = self.autoencoder, self.torch
         model.module.eval()
@@ -268,11 +275,11 @@ class AutoencoderScorer(Scorer):
             counted = ids != model.padding_id
             with torch.inference_mode():
                 states = model.states(torch.from_numpy(np.asarray(given, dtype=np.float32)), ids)
-                found = torch.nn.functional.cross_entropy(
+                losses = torch.nn.functional.cross_entropy(
                     model.scores(states[counted]).double(), ids[counted], reduction="none"
                 )
             rows = counted.nonzero()[:, 0].numpy()
-            total[start : start + len(part)] = np.bincount(rows, found.numpy(), minlength=len(part))
+            total[start : start + len(part)] = np.bincount(rows, losses.numpy(), minlength=len(part))
             tokens[start : start + len(part)] = counted.sum(dim=1).numpy()
             if progress:
                 progress(start + len(part), len(texts))
@@ -289,22 +296,27 @@ class CallableScorer(Scorer):
         self.name = name
 
     def losses(
-        self, texts: Sequence[str], labels: Sequence[str] | None = None, progress: Progress | None = None
+        self, texts: Sequence[str], labels: Sequence[str] | None = None, progress: StepProgress | None = None
     ) -> TextLosses:
         try:
-            found = np.asarray(self.function(list(texts)), dtype=np.float64)
+            losses = np.asarray(self.function(list(texts)), dtype=np.float64)
         except TacitError:
             raise
         except Exception as error:
             raise BadInputError(
-                f"the function {self.name} failed ({type(error).__name__}): it takes a list of texts and returns one "
-                "loss for each"
+                "function-failed",
+                "the function {name} failed ({error}): it takes a list of texts and returns one loss for each",
+                name=self.name,
+                error=type(error).__name__,
             ) from error
-        if found.shape != (len(texts),) or not np.isfinite(found).all():
+        if losses.shape != (len(texts),) or not np.isfinite(losses).all():
             raise BadInputError(
-                f"the function {self.name} must return {len(texts):,} finite numbers, one loss for each text"
+                "not-finite",
+                "the function {name} must return {texts:,} finite numbers, one loss for each text",
+                name=self.name,
+                texts=len(texts),
             )
-        return TextLosses(found, np.ones(len(texts), dtype=np.int64))
+        return TextLosses(losses, np.ones(len(texts), dtype=np.int64))
 
 
 # Loading ----------------------------------------------------------------------------------------------------------
@@ -317,7 +329,9 @@ def load_scorer(model: str | Path | Scorer | Callable[[Sequence[str]], Any], *, 
     if callable(model):
         return CallableScorer(model, getattr(model, "__name__", "function"))
     if not isinstance(model, str | Path):
-        raise BadParameterError(f"a model is a folder, a name or a function, not a {type(model).__name__}")
+        raise BadParameterError(
+            "not-a-model", "a model is a folder, a name or a function, not a {given}", given=type(model).__name__
+        )
     for library in ("torch", "transformers"):
         require(library, extra="documents", purpose="auditing a model")
     from tacit.documents.autoencoders.base import RECORD_FILE, built_in_folder, load_autoencoder
@@ -334,17 +348,20 @@ def load_scorer(model: str | Path | Scorer | Callable[[Sequence[str]], Any], *, 
         return ClassifierScorer(*_classifier(folder), longest=longest) if made_here is None else made_here
     if architecture and not architecture.endswith(_SCORED):
         raise BadInputError(
-            f"the folder {folder.name} holds a {architecture}, for which there is no loss of a text: give a model "
-            "saved as ...ForCausalLM, ...LMHeadModel, ...ForMaskedLM, ...ForConditionalGeneration or "
-            "...ForSequenceClassification"
+            "model-without-loss",
+            "the folder {folder} holds a {architecture}, for which there is no loss of a text: give a model saved "
+            "as ...ForCausalLM, ...LMHeadModel, ...ForMaskedLM, ...ForConditionalGeneration or "
+            "...ForSequenceClassification",
+            folder=folder.name,
+            architecture=architecture,
         )
-    found = load_language_model(model)
+    loaded = load_language_model(model)
     kind = (
-        CausalScorer if isinstance(found, CausalModel)
-        else MaskedScorer if isinstance(found, MaskedModel)
+        CausalScorer if isinstance(loaded, CausalModel)
+        else MaskedScorer if isinstance(loaded, MaskedModel)
         else Seq2SeqScorer
     )  # fmt: skip
-    return kind(found.model, found.tokenizer, found.name, found.room, longest)
+    return kind(loaded.model, loaded.tokenizer, loaded.name, loaded.room, longest)
 
 
 _SCORED = ("ForCausalLM", "LMHeadModel", "ForMaskedLM", "ForPreTraining", "ForConditionalGeneration")
@@ -353,10 +370,10 @@ _SCORED = ("ForCausalLM", "LMHeadModel", "ForMaskedLM", "ForPreTraining", "ForCo
 def _saved_architecture(folder: Path) -> str:
     """What a folder says it holds; nothing for hub names and for folders without a configuration."""
     try:
-        found = json.loads((folder / "config.json").read_text(encoding="utf-8")).get("architectures")
+        architectures = json.loads((folder / "config.json").read_text(encoding="utf-8")).get("architectures")
     except (OSError, ValueError, AttributeError):
         return ""
-    return str(found[0]) if isinstance(found, list) and found else ""
+    return str(architectures[0]) if isinstance(architectures, list) and architectures else ""
 
 
 def _classifier(folder: Path) -> tuple[Any, Any, str, int | None]:
@@ -364,7 +381,9 @@ def _classifier(folder: Path) -> tuple[Any, Any, str, int | None]:
     torch = require("torch", extra="documents", purpose="auditing a model")
     if not [p for n in ("tokenizer*", "vocab*", "spiece*", "sentencepiece*") for p in folder.glob(n)]:
         raise BadInputError(
-            f"the folder {folder.name} has no tokenizer (tokenizer.json or vocabulary files): save it beside the model"
+            "no-tokenizer",
+            "the folder {folder} has no tokenizer (tokenizer.json or vocabulary files): save it beside the model",
+            folder=folder.name,
         )
     from tacit.documents.autoencoders.bart import quiet
     from tacit.training.models import know_our_networks
@@ -378,13 +397,20 @@ def _classifier(folder: Path) -> tuple[Any, Any, str, int | None]:
             )
     except Exception as error:  # safetensors, pickle and shape errors have no common class
         raise BadInputError(
-            f"the classifier in {folder.name} cannot be read ({type(error).__name__}): copy the whole folder again "
-            "(config.json, weights, tokenizer files)"
+            "unreadable-model",
+            "the classifier in {folder} cannot be read ({error}): copy the whole folder again (config.json, "
+            "weights, tokenizer files)",
+            folder=folder.name,
+            error=type(error).__name__,
         ) from error
     if report["missing_keys"]:
         raise BadInputError(
-            f"{folder.name} lacks {len(report['missing_keys'])} of the weights of a {type(model).__name__}: random "
-            "ones would say nothing about its training data; give a model that was saved whole"
+            "incomplete-weights",
+            "{folder} lacks {missing} of the weights of a {type}: random ones would say nothing about its training "
+            "data; give a model that was saved whole",
+            folder=folder.name,
+            missing=len(report["missing_keys"]),
+            type=type(model).__name__,
         )
     config = model.config
     limits = [getattr(config, name, None) for name in ("max_position_embeddings", "n_positions")]

@@ -13,7 +13,7 @@ texts; that nothing was found does not show that nothing can be.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from scipy.stats import fisher_exact
@@ -22,6 +22,7 @@ from tacit.auditing.models.canaries import Canary, Losses, canary_section, expos
 from tacit.auditing.models.overlap import Corpus, Overlap
 from tacit.errors import BadInputError
 from tacit.noise.source import new_source, public_generator
+from tacit.progress import StepProgress
 from tacit.report import Finding, Light, Report, Section, Table
 
 ENUMERATED = 10_000
@@ -71,11 +72,11 @@ def compare_with_private(
     *,
     seed: int = 0,
     compared: int = COMPARED,
-    progress: Callable[[int, int], None] | None = None,
+    progress: StepProgress | None = None,
 ) -> Copies:
     """Up to `compared` synthetic texts, and as many private rows, beside private rows."""
     if len(private) < 4 or not texts:
-        raise BadInputError("a comparison needs at least 4 private rows and 1 synthetic text")
+        raise BadInputError("too-few-rows", "a comparison needs at least 4 private rows and 1 synthetic text")
     generator = public_generator(seed)
     order = generator.permutation(len(private))
     half = len(private) // 2
@@ -86,13 +87,13 @@ def compare_with_private(
 
     def overlaps(corpus: Corpus, wanted: Sequence[str]) -> list[Overlap]:
         nonlocal done
-        found: list[Overlap] = []
+        overlapping: list[Overlap] = []
         for start in range(0, len(wanted), 50):
-            found += corpus.overlaps(wanted[start : start + 50])
+            overlapping += corpus.overlaps(wanted[start : start + 50])
             done += len(wanted[start : start + 50])
             if progress is not None:
                 progress(done, total)
-        return found
+        return overlapping
 
     ours, chance = overlaps(reference, chosen), overlaps(reference, others)
     whole = Corpus(private)
@@ -103,16 +104,16 @@ def compare_with_private(
     p_value = float(fisher_exact(table, alternative="greater").pvalue) if size and chance_size else 1.0
     ranked = sorted(zip(chosen, everywhere, strict=True), key=lambda pair: (-pair[1].similarity, -pair[1].run))
     worst = tuple(
-        (text, found.run, found.distance, whole.texts[found.nearest] if found.nearest >= 0 else "")
-        for text, found in ranked[:10]
+        (text, overlap.run, overlap.distance, whole.texts[overlap.nearest] if overlap.nearest >= 0 else "")
+        for text, overlap in ranked[:10]
     )
     return Copies(
         size, exact, near, chance_size, chance_exact, chance_near, _counted(everywhere)[2], p_value, worst
     )  # fmt: skip
 
 
-def _counted(found: Sequence[Overlap]) -> tuple[int, int, int]:
-    long_enough = [overlap for overlap in found if overlap.tokens >= SHORTEST]
+def _counted(overlaps: Sequence[Overlap]) -> tuple[int, int, int]:
+    long_enough = [overlap for overlap in overlaps if overlap.tokens >= SHORTEST]
     exact = sum(overlap.verbatim for overlap in long_enough)
     near = sum(overlap.similarity >= NEAR for overlap in long_enough)
     return len(long_enough), exact, near
@@ -131,8 +132,8 @@ class WrittenCanaries:
 def canaries_in(texts: Sequence[str], canaries: Sequence[Canary]) -> WrittenCanaries:
     """Which canaries the model wrote down word for word."""
     corpus = Corpus(texts)
-    found = [overlap.verbatim for overlap in corpus.overlaps([canary.text for canary in canaries])]
-    pairs = list(zip(canaries, found, strict=True))
+    verbatim = [overlap.verbatim for overlap in corpus.overlaps([canary.text for canary in canaries])]
+    pairs = list(zip(canaries, verbatim, strict=True))
     return WrittenCanaries(
         sum(canary.included for canary in canaries),
         sum(hit for canary, hit in pairs if canary.included),
@@ -144,51 +145,52 @@ def canaries_in(texts: Sequence[str], canaries: Sequence[Canary]) -> WrittenCana
 # For a report -----------------------------------------------------------------------------------------------------
 
 
-def copies_section(found: Copies, *, false_alarm: float = 0.01) -> Section:
+def copies_section(copies: Copies, *, false_alarm: float = 0.01) -> Section:
     """Copies of private rows, beside what chance gives."""
-    more = found.p_value < false_alarm
-    light = Light.NONE if not found.compared else Light.RED if more else Light.GREEN
+    more = copies.p_value < false_alarm
+    light = Light.NONE if not copies.compared else Light.RED if more else Light.GREEN
     sentence = (
-        f"{found.near:,} of {found.compared:,} synthetic texts of {SHORTEST} tokens or more ({found.share:.1%}) stand "
-        f"whole or nearly in half of the private rows, {found.exact:,} of them word for word; of "
-        f"{found.chance_compared:,} real rows of the other half {found.chance_near:,} do ({found.chance_share:.1%}). "
+        f"{copies.near:,} of {copies.compared:,} synthetic texts of {SHORTEST} tokens or more ({copies.share:.1%}) "
+        f"stand whole or nearly in half of the private rows, {copies.exact:,} of them word for word; of "
+        f"{copies.chance_compared:,} real rows of the other half {copies.chance_near:,} do "
+        f"({copies.chance_share:.1%}). "
         + ("Synthetic texts copy more than real rows repeat each other" if more else "That is not more than by chance")
-        + f" (Fisher's exact test, p = {found.p_value:.2g})."
+        + f" (Fisher's exact test, p = {copies.p_value:.2g})."
     )
     why = (
         f"Red: copies (at most {1 - NEAR:.0%} of the tokens edited) are more frequent among synthetic texts than among "
         f"real rows, with a false-alarm rate of {false_alarm:g}. Green: not shown, for these texts."
     )
     numbers = {
-        "compared": found.compared, "exact": found.exact, "near": found.near, "share": found.share,
-        "chance_compared": found.chance_compared, "chance_exact": found.chance_exact,
-        "chance_near": found.chance_near, "chance_share": found.chance_share, "everywhere": found.everywhere,
-        "p_value": found.p_value,
+        "compared": copies.compared, "exact": copies.exact, "near": copies.near, "share": copies.share,
+        "chance_compared": copies.chance_compared, "chance_exact": copies.chance_exact,
+        "chance_near": copies.chance_near, "chance_share": copies.chance_share, "everywhere": copies.everywhere,
+        "p_value": copies.p_value,
     }  # fmt: skip
     table = Table(
         "Synthetic texts closest to private rows",
         ("synthetic text", "longest run", "edits", "nearest private row"),
-        found.worst,
+        copies.worst,
         private=True,
     )
     return Section(
         "Copies of private rows",
         "An audit after the fact, and private itself: taking texts out because of it would break the guarantee.",
         (Finding("Copies", light, sentence, why, numbers=numbers),),
-        (table,) if found.worst else (),
+        (table,) if copies.worst else (),
     )
 
 
-def written_canaries_section(found: WrittenCanaries) -> Section:
+def written_canaries_section(canaries: WrittenCanaries) -> Section:
     """Canaries that came out word for word."""
-    light = Light.RED if found.inserted_found > found.left_out_found else Light.GREEN
+    light = Light.RED if canaries.inserted_found > canaries.left_out_found else Light.GREEN
     sentence = (
-        f"{found.inserted_found:,} of {found.inserted:,} inserted canaries stand word for word in the synthetic texts; "
-        f"of {found.left_out:,} that were left out, {found.left_out_found:,}."
+        f"{canaries.inserted_found:,} of {canaries.inserted:,} inserted canaries stand word for word in the "
+        f"synthetic texts; of {canaries.left_out:,} that were left out, {canaries.left_out_found:,}."
     )
     numbers = {
-        "inserted": found.inserted, "inserted_found": found.inserted_found, "left_out": found.left_out,
-        "left_out_found": found.left_out_found,
+        "inserted": canaries.inserted, "inserted_found": canaries.inserted_found, "left_out": canaries.left_out,
+        "left_out_found": canaries.left_out_found,
     }  # fmt: skip
     why = "Red: more inserted canaries came out than left-out ones. Green: not shown, for these texts."
     return Section("Canaries that were written", findings=(Finding("Canaries written", light, sentence, why,
@@ -201,7 +203,7 @@ def release_report(
     *,
     canaries: Sequence[Canary] | None = None,
     losses: Losses | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    progress: StepProgress | None = None,
 ) -> Report:
     """Synthetic texts beside the private rows that their model learned from; with canaries among those rows, also how
     well the model knows them, by its `losses`, and which of them were written. The report is private."""

@@ -9,8 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from tacit.auditing.models.scores import ClassifierScorer, Progress, TextLosses
+from tacit.auditing.models.scores import (
+    ClassifierScorer,
+    TextLosses,
+)
 from tacit.errors import BadInputError
+from tacit.progress import StepProgress
 
 ROWS = 32
 
@@ -35,13 +39,15 @@ class TrainedScorer(ClassifierScorer):
         self.task = task
 
     def losses(
-        self, texts: Sequence[str], labels: Sequence[str] | None = None, progress: Progress | None = None
+        self, texts: Sequence[str], labels: Sequence[str] | None = None, progress: StepProgress | None = None
     ) -> TextLosses:
         if self.task.name == "classify":
             self._marks(labels, len(texts))
         elif labels is None:
             raise BadInputError(
-                f"{self.name} guesses numbers, which says nothing without the true ones: name the column of the labels"
+                "labels-missing",
+                "{name} guesses numbers, which says nothing without the true ones: name the column of the labels",
+                name=self.name,
             )
         clean = [text.encode("utf-8", "replace").decode("utf-8") for text in texts]
         encoded = [self.task.encode({"text": text}, self.tokenizer, train=False) for text in clean]
@@ -49,12 +55,14 @@ class TrainedScorer(ClassifierScorer):
         total = np.zeros(len(texts))
         order = sorted(range(len(texts)), key=lambda place: len(encoded[place]["input_ids"]))
         for start in range(0, len(order), ROWS):
-            here = order[start : start + ROWS]
-            total[here] = self._of([encoded[i] for i in here], None if labels is None else [labels[i] for i in here])
+            batch = order[start : start + ROWS]
+            total[batch] = self._of([encoded[i] for i in batch], None if labels is None else [labels[i] for i in batch])
             if progress:
-                progress(start + len(here), len(texts))
+                progress(start + len(batch), len(texts))
         if not np.isfinite(total).all():
-            raise BadInputError(f"{self.name} gives losses that are no numbers: its weights are damaged")
+            raise BadInputError(
+                "not-finite", "{name} gives losses that are no numbers: its weights are damaged", name=self.name
+            )
         return TextLosses(total, np.ones(len(texts), dtype=np.int64), cut)
 
     def _of(self, encoded: list[Any], labels: list[str] | None) -> Any:

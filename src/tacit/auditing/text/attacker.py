@@ -17,21 +17,20 @@ grow with the number of classes.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.arrays import Ids
 from tacit.auditing.text import scale
 from tacit.auditing.text.scale import Success
 from tacit.documents.encoder import Encoder
 from tacit.errors import BadInputError, require
 from tacit.noise.source import public_generator
-
-Ids = NDArray[np.int64]
-Progress = Callable[[int, int], None]
+from tacit.progress import StepProgress
 
 FOLDS = 3
 MOST_CLASSES = 200
@@ -69,7 +68,7 @@ def identify(
     clusters: Sequence[str] | None = None,
     encoder: Encoder | None = None,
     seed: int = 0,
-    progress: Progress | None = None,
+    progress: StepProgress | None = None,
 ) -> Identified:
     """Try all three attackers on every row. Rows of one cluster are not taken as independent in the intervals."""
     require("sklearn", extra="audit", purpose=PURPOSE)
@@ -128,14 +127,21 @@ def check_labels(labels: Sequence[str], what: str, rows: Sequence[int], *, least
     counts = Counter(labels)
     if len(counts) < 2:
         raise BadInputError(
-            f"the {what} column has one value only: an attacker needs at least two classes to tell apart"
+            "too-few-classes",
+            "the {what} column has one value only: an attacker needs at least two classes to tell apart",
+            what=what,
         )
     for row, label in zip(rows, labels, strict=True):
         if counts[label] < least:
             has = "one text" if counts[label] == 1 else f"{counts[label]} texts"
             raise BadInputError(
-                f"the {what} of row {row:,} has {has} only, and an attacker learns from one part and is tried on "
-                f"another: give at least {least} of each, or remove such rows from both files"
+                "too-few-of-a-label",
+                "the {what} of row {row:,} has {has} only, and an attacker learns from one part and is tried on "
+                "another: give at least {least} of each, or remove such rows from both files",
+                what=what,
+                row=row,
+                has=has,
+                least=least,
             )
 
 
@@ -155,7 +161,9 @@ def _trained(texts: Sequence[str], vectors: NDArray[np.float32] | None, y: Ids, 
     try:
         table = features.fit_transform([texts[int(i)] for i in train])
     except ValueError:
-        raise BadInputError("the texts hold no words that an attacker could learn from: check the column") from None
+        raise BadInputError(
+            "no-words", "the texts hold no words that an attacker could learn from: check the column"
+        ) from None
     model = _model(len(np.unique(y[train]))).fit(table, y[train])
     return lambda shown, _table, _rows: features.transform(shown), model
 
@@ -196,14 +204,14 @@ class NearestMean:
         return self
 
     def decision_function(self, table: Any) -> NDArray[np.float32]:
-        found = table @ self._means.T
-        dense = found.toarray() if hasattr(found, "toarray") else found
+        scores = table @ self._means.T
+        dense = scores.toarray() if hasattr(scores, "toarray") else scores
         return np.asarray(dense, dtype=np.float32)
 
 
 def _scores(model: Any, table: Any) -> NDArray[np.float32]:
-    found = np.asarray(model.decision_function(table), dtype=np.float32)
-    return np.column_stack([-found, found]) if found.ndim == 1 else found
+    scores = np.asarray(model.decision_function(table), dtype=np.float32)
+    return np.column_stack([-scores, scores]) if scores.ndim == 1 else scores
 
 
 # What came out --------------------------------------------------------------------------------------------------------
@@ -235,8 +243,8 @@ def _summary(scores: dict[str, NDArray[np.float32]], y: Ids, clusters: NDArray[A
 def ranks_of(scores: NDArray[np.float32], y: Ids) -> Ids:
     """How many classes score higher than the right one, equal scores counted against the attacker."""
     own = scores[np.arange(len(y)), y]
-    found: Ids = (scores >= own[:, None]).sum(axis=1) - 1
-    return found
+    ranks: Ids = (scores >= own[:, None]).sum(axis=1) - 1
+    return ranks
 
 
 def macro_f1(y: Ids, guess: Ids, classes: int) -> float:

@@ -9,11 +9,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tacit.auditing.text import attacker, scale
-from tacit.auditing.text.attacker import FOLDS, Identified, Progress
+from tacit.auditing.text.attacker import (
+    FOLDS,
+    Identified,
+)
 from tacit.auditing.text.authorship import rates, worst
 from tacit.auditing.text.pairs import TextPairs
 from tacit.documents.encoder import Encoder
 from tacit.errors import BadInputError
+from tacit.progress import StepProgress
 from tacit.report import Section
 
 LEAST_TEXTS = FOLDS
@@ -27,7 +31,7 @@ def infer_attribute(
     authors: Sequence[str] | None = None,
     encoder: Encoder | None = None,
     seed: int = 0,
-    progress: Progress | None = None,
+    progress: StepProgress | None = None,
 ) -> Identified:
     """Name the value of an attribute for every row."""
     attacker.check_labels(values, f"'{name}'", pairs.rows, least=LEAST_TEXTS)
@@ -51,13 +55,16 @@ def _check_authors(name: str, values: Sequence[str], authors: Sequence[str]) -> 
         owners.setdefault(value, set()).add(author)
     if min(map(len, owners.values())) < FOLDS:
         raise BadInputError(
-            f"a value of '{name}' belongs to fewer than {FOLDS} authors, so it cannot be learned from some and tried "
-            "on others: leave out --author-column, or merge the value with another"
+            "too-few-authors",
+            "a value of '{name}' belongs to fewer than {folds} authors, so it cannot be learned from some and tried "
+            "on others: leave out {option.author_column}, or merge the value with another",
+            name=name,
+            folds=FOLDS,
         )
 
 
 def section(
-    found: Identified,
+    identified: Identified,
     name: str,
     pairs: TextPairs,
     *,
@@ -66,14 +73,15 @@ def section(
 ) -> Section:
     apart = ", and no author is on both sides" if grouped else ""
     text = (
-        f"{found.rows:,} texts, {found.classes:,} values of '{name}'. A linear classifier over {features} learns from "
+        f"{identified.rows:,} texts, {identified.classes:,} values of '{name}'. A linear classifier over {features} "
+        "learns from "
         f"two thirds of the rows and is tried on the rest, in turns{apart}. Blind: always the most frequent value."
     )
     findings = [
         scale.finding(
-            f"{name} inferred ({kind} attacker)", found.top1[kind], f"The {kind} attacker names the right value",
-            macro_f1=found.macro_f1[kind],
+            f"{name} inferred ({kind} attacker)", identified.top1[kind], f"The {kind} attacker names the right value",
+            macro_f1=identified.macro_f1[kind],
         )
         for kind in ("static", "adaptive")
     ]  # fmt: skip
-    return Section(f"Attribute inference: {name}", text, findings, [rates(found), *worst(found, pairs)])
+    return Section(f"Attribute inference: {name}", text, findings, [rates(identified), *worst(identified, pairs)])

@@ -10,9 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tacit.auditing.text import attacker, scale
-from tacit.auditing.text.attacker import Identified, Progress
+from tacit.auditing.text.attacker import (
+    Identified,
+)
 from tacit.auditing.text.pairs import TextPairs
 from tacit.documents.encoder import Encoder
+from tacit.progress import StepProgress
 from tacit.report import Section, Table
 
 LEAST_TEXTS = 2
@@ -24,7 +27,7 @@ def authorship(
     *,
     encoder: Encoder | None = None,
     seed: int = 0,
-    progress: Progress | None = None,
+    progress: StepProgress | None = None,
 ) -> Identified:
     """Name the author of every row, from texts of all authors in other rows."""
     attacker.check_labels(authors, "author", pairs.rows, least=LEAST_TEXTS)
@@ -33,41 +36,42 @@ def authorship(
     )
 
 
-def section(found: Identified, pairs: TextPairs, *, features: str = "character and word n-grams") -> Section:
+def section(identified: Identified, pairs: TextPairs, *, features: str = "character and word n-grams") -> Section:
     text = (
-        f"{found.rows:,} texts by {found.classes:,} authors. A linear classifier over {features} learns from two "
+        f"{identified.rows:,} texts by {identified.classes:,} authors. A linear classifier over {features} learns "
+        "from two "
         "thirds of the rows and is tried on the rest, in turns. The static attacker learns from original texts, the "
         "adaptive one from released texts. Blind: always the most frequent author. Intervals draw whole authors "
         "again (bootstrap)."
     )
     findings = [
         scale.finding(
-            f"author named ({name} attacker)", found.top1[name], f"The {name} attacker names the author",
-            top5=found.top5[name].rate,
+            f"author named ({name} attacker)", identified.top1[name], f"The {name} attacker names the author",
+            top5=identified.top5[name].rate,
         )
         for name in ("static", "adaptive")
     ]  # fmt: skip
-    return Section("Authorship: who wrote it?", text, findings, [rates(found), *worst(found, pairs)])
+    return Section("Authorship: who wrote it?", text, findings, [rates(identified), *worst(identified, pairs)])
 
 
-def rates(found: Identified) -> Table:
+def rates(identified: Identified) -> Table:
     """All attackers and floors beside each other."""
-    ceiling1, ceiling5 = found.top1["static"].ceiling, found.top5["static"].ceiling
+    ceiling1, ceiling5 = identified.top1["static"].ceiling, identified.top5["static"].ceiling
     rows: list[list[object]] = [
-        ["non-private (original text)", ceiling1, None, None, ceiling5, found.macro_f1["non-private"]]
+        ["non-private (original text)", ceiling1, None, None, ceiling5, identified.macro_f1["non-private"]]
     ]
     for name in ("static", "adaptive"):
-        one = found.top1[name]
-        rows.append([name, one.rate, one.low, one.high, found.top5[name].rate, found.macro_f1[name]])
-    rows.append(["blind: most frequent", found.majority, None, None, found.top5["static"].floor,
-                 found.macro_f1["majority"]])  # fmt: skip
-    rows.append(["blind: drawn by frequency", found.random, None, None, None, None])
+        top1 = identified.top1[name]
+        rows.append([name, top1.rate, top1.low, top1.high, identified.top5[name].rate, identified.macro_f1[name]])
+    rows.append(["blind: most frequent", identified.majority, None, None, identified.top5["static"].floor,
+                 identified.macro_f1["majority"]])  # fmt: skip
+    rows.append(["blind: drawn by frequency", identified.random, None, None, None, None])
     return Table("Rates of the attackers", ("attacker", "right", "low", "high", "among five", "macro-F1"), rows)
 
 
-def worst(found: Identified, pairs: TextPairs) -> list[Table]:
+def worst(identified: Identified, pairs: TextPairs) -> list[Table]:
     """The released texts that gave themselves away most clearly."""
-    rows = [[pairs.rows[i], cut(pairs.originals[i]), cut(pairs.released[i])] for i in found.certain]
+    rows = [[pairs.rows[i], cut(pairs.originals[i]), cut(pairs.released[i])] for i in identified.certain]
     if not rows:
         return []
     title = "Texts that the stronger attacker is surest of, and right about"

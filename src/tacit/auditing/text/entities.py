@@ -81,13 +81,13 @@ class Survivors:
 
 def from_spans(spans: Sequence[Spans]) -> list[Entity]:
     """Entities that are known beforehand."""
-    return _entities((row, kind, value) for row, found in enumerate(spans) for kind, value in found)
+    return _entities((row, kind, value) for row, entities in enumerate(spans) for kind, value in entities)
 
 
 def from_patterns(texts: Sequence[str]) -> list[Entity]:
     """Entities by their shape alone."""
 
-    def found() -> Iterable[tuple[int, str, str]]:
+    def occurrences() -> Iterable[tuple[int, str, str]]:
         for row, text in enumerate(texts):
             left = text
             for kind, pattern in PATTERNS:
@@ -95,7 +95,7 @@ def from_patterns(texts: Sequence[str]) -> list[Entity]:
                     yield row, kind, match.group(match.lastindex or 0)
                 left = pattern.sub(lambda match: "\n" * len(match.group()), left)
 
-    return _entities(found())
+    return _entities(occurrences())
 
 
 def from_spacy(texts: Sequence[str], pipeline: str = SPACY_PIPELINE) -> list[Entity]:
@@ -105,7 +105,9 @@ def from_spacy(texts: Sequence[str], pipeline: str = SPACY_PIPELINE) -> list[Ent
         loaded = spacy.load(pipeline)
     except OSError as error:
         raise BadParameterError(
-            f"spaCy has no pipeline '{pipeline}': give a folder, or install it (python -m spacy download {pipeline})"
+            "no-such-pipeline",
+            "spaCy has no pipeline '{pipeline}': give a folder, or install it (python -m spacy download {pipeline})",
+            pipeline=pipeline,
         ) from error
     return _entities(
         (row, entity.label_, entity.text) for row, doc in enumerate(loaded.pipe(texts)) for entity in doc.ents
@@ -117,9 +119,9 @@ def spacy_is_there() -> bool:
     return all(importlib.util.find_spec(name) is not None for name in ("spacy", SPACY_PIPELINE))
 
 
-def _entities(found: Iterable[tuple[int, str, str]]) -> list[Entity]:
+def _entities(occurrences: Iterable[tuple[int, str, str]]) -> list[Entity]:
     result = []
-    for row, kind, text in found:
+    for row, kind, text in occurrences:
         tokens = tuple(token for token in split(text) if not is_punctuation(token))
         if tokens:
             result.append(Entity(row, kind, text, tokens))
@@ -165,7 +167,10 @@ def survival(pairs: TextPairs, entities: Sequence[Entity], *, source: str, seed:
     shift = public_generator(seed).integers(1, max(2, len(pairs)), size=len(entities))
     whole = np.array([entity.row in release.holders(entity.tokens) for entity in entities], dtype=bool)
     chance = np.array(
-        [(len(release.holders(entity.tokens)) - here) / others for entity, here in zip(entities, whole, strict=True)]
+        [
+            (len(release.holders(entity.tokens)) - in_own_row) / others
+            for entity, in_own_row in zip(entities, whole, strict=True)
+        ]
     )
     part = np.array([release.part(entity.tokens, entity.row) for entity in entities], dtype=bool)
     elsewhere = np.array(
@@ -207,14 +212,14 @@ def _success(right: NDArray[Any], chance: NDArray[Any], kept: NDArray[Any], rows
 # The report ---------------------------------------------------------------------------------------------------------
 
 
-def section(found: Sequence[Survivors]) -> Section:
+def section(survivors: Sequence[Survivors]) -> Section:
     text = (
         "An entity survives when all its words stand side by side in the released text of its row; a part survives "
         "when at least half of them are there. By chance: how often the same words are in other released rows. "
         "Entities that no source knows are not counted. Intervals draw whole rows again (bootstrap)."
     )
     findings, tables = [], []
-    for each in found:
+    for each in survivors:
         everything = each.by_kind["all types"].whole
         findings.append(
             scale.finding(

@@ -24,18 +24,20 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.arrays import Floats, Ids
 from tacit.auditing.text import scale
 from tacit.auditing.text.pairs import TextPairs
 from tacit.auditing.text.scale import Success
 from tacit.errors import BadInputError, NoGuaranteeError, require
 from tacit.noise.source import Source
+from tacit.progress import StepProgress
 from tacit.report import Finding, Light, Section, Table
 from tacit.text.sensitive import rarest_words
 from tacit.text.tokens import CLITICS, is_punctuation, join, split
@@ -43,10 +45,6 @@ from tacit.vectors import VectorTable
 from tacit.vectors.search import Neighbors
 from tacit.words.base import BLOCK_CELLS, KEPT_PUNCTUATION, WordMechanism
 from tacit.words.two_classes import TwoClassWords
-
-Ids = NDArray[np.int64]
-Floats = NDArray[np.float64]
-Progress = Callable[[int, int], None]
 
 SENSITIVE_SHARE = 0.9
 REFUTED_BELOW = 1e-9
@@ -84,7 +82,7 @@ def corpus_prior(words: Sequence[str], texts: Iterable[str]) -> Floats:
     """Counts of a public text over a vocabulary, with half a count for every word."""
     counts = Counter(token for text in texts for token in split(text))
     if not counts:
-        raise BadInputError("the public text for the prior is empty: give one with words in it")
+        raise BadInputError("no-words", "the public text for the prior is empty: give one with words in it")
     return normalized(np.array([counts[word] + 0.5 for word in words]))
 
 
@@ -114,7 +112,9 @@ class Posterior:
     exact: bool
 
 
-def posterior(mechanism: WordMechanism, prior: Floats, *, seed: int = 0, progress: Progress | None = None) -> Posterior:
+def posterior(
+    mechanism: WordMechanism, prior: Floats, *, seed: int = 0, progress: StepProgress | None = None
+) -> Posterior:
     """The Bayes-optimal guess for every output word; sampled where the law has no closed form."""
     mechanism.prepare()
     try:
@@ -134,9 +134,9 @@ def posterior(mechanism: WordMechanism, prior: Floats, *, seed: int = 0, progres
         joint *= prior[ids, None]
         total += joint.sum(axis=0)
         row = joint.argmax(axis=0)
-        here = joint[row, np.arange(words)]
-        wins = here > best
-        best[wins], owner[wins] = here[wins], ids[row[wins]]
+        likelihood = joint[row, np.arange(words)]
+        wins = likelihood > best
+        best[wins], owner[wins] = likelihood[wins], ids[row[wins]]
         if progress is not None:
             progress(min(start + height, words), words)
     return Posterior(owner, _quotient(best, total), stays, float(best.sum()), True)
@@ -162,7 +162,7 @@ def guessing(mechanism: WordMechanism, prior: Floats, words: int, height: int = 
     return Guessing(float(prior[likely[0]]) / among, float(best.sum()) / among)
 
 
-def _sampled_posterior(mechanism: WordMechanism, prior: Floats, seed: int, progress: Progress | None) -> Posterior:
+def _sampled_posterior(mechanism: WordMechanism, prior: Floats, seed: int, progress: StepProgress | None) -> Posterior:
     """P(y|x) counted in draws of the likeliest words; an output that was never drawn is guessed to be itself."""
     words = len(prior)
     likely = np.argsort(-prior, kind="stable")[:SAMPLED_WORDS]
@@ -275,14 +275,18 @@ def align(pairs: TextPairs, mechanism: WordMechanism) -> Aligned:
         outside += sum(token not in lexicon for token in old)
     if unknown > MOST_UNKNOWN * max(1, seen):
         raise BadInputError(
-            f"{unknown / seen:.0%} of the released words are not in the vocabulary of {mechanism.name} with these "
-            "vectors, so it did not make this file: give the mechanism and the vectors that did, or leave the attack "
-            "'inversion' out with --attacks"
+            "words-of-another-mechanism",
+            "{unknown:.0%} of the released words are not in the vocabulary of {mechanism} with these vectors, so it "
+            "did not make this file: give the mechanism and the vectors that did, or leave the attack 'inversion' "
+            "out with {option.attacks}",
+            unknown=unknown / seen,
+            mechanism=mechanism.name,
         )
     if not before:
         raise BadInputError(
-            "no released row has as many words as its original, so words cannot be attacked one by one: check that the "
-            "files belong together, or leave the attack 'inversion' out with --attacks"
+            "no-row-aligns",
+            "no released row has as many words as its original, so words cannot be attacked one by one: check that "
+            "the files belong together, or leave the attack 'inversion' out with {option.attacks}",
         )
     return Aligned(
         np.array(before, dtype=np.int64),
@@ -332,7 +336,7 @@ def invert(
     prior: Floats,
     *,
     seed: int = 0,
-    progress: Progress | None = None,
+    progress: StepProgress | None = None,
 ) -> Inversion:
     """Attack every aligned token of a release."""
     aligned = align(pairs, mechanism)
@@ -392,8 +396,8 @@ def chance_of_at_least(share: float, mean: float, count: int) -> float:
 def _worst(
     pairs: TextPairs, aligned: Aligned, mechanism: WordMechanism, right: NDArray[np.bool_], certainty: Floats
 ) -> list[tuple[int, str, str, float]]:
-    found = np.flatnonzero(right)
-    order = found[np.argsort(-certainty[aligned.released[found]], kind="stable")]
+    places = np.flatnonzero(right)
+    order = places[np.argsort(-certainty[aligned.released[places]], kind="stable")]
     words, shown, result = mechanism.vocabulary, set(), []
     for i in order.tolist():
         pair = (int(aligned.original[i]), int(aligned.released[i]))
@@ -409,38 +413,41 @@ def _worst(
 # The report ---------------------------------------------------------------------------------------------------------
 
 
-def section(found: Inversion, *, prior: str = "public word frequencies", detector: str = "none") -> Section:
+def section(inversion: Inversion, *, prior: str = "public word frequencies", detector: str = "none") -> Section:
     how = (
         "from the exact law of the mechanism"
-        if found.exact
+        if inversion.exact
         else f"from {SAMPLED_DRAWS} simulated draws of each of the {SAMPLED_WORDS:,} likeliest words, since the "
         "mechanism has no closed form: a better attacker may exist"
     )
     text = (
         f"Word mechanisms show which output belongs to which position. The Bayes attacker guesses the most probable "
         f"original of each released word, {how}, with {prior} as prior. The nearest attacker guesses the released word "
-        f"itself. Blind: always the most frequent word. {found.tokens:,} tokens were attacked"
-        f"{_rest(found)}."
+        f"itself. Blind: always the most frequent word. {inversion.tokens:,} tokens were attacked"
+        f"{_rest(inversion)}."
     )
     if detector != "none":
         text += f" The attacker does not use which words the '{detector}' detector marked."
-    findings = [_fit(found)] if found.exact else []
-    name, best = stronger(found.bayes, found.nearest)
+    findings = [_fit(inversion)] if inversion.exact else []
+    name, best = stronger(inversion.bayes, inversion.nearest)
     findings.append(
         scale.finding(
             "words recovered", best, f"The stronger of both attackers ({name}) recovers the word",
-            without=UNCHANGED, attacker=name, vulnerability=found.vulnerability, leakage=found.leakage,
-            exact=found.exact,
+            without=UNCHANGED, attacker=name, vulnerability=inversion.vulnerability, leakage=inversion.leakage,
+            exact=inversion.exact,
         )
     )  # fmt: skip
-    name, best = stronger(found.bayes_by_class["sensitive words"], found.nearest_by_class["sensitive words"])
+    name, best = stronger(inversion.bayes_by_class["sensitive words"], inversion.nearest_by_class["sensitive words"])
     if best.cases:
         what = f"The stronger of both attackers ({name}) recovers a sensitive (rare) word"
         findings.append(scale.finding("sensitive words recovered", best, what, without=UNCHANGED, attacker=name))
     rows = []
     for name, bayes, nearest in (
-        ("all words", found.bayes, found.nearest),
-        *((name, found.bayes_by_class[name], found.nearest_by_class[name]) for name in found.bayes_by_class),
+        ("all words", inversion.bayes, inversion.nearest),
+        *(
+            (name, inversion.bayes_by_class[name], inversion.nearest_by_class[name])
+            for name in inversion.bayes_by_class
+        ),
     ):
         rows.append([name, bayes.cases, bayes.rate, bayes.low, bayes.high, nearest.rate, bayes.floor])
     tables = [
@@ -448,16 +455,16 @@ def section(found: Inversion, *, prior: str = "public word frequencies", detecto
             "Inversion of words",
             ("words", "tokens", "Bayes", "low", "high", "nearest", "blind"),
             rows,
-            f"Under the prior itself, a right guess of one word has the chance {found.vulnerability:.1%}, "
-            f"{found.leakage:.3g} times that of a blind guess.",
+            f"Under the prior itself, a right guess of one word has the chance {inversion.vulnerability:.1%}, "
+            f"{inversion.leakage:.3g} times that of a blind guess.",
         )
     ]
-    if found.worst:
+    if inversion.worst:
         tables.append(
             Table(
                 "Sensitive words that were guessed right with the greatest certainty",
                 ("row", "original", "released", "certainty"),
-                [list(row) for row in found.worst],
+                [list(row) for row in inversion.worst],
                 "certainty: the posterior probability of the guess, given the released word and the prior",
                 private=True,
             )
@@ -470,34 +477,35 @@ def stronger(bayes: Success, nearest: Success) -> tuple[str, Success]:
     return ("nearest", nearest) if nearest.rate > bayes.rate else ("Bayes", bayes)
 
 
-def _rest(found: Inversion) -> str:
+def _rest(inversion: Inversion) -> str:
     parts = []
-    if found.left_out:
-        parts.append(f"{found.left_out:,} rows were left out because their numbers of tokens differ")
-    if found.outside:
+    if inversion.left_out:
+        parts.append(f"{inversion.left_out:,} rows were left out because their numbers of tokens differ")
+    if inversion.outside:
         parts.append(
-            f"{found.outside:,} tokens outside the vocabulary count as recovered when the word they are treated as is"
+            f"{inversion.outside:,} tokens outside the vocabulary count as recovered when the word they are treated "
+            "as is"
         )
     return f"; {'; '.join(parts)}" if parts else ""
 
 
-def _fit(found: Inversion) -> Finding:
+def _fit(inversion: Inversion) -> Finding:
     """Whether the release can have come from the claimed law: too many unchanged words refute it."""
     numbers = {
-        "unchanged": found.unchanged,
-        "expected": found.expected_unchanged,
-        "chance": found.chance_of_unchanged,
+        "unchanged": inversion.unchanged,
+        "expected": inversion.expected_unchanged,
+        "chance": inversion.chance_of_unchanged,
     }
     why = (
         f"The claim counts as refuted when the claimed law leaves so many words unchanged with a chance below "
         f"{REFUTED_BELOW:g} (Hoeffding's bound). Fewer unchanged words than expected cost utility, not privacy."
     )
-    if found.chance_of_unchanged < REFUTED_BELOW:
+    if inversion.chance_of_unchanged < REFUTED_BELOW:
         return Finding(
             "does the release fit the claimed mechanism",
             Light.RED,
-            f"No: {found.unchanged:.1%} of the words are unchanged, where {found.mechanism} as claimed leaves "
-            f"{found.expected_unchanged:.1%}; the chance of so many is below {REFUTED_BELOW:g}. "
+            f"No: {inversion.unchanged:.1%} of the words are unchanged, where {inversion.mechanism} as claimed leaves "
+            f"{inversion.expected_unchanged:.1%}; the chance of so many is below {REFUTED_BELOW:g}. "
             "It was not made with this mechanism, this epsilon and these vectors.",
             why,
             refuted=True,
@@ -506,8 +514,8 @@ def _fit(found: Inversion) -> Finding:
     return Finding(
         "does the release fit the claimed mechanism",
         Light.NONE,
-        f"Not refuted: {found.unchanged:.1%} of the words are unchanged, where {found.mechanism} as claimed leaves "
-        f"{found.expected_unchanged:.1%} on average.",
+        f"Not refuted: {inversion.unchanged:.1%} of the words are unchanged, where {inversion.mechanism} as claimed "
+        f"leaves {inversion.expected_unchanged:.1%} on average.",
         why,
         numbers=numbers,
     )

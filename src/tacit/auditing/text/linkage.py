@@ -24,17 +24,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.arrays import Floats
 from tacit.auditing.text import scale
 from tacit.auditing.text.authorship import cut
 from tacit.auditing.text.pairs import TextPairs
 from tacit.auditing.text.scale import Success
 from tacit.documents.encoder import Encoder
 from tacit.errors import BadInputError, require
+from tacit.progress import StepProgress
 from tacit.report import Section, Table
 from tacit.text.tokens import split
-
-Floats = NDArray[np.float64]
-Progress = Callable[[int, int], None]
 
 BLOCK_CELLS = 8_000_000
 WORST = 10
@@ -83,34 +82,34 @@ class Ranks:
         return means
 
 
-def ranks(count: int, similarities: Callable[[slice], NDArray[Any]], progress: Progress | None = None) -> Ranks:
+def ranks(count: int, similarities: Callable[[slice], NDArray[Any]], progress: StepProgress | None = None) -> Ranks:
     """Ranks from blocks of similarities: `similarities(rows)` gives released rows x all originals."""
     better, equal = np.empty(count, dtype=np.int64), np.empty(count, dtype=np.int64)
     lead = np.empty(count)
     height = max(1, BLOCK_CELLS // count)
     for start in range(0, count, height):
-        here = slice(start, min(start + height, count))
-        block = similarities(here)
+        block_rows = slice(start, min(start + height, count))
+        block = similarities(block_rows)
         local = np.arange(len(block))
         own = block[local, start + local].copy()
-        better[here] = (block > own[:, None]).sum(axis=1)
-        equal[here] = (block == own[:, None]).sum(axis=1)
+        better[block_rows] = (block > own[:, None]).sum(axis=1)
+        equal[block_rows] = (block == own[:, None]).sum(axis=1)
         block[local, start + local] = -np.inf
-        lead[here] = own - block.max(axis=1)
+        lead[block_rows] = own - block.max(axis=1)
         if progress is not None:
-            progress(here.stop, count)
+            progress(block_rows.stop, count)
     return Ranks(better, equal, lead)
 
 
 def by_vectors(
-    originals: NDArray[np.float32], released: NDArray[np.float32], progress: Progress | None = None
+    originals: NDArray[np.float32], released: NDArray[np.float32], progress: StepProgress | None = None
 ) -> Ranks:
     """Cosine of unit vectors (n, d)."""
     right = np.ascontiguousarray(originals.T)
     return ranks(len(released), lambda rows: released[rows] @ right, progress)
 
 
-def by_words(originals: Sequence[str], released: Sequence[str], progress: Progress | None = None) -> Ranks:
+def by_words(originals: Sequence[str], released: Sequence[str], progress: StepProgress | None = None) -> Ranks:
     """Cosine of TF-IDF vectors; document frequencies from the originals, which the attacker holds."""
     require("sklearn", extra="audit", purpose="linking texts by their words")
     from sklearn.feature_extraction.text import TfidfVectorizer
@@ -121,7 +120,7 @@ def by_words(originals: Sequence[str], released: Sequence[str], progress: Progre
     try:
         table = features.fit_transform(originals)
     except ValueError:
-        raise BadInputError("the originals hold no words at all: there is nothing to link") from None
+        raise BadInputError("no-words", "the originals hold no words at all: there is nothing to link") from None
     right = table.T.tocsc()
     queries = features.transform(released)
     return ranks(len(released), lambda rows: np.asarray((queries[rows] @ right).todense()), progress)
@@ -137,11 +136,13 @@ def by_length(originals: Sequence[str], released: Sequence[str]) -> Ranks:
 # The attack ---------------------------------------------------------------------------------------------------------
 
 
-def link(pairs: TextPairs, *, encoder: Encoder | None = None, progress: Progress | None = None) -> list[Linkage]:
+def link(pairs: TextPairs, *, encoder: Encoder | None = None, progress: StepProgress | None = None) -> list[Linkage]:
     """All attackers on one release; sentence vectors only where an encoder is given."""
     if len(pairs) < 2:
-        raise BadInputError("there is one row only: linking needs at least two originals to choose from")
-    found = {
+        raise BadInputError(
+            "too-few-rows", "there is one row only: linking needs at least two originals to choose from"
+        )
+    ranks_by_attacker = {
         "length": by_length(pairs.originals, pairs.released),
         "words": by_words(pairs.originals, pairs.released),
     }
@@ -149,28 +150,28 @@ def link(pairs: TextPairs, *, encoder: Encoder | None = None, progress: Progress
         total = 2 * len(pairs)
         first = encoder.encode(pairs.originals, progress and (lambda done, _: progress(done, total)))
         second = encoder.encode(pairs.released, progress and (lambda done, _: progress(len(pairs) + done, total)))
-        found[f"vectors ({encoder.name})"] = by_vectors(first, second)
+        ranks_by_attacker[f"vectors ({encoder.name})"] = by_vectors(first, second)
     copies = Counter(pairs.originals)
     ceiling = np.array([1.0 / copies[text] for text in pairs.originals])
     ceiling_ten = np.array([min(1.0, 10.0 / copies[text]) for text in pairs.originals])
     return [
-        summary(name, each, float(ceiling.mean()), float(ceiling_ten.mean()), looks=len(found))
-        for name, each in found.items()
+        summary(name, each, float(ceiling.mean()), float(ceiling_ten.mean()), looks=len(ranks_by_attacker))
+        for name, each in ranks_by_attacker.items()
     ]
 
 
-def summary(name: str, found: Ranks, ceiling: float, ceiling_ten: float, *, looks: int) -> Linkage:
-    n = len(found.better)
+def summary(name: str, ranks: Ranks, ceiling: float, ceiling_ten: float, *, looks: int) -> Linkage:
+    n = len(ranks.better)
     harmonic = float((1.0 / np.arange(1, n + 1)).sum())
-    one, ten = found.top(1), found.top(10)
-    sure = np.flatnonzero((found.better == 0) & (found.equal == 1))
-    linked = sure[np.argsort(-found.lead[sure], kind="stable")][:WORST].tolist()
+    top_one, ten = ranks.top(1), ranks.top(10)
+    sure = np.flatnonzero((ranks.better == 0) & (ranks.equal == 1))
+    linked = sure[np.argsort(-ranks.lead[sure], kind="stable")][:WORST].tolist()
     return Linkage(
         name,
         n,
-        scale.of_trials(one, floor=1.0 / n, ceiling=ceiling, looks=looks),
+        scale.of_trials(top_one, floor=1.0 / n, ceiling=ceiling, looks=looks),
         scale.of_trials(ten, floor=min(1.0, 10.0 / n), ceiling=ceiling_ten, looks=looks),
-        float(found.reciprocal().mean()),
+        float(ranks.reciprocal().mean()),
         harmonic / n,
         linked,
     )
@@ -179,13 +180,13 @@ def summary(name: str, found: Ranks, ceiling: float, ceiling_ten: float, *, look
 # The report ---------------------------------------------------------------------------------------------------------
 
 
-def section(found: Sequence[Linkage], pairs: TextPairs) -> Section:
+def section(linkages: Sequence[Linkage], pairs: TextPairs) -> Section:
     text = (
         f"The attacker holds {len(pairs):,} originals and ranks them for each released text: by the words they share, "
         "by sentence vectors (where an encoder is installed), and by the number of tokens alone, which word mechanisms "
         "do not hide. Linking gets harder with more originals to choose from."
     )
-    best = max(found, key=lambda each: each.top1.rate)
+    best = max(linkages, key=lambda each: each.top1.rate)
     findings = [
         scale.finding(
             "released texts linked to their originals",
@@ -197,7 +198,7 @@ def section(found: Sequence[Linkage], pairs: TextPairs) -> Section:
             reciprocal=best.reciprocal,
         )
     ]
-    rows = [[e.attacker, e.top1.rate, e.top1.low, e.top1.high, e.top10.rate, e.reciprocal] for e in found]
+    rows = [[e.attacker, e.top1.rate, e.top1.low, e.top1.high, e.top10.rate, e.reciprocal] for e in linkages]
     rows.append(["by chance", best.top1.floor, None, None, best.top10.floor, best.reciprocal_by_chance])
     tables = [
         Table("Linkage", ("attacker", "first", "low", "high", "among ten", "mean reciprocal rank"), rows),

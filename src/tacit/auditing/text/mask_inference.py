@@ -14,7 +14,7 @@ are never recovered, with or without privacy.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -36,10 +36,9 @@ from tacit.documents.language_models import (
 )
 from tacit.errors import BadInputError
 from tacit.noise.source import public_generator
+from tacit.progress import StepProgress
 from tacit.report import Section, Table
 from tacit.text.tokens import join, normalize, split
-
-Progress = Callable[[int, int], None]
 
 TOKENS = 600
 POSITIONS_PER_ROW = 10
@@ -83,7 +82,7 @@ class MaskInference:
 def sample_positions(pairs: TextPairs, tokens: int = TOKENS, seed: int = 0) -> tuple[list[Position], int]:
     """Random positions of random rows whose texts have the same number of tokens, and how many rows do not."""
     generator = public_generator(seed)
-    found: list[Position] = []
+    positions: list[Position] = []
     left_out = 0
     for row in generator.permutation(len(pairs)).tolist():
         original = split(pairs.originals[row])
@@ -92,16 +91,17 @@ def sample_positions(pairs: TextPairs, tokens: int = TOKENS, seed: int = 0) -> t
         if len(original) != len(split(pairs.released[row])):
             left_out += 1
             continue
-        if len(found) < tokens:
+        if len(positions) < tokens:
             start = int(generator.integers(0, max(1, len(original) - SPREAD + 1)))
             some = start + generator.permutation(min(SPREAD, len(original) - start))[:POSITIONS_PER_ROW]
-            found += [Position(row, int(place), original[int(place)]) for place in np.sort(some)]
-    if not found:
+            positions += [Position(row, int(place), original[int(place)]) for place in np.sort(some)]
+    if not positions:
         raise BadInputError(
-            "no released row has as many words as its original, so single words cannot be guessed from their context: "
-            "leave the attack 'mask' out with --attacks"
+            "no-row-aligns",
+            "no released row has as many words as its original, so single words cannot be guessed from their "
+            "context: leave the attack 'mask' out with {option.attacks}",
         )
-    return found[:tokens], left_out
+    return positions[:tokens], left_out
 
 
 def infer_masked(
@@ -110,7 +110,7 @@ def infer_masked(
     *,
     tokens: int = TOKENS,
     seed: int = 0,
-    progress: Progress | None = None,
+    progress: StepProgress | None = None,
 ) -> MaskInference:
     """Attack a sample of positions with a masked or a causal language model."""
     loaded = model if isinstance(model, LanguageModel) else load(model)
@@ -151,7 +151,7 @@ def load(model: str | Path) -> LanguageModel:
     try:
         return _causal(load_generator(model))
     except BadInputError as error:
-        if "masked language model" not in str(error):
+        if error.code != "wrong-kind-of-model" or error.fields.get("kind") != MaskedModel.kind:
             raise
     return load_masked(model)
 
@@ -159,12 +159,15 @@ def load(model: str | Path) -> LanguageModel:
 def _causal(model: LanguageModel) -> LanguageModel:
     if not isinstance(model, CausalModel):
         raise BadInputError(
-            f"{model.name} is a {model.kind} model: words are guessed from their context by a masked or a causal one"
+            "wrong-kind-of-model",
+            "{model} is a {kind} model: words are guessed from their context by a masked or a causal one",
+            model=model.name,
+            kind=model.kind,
         )
     return model
 
 
-def _part(progress: Progress | None, done: int, total: int) -> Progress | None:
+def _part(progress: StepProgress | None, done: int, total: int) -> StepProgress | None:
     return None if progress is None else lambda now, _: progress(done + now, total)
 
 
@@ -175,28 +178,28 @@ def guesses(
     model: LanguageModel,
     texts: dict[int, list[str]],
     positions: Sequence[Position],
-    progress: Progress | None = None,
+    progress: StepProgress | None = None,
 ) -> list[str]:
     """The most probable word at each position, hidden there, given the tokens around it."""
     pieces = {row: _pieces(model, tokens) for row, tokens in texts.items()}
-    prompts = [_prompt(model, pieces, positions, asked) for asked in _together(model, positions)]
+    prompts = [_prompt(model, pieces, positions, numbers) for numbers in _together(model, positions)]
     candidates, words = candidate_words(model)
     order = sorted(prompts, key=lambda prompt: len(prompt.ids))
     outputs = int(model.model.get_output_embeddings().weight.shape[0])
-    found = [""] * len(positions)
+    guessed = [""] * len(positions)
     start = done = 0
     while start < len(order):
         longest = len(order[min(start + 31, len(order) - 1)].ids)
         batch = order[start : start + max(1, min(32, BATCH_CELLS // (longest * outputs)))]
         best = _logits(model, batch)[:, candidates].argmax(axis=1)
-        asked = [i for prompt in batch for i in prompt.asked]
-        for i, choice in zip(asked, best.tolist(), strict=True):
-            found[i] = words[choice]
+        numbers = [i for prompt in batch for i in prompt.positions]
+        for i, choice in zip(numbers, best.tolist(), strict=True):
+            guessed[i] = words[choice]
         start += len(batch)
-        done += len(asked)
+        done += len(numbers)
         if progress is not None:
             progress(done, len(positions))
-    return found
+    return guessed
 
 
 @dataclass(frozen=True)
@@ -205,7 +208,7 @@ class _Prompt:
 
     ids: list[int]
     outputs: list[int]
-    asked: list[int]
+    positions: list[int]
 
 
 def _together(model: LanguageModel, positions: Sequence[Position]) -> list[list[int]]:
@@ -252,21 +255,21 @@ def _prompt(
     model: LanguageModel,
     pieces: dict[int, tuple[list[int], list[tuple[int, int]]]],
     positions: Sequence[Position],
-    asked: list[int],
+    numbers: list[int],
 ) -> _Prompt:
-    ids, covered = pieces[positions[asked[0]].row]
-    spans = [covered[positions[i].place] for i in asked]
+    ids, covered = pieces[positions[numbers[0]].row]
+    spans = [covered[positions[i].place] for i in numbers]
     frame = model.special_frame()
     if isinstance(model, MaskedModel):
         first, last = spans[0]
         left, right = ids[max(0, first - WINDOW) : first], ids[last : last + WINDOW]
         row = [*frame.before, *left, int(model.tokenizer.mask_token_id), *right, *frame.after]
-        return _Prompt(row, [len(frame.before) + len(left)], asked)
+        return _Prompt(row, [len(frame.before) + len(left)], numbers)
     # Something must stand before the first word of a text: the token that ends the text before it.
     before = list(frame.before) or [model.end if model.end is not None else model.pad]
     begin = max(0, min(first for first, _ in spans) - WINDOW)
     row = [*before, *ids[begin : max(first for first, _ in spans)]]
-    return _Prompt(row, [len(before) + first - begin - 1 for first, _ in spans], asked)
+    return _Prompt(row, [len(before) + first - begin - 1 for first, _ in spans], numbers)
 
 
 def _logits(model: LanguageModel, prompts: Sequence[_Prompt]) -> NDArray[np.float32]:
@@ -281,21 +284,21 @@ def _logits(model: LanguageModel, prompts: Sequence[_Prompt]) -> NDArray[np.floa
     places = torch.tensor([place for prompt in prompts for place in prompt.outputs])
     with torch.inference_mode():
         output: Any = model.model(input_ids=ids, attention_mask=mask)
-        found: NDArray[np.float32] = output.logits[rows, places].float().numpy()
-    return found
+        logits: NDArray[np.float32] = output.logits[rows, places].float().numpy()
+    return logits
 
 
 # The report ---------------------------------------------------------------------------------------------------------
 
 
-def section(found: Sequence[MaskInference]) -> Section:
+def section(inferences: Sequence[MaskInference]) -> Section:
     text = (
         "Each word is hidden in turn and guessed by a language model from the released words around it (a causal "
         "model: before it). Blind: always the most frequent of the attacked words. A word that the model writes in "
         "several pieces is never recovered. Intervals draw whole rows again (bootstrap)."
     )
-    if found and found[0].left_out:
-        text += f" {found[0].left_out:,} rows were left out because their numbers of tokens differ."
+    if inferences and inferences[0].left_out:
+        text += f" {inferences[0].left_out:,} rows were left out because their numbers of tokens differ."
     findings = [
         scale.finding(
             f"words guessed from context ({each.kind} model)",
@@ -304,16 +307,16 @@ def section(found: Sequence[MaskInference]) -> Section:
             model=each.model,
             unchanged=each.unchanged,
         )
-        for each in found
+        for each in inferences
     ]
     rows = [
         [f"{e.model} ({e.kind})", e.recovered.cases, e.recovered.rate, e.recovered.low, e.recovered.high,
          e.recovered.ceiling, e.recovered.floor, e.unchanged]
-        for e in found
+        for e in inferences
     ]  # fmt: skip
     columns = ("model", "words", "recovered", "low", "high", "on the original text", "blind", "left unchanged")
     tables = [Table("Mask token inference", columns, rows)]
-    for each in found:
+    for each in inferences:
         if each.examples:
             tables.append(
                 Table(

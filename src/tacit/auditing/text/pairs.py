@@ -61,11 +61,16 @@ def check_counts(originals: int, released: int) -> None:
     if originals != released:
         longer, first = ("original", released + 1) if originals > released else ("private", originals + 1)
         raise BadInputError(
-            f"the files do not align: the original has {originals:,} rows and the private file {released:,}, so row "
-            f"{first:,} of the {longer} file has no partner; give the file that the private one was made from"
+            "rows-do-not-align",
+            "the files do not align: the original has {originals:,} rows and the private file {released:,}, so row "
+            "{first:,} of the {longer} file has no partner; give the file that the private one was made from",
+            originals=originals,
+            released=released,
+            first=first,
+            longer=longer,
         )
     if originals == 0:
-        raise BadInputError("both files have a header and no rows: there is nothing to attack")
+        raise BadInputError("no-rows", "both files have a header and no rows: there is nothing to attack")
 
 
 def read_pairs(
@@ -88,8 +93,11 @@ def read_pairs(
     for row, (mine, other) in enumerate(zip(keys, other_keys, strict=False), start=1):
         if mine != other:
             raise BadInputError(
-                f"the files do not align: the key column '{key_column}' differs in row {row:,}; sort both files by it, "
-                "or give the file that the private one was made from"
+                "rows-do-not-align",
+                "the files do not align: the key column '{key_column}' differs in row {row:,}; sort both files by "
+                "it, or give the file that the private one was made from",
+                key_column=key_column,
+                row=row,
             )
     check_counts(len(texts), len(released))
     spans = None
@@ -138,16 +146,22 @@ def label_of(value: Any, row: int, column: str) -> str:
     if isinstance(value, bool | int | float | str) and str(value).strip():
         return str(value).strip()
     raise BadInputError(
-        f"row {row:,} has no label in the column '{column}': fill it in, or remove the row from both files"
+        "label-missing",
+        "row {row:,} has no label in the column '{column}': fill it in, or remove the row from both files",
+        row=row,
+        column=column,
     )
 
 
 def spans_of(value: Any, row: int, column: str) -> Spans:
     """Known entities of a row: a list of objects with 'type' and 'value', or that list as JSON text."""
     try:
-        found = json.loads(value) if isinstance(value, str) else value
-        return [(str(item["type"]), str(item["value"])) for item in found or ()]
+        items = json.loads(value) if isinstance(value, str) else value
+        return [(str(item["type"]), str(item["value"])) for item in items or ()]
     except (ValueError, KeyError, TypeError):
         raise BadInputError(
-            f"row {row:,}, column '{column}' holds no list of spans: each is an object with 'type' and 'value'"
+            "not-a-list-of-spans",
+            "row {row:,}, column '{column}' holds no list of spans: each is an object with 'type' and 'value'",
+            row=row,
+            column=column,
         ) from None

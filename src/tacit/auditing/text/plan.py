@@ -6,7 +6,7 @@ What cannot be attacked is said with its reason, because an attack that was not 
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -19,6 +19,7 @@ from tacit.documents.encoder import Encoder, SentenceEncoder
 from tacit.documents.language_models import SMOLLM2, SMOLLM2_INSTALL
 from tacit.errors import BadParameterError
 from tacit.noise.source import public_generator
+from tacit.progress import StepProgress, WorkProgress
 from tacit.report import Figure, Report, Section
 from tacit.text.tokens import split
 from tacit.vectors.minilm import MINILM_INSTALL, MINILM_PACKAGE
@@ -30,8 +31,6 @@ SAMPLE = 2_000
 LEAST_SAMPLE = 10
 LEAST_ALIGNED = 0.5
 """Share of rows with equally many words from which on single words are attacked by their context."""
-
-Progress = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True)
@@ -62,11 +61,11 @@ class _Run:
     pairs: TextPairs
     made: MadeBy | None
     settings: Settings
-    progress: Progress | None
+    progress: WorkProgress | None
     sections: list[Section] = field(default_factory=list)
     not_run: list[str] = field(default_factory=list)
 
-    def bar(self, name: str) -> Callable[[int, int], None] | None:
+    def bar(self, name: str) -> StepProgress | None:
         report = self.progress
         return None if report is None else lambda done, total: report(name, done, total)
 
@@ -98,7 +97,7 @@ def audit_text(
     made: MadeBy | None = None,
     settings: Settings | None = None,
     *,
-    progress: Progress | None = None,
+    progress: WorkProgress | None = None,
     why_no_mechanism: str = "",
 ) -> Report:
     """Attack a release in every way that its columns and its mechanism allow."""
@@ -168,8 +167,8 @@ def _inversion(run: _Run, why_no_mechanism: str) -> None:
         prior, name = inversion.frequency_prior(mechanism.vocabulary), "public word frequencies (wordfreq)"
     else:
         prior, name = inversion.corpus_prior(mechanism.vocabulary, texts), "the word counts of a public text"
-    found = inversion.invert(run.pairs, mechanism, prior, seed=run.settings.seed, progress=run.bar("inversion"))
-    run.sections.append(inversion.section(found, prior=name, detector=getattr(mechanism, "detector", "none")))
+    inverted = inversion.invert(run.pairs, mechanism, prior, seed=run.settings.seed, progress=run.bar("inversion"))
+    run.sections.append(inversion.section(inverted, prior=name, detector=getattr(mechanism, "detector", "none")))
 
 
 def _mask(run: _Run) -> None:
@@ -190,13 +189,13 @@ def _mask(run: _Run) -> None:
         run.skip("mask", "only {share:.0%} of the rows have as many words as their original", share=aligned)
         return
     tokens = min(mask_inference.TOKENS, run.settings.sample)
-    found = [
+    inferences = [
         mask_inference.infer_masked(
             run.pairs, model, tokens=tokens, seed=run.settings.seed, progress=run.bar("mask inference")
         )
         for model in models
     ]
-    run.sections.append(mask_inference.section(found))
+    run.sections.append(mask_inference.section(inferences))
 
 
 def _equally_long(original: str, released: str) -> bool:
@@ -209,8 +208,10 @@ def _authorship(run: _Run) -> None:
         run.skip("authorship", "no {option.author_column} says who wrote a row")
         return
     pairs = some_authors(run.pairs, column, run.settings.sample, run.settings.seed)
-    found = authorship.authorship(pairs, pairs.labels[column], seed=run.settings.seed, progress=run.bar("authorship"))
-    run.sections.append(authorship.section(found, pairs))
+    identified = authorship.authorship(
+        pairs, pairs.labels[column], seed=run.settings.seed, progress=run.bar("authorship")
+    )
+    run.sections.append(authorship.section(identified, pairs))
 
 
 def _attributes(run: _Run) -> None:
@@ -224,10 +225,10 @@ def _attributes(run: _Run) -> None:
         else:
             pairs = some_authors(run.pairs, author, run.settings.sample, run.settings.seed)
             authors = pairs.labels[author]
-        found = attributes.infer_attribute(
+        identified = attributes.infer_attribute(
             pairs, column, pairs.labels[column], authors=authors, seed=run.settings.seed, progress=run.bar(column)
         )
-        run.sections.append(attributes.section(found, column, pairs, grouped=authors is not None))
+        run.sections.append(attributes.section(identified, column, pairs, grouped=authors is not None))
 
 
 def some_authors(pairs: TextPairs, column: str, rows: int, seed: int) -> TextPairs:
@@ -253,11 +254,13 @@ def _entities(run: _Run) -> None:
     sources.append(("patterns", entities.from_patterns(run.pairs.originals)))
     if entities.spacy_is_there():
         sources.append(("spaCy", entities.from_spacy(run.pairs.originals)))
-    found = [entities.survival(run.pairs, each, source=name, seed=run.settings.seed) for name, each in sources if each]
-    if not found:
+    survivors = [
+        entities.survival(run.pairs, each, source=name, seed=run.settings.seed) for name, each in sources if each
+    ]
+    if not survivors:
         run.skip("entities", "no names, numbers or addresses were found in the original")
         return
-    run.sections.append(entities.section(found))
+    run.sections.append(entities.section(survivors))
 
 
 def _linkage(run: _Run) -> None:
@@ -266,8 +269,8 @@ def _linkage(run: _Run) -> None:
         return
     pairs = run.pairs.some(run.settings.sample, run.settings.seed)
     encoder = _encoder(run)
-    found = linkage.link(pairs, encoder=encoder, progress=run.bar("linkage"))
-    run.sections.append(linkage.section(found, pairs))
+    linkages = linkage.link(pairs, encoder=encoder, progress=run.bar("linkage"))
+    run.sections.append(linkage.section(linkages, pairs))
 
 
 def _encoder(run: _Run) -> Encoder | None:

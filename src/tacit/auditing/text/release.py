@@ -74,21 +74,21 @@ def told_by(command: str) -> tuple[str, dict[str, str]] | None:
 def made_by(private: Any, name: str | None, epsilon: float | None, options: Mapping[str, Any]) -> MadeBy | None:
     """The mechanism of a release; None when neither a card nor the user tells it."""
     card = card_beside(private)
-    told = None if card is None or card.facts is None else told_by(card.facts.command)
+    from_card = None if card is None or card.facts is None else told_by(card.facts.command)
     given = {key.replace("-", "_"): str(value) for key, value in options.items()}
     if epsilon is not None:
         given["epsilon"] = str(epsilon)
-    if name is None and told is None:
+    if name is None and from_card is None:
         if given:
             raise BadParameterError(
                 "options-without-mechanism",
                 "say which mechanism the options belong to, with {option.mechanism[NAME]}",
             )
         return None
-    if told is None or name not in (None, told[0]):
+    if from_card is None or name not in (None, from_card[0]):
         assert name is not None
         return MadeBy(build(name, _with_files(given)), "the command line", card)
-    mechanism = build(told[0], _with_files({**told[1], **given}))
+    mechanism = build(from_card[0], _with_files({**from_card[1], **given}))
     check_fingerprint(mechanism, card)
     return MadeBy(mechanism, "the command line and the card" if given or name else "the privacy card", card)
 

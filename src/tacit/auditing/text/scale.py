@@ -19,11 +19,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.arrays import Floats
 from tacit.auditing.binomial import interval
 from tacit.noise.source import public_generator
 from tacit.report import Finding, Light
-
-Numbers = NDArray[np.float64]
 
 CONFIDENCE = 0.95
 RED_SHARE = 0.5
@@ -88,13 +87,13 @@ class Success:
 
     def sentence(self, what: str, without: str = "the same attack on the original text reaches") -> str:
         """What was found, with everything needed to judge it; `without` says what the ceiling is."""
-        found = (
+        sentence = (
             f"{what} in {self.rate:.1%} of {self.cases:,} cases ({CONFIDENCE:.0%} interval {self.low:.1%} to "
             f"{self.high:.1%}); blind guessing reaches {self.floor:.1%}, {without} {self.ceiling:.1%}."
         )
         if self.cases and self.ceiling - self.floor < SMALLEST_RANGE:
-            return f"{found} The attack hardly works on the original text either, so this says nothing."
-        return found
+            return f"{sentence} The attack hardly works on the original text either, so this says nothing."
+        return sentence
 
 
 def finding(name: str, success: Success, what: str, *, without: str | None = None, **more: Any) -> Finding:
@@ -123,11 +122,11 @@ def of_trials(
     return Success(float(hits.mean()), low, high, floor, ceiling, count)
 
 
-def _wider(one: tuple[float, float], other: tuple[float, float]) -> tuple[float, float]:
-    return min(one[0], other[0]), max(one[1], other[1])
+def _wider(first: tuple[float, float], other: tuple[float, float]) -> tuple[float, float]:
+    return min(first[0], other[0]), max(first[1], other[1])
 
 
-def row_bootstrap(hits: Numbers, rows: NDArray[Any], doubt: float = 1.0 - CONFIDENCE) -> tuple[float, float]:
+def row_bootstrap(hits: Floats, rows: NDArray[Any], doubt: float = 1.0 - CONFIDENCE) -> tuple[float, float]:
     """Percentiles of the rate when whole rows are drawn again with replacement (a fixed public seed)."""
     _, place = np.unique(rows, return_inverse=True)
     size = np.bincount(place).astype(np.float64)

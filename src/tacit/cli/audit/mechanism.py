@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from tacit.cli.bars import Bars
 from tacit.cli.generated import command_for
-from tacit.cli.reports import AuditReportOptions, progress_bars
+from tacit.cli.reports import AuditReportOptions
 from tacit.jobs.audit.mechanism import MechanismAuditConfig, run
 
 HELP = """Check a privacy claim: exactly where the law is known, from samples where it is not.
@@ -18,8 +19,8 @@ Example: tacit audit mechanism santext --epsilon 2 --html audit.html
 
 def mechanism(config: MechanismAuditConfig, shown: AuditReportOptions) -> None:
     shown.check_files()
-    with progress_bars(shown=not shown.quiet) as progress:
-        report = run(config, progress, figures=shown.html is not None)
+    with Bars(shown=not shown.quiet) as bars:
+        report = run(config, bars.show, figures=shown.html is not None)
     shown.deliver(report)
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from tacit.cli.bars import Bars
 from tacit.cli.generated import command_for
-from tacit.cli.reports import AuditReportOptions, progress_bars
+from tacit.cli.reports import AuditReportOptions
 from tacit.jobs.audit.model import ModelAuditConfig, run
 
 HELP = """Attack a trained model: membership, canaries, extraction, and a lower bound on epsilon beside the claimed one.
@@ -17,8 +18,8 @@ Example: tacit audit model model/ --members train.csv --non-members held-out.csv
 
 def model(config: ModelAuditConfig, shown: AuditReportOptions) -> None:
     shown.check_files()
-    with progress_bars(shown=not shown.quiet) as progress:
-        report = run(config, progress, figures=shown.html is not None)
+    with Bars(shown=not shown.quiet) as bars:
+        report = run(config, bars.show, figures=shown.html is not None)
     shown.deliver(report)
 
 

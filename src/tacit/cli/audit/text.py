@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from tacit.cli.bars import Bars
 from tacit.cli.generated import command_for
-from tacit.cli.reports import AuditReportOptions, progress_bars
+from tacit.cli.reports import AuditReportOptions
 from tacit.jobs.audit.text import TextAuditConfig, run
 
 HELP = """Attack a released text: invert words, guess them from context, find authors, attributes, entities, originals.
@@ -17,8 +18,8 @@ Example: tacit audit text reviews.csv private.csv --column text --author-column 
 
 def text(config: TextAuditConfig, shown: AuditReportOptions) -> None:
     shown.check_files()
-    with progress_bars(shown=not shown.quiet) as progress:
-        report = run(config, progress, figures=shown.html is not None)
+    with Bars(shown=not shown.quiet) as bars:
+        report = run(config, bars.show, figures=shown.html is not None)
     shown.deliver(report)
 
 

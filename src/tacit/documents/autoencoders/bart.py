@@ -17,8 +17,14 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import torch
 
+from tacit.arrays import Ids
 from tacit.documents.autoencoders import vocabulary
-from tacit.documents.autoencoders.base import RECORD_FILE, Autoencoder, Ids, Record, readable
+from tacit.documents.autoencoders.base import (
+    RECORD_FILE,
+    Autoencoder,
+    Record,
+    readable,
+)
 from tacit.errors import BadInputError, require
 
 PURPOSE = "a BART model"
@@ -36,7 +42,12 @@ class BartAutoencoder(Autoencoder):
         self.record = record
         largest = int(model.config.max_position_embeddings)
         if not 2 <= record.positions <= largest:
-            raise BadInputError(f"this BART reads 2 to {largest} pieces, not {record.positions}: choose a length there")
+            raise BadInputError(
+                "impossible-length",
+                "this BART reads 2 to {largest} pieces, not {positions}: choose a length there",
+                largest=largest,
+                positions=record.positions,
+            )
 
     @property
     def width(self) -> int:
@@ -86,7 +97,7 @@ class BartAutoencoder(Autoencoder):
         outputs = require("transformers.modeling_outputs", extra="documents", purpose=PURPOSE)
         memory = self.memory(latents)
         options = {"early_stopping": True} if beams > 1 else {}
-        found = self.model.generate(
+        rows = self.model.generate(
             encoder_outputs=outputs.BaseModelOutput(last_hidden_state=memory),
             attention_mask=torch.ones(memory.shape[:2], dtype=torch.long),
             num_beams=beams,
@@ -95,7 +106,7 @@ class BartAutoencoder(Autoencoder):
             min_length=0,
             **options,
         )
-        return [as_text(self.tokenizer, row) for row in found.tolist()]
+        return [as_text(self.tokenizer, row) for row in rows.tolist()]
 
     # Checkpoints ----------------------------------------------------------------------------------------------
 
@@ -148,7 +159,11 @@ class BartAutoencoder(Autoencoder):
     def lengthened(self, positions: int) -> Self:
         """The same weights for longer texts: the position vectors that are missing are new, all others are kept."""
         if positions < self.positions:
-            raise BadInputError(f"this model reads {self.positions} pieces: give that length or a larger one")
+            raise BadInputError(
+                "impossible-length",
+                "this model reads {positions} pieces: give that length or a larger one",
+                positions=self.positions,
+            )
         transformers = require("transformers", extra="documents", purpose=PURPOSE)
         config = copy.deepcopy(self.model.config)
         config.max_position_embeddings = max(int(config.max_position_embeddings), positions + 1)
@@ -180,8 +195,8 @@ def padded(tokenizer: Any, texts: Sequence[str], length: int, padding_id: int) -
 def _pieces(tokenizer: Any, texts: list[str], length: int) -> Iterator[list[int]]:
     if hasattr(tokenizer, "encode_batch"):
         end = tokenizer.token_to_id(vocabulary.END)
-        for found in tokenizer.encode_batch_fast(texts, add_special_tokens=False):
-            yield [*found.ids[: length - 1], end]
+        for encoding in tokenizer.encode_batch_fast(texts, add_special_tokens=False):
+            yield [*encoding.ids[: length - 1], end]
     else:
         yield from tokenizer(texts, truncation=True, max_length=length)["input_ids"]
 
@@ -210,7 +225,9 @@ def load_tokenizer(folder: str) -> Any:
             return transformers.AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
     except (OSError, ValueError, ImportError) as error:
         raise BadInputError(
-            f"the vocabulary of '{Path(folder).name}' cannot be loaded: copy its tokenizer files into the folder"
+            "unreadable-tokenizer",
+            "the vocabulary of '{name}' cannot be loaded: copy its tokenizer files into the folder",
+            name=Path(folder).name,
         ) from error
 
 
@@ -222,11 +239,18 @@ def load_bart(folder: str) -> Any:
         config = transformers.AutoConfig.from_pretrained(folder, trust_remote_code=False)
     except (OSError, ValueError, KeyError) as error:
         raise BadInputError(
-            f"there is no model '{shown}': it is neither built in nor a folder with a config.json, and the hub "
-            "cannot be reached or does not have it. Give the folder of a BART, or download it first"
+            "no-such-model",
+            "there is no model '{name}': it is neither built in nor a folder with a config.json, and the hub cannot "
+            "be reached or does not have it. Give the folder of a BART, or download it first",
+            name=shown,
         ) from error
     if config.model_type != "bart":
-        raise BadInputError(f"'{shown}' is a model of the type {config.model_type}: DP-BART needs a BART")
+        raise BadInputError(
+            "wrong-kind-of-model",
+            "'{name}' is a model of the type {model_type}: DP-BART needs a BART",
+            name=shown,
+            model_type=config.model_type,
+        )
     try:
         with quiet():
             model, report = transformers.BartForConditionalGeneration.from_pretrained(
@@ -234,15 +258,20 @@ def load_bart(folder: str) -> Any:
             )
     except Exception as error:  # safetensors, pickle and shape errors have no common class
         raise BadInputError(
-            f"the weights of '{shown}' are missing or damaged: copy the whole folder again (config.json, "
-            "model.safetensors, tokenizer files)"
+            "unreadable-model",
+            "the weights of '{name}' are missing or damaged: copy the whole folder again (config.json, "
+            "model.safetensors, tokenizer files)",
+            name=shown,
         ) from error
     missing = sorted(key for key in report["missing_keys"] if not key.endswith("final_logits_bias"))
     if missing or report.get("mismatched_keys"):
         # Hugging Face would fill the gaps with random numbers.
         raise BadInputError(
-            f"'{shown}' lacks {max(1, len(missing)):,} of the weights of a BART with a language-model head: it is "
-            "incomplete, or a BART for another task"
+            "incomplete-weights",
+            "'{name}' lacks {missing:,} of the weights of a BART with a language-model head: it is incomplete, or a "
+            "BART for another task",
+            name=shown,
+            missing=max(1, len(missing)),
         )
     model.generation_config = transformers.GenerationConfig(
         pad_token_id=config.pad_token_id,

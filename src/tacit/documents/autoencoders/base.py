@@ -22,14 +22,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit import plugins
+from tacit.arrays import Floats32, Ids
 from tacit.documents.bounds import Bound, bound_from_dict
 from tacit.errors import BadInputError, BadParameterError, NoGuaranteeError, require
 from tacit.guarantee import Provenance
 from tacit.lineage import lineage_of, own_budget
 from tacit.plugins import Registry
-
-Latents = NDArray[np.float32]
-Ids = NDArray[np.int64]
 
 RECORD_FILE = "tacit.json"
 FORMAT = 1
@@ -83,8 +81,11 @@ class Record:
         """Refuse weights that may repeat private text, before anything is made with them."""
         if self.private == "":
             raise NoGuaranteeError(
-                f"{name} has no guarantee ({'; '.join(self.corpora)}): it was learned from private data, and whatever "
-                "is made with it may repeat them; take a model of public text, or train it with an epsilon"
+                "model-has-no-guarantee",
+                "{name} has no guarantee ({reason}): it was learned from private data, and whatever is made with it "
+                "may repeat them; take a model of public text, or train it with an epsilon",
+                name=name,
+                reason="; ".join(self.corpora),
             )
 
     def write(self, folder: Path) -> None:
@@ -97,10 +98,16 @@ class Record:
         try:
             data = json.loads(path.read_text(encoding="utf-8"))
             if data.pop("format") != FORMAT:
-                raise BadInputError(f"{path} was written by another version of Tacit: train the model again")
+                raise BadInputError(
+                    "model-of-another-version",
+                    "{path} was written by another version of Tacit: train the model again",
+                    path=path,
+                )
             record = cls(**data)
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-            raise BadInputError(f"{path} is damaged: copy the whole checkpoint again, or train it again") from error
+            raise BadInputError(
+                "damaged-model", "{path} is damaged: copy the whole checkpoint again, or train it again", path=path
+            ) from error
         if record.kind not in AUTOENCODERS:
             raise BadInputError(
                 "unknown-autoencoder",
@@ -184,7 +191,11 @@ class Autoencoder(ABC):
 
     def save_small(self, folder: Path) -> None:
         """Replace saved weights by such in 8 bits, where a kind can be loaded from these."""
-        raise BadParameterError(f"a model of the kind '{self.kind}' is saved in 16 bits at least: use --half")
+        raise BadParameterError(
+            "bits-not-supported",
+            "a model of the kind '{kind}' is saved in 16 bits at least: use {option.half}",
+            kind=self.kind,
+        )
 
     @classmethod
     @abstractmethod
@@ -192,19 +203,19 @@ class Autoencoder(ABC):
 
     # For users ------------------------------------------------------------------------------------------------
 
-    def encode(self, texts: Sequence[str]) -> Latents:
+    def encode(self, texts: Sequence[str]) -> Floats32:
         """Latents of shape (texts, positions, width), computed in batches of one constant shape: with few rows a
         processor adds up in another order, and how many texts are beside a text must not show in its latent."""
         torch = _torch()
-        found = np.empty((len(texts), self.positions, self.width), dtype=np.float32)
+        encoded = np.empty((len(texts), self.positions, self.width), dtype=np.float32)
         self.module.eval()
         for start in range(0, len(texts), ENCODED_TOGETHER):
             part = list(texts[start : start + ENCODED_TOGETHER])
             filled = part + [""] * (ENCODED_TOGETHER - len(part))
             with torch.inference_mode():
                 latents = self.latents(torch.from_numpy(self.ids(filled))).float().numpy()
-            found[start : start + len(part)] = latents[: len(part)]
-        return found
+            encoded[start : start + len(part)] = latents[: len(part)]
+        return encoded
 
     def decode(self, latents: NDArray[Any], *, beams: int = 1) -> list[str]:
         """Texts from latents alone, whose values may be anything finite."""
@@ -247,13 +258,17 @@ class Autoencoder(ABC):
     @classmethod
     def from_pretrained(cls, name: str | Path) -> Self:
         """A model by built-in name, folder, or (BART) hub name."""
-        found = load_for_release(name)
-        if not isinstance(found, cls):
+        autoencoder = load_for_release(name)
+        if not isinstance(autoencoder, cls):
             raise BadInputError(
-                f"'{_shown(name)}' is a model of the kind '{found.kind}', and one of the kind '{cls.kind}' is needed: "
-                f"choose another model, or train one with 'tacit pretrain autoencoder --kind {cls.kind}'"
+                "wrong-kind-of-model",
+                "'{name}' is a model of the kind '{kind}', and one of the kind '{needed}' is needed: choose another "
+                "model, or train one with 'tacit pretrain autoencoder' ({option.kind} {needed})",
+                name=_shown(name),
+                kind=autoencoder.kind,
+                needed=cls.kind,
             )
-        return found
+        return autoencoder
 
 
 def _is_autoencoder(thing: Any) -> bool:
@@ -287,8 +302,11 @@ def load_autoencoder(name: str | Path) -> Autoencoder:
         record = Record.read(path)
     elif path.is_dir() and not (path / "config.json").exists():
         raise BadInputError(
-            f"the folder '{path.name}' holds no model: it needs {RECORD_FILE} (made by 'tacit pretrain') or the "
-            "config.json of a Hugging Face BART"
+            "no-such-model",
+            "the folder '{folder}' holds no model: it needs {file} (made by 'tacit pretrain') or the config.json of "
+            "a Hugging Face BART",
+            folder=path.name,
+            file=RECORD_FILE,
         )
     else:
         record = _published(path)
@@ -299,9 +317,9 @@ def load_autoencoder(name: str | Path) -> Autoencoder:
 
 def load_for_release(name: str | Path) -> Autoencoder:
     """The same for whatever texts and models are made with: refused if it may repeat private text."""
-    found = load_autoencoder(name)
-    found.record.check_paid(_shown(name))
-    return found
+    autoencoder = load_autoencoder(name)
+    autoencoder.record.check_paid(_shown(name))
+    return autoencoder
 
 
 def _published(path: Path) -> Record:

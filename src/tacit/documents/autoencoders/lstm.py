@@ -14,9 +14,13 @@ from typing import Any, ClassVar, Self
 
 import torch
 
+from tacit.arrays import Ids
 from tacit.documents.autoencoders import vocabulary
 from tacit.documents.autoencoders.bart import as_text, load_tokenizer, padded, save_tokenizer
-from tacit.documents.autoencoders.base import Autoencoder, Ids, Record
+from tacit.documents.autoencoders.base import (
+    Autoencoder,
+    Record,
+)
 from tacit.documents.autoencoders.weights import load_tensors, save_in_eight_bits, save_tensors
 from tacit.errors import BadInputError
 
@@ -48,7 +52,9 @@ class LstmAutoencoder(Autoencoder):
     def __init__(self, network: LstmNetwork, tokenizer: Any, record: Record, length: int) -> None:
         if record.positions != 2:
             raise BadInputError(
-                f"the latent of an ADePT has 2 positions (hidden and cell state), not {record.positions}"
+                "damaged-model",
+                "the latent of an ADePT has 2 positions (hidden and cell state), not {positions}",
+                positions=record.positions,
             )
         self.network = network
         self.tokenizer = tokenizer
@@ -129,7 +135,9 @@ class LstmAutoencoder(Autoencoder):
             network = LstmNetwork(shape["pieces"], shape["embedding"], shape["hidden"])
             network.load_state_dict({name: value.float() for name, value in load_tensors(path / WEIGHTS_FILE).items()})
         except (OSError, ValueError, KeyError, TypeError, RuntimeError) as error:
-            raise BadInputError(f"the ADePT in '{path.name}' is incomplete: copy the whole folder again") from error
+            raise BadInputError(
+                "damaged-model", "the ADePT in '{folder}' is incomplete: copy the whole folder again", folder=path.name
+            ) from error
         return cls(network.eval(), load_tokenizer(folder), record, int(shape["length"]))
 
     @classmethod

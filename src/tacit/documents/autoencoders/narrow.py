@@ -80,10 +80,10 @@ class NarrowAutoencoder(BartAutoencoder):
         embedded = self.model.get_encoder().embed_tokens(ids)
         queries = self.neck.queries.expand(len(ids), -1, -1)
         read = self.model.get_encoder()(inputs_embeds=torch.cat([embedded, queries], dim=1)).last_hidden_state
-        found = self.neck.down(read[:, -self.positions :])
+        latents = self.neck.down(read[:, -self.positions :])
         if not self.on_simplex:
-            return found
-        return torch.softmax(found.flatten(1), dim=1).reshape(found.shape) * self._C
+            return latents
+        return torch.softmax(latents.flatten(1), dim=1).reshape(latents.shape) * self._C
 
     @property
     def _C(self) -> float:  # noqa: N802

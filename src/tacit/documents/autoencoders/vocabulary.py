@@ -48,4 +48,6 @@ def load_vocabulary(folder: Path) -> Any:
     try:
         return library.Tokenizer.from_file(str(path))
     except Exception as error:  # the library raises plain Exception
-        raise BadInputError(f"{path} is missing or damaged: copy the whole checkpoint again") from error
+        raise BadInputError(
+            "damaged-model", "{path} is missing or damaged: copy the whole checkpoint again", path=path
+        ) from error

@@ -43,7 +43,10 @@ def load_tensors(path: Path) -> dict[str, Any]:
         tensors: dict[str, Any] = library.load_file(str(path))
     except Exception as error:  # the library has its own class, and OSError
         raise BadInputError(
-            f"{path.name} is missing or damaged in '{path.parent.name}': copy the whole folder again"
+            "damaged-model",
+            "{file} is missing or damaged in '{folder}': copy the whole folder again",
+            file=path.name,
+            folder=path.parent.name,
         ) from error
     scales = {name: tensors.pop(name + SCALE) for name in list(tensors) if name + SCALE in tensors}
     return {name: value.float() * scales[name] if name in scales else value for name, value in tensors.items()}

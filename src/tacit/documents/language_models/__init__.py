@@ -29,9 +29,7 @@ from tacit.documents.language_models.loading import (
 from tacit.documents.language_models.models import (
     PLACE,
     CausalModel,
-    Floats,
     Frame,
-    Ids,
     LanguageModel,
     MaskedModel,
     Running,

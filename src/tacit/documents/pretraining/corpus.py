@@ -44,7 +44,7 @@ class PublicText:
         if not self.name.strip():
             raise NotPublicError
         if not any(text.strip() for text in self.texts):
-            raise BadInputError(f"'{self.name}' has no text: give a file with one text per line")
+            raise BadInputError("no-text", "'{name}' has no text: give a file with one text per line", name=self.name)
 
     def split(self, held_out: int) -> tuple[list[str], list[str]]:
         """Different texts for training and for measuring, by a hash of each text: adding texts moves no other."""
@@ -59,15 +59,15 @@ def joined(texts: Sequence[str], fits: Callable[[str], bool], most: int = JOINED
 
     Joining comes after `split`, so that a text for measuring holds no sentence of a text for training.
     """
-    found: list[str] = []
+    documents: list[str] = []
     parts: list[str] = []
     wanted = 1
     for text in texts:
         if parts and (len(parts) == wanted or not fits(" ".join([*parts, text]))):
-            found.append(" ".join(parts))
+            documents.append(" ".join(parts))
             parts, wanted = [], wanted % most + 1
         parts.append(text)
-    return [*found, " ".join(parts)] if parts else found
+    return [*documents, " ".join(parts)] if parts else documents
 
 
 def declared(corpus: Any) -> PublicText:

@@ -30,7 +30,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from tacit.documents.autoencoders.base import Autoencoder, Ids
+from tacit.arrays import Ids
+from tacit.atomic import draft_file
+from tacit.documents.autoencoders.base import (
+    Autoencoder,
+)
 from tacit.documents.bounds import Bound, ClipL1, ClipL2, ClipValue, LatentNoise
 from tacit.documents.pretraining.corpus import PublicText, declared, joined
 from tacit.documents.pretraining.folders import BLEU, CHECKPOINT
@@ -86,16 +90,38 @@ class Plan:
     def __post_init__(self) -> None:
         for name in ("steps", "batch_size", "evaluate_every", "patience", "held_out"):
             if getattr(self, name) < 1:
-                raise BadParameterError(f"{name.replace('_', ' ')} must be at least 1, not {getattr(self, name)}")
+                raise BadParameterError(
+                    "impossible-count",
+                    "{setting} must be at least 1, not {value}",
+                    setting=name.replace("_", " "),
+                    value=getattr(self, name),
+                )
         if not 0 < self.learning_rate < 1:
-            raise BadParameterError(f"the learning rate must lie between 0 and 1, not {self.learning_rate}")
+            raise BadParameterError(
+                "impossible-learning-rate",
+                "the learning rate must lie between 0 and 1, not {learning_rate}",
+                learning_rate=self.learning_rate,
+            )
         for name in ("plain_share", "mixed_share"):
             if not 0 <= getattr(self, name) <= 1:
-                raise BadParameterError(f"the {name.replace('_', ' ')} lies between 0 and 1, not {getattr(self, name)}")
+                raise BadParameterError(
+                    "impossible-share",
+                    "the {setting} lies between 0 and 1, not {value}",
+                    setting=name.replace("_", " "),
+                    value=getattr(self, name),
+                )
         if self.dropout is not None and not 0 <= self.dropout < 1:
-            raise BadParameterError(f"dropout lies between 0 and 1, for example 0.1, not {self.dropout}")
+            raise BadParameterError(
+                "impossible-dropout",
+                "dropout lies between 0 and 1, for example 0.1, not {dropout}",
+                dropout=self.dropout,
+            )
         if self.content is not None and not self.content > 0:
-            raise BadParameterError(f"content must be above 0, for example 0.001, not {self.content}")
+            raise BadParameterError(
+                "impossible-content-weight",
+                "content must be above 0, for example 0.001, not {content}",
+                content=self.content,
+            )
 
     def rate(self, step: int) -> float:
         warm = max(1, self.steps // 20)
@@ -148,7 +174,9 @@ def train(
     """Train in place; checkpoints and logs go to `folder`. Returns steps, losses and minutes."""
     corpus = declared(corpus)
     if plan.epsilons and (noise is None or bound is None):
-        raise BadParameterError("training for an epsilon needs a bound and a noise: give the clipping constant")
+        raise BadParameterError(
+            "clip-missing", "training for an epsilon needs a bound and a noise: give the clipping constant"
+        )
     folder.mkdir(parents=True, exist_ok=True)
     training, held_out = texts_to_train_and_measure(autoencoder, corpus, plan.held_out, join=plan.join)
     data = _Data(autoencoder, training, plan)
@@ -218,7 +246,9 @@ def _step(
         scale = plan.scale(step, first, noise.scale(bound, n, _target(plan, step)))
     loss = autoencoder.loss(noisy(latents, bound, noise, scale), ids, data.weights)
     if not torch.isfinite(loss):
-        raise BadInputError("training diverged: start again with a smaller learning rate (--learning-rate)")
+        raise BadInputError(
+            "training-diverged", "training diverged: start again with a smaller learning rate ({option.learning_rate})"
+        )
     optimizer.zero_grad(set_to_none=True)
     loss.backward()
     torch.nn.utils.clip_grad_norm_(autoencoder.module.parameters(), 1.0)
@@ -306,7 +336,9 @@ def clipped(latents: Any, bound: Bound) -> Any:
         mask[torch.from_numpy(bound.columns(latents.shape[2]))] = 1.0
         return latents.clamp(-bound.C, bound.C) * mask
     if not isinstance(bound, ClipL1 | ClipL2):
-        raise BadParameterError(f"training knows no bound '{bound.kind}': use l1, l2 or value")
+        raise BadParameterError(
+            "unknown-bound", "training knows no bound '{kind}': use l1, l2 or value", kind=bound.kind
+        )
     flat = latents.flatten(1)
     norm = torch.linalg.vector_norm(flat, ord=1 if isinstance(bound, ClipL1) else 2, dim=1, keepdim=True)
     return (flat * (bound.C / norm.clamp(min=bound.C))).reshape(latents.shape)
@@ -433,23 +465,19 @@ def _start(
 def _save(
     autoencoder: Autoencoder, optimizer: Any, plan: Plan, corpus: PublicText, state: _State, folder: Path
 ) -> None:
-    path = folder / CHECKPOINT
-    partial = path.with_suffix(".partial")
-    torch.save(
-        {
-            "identity": _identity(plan, corpus),
-            "module": autoencoder.module.state_dict(),
-            "optimizer": optimizer.state_dict(),
-            "step": state.step,
-            "best_loss": state.best_loss,
-            "waited": state.waited,
-            "seconds": state.seconds,
-            "best": state.best,
-            "schedules": state.schedules,
-        },
-        partial,
-    )
-    partial.replace(path)
+    checkpoint = {
+        "identity": _identity(plan, corpus),
+        "module": autoencoder.module.state_dict(),
+        "optimizer": optimizer.state_dict(),
+        "step": state.step,
+        "best_loss": state.best_loss,
+        "waited": state.waited,
+        "seconds": state.seconds,
+        "best": state.best,
+        "schedules": state.schedules,
+    }
+    with draft_file(folder / CHECKPOINT) as draft:
+        torch.save(checkpoint, draft)
 
 
 def _seed(seed: int, step: int) -> int:
@@ -470,11 +498,11 @@ def reconstruction_bleu(
 ) -> float:
     """Corpus BLEU (sacrebleu, 0 to 100) of texts encoded, bounded and decoded without noise."""
     sacrebleu = require("sacrebleu", extra="documents", purpose="measuring BLEU")
-    found: list[str] = []
+    decoded: list[str] = []
     for start in range(0, len(texts), batch_size):
         latents = autoencoder.encode(texts[start : start + batch_size])
-        found += autoencoder.decode(latents if bound is None else bound.apply(latents), beams=beams)
-    return float(sacrebleu.corpus_bleu(found, [list(texts)], lowercase=lowercase).score)
+        decoded += autoencoder.decode(latents if bound is None else bound.apply(latents), beams=beams)
+    return float(sacrebleu.corpus_bleu(decoded, [list(texts)], lowercase=lowercase).score)
 
 
 def held_out_bleu(

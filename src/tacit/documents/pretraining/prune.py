@@ -38,7 +38,9 @@ LEAST_BLEU = 95.0
 def next_kept(importance: NDArray[Any], kept: Sequence[int], quantile: float = QUANTILE) -> tuple[int, ...]:
     """The kept columns without those below the quantile of their importances."""
     if not 0 < quantile < 1:
-        raise BadParameterError(f"the quantile to prune lies between 0 and 1, not {quantile}")
+        raise BadParameterError(
+            "impossible-quantile", "the quantile to prune lies between 0 and 1, not {quantile}", quantile=quantile
+        )
     columns = np.asarray(kept, dtype=np.int64)
     values = np.asarray(importance, dtype=np.float64)[columns]
     left = columns[values >= np.quantile(values, quantile)]
@@ -49,7 +51,11 @@ def key_importance(autoencoder: Autoencoder) -> NDArray[np.float64]:
     """Column sums of |W_K| of the first decoder layer's cross-attention."""
     model = getattr(autoencoder, "model", None)
     if autoencoder.kind != "bart" or model is None:
-        raise BadInputError(f"pruning is defined for a BART, and this model is of the kind '{autoencoder.kind}'")
+        raise BadInputError(
+            "wrong-kind-of-model",
+            "pruning is defined for a BART, and this model is of the kind '{kind}'",
+            kind=autoencoder.kind,
+        )
     weight = model.get_decoder().layers[0].encoder_attn.k_proj.weight
     importance: NDArray[np.float64] = weight.detach().double().abs().sum(dim=0).numpy()
     return importance
@@ -77,7 +83,9 @@ def prune(
 
     corpus = declared(corpus)
     if stages < 2:
-        raise BadParameterError("pruning needs at least 2 stages: the last one's weights go with the one before")
+        raise BadParameterError(
+            "too-few-stages", "pruning needs at least 2 stages: the last one's weights go with the one before"
+        )
     held_out = corpus.split(plan.held_out)[1][:500]
     kept: tuple[int, ...] = tuple(range(autoencoder.width))
     history: list[tuple[int, ...]] = []
@@ -130,6 +138,10 @@ def _finished(autoencoder: Autoencoder, place: Path) -> tuple[tuple[int, ...], f
     bound = done.record.trained_bound()
     score = done.record.results.get("held_out_bleu_without_noise")
     if not isinstance(bound, ClipValue) or bound.kept is None or score is None:
-        raise BadInputError(f"'{place.name}' is no stage of this pruning: start over in another folder")
+        raise BadInputError(
+            "not-a-pruning-stage",
+            "'{folder}' is no stage of this pruning: start over in another folder",
+            folder=place.name,
+        )
     autoencoder.module.load_state_dict(done.module.state_dict())
     return bound.kept, float(score)

@@ -5,9 +5,8 @@
     parts      what workers do: cut files into parts, rewrite the blocks of a part, commit the part
     staging    the folder of an unfinished job: the key, the finished parts, and how they become the output
     session    Ray itself, started on this machine or joined
-    lean       what a Ray on this machine can do without
     rewrite    the job
-    crew       other work handed out to actors (codebooks and evaluation use it, see `tacit.cli.on_cluster`)
+    crew       other work handed out to actors (codebooks and evaluation use it, see `tacit.jobs.cluster`)
 
 The private step is `tacit.engines.blocks.rewrite_block`, as on one machine, with the same cuts: for one file, the same
 key gives the same bytes as the local engine.

@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from tacit.engines.cluster.dataset import SourceFile
 from tacit.engines.cluster.session import Cluster, streaming
+from tacit.engines.workers import portable
 from tacit.errors import TacitError, place_of
 
 MOST_RETRIES: Final = 3
@@ -34,19 +35,27 @@ class _Actor:
     def __init__(self) -> None:
         self._memory: dict[str, Any] = {}
 
-    def do(self, place: int, work: Work, *arguments: Any) -> tuple[int, Any, tuple[str, int] | None]:
+    def do(self, place: int, work: Work, *arguments: Any) -> tuple[int, Any, TacitError | None]:
         return _done(place, work, self._memory, *arguments)
 
 
-def _done(place: int, work: Callable[..., Any], *arguments: Any) -> tuple[int, Any, tuple[str, int] | None]:
+def _done(place: int, work: Callable[..., Any], *arguments: Any) -> tuple[int, Any, TacitError | None]:
     try:
         return place, work(*arguments), None
     except TacitError as error:
-        return place, None, (str(error), error.exit_code)
+        return place, None, portable(error)
     except MemoryError:
-        return place, None, ("a worker ran out of memory: use fewer --workers, or machines with more memory", 2)
+        return (
+            place,
+            None,
+            TacitError(
+                "out-of-memory", "a worker ran out of memory: use fewer {option.workers}, or machines with more memory"
+            ),
+        )
     except Exception as error:
-        return place, None, (f"a worker failed: {place_of(error)}. Please report this", 1)
+        failure = TacitError("worker-failed", "a worker failed: {place}. Please report this", place=place_of(error))
+        failure.exit_code = 1
+        return place, None, failure
 
 
 # Over Ray Data ----------------------------------------------------------------------------------------------------
@@ -152,21 +161,22 @@ def _result(ray: Any, ready: Any) -> tuple[int, Any]:
         raise _lost(ray, error) from None
 
 
-def _unpacked(outcome: tuple[int, Any, tuple[str, int] | None]) -> tuple[int, Any]:
+def _unpacked(outcome: tuple[int, Any, TacitError | None]) -> tuple[int, Any]:
     place, result, problem = outcome
     if problem is not None:
-        error = TacitError(problem[0])
-        error.exit_code = problem[1]
-        raise error
+        raise problem
     return place, result
 
 
 def _lost(ray: Any, error: Exception) -> TacitError:
     if isinstance(error, (ray.exceptions.RayActorError, ray.exceptions.WorkerCrashedError)):
         return TacitError(
+            "workers-died",
             "workers died one after the other on the same piece of work, most likely for want of memory: use fewer "
-            "--workers, or machines with more memory"
+            "{option.workers}, or machines with more memory",
         )
     return TacitError(
-        f"a worker did not understand its work ({type(error).__name__}): install the same Tacit on all machines"
+        "worker-of-another-version",
+        "a worker did not understand its work ({error}): install the same Tacit on all machines",
+        error=type(error).__name__,
     )

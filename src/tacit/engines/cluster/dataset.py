@@ -6,7 +6,7 @@ their paths; names that begin with `.` or `_` are left out, as is usual for such
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from tacit.engines.cluster.storage import local_path, remote_system
 from tacit.errors import BadInputError, TacitError
+from tacit.progress import StepProgress
 from tacit.text.files import STANDARD_STREAM, FileFormat, Selection, Table, format_of, open_table, suffix_format
 from tacit.text.files.formats import FirstLine, shown_names
 
@@ -45,36 +46,44 @@ class DataSet:
 def find_data_set(path: str, format: str | None = None) -> DataSet:
     """The files that `path` stands for."""
     if path == STANDARD_STREAM:
-        raise BadInputError("a cluster cannot read standard input: give a file or a folder that its workers reach")
+        raise BadInputError(
+            "cluster-reads-files",
+            "a cluster cannot read standard input: give a file or a folder that its workers reach",
+        )
     try:
         files = tuple(sorted(_files(path), key=lambda file: file.url))
     except TacitError:
         raise
     except FileNotFoundError:
-        raise BadInputError(f"there is no file or folder '{path}': check the path") from None
+        raise BadInputError("no-such-file", "there is no file or folder '{path}': check the path", path=path) from None
     except Exception as error:
         raise BadInputError(
-            f"'{path}' cannot be reached ({type(error).__name__}): check the path, the network and the access"
+            "not-reached",
+            "'{path}' cannot be reached ({error}): check the path, the network and the access",
+            path=path,
+            error=type(error).__name__,
         ) from error
     if not files:
-        raise BadInputError(f"'{path}' holds no files: give a folder of csv, jsonl or parquet files, or one file")
+        raise BadInputError(
+            "no-files", "'{path}' holds no files: give a folder of csv, jsonl or parquet files, or one file", path=path
+        )
     return DataSet(files, _common_format(files, format))
 
 
 def _files(path: str) -> Iterator[SourceFile]:
-    here = local_path(path)
-    if here is not None and "*" not in path:
-        if here.is_file():
-            yield SourceFile(str(here), here.stat().st_size)
-        elif here.is_dir():
-            found = (one for one in here.rglob("*") if one.is_file() and _is_data(one.relative_to(here).parts))
-            yield from (SourceFile(str(one), one.stat().st_size) for one in found)
+    local = local_path(path)
+    if local is not None and "*" not in path:
+        if local.is_file():
+            yield SourceFile(str(local), local.stat().st_size)
+        elif local.is_dir():
+            paths = (file for file in local.rglob("*") if file.is_file() and _is_data(file.relative_to(local).parts))
+            yield from (SourceFile(str(file), file.stat().st_size) for file in paths)
         else:
             raise FileNotFoundError(path)
         return
-    if here is not None:
-        root = Path(here.anchor)
-        yield from (SourceFile(str(one), one.stat().st_size) for one in root.glob(str(here.relative_to(root))))
+    if local is not None:
+        root = Path(local.anchor)
+        yield from (SourceFile(str(file), file.stat().st_size) for file in root.glob(str(local.relative_to(root))))
         return
     system, place = remote_system(path)
     if "*" in place:
@@ -100,12 +109,17 @@ def _common_format(files: Sequence[SourceFile], named: str | None) -> FileFormat
         return format_of(files[0].url, named)
     first = format_of(files[0].url)
     for file in files:
-        found = suffix_format(file.url)
-        if found != first:
-            shown = f"is {found}" if found else "does not tell its format"
+        other = suffix_format(file.url)
+        if other != first:
+            shown = f"is {other}" if other else "does not tell its format"
             raise BadInputError(
-                f"'{files[0].name}' is {first} and '{file.name}' {shown}: a data set has one format; move other files "
-                "away, or name the format of all with --format"
+                "several-formats",
+                "'{file}' is {first} and '{other_file}' {other}: a data set has one format; move other files away, "
+                "or name the format of all with {option.format}",
+                file=files[0].name,
+                first=first,
+                other_file=file.name,
+                other=shown,
             )
     return first
 
@@ -114,7 +128,7 @@ def _common_format(files: Sequence[SourceFile], named: str | None) -> FileFormat
 
 
 def check_files(
-    data: DataSet, selection: Selection, wanted: Sequence[str], progress: Callable[[int, int], None] | None = None
+    data: DataSet, selection: Selection, wanted: Sequence[str], progress: StepProgress | None = None
 ) -> None:
     """Every file has the columns of the first one; in parquet files what is copied also has the same types."""
     with opened(data.files[0], data.format) as table:
@@ -139,7 +153,9 @@ def _header_of(file: SourceFile, format: FileFormat, selection: Selection) -> He
         with opened(file, format) as table:
             return _header(table, selection)
     except TacitError as error:
-        raise BadInputError(f"{file.name}: {error}") from None
+        raise BadInputError(
+            "unreadable-file-of-data-set", "{file}: {reason}", file=file.name, reason=str(error)
+        ) from None
 
 
 def _header(table: Table, selection: Selection) -> Header:
@@ -158,12 +174,22 @@ def _check_header(
         unlike = missing or shown_names(FirstLine(different) if isinstance(first[0], FirstLine) else different)
         shown = ", ".join(f"'{column}'" for column in unlike[:5]) or "names that may be text and are not shown"
         raise BadInputError(
-            f"'{first_name}' and '{name}' do not have the same columns (they differ in {shown}): "
-            "the files of a data set must agree"
+            "files-do-not-agree",
+            "'{file}' and '{other_file}' do not have the same columns (they differ in {columns}): the files of a "
+            "data set must agree",
+            file=first_name,
+            other_file=name,
+            columns=shown,
         )
     for column, kind in first[1].items():
         if header[1].get(column) != kind:
             raise BadInputError(
-                f"the column '{column}' is {kind} in '{first_name}' and {header[1].get(column)} in '{name}': "
-                "the files of a data set must agree"
+                "files-do-not-agree",
+                "the column '{column}' is {kind} in '{file}' and {other_kind} in '{other_file}': the files of a "
+                "data set must agree",
+                column=column,
+                kind=kind,
+                file=first_name,
+                other_kind=header[1].get(column),
+                other_file=name,
             )

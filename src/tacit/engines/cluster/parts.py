@@ -139,13 +139,11 @@ def read_parts(batch: Mapping[str, Sequence[Any]], plan: Plan) -> Iterator[dict[
             _check_version(plan)
             yield from _rows_of(plan, int(number), file, json.loads(str(done)))
         except TacitError as error:
-            yield _row(int(number), END, _refusal(error, f"{file.name}: "))
+            yield _row(int(number), END, _refusal(error, file.name))
         except MemoryError:
-            yield _row(int(number), END, _problem(f"a worker ran out of memory while reading {file.name}", 2))
+            yield _row(int(number), END, _refusal(_memory_exceeded_reading(file.name)))
         except Exception as error:
-            yield _row(
-                int(number), END, _problem(f"reading {file.name} failed: {place_of(error)}. Please report this", 1)
-            )
+            yield _row(int(number), END, _refusal(_reading_failed(file.name, error), exit_code=1))
 
 
 def _rows_of(plan: Plan, number: int, file: SourceFile, done: dict[str, str]) -> Iterator[dict[str, list[Any]]]:
@@ -175,23 +173,49 @@ def _row(file: int, part: int, payload: bytes) -> dict[str, list[Any]]:
     return {"file": [file], "part": [part], "payload": [payload]}
 
 
-def _problem(sentence: str, exit_code: int) -> bytes:
-    return json.dumps({"error": sentence, "exit code": exit_code}).encode()
-
-
-def _refusal(error: TacitError, where: str = "") -> bytes:
-    """An error that the user can act on, with its code and fields; `where` stands before its sentence."""
-    outcome: dict[str, Any] = {"error": f"{where}{error}", "exit code": error.exit_code}
-    if error.sentence is not None:
-        plain = {name: value if isinstance(value, int | float) else str(value) for name, value in error.fields.items()}
-        outcome |= {"code": error.code, "sentence": f"{{where}}{error.sentence}", "fields": {**plain, "where": where}}
+def _refusal(error: TacitError, file: str = "", *, exit_code: int | None = None) -> bytes:
+    """An error with its code and fields; the name of a file stands before its sentence."""
+    outcome = {
+        "error": str(error),
+        "code": error.code,
+        "sentence": f"{{in_file}}: {error.sentence}" if file else error.sentence,
+        "fields": error.plain_fields() | ({"in_file": file} if file else {}),
+        "exit code": error.exit_code if exit_code is None else exit_code,
+    }
     return json.dumps(outcome).encode()
+
+
+def _memory_exceeded_reading(file: str) -> TacitError:
+    return TacitError("out-of-memory", "a worker ran out of memory while reading {file}", file=file)
+
+
+def _memory_exceeded(where: str) -> TacitError:
+    return TacitError(
+        "out-of-memory",
+        "a worker ran out of memory on {where}: use fewer {option.workers}, or machines with more",
+        where=where,
+    )
+
+
+def _reading_failed(file: str, error: Exception) -> TacitError:
+    return TacitError(
+        "worker-failed", "reading {file} failed: {place}. Please report this", file=file, place=place_of(error)
+    )
+
+
+def _work_failed(where: str, error: Exception) -> TacitError:
+    return TacitError(
+        "worker-failed", "a worker failed on {where}: {place}. Please report this", where=where, place=place_of(error)
+    )
 
 
 def _check_version(plan: Plan) -> None:
     if plan.version != __version__:
         raise TacitError(
-            f"a worker has Tacit {__version__} and this command {plan.version}: install one version on all machines"
+            "worker-of-another-version",
+            "a worker has Tacit {version} and this command {expected}: install one version on all machines",
+            version=__version__,
+            expected=plan.version,
         )
 
 
@@ -225,9 +249,9 @@ class PartWriter:
         except TacitError as error:
             return _refusal(error)
         except MemoryError:
-            return _problem(f"a worker ran out of memory on {where}: use fewer --workers, or machines with more", 2)
+            return _refusal(_memory_exceeded(where))
         except Exception as error:
-            return _problem(f"a worker failed on {where}: {place_of(error)}. Please report this", 1)
+            return _refusal(_work_failed(where, error), exit_code=1)
         return json.dumps({**asdict(done), "bytes read": part.bytes_read}).encode()
 
     def _prepared(self) -> tuple[Mechanism, StreamKey, Staging, BlockCharges | None]:
@@ -249,8 +273,9 @@ def _charges(plan: Plan, entry: LedgerEntry, mechanism: Mechanism, key: StreamKe
     if ledger.id != entry.id:
         ledger.close()
         raise TacitError(
+            "worker-with-another-ledger",
             "a worker found another ledger than the command: on several machines use one at postgresql://, and give "
-            "all of them its TACIT_LEDGER_KEY"
+            "all of them its TACIT_LEDGER_KEY",
         )
     charging = Charging(ledger, entry.dataset, plan.document_column)
     guarantee = mechanism.guarantee(secure=key.secure)
@@ -309,8 +334,11 @@ def _begin(staging: Staging, part: Part, where: str) -> str:
     marks = [name for name in staging.attempts.sizes() if name.startswith(part.name)]
     if len(marks) >= MOST_ATTEMPTS:
         raise TacitError(
-            f"{len(marks)} workers died one after the other on {where}, most likely for want of memory: "
-            "use fewer --workers, or machines with more memory"
+            "workers-died",
+            "{deaths} workers died one after the other on {where}, most likely for want of memory: use fewer "
+            "{option.workers}, or machines with more memory",
+            deaths=len(marks),
+            where=where,
         )
     mark = f"{part.name}.{uuid4().hex}"
     staging.attempts.write(mark, b"")

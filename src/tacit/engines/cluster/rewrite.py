@@ -109,15 +109,15 @@ def _released(
             plan = _planned(job, output, data, selection, encoder)
             run = _Run(job, output, data, selection, plan, staging, job.row_delta(), _entry(job))
             run.start(describe(job, selection, data.format, encoder.format))
-            with _told_what_remains(run):
+            with _remainder_reported(run):
                 if ray is not None:
                     run.rewrite(ray(), progress)
                     run.assemble(ray())
-        with _told_what_remains(run):
+        with _remainder_reported(run):
             facts = run.facts()
             if facts.rows == 0:
                 staging.discard()
-                raise BadInputError(f"'{job.input}' has no rows: there is nothing to rewrite")
+                raise BadInputError("no-rows", "'{input}' has no rows: there is nothing to rewrite", input=job.input)
             facts = replace(facts, digest=staging.output_digest(whole=run.whole))
             card = release_card(job, facts, *(() if run.whole else (FILES_SHOWN,)))
             card_files = write_cards(job, card)
@@ -149,7 +149,9 @@ def check_cluster_output(job: RewriteJob) -> str:
         staging.discard()
     unfinished = staging.exists()
     if job.resume and output.exists() and not unfinished:
-        raise AlreadyCompleteError(f"'{job.file_output}' is already complete: there is nothing to resume")
+        raise AlreadyCompleteError(
+            "already-complete", "'{output}' is already complete: there is nothing to resume", output=job.file_output
+        )
     if unfinished and not job.resume and not job.force:
         raise unfinished_error(staging.folder.url)
     if output.exists() and not job.force and not (job.resume and unfinished and _may_overwrite(staging)):
@@ -166,13 +168,19 @@ def _check_place(source_name: str, output_name: str, output: Folder) -> None:
             )
         return
     if not output.path.parent.is_dir():
-        raise OutputError(f"the folder '{output.path.parent}' does not exist: make it first")
+        raise OutputError(
+            "no-such-folder", "the folder '{folder}' does not exist: make it first", folder=output.path.parent
+        )
     if output.path == source or output.path in source.parents or source in output.path.parents:
         raise OutputError(
             "output-in-input", "input and output lie in each other: choose another name with {option.output}"
         )
     if suffix_format(output_name) and output.path.is_dir():
-        raise OutputError(f"'{output.path}' is a folder: give the name of a file, or one without a suffix for a folder")
+        raise OutputError(
+            "is-a-folder",
+            "'{path}' is a folder: give the name of a file, or one without a suffix for a folder",
+            path=output.path,
+        )
 
 
 def _may_overwrite(staging: Staging) -> bool:
@@ -298,7 +306,7 @@ class _Run:
         read = 0
         for outcome in _outcomes(ray, self.plan, self._items()):
             if "error" in outcome:
-                raise _told(outcome)
+                raise _error_of(outcome)
             if "parts" in outcome:
                 self._ends[outcome["file"]] = outcome["parts"]
                 if self._job.users is not None:
@@ -396,28 +404,34 @@ def _outcomes(cluster: Cluster, plan: Plan, items: list[dict[str, Any]]) -> Iter
         except TacitError:
             raise
         except Exception as error:
-            raise TacitError(_broken(error)) from None
+            raise _broken(error) from None
 
 
-def _broken(error: Exception) -> str:
+def _broken(error: Exception) -> TacitError:
     """Ray gave up. Its messages can be long and can quote anything, so only their kind is told."""
     kind = type(error).__name__
     cause = error.__cause__
     if isinstance(error, ModuleNotFoundError) or isinstance(cause, ModuleNotFoundError):
-        return "a worker of the cluster cannot import Tacit: install the same version of it on all machines"
-    return f"the cluster gave up ({kind}; {place_of(error)}): see Ray's own logs"
+        return TacitError(
+            "worker-of-another-version",
+            "a worker of the cluster cannot import Tacit: install the same version of it on all machines",
+        )
+    return TacitError(
+        "cluster-gave-up",
+        "the cluster gave up ({error}; {place}): see Ray's own logs",
+        error=kind,
+        place=place_of(error),
+    )
 
 
-def _told(outcome: dict[str, Any]) -> TacitError:
-    known = "sentence" in outcome
-    error = TacitError(*((outcome["code"], outcome["sentence"]) if known else (outcome["error"],)),
-                       **outcome.get("fields", {}))  # fmt: skip
+def _error_of(outcome: dict[str, Any]) -> TacitError:
+    error = TacitError(outcome["code"], outcome["sentence"], **outcome["fields"])
     error.exit_code = outcome["exit code"]
     return error
 
 
 @contextlib.contextmanager
-def _told_what_remains(run: _Run) -> Iterator[None]:
+def _remainder_reported(run: _Run) -> Iterator[None]:
     """Whatever stops the run, the user learns what is left; a run without a finished part leaves nothing."""
     try:
         yield

@@ -1,10 +1,10 @@
 """Ray itself: a small one on this machine, or one that is there already.
 
-On this machine Ray is started without a dashboard, without its messages about usage and what else a single command does
-not need (`lean`), with its files (logs, and what its object store spills) in a folder that only the owner may enter and
-that is deleted at the end. Whoever may talk to a Ray can run code in it and read its objects, which are private texts.
-So ours listens on the loopback address only, and asks for a token that is drawn anew for every process of ours;
-versions of Ray that cannot do so are refused. A cluster that is joined is as safe as its operators made it.
+On this machine Ray is started without a dashboard, metrics and messages about usage, with its files (logs, and what its
+object store spills) in a folder that only the owner may enter and that is deleted at the end. Whoever may talk to a Ray
+can run code in it and read its objects, which are private texts. So ours listens on the loopback address only, and asks
+for a token that is drawn anew for every process of ours; versions of Ray that cannot do so are refused. A cluster that
+is joined is as safe as its operators made it.
 """
 
 from __future__ import annotations
@@ -24,20 +24,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from tacit.engines.cluster.lean import (
-    COUNTING,
-    GROWING,
-    LOOKING,
-    PROCESSES,
-    SYSTEM_SETTINGS,
-    TRACKING,
-    WEB_SERVER,
-    without,
-)
 from tacit.engines.processes import one_thread
 from tacit.errors import BadInputError, BadParameterError, MissingExtraError, TacitError, install_line, require
 
-PURPOSE: Final = "--engine ray"
+PURPOSE: Final = "the engine 'ray'"
 LOOPBACK: Final = "127.0.0.1"
 NO_NETWORK: Final = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
 """Ray's setting for a Ray of one machine, on every system: all its processes then listen on the loopback address, which
@@ -50,6 +40,8 @@ OUR_TOKEN: Final = secrets.token_hex(32)
 other users cannot read; nothing is written to the user's home, where Ray itself would put one."""
 STORE_BYTES_PER_WORKER: Final = 150_000_000
 START_CHANCES: Final = 3
+SYSTEM_SETTINGS: Final = {"enable_metrics_collection": False, "task_events_report_interval_ms": 0}
+"""No metrics and no history of tasks: nobody is there to collect them."""
 QUIET: Final = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
@@ -69,7 +61,7 @@ class Cluster:
 def cluster(address: str | None = None, workers: int = 1) -> Iterator[Cluster]:
     """Ray for the length of a job. One that this process has started already is used as it is and left running."""
     if workers < 1:
-        raise BadParameterError(f"--workers must be at least 1, not {workers}")
+        raise BadParameterError("bad-option", "{option.workers} must be at least 1, not {workers}", workers=workers)
     ray = _library(NO_NETWORK if address is None else {})
     if ray.is_initialized():
         _load_data()
@@ -107,8 +99,13 @@ def _check_version(version: str) -> None:
     if tuple(int(part) for part in re.findall(r"\d+", version)[:2]) < LEAST_VERSION:
         least = ".".join(str(part) for part in LEAST_VERSION)
         raise MissingExtraError(
-            f"{PURPOSE} needs Ray {least} or newer, which lets nobody in without a token, and {version} is installed: "
-            f"{install_line('ray')}"
+            "library-too-old",
+            "{purpose} needs Ray {least} or newer, which lets nobody in without a token, and {version} is "
+            "installed: {install}",
+            purpose=PURPOSE,
+            least=least,
+            version=version,
+            install=install_line("ray"),
         )
 
 
@@ -128,12 +125,11 @@ def _started(ray: Any, workers: int) -> Iterator[None]:
             # The mode is left open: Ray then chooses tokens by itself, also where it was imported before. Variables of
             # the user that would switch them off, or name another token, are not seen. Workers stay here as well.
             closed = {MODE: None, TOKEN: OUR_TOKEN, TOKEN_FILE: None, **NO_NETWORK}
-            with without(PROCESSES, WEB_SERVER, LOOKING), _environment(**closed):
+            with _environment(**closed):
                 _start(ray, workers, folder)
             loading.join()
             _load_data()
-            with without(COUNTING, GROWING, TRACKING):
-                yield
+            yield
         finally:
             ray.shutdown()
 
@@ -163,20 +159,28 @@ def _start(ray: Any, workers: int, folder: Path) -> None:
             ray.shutdown()
             if chance == START_CHANCES:
                 raise TacitError(
-                    f"Ray could not be started on this machine ({type(error).__name__}): close other programs, or use "
-                    "--engine local"
+                    "cluster-not-started",
+                    "Ray could not be started on this machine ({error}): close other programs, or use "
+                    "{option.engine[local]}",
+                    error=type(error).__name__,
                 ) from error
 
 
 def _check_closed(ray: Any) -> None:
     """Private texts go into a Ray that we started only if nobody else can reach it."""
     if os.environ.get(MODE) != "token":
-        raise TacitError("this Ray lets anybody in without a token: install a newer one, or use --engine local")
+        raise TacitError(
+            "cluster-without-token",
+            "this Ray lets anybody in without a token: install a newer one, or use {option.engine[local]}",
+        )
     if ray.util.get_node_ip_address() != LOOPBACK:
         name, value = next(iter(NO_NETWORK.items()))
         raise TacitError(
-            "Ray was imported before Tacit could tell it to stay on this machine, so it would listen on the network: "
-            f"set {name}={value} before the program starts, or start Ray yourself and give its address"
+            "cluster-listens-on-network",
+            "Ray was imported before Tacit could tell it to stay on this machine, so it would listen on the "
+            "network: set {variable}={value} before the program starts, or start Ray yourself and give its address",
+            variable=name,
+            value=value,
         )
 
 
@@ -198,16 +202,21 @@ def _environment(**settings: str | None) -> Iterator[None]:
 def _joined(ray: Any, address: str) -> Iterator[None]:
     if address.startswith("ray://"):
         raise BadInputError(
-            "--engine ray does not use the Ray client (ray://): start the command on a machine of the cluster with "
-            "--address auto, for example with 'ray job submit', or give --address HOST:PORT from inside its network"
+            "cluster-client-address",
+            "{option.engine[ray]} does not use the Ray client (ray://): start the command on a machine of the "
+            "cluster with {option.address[auto]}, for example with 'ray job submit', or give "
+            "{option.address[HOST:PORT]} from inside its network",
         )
     with _own_messages_only(Path(os.devnull)):
         try:
             ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
         except Exception as error:
             raise BadInputError(
-                f"no Ray cluster answers at '{address}' ({type(error).__name__}): check the address, or leave out "
-                "--address to start one here"
+                "cluster-not-reached",
+                "no Ray cluster answers at '{address}' ({error}): check the address, or leave out {option.address} "
+                "to start one here",
+                address=address,
+                error=type(error).__name__,
             ) from error
         try:
             _load_data()
@@ -220,7 +229,11 @@ def _check_size(ray: Any, address: str, workers: int) -> None:
     cores = int(ray.cluster_resources().get("CPU", 0))
     if workers > cores:
         raise BadParameterError(
-            f"the cluster at '{address}' has {cores} CPUs, too few for --workers {workers}: give at most {cores}"
+            "cluster-too-small",
+            "the cluster at '{address}' has {cores} CPUs, too few for {option.workers} {workers}: give at most {cores}",
+            address=address,
+            cores=cores,
+            workers=workers,
         )
 
 

@@ -99,13 +99,13 @@ class Staging:
 
     def load(self) -> JobFile:
         try:
-            found = json.loads(self._job_bytes())
-            if found.pop("tacit") != STAGING_VERSION:
+            record = json.loads(self._job_bytes())
+            if record.pop("tacit") != STAGING_VERSION:
                 raise ValueError
-            ledger = found.pop("ledger")
-            if not any(bytes.fromhex(found["key"])):
+            ledger = record.pop("ledger")
+            if not any(bytes.fromhex(record["key"])):
                 raise ValueError
-            return JobFile(**found, ledger=None if ledger is None else LedgerEntry(**ledger))
+            return JobFile(**record, ledger=None if ledger is None else LedgerEntry(**ledger))
         except (OSError, OutputError, ValueError, KeyError, TypeError, AttributeError):
             raise BadInputError(
                 "unreadable-state",
@@ -128,7 +128,11 @@ class Staging:
         file = open_private(self.folder.path / JOB)
         if not locked(file):
             file.close()
-            raise OutputError(f"another run is writing '{self.folder.path.stem}': wait for it, or stop it first")
+            raise OutputError(
+                "output-in-use",
+                "another run is writing '{output}': wait for it, or stop it first",
+                output=self.folder.path.stem,
+            )
         self._lock = file
 
     def close(self) -> None:
@@ -171,7 +175,7 @@ class Staging:
         """The parts that are recorded and there, by name."""
         sizes = self.parts.sizes()
         publishing = self.is_publishing()
-        found: dict[str, Done] = {}
+        finished: dict[str, Done] = {}
         records = sorted(self.done.sizes())
         with ThreadPoolExecutor(RECORDS_AT_A_TIME) as pool:
             contents = list(pool.map(self.done.read, records))
@@ -180,8 +184,8 @@ class Staging:
             done = Done(item["file"], Finished(**item["finished"]))
             name = record.partition(".")[0]
             if publishing or sizes.get(name) == done.finished.offset:
-                found[name] = done
-        return found
+                finished[name] = done
+        return finished
 
     # The output ---------------------------------------------------------------------------------------------------
 
@@ -202,8 +206,8 @@ class Staging:
 
     def output_digest(self, *, whole: bool) -> str:
         """The digest of all that was assembled, whether or not it has got its name already."""
-        found = {name: self.digests.read(name).decode() for name in self.digests.sizes()}
-        return found[WHOLE] if whole else folder_digest(found)
+        digests = {name: self.digests.read(name).decode() for name in self.digests.sizes()}
+        return digests[WHOLE] if whole else folder_digest(digests)
 
     def _is_assembled(self, name: str) -> bool:
         """Whether a file of the output is there, as it was made."""

@@ -14,12 +14,12 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final, TypeVar
-from uuid import uuid4
 
+from tacit.atomic import sync, write_file
 from tacit.errors import BadInputError, TacitError, require
 from tacit.noise.kept_key import erase
 from tacit.text.digest import file_digest
-from tacit.text.files.partial import OutputError, storage_error, sync
+from tacit.text.files.partial import OutputError, storage_error
 
 LOCAL: Final = ("file://", "local://")
 Result = TypeVar("Result")
@@ -38,17 +38,24 @@ def remote_system(url: str) -> tuple[Any, str]:
     protocol = url.partition("://")[0]
     if protocol == "memory":
         raise BadInputError(
-            f"'{url}' lives in the memory of one process, where the workers of a cluster cannot see it: "
-            "use a folder or a store that all of them reach"
+            "store-of-one-process",
+            "'{url}' lives in the memory of one process, where the workers of a cluster cannot see it: use a folder "
+            "or a store that all of them reach",
+            url=url,
         )
     fsspec = require("fsspec", extra="ray", purpose=f"reading {protocol}://")
     try:
         system, path = fsspec.core.url_to_fs(url)
     except ImportError as error:
-        raise BadInputError(f"'{url}' needs one more library on every machine: {error}") from None
+        raise BadInputError(
+            "missing-library", "'{url}' needs one more library on every machine: {reason}", url=url, reason=str(error)
+        ) from None
     except ValueError:
         raise BadInputError(
-            f"'{url}' begins with '{protocol}://', which fsspec does not know: check the path"
+            "unknown-protocol",
+            "'{url}' begins with '{protocol}://', which fsspec does not know: check the path",
+            url=url,
+            protocol=protocol,
         ) from None
     except Exception as error:
         raise _unreachable(url, error) from error
@@ -57,7 +64,10 @@ def remote_system(url: str) -> tuple[Any, str]:
 
 def _unreachable(url: str, error: BaseException) -> BadInputError:
     return BadInputError(
-        f"'{url}' cannot be reached ({type(error).__name__}): check the path, the network and the access"
+        "not-reached",
+        "'{url}' cannot be reached ({error}): check the path, the network and the access",
+        url=url,
+        error=type(error).__name__,
     )
 
 
@@ -81,7 +91,7 @@ class Folder:
 
     def exists(self) -> bool:
         return (
-            self.path.exists() if self.path is not None else self._asked(lambda system, path: bool(system.exists(path)))
+            self.path.exists() if self.path is not None else self._call(lambda system, path: bool(system.exists(path)))
         )
 
     def holds(self, name: str) -> bool:
@@ -92,14 +102,14 @@ class Folder:
         if self.path is not None:
             if not self.path.is_dir():
                 return {}
-            return {one.name: one.stat().st_size for one in os.scandir(self.path) if _is_whole(one.name)}
-        found = self._asked(_listed)
-        return {name: size for name, size in found.items() if _is_whole(name)}
+            return {entry.name: entry.stat().st_size for entry in os.scandir(self.path) if _is_whole(entry.name)}
+        sizes = self._call(_listed)
+        return {name: size for name, size in sizes.items() if _is_whole(name)}
 
     def read(self, name: str) -> bytes:
         if self.path is not None:
             return (self.path / name).read_bytes()
-        return bytes((self / name)._asked(lambda system, path: system.cat_file(path)))
+        return bytes((self / name)._call(lambda system, path: system.cat_file(path)))
 
     def digest(self, name: str) -> str:
         """SHA-256 of a file."""
@@ -110,23 +120,17 @@ class Folder:
     def write(self, name: str, data: bytes, *, secret: bool = False) -> None:
         """A small file, whole or not at all."""
         if self.path is None:
-            (self / name)._asked(lambda system, path: system.pipe_file(path, data))
+            (self / name)._call(lambda system, path: system.pipe_file(path, data))
             return
-        draft = self.path / f".{name}.{uuid4().hex}"
         try:
-            with open(draft, "xb", opener=lambda path, flags: os.open(path, flags, 0o600 if secret else 0o666)) as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            draft.replace(self.path / name)
+            write_file(self.path / name, data, private=secret, shared=True)
         except OSError as error:
-            draft.unlink(missing_ok=True)
             raise storage_error(error, self.path / name) from error
 
     def take(self, file: Path, name: str) -> None:
         """Give a finished file of this machine its name here."""
         if self.path is None:
-            (self / name)._asked(lambda system, path: system.put_file(str(file), path))
+            (self / name)._call(lambda system, path: system.put_file(str(file), path))
             return
         try:
             sync(file)
@@ -138,7 +142,7 @@ class Folder:
         if self.path is not None:
             (self.path / name).unlink(missing_ok=True)
             return
-        (self / name)._asked(lambda system, path: system.exists(path) and system.rm_file(path))
+        (self / name)._call(lambda system, path: system.exists(path) and system.rm_file(path))
 
     def erase(self, name: str) -> None:
         """Remove a file that holds a secret; on this machine its bytes are overwritten first."""
@@ -153,7 +157,7 @@ class Folder:
         if self.path is not None:
             shutil.rmtree(self.path, ignore_errors=True)
             return
-        self._asked(lambda system, path: system.exists(path) and system.rm(path, recursive=True))
+        self._call(lambda system, path: system.exists(path) and system.rm(path, recursive=True))
 
     def move_to(self, other: Folder) -> None:
         """Under another name: at once on this machine, file by file elsewhere (repeating it goes on)."""
@@ -176,19 +180,19 @@ class Folder:
             except OSError as error:
                 raise storage_error(error, other.path) from error
             return
-        (self / name)._asked(lambda system, path: system.mv(path, other._place(), recursive=False))
+        (self / name)._call(lambda system, path: system.mv(path, other._place(), recursive=False))
 
     def _place(self) -> str:
         return remote_system(self.url)[1]
 
-    def _asked(self, question: Callable[..., Result]) -> Result:
+    def _call(self, operation: Callable[..., Result]) -> Result:
         system, path = remote_system(self.url)
         try:
-            return question(system, path)
+            return operation(system, path)
         except TacitError:
             raise
         except Exception as error:
-            raise OutputError(str(_unreachable(self.url, error))) from error
+            raise OutputError.of(_unreachable(self.url, error)) from error
 
 
 @contextlib.contextmanager
@@ -204,10 +208,12 @@ def scratch(folder: Folder) -> Iterator[Path]:
 def _listed(system: Any, path: str) -> dict[str, int]:
     system.invalidate_cache()
     try:
-        found = system.ls(path, detail=True)
+        entries = system.ls(path, detail=True)
     except FileNotFoundError:
         return {}
-    return {str(one["name"]).rpartition("/")[2]: int(one["size"] or 0) for one in found if one["type"] == "file"}
+    return {
+        str(entry["name"]).rpartition("/")[2]: int(entry["size"] or 0) for entry in entries if entry["type"] == "file"
+    }
 
 
 def _is_whole(name: str) -> bool:

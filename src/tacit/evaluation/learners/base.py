@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, Self, get_args
 
 from tacit.errors import BadParameterError
+from tacit.progress import StepProgress
 
 if TYPE_CHECKING:
     from tacit.evaluation.vectors import TextVectors
@@ -13,8 +14,6 @@ if TYPE_CHECKING:
 Task = Literal["classification", "pairs", "similarity", "tagging"]
 TASKS: Final[tuple[Task, ...]] = get_args(Task)
 LEARNERS: Final = ("probe", "tfidf", "lstm", "transformer")
-
-Progress = Callable[[int, int], None]
 
 
 class Learner(Protocol):
@@ -33,11 +32,13 @@ class Learner(Protocol):
 
 
 def make_learner(
-    name: str, task: Task, vectors: TextVectors | None = None, progress: Progress | None = None
+    name: str, task: Task, vectors: TextVectors | None = None, progress: StepProgress | None = None
 ) -> Learner:
     """A learner by its name; `vectors` is the encoder for those that need one."""
     if task not in TASKS:
-        raise BadParameterError(f"there is no task '{task}': choose from {', '.join(TASKS)}")
+        raise BadParameterError(
+            "unknown-task", "there is no task '{task}': choose from {known}", task=task, known=", ".join(TASKS)
+        )
     if name == "tfidf":
         from tacit.evaluation.learners.linear import WordProbe
 
@@ -47,7 +48,9 @@ def make_learner(
 
         return Lstm(task, progress=progress)
     if name not in LEARNERS:
-        raise BadParameterError(f"there is no learner '{name}': choose from {', '.join(LEARNERS)}")
+        raise BadParameterError(
+            "unknown-learner", "there is no learner '{name}': choose from {known}", name=name, known=", ".join(LEARNERS)
+        )
     from tacit.evaluation.vectors import TextVectors
 
     vectors = vectors or TextVectors()
@@ -63,8 +66,17 @@ def make_learner(
 def check_trainable(texts: Sequence[Any], labels: Sequence[Any], task: Task) -> None:
     """A learner needs something to tell apart."""
     if len(texts) != len(labels):
-        raise BadParameterError(f"there are {len(texts):,} texts but {len(labels):,} labels: give one for each")
+        raise BadParameterError(
+            "wrong-number-of-labels",
+            "there are {texts:,} texts but {labels:,} labels: give one for each",
+            texts=len(texts),
+            labels=len(labels),
+        )
     kinds = {tag for tags in labels for tag in tags} if task == "tagging" else set(labels)
     if len(kinds) < 2:
         only = "one label only" if kinds else "no label"  # which one is private
-        raise BadParameterError(f"the training rows have {only}: give rows with at least two different labels")
+        raise BadParameterError(
+            "too-few-classes",
+            "the training rows have {labels}: give rows with at least two different labels",
+            labels=only,
+        )

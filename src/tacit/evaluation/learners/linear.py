@@ -60,10 +60,10 @@ class _Linear(ABC):
             return []
         if self.task == "tagging" and not any(len(tokens) for tokens in texts):
             return [[] for _ in texts]
-        found = self._model.predict(self._features(texts, learn=False)).tolist()
+        predicted = self._model.predict(self._features(texts, learn=False)).tolist()
         if self.task != "tagging":
-            return list(found)
-        tags = iter(found)
+            return list(predicted)
+        tags = iter(predicted)
         return [[next(tags) for _ in tokens] for tokens in texts]
 
     @abstractmethod
@@ -85,7 +85,9 @@ class VectorProbe(_Linear):
             return self.vectors(texts)
         if self.task == "tagging":
             if not isinstance(self.vectors.encoder, SentenceEncoder):
-                raise BadParameterError("tagging needs an encoder with word pieces: give 'minilm' or a folder")
+                raise BadParameterError(
+                    "wrong-kind-of-encoder", "tagging needs an encoder with word pieces: give 'minilm' or a folder"
+                )
             return word_states(self.vectors.encoder, texts)
         both = self.vectors([text for pair in texts for text in pair])
         u, v = both[0::2], both[1::2]
@@ -109,13 +111,13 @@ def word_states(encoder: SentenceEncoder, texts: Sequence[Sequence[str]]) -> NDA
         rows.append(row)
         firsts.append(places)
     states = token_states(encoder, rows)
-    found = np.zeros((len(flat), encoder.dimension), dtype=np.float32)
+    states_of_words = np.zeros((len(flat), encoder.dimension), dtype=np.float32)
     at = 0
     for places, vectors in zip(firsts, states, strict=True):
         reached = [place for place in places if place < len(vectors)]
-        found[at : at + len(reached)] = vectors[reached]
+        states_of_words[at : at + len(reached)] = vectors[reached]
         at += len(places)
-    return found
+    return states_of_words
 
 
 class WordProbe(_Linear):
@@ -167,8 +169,8 @@ def _tokens(text: str) -> list[str]:
 def _surroundings(tokens: Sequence[str], place: int) -> dict[str, str]:
     words = ["<", *(normalize(token) for token in tokens), ">"]
     word = words[place + 1]
-    found = {"word": word, "before": words[place], "after": words[place + 2], "start": word[:2]}
-    return found | {f"end {n}": word[-n:] for n in (1, 2, 3) if len(word) > n}
+    surroundings = {"word": word, "before": words[place], "after": words[place + 2], "start": word[:2]}
+    return surroundings | {f"end {n}": word[-n:] for n in (1, 2, 3) if len(word) > n}
 
 
 def _overlaps(first: str, second: str) -> tuple[float, float]:

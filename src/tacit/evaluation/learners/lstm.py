@@ -12,9 +12,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tacit.evaluation.learners.base import Progress, Task
+from tacit.evaluation.learners.base import (
+    Task,
+)
 from tacit.evaluation.learners.neural import NeuralLearner
 from tacit.evaluation.vectors import padded
+from tacit.progress import StepProgress
 from tacit.text.tokens import normalize, split
 from tacit.vectors import VectorTable, load_vectors
 
@@ -35,7 +38,7 @@ class Lstm(NeuralLearner):
         learning_rate: float = 3e-3,
         dropout: float = 0.1,
         least_steps: int = 200,
-        progress: Progress | None = None,
+        progress: StepProgress | None = None,
     ) -> None:
         super().__init__(
             task, epochs=epochs, batch_size=batch_size, learning_rate=learning_rate, least_steps=least_steps,

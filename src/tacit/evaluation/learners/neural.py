@@ -10,9 +10,13 @@ from typing import Any, Self
 import numpy as np
 
 from tacit.errors import BadParameterError, require
-from tacit.evaluation.learners.base import Progress, Task, check_trainable
+from tacit.evaluation.learners.base import (
+    Task,
+    check_trainable,
+)
 from tacit.evaluation.scores import Label, label_order, most_frequent
 from tacit.noise.source import public_generator
+from tacit.progress import StepProgress
 
 IGNORED = -100
 """The target of a padded token, which counts in no loss."""
@@ -87,11 +91,13 @@ class NeuralLearner(ABC):
         batch_size: int,
         learning_rate: float,
         least_steps: int = 0,
-        progress: Progress | None = None,
+        progress: StepProgress | None = None,
     ) -> None:
         require("torch", extra="documents", purpose="a neural learner")
         if epochs < 1 or batch_size < 1 or not learning_rate > 0:
-            raise BadParameterError("a neural learner needs at least one epoch, one text a batch and a positive rate")
+            raise BadParameterError(
+                "impossible-learner", "a neural learner needs at least one epoch, one text a batch and a positive rate"
+            )
         self.task = task
         self.epochs, self.batch_size, self.learning_rate = epochs, batch_size, learning_rate
         self.least_steps = least_steps
@@ -159,7 +165,7 @@ class NeuralLearner(ABC):
 
         prepared = self._prepared(texts)
         order = sorted(range(len(texts)), key=lambda i: self._length(prepared[i]))
-        found: list[Any] = [None] * len(texts)
+        answers: list[Any] = [None] * len(texts)
         for start in range(0, len(order), 4 * self.batch_size):
             batch = order[start : start + 4 * self.batch_size]
             with torch.inference_mode():
@@ -167,8 +173,8 @@ class NeuralLearner(ABC):
             lengths = [len(texts[i]) if self.task == "tagging" else 0 for i in batch]
             read = [self._tokens_read(prepared[i]) for i in batch]
             for i, answer in zip(batch, self.targets.answers(scores, read, lengths), strict=True):
-                found[i] = answer
-        return found
+                answers[i] = answer
+        return answers
 
     def _length(self, prepared: Any) -> int:
         """For grouping texts of about the same length."""

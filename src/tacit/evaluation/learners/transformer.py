@@ -15,9 +15,12 @@ from typing import Any
 
 from tacit.documents.encoder import Encoder, SentenceEncoder
 from tacit.errors import BadParameterError
-from tacit.evaluation.learners.base import Progress, Task
+from tacit.evaluation.learners.base import (
+    Task,
+)
 from tacit.evaluation.learners.neural import NeuralLearner
 from tacit.evaluation.vectors import padded, plain_pieces, special_pieces
+from tacit.progress import StepProgress
 
 
 class Transformer(NeuralLearner):
@@ -32,12 +35,14 @@ class Transformer(NeuralLearner):
         batch_size: int = 16,
         learning_rate: float = 1e-4,
         longest: int = 128,
-        progress: Progress | None = None,
+        progress: StepProgress | None = None,
     ) -> None:
         super().__init__(task, epochs=epochs, batch_size=batch_size, learning_rate=learning_rate, progress=progress)
         loaded = SentenceEncoder(encoder) if isinstance(encoder, str) else encoder
         if not isinstance(loaded, SentenceEncoder):
-            raise BadParameterError("fine-tuning needs an encoder with weights: give 'minilm' or a folder")
+            raise BadParameterError(
+                "wrong-kind-of-encoder", "fine-tuning needs an encoder with weights: give 'minilm' or a folder"
+            )
         self.encoder = loaded
         self.longest = min(longest, int(getattr(loaded.model.config, "max_position_embeddings", longest)))
         self.name = f"fine-tuned {loaded.name}"
@@ -94,7 +99,7 @@ class Transformer(NeuralLearner):
             return self.network["head"]((states * weights).sum(dim=1) / weights.sum(dim=1))
         width = max(1, *(len(places) for _, places in batch))
         places = torch.zeros((len(batch), width), dtype=torch.long)
-        for row, (_, found) in enumerate(batch):
-            places[row, : len(found)] = torch.tensor(found, dtype=torch.long)
+        for row, (_, word_places) in enumerate(batch):
+            places[row, : len(word_places)] = torch.tensor(word_places, dtype=torch.long)
         tokens = states.gather(1, places.unsqueeze(-1).expand(-1, -1, states.shape[-1]))
         return self.network["head"](tokens)

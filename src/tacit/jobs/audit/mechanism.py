@@ -30,9 +30,9 @@ from tacit.jobs.fields import (
     Vectors,
     mechanism_options,
 )
-from tacit.jobs.progress import Progress, bar_of
 from tacit.mechanism import Mechanism
 from tacit.needs import MODELS, Ability
+from tacit.progress import WorkProgress, steps_of
 from tacit.report import Report, Section
 
 PUBLISHED_ADEPT = "published-adept"
@@ -136,10 +136,10 @@ class MechanismAuditConfig(Config):
         return self
 
 
-def run(config: MechanismAuditConfig, progress: Progress | None = None, *, figures: bool = False) -> Report:
+def run(config: MechanismAuditConfig, progress: WorkProgress | None = None, *, figures: bool = False) -> Report:
     """The report of all checks that fit; with `figures`, drawings as well."""
     words = config.words if isinstance(config.words, str) else None
-    settings = Settings(words, config.samples, config.confidence, config.tolerance, config.seed, bar_of(progress))
+    settings = Settings(words, config.samples, config.confidence, config.tolerance, config.seed, steps_of(progress))
     report = Report(f"Audit of {_name(config)}")
     report.facts = {
         "epsilon": config.epsilon,
@@ -160,7 +160,11 @@ def run(config: MechanismAuditConfig, progress: Progress | None = None, *, figur
 
 
 def audit_mechanism(
-    mechanism: Mechanism | str | None = None, *, progress: Progress | None = None, figures: bool = False, **options: Any
+    mechanism: Mechanism | str | None = None,
+    *,
+    progress: WorkProgress | None = None,
+    figures: bool = False,
+    **options: Any,
 ) -> Report:
     """The report on a claim of a mechanism, by name or built already; options as in `MechanismAuditConfig`.
 

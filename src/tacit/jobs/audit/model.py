@@ -21,8 +21,8 @@ from tacit.errors import BadInputError, BadParameterError
 from tacit.guarantee import Adjacency
 from tacit.jobs.config import Config, Group, Option
 from tacit.jobs.fields import AuditSeed, Confidence, Format, LabelColumn, Source, UsualColumn, needs_of_source
-from tacit.jobs.progress import Progress, bar_of
 from tacit.needs import BLEU, MODELS, Ability
+from tacit.progress import WorkProgress, steps_of
 from tacit.report import Report
 
 NEIGHBORS = {"add-remove": Adjacency.ADD_REMOVE, "replace-one": Adjacency.REPLACE_ONE}
@@ -157,7 +157,7 @@ class ModelAuditConfig(Config):
         return ModelClaim(self.claim_epsilon, self.claim_delta, neighbors, "the options of this audit")
 
 
-def run(config: ModelAuditConfig, progress: Progress | None = None, *, figures: bool = False) -> Report:
+def run(config: ModelAuditConfig, progress: WorkProgress | None = None, *, figures: bool = False) -> Report:
     """The report of the attacks, with a lower bound on epsilon beside the claimed one. With `figures`, drawings too."""
     claim = config.stated_claim() or claim_on_card(config.model)
     report = Report(f"Audit of the model {_name(config.model)}", facts=_facts(config, claim))
@@ -177,7 +177,7 @@ def run(config: ModelAuditConfig, progress: Progress | None = None, *, figures: 
             kind=scorer.kind,
         )
     settings = BoundSettings(claim, config.confidence, config.seed)
-    attacks = ModelAttacks(scorer, reference, settings, bar_of(progress), report.facts)
+    attacks = ModelAttacks(scorer, reference, settings, steps_of(progress), report.facts)
     if sides is not None:
         report.sections += attacks.membership(*sides, config.split, figures=figures)
     if canaries is not None:
@@ -189,7 +189,7 @@ def run(config: ModelAuditConfig, progress: Progress | None = None, *, figures: 
     return report
 
 
-def audit_model(model: Any, *, progress: Progress | None = None, figures: bool = False, **options: Any) -> Report:
+def audit_model(model: Any, *, progress: WorkProgress | None = None, figures: bool = False, **options: Any) -> Report:
     """The report of attacks on a model: a folder, a hub name, or a function from texts to losses; members and
     non-members are files or data in memory, options as in `ModelAuditConfig`.
 

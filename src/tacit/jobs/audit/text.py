@@ -28,7 +28,6 @@ from tacit.jobs.fields import (
     UsualColumn,
     needs_of_source,
 )
-from tacit.jobs.progress import Progress
 from tacit.needs import (
     CLASSIFIERS,
     FREQUENCIES,
@@ -36,6 +35,7 @@ from tacit.needs import (
     needs_of_encoder,
     needs_of_language_model,
 )
+from tacit.progress import WorkProgress
 from tacit.report import Report
 from tacit.text.files import choose_columns, open_table, text_value
 from tacit.text.files.memory import name_of
@@ -146,7 +146,7 @@ class TextAuditConfig(Config):
         return self.attacks == (ALL,)
 
 
-def run(config: TextAuditConfig, progress: Progress | None = None, *, figures: bool = False) -> Report:
+def run(config: TextAuditConfig, progress: WorkProgress | None = None, *, figures: bool = False) -> Report:
     """The report of the attacks; it quotes the original text where one succeeded. With `figures`, drawings as well."""
     attributes = tuple(dict.fromkeys(config.attribute_columns))
     labels = dict.fromkeys(name for name in (config.author_column, *attributes) if name is not None)
@@ -180,7 +180,7 @@ def run(config: TextAuditConfig, progress: Progress | None = None, *, figures: b
 
 
 def audit_text(
-    original: Any, private: Any, *, progress: Progress | None = None, figures: bool = False, **options: Any
+    original: Any, private: Any, *, progress: WorkProgress | None = None, figures: bool = False, **options: Any
 ) -> Report:
     """The report of attacks on a release; files or data in memory, options as in `TextAuditConfig`.
 

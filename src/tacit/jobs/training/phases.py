@@ -5,10 +5,9 @@ from __future__ import annotations
 import secrets
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import torch
-from torch import nn
 
 from tacit.errors import BadInputError
 from tacit.jobs.selective import FIRST_RATES, SelectiveConfig, SelectiveProgress
@@ -32,6 +31,9 @@ from tacit.training.selective import (
 )
 from tacit.training.strategies import apply_strategy
 from tacit.training.tasks import task_named
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 
 @dataclass(frozen=True)
@@ -82,7 +84,7 @@ def train_in_two_phases(config: SelectiveConfig, progress: SelectiveProgress) ->
     plan = _private_plan(config, kind, config.epsilon, len(rows), config.epochs)
     first_plan = _first_plan(config, kind, rows, first_rows)
 
-    def load(folder: Path | None) -> tuple[nn.Module, Any]:
+    def load(folder: Path | None) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
         # New weights start the same in a resumed run; weights before training are public.
         torch.manual_seed(config.seed or 0)
         name = config.chosen_model if folder is None else str(folder)

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from tacit.errors import BadInputError
 from tacit.evaluation.predictions import prediction_section
-from tacit.jobs.predict import PredictConfig, PredictionResult, Progress
+from tacit.jobs.predict import (
+    PredictConfig,
+    PredictionResult,
+)
 from tacit.jobs.training.running import name_of
+from tacit.progress import WorkProgress
 from tacit.report import Report
 from tacit.text.files import read_columns, write_columns
 from tacit.training.prediction import load_trained, predict_rows
 
 
-def predict_for_rows(config: PredictConfig, progress: Progress) -> PredictionResult:
+def predict_for_rows(config: PredictConfig, progress: WorkProgress) -> PredictionResult:
     """The predictions of a trained model, written and scored as its options say."""
     task, network, tokenizer = load_trained(config.model)
     usual = task.columns or {role: role for role in task.roles if role != "pair"}

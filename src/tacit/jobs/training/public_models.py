@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from typing import Any
-
-from torch import nn
+from typing import TYPE_CHECKING
 
 from tacit.documents.language_models import load_generator
 from tacit.training.models import load_model
 from tacit.training.tasks import Task
 
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
 SMOLLM2 = "smollm2"
 
 
-def load_public(task: Task, name: str, warn: Callable[[str], None]) -> tuple[nn.Module, Any]:
+def load_public(task: Task, name: str, warn: Callable[[str], None]) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     """A public model for a task and its tokenizer; 'smollm2', which only writes, comes from its package."""
     if name != SMOLLM2:
         return load_model(task, name, warn=warn)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
 import torch
 
@@ -20,6 +21,11 @@ from tacit.training.origin import starting_weights
 from tacit.training.run import Settings, TrainingRun
 from tacit.training.strategies import apply_strategy
 from tacit.training.tasks.rewriting import Rewriting
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+    pass
 
 
 def train_on_texts(config: TrainRewriterConfig, progress: TrainingProgress) -> TrainingResult:
@@ -41,7 +47,7 @@ def train_on_texts(config: TrainRewriterConfig, progress: TrainingProgress) -> T
     run = TrainingRun(
         task=task,
         model=apply_strategy(start.model, config.strategy, rank=config.rank),
-        tokenizer=pieces,
+        tokenizer=cast("PreTrainedTokenizerBase", pieces),
         rows=rows,
         plan=plan,
         settings=settings,

@@ -1,5 +1,5 @@
 // The privacy card, from its JSON form: the parts that the page shows, and the same parts as Markdown and HTML files.
-// Thresholds and odds follow `tacit/card.py`, as a test checks; the lines about numbers and settings come from there.
+// Thresholds and odds follow `tacit/card/strength.py`, as a test checks; the lines about numbers and settings come from there.
 
 import { number, roundedUp, sentenceCase } from "./dom.js";
 

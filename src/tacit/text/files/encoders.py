@@ -14,10 +14,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from tacit.atomic import sync
 from tacit.errors import BadInputError, require
 from tacit.text.files.formats import MISSING, FileFormat
 from tacit.text.files.parquet import ParquetTable
-from tacit.text.files.partial import sync
 from tacit.text.files.tables import ArrowCell, Table, arrow_library, dialect, is_text_type
 
 GROUP_ROWS: Final = 65_536
@@ -72,7 +72,9 @@ class TextEncoder(Encoder):
         super().__init__(format, columns)
         if len(columns) != 1:
             raise BadInputError(
-                f"a txt file holds one column, not {len(columns)}: choose a csv, jsonl or parquet output"
+                "several-columns-in-txt",
+                "a txt file holds one column, not {columns}: choose a csv, jsonl or parquet output",
+                columns=len(columns),
             )
 
     def _block(self, rows: Sequence[Sequence[Any]]) -> bytes:
@@ -158,7 +160,7 @@ def _groups(tables: Iterator[Any]) -> Iterator[Any]:
     waiting: list[Any] = []
     for table in tables:
         waiting.append(table)
-        if sum(one.num_rows for one in waiting) < GROUP_ROWS:
+        if sum(part.num_rows for part in waiting) < GROUP_ROWS:
             continue
         rows = arrow.concat_tables(waiting).unify_dictionaries()
         whole = rows.num_rows - rows.num_rows % GROUP_ROWS

@@ -80,9 +80,15 @@ def format_named(name: str) -> FileFormat:
     if kind not in KINDS:
         close = get_close_matches(kind, KINDS, n=1)
         hint = f" (did you mean {close[0]}?)" if close else ""
-        raise BadInputError(f"there is no format '{name}'{hint}: use one of {', '.join(KINDS)}, or with .gz")
+        raise BadInputError(
+            "unknown-format",
+            "there is no format '{name}'{hint}: use one of {kinds}, or with .gz",
+            name=name,
+            hint=hint,
+            kinds=", ".join(KINDS),
+        )
     if zipped and kind == "parquet":
-        raise BadInputError("parquet compresses by itself: use the format parquet without .gz")
+        raise BadInputError("parquet-in-gzip", "parquet compresses by itself: use the format parquet without .gz")
     return FileFormat(kind, zipped)
 
 
@@ -91,21 +97,35 @@ def format_of(path: str, name: str | None = None) -> FileFormat:
     if name is not None:
         return format_named(name)
     if path == STANDARD_STREAM:
-        raise BadInputError("standard input has no suffix that tells its format: add --format, such as --format csv")
-    found = suffix_format(path)
-    if found is None and (what := other_kind(path)) is not None:
         raise BadInputError(
-            f"'{Path(path).name}' is {what}, which Tacit neither reads nor writes: save the texts as {SUPPORTED}"
+            "format-not-named",
+            "standard input has no suffix that tells its format: add {option.format}, such as {option.format[csv]}",
         )
-    if found is None and "://" not in path and Path(path).is_dir():
-        raise BadInputError(f"'{path}' is a folder: give one file in it, {SUPPORTED}")
-    if found is None:
+    by_suffix = suffix_format(path)
+    if by_suffix is None and (what := other_kind(path)) is not None:
         raise BadInputError(
-            f"the name '{Path(path).name}' does not tell its format: add --format with one of {', '.join(KINDS)}"
+            "unknown-format",
+            "'{name}' is {what}, which Tacit neither reads nor writes: save the texts as {supported}",
+            name=Path(path).name,
+            what=what,
+            supported=SUPPORTED,
         )
-    if found.gzip and found.kind == "parquet":
-        raise BadInputError("parquet compresses by itself: gunzip the file first, or name it .parquet")
-    return found
+    if by_suffix is None and "://" not in path and Path(path).is_dir():
+        raise BadInputError(
+            "is-a-folder", "'{path}' is a folder: give one file in it, {supported}", path=path, supported=SUPPORTED
+        )
+    if by_suffix is None:
+        raise BadInputError(
+            "format-not-named",
+            "the name '{name}' does not tell its format: add {option.format} with one of {kinds}",
+            name=Path(path).name,
+            kinds=", ".join(KINDS),
+        )
+    if by_suffix.gzip and by_suffix.kind == "parquet":
+        raise BadInputError(
+            "parquet-in-gzip", "parquet compresses by itself: gunzip the file first, or name it .parquet"
+        )
+    return by_suffix
 
 
 def other_kind(path: str) -> str | None:
@@ -222,7 +242,10 @@ def check_column(name: str, columns: Sequence[str]) -> None:
         return
     if count > 1:
         raise BadInputError(
-            f"{count} columns are called '{name}', so it is not clear which one is meant: rename all but one"
+            "column-twice",
+            "{count} columns are called '{name}', so it is not clear which one is meant: rename all but one",
+            count=count,
+            name=name,
         )
     close = get_close_matches(name, shown_names(columns), n=3, cutoff=0.5) or [
         column for column in columns if column.strip().lower() == name.strip().lower()
@@ -247,9 +270,20 @@ def text_value(value: Any, row: int, column: str) -> str:
     if value is None:
         return ""
     if value is MISSING:
-        raise BadInputError(f"row {row} has no '{column}': give it a text, or null for an empty one")
-    found = json_kind(value)
-    raise BadInputError(f"row {row}, column '{column}' holds {found}, not a text: turn it into a string first")
+        raise BadInputError(
+            "text-missing",
+            "row {row} has no '{column}': give it a text, or null for an empty one",
+            row=row,
+            column=column,
+        )
+    kind = json_kind(value)
+    raise BadInputError(
+        "not-a-text",
+        "row {row}, column '{column}' holds {given}, not a text: turn it into a string first",
+        row=row,
+        column=column,
+        given=kind,
+    )
 
 
 def json_kind(value: Any) -> str:

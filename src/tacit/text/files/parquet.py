@@ -15,13 +15,11 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tacit.arrays import Integers
 from tacit.errors import BadInputError, require
 from tacit.text.files.formats import STANDARD_STREAM
 from tacit.text.files.tables import FIXED_SIZE, RECORD_LIMIT, ArrowCell, Table, arrow_library, is_text_type, open_file
-
-Sizes = NDArray[np.int64]
 
 BATCH_ROWS: Final = 4_096
 BATCH_BYTES: Final = 16_000_000
@@ -39,7 +37,8 @@ class ParquetTable(Table):
         super().__init__(Path(path).name)
         if path == STANDARD_STREAM:
             raise BadInputError(
-                "parquet cannot be read from standard input, since its index is at its end: give a file"
+                "parquet-from-a-stream",
+                "parquet cannot be read from standard input, since its index is at its end: give a file",
             )
         arrow = arrow_library()
         parquet = require("pyarrow.parquet", extra="parquet", purpose="reading parquet")
@@ -62,7 +61,9 @@ class ParquetTable(Table):
             raise
         except (arrow.ArrowException, OSError):
             raw.close()
-            raise BadInputError(f"{self.name} is not a complete parquet file: copy it again") from None
+            raise BadInputError(
+                "damaged-file", "{name} is not a complete parquet file: copy it again", name=self.name
+            ) from None
         except BaseException:
             raw.close()
             raise
@@ -77,7 +78,10 @@ class ParquetTable(Table):
         raw.seek(0, os.SEEK_SET)
         if most < length < size:  # one that is longer than the file is no index at all
             raise BadInputError(
-                f"the index of {self.name} is larger than {most:,} bytes: write the file again with larger row groups"
+                "parquet-index-too-large",
+                "the index of {name} is larger than {most:,} bytes: write the file again with larger row groups",
+                name=self.name,
+                most=most,
             )
 
     def rows(self) -> Iterator[tuple[int, list[Any]]]:
@@ -91,7 +95,9 @@ class ParquetTable(Table):
             except MemoryError:
                 raise
             except (arrow.ArrowException, OSError):
-                raise BadInputError(f"{self.name} cannot be decoded after row {row}: copy it again") from None
+                raise BadInputError(
+                    "damaged-file", "{name} cannot be decoded after row {row}: copy it again", name=self.name, row=row
+                ) from None
             if batch is None:
                 return
             for first, last in self._cuts(batch, row, texts):
@@ -117,8 +123,10 @@ class ParquetTable(Table):
                 continue
             if text and len(sizes) and sizes.max() > RECORD_LIMIT:
                 raise BadInputError(
-                    f"row {row + 1 + int(sizes.argmax())} has a text longer than {RECORD_LIMIT:,} bytes: split it into "
-                    "several rows"
+                    "text-too-long",
+                    "row {row} has a text longer than {most:,} bytes: split it into several rows",
+                    row=row + 1 + int(sizes.argmax()),
+                    most=RECORD_LIMIT,
                 )
             total += sizes
         start = 0
@@ -143,8 +151,11 @@ class ParquetTable(Table):
                 columns.append([ArrowCell(array, position, size) for position, size in enumerate(sizes)])
         except UnicodeDecodeError:
             raise BadInputError(
-                f"a text between row {row + 1} and row {row + batch.num_rows} is not valid UTF-8: "
-                "write the file again from clean strings"
+                "not-utf-8",
+                "a text between row {first_row} and row {last_row} is not valid UTF-8: write the file again from "
+                "clean strings",
+                first_row=row + 1,
+                last_row=row + batch.num_rows,
             ) from None
         return columns
 
@@ -205,7 +216,7 @@ def _is_part(path: str, selected: frozenset[str]) -> bool:
     return path in selected or any(path[:end] in selected for end, letter in enumerate(path) if letter == ".")
 
 
-def _decoded_sizes(array: Any) -> Sizes | None:
+def _decoded_sizes(array: Any) -> Integers | None:
     """What each row of a column takes when its numbers are looked up in the dictionary; None if it has none."""
     types = arrow_library().types
     kind = array.type
@@ -234,7 +245,7 @@ def _sizes(array: Any) -> list[int]:
     return [array.nbytes // len(array) if nested else FIXED_SIZE] * len(array) if len(array) else []
 
 
-def _looked_up_sizes(array: Any) -> Sizes | None:
+def _looked_up_sizes(array: Any) -> Integers | None:
     compute = require("pyarrow.compute", extra="parquet", purpose="reading parquet")
     values = array.dictionary
     types = arrow_library().types

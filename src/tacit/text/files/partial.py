@@ -10,6 +10,7 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from tacit.atomic import sync, write_files
 from tacit.errors import TacitError
 
 
@@ -143,34 +144,25 @@ def write_whole(path: Path, text: str) -> None:
 def write_together(texts: Mapping[Path, str]) -> None:
     """Write small files: each is there completely or not at all, and none of them gets its name before all are
     stored."""
-    drafts = {path: path.with_name(path.name + ".draft") for path in texts}
-    path = Path()
     try:
-        for path, text in texts.items():
-            drafts[path].write_text(text, encoding="utf-8")
-            sync(drafts[path])
-        for path, draft in drafts.items():
-            draft.replace(path)
+        write_files({path: text.encode() for path, text in texts.items()})
     except OSError as error:
-        for draft in drafts.values():
-            draft.unlink(missing_ok=True)
-        raise storage_error(error, path) from error
+        raise storage_error(error, error.filename) from error
 
 
 def storage_error(error: OSError, path: Path | str) -> OutputError:
     """A sentence for a disk that refuses."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return OutputError(f"the disk is full: '{path}' could not grow. Free some space")
+        return OutputError("disk-full", "the disk is full: '{path}' could not grow. Free some space", path=path)
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
         return OutputError("not-allowed", "'{path}' may not be written: choose another place", path=path)
     if error.errno == errno.ENOENT:
-        return OutputError(f"the folder '{Path(path).parent}' does not exist: make it first")
-    return OutputError(f"'{path}' could not be written ({os.strerror(error.errno or 0)}): check the disk")
-
-
-def sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+        return OutputError(
+            "no-such-folder", "the folder '{folder}' does not exist: make it first", folder=Path(path).parent
+        )
+    return OutputError(
+        "cannot-write",
+        "'{path}' could not be written ({reason}): check the disk",
+        path=path,
+        reason=os.strerror(error.errno or 0),
+    )

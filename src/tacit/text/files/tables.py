@@ -77,12 +77,20 @@ class InputBytes:
             line = self.stream.readline(limit)
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:
             raise BadInputError(
-                f"{self.name} is not a complete gzip file (it breaks after {self._unzipped:,} unzipped bytes): "
-                "copy it again, or use the format without .gz"
+                "damaged-file",
+                "{name} is not a complete gzip file (it breaks after {unzipped:,} unzipped bytes): copy it again, "
+                "or use the format without .gz",
+                name=self.name,
+                unzipped=self._unzipped,
             ) from error
         self._unzipped += len(line)
         if self._most_bytes is not None and self._unzipped > self._most_bytes:
-            raise BadInputError(f"{self.name} is read no further than {self._most_bytes:,} bytes for a first look")
+            raise BadInputError(
+                "file-longer-than-a-look",
+                "{name} is read no further than {most:,} bytes for a first look",
+                name=self.name,
+                most=self._most_bytes,
+            )
         return line
 
     def bytes_read(self) -> int:
@@ -102,11 +110,15 @@ def open_file(path: str) -> tuple[BinaryIO, int | None]:
     try:
         return Path(path).open("rb"), Path(path).stat().st_size
     except FileNotFoundError:
-        raise BadInputError(f"there is no file '{path}': check the path") from None
+        raise BadInputError("no-such-file", "there is no file '{path}': check the path", path=path) from None
     except IsADirectoryError:
-        raise BadInputError(f"'{path}' is a folder: give one file in it, {SUPPORTED}") from None
+        raise BadInputError(
+            "is-a-folder", "'{path}' is a folder: give one file in it, {supported}", path=path, supported=SUPPORTED
+        ) from None
     except PermissionError:
-        raise BadInputError(f"'{path}' may not be read: ask its owner for permission") from None
+        raise BadInputError(
+            "file-not-readable", "'{path}' may not be read: ask its owner for permission", path=path
+        ) from None
 
 
 def _open_url(url: str) -> tuple[BinaryIO, int | None]:
@@ -115,10 +127,13 @@ def _open_url(url: str) -> tuple[BinaryIO, int | None]:
     try:
         raw = fsspec.open(url, "rb").open()
     except FileNotFoundError:
-        raise BadInputError(f"there is no file '{url}': check the path") from None
+        raise BadInputError("no-such-file", "there is no file '{path}': check the path", path=url) from None
     except Exception as error:  # whatever the library behind this kind of path raises
         raise BadInputError(
-            f"'{url}' cannot be read ({type(error).__name__}): check the path and the access"
+            "not-reached",
+            "'{path}' cannot be read ({error}): check the path and the access",
+            path=url,
+            error=type(error).__name__,
         ) from error
     return cast(BinaryIO, io.BufferedReader(raw, 1 << 20)), getattr(raw, "size", None)
 
@@ -141,7 +156,10 @@ class Lines:
         self.number += 1
         if len(line) > RECORD_LIMIT:
             raise BadInputError(
-                f"line {self.number} is longer than {RECORD_LIMIT:,} bytes: split the text into several lines"
+                "text-too-long",
+                "line {line} is longer than {most:,} bytes: split the text into several lines",
+                line=self.number,
+                most=RECORD_LIMIT,
             )
         start, self._offset = self._offset, self._offset + len(line)
         if self.number == 1:
@@ -154,22 +172,39 @@ class Lines:
             return line.decode("utf-8")
         except UnicodeDecodeError as error:
             raise BadInputError(
-                f"line {self.number} is not valid UTF-8 (byte {start + error.start:,}): "
-                "convert the file first, for example with iconv -f latin1 -t utf-8"
+                "not-utf-8",
+                "line {line} is not valid UTF-8 (byte {byte:,}): convert the file first, for example with iconv -f "
+                "latin1 -t utf-8",
+                line=self.number,
+                byte=start + error.start,
             ) from None
 
 
 def _check_beginning(line: bytes, name: str) -> None:
     """Files that are something else altogether deserve better than a broken byte in line 1."""
     if line.startswith((b"\xff\xfe", b"\xfe\xff")):
-        raise BadInputError(f"{name} is UTF-16: convert it first, for example with iconv -f utf-16 -t utf-8")
+        raise BadInputError(
+            "not-utf-8", "{name} is UTF-16: convert it first, for example with iconv -f utf-16 -t utf-8", name=name
+        )
     if line.startswith(b"\x1f\x8b"):
-        raise BadInputError(f"{name} is compressed with gzip: name it .gz, or add .gz to --format")
+        raise BadInputError(
+            "format-is-another", "{name} is compressed with gzip: name it .gz, or add .gz to {option.format}", name=name
+        )
     if line.startswith(b"PAR1"):
-        raise BadInputError(f"{name} is a parquet file: name it .parquet, or use --format parquet")
+        raise BadInputError(
+            "format-is-another",
+            "{name} is a parquet file: name it .parquet, or use {option.format[parquet]}",
+            name=name,
+        )
     for beginning, what in _BEGINNINGS.items():
         if line.startswith(beginning):
-            raise BadInputError(f"{name} is {what}, whatever its name says: save the texts as {SUPPORTED}")
+            raise BadInputError(
+                "unknown-format",
+                "{name} is {what}, whatever its name says: save the texts as {supported}",
+                name=name,
+                what=what,
+                supported=SUPPORTED,
+            )
 
 
 # Tables -----------------------------------------------------------------------------------------------------------
@@ -213,7 +248,7 @@ class Table(ABC):
         return [places[column] for column in self.selected]
 
     def _empty(self) -> BadInputError:
-        return BadInputError(f"{self.name} is empty: there is nothing to rewrite")
+        return BadInputError("file-is-empty", "{name} is empty: there is nothing to rewrite", name=self.name)
 
 
 def open_table(
@@ -310,7 +345,9 @@ class SeparatedTable(_LineTable):
         if header is None:
             raise self._empty()
         if not any(name.strip() for name in header):
-            raise BadInputError(f"{self.name} begins with an empty line instead of the names of its columns")
+            raise BadInputError(
+                "no-header", "{name} begins with an empty line instead of the names of its columns", name=self.name
+            )
         self.columns = FirstLine(header)
 
     def rows(self) -> Iterator[tuple[int, list[Any]]]:
@@ -327,8 +364,13 @@ class SeparatedTable(_LineTable):
                 fields = [""]
             if len(fields) != width:
                 raise BadInputError(
-                    f"{self._place()} has {len(fields)} fields where the header has {width}: correct the row, or put "
-                    f'texts that hold a {self._separator} in "quotes"'
+                    "wrong-number-of-fields",
+                    "{place} has {fields} fields where the header has {expected}: correct the row, or put texts "
+                    'that hold a {separator} in "quotes"',
+                    place=self._place(),
+                    fields=len(fields),
+                    expected=width,
+                    separator=self._separator,
                 )
             yield self._row, [fields[position] for position in positions]
 
@@ -346,15 +388,23 @@ class SeparatedTable(_LineTable):
                     'has a quote (") that is opened or closed in the wrong place: put the text in quotes and write '
                     'a quote inside it twice ("")'
                 )
-            hint = "" if self._separator == "comma" else ", or use --format tsv-raw if the file has no quoting at all"
-            raise BadInputError(f"{self._place()} {problem}{hint}") from None
+            hint = ", or use {option.format[tsv-raw]} if the file has no quoting at all"
+            raise BadInputError(
+                "not-a-csv-row",
+                "{place} {problem}" + ("" if self._separator == "comma" else hint),
+                place=self._place(),
+                problem=problem,
+            ) from None
 
     def _record_lines(self) -> Iterator[str]:
         for line in self._lines:
             self._record_size += len(line)
             if self._record_size > RECORD_LIMIT:
                 raise BadInputError(
-                    f'{self._place()} opens a quote (") that is still open after {RECORD_LIMIT:,} characters: close it'
+                    "quote-not-closed",
+                    '{place} opens a quote (") that is still open after {most:,} characters: close it',
+                    place=self._place(),
+                    most=RECORD_LIMIT,
                 )
             yield line
 
@@ -398,11 +448,24 @@ class JsonTable(_LineTable):
             try:
                 item = json.loads(line)
             except (ValueError, RecursionError):
-                raise BadInputError(f"{place} is not valid JSON: each line must hold one object {{...}}") from None
+                raise BadInputError(
+                    "not-a-json-object",
+                    "{place} is not valid JSON: each line must hold one object {{...}}",
+                    place=place,
+                ) from None
             if not isinstance(item, dict):
-                raise BadInputError(f"{place} holds {json_kind(item)}, not an object {{...}} with named texts")
+                raise BadInputError(
+                    "not-a-json-object",
+                    "{place} holds {given}, not an object {{...}} with named texts",
+                    place=place,
+                    given=json_kind(item),
+                )
             if "\\u" in line and not _is_unicode(item):
-                raise BadInputError(f"{place} holds half of a surrogate pair (\\ud800 to \\udfff): correct the escape")
+                raise BadInputError(
+                    "half-a-surrogate-pair",
+                    "{place} holds half of a surrogate pair (\\ud800 to \\udfff): correct the escape",
+                    place=place,
+                )
             return item
         return None
 

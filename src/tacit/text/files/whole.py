@@ -11,11 +11,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from tacit.atomic import draft_file
 from tacit.errors import BadInputError, require
 from tacit.text.files.encoders import encoder_for
 from tacit.text.files.formats import FileFormat, check_columns, format_of
 from tacit.text.files.memory import is_in_memory, source_name
-from tacit.text.files.partial import storage_error, sync
+from tacit.text.files.partial import storage_error
 from tacit.text.files.tables import ArrowCell, open_table
 
 HUB = "hf:"
@@ -56,20 +57,16 @@ def write_columns(path: Path, columns: dict[str, list[str]], *, force: bool = Fa
         raise BadInputError(
             "file-exists", "{path} exists: give another name, or {option.force} to replace it", path=path
         )
-    draft = path.with_name(path.name + ".draft")
     encoder = encoder_for(format_of(str(path), format), tuple(columns))
     try:
-        with draft.open("wb") as file:
-            file.write(encoder.head())
-            for block in _blocks(list(zip(*columns.values(), strict=True))):
-                file.write(encoder.block(block))
-        finished = encoder.finish(draft)
-        sync(finished)
-        finished.replace(path)
+        with draft_file(path) as draft:
+            with draft.open("wb") as file:
+                file.write(encoder.head())
+                for block in _blocks(list(zip(*columns.values(), strict=True))):
+                    file.write(encoder.block(block))
+            encoder.finish(draft).replace(draft)
     except OSError as error:
         raise storage_error(error, path) from error
-    finally:
-        draft.unlink(missing_ok=True)
 
 
 def cell_string(value: Any) -> str:

@@ -31,9 +31,16 @@ class LocalTraining:
     def __post_init__(self) -> None:
         for name, value in (("epochs", self.epochs), ("batch", self.batch), ("rows", self.rows)):
             if value < 1:
-                raise BadParameterError(f"local training needs at least 1 of '{name}', not {value}")
+                raise BadParameterError(
+                    "impossible-count",
+                    "local training needs at least 1 of '{name}', not {value}",
+                    name=name,
+                    value=value,
+                )
         if not self.rate > 0:
-            raise BadParameterError(f"the local learning rate must be positive, not {self.rate}")
+            raise BadParameterError(
+                "impossible-learning-rate", "the local learning rate must be positive, not {rate}", rate=self.rate
+            )
 
     @property
     def label(self) -> str:

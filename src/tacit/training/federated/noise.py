@@ -17,13 +17,11 @@ from abc import ABC, abstractmethod
 from collections import deque
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tacit.account.matrix import Buffered, Toeplitz, Tree
+from tacit.arrays import Floats32
 from tacit.noise.normal import normal_noise
 from tacit.noise.source import StreamKey
-
-Noise = NDArray[np.float32]
 
 
 class NoiseStream(ABC):
@@ -33,7 +31,7 @@ class NoiseStream(ABC):
         self.size, self.key, self.label = size, key, label
         self.restart()
 
-    def at(self, step: int) -> Noise:
+    def at(self, step: int) -> Floats32:
         """The noise of this round."""
         if step < self.next:
             self.restart()
@@ -45,12 +43,12 @@ class NoiseStream(ABC):
         self.next = 0
         self.forget()
 
-    def _go_on(self) -> Noise:
+    def _go_on(self) -> Floats32:
         made = self.make(self.next)
         self.next += 1
         return made
 
-    def normal(self, step: int, part: bytes = b"") -> Noise:
+    def normal(self, step: int, part: bytes = b"") -> Floats32:
         return normal_noise(self.size, self.key.stream(step, self.label + part))
 
     @abstractmethod
@@ -58,7 +56,7 @@ class NoiseStream(ABC):
         """Back to before the first round."""
 
     @abstractmethod
-    def make(self, step: int) -> Noise:
+    def make(self, step: int) -> Floats32:
         """The noise of the next round."""
 
     @property
@@ -73,9 +71,9 @@ class ToeplitzNoise(NoiseStream):
         super().__init__(size, key, label)
 
     def forget(self) -> None:
-        self.past: deque[Noise] = deque(maxlen=self.factor.bands - 1)
+        self.past: deque[Floats32] = deque(maxlen=self.factor.bands - 1)
 
-    def make(self, step: int) -> Noise:
+    def make(self, step: int) -> Floats32:
         made = self.normal(step)
         for coefficient, before in zip(self.factor.coefficients[1:], self.past, strict=False):
             made -= np.float32(coefficient) * before
@@ -95,7 +93,7 @@ class BufferedNoise(NoiseStream):
     def forget(self) -> None:
         self.buffers = [np.zeros(self.size, dtype=np.float32) for _ in self.factor.decays]
 
-    def make(self, step: int) -> Noise:
+    def make(self, step: int) -> Floats32:
         made = self.normal(step)
         for weight, buffer in zip(self.factor.weights, self.buffers, strict=True):
             made -= np.float32(weight) * buffer
@@ -115,9 +113,9 @@ class TreeNoise(NoiseStream):
         super().__init__(size, key, label)
 
     def forget(self) -> None:
-        self.stack: list[tuple[int, Noise]] = []
+        self.stack: list[tuple[int, Floats32]] = []
 
-    def make(self, step: int) -> Noise:
+    def make(self, step: int) -> Floats32:
         place = step % self.span
         if place == 0:
             self.stack = []

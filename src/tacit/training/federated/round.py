@@ -110,8 +110,8 @@ class FederatedRound(PlainStep):
         noise = torch.from_numpy(self._stream(sum(v.numel() for v in sums.values()), key, UPDATES).at(step))
         start = 0
         for value in sums.values():
-            here = noise[start : start + value.numel()].view(value.shape)
-            value.add_(here.to(value.device, value.dtype), alpha=multiplier * self.clipping.bound)
+            share = noise[start : start + value.numel()].view(value.shape)
+            value.add_(share.to(value.device, value.dtype), alpha=multiplier * self.clipping.bound)
             start += value.numel()
 
     def _stream(self, size: int, key: StreamKey, label: bytes) -> NoiseStream:

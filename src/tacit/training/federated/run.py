@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
 
 import torch
+from torch import nn
+from torch.optim import Optimizer
 
 from tacit.errors import BadInputError, BadParameterError
 from tacit.guarantee import Guarantee, Unit
@@ -20,7 +21,7 @@ from tacit.training.federated.local import LocalTraining
 from tacit.training.federated.round import FederatedRound
 from tacit.training.federated.users import Users
 from tacit.training.federated.visits import VisitPlan
-from tacit.training.gradients import UnsupportedModelError
+from tacit.training.gradients import Batch, UnsupportedModelError
 from tacit.training.gradients.examples import trainable
 from tacit.training.plan import check_composed
 from tacit.training.run import TrainingRun
@@ -41,13 +42,22 @@ class FederatedRun(TrainingRun):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not 0.0 <= self.momentum < 1.0:
-            raise BadParameterError(f"the momentum of the server lies between 0 and 1, not {self.momentum:g}")
+            raise BadParameterError(
+                "impossible-momentum",
+                "the momentum of the server lies between 0 and 1, not {momentum:g}",
+                momentum=self.momentum,
+            )
         if self.plan.records != len(self.users):
             raise BadInputError(
-                f"the plan is for {self.plan.records:,} users, but there are {len(self.users):,}: make the plan anew"
+                "plan-of-other-records",
+                "the plan is for {records:,} users, but there are {users:,}: make the plan anew",
+                records=self.plan.records,
+                users=len(self.users),
             )
         if self.plan.private and self.plan.unit is not Unit.USER:
-            raise BadInputError("the plan of a federated run must count users: give it unit=Unit.USER")
+            raise BadInputError(
+                "plan-of-other-units", "the plan of a federated run must count users: give it unit=Unit.USER"
+            )
 
     @property
     def algorithm(self) -> str:
@@ -60,7 +70,7 @@ class FederatedRun(TrainingRun):
         _refuse_mixing(self.model)
         encoded = self._encoded()
 
-        def collate(records: Sequence[int]) -> Any:
+        def collate(records: Sequence[int]) -> Batch:
             return self.task.collate([encoded[i] for i in records], self.tokenizer)
 
         count = len(trainable(self.model))
@@ -78,7 +88,7 @@ class FederatedRun(TrainingRun):
         )
         return self.round
 
-    def _optimizer(self, parameters: list[Any]) -> Any:
+    def _optimizer(self, parameters: list[nn.Parameter]) -> Optimizer:
         if self.settings.optimizer == "sgd":
             return torch.optim.SGD(
                 parameters,
@@ -88,7 +98,7 @@ class FederatedRun(TrainingRun):
             )
         return super()._optimizer(parameters)
 
-    def _fingerprint(self) -> dict[str, Any]:
+    def _fingerprint(self) -> dict[str, object]:
         federation = {"users": self.users.fingerprint(), "local": asdict(self.local), "momentum": self.momentum}
         return {**super()._fingerprint(), "federation": federation}
 
@@ -118,6 +128,8 @@ def _refuse_mixing(model: torch.nn.Module) -> None:
     for name, module in model.named_modules():
         if isinstance(module, torch.nn.modules.batchnorm._BatchNorm):
             raise UnsupportedModelError(
-                f"'{name}' is a batch normalization, whose running means no update carries: replace it by a group or "
-                "layer normalization"
+                "model-mixes-examples",
+                "'{name}' is a batch normalization, whose running means no update carries: replace it by a group or "
+                "layer normalization",
+                name=name,
             )

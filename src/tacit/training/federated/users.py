@@ -33,20 +33,25 @@ class Users:
 
 def group_by_user(names: Sequence[str], column: str = "user") -> Users:
     """The users of a column. Names are compared letter by letter, without the white space around them."""
-    found: dict[str, list[int]] = {}
+    rows_of_user: dict[str, list[int]] = {}
     for number, name in enumerate(names):
         cleaned = name.strip()
         if not cleaned:
             raise BadInputError(
-                f"row {number + 1} has no value in '{column}': every row must belong to a user, so name them or leave "
-                "such rows out"
+                "user-not-named",
+                "row {row} has no value in '{column}': every row must belong to a user, so name them or leave such "
+                "rows out",
+                row=number + 1,
+                column=column,
             )
-        found.setdefault(cleaned, []).append(number)
-    if not found:
-        raise BadInputError("there are no rows to train on")
-    if len(found) == 1:
+        rows_of_user.setdefault(cleaned, []).append(number)
+    if not rows_of_user:
+        raise BadInputError("no-rows", "there are no rows to train on")
+    if len(rows_of_user) == 1:
         raise BadInputError(
-            f"all rows have the same value in '{column}': one user cannot be hidden among others, so choose another "
-            "column"
+            "one-user-only",
+            "all rows have the same value in '{column}': one user cannot be hidden among others, so choose another "
+            "column",
+            column=column,
         )
-    return Users(tuple(tuple(mine) for mine in found.values()))
+    return Users(tuple(tuple(mine) for mine in rows_of_user.values()))

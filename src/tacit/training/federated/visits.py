@@ -12,9 +12,9 @@ Replacing a user is removing one and adding another, possibly in another group: 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,8 +72,11 @@ class VisitPlan(Plan):
         multiplier = analytic_gaussian_sigma(epsilon, chosen, draft.reach(draft.steps)) * (1.0 + 1e-9)
         if multiplier > MOST_NOISE:
             raise BadParameterError(
-                f"epsilon {epsilon:g} needs noise of {multiplier:.3g} times the clipping bound, in which nothing can "
-                "be learned: raise epsilon, train for fewer epochs, or gather more users"
+                "noise-drowns-learning",
+                "epsilon {epsilon:g} needs noise of {multiplier:.3g} times the clipping bound, in which nothing can "
+                "be learned: raise epsilon, train for fewer epochs, or gather more users",
+                epsilon=epsilon,
+                multiplier=multiplier,
             )
         return replace(draft, multiplier=multiplier)
 
@@ -107,7 +110,7 @@ class VisitPlan(Plan):
         return np.flatnonzero(groups == step % self.separation)
 
     def guarantee(
-        self, *, steps: int, secure: bool, what: str, parameters: dict[str, Any], trials: int = 1
+        self, *, steps: int, secure: bool, what: str, parameters: Mapping[str, object], trials: int = 1
     ) -> Guarantee:
         if not self.private:
             return super().guarantee(steps=steps, secure=secure, what=what, parameters=parameters, trials=trials)
@@ -152,7 +155,9 @@ def factorization_named(noise: str, rounds: int, separation: int, *, bands: int 
             (optimal_buffered(rounds, separation, buffers) for buffers in (1, 2, 3)),
             key=lambda factor: error_of(factor, rounds, separation),
         )
-    raise BadParameterError(f"there is no noise '{noise}': choose one of {', '.join(NOISES)}")
+    raise BadParameterError(
+        "unknown-noise", "there is no noise '{noise}': choose one of {known}", noise=noise, known=", ".join(NOISES)
+    )
 
 
 @lru_cache(maxsize=1024)

@@ -11,10 +11,10 @@ that changes any of it while it learns is refused.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Protocol
 
 import torch
 from torch import Tensor, nn
@@ -48,7 +48,7 @@ class Engine(Protocol):
     def run(self, batch: Batch) -> PerExample: ...
 
 
-ENGINES: dict[str, Any] = {"taps": Taps, "vmap": Vmap, "loop": Loop, "opacus": Opacus}
+ENGINES: dict[str, Callable[[nn.Module, Loss], Engine]] = {"taps": Taps, "vmap": Vmap, "loop": Loop, "opacus": Opacus}
 AUTOMATIC = ("taps", "vmap", "loop")
 
 
@@ -114,7 +114,12 @@ def choose(
     refused (`PaddingError`), whatever the engine.
     """
     if engine != "auto" and engine not in ENGINES:
-        raise BadParameterError(f"there is no gradient engine '{engine}': choose auto, {', '.join(ENGINES)}")
+        raise BadParameterError(
+            "unknown-gradient-engine",
+            "there is no gradient engine '{engine}': choose auto, {known}",
+            engine=engine,
+            known=", ".join(ENGINES),
+        )
     _refuse_mixing(model)
     refuse_changing_buffers(model, loss, batches)
     with without_dropout(model):
@@ -142,8 +147,9 @@ def choose(
             "time"
         )
     raise UnsupportedModelError(
-        "the gradient of one example cannot be bounded for this model: "
-        + "; ".join(f"{name}: {reason}" for name, reason in refused.items())
+        "gradient-cannot-be-bounded",
+        "the gradient of one example cannot be bounded for this model: {reasons}",
+        reasons="; ".join((f"{name}: {reason}" for name, reason in refused.items())),
     )
 
 
@@ -151,8 +157,10 @@ def _refuse_mixing(model: nn.Module) -> None:
     for name, module in model.named_modules():
         if isinstance(module, nn.modules.batchnorm._BatchNorm):
             raise UnsupportedModelError(
-                f"'{name}' is a batch normalization, which mixes the examples of a batch: replace it by a group or "
-                "layer normalization"
+                "model-mixes-examples",
+                "'{name}' is a batch normalization, which mixes the examples of a batch: replace it by a group or "
+                "layer normalization",
+                name=name,
             )
 
 
@@ -170,8 +178,11 @@ def refuse_changing_buffers(model: nn.Module, loss: Loss, batches: Sequence[Batc
     if changed:
         module = changed[0].rpartition(".")[0] or "the model"
         raise UnsupportedModelError(
-            f"'{module}' changes '{changed[0]}' while it learns, which is saved without noise: replace it by a layer "
-            "that keeps no statistics (track_running_stats=False), or by a layer normalization"
+            "model-keeps-statistics",
+            "'{module}' changes '{buffer}' while it learns, which is saved without noise: replace it by a layer "
+            "that keeps no statistics (track_running_stats=False), or by a layer normalization",
+            module=module,
+            buffer=changed[0],
         )
 
 
@@ -186,8 +197,8 @@ def restore_buffers(model: nn.Module, kept: Mapping[str, Tensor]) -> None:
                 buffer.copy_(kept[name])
 
 
-def _same(one: Tensor, other: Tensor) -> bool:
-    return one.shape == other.shape and bool(torch.equal(one.detach(), other))
+def _same(first: Tensor, other: Tensor) -> bool:
+    return first.shape == other.shape and bool(torch.equal(first.detach(), other))
 
 
 @contextmanager

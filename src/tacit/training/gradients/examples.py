@@ -28,15 +28,15 @@ def size_of(batch: Batch) -> int:
     return int(next(iter(batch.values())).shape[0])
 
 
-def part_of(batch: Batch, here: slice) -> dict[str, Tensor]:
-    return {name: values[here] for name, values in batch.items()}
+def part_of(batch: Batch, rows: slice) -> dict[str, Tensor]:
+    return {name: values[rows] for name, values in batch.items()}
 
 
 def trainable(model: nn.Module) -> dict[str, nn.Parameter]:
-    found = {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
-    if not found:
-        raise BadParameterError("the model has no trainable parameter: choose another strategy")
-    return found
+    parameters = {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
+    if not parameters:
+        raise BadParameterError("nothing-to-train", "the model has no trainable parameter: choose another strategy")
+    return parameters
 
 
 @contextmanager

@@ -10,7 +10,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import torch
 from torch import nn
@@ -35,7 +34,7 @@ class Opacus:
         from opacus.grad_sample import GradSampleHooks
 
         size = size_of(batch)
-        hooks: Any = GradSampleHooks(self.model, batch_first=True, loss_reduction="sum", strict=False)
+        hooks = GradSampleHooks(self.model, batch_first=True, loss_reduction="sum", strict=False)
         try:
             with _a_batch_axis_for_positions(self.model, size), _hooks_awake(self.model), warnings.catch_warnings():
                 # Its hooks fire where no input needs a gradient, which is what they are for.
@@ -44,19 +43,25 @@ class Opacus:
                 torch.autograd.backward(losses.sum())
             gradients = {}
             for name, parameter in self.parameters.items():
-                found = getattr(parameter, "grad_sample", None)
-                if isinstance(found, list):
-                    found = torch.stack(found).sum(0)
-                if found is None and parameter.grad is not None:
-                    raise UnsupportedModelError(f"Opacus has no gradient per example for '{name}'")
-                if found is not None:
-                    if found.shape != (size, *parameter.shape):
-                        raise UnsupportedModelError(f"Opacus mixes up the examples in '{name}'")
-                    gradients[name] = found.detach().clone()
+                per_example = getattr(parameter, "grad_sample", None)
+                if isinstance(per_example, list):
+                    per_example = torch.stack(per_example).sum(0)
+                if per_example is None and parameter.grad is not None:
+                    raise UnsupportedModelError(
+                        "no-gradient-per-example", "Opacus has no gradient per example for '{name}'", name=name
+                    )
+                if per_example is not None:
+                    if per_example.shape != (size, *parameter.shape):
+                        raise UnsupportedModelError(
+                            "model-mixes-examples", "Opacus mixes up the examples in '{name}'", name=name
+                        )
+                    gradients[name] = per_example.detach().clone()
         except (RuntimeError, ValueError, AttributeError, NotImplementedError) as error:
             if "out of memory" in str(error).lower() or isinstance(error, UnsupportedModelError):
                 raise
-            raise UnsupportedModelError(f"Opacus cannot run this model: {str(error).splitlines()[0]}") from error
+            raise UnsupportedModelError(
+                "engine-cannot-run-model", "Opacus cannot run this model: {reason}", reason=str(error).splitlines()[0]
+            ) from error
         finally:
             hooks.cleanup()
             for parameter in self.parameters.values():
@@ -67,7 +72,7 @@ class Opacus:
 
 @contextmanager
 def _a_batch_axis_for_positions(model: nn.Module, size: int) -> Iterator[None]:
-    def expand(module: nn.Module, args: tuple[Any, ...]) -> tuple[Any, ...]:
+    def expand(module: nn.Module, args: tuple[object, ...]) -> tuple[object, ...]:
         if args and isinstance(args[0], torch.Tensor) and args[0].dim() == 2 and args[0].shape[0] == 1:
             return (args[0].expand(size, -1).contiguous(), *args[1:])
         return args

@@ -51,15 +51,18 @@ def refuse_padding(model: nn.Module, loss: Loss, records: Sequence[Filled]) -> f
     deviation, worst = padding_deviation(model, loss, records)
     if deviation > TOLERANCE:
         raise PaddingError(
-            f"what a record adds depends on how far it is filled up, and so on the longest record beside it: the "
-            f"gradient of '{worst}' is off by {deviation:.1e}"
+            "padding-matters",
+            "what a record adds depends on how far it is filled up, and so on the longest record beside it: the "
+            "gradient of '{parameter}' is off by {deviation:.1e}",
+            parameter=worst,
+            deviation=deviation,
         )
     return deviation
 
 
 def padding_deviation(model: nn.Module, loss: Loss, records: Sequence[Filled]) -> tuple[float, str]:
     """The largest deviation, relative to the norm of the gradient, and the parameter that is off most."""
-    found, worst = 0.0, ""
+    deviation, worst = 0.0, ""
     for _ in _weights_to_try(model):
         alone = [_gradient(model, loss, record.alone) for record in records]
         norms = [_norm(gradient) for gradient in alone]
@@ -72,17 +75,17 @@ def padding_deviation(model: nn.Module, loss: Loss, records: Sequence[Filled]) -
                     for name, value in _gradient(model, loss, batch).items()
                 }
                 name = max(off, key=lambda key: _counted(off[key]))
-                if _counted(off[name]) > found:
-                    found, worst = _counted(off[name]), name
-    return found, worst
+                if _counted(off[name]) > deviation:
+                    deviation, worst = _counted(off[name]), name
+    return deviation, worst
 
 
 def _gradient(model: nn.Module, loss: Loss, batch: Batch) -> dict[str, Tensor]:
     parameters = trainable(model)
-    found = torch.autograd.grad(loss(model, batch).sum(), list(parameters.values()), allow_unused=True)
+    gradients = torch.autograd.grad(loss(model, batch).sum(), list(parameters.values()), allow_unused=True)
     return {
         name: torch.zeros_like(parameter) if value is None else value.detach()
-        for (name, parameter), value in zip(parameters.items(), found, strict=True)
+        for (name, parameter), value in zip(parameters.items(), gradients, strict=True)
     }
 
 

@@ -30,10 +30,10 @@ shape of a training batch: a batch as large as a sequence is long cannot be mist
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, cast
 
 import torch
 from torch import Tensor, nn
@@ -56,17 +56,23 @@ from tacit.training.gradients.examples import (
 )
 
 
+class _Context(Protocol):
+    """What a pass remembers for its way back."""
+
+    listener: Callable[[Tensor], None]
+
+
 class _Tap(torch.autograd.Function):
     """The identity; on the way back it hands the gradient to a listener. The anchor keeps it in the graph even where
     nothing below it needs a gradient."""
 
     @staticmethod
-    def forward(ctx: Any, value: Tensor, anchor: Tensor, listener: Callable[[Tensor], None]) -> Tensor:
+    def forward(ctx: _Context, value: Tensor, anchor: Tensor, listener: Callable[[Tensor], None]) -> Tensor:
         ctx.listener = listener
         return value.view_as(value)
 
     @staticmethod
-    def backward(ctx: Any, *gradients: Any) -> Any:
+    def backward(ctx: _Context, *gradients: Tensor) -> tuple[Tensor, None, None]:
         ctx.listener(gradients[0].detach())
         return gradients[0], None, None
 
@@ -91,12 +97,18 @@ class _Intercept(TorchFunctionMode):
         super().__init__()
         self._pass = pass_
 
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: Sequence[type],
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
         kwargs = kwargs or {}
         handler = _HANDLERS.get(func)
         if handler is not None:
             result = handler(self._pass, *args, **kwargs)
-            if result is not NotImplemented:
+            if result is not None:
                 return result
         elif self._pass.learning:
             self._pass.note_unknown(func, args)
@@ -116,10 +128,10 @@ class _Pass:
         self._uses: dict[str, int] = defaultdict(int)
         self.relative: Tensor | None = None
 
-    def name_of(self, tensor: Any) -> str | None:
+    def name_of(self, tensor: object) -> str | None:
         return self.taps.names.get(id(tensor)) if isinstance(tensor, nn.Parameter) else None
 
-    def note_unknown(self, func: Any, args: Sequence[Any]) -> None:
+    def note_unknown(self, func: Callable[..., Any], args: Sequence[object]) -> None:
         for item in args:
             name = self.name_of(item)
             if name is not None:
@@ -146,20 +158,35 @@ class _Pass:
             seen = _layout_of(first, self.size)
             if seen is None:
                 raise UnsupportedModelError(
-                    f"'{site}' is used with an output of shape {tuple(output.shape)} for {self.size} examples: "
-                    "which part belongs to which example cannot be told"
+                    "batch-axis-unknown",
+                    "'{layer}' is used with an output of shape {shape} for {examples} examples: which part belongs "
+                    "to which example cannot be told",
+                    layer=site,
+                    shape=tuple(output.shape),
+                    examples=self.size,
                 )
             if known is not None and known.layout != seen:
-                raise UnsupportedModelError(f"'{site}' has its batch in different places for different batch sizes")
+                raise UnsupportedModelError(
+                    "batch-axis-unknown",
+                    "'{layer}' has its batch in different places for different batch sizes",
+                    layer=site,
+                )
             self.taps.sites[key] = _Site(seen)
             return seen
         if known is None:
             raise UnsupportedModelError(
-                f"'{site}' is used in a way that did not occur when the model was checked: check it in training mode"
+                "layer-used-otherwise",
+                "'{layer}' is used in a way that did not occur when the model was checked: check it in training mode",
+                layer=site,
             )
         expected = {"batch": first == self.size, "one": first == 1, "rows": first % self.size == 0}
         if not expected[known.layout]:
-            raise UnsupportedModelError(f"'{site}' has an output of shape {tuple(output.shape)}, unlike before")
+            raise UnsupportedModelError(
+                "layer-used-otherwise",
+                "'{layer}' has an output of shape {shape}, unlike before",
+                layer=site,
+                shape=tuple(output.shape),
+            )
         return known.layout
 
     def sides(self, value: Tensor, site_gradient: Tensor) -> Tensor:
@@ -181,7 +208,9 @@ class _Kept:
     @property
     def value(self) -> Tensor:
         if self._value._version != self._version:
-            raise UnsupportedModelError(f"an input of '{self._name}' was changed in place after it was used")
+            raise UnsupportedModelError(
+                "changed-in-place", "an input of '{name}' was changed in place after it was used", name=self._name
+            )
         return self._value
 
 
@@ -202,21 +231,21 @@ def _with_positions(gradient: Tensor) -> Tensor:
     return gradient.flatten(1, -2) if gradient.dim() > 3 else gradient
 
 
-def _linear(pass_: _Pass, value: Tensor, weight: Tensor, bias: Tensor | None = None) -> Any:
+def _linear(pass_: _Pass, value: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor | None:
     return _product(pass_, value, weight, bias, transposed=False)
 
 
-def _addmm(pass_: _Pass, bias: Tensor, value: Tensor, weight: Tensor, **scales: Any) -> Any:
+def _addmm(pass_: _Pass, bias: Tensor, value: Tensor, weight: Tensor, **scales: object) -> Tensor | None:
     if scales or (pass_.name_of(weight) is None and pass_.name_of(bias) is None):
-        return NotImplemented
+        return None
     return _product(pass_, value, weight, bias, transposed=True)
 
 
-def _product(pass_: _Pass, value: Tensor, weight: Tensor, bias: Tensor | None, *, transposed: bool) -> Any:
+def _product(pass_: _Pass, value: Tensor, weight: Tensor, bias: Tensor | None, *, transposed: bool) -> Tensor | None:
     """W x + b, with W (out, in), or (in, out) if transposed."""
     weight_name, bias_name = pass_.name_of(weight), pass_.name_of(bias)
     if weight_name is None and bias_name is None:
-        return NotImplemented
+        return None
     fixed_weight = weight.detach() if weight_name else weight
     fixed_bias = bias.detach() if bias is not None and bias_name else bias
     if transposed:
@@ -246,12 +275,16 @@ def _embedding(
     norm_type: float = 2.0,
     scale_grad_by_freq: bool = False,
     sparse: bool = False,
-) -> Any:
+) -> Tensor | None:
     name = pass_.name_of(weight)
     if name is None:
-        return NotImplemented
+        return None
     if max_norm is not None or scale_grad_by_freq:
-        raise UnsupportedModelError(f"'{name}' rescales its rows by the batch (max_norm or scale_grad_by_freq)")
+        raise UnsupportedModelError(
+            "model-mixes-examples",
+            "'{name}' rescales its rows by the batch (max_norm or scale_grad_by_freq)",
+            name=name,
+        )
     output = F.embedding(ids, weight.detach(), padding_idx)
     if pass_.relative is not None:
         pass_.relative = ids
@@ -275,12 +308,12 @@ def _layer_norm(
     weight: Tensor | None = None,
     bias: Tensor | None = None,
     eps: float = 1e-5,
-) -> Any:
+) -> Tensor | None:
     weight_name, bias_name = pass_.name_of(weight), pass_.name_of(bias)
     if weight_name is None and bias_name is None:
-        return NotImplemented
+        return None
     if len(normalized_shape) != 1:
-        return NotImplemented
+        return None
     fixed = [None if p is None else p.detach() for p in (weight, bias)]
     output = F.layer_norm(value, normalized_shape, fixed[0], fixed[1], eps)
     kept = _Kept(value, str(weight_name))
@@ -297,24 +330,31 @@ def _layer_norm(
 
 def _rms_norm(
     pass_: _Pass, value: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None, eps: float | None = None
-) -> Any:
+) -> Tensor | None:
     name = pass_.name_of(weight)
     if name is None or len(normalized_shape) != 1:
-        return NotImplemented
+        return None
     assert weight is not None
     unscaled = F.rms_norm(value, normalized_shape, eps=eps)
     return _scaled(pass_, name, weight, unscaled)
 
 
-def _multiply(pass_: _Pass, left: Any, right: Any) -> Any:
-    name = pass_.name_of(left)
-    weight, value = (left, right) if name is not None else (right, left)
+def _weight_and_value(pass_: _Pass, left: object, right: object) -> tuple[str, Tensor, Tensor] | None:
+    """Name and weight of the side that is a parameter, and the other side, if one is a vector of the other's width."""
+    weight, value = (left, right) if pass_.name_of(left) is not None else (right, left)
     name = pass_.name_of(weight)
-    if name is None or not isinstance(value, Tensor) or pass_.name_of(value) is not None:
-        return NotImplemented
+    if name is None or pass_.name_of(value) is not None:
+        return None
+    if not isinstance(weight, Tensor) or not isinstance(value, Tensor):
+        return None
     if weight.dim() != 1 or value.dim() < 2 or value.shape[-1] != weight.shape[0]:
-        return NotImplemented
-    return _scaled(pass_, name, weight, value)
+        return None
+    return name, weight, value
+
+
+def _multiply(pass_: _Pass, left: object, right: object) -> Tensor | None:
+    sides = _weight_and_value(pass_, left, right)
+    return None if sides is None else _scaled(pass_, *sides)
 
 
 def _scaled(pass_: _Pass, name: str, weight: Tensor, value: Tensor) -> Tensor:
@@ -326,22 +366,20 @@ def _scaled(pass_: _Pass, name: str, weight: Tensor, value: Tensor) -> Tensor:
     return pass_.tap(value * weight.detach(), name, listen)
 
 
-def _add(pass_: _Pass, left: Any, right: Any, alpha: float = 1.0) -> Any:
-    name = pass_.name_of(left)
-    weight, value = (left, right) if name is not None else (right, left)
-    name = pass_.name_of(weight)
-    if name is None or alpha != 1.0 or not isinstance(value, Tensor) or pass_.name_of(value) is not None:
-        return NotImplemented
-    if weight.dim() != 1 or value.dim() < 2 or value.shape[-1] != weight.shape[0]:
-        return NotImplemented
-    bias_name = name
-    return pass_.tap(value + weight.detach(), name, lambda g: pass_.records[bias_name].add(g.sum(1)))
+def _add(pass_: _Pass, left: object, right: object, alpha: float = 1.0) -> Tensor | None:
+    sides = _weight_and_value(pass_, left, right)
+    if sides is None or alpha != 1.0:
+        return None
+    name, weight, value = sides
+    return pass_.tap(value + weight.detach(), name, lambda g: pass_.records[name].add(g.sum(1)))
 
 
-def _matmul(pass_: _Pass, value: Any, weight: Any) -> Any:
+def _matmul(pass_: _Pass, value: object, weight: object) -> Tensor | None:
     name = pass_.name_of(weight)
-    if name is None or not isinstance(value, Tensor) or weight.dim() != 2 or value.dim() < 2:
-        return NotImplemented
+    if name is None or not isinstance(value, Tensor) or not isinstance(weight, Tensor):
+        return None
+    if weight.dim() != 2 or value.dim() < 2:
+        return None
     return _product_without_bias(pass_, name, value, weight)
 
 
@@ -355,7 +393,7 @@ def _product_without_bias(pass_: _Pass, name: str, value: Tensor, weight: Tensor
     return pass_.tap(torch.matmul(value, weight.detach()), name, listen)
 
 
-_HANDLERS: dict[Any, Callable[..., Any]] = {
+_HANDLERS: dict[Callable[..., Any], Callable[..., Tensor | None]] = {
     F.linear: _linear,
     torch.addmm: _addmm,
     F.embedding: _embedding,
@@ -389,17 +427,20 @@ def _relative_biases(model: nn.Module, pass_: _Pass) -> Iterator[None]:
         if isinstance(table, nn.Embedding) and hasattr(module, "compute_bias"):
             name = pass_.taps.names.get(id(table.weight))
             if name is not None:
-                module.compute_bias = _with_batch_axis(pass_, name, table, module.compute_bias)  # type: ignore[assignment]
+                compute = cast("Callable[..., Tensor]", module.compute_bias)
+                module.__dict__["compute_bias"] = _with_batch_axis(pass_, name, table, compute)
                 changed.append(module)
     try:
         yield
     finally:
         for module in changed:
-            del module.compute_bias
+            del module.__dict__["compute_bias"]
 
 
-def _with_batch_axis(pass_: _Pass, name: str, table: nn.Embedding, compute: Any) -> Callable[..., Tensor]:
-    def compute_bias(*args: Any, **kwargs: Any) -> Tensor:
+def _with_batch_axis(
+    pass_: _Pass, name: str, table: nn.Embedding, compute: Callable[..., Tensor]
+) -> Callable[..., Tensor]:
+    def compute_bias(*args: object, **kwargs: object) -> Tensor:
         pass_.relative = torch.empty(0)
         try:
             values = compute(*args, **kwargs)
@@ -407,7 +448,9 @@ def _with_batch_axis(pass_: _Pass, name: str, table: nn.Embedding, compute: Any)
         finally:
             pass_.relative = None
         if ids.numel() == 0 or values.dim() != 4 or values.shape[0] != 1:
-            raise UnsupportedModelError(f"'{name}' is a table of relative positions used in an unknown way")
+            raise UnsupportedModelError(
+                "layer-used-otherwise", "'{name}' is a table of relative positions used in an unknown way", name=name
+            )
         shape = tuple(table.weight.shape)
 
         def listen(gradient: Tensor) -> None:  # (B, heads x queries, keys)
@@ -441,7 +484,7 @@ class Taps:
         sequence or the width of a layer (3 and 5 do)."""
         sizes = {size_of(batch) for batch in batches}
         if len(sizes) < 2 or min(sizes) < 2:
-            raise BadParameterError("checking a model takes batches of two different sizes above 1")
+            raise BadParameterError("too-few-batches", "checking a model takes batches of two different sizes above 1")
         for batch in batches:
             self._run(batch, learning=True)
 
@@ -456,7 +499,12 @@ class Taps:
         with _relative_biases(self.model, pass_), _Intercept(pass_):
             losses = self.loss(self.model, batch)
         if losses.shape != (size,):
-            raise BadParameterError(f"the loss must have one value per example, ({size},), not {tuple(losses.shape)}")
+            raise BadParameterError(
+                "wrong-shape",
+                "the loss must have one value per example, ({size},), not {shape}",
+                size=size,
+                shape=tuple(losses.shape),
+            )
         torch.autograd.backward(losses.sum())
         self._refuse_leaks(pass_)
         grams: Grams = {}
@@ -475,5 +523,9 @@ class Taps:
         used = ", ".join(sorted(pass_.unknown.get(leaks[0], ()))) or "an operation without known algebra"
         more = f" (and {len(leaks) - 1} more)" if len(leaks) > 1 else ""
         raise UnsupportedModelError(
-            f"the gradient of '{leaks[0]}'{more} cannot be told apart by example: it is used by {used}"
+            "no-gradient-per-example",
+            "the gradient of '{parameter}'{more} cannot be told apart by example: it is used by {used}",
+            parameter=leaks[0],
+            more=more,
+            used=used,
         )

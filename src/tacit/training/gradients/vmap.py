@@ -31,14 +31,17 @@ class Vmap:
         buffers = {name: b.detach() for name, b in self.model.named_buffers()}
         values = {name: p.detach() for name, p in self.parameters.items()}
 
-        def one(parameters: dict[str, Tensor], example: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
+        def loss_of_example(parameters: dict[str, Tensor], example: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
             alone = {name: tensor[None] for name, tensor in example.items()}
             loss = _Called(self.model, {**parameters, **fixed, **buffers})
             result = self.loss(loss, alone).sum()
             return result, result.detach()
 
         per_example = torch.func.vmap(
-            torch.func.grad(one, has_aux=True), in_dims=(None, 0), randomness="different", chunk_size=self.chunk
+            torch.func.grad(loss_of_example, has_aux=True),
+            in_dims=(None, 0),
+            randomness="different",
+            chunk_size=self.chunk,
         )
         try:
             gradients, losses = per_example(values, dict(batch))
@@ -46,7 +49,9 @@ class Vmap:
             if "out of memory" in str(error).lower():
                 raise
             first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-            raise UnsupportedModelError(f"vmap cannot run this model: {first}") from error
+            raise UnsupportedModelError(
+                "engine-cannot-run-model", "vmap cannot run this model: {reason}", reason=first
+            ) from error
         return PerExample.of_gradients(losses, gradients)
 
 
@@ -57,7 +62,7 @@ class _Called(nn.Module):
         super().__init__()
         self.__dict__["_wrapped"] = (model, values)
 
-    def forward(self, *args: Any, **kwargs: Any) -> Any:
+    def forward(self, *args: object, **kwargs: object) -> object:
         model, values = self.__dict__["_wrapped"]
         return torch.func.functional_call(model, values, args, kwargs, tie_weights=True)
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,9 @@ from tacit.noise.source import public_generator
 from tacit.text.files import read_columns
 from tacit.text.files.memory import source_name
 from tacit.text.tokens import split as split_tokens
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
 
 NO_LABEL = -1
 MISSING_LABELS = ("", "-1")
@@ -47,9 +50,11 @@ class Features:
 
     def __post_init__(self) -> None:
         if self.kind not in ("indices", "words", "vectors"):
-            raise BadParameterError(f"there are no features '{self.kind}': choose indices, words or vectors")
+            raise BadParameterError(
+                "unknown-features", "there are no features '{kind}': choose indices, words or vectors", kind=self.kind
+            )
         if self.size < 0:
-            raise BadParameterError(f"a node has at least 1 feature, not {self.size}")
+            raise BadParameterError("impossible-count", "a node has at least 1 feature, not {count}", count=self.size)
 
     @property
     def not_covered(self) -> tuple[str, ...]:
@@ -63,7 +68,7 @@ class Graph:
     the names of the labels; links (m, 2), each undirected link once; split: a word per node, or nothing."""
 
     names: tuple[str, ...]
-    features: Any
+    features: sparse.csr_matrix
     labels: NDArray[np.int64]
     classes: tuple[str, ...]
     links: NDArray[np.int64]
@@ -87,7 +92,11 @@ class Graph:
             )
         there = [i for i, value in enumerate(self.split) if value in values and self.labels[i] != NO_LABEL]
         if not there:
-            raise BadInputError(f"no labeled node has the split {' or '.join(values)}: name another one")
+            raise BadInputError(
+                "no-labeled-node",
+                "no labeled node has the split {splits}: name another one",
+                splits=" or ".join(values),
+            )
         return np.array(there, dtype=np.int64)
 
     def drawn_split(
@@ -99,7 +108,7 @@ class Graph:
         second = first + round(shares[1] * len(order))
         return order[:first], order[first:second], order[second:]
 
-    def to_torch_geometric(self) -> Any:
+    def to_torch_geometric(self) -> Data:
         """The graph as torch-geometric holds it."""
         torch = require("torch", extra="training", purpose="torch-geometric")
         data = require("torch_geometric.data", extra="graphs", purpose="handing a graph to torch-geometric")
@@ -111,7 +120,7 @@ class Graph:
         )
 
     @classmethod
-    def from_torch_geometric(cls, data: Any) -> Graph:
+    def from_torch_geometric(cls, data: Data) -> Graph:
         """From `torch_geometric.data.Data` with x, edge_index and y; self-loops and second directions are dropped."""
         pairs = np.sort(data.edge_index.numpy().T, axis=1)
         links = np.unique(pairs[pairs[:, 0] != pairs[:, 1]], axis=0)
@@ -126,8 +135,8 @@ class Graph:
 
 
 def read_graph(
-    nodes: Any,
-    links: Any,
+    nodes: object,
+    links: object,
     features: Features,
     *,
     name_column: str = "node",
@@ -159,13 +168,13 @@ def read_graph(
             nodes=source_name(nodes),
         )
     spelled = cells.get(label_column, [""] * len(names))
-    numbers, found = label_numbers(spelled, classes)
+    numbers, class_names = label_numbers(spelled, classes)
     rows, made_by = feature_rows(cells[features.column], features, encode)
     graph = Graph(
         names,
         rows,
         numbers,
-        found,
+        class_names,
         np.zeros((0, 2), dtype=np.int64) if links is None else read_links(links, place, clean=clean),
         tuple(cells[split_column]) if split_column and split_column in cells else (),
         made_by,
@@ -185,11 +194,11 @@ def checked(graph: Graph) -> Graph:
     if not len(graph.labeled):
         raise BadInputError("no-labeled-node", "no node has a label: name the label column with {option.label_column}")
     if len(set(graph.labels[graph.labeled].tolist())) < 2:
-        raise BadInputError("all labeled nodes have the same label: there is nothing to learn")
+        raise BadInputError("too-few-classes", "all labeled nodes have the same label: there is nothing to learn")
     return graph
 
 
-def read_links(links: Any, place: Mapping[str, int], *, clean: bool = False) -> NDArray[np.int64]:
+def read_links(links: object, place: Mapping[str, int], *, clean: bool = False) -> NDArray[np.int64]:
     """The first two columns, 'source' and 'target', as pairs of node numbers, each undirected link once."""
     cells = read_columns(links, ["source", "target"])
     kept: dict[tuple[int, int], None] = {}
@@ -221,22 +230,22 @@ def read_links(links: Any, place: Mapping[str, int], *, clean: bool = False) -> 
 # Features -------------------------------------------------------------------------------------------------------------
 
 
-def feature_rows(cells: Sequence[str], features: Features, encode: Encode | None) -> tuple[Any, Features]:
+def feature_rows(cells: Sequence[str], features: Features, encode: Encode | None) -> tuple[sparse.csr_matrix, Features]:
     """Sparse rows of length at most 1, and the features with their size filled in."""
     if features.kind == "vectors":
         if encode is None:
-            raise BadParameterError("vectors need a public text encoder: give one")
+            raise BadParameterError("no-encoder", "vectors need a public text encoder: give one")
         rows = sparse.csr_matrix(np.asarray(encode(cells), dtype=np.float64))
         return unit_rows(rows), replace(features, size=rows.shape[1])
     if features.kind == "words":
         size = len(features.vocabulary) or features.size or HASHED_WORDS
-        found = word_places(cells, features.vocabulary, size)
+        places_of_rows = word_places(cells, features.vocabulary, size)
     else:
-        found = [_indices(cell, row) for row, cell in enumerate(cells, start=1)]
-        size = features.size or max((max(places) + 1 for places in found if places), default=1)
+        places_of_rows = [_indices(cell, row) for row, cell in enumerate(cells, start=1)]
+        size = features.size or max((max(places) + 1 for places in places_of_rows if places), default=1)
         # A word the model never saw in training has no weight.
-        found = [[i for i in places if i < size] for places in found]
-    pairs = [(row, column) for row, places in enumerate(found) for column in set(places)]
+        places_of_rows = [[i for i in places if i < size] for places in places_of_rows]
+    pairs = [(row, column) for row, places in enumerate(places_of_rows) for column in set(places)]
     where = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
     rows = sparse.csr_matrix((np.ones(len(pairs)), (where[0], where[1])), shape=(len(cells), size))
     return unit_rows(rows), replace(features, size=size)
@@ -245,14 +254,14 @@ def feature_rows(cells: Sequence[str], features: Features, encode: Encode | None
 def word_places(texts: Sequence[str], vocabulary: Sequence[str], size: int) -> list[list[int]]:
     """The places of the words of each text: in a public vocabulary (other words are left out), or hashed."""
     place = {word: i for i, word in enumerate(vocabulary)}
-    found = []
+    places_of_texts = []
     for text in texts:
         words = {word for word in split_tokens(text.lower()) if any(c.isalnum() for c in word)}
-        found.append([place[w] for w in words if w in place] if place else [_hashed(w, size) for w in words])
-    return found
+        places_of_texts.append([place[w] for w in words if w in place] if place else [_hashed(w, size) for w in words])
+    return places_of_texts
 
 
-def unit_rows(rows: Any) -> Any:
+def unit_rows(rows: sparse.csr_matrix) -> sparse.csr_matrix:
     """Each row divided by its length; rows of zeros stay."""
     lengths = np.sqrt(np.asarray(rows.multiply(rows).sum(axis=1)).ravel())
     scale = np.divide(1.0, lengths, out=np.zeros_like(lengths), where=lengths > 0)
@@ -273,5 +282,7 @@ def _indices(cell: str, row: int) -> list[int]:
             row=row,
         ) from None
     if any(place < 0 for place in places):
-        raise BadInputError(f"row {row} has a negative feature number: number the features from 0")
+        raise BadInputError(
+            "negative-feature-number", "row {row} has a negative feature number: number the features from 0", row=row
+        )
     return places

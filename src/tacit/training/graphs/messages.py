@@ -43,23 +43,21 @@ of node-level privacy in full, if D is at least the largest number of links of a
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
 from tacit.account.delta import check_delta
+from tacit.arrays import Floats
 from tacit.errors import BadParameterError
 from tacit.guarantee import Adjacency, Guarantee, Model, Notion, Provenance, Unit, VoidReason
 from tacit.noise.gaussian import add_gaussian, analytic_gaussian_sigma, gaussian_epsilon
 from tacit.noise.source import StreamKey
+from tacit.progress import StepProgress
 from tacit.training.graphs.graph import Graph
 from tacit.training.plan import automatic_delta
-
-Numbers = NDArray[np.float64]
 
 MARGIN = 1e-9
 """Clipped gradients are shorter than their bound by this share, more than double precision can err."""
@@ -102,16 +100,24 @@ class NodePlan:
         """The plan with the least noise within epsilon. share: the part of a training node's budget (in squares) that
         its gradients get, see `gradient_share`; the rest pays for sending its label."""
         if adjacency not in (Adjacency.ADD_REMOVE, Adjacency.REPLACE_ONE):
-            raise BadParameterError("a node is taken out or replaced: choose one of these adjacencies")
+            raise BadParameterError(
+                "adjacency-not-accounted", "a node is taken out or replaced: choose one of these adjacencies"
+            )
         if links < 0:
-            raise BadParameterError(f"the number of links that a node uses is at least 0, not {links}")
+            raise BadParameterError(
+                "impossible-count", "the number of links that a node uses is at least 0, not {count}", count=links
+            )
         if steps < 1:
-            raise BadParameterError(f"training takes at least 1 step, not {steps}")
+            raise BadParameterError(
+                "impossible-number-of-steps", "training takes at least 1 step, not {steps}", steps=steps
+            )
         chosen = automatic_delta(nodes) if delta is None else delta
         mu = 1.0 / analytic_gaussian_sigma(epsilon, chosen, 1.0)
         part = gradient_share(mu) if share is None else share
         if not 0.0 < part < 1.0:
-            raise BadParameterError(f"the share of the gradients lies between 0 and 1, not {share}")
+            raise BadParameterError(
+                "impossible-share", "the share of the gradients lies between 0 and 1, not {share}", share=share
+            )
         words = mu * math.sqrt(part) if links else mu
         gradient = gradient_reach(adjacency) * math.sqrt(steps) / words
         if not links:
@@ -146,7 +152,7 @@ def message_reach(links: int, adjacency: Adjacency) -> float:
 # Steps ----------------------------------------------------------------------------------------------------------------
 
 
-def clipped_gradient(rows: Any, labels: NDArray[np.int64], weights: Numbers) -> Numbers:
+def clipped_gradient(rows: sparse.csr_matrix, labels: NDArray[np.int64], weights: Floats) -> Floats:
     """Sum over the nodes of the gradient x (p - y)^T of each, cut to length 1; rows (n, d) sparse, weights (d, k)."""
     residuals = softmax(np.asarray(rows @ weights))
     residuals[np.arange(len(labels)), labels] -= 1.0
@@ -156,14 +162,14 @@ def clipped_gradient(rows: Any, labels: NDArray[np.int64], weights: Numbers) -> 
 
 
 def train_words(
-    rows: Any,
+    rows: sparse.csr_matrix,
     labels: NDArray[np.int64],
     classes: int,
     plan: NodePlan,
     key: StreamKey,
     rate: float = 8.0,
-    progress: Callable[[int, int], None] | None = None,
-) -> Numbers:
+    progress: StepProgress | None = None,
+) -> Floats:
     """Step 1: weights (d, classes), the mean over the second half of the steps, with momentum 0.9."""
     weights = np.zeros((rows.shape[1], classes))
     velocity, mean, kept = np.zeros_like(weights), np.zeros_like(weights), 0
@@ -205,19 +211,19 @@ def pair_priority(pairs: NDArray[np.int64], seed: int) -> NDArray[np.uint64]:
         return _mixed(value ^ pairs[:, 1].astype(np.uint64))
 
 
-def received(pairs: NDArray[np.int64], messages: Numbers) -> Numbers:
+def received(pairs: NDArray[np.int64], messages: Floats) -> Floats:
     """What each node receives: the sum of the messages (n, k) of those who send to it."""
     nodes = len(messages)
     ones = np.ones(len(pairs))
     return np.asarray(sparse.csr_matrix((ones, (pairs[:, 1], pairs[:, 0])), shape=(nodes, nodes)) @ messages)
 
 
-def softmax(logits: Numbers) -> Numbers:
+def softmax(logits: Floats) -> Floats:
     raised = np.exp(logits - logits.max(axis=1, keepdims=True))
     return np.asarray(raised / raised.sum(axis=1, keepdims=True))
 
 
-def row_lengths(rows: Any) -> Numbers:
+def row_lengths(rows: sparse.csr_matrix) -> Floats:
     return np.asarray(np.sqrt(np.asarray(rows.multiply(rows).sum(axis=1)).ravel()))
 
 
@@ -229,12 +235,12 @@ class NodeModel:
     """weights (d, classes) of the words. evidence (n, classes): what the noisy sums of each node say, in logits; zero
     for training nodes. A node's evidence is covered for all nodes but itself."""
 
-    weights: Numbers
-    evidence: Numbers
+    weights: Floats
+    evidence: Floats
 
-    def logits(self, rows: Any, evidence: Numbers | None = None) -> Numbers:
+    def logits(self, rows: sparse.csr_matrix, evidence: Floats | None = None) -> Floats:
         """From the words of each node itself, and its evidence."""
-        own: Numbers = OWN_WEIGHT * log_probabilities(np.asarray(rows @ self.weights))
+        own: Floats = OWN_WEIGHT * log_probabilities(np.asarray(rows @ self.weights))
         return own if evidence is None else np.asarray(own + evidence)
 
 
@@ -246,7 +252,7 @@ def train_messages(
     *,
     rate: float = 8.0,
     seed: int = 0,
-    progress: Callable[[int, int], None] | None = None,
+    progress: StepProgress | None = None,
 ) -> NodeModel:
     """Steps 1 to 3. `seed` is that of the public priorities."""
     classes = len(graph.classes)
@@ -255,26 +261,26 @@ def train_messages(
     model = NodeModel(weights, nothing)
     if not plan.links:
         return model
-    asked = np.ones(graph.nodes, dtype=bool)
-    asked[train] = False
-    if not asked.any():
+    unlabeled = np.ones(graph.nodes, dtype=bool)
+    unlabeled[train] = False
+    if not unlabeled.any():
         return model
-    pairs = draw_links(graph.links, asked, plan.links, seed)
-    from_training = ~asked[pairs[:, 0]]
+    pairs = draw_links(graph.links, unlabeled, plan.links, seed)
+    from_training = ~unlabeled[pairs[:, 0]]
     share = len(train) / graph.nodes
     labels = nothing.copy()
     labels[train, graph.labels[train]] = 1.0
     sums = received(pairs[from_training], labels)
     noisy = add_gaussian(sums, sigma=plan.label_noise, source=key.stream(0, b"labels"))
-    evidence = np.where(asked[:, None], MESSAGE_WEIGHT * share / plan.label_noise**2 * noisy, 0.0)
+    evidence = np.where(unlabeled[:, None], MESSAGE_WEIGHT * share / plan.label_noise**2 * noisy, 0.0)
     guesses = softmax(model.logits(graph.features, evidence))
-    sums = received(pairs[~from_training], np.where(asked[:, None], guesses, 0.0))
+    sums = received(pairs[~from_training], np.where(unlabeled[:, None], guesses, 0.0))
     noisy = add_gaussian(sums, sigma=plan.guess_noise, source=key.stream(0, b"guesses"))
-    more = np.where(asked[:, None], MESSAGE_WEIGHT * (1.0 - share) / plan.guess_noise**2 * noisy, 0.0)
+    more = np.where(unlabeled[:, None], MESSAGE_WEIGHT * (1.0 - share) / plan.guess_noise**2 * noisy, 0.0)
     return NodeModel(weights, evidence + more)
 
 
-def log_probabilities(logits: Numbers) -> Numbers:
+def log_probabilities(logits: Floats) -> Floats:
     top = logits - logits.max(axis=1, keepdims=True)
     return np.asarray(top - np.log(np.exp(top).sum(axis=1, keepdims=True)))
 
@@ -290,7 +296,7 @@ def node_guarantee(
     """What the weights, and the predictions of all other nodes, promise to one node."""
     check_delta(plan.delta * trials, plan.nodes)
     words_alone = not plan.links
-    parameters: dict[str, Any] = {
+    parameters: dict[str, object] = {
         "steps": plan.steps,
         "noise on the sum of gradients (each at most 1 long)": round(plan.gradient_noise, 4),
     }

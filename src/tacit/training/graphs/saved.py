@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,9 @@ from tacit.errors import BadInputError
 from tacit.guarantee import Guarantee
 from tacit.training.graphs.graph import Features, Graph
 from tacit.training.graphs.messages import NodeModel
+
+if TYPE_CHECKING:
+    from torch import nn
 
 SETTINGS, WEIGHTS, CARD = "graph.json", "weights.npz", "card.json"
 EVIDENCE = Path("private") / "evidence.npz"
@@ -35,7 +38,7 @@ class SavedModel:
     classes: tuple[str, ...]
     features: Features
     columns: dict[str, str]
-    arrays: dict[str, NDArray[Any]]
+    arrays: dict[str, NDArray[np.floating]]
     evidence: dict[str, NDArray[np.float64]]
     guarantee: Guarantee
 
@@ -46,7 +49,7 @@ class SavedModel:
 
 def check_folder(folder: Path) -> None:
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise BadInputError(f"{folder} is not empty: give another folder")
+        raise BadInputError("folder-not-empty", "{folder} is not empty: give another folder", folder=folder)
 
 
 def save_nodes(
@@ -60,7 +63,7 @@ def save_nodes(
         np.savez(folder / EVIDENCE, names=np.array(graph.names)[there], evidence=model.evidence[there])
 
 
-def save_network(folder: Path, graph: Graph, network: Any, guarantee: Guarantee, columns: dict[str, str]) -> None:
+def save_network(folder: Path, graph: Graph, network: nn.Module, guarantee: Guarantee, columns: dict[str, str]) -> None:
     """The weights of a graph convolution, by the names they have in torch-geometric."""
     arrays = {name: value.detach().numpy() for name, value in network.state_dict().items()}
     _save(folder, graph, arrays, guarantee, "subgraphs", columns)
@@ -68,7 +71,9 @@ def save_network(folder: Path, graph: Graph, network: Any, guarantee: Guarantee,
 
 def load_saved(folder: Path) -> SavedModel:
     if not (folder / SETTINGS).is_file():
-        raise BadInputError(f"{folder} holds no graph model: train one with 'tacit graph train'")
+        raise BadInputError(
+            "no-such-model", "{folder} holds no graph model: train one with 'tacit graph train'", folder=folder
+        )
     try:
         settings = json.loads((folder / SETTINGS).read_text(encoding="utf-8"))
         vocabulary = tuple(settings["features"].pop("vocabulary"))
@@ -91,7 +96,10 @@ def load_saved(folder: Path) -> SavedModel:
         )
     except (OSError, KeyError, TypeError, ValueError) as error:
         raise BadInputError(
-            f"the graph model in {folder} is damaged ({type(error).__name__}): train it again"
+            "damaged-model",
+            "the graph model in {folder} is damaged ({error}): train it again",
+            folder=folder,
+            error=type(error).__name__,
         ) from error
 
 
@@ -99,8 +107,10 @@ def predict_saved(model: SavedModel, graph: Graph) -> list[str]:
     """A label for each node of the graph. A node that was not there in training is predicted from its words alone."""
     if graph.features.shape[1] != model.features.size:
         raise BadInputError(
-            f"the nodes have {graph.features.shape[1]:,} features, the model knows {model.features.size:,}: make them "
-            "in the same way"
+            "wrong-number-of-features",
+            "the nodes have {features:,} features, the model knows {expected:,}: make them in the same way",
+            features=graph.features.shape[1],
+            expected=model.features.size,
         )
     if model.needs_links:
         import torch
@@ -114,7 +124,8 @@ def predict_saved(model: SavedModel, graph: Graph) -> list[str]:
     else:
         nothing = np.zeros(len(model.classes))
         evidence = np.array([model.evidence.get(name, nothing) for name in graph.names])
-        best = NodeModel(model.arrays["weights"], evidence).logits(graph.features, evidence).argmax(1)
+        weights = model.arrays["weights"].astype(np.float64, copy=False)
+        best = NodeModel(weights, evidence).logits(graph.features, evidence).argmax(1)
     return [model.classes[i] for i in best]
 
 
@@ -131,7 +142,7 @@ def prediction_guarantee(model: SavedModel) -> Guarantee:
 def _save(
     folder: Path,
     graph: Graph,
-    arrays: dict[str, NDArray[Any]],
+    arrays: dict[str, NDArray[np.floating]],
     guarantee: Guarantee,
     method: str,
     columns: dict[str, str],

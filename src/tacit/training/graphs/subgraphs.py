@@ -29,7 +29,6 @@ guarantee; predictions on a private graph are not.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -41,6 +40,7 @@ from tacit.account.sgd import sgd_epsilon, sgd_noise_multiplier
 from tacit.errors import BadParameterError
 from tacit.guarantee import Adjacency, Guarantee, Model, Notion, Provenance, Unit, VoidReason
 from tacit.noise.source import StreamKey, public_generator
+from tacit.progress import StepProgress
 from tacit.training.clipping import make_clipping
 from tacit.training.gradients import Checked, choose
 from tacit.training.graphs.gcn import GCN, collate_subgraphs, probes, subgraph_loss
@@ -106,11 +106,23 @@ def plan_subgraphs(
 ) -> SubgraphPlan:
     """The plan with the least noise within epsilon, for this reading and sampling; delta by default below 1 / nodes."""
     if reading not in READINGS:
-        raise BadParameterError(f"there is no reading '{reading}': choose {' or '.join(READINGS)}")
+        raise BadParameterError(
+            "unknown-reading",
+            "there is no reading '{reading}': choose {known}",
+            reading=reading,
+            known=" or ".join(READINGS),
+        )
     if sampling not in SAMPLINGS:
-        raise BadParameterError(f"there is no sampling '{sampling}': choose {' or '.join(SAMPLINGS)}")
+        raise BadParameterError(
+            "unknown-sampling",
+            "there is no sampling '{sampling}': choose {known}",
+            sampling=sampling,
+            known=" or ".join(SAMPLINGS),
+        )
     if passes < 1:
-        raise BadParameterError(f"training takes at least 1 pass, not {passes}")
+        raise BadParameterError(
+            "impossible-number-of-steps", "training takes at least 1 pass, not {passes}", passes=passes
+        )
     unit, adjacency = READINGS[reading]
     chosen = automatic_delta(nodes) if delta is None else delta
     visits = sampling == "visits"
@@ -128,19 +140,22 @@ def plan_subgraphs(
 
 def side_by_side(plan: SubgraphPlan) -> dict[tuple[str, str], float]:
     """Epsilon of the same noise and the same number of passes, for every reading and sampling; rounded up by 0.001."""
-    found = {}
+    epsilons = {}
     for reading, (unit, adjacency) in READINGS.items():
         for sampling in SAMPLINGS:
             same = replace(plan, unit=unit, adjacency=adjacency, visits=sampling == "visits")
-            found[reading, sampling] = same.epsilon_at_most(plan.steps)
-    return found
+            epsilons[reading, sampling] = same.epsilon_at_most(plan.steps)
+    return epsilons
 
 
 def split_nodes(nodes: NDArray[np.int64], groups: int, seed: int = 0) -> list[NDArray[np.int64]]:
     """Disjoint random groups whose sizes differ by at most 1; a function of positions and a public seed only."""
     if not 1 <= groups <= len(nodes):
         raise BadParameterError(
-            f"{len(nodes):,} training nodes cannot be cut into {groups:,} subgraphs: give between 1 and {len(nodes):,}"
+            "impossible-number-of-subgraphs",
+            "{nodes:,} training nodes cannot be cut into {groups:,} subgraphs: give between 1 and {nodes:,}",
+            nodes=len(nodes),
+            groups=groups,
         )
     order = public_generator(seed).permutation(len(nodes))
     return [np.sort(nodes[part]) for part in np.array_split(order, groups)]
@@ -161,9 +176,15 @@ class SubgraphSettings:
 
     def __post_init__(self) -> None:
         if self.optimizer not in ("adam", "sgd"):
-            raise BadParameterError(f"there is no optimizer '{self.optimizer}': choose adam or sgd")
+            raise BadParameterError(
+                "unknown-optimizer", "there is no optimizer '{optimizer}': choose adam or sgd", optimizer=self.optimizer
+            )
         if self.clipping not in ("automatic", "flat"):
-            raise BadParameterError(f"there is no clipping style '{self.clipping}' here: choose automatic or flat")
+            raise BadParameterError(
+                "unknown-clipping",
+                "there is no clipping style '{style}' here: choose automatic or flat",
+                style=self.clipping,
+            )
 
 
 def train_subgraphs(
@@ -172,7 +193,7 @@ def train_subgraphs(
     plan: SubgraphPlan,
     key: StreamKey,
     settings: SubgraphSettings | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    progress: StepProgress | None = None,
 ) -> tuple[GCN, Checked]:
     """The trained network, and how exactly the gradient of one subgraph was known."""
     chosen = settings or SubgraphSettings()

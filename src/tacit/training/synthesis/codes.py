@@ -10,11 +10,14 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from tacit.errors import BadInputError, BadParameterError
 from tacit.training.tasks import CausalLanguage, Encoded, Row
 from tacit.training.tasks.base import IGNORED
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
 
 TEXT_CODE = "text:"
 BETWEEN = " | "
@@ -34,13 +37,19 @@ class ControlCodes:
 
     def __post_init__(self) -> None:
         if len(set(self.columns)) < len(self.columns):
-            raise BadParameterError("a label column is named twice: name each one once")
+            raise BadParameterError("column-twice", "a label column is named twice: name each one once")
         for column, names in zip(self.columns, self.values, strict=True):
             if not names:
-                raise BadParameterError(f"the label column '{column}' has no values: give at least one")
+                raise BadParameterError(
+                    "column-without-values",
+                    "the label column '{column}' has no values: give at least one",
+                    column=column,
+                )
         if self.size > MOST_COMBINATIONS:
             raise BadParameterError(
-                f"the labels have {self.size:,} combinations, too many to count with noise: name fewer label columns"
+                "too-many-label-combinations",
+                "the labels have {combinations:,} combinations, too many to count with noise: name fewer label columns",
+                combinations=self.size,
             )
 
     @property
@@ -77,17 +86,21 @@ def learn_codes(
     """Codes for these columns: names from the user, who must name all that occur, or read off the rows and thereby
     declared public."""
     if "text" in columns:
-        raise BadParameterError("a label column cannot be called 'text' here: rename it")
+        raise BadParameterError("label-column-called-text", "a label column cannot be called 'text' here: rename it")
     values = []
     for column in columns:
-        found = sorted({row[column] for row in rows})
+        observed = sorted({row[column] for row in rows})
         named = list(dict.fromkeys((given or {}).get(column, ())))
-        if named and (unknown := [name for name in found if name not in named]):
+        if named and (unknown := [name for name in observed if name not in named]):
             raise BadInputError(
-                f"{len(unknown)} of the values in the label column '{column}' are not among the {len(named)} given "
-                "names: name all that can occur"
+                "label-not-listed",
+                "{unknown} of the values in the label column '{column}' are not among the {labels} given names: "
+                "name all that can occur",
+                unknown=len(unknown),
+                column=column,
+                labels=len(named),
             )
-        values.append(tuple(named or found))
+        values.append(tuple(named or observed))
     all_given = bool(columns) and all((given or {}).get(column) for column in columns)
     return ControlCodes(tuple(columns), tuple(values), all_given)
 
@@ -105,11 +118,11 @@ class ControlledWriting(CausalLanguage):
     def __post_init__(self) -> None:
         self._known: tuple[Any, dict[Combination, list[int]]] = (None, {})
 
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> dict[str, object]:
         codes = {"columns": list(self.codes.columns), "values": [list(names) for names in self.codes.values]}
         return {**super().settings(), "codes": codes, "count_codes": self.count_codes}
 
-    def prompt_ids(self, combination: Combination, tokenizer: Any) -> list[int]:
+    def prompt_ids(self, combination: Combination, tokenizer: PreTrainedTokenizerBase) -> list[int]:
         """The word pieces of a prompt, worked out once for each combination."""
         if self._known[0] is not tokenizer:
             self._known = (tokenizer, {})
@@ -119,7 +132,7 @@ class ControlledWriting(CausalLanguage):
             known[combination] = [*_beginning(tokenizer), *ids]
         return known[combination]
 
-    def encode(self, row: Row, tokenizer: Any, *, train: bool) -> Encoded:
+    def encode(self, row: Row, tokenizer: PreTrainedTokenizerBase, *, train: bool) -> Encoded:
         before = self.prompt_ids(self.codes.of(row), tokenizer)
         # The space makes the first word the piece that it is inside a sentence.
         text = tokenizer(f" {row['text']}", add_special_tokens=False, truncation=True, max_length=self.length)
@@ -129,7 +142,7 @@ class ControlledWriting(CausalLanguage):
         skipped = 0 if self.count_codes else min(len(before), len(ids))
         return {"input_ids": ids, "attention_mask": [1] * len(ids), "targets": [IGNORED] * skipped + ids[skipped:]}
 
-    def check_length(self, tokenizer: Any) -> None:
+    def check_length(self, tokenizer: PreTrainedTokenizerBase) -> None:
         """A control code that fills the length leaves nothing to learn."""
         longest = max(len(self.prompt_ids(combination, tokenizer)) for combination in self.codes.combinations)
         if longest + 2 > self.length:
@@ -141,7 +154,7 @@ class ControlledWriting(CausalLanguage):
             )
 
 
-def _beginning(tokenizer: Any) -> list[int]:
+def _beginning(tokenizer: PreTrainedTokenizerBase) -> list[int]:
     """The token that begins a text, where the tokenizer puts one by itself."""
     first = tokenizer.bos_token_id
     made = tokenizer("a")["input_ids"]

@@ -35,15 +35,17 @@ class LabelCounts:
     def shares(self, rows: int) -> dict[Combination, int]:
         """`rows` rows in these proportions, by largest remainders; equal parts if all counts are 0."""
         if rows < 1:
-            raise BadParameterError(f"the number of rows to write is at least 1, not {rows}")
+            raise BadParameterError(
+                "impossible-count", "the number of rows to write is at least 1, not {count}", count=rows
+            )
         total = sum(self.counts.values())
         weights = {c: (n / total if total else 1 / len(self.counts)) for c, n in self.counts.items()}
         exact = {combination: rows * weight for combination, weight in weights.items()}
-        found = {combination: int(value) for combination, value in exact.items()}
-        order = sorted(exact, key=lambda c: found[c] - exact[c])
-        for combination in order[: rows - sum(found.values())]:
-            found[combination] += 1
-        return found
+        rows_of = {combination: int(value) for combination, value in exact.items()}
+        order = sorted(exact, key=lambda c: rows_of[c] - exact[c])
+        for combination in order[: rows - sum(rows_of.values())]:
+            rows_of[combination] += 1
+        return rows_of
 
 
 def exact_counts(rows: Sequence[Row], codes: ControlCodes) -> dict[Combination, int]:
@@ -57,7 +59,10 @@ def noisy_counts(
 ) -> LabelCounts:
     """The private histogram over all combinations of labels."""
     if adjacency not in L1_SENSITIVITY:
-        raise BadParameterError("label counts are private for adding or removing one record, or for replacing one")
+        raise BadParameterError(
+            "adjacency-not-accounted",
+            "label counts are private for adding or removing one record, or for replacing one",
+        )
     exact = exact_counts(rows, codes)
     noisy = add_laplace(list(exact.values()), epsilon=epsilon, l1_sensitivity=L1_SENSITIVITY[adjacency], source=source)
     counts = {c: max(0, int(n)) for c, n in zip(exact, np.rint(noisy), strict=True)}

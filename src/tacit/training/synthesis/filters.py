@@ -17,11 +17,14 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING
 
 from tacit.errors import BadParameterError
 from tacit.text.tokens import split
 from tacit.training.synthesis.codes import Combination, ControlCodes
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 Perplexity = Callable[[Sequence[str]], Sequence[float]]
 REPETITION_FROM = 8
@@ -39,11 +42,19 @@ class Filters:
 
     def __post_init__(self) -> None:
         if self.shortest < 1:
-            raise BadParameterError(f"a text has at least 1 word, not {self.shortest}")
+            raise BadParameterError(
+                "impossible-filter", "a text has at least 1 word, not {shortest}", shortest=self.shortest
+            )
         if not 0 < self.repetition <= 1:
-            raise BadParameterError(f"the share of repeats lies above 0 and is at most 1, not {self.repetition}")
+            raise BadParameterError(
+                "impossible-filter",
+                "the share of repeats lies above 0 and is at most 1, not {repetition}",
+                repetition=self.repetition,
+            )
         if self.perplexity is not None and not self.perplexity > 1:
-            raise BadParameterError(f"a perplexity is larger than 1, not {self.perplexity}")
+            raise BadParameterError(
+                "impossible-filter", "a perplexity is larger than 1, not {perplexity}", perplexity=self.perplexity
+            )
 
     def described(self) -> str:
         parts = [f"{self.shortest} words or more", f"repeats at most {self.repetition:.0%}"]
@@ -65,7 +76,9 @@ class Sieve:
 
     def __post_init__(self) -> None:
         if self.filters.perplexity is not None and self.judge is None:
-            raise BadParameterError("a limit on the perplexity needs a public language model to judge by")
+            raise BadParameterError(
+                "filter-without-model", "a limit on the perplexity needs a public language model to judge by"
+            )
         self._markers = tuple(marker.lower() for marker in self.codes.markers())
 
     def keep(self, combinations: Sequence[Combination], texts: Sequence[str]) -> list[bool]:
@@ -73,8 +86,8 @@ class Sieve:
         reasons = [self._seen(text) for text in texts]
         if self.filters.perplexity is not None and self.judge is not None:
             open_places = [i for i, reason in enumerate(reasons) if reason is None]
-            found = self.judge([texts[i] for i in open_places]) if open_places else []
-            for i, value in zip(open_places, found, strict=True):
+            judged = self.judge([texts[i] for i in open_places]) if open_places else []
+            for i, value in zip(open_places, judged, strict=True):
                 if not (math.isfinite(value) and value <= self.filters.perplexity):
                     reasons[i] = "unlikely"
         for i, reason in enumerate(reasons):
@@ -110,7 +123,9 @@ def repeated_share(words: Sequence[str]) -> float:
     return 1 - len(set(pairs)) / len(pairs)
 
 
-def causal_perplexity(model: Any, tokenizer: Any, *, length: int = 128, batch: int = 32) -> Perplexity:
+def causal_perplexity(
+    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, *, length: int = 128, batch: int = 32
+) -> Perplexity:
     """Perplexities by a public causal language model, its mean over the word pieces of a text."""
     import torch
 
@@ -119,14 +134,14 @@ def causal_perplexity(model: Any, tokenizer: Any, *, length: int = 128, batch: i
     task = CausalLanguage(length=length)
 
     def judged(texts: Sequence[str]) -> list[float]:
-        found: list[float] = []
+        perplexities: list[float] = []
         model.eval()
         with torch.inference_mode():
             for start in range(0, len(texts), batch):
                 rows = [{"text": text} for text in texts[start : start + batch]]
                 encoded = [task.encode(row, tokenizer, train=True) for row in rows]
                 losses = task.loss(model, task.collate(encoded, tokenizer))
-                found += [math.exp(min(value, 700.0)) for value in losses.tolist()]
-        return found
+                perplexities += [math.exp(min(value, 700.0)) for value in losses.tolist()]
+        return perplexities
 
     return judged

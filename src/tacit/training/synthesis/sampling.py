@@ -13,16 +13,21 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from tacit.errors import BadInputError, BadParameterError, require
 from tacit.noise.source import public_generator
+from tacit.progress import StepProgress
 from tacit.training.synthesis.codes import Combination, ControlledWriting
 from tacit.training.synthesis.counts import LabelCounts
 from tacit.training.synthesis.filters import Filters, Perplexity, Sieve
+from tacit.training.tasks.base import Generates
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 ROUNDS = 20
 
@@ -38,11 +43,17 @@ class Sampling:
 
     def __post_init__(self) -> None:
         if not self.temperature > 0:
-            raise BadParameterError(f"the temperature is a positive number, not {self.temperature}")
+            raise BadParameterError(
+                "impossible-sampling",
+                "the temperature is a positive number, not {temperature}",
+                temperature=self.temperature,
+            )
         if not 0 < self.top_p <= 1:
-            raise BadParameterError(f"top-p lies above 0 and is at most 1, not {self.top_p}")
+            raise BadParameterError(
+                "impossible-sampling", "top-p lies above 0 and is at most 1, not {top_p}", top_p=self.top_p
+            )
         if self.batch < 1:
-            raise BadParameterError(f"a batch has at least 1 text, not {self.batch}")
+            raise BadParameterError("impossible-count", "a batch has at least 1 text, not {count}", count=self.batch)
 
 
 class Write(Protocol):
@@ -61,7 +72,9 @@ class Written:
     missing: dict[Combination, int]
 
 
-def model_writer(model: Any, tokenizer: Any, task: ControlledWriting, sampling: Sampling) -> Write:
+def model_writer(
+    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, task: ControlledWriting, sampling: Sampling
+) -> Write:
     """Writes with a causal model of transformers; a batch with different prompts is padded on the left."""
     torch = require("torch", extra="documents", purpose="writing with a model")
     model.eval()
@@ -74,7 +87,7 @@ def model_writer(model: Any, tokenizer: Any, task: ControlledWriting, sampling: 
         mask = torch.tensor([[0] * (longest - len(row)) + [1] * len(row) for row in rows])
         with torch.random.fork_rng(devices=[]), torch.inference_mode():
             torch.manual_seed(int(public_generator((sampling.seed << 32) + number).integers(1 << 62)))
-            made = model.generate(
+            made = cast("Generates", model).generate(
                 input_ids=ids,
                 attention_mask=mask,
                 do_sample=True,
@@ -85,7 +98,8 @@ def model_writer(model: Any, tokenizer: Any, task: ControlledWriting, sampling: 
                 pad_token_id=padding,
                 eos_token_id=tokenizer.eos_token_id,
             )
-        return [tokenizer.decode(row[longest:], skip_special_tokens=True).strip() for row in made.tolist()]
+        texts = tokenizer.batch_decode([row[longest:] for row in made.tolist()], skip_special_tokens=True)
+        return [text.strip() for text in texts]
 
     return write
 
@@ -100,7 +114,7 @@ def write_rows(
     sampling: Sampling,
     judge: Perplexity | None = None,
     draft: Draft | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    progress: StepProgress | None = None,
     rounds: int = ROUNDS,
 ) -> Written:
     """New rows in the proportions of the counts."""
@@ -109,11 +123,11 @@ def write_rows(
     sieve = Sieve(filters, task.codes, judge)
     number = generated = 0
     for _ in range(rounds):
-        asked = [c for c, count in wanted.items() for _ in range(count - len(kept[c]))]
-        if not asked:
+        missing_rows = [c for c, count in wanted.items() for _ in range(count - len(kept[c]))]
+        if not missing_rows:
             break
-        for start in range(0, len(asked), sampling.batch):
-            part = asked[start : start + sampling.batch]
+        for start in range(0, len(missing_rows), sampling.batch):
+            part = missing_rows[start : start + sampling.batch]
             texts = draft.texts(number, len(part)) if draft is not None else None
             if texts is None:
                 texts = write(part, number)
@@ -124,11 +138,11 @@ def write_rows(
                 if good:
                     kept[combination].append(text)
             if progress is not None:
-                progress(sum(len(found) for found in kept.values()), rows)
-    found = [(combination, text) for combination, texts in kept.items() for text in texts]
-    order = public_generator(sampling.seed).permutation(len(found))
+                progress(sum(len(written) for written in kept.values()), rows)
+    written = [(combination, text) for combination, texts in kept.items() for text in texts]
+    order = public_generator(sampling.seed).permutation(len(written))
     missing = {c: count - len(kept[c]) for c, count in wanted.items() if count > len(kept[c])}
-    return Written(tuple(found[i] for i in order), generated, dict(Counter(sieve.refused)), missing)
+    return Written(tuple(written[i] for i in order), generated, dict(Counter(sieve.refused)), missing)
 
 
 # A run that was stopped -------------------------------------------------------------------------------------------
@@ -137,7 +151,7 @@ def write_rows(
 class Draft:
     """What was written so far, one line per batch, so that a stopped run can go on. It holds generated text only."""
 
-    def __init__(self, path: Path, settings: dict[str, Any], *, resume: bool) -> None:
+    def __init__(self, path: Path, settings: dict[str, object], *, resume: bool) -> None:
         self.path = path
         self._settings = settings
         self._batches: list[list[str]] = []
@@ -171,7 +185,9 @@ class Draft:
                 break  # the line that was being written when the run stopped
         if not whole or whole[0].get("settings") != json.loads(json.dumps(self._settings)):
             raise BadInputError(
-                f"the unfinished run {self.path.name} had other settings: repeat its command, or remove that file"
+                "another-run",
+                "the unfinished run {run} had other settings: repeat its command, or remove that file",
+                run=self.path.name,
             )
         self._batches = [list(entry["texts"]) for entry in whole[1:]]
         kept = "".join(json.dumps(entry) + "\n" for entry in whole)
@@ -181,8 +197,8 @@ class Draft:
         """The texts of a batch that was written already."""
         if number >= len(self._batches):
             return None
-        found = self._batches[number]
-        return found if len(found) == size else None
+        batch = self._batches[number]
+        return batch if len(batch) == size else None
 
     def add(self, number: int, texts: list[str]) -> None:
         del self._batches[number:]
@@ -196,7 +212,7 @@ class Draft:
 
 def draft_settings(
     *, rows: int, counts: LabelCounts, filters: Filters, sampling: Sampling, task: ControlledWriting, weights: str
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """What must be the same for a stopped run to go on; `weights` names the model by its content."""
     listed = [[list(combination), count] for combination, count in counts.counts.items()]
     return {

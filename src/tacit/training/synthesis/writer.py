@@ -13,22 +13,26 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tacit.card import Card
 from tacit.errors import BadInputError, BadParameterError
 from tacit.guarantee import Adjacency, Guarantee
 from tacit.noise.source import Source, StreamKey
 from tacit.text.files import write_whole
+from tacit.training.checkpoint import PRIVATE_FOLDER, STATE
 from tacit.training.models import load_model
 from tacit.training.origin import Origin
 from tacit.training.plan import Plan
-from tacit.training.run import CARD, PRIVATE_FOLDER, STATE, Progress, Settings, TrainingRun
+from tacit.training.run import CARD, Progress, Settings, TrainingRun
 from tacit.training.synthesis.codes import ControlCodes, ControlledWriting
 from tacit.training.synthesis.counts import LabelCounts, counts_without_privacy, equal_counts, noisy_counts
 from tacit.training.synthesis.filters import Filters
 from tacit.training.synthesis.sampling import Sampling
 from tacit.training.tasks import Row
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 SYNTHESIS = "synthesis.json"
 TRAINING_CARD = "training.card.json"
@@ -51,9 +55,15 @@ class Budget:
 
     def __post_init__(self) -> None:
         if not self.epsilon > 0:
-            raise BadParameterError(f"epsilon must be positive, not {self.epsilon:g}")
+            raise BadParameterError(
+                "impossible-epsilon", "epsilon must be positive, not {epsilon:g}", epsilon=self.epsilon
+            )
         if not 0 < self.count_share < 1:
-            raise BadParameterError(f"the share of the label counts lies between 0 and 1, not {self.count_share:g}")
+            raise BadParameterError(
+                "impossible-share",
+                "the share of the label counts lies between 0 and 1, not {share:g}",
+                share=self.count_share,
+            )
 
     @property
     def private(self) -> bool:
@@ -97,8 +107,8 @@ class WriterTraining:
 
     rows: Sequence[Row]
     task: ControlledWriting
-    model: Any
-    tokenizer: Any
+    model: PreTrainedModel
+    tokenizer: PreTrainedTokenizerBase
     plan: Plan
     budget: Budget
     settings: Settings
@@ -188,7 +198,7 @@ class WriterTraining:
             source=source,
         )
 
-    def _facts(self, counts: LabelCounts) -> dict[str, Any]:
+    def _facts(self, counts: LabelCounts) -> dict[str, object]:
         codes = self.task.codes
         return {
             "text_column": self.text_column,
@@ -252,8 +262,11 @@ class PrivateWriter:
         place = Path(folder)
         if not (place / SYNTHESIS).is_file():
             raise BadInputError(
-                f"the folder {place.name} was not made by 'tacit synthesize', or is not finished: give one that holds "
-                f"{SYNTHESIS}"
+                "not-a-synthesis-folder",
+                "the folder {folder} was not made by 'tacit synthesize', or is not finished: give one that holds "
+                "{file}",
+                folder=place.name,
+                file=SYNTHESIS,
             )
         try:
             facts = json.loads((place / SYNTHESIS).read_text(encoding="utf-8"))
@@ -264,7 +277,12 @@ class PrivateWriter:
             task = ControlledWriting(length=int(facts["length"]), codes=codes, count_codes=bool(facts["count_codes"]))
             text_column, base = str(facts["text_column"]), str(facts["model"])
         except (ValueError, KeyError, TypeError) as error:
-            raise BadInputError(f"the file {SYNTHESIS} in {place.name} is damaged: copy the folder again") from error
+            raise BadInputError(
+                "damaged-file",
+                "the file {file} in {folder} is damaged: copy the folder again",
+                file=SYNTHESIS,
+                folder=place.name,
+            ) from error
         card = read_card(place / CARD)
         return cls(place, task, LabelCounts(counts, None), card.guarantee, text_column, base)
 
@@ -290,6 +308,8 @@ def read_card(path: Path) -> Card:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
         raise BadInputError(
-            f"the folder {path.parent.name} has no privacy card: text without one is not made"
+            "no-such-card",
+            "the folder {folder} has no privacy card: text without one is not made",
+            folder=path.parent.name,
         ) from error
     return Card.from_json(text)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from tacit import plugins
 from tacit.errors import BadParameterError
 from tacit.plugins import Registry
@@ -15,7 +13,7 @@ from tacit.training.tasks.sanitized import SanitizedMasking, sanitized_rows
 from tacit.training.tasks.tagging import Tagging
 
 
-def _is_task(thing: Any) -> bool:
+def _is_task(thing: object) -> bool:
     return isinstance(thing, type) and issubclass(thing, Task)
 
 

@@ -15,7 +15,7 @@ import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import torch
@@ -24,6 +24,9 @@ from torch import Tensor, nn
 from tacit.errors import BadInputError, BadParameterError
 from tacit.training.gradients import Batch
 from tacit.training.tasks.base import Encoded, Row, Task, model_inputs, random_inputs
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
 
 LONGEST_ANSWER = 30
 OVERLAP = 4
@@ -49,7 +52,11 @@ class Answering(Task):
         self.check_rows(rows)
         for number, row in enumerate(rows, 1):
             if row["answer"] and row["answer"] not in row["context"]:
-                raise BadInputError(f"the answer of row {number} does not stand in its context, word for word")
+                raise BadInputError(
+                    "answer-not-in-context",
+                    "the answer of row {row} does not stand in its context, word for word",
+                    row=number,
+                )
             if not row["answer"] and not self.unanswerable:
                 raise BadInputError(
                     "row-without-answer",
@@ -57,39 +64,42 @@ class Answering(Task):
                     row=number,
                 )
 
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> dict[str, object]:
         return {**super().settings(), "unanswerable": self.unanswerable}
 
-    def windows(self, row: Row, tokenizer: Any) -> list[Encoded]:
+    def windows(self, row: Row, tokenizer: PreTrainedTokenizerBase) -> list[Encoded]:
         """The record as it is read: its context at once, or in windows. A question takes half of the length at most."""
         question = row["question"]
         marks = tokenizer.num_special_tokens_to_add(pair=True)
         most = min(self.length // 2, self.length - marks - 1)
         if most < 1:
             raise BadParameterError(
-                f"a length of {self.length} leaves no room for a question and its context: give at least {marks + 2}"
+                "length-too-short",
+                "a length of {length} leaves no room for a question and its context: give at least {least}",
+                length=self.length,
+                least=marks + 2,
             )
         pieces = tokenizer(question, add_special_tokens=False, return_offsets_mapping=True)["offset_mapping"]
         if len(pieces) > most:
             question = question[: pieces[most - 1][1]]
         room = self.length - marks - min(len(pieces), most)
-        found = tokenizer(
+        encoding = tokenizer(
             question, row["context"], truncation="only_second", max_length=self.length,
             stride=min(self.length // OVERLAP, max(0, room // 2)), return_overflowing_tokens=True,
             return_offsets_mapping=True,
         )  # fmt: skip
         windows = []
-        for number, offsets in enumerate(found["offset_mapping"]):
-            encoded: Encoded = {name: list(found[name][number]) for name in ("input_ids", "attention_mask")}
-            if "token_type_ids" in found:
-                encoded["token_type_ids"] = list(found["token_type_ids"][number])
-            encoded["inside"] = [int(place == 1) for place in found.sequence_ids(number)]
+        for number, offsets in enumerate(encoding["offset_mapping"]):
+            encoded: Encoded = {name: list(encoding[name][number]) for name in ("input_ids", "attention_mask")}
+            if "token_type_ids" in encoding:
+                encoded["token_type_ids"] = list(encoding["token_type_ids"][number])
+            encoded["inside"] = [int(place == 1) for place in encoding.sequence_ids(number)]
             encoded["begins"] = [begin for begin, _ in offsets]
             encoded["ends"] = [end for _, end in offsets]
             windows.append(encoded)
         return windows
 
-    def encode(self, row: Row, tokenizer: Any, *, train: bool) -> Encoded:
+    def encode(self, row: Row, tokenizer: PreTrainedTokenizerBase, *, train: bool) -> Encoded:
         windows = self.windows(row, tokenizer)
         if not train:
             return windows[0]
@@ -122,26 +132,28 @@ class Answering(Task):
         return (start + end) / 2.0
 
     @torch.no_grad()
-    def predict(self, model: nn.Module, batch: Batch, tokenizer: Any, rows: Sequence[Row]) -> list[str]:
+    def predict(
+        self, model: nn.Module, batch: Batch, tokenizer: PreTrainedTokenizerBase, rows: Sequence[Row]
+    ) -> list[str]:
         """The best span of all windows of a context. Nothing is answered only where nothing scores higher than the best
         span in every window."""
-        candidates: list[list[_Candidate]] = [[found] for found in _candidates(model, batch)]
+        candidates: list[list[_Candidate]] = [[candidate] for candidate in _candidates(model, batch)]
         # A first window that is not full is the only one.
         full = (batch["attention_mask"].sum(1) >= self.length).nonzero().flatten().tolist()
         later = [(i, window) for i in full for window in self.windows(rows[i], tokenizer)[1:]]
         for begin in range(0, len(later), len(rows)):
             part = later[begin : begin + len(rows)]
             numbers = self.collate([window for _, window in part], tokenizer)
-            for (i, _), found in zip(part, _candidates(model, numbers), strict=True):
-                candidates[i].append(found)
+            for (i, _), candidate in zip(part, _candidates(model, numbers), strict=True):
+                candidates[i].append(candidate)
         answers = []
         for row, found_here in zip(rows, candidates, strict=True):
-            best = max(found_here, key=lambda found: found.score)
-            nothing = self.unanswerable and min(found.nothing for found in found_here) > best.score
+            best = max(found_here, key=lambda candidate: candidate.score)
+            nothing = self.unanswerable and min(candidate.nothing for candidate in found_here) > best.score
             answers.append("" if nothing or not best.inside else row["context"][best.begin : best.stop])
         return answers
 
-    def probe(self, generator: np.random.Generator, tokenizer: Any) -> Encoded:
+    def probe(self, generator: np.random.Generator, tokenizer: PreTrainedTokenizerBase) -> Encoded:
         encoded = random_inputs(generator, tokenizer, self.length)
         size = len(encoded["input_ids"])
         start = int(generator.integers(size))
@@ -170,13 +182,13 @@ def _candidates(model: nn.Module, batch: Batch) -> list[_Candidate]:
     # The first piece, wherever the filling is.
     first = batch["attention_mask"].argmax(1, keepdim=True)
     nothing = (output.start_logits.gather(1, first) + output.end_logits.gather(1, first))[:, 0]
-    found = []
+    candidates = []
     for i, place in enumerate(best.indices.tolist()):
         start, end = divmod(place, size)
         begin, stop = int(batch["begins"][i, start]), int(batch["ends"][i, end])
         inside = bool(batch["inside"][i, start])
-        found.append(_Candidate(float(best.values[i]), begin, stop, inside, float(nothing[i])))
-    return found
+        candidates.append(_Candidate(float(best.values[i]), begin, stop, inside, float(nothing[i])))
+    return candidates
 
 
 def _pieces_of(window: Encoded, first: int, last: int) -> tuple[int, int] | None:

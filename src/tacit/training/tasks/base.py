@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 import torch
@@ -19,6 +19,9 @@ from tacit.errors import BadInputError
 from tacit.noise.source import public_generator
 from tacit.training.gradients import Batch, Filled
 
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
 Row = Mapping[str, str]
 """The cells of one record, by role: text, pair, label, tags, question, context, answer, source, target."""
 
@@ -26,6 +29,13 @@ Encoded = dict[str, Any]
 """The numbers of one record: lists of ids, or single numbers."""
 
 IGNORED = -100
+
+
+class Generates(Protocol):
+    """A model of transformers that writes."""
+
+    def generate(self, **options: object) -> Tensor:
+        """The ids of each text, one row each."""
 
 
 @dataclass
@@ -57,7 +67,7 @@ class Task(ABC):
     # To write in a task ---------------------------------------------------------------------------------------
 
     @abstractmethod
-    def encode(self, row: Row, tokenizer: Any, *, train: bool) -> Encoded:
+    def encode(self, row: Row, tokenizer: PreTrainedTokenizerBase, *, train: bool) -> Encoded:
         """The numbers of a record; with `train`, also those of its target."""
 
     @abstractmethod
@@ -65,7 +75,9 @@ class Task(ABC):
         """One loss per example, (B,)."""
 
     @abstractmethod
-    def predict(self, model: nn.Module, batch: Batch, tokenizer: Any, rows: Sequence[Row]) -> list[str]:
+    def predict(
+        self, model: nn.Module, batch: Batch, tokenizer: PreTrainedTokenizerBase, rows: Sequence[Row]
+    ) -> list[str]:
         """A prediction per record, written like the target column."""
 
     def learn(self, rows: Sequence[Row]) -> None:
@@ -82,7 +94,7 @@ class Task(ABC):
 
     # Shared ---------------------------------------------------------------------------------------------------
 
-    def collate(self, examples: Sequence[Encoded], tokenizer: Any) -> Batch:
+    def collate(self, examples: Sequence[Encoded], tokenizer: PreTrainedTokenizerBase) -> Batch:
         """Examples as tensors, lists filled up to the longest, or all of them to one public length."""
         batch: dict[str, Tensor] = {}
         for name in examples[0]:
@@ -109,27 +121,31 @@ class Task(ABC):
     def _width(self, values: Sequence[Sequence[int]]) -> int:
         longest = max(1, *(len(value) for value in values))
         if self.constant and longest > self.length:
-            raise BadInputError(f"a record has more than the {self.length} word pieces that all are filled up to")
+            raise BadInputError(
+                "record-too-long",
+                "a record has more than the {length} word pieces that all are filled up to",
+                length=self.length,
+            )
         return self.length if self.constant else longest
 
-    def _before(self, example: Encoded, examples: Sequence[Encoded], tokenizer: Any) -> int:
+    def _before(self, example: Encoded, examples: Sequence[Encoded], tokenizer: PreTrainedTokenizerBase) -> int:
         """How much filling stands before the pieces of an example."""
         if self.side_of("input_ids", tokenizer) != "left":
             return 0
         return self._width([other["input_ids"] for other in examples]) - len(example["input_ids"])
 
-    def side_of(self, name: str, tokenizer: Any) -> str:
+    def side_of(self, name: str, tokenizer: PreTrainedTokenizerBase) -> str:
         """Where a list is filled up: on the side that was chosen, or that the tokenizer names."""
         return self.side or str(getattr(tokenizer, "padding_side", "right"))
 
-    def padding(self, name: str, tokenizer: Any) -> int:
+    def padding(self, name: str, tokenizer: PreTrainedTokenizerBase) -> int:
         if name == "input_ids":
             return int(tokenizer.pad_token_id or 0)
         if name == "token_type_ids":
             return int(getattr(tokenizer, "pad_token_type_id", 0) or 0)
         return IGNORED if name in ("labels", "targets") else 0
 
-    def layouts(self, tokenizer: Any) -> list[tuple[str, bool]]:
+    def layouts(self, tokenizer: PreTrainedTokenizerBase) -> list[tuple[str, bool]]:
         """Ways to fill records up, the best one first: (side, constant). Where the gradient of a record does not depend
         on its filling, both sides give what the record alone would give; one length for all is always independent of
         other records, and slower."""
@@ -137,12 +153,12 @@ class Task(ABC):
         other = "right" if own == "left" else "left"
         return [(own, False), (other, False), (own, True)]
 
-    def probes(self, tokenizer: Any) -> list[Batch]:
+    def probes(self, tokenizer: PreTrainedTokenizerBase) -> list[Batch]:
         """Made-up batches of 3 and 5 records for checking a model: nothing of the private data is needed for that."""
         generator = public_generator(7)
         return [self.collate([self.probe(generator, tokenizer) for _ in range(size)], tokenizer) for size in (3, 5)]
 
-    def filled(self, tokenizer: Any) -> list[Filled]:
+    def filled(self, tokenizer: PreTrainedTokenizerBase) -> list[Filled]:
         """Made-up records, a short and a long one, each alone and filled up to several lengths, for checking that the
         filling changes nothing. With one length for all there is nothing to compare: it is part of every record."""
         if self.constant:
@@ -168,10 +184,10 @@ class Task(ABC):
         return made
 
     @abstractmethod
-    def probe(self, generator: np.random.Generator, tokenizer: Any) -> Encoded:
+    def probe(self, generator: np.random.Generator, tokenizer: PreTrainedTokenizerBase) -> Encoded:
         """A made-up record."""
 
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> dict[str, object]:
         """What has to be saved with a model to use it again."""
         return {
             "task": self.name, "length": self.length, "labels": list(self.labels), "columns": dict(self.columns),
@@ -180,7 +196,7 @@ class Task(ABC):
 
     def check_rows(self, rows: Sequence[Row]) -> None:
         if not rows:
-            raise BadInputError("there are no rows to train on")
+            raise BadInputError("no-rows", "there are no rows to train on")
 
 
 def _lengthened(record: Encoded, length: int) -> Encoded:
@@ -200,28 +216,28 @@ def model_inputs(batch: Batch) -> dict[str, Tensor]:
     return {name: batch[name] for name in names if name in batch}
 
 
-def encode_text(tokenizer: Any, length: int, text: str, pair: str | None = None) -> Encoded:
-    found = (
+def encode_text(tokenizer: PreTrainedTokenizerBase, length: int, text: str, pair: str | None = None) -> Encoded:
+    encoding = (
         tokenizer(text, pair, truncation=True, max_length=length)
         if pair is not None
         else tokenizer(text, truncation=True, max_length=length)
     )
-    encoded: Encoded = {"input_ids": list(found["input_ids"]), "attention_mask": list(found["attention_mask"])}
-    if "token_type_ids" in found:
-        encoded["token_type_ids"] = list(found["token_type_ids"])
+    encoded: Encoded = {"input_ids": list(encoding["input_ids"]), "attention_mask": list(encoding["attention_mask"])}
+    if "token_type_ids" in encoding:
+        encoded["token_type_ids"] = list(encoding["token_type_ids"])
     if not encoded["input_ids"]:
         # An empty text is a record like any other.
         encoded = {name: [0 if name != "attention_mask" else 1] for name in encoded}
     return encoded
 
 
-def random_ids(generator: np.random.Generator, tokenizer: Any, longest: int) -> list[int]:
+def random_ids(generator: np.random.Generator, tokenizer: PreTrainedTokenizerBase, longest: int) -> list[int]:
     """Half of them as long as can be: a recurrent model must be checked with all the steps it will take."""
     size = longest if generator.random() < 0.5 else int(generator.integers(2, max(3, longest)))
     return [int(i) for i in generator.integers(0, len(tokenizer), size)]
 
 
-def random_inputs(generator: np.random.Generator, tokenizer: Any, longest: int) -> Encoded:
+def random_inputs(generator: np.random.Generator, tokenizer: PreTrainedTokenizerBase, longest: int) -> Encoded:
     ids = random_ids(generator, tokenizer, min(longest, 17))
     encoded: Encoded = {"input_ids": ids, "attention_mask": [1] * len(ids)}
     if "token_type_ids" in getattr(tokenizer, "model_input_names", ()):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import torch
@@ -13,6 +13,9 @@ from torch import Tensor, nn
 from tacit.errors import BadInputError
 from tacit.training.gradients import Batch
 from tacit.training.tasks.base import Encoded, Row, Task, encode_text, model_inputs, random_inputs
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
 
 
 @dataclass
@@ -26,7 +29,7 @@ class Labeling(Task):
 
     ending: int | None = field(default=None, kw_only=True)
 
-    def pieces(self, row: Row, tokenizer: Any) -> Encoded:
+    def pieces(self, row: Row, tokenizer: PreTrainedTokenizerBase) -> Encoded:
         text, pair = row["text"], row.get("pair")
         if self.ending is None:
             return encode_text(tokenizer, self.length, text, pair)
@@ -38,7 +41,7 @@ class Labeling(Task):
         encoded = {name: [values[place] for place in kept] for name, values in encoded.items()}
         return encoded if usual else self._ended(encoded)
 
-    def random_pieces(self, generator: np.random.Generator, tokenizer: Any) -> Encoded:
+    def random_pieces(self, generator: np.random.Generator, tokenizer: PreTrainedTokenizerBase) -> Encoded:
         encoded = random_inputs(generator, tokenizer, self.length)
         if self.ending is None:
             return encoded
@@ -52,7 +55,7 @@ class Labeling(Task):
         last = {"input_ids": self.ending, "attention_mask": 1}
         return {name: [*values[: self.length - 1], last.get(name, 0)] for name, values in encoded.items()}
 
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> dict[str, object]:
         return {**super().settings(), "ending": self.ending}
 
 
@@ -72,21 +75,27 @@ class Classification(Labeling):
 
     def __post_init__(self) -> None:
         if not 0.0 <= self.smoothing < 1.0:
-            raise BadInputError(f"label smoothing lies between 0 and 1, not at {self.smoothing:g}")
+            raise BadInputError(
+                "impossible-share", "label smoothing lies between 0 and 1, not at {share:g}", share=self.smoothing
+            )
 
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> dict[str, object]:
         return {**super().settings(), "smoothing": self.smoothing}
 
     def learn(self, rows: Sequence[Row]) -> None:
         self.check_rows(rows)
-        found = sorted({row["label"] for row in rows})
+        observed = sorted({row["label"] for row in rows})
         if not self.labels:
-            self.labels = found
-        unknown = [label for label in found if label not in set(self.labels)]
+            self.labels = observed
+        unknown = [label for label in observed if label not in set(self.labels)]
         if unknown:
-            raise BadInputError(f"the training rows have labels that are not in the given list: {len(unknown)} of them")
+            raise BadInputError(
+                "label-not-listed",
+                "the training rows have labels that are not in the given list: {unknown} of them",
+                unknown=len(unknown),
+            )
         if len(self.labels) < 2:
-            raise BadInputError("all training rows have the same label: there is nothing to learn")
+            raise BadInputError("too-few-classes", "all training rows have the same label: there is nothing to learn")
 
     def model_options(self) -> dict[str, Any]:
         return {
@@ -95,7 +104,7 @@ class Classification(Labeling):
             "label2id": {label: i for i, label in enumerate(self.labels)},
         }
 
-    def encode(self, row: Row, tokenizer: Any, *, train: bool) -> Encoded:
+    def encode(self, row: Row, tokenizer: PreTrainedTokenizerBase, *, train: bool) -> Encoded:
         encoded = self.pieces(row, tokenizer)
         if train:
             encoded["label"] = self.labels.index(row["label"])
@@ -106,10 +115,12 @@ class Classification(Labeling):
         return nn.functional.cross_entropy(logits, batch["label"], reduction="none", label_smoothing=self.smoothing)
 
     @torch.no_grad()
-    def predict(self, model: nn.Module, batch: Batch, tokenizer: Any, rows: Sequence[Row]) -> list[str]:
+    def predict(
+        self, model: nn.Module, batch: Batch, tokenizer: PreTrainedTokenizerBase, rows: Sequence[Row]
+    ) -> list[str]:
         return [self.labels[i] for i in model(**model_inputs(batch)).logits.argmax(-1).tolist()]
 
-    def probe(self, generator: np.random.Generator, tokenizer: Any) -> Encoded:
+    def probe(self, generator: np.random.Generator, tokenizer: PreTrainedTokenizerBase) -> Encoded:
         return {
             **self.random_pieces(generator, tokenizer),
             "label": int(generator.integers(len(self.labels))),
@@ -137,7 +148,11 @@ class Regression(Labeling):
 
     def __post_init__(self) -> None:
         if not self.scale > 0:
-            raise BadInputError(f"the largest label must be above the smallest, and {self.scale:g} is not a width")
+            raise BadInputError(
+                "impossible-label-range",
+                "the largest label must be above the smallest, and {width:g} is not a width",
+                width=self.scale,
+            )
 
     def learn(self, rows: Sequence[Row]) -> None:
         self.check_rows(rows)
@@ -147,10 +162,10 @@ class Regression(Labeling):
     def model_options(self) -> dict[str, Any]:
         return {"num_labels": 1, "problem_type": "regression"}
 
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> dict[str, object]:
         return {**super().settings(), "mean": self.mean, "scale": self.scale, "bounded": self.bounded}
 
-    def encode(self, row: Row, tokenizer: Any, *, train: bool) -> Encoded:
+    def encode(self, row: Row, tokenizer: PreTrainedTokenizerBase, *, train: bool) -> Encoded:
         encoded = self.pieces(row, tokenizer)
         if train:
             label = (_number(row["label"], None) - self.mean) / self.scale
@@ -172,11 +187,13 @@ class Regression(Labeling):
         return (guesses - batch["label"]).square()
 
     @torch.no_grad()
-    def predict(self, model: nn.Module, batch: Batch, tokenizer: Any, rows: Sequence[Row]) -> list[str]:
+    def predict(
+        self, model: nn.Module, batch: Batch, tokenizer: PreTrainedTokenizerBase, rows: Sequence[Row]
+    ) -> list[str]:
         values = model(**model_inputs(batch)).logits[:, 0] * self.scale + self.mean
         return [f"{value:.6g}" for value in values.tolist()]
 
-    def probe(self, generator: np.random.Generator, tokenizer: Any) -> Encoded:
+    def probe(self, generator: np.random.Generator, tokenizer: PreTrainedTokenizerBase) -> Encoded:
         return {**self.random_pieces(generator, tokenizer), "label": float(generator.normal())}
 
 
@@ -187,5 +204,9 @@ def _number(cell: str, row: int | None) -> float:
         value = float("nan")
     if value - value != 0.0:
         where = "" if row is None else f" in row {row}"
-        raise BadInputError(f"the label{where} is not a finite number: regression needs numbers in the label column")
+        raise BadInputError(
+            "not-a-number",
+            "the label{where} is not a finite number: regression needs numbers in the label column",
+            where=where,
+        )
     return value

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar, cast
 
 import numpy as np
 import torch
@@ -15,6 +15,7 @@ from tacit.training.gradients import Batch
 from tacit.training.tasks.base import (
     IGNORED,
     Encoded,
+    Generates,
     Row,
     Task,
     cross_entropy_per_token,
@@ -23,6 +24,9 @@ from tacit.training.tasks.base import (
     random_ids,
     random_inputs,
 )
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 
 @dataclass
@@ -37,10 +41,10 @@ class CausalLanguage(Task):
     model_class: ClassVar[str] = "AutoModelForCausalLM"
     target: ClassVar[str] = ""
 
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> dict[str, object]:
         return {**super().settings(), "prefix": self.prefix}
 
-    def encode(self, row: Row, tokenizer: Any, *, train: bool) -> Encoded:
+    def encode(self, row: Row, tokenizer: PreTrainedTokenizerBase, *, train: bool) -> Encoded:
         before = tokenizer(self.prefix.format(**row), add_special_tokens=True)["input_ids"] if self.prefix else []
         ids = [*before, *encode_text(tokenizer, self.length, row["text"])["input_ids"]][: self.length]
         if tokenizer.eos_token_id is not None and len(ids) < self.length:
@@ -55,11 +59,13 @@ class CausalLanguage(Task):
         return cross_entropy_per_token(logits[:, :-1], batch["targets"][:, 1:].masked_fill(~counted, IGNORED))
 
     @torch.no_grad()
-    def predict(self, model: nn.Module, batch: Batch, tokenizer: Any, rows: Sequence[Row]) -> list[str]:
+    def predict(
+        self, model: nn.Module, batch: Batch, tokenizer: PreTrainedTokenizerBase, rows: Sequence[Row]
+    ) -> list[str]:
         """The perplexity of each text: exp of its mean loss."""
         return [f"{value:.6g}" for value in self.loss(model, batch).exp().tolist()]
 
-    def probe(self, generator: np.random.Generator, tokenizer: Any) -> Encoded:
+    def probe(self, generator: np.random.Generator, tokenizer: PreTrainedTokenizerBase) -> Encoded:
         encoded = random_inputs(generator, tokenizer, self.length)
         encoded.pop("token_type_ids", None)
         return {**encoded, "targets": list(encoded["input_ids"])}
@@ -78,17 +84,17 @@ class MaskedLanguage(Task):
     target: ClassVar[str] = ""
     fixed_inputs: ClassVar[bool] = False
 
-    def encode(self, row: Row, tokenizer: Any, *, train: bool) -> Encoded:
+    def encode(self, row: Row, tokenizer: PreTrainedTokenizerBase, *, train: bool) -> Encoded:
         encoded = encode_text(tokenizer, self.length, row["text"])
         encoded["special"] = tokenizer.get_special_tokens_mask(encoded["input_ids"], already_has_special_tokens=True)
         return encoded
 
-    def collate(self, examples: Sequence[Encoded], tokenizer: Any) -> Batch:
+    def collate(self, examples: Sequence[Encoded], tokenizer: PreTrainedTokenizerBase) -> Batch:
         if tokenizer.mask_token_id is None:
-            raise BadInputError("this tokenizer has no mask: a masked language model needs one")
+            raise BadInputError("no-mask-token", "this tokenizer has no mask: a masked language model needs one")
         return super().collate([self._masked(example, tokenizer) for example in examples], tokenizer)
 
-    def _masked(self, example: Encoded, tokenizer: Any) -> Encoded:
+    def _masked(self, example: Encoded, tokenizer: PreTrainedTokenizerBase) -> Encoded:
         if "targets" in example:
             return example
         # Which pieces are masked is no secret and costs nothing; torch's state is part of a checkpoint.
@@ -109,14 +115,16 @@ class MaskedLanguage(Task):
         return cross_entropy_per_token(model(**model_inputs(batch)).logits, batch["targets"])
 
     @torch.no_grad()
-    def predict(self, model: nn.Module, batch: Batch, tokenizer: Any, rows: Sequence[Row]) -> list[str]:
+    def predict(
+        self, model: nn.Module, batch: Batch, tokenizer: PreTrainedTokenizerBase, rows: Sequence[Row]
+    ) -> list[str]:
         """Whether the masked pieces were guessed: the share for each text, with fixed masks."""
         best = model(**model_inputs(batch)).logits.argmax(-1)
         counted = batch["targets"] != IGNORED
         right = ((best == batch["targets"]) & counted).sum(1) / counted.sum(1).clamp_min(1)
         return [f"{value:.4f}" for value in right.tolist()]
 
-    def probe(self, generator: np.random.Generator, tokenizer: Any) -> Encoded:
+    def probe(self, generator: np.random.Generator, tokenizer: PreTrainedTokenizerBase) -> Encoded:
         encoded = random_inputs(generator, tokenizer, self.length)
         return {**encoded, "targets": list(encoded["input_ids"])}
 
@@ -129,11 +137,11 @@ class SequenceToSequence(Task):
     model_class: ClassVar[str] = "AutoModelForSeq2SeqLM"
     target: ClassVar[str] = "target"
 
-    def side_of(self, name: str, tokenizer: Any) -> str:
+    def side_of(self, name: str, tokenizer: PreTrainedTokenizerBase) -> str:
         """What a decoder is to say begins at its first position."""
         return "right" if name == "targets" else super().side_of(name, tokenizer)
 
-    def encode(self, row: Row, tokenizer: Any, *, train: bool) -> Encoded:
+    def encode(self, row: Row, tokenizer: PreTrainedTokenizerBase, *, train: bool) -> Encoded:
         encoded = encode_text(tokenizer, self.length, row["source"])
         encoded.pop("token_type_ids", None)
         if train:
@@ -141,9 +149,9 @@ class SequenceToSequence(Task):
             encoded["targets"] = list(targets) or [int(tokenizer.eos_token_id or 0)]
         return encoded
 
-    def loss(self, model: Any, batch: Batch) -> Tensor:
+    def loss(self, model: nn.Module, batch: Batch) -> Tensor:
         targets = batch["targets"]
-        start = int(model.config.decoder_start_token_id or 0)
+        start = int(cast("PreTrainedModel", model).config.decoder_start_token_id or 0)
         previous = targets.new_full(targets.shape, start)
         previous[:, 1:] = targets[:, :-1].masked_fill(targets[:, :-1] == IGNORED, start)
         logits = model(
@@ -155,14 +163,16 @@ class SequenceToSequence(Task):
         return cross_entropy_per_token(logits, targets)
 
     @torch.no_grad()
-    def predict(self, model: Any, batch: Batch, tokenizer: Any, rows: Sequence[Row]) -> list[str]:
-        made = model.generate(
+    def predict(
+        self, model: nn.Module, batch: Batch, tokenizer: PreTrainedTokenizerBase, rows: Sequence[Row]
+    ) -> list[str]:
+        made = cast("Generates", model).generate(
             input_ids=batch["input_ids"], attention_mask=batch["attention_mask"], max_new_tokens=self.length,
             num_beams=1, do_sample=False,
         )  # fmt: skip
         return list(tokenizer.batch_decode(made, skip_special_tokens=True))
 
-    def probe(self, generator: np.random.Generator, tokenizer: Any) -> Encoded:
+    def probe(self, generator: np.random.Generator, tokenizer: PreTrainedTokenizerBase) -> Encoded:
         encoded = random_inputs(generator, tokenizer, self.length)
         encoded.pop("token_type_ids", None)
         return {**encoded, "targets": random_ids(generator, tokenizer, min(self.length, 11))}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar, cast
 
 import numpy as np
 import torch
@@ -17,6 +17,9 @@ from torch import Tensor, nn
 from tacit.errors import NoGuaranteeError
 from tacit.training.gradients import Batch
 from tacit.training.tasks.base import IGNORED, Encoded, Row, Task, cross_entropy_per_token
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 
 @dataclass
@@ -35,29 +38,30 @@ class Rewriting(Task):
     model_class: ClassVar[str] = "AutoModelForSeq2SeqLM"
     fixed_inputs: ClassVar[bool] = False
 
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> dict[str, object]:
         kept = None if self.kept is None else list(self.kept)
         return {**super().settings(), "clip": self.clip, "kept": kept, "encoder_mask": self.encoder_mask}
 
-    def encode(self, row: Row, tokenizer: Any, *, train: bool) -> Encoded:
+    def encode(self, row: Row, tokenizer: PreTrainedTokenizerBase, *, train: bool) -> Encoded:
         return {"input_ids": [int(piece) for piece in tokenizer(row["text"])]}
 
-    def latents(self, model: Any, ids: Tensor) -> Tensor:
+    def latents(self, model: PreTrainedModel, ids: Tensor) -> Tensor:
         mask = (ids != self.filling).long() if self.encoder_mask else torch.ones_like(ids)
-        found: Tensor = model.get_encoder()(input_ids=ids, attention_mask=mask).last_hidden_state
+        latents: Tensor = model.get_encoder()(input_ids=ids, attention_mask=mask).last_hidden_state
         if self.clip is not None:
-            found = found.clamp(-self.clip, self.clip)
+            latents = latents.clamp(-self.clip, self.clip)
         if self.kept is not None:
-            released = torch.zeros(found.shape[-1])
+            released = torch.zeros(latents.shape[-1])
             released[list(self.kept)] = 1.0
-            found = found * released
-        return found
+            latents = latents * released
+        return latents
 
-    def loss(self, model: Any, batch: Batch) -> Tensor:
+    def loss(self, model: nn.Module, batch: Batch) -> Tensor:
         ids = batch["input_ids"]
-        latents = self.latents(model, ids)
+        network = cast("PreTrainedModel", model)
+        latents = self.latents(network, ids)
         previous = ids.roll(1, dims=1)
-        previous[:, 0] = int(model.config.decoder_start_token_id)
+        previous[:, 0] = int(network.config.decoder_start_token_id)
         logits = model(
             encoder_outputs=(latents,),
             attention_mask=torch.ones(latents.shape[:2], dtype=torch.long),
@@ -66,13 +70,15 @@ class Rewriting(Task):
         ).logits
         return cross_entropy_per_token(logits, ids.masked_fill(ids == self.filling, IGNORED))
 
-    def predict(self, model: nn.Module, batch: Batch, tokenizer: Any, rows: Sequence[Row]) -> list[str]:
+    def predict(
+        self, model: nn.Module, batch: Batch, tokenizer: PreTrainedTokenizerBase, rows: Sequence[Row]
+    ) -> list[str]:
         raise NoGuaranteeError(
             "rewriter-without-noise",
             "a rewriting model is used with noise: rewrite with the mechanism dp-bart, whose model is this folder",
         )
 
-    def probe(self, generator: np.random.Generator, tokenizer: Any) -> Encoded:
+    def probe(self, generator: np.random.Generator, tokenizer: PreTrainedTokenizerBase) -> Encoded:
         ids = [int(piece) for piece in generator.integers(0, len(tokenizer), self.length)]
         used = int(generator.integers(2, self.length + 1))
         return {"input_ids": [*ids[:used], *[self.filling] * (self.length - used)]}

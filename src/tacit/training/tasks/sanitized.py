@@ -20,9 +20,9 @@ Fine-tuning on rewritten texts needs nothing of this: it is ordinary training on
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import torch
@@ -30,10 +30,14 @@ import torch
 from tacit.errors import BadInputError, BadParameterError
 from tacit.mechanism import Mechanism
 from tacit.noise.source import Source, public_generator
+from tacit.progress import StepProgress
 from tacit.text.tokens import split
 from tacit.training.gradients import Batch
 from tacit.training.tasks.base import IGNORED, Encoded, Row, Task
 from tacit.training.tasks.language import MaskedLanguage
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
 
 BETWEEN = "\n"
 """Between the words of a cell: no token has white space in it."""
@@ -44,8 +48,10 @@ TOKENS_AT_A_TIME = 50_000
 def check_word_level(mechanism: type[Mechanism]) -> None:
     if mechanism.level != "word":
         raise BadParameterError(
-            f"'{mechanism.name}' rewrites whole texts, so no word can be aligned with its original: take a word "
-            "mechanism, such as santext"
+            "mechanism-for-documents",
+            "'{mechanism}' rewrites whole texts, so no word can be aligned with its original: take a word "
+            "mechanism, such as santext",
+            mechanism=mechanism.name,
         )
 
 
@@ -53,7 +59,7 @@ def sanitized_rows(
     texts: Sequence[str],
     mechanism: Mechanism,
     source: Source,
-    progress: Callable[[int, int], None] | None = None,
+    progress: StepProgress | None = None,
 ) -> list[dict[str, str]]:
     """Rows of original tokens and what each was rewritten to, token by token. The texts have to be public."""
     check_word_level(type(mechanism))
@@ -72,7 +78,7 @@ def sanitized_rows(
             if progress is not None:
                 progress(number, len(texts))
     if not rows:
-        raise BadInputError("there are no words in these texts")
+        raise BadInputError("no-words", "there are no words in these texts")
     return rows
 
 
@@ -99,16 +105,18 @@ class SanitizedMasking(MaskedLanguage):
 
     _pieces: dict[str, list[int]] = field(default_factory=dict, repr=False, compare=False)
 
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> dict[str, object]:
         return {**super().settings(), "mechanism": self.mechanism}
 
     def learn(self, rows: Sequence[Row]) -> None:
         self.check_rows(rows)
         for number, row in enumerate(rows, 1):
             if row["text"].count(BETWEEN) != row["sanitized"].count(BETWEEN):
-                raise BadInputError(f"row {number} has more or fewer rewritten words than words")
+                raise BadInputError(
+                    "words-do-not-align", "row {row} has more or fewer rewritten words than words", row=number
+                )
 
-    def encode(self, row: Row, tokenizer: Any, *, train: bool) -> Encoded:
+    def encode(self, row: Row, tokenizer: PreTrainedTokenizerBase, *, train: bool) -> Encoded:
         """Pieces of the original and of the rewritten words, as many words as fit whichever form is shown."""
         room = self.length - sum(map(len, self._marks(tokenizer)))
         original: list[list[int]] = []
@@ -124,28 +132,30 @@ class SanitizedMasking(MaskedLanguage):
         return {"input_ids": [piece for pieces in shown for piece in pieces], "original": original, "shown": shown}
 
     @staticmethod
-    def _marks(tokenizer: Any) -> tuple[list[int], list[int]]:
+    def _marks(tokenizer: PreTrainedTokenizerBase) -> tuple[list[int], list[int]]:
         """The special pieces that the tokenizer puts before and after a text."""
         whole = list(tokenizer("a")["input_ids"])
         inner = list(tokenizer("a", add_special_tokens=False)["input_ids"])
         start = next(i for i in range(len(whole) + 1) if whole[i : i + len(inner)] == inner)
         return whole[:start], whole[start + len(inner) :]
 
-    def _cut(self, word: str, tokenizer: Any) -> list[int]:
+    def _cut(self, word: str, tokenizer: PreTrainedTokenizerBase) -> list[int]:
         if word not in self._pieces:
             # The space tells tokenizers of the byte kind that a word begins here; others ignore it.
             self._pieces[word] = list(tokenizer(f" {word}", add_special_tokens=False)["input_ids"]) if word else []
         return self._pieces[word]
 
-    def collate(self, examples: Sequence[Encoded], tokenizer: Any) -> Batch:
+    def collate(self, examples: Sequence[Encoded], tokenizer: PreTrainedTokenizerBase) -> Batch:
         if tokenizer.mask_token_id is None:
-            raise BadInputError("this tokenizer has no mask: a masked language model needs one")
+            raise BadInputError("no-mask-token", "this tokenizer has no mask: a masked language model needs one")
         # Which words are masked is no secret; torch's state is part of a run.
         generator = public_generator(int(torch.randint(2**62, (1,))))
         made = [e if "targets" in e else self._with_masks(e, tokenizer, generator) for e in examples]
         return Task.collate(self, made, tokenizer)
 
-    def _with_masks(self, example: Encoded, tokenizer: Any, generator: np.random.Generator) -> Encoded:
+    def _with_masks(
+        self, example: Encoded, tokenizer: PreTrainedTokenizerBase, generator: np.random.Generator
+    ) -> Encoded:
         ids: list[int] = []
         targets: list[int] = []
         for original, shown in zip(example["original"], example["shown"], strict=True):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import torch
@@ -22,6 +22,9 @@ from tacit.training.tasks.base import (
     random_inputs,
 )
 
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
 
 @dataclass
 class Tagging(Task):
@@ -36,10 +39,16 @@ class Tagging(Task):
         for number, row in enumerate(rows, 1):
             words, tags = len(row["text"].split()), len(row["tags"].split())
             if words != tags:
-                raise BadInputError(f"row {number} has {words} words and {tags} tags: each word needs one tag")
-        found = sorted({tag for row in rows for tag in row["tags"].split()})
-        self.labels = self.labels or found
-        unknown = [tag for tag in found if tag not in set(self.labels)]
+                raise BadInputError(
+                    "wrong-number-of-tags",
+                    "row {row} has {words} words and {tags} tags: each word needs one tag",
+                    row=number,
+                    words=words,
+                    tags=tags,
+                )
+        observed = sorted({tag for row in rows for tag in row["tags"].split()})
+        self.labels = self.labels or observed
+        unknown = [tag for tag in observed if tag not in set(self.labels)]
         if unknown:
             raise BadInputError(
                 "tags-not-listed",
@@ -48,7 +57,7 @@ class Tagging(Task):
                 unknown=len(unknown),
             )
         if len(self.labels) < 2:
-            raise BadInputError("all words have the same tag: there is nothing to learn")
+            raise BadInputError("too-few-classes", "all words have the same tag: there is nothing to learn")
 
     def model_options(self) -> dict[str, Any]:
         return {
@@ -57,11 +66,14 @@ class Tagging(Task):
             "label2id": {label: i for i, label in enumerate(self.labels)},
         }
 
-    def encode(self, row: Row, tokenizer: Any, *, train: bool) -> Encoded:
+    def encode(self, row: Row, tokenizer: PreTrainedTokenizerBase, *, train: bool) -> Encoded:
         words = row["text"].split() or [""]
-        found = tokenizer(words, is_split_into_words=True, truncation=True, max_length=self.length)
-        encoded: Encoded = {"input_ids": list(found["input_ids"]), "attention_mask": list(found["attention_mask"])}
-        places = found.word_ids()
+        encoding = tokenizer(words, is_split_into_words=True, truncation=True, max_length=self.length)
+        encoded: Encoded = {
+            "input_ids": list(encoding["input_ids"]),
+            "attention_mask": list(encoding["attention_mask"]),
+        }
+        places = encoding.word_ids()
         # The first piece of a word stands for it.
         firsts = [place is not None and place not in places[:i] for i, place in enumerate(places)]
         encoded["first"] = [int(first) for first in firsts]
@@ -78,18 +90,20 @@ class Tagging(Task):
         return cross_entropy_per_token(model(**model_inputs(batch)).logits, batch["labels"])
 
     @torch.no_grad()
-    def predict(self, model: nn.Module, batch: Batch, tokenizer: Any, rows: Sequence[Row]) -> list[str]:
+    def predict(
+        self, model: nn.Module, batch: Batch, tokenizer: PreTrainedTokenizerBase, rows: Sequence[Row]
+    ) -> list[str]:
         best = model(**model_inputs(batch)).logits.argmax(-1)
         lines = []
         fallback = "O" if "O" in self.labels else self.labels[0]
         for tags, first, row in zip(best.tolist(), batch["first"].tolist(), rows, strict=True):
-            found = [self.labels[tag] for tag, counts in zip(tags, first, strict=True) if counts]
+            predicted = [self.labels[tag] for tag, counts in zip(tags, first, strict=True) if counts]
             # Words beyond the length that is read get the outside tag.
             words = len(row["text"].split())
-            lines.append(" ".join((found + [fallback] * words)[:words]))
+            lines.append(" ".join((predicted + [fallback] * words)[:words]))
         return lines
 
-    def probe(self, generator: np.random.Generator, tokenizer: Any) -> Encoded:
+    def probe(self, generator: np.random.Generator, tokenizer: PreTrainedTokenizerBase) -> Encoded:
         encoded = random_inputs(generator, tokenizer, self.length)
         encoded.pop("token_type_ids", None)
         size = len(encoded["input_ids"])

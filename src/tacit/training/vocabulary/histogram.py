@@ -46,9 +46,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tacit.account.delta import check_delta
+from tacit.arrays import Floats
 from tacit.errors import BadInputError, BadParameterError
 from tacit.guarantee import Adjacency, Guarantee, Model, Notion, Provenance, Unit, VoidReason, check_epsilon
 from tacit.noise.gaussian import add_gaussian, analytic_gaussian_sigma
@@ -57,8 +57,6 @@ from tacit.noise.laplace import discrete_laplace
 from tacit.noise.parameters import proper_delta
 from tacit.noise.source import Source, new_source, public_generator
 from tacit.training.plan import automatic_delta
-
-Floats = NDArray[np.float64]
 
 WEIGHTINGS = ("one", "shared")
 NOISES = ("gaussian", "laplace")
@@ -91,22 +89,30 @@ class Contribution:
 
     def __post_init__(self) -> None:
         if self.words < 1:
-            raise BadParameterError(f"a unit must be allowed at least 1 word, not {self.words}")
+            raise BadParameterError(
+                "impossible-count", "a unit must be allowed at least 1 word, not {count}", count=self.words
+            )
         if self.weighting not in WEIGHTINGS:
-            raise BadParameterError(f"there is no weighting '{self.weighting}': choose {' or '.join(WEIGHTINGS)}")
+            raise BadParameterError(
+                "unknown-weighting",
+                "there is no weighting '{weighting}': choose {known}",
+                weighting=self.weighting,
+                known=" or ".join(WEIGHTINGS),
+            )
 
     def weight(self, held: int) -> float:
         """What each of `held` words of a unit gets."""
         return 1.0 if self.weighting == "one" else held**-0.5
 
     def l2_sensitivity(self, adjacency: Adjacency) -> float:
-        one = self.words if self.weighting == "one" else 1.0
-        return math.sqrt(_reach(adjacency) * one)
+        entries = self.words if self.weighting == "one" else 1.0
+        return math.sqrt(_reach(adjacency) * entries)
 
     def l1_sensitivity(self, adjacency: Adjacency) -> int:
         if self.weighting != "one":
             raise BadParameterError(
-                "Laplace noise goes with the weighting 'one', normal noise with both: change either"
+                "noise-does-not-fit-weighting",
+                "Laplace noise goes with the weighting 'one', normal noise with both: change either",
             )
         return _reach(adjacency) * self.words
 
@@ -123,7 +129,10 @@ class Contribution:
 def _reach(adjacency: Adjacency) -> int:
     """How many units' worth of counts two neighbors differ by."""
     if adjacency not in (Adjacency.ADD_REMOVE, Adjacency.REPLACE_ONE):
-        raise BadParameterError("a histogram promises something for adding or removing one unit, or for replacing one")
+        raise BadParameterError(
+            "adjacency-not-accounted",
+            "a histogram promises something for adding or removing one unit, or for replacing one",
+        )
     return 2 if adjacency is Adjacency.REPLACE_ONE else 1
 
 
@@ -148,8 +157,8 @@ def units_of(
     """The words of each unit: of a text, or of all texts of a user; only known ones where the list is public."""
 
     def words(text: str) -> list[str]:
-        found = words_of(text, lowercase=lowercase)
-        return found if known is None else [word for word in found if word in known]
+        all_words = words_of(text, lowercase=lowercase)
+        return all_words if known is None else [word for word in all_words if word in known]
 
     if users is None:
         yield from map(words, texts)
@@ -158,7 +167,7 @@ def units_of(
     for row, (user, text) in enumerate(zip(users, texts, strict=True), 1):
         name = user.strip()  # as in federated training: white space makes no second person
         if not name:
-            raise BadInputError(f"row {row} has no user: every row must belong to one")
+            raise BadInputError("user-not-named", "row {row} has no user: every row must belong to one", row=row)
         of_user.setdefault(name, []).extend(words(text))
     yield from of_user.values()
 
@@ -206,7 +215,9 @@ def calibrate(
     no delta (0 is returned)."""
     check_epsilon(epsilon)
     if kind not in NOISES:
-        raise BadParameterError(f"there is no noise '{kind}': choose {' or '.join(NOISES)}")
+        raise BadParameterError(
+            "unknown-noise", "there is no noise '{noise}': choose {known}", noise=kind, known=" or ".join(NOISES)
+        )
     if kind == "laplace":
         return _laplace(epsilon, delta, contribution, adjacency, public_words)
     proper_delta(delta)
@@ -221,7 +232,10 @@ def calibrate(
             best = threshold, sigma
     if best is None:
         raise BadParameterError(
-            f"no threshold gives delta {delta:g} at epsilon {epsilon:g}: raise epsilon, or take a smaller delta"
+            "no-threshold",
+            "no threshold gives delta {delta:g} at epsilon {epsilon:g}: raise epsilon, or take a smaller delta",
+            delta=delta,
+            epsilon=epsilon,
         )
     threshold, sigma = best
     # Noisy counts are rounded to a grid: one step more, and no count below the threshold is rounded up to it.
@@ -283,10 +297,10 @@ def _threshold(
     low, high = 0.0, 1.0 + 40.0 * sigma
     if excess(high) > 0:
         return None
-    found = float(brentq(excess, low, high, xtol=1e-6 * sigma, rtol=1e-12))
-    while excess(found) > 0:
-        found += 1e-6 * sigma
-    return found
+    solution = float(brentq(excess, low, high, xtol=1e-6 * sigma, rtol=1e-12))
+    while excess(solution) > 0:
+        solution += 1e-6 * sigma
+    return solution
 
 
 def _laplace(
@@ -341,7 +355,7 @@ def private_histogram(
     """
     bounded = contribution or Contribution(weighting="one" if kind == "laplace" else "shared")
     if not texts:
-        raise BadInputError("there are no texts to take words from")
+        raise BadInputError("no-text", "there are no texts to take words from")
     count = len(texts) if users is None else len(set(users))
     chosen = automatic_delta(count) / 10 if delta is None else delta
     check_delta(chosen, count)
@@ -371,10 +385,12 @@ def private_histogram(
 
 def _public(words: Sequence[str], *, lowercase: bool) -> list[str]:
     """The words of a public list that the word rule can produce."""
-    found = dict.fromkeys(word.lower() if lowercase else word for word in words)
-    usable = [word for word in found if _WORD.fullmatch(word)]
+    spelled = dict.fromkeys(word.lower() if lowercase else word for word in words)
+    usable = [word for word in spelled if _WORD.fullmatch(word)]
     if not usable:
-        raise BadInputError("the public word list has no word that could occur: give one word per line")
+        raise BadInputError(
+            "word-list-is-empty", "the public word list has no word that could occur: give one word per line"
+        )
     return usable
 
 

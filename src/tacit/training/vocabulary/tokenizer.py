@@ -21,7 +21,7 @@ import string
 from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -30,6 +30,15 @@ from tacit.errors import BadInputError, BadParameterError, require
 from tacit.guarantee import Guarantee
 from tacit.training.origin import VOCABULARY_CARD
 from tacit.training.vocabulary.histogram import WordHistogram
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+    from tokenizers.models import Unigram
+    from tokenizers.trainers import Trainer
+    from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
+
+    Parts = tuple[Tokenizer, Trainer, dict[str, str]]
+    """A tokenizer that has learned nothing yet, what teaches it, and its marks."""
 
 KINDS = ("wordpiece", "bpe", "unigram")
 CARD_FILE = VOCABULARY_CARD
@@ -46,30 +55,42 @@ GPT_MARKS = {
 }  # fmt: skip
 
 
-def build_tokenizer(histogram: WordHistogram, *, kind: str = "wordpiece", size: int = 8000) -> Any:
+def build_tokenizer(histogram: WordHistogram, *, kind: str = "wordpiece", size: int = 8000) -> PreTrainedTokenizerFast:
     """A tokenizer of at most `size` pieces that transformers can use. wordpiece and unigram have the marks of BERT
     ([CLS] text [SEP]), bpe those of GPT-2."""
     if kind not in KINDS:
-        raise BadParameterError(f"there is no tokenizer '{kind}': choose one of {', '.join(KINDS)}")
+        raise BadParameterError(
+            "unknown-tokenizer",
+            "there is no tokenizer '{kind}': choose one of {known}",
+            kind=kind,
+            known=", ".join(KINDS),
+        )
     if size < FEWEST_PIECES:
-        raise BadParameterError(f"a tokenizer has at least {FEWEST_PIECES} pieces, better thousands, not {size}")
+        raise BadParameterError(
+            "too-few-pieces",
+            "a tokenizer has at least {least} pieces, better thousands, not {size}",
+            least=FEWEST_PIECES,
+            size=size,
+        )
     if not len(histogram):
         raise BadInputError(
+            "no-word-is-frequent",
             "no word is frequent enough to be shown at this budget: raise epsilon, let a record add more or fewer "
-            "words, or give a public word list"
+            "words, or give a public word list",
         )
     library = require("tokenizers", extra="documents", purpose="a vocabulary of word pieces")
     transformers = require("transformers", extra="documents", purpose="saving a tokenizer")
-    made, trainer, marks = _PARTS[kind](library, size, histogram.lowercase)
+    made, trainer, marks = _PARTS[kind](size, histogram.lowercase)
     made.train_from_iterator(chain(repeated(histogram), _alphabet(histogram)), trainer=trainer)
     if kind == "unigram":
-        made.model = _with_whole_words(library, made, histogram, size)
+        made.model = _with_whole_words(made, histogram, size)
     if marks is BERT_MARKS:
         first, last = (made.token_to_id(marks[mark]) for mark in ("cls_token", "sep_token"))
         made.post_processor = library.processors.BertProcessing(("[SEP]", last), ("[CLS]", first))
     names = ["input_ids", "token_type_ids", "attention_mask"] if marks is BERT_MARKS else None
     more = {} if names is None else {"model_input_names": names}
-    return transformers.PreTrainedTokenizerFast(tokenizer_object=made, **marks, **more)
+    tokenizer: PreTrainedTokenizerFast = transformers.PreTrainedTokenizerFast(tokenizer_object=made, **marks, **more)
+    return tokenizer
 
 
 def repeated(histogram: WordHistogram, most: int = TRAINING_WORDS) -> Iterator[str]:
@@ -92,9 +113,11 @@ def _alphabet(histogram: WordHistogram) -> Iterator[str]:
             yield f"a{letter}"
 
 
-def _with_whole_words(library: Any, made: Any, histogram: WordHistogram, size: int) -> Any:
+def _with_whole_words(made: Tokenizer, histogram: WordHistogram, size: int) -> Unigram:
     """The unigram model with the released words in it: the library only considers strings that occur in two different
     words, so a word without relatives would be left out. Scores are logarithms of shares, as the model's own."""
+    from tokenizers.models import Unigram
+
     model = json.loads(made.to_str())["model"]
     pieces = {piece: float(score) for piece, score in model["vocab"]}
     shares = np.maximum(histogram.counts, 1e-3) / np.maximum(histogram.counts, 1e-3).sum()
@@ -104,10 +127,12 @@ def _with_whole_words(library: Any, made: Any, histogram: WordHistogram, size: i
     others = sorted(({**pieces, **words}).items(), key=lambda item: -item[1])
     room = [item for item in others if item[0] not in set(fixed)][: max(0, size - len(fixed))]
     vocabulary = [*((piece, pieces[piece]) for piece in fixed), *room]
-    return library.models.Unigram(vocabulary, model["unk_id"], False)
+    return Unigram(vocabulary, model["unk_id"], False)
 
 
-def _wordpiece(library: Any, size: int, lowercase: bool) -> tuple[Any, Any, dict[str, str]]:
+def _wordpiece(size: int, lowercase: bool) -> Parts:
+    import tokenizers as library
+
     made = library.Tokenizer(library.models.WordPiece(unk_token="[UNK]", max_input_chars_per_word=100))
     made.normalizer = library.normalizers.BertNormalizer(lowercase=lowercase)
     made.pre_tokenizer = library.pre_tokenizers.BertPreTokenizer()
@@ -122,7 +147,9 @@ def _wordpiece(library: Any, size: int, lowercase: bool) -> tuple[Any, Any, dict
     return made, trainer, BERT_MARKS
 
 
-def _bpe(library: Any, size: int, lowercase: bool) -> tuple[Any, Any, dict[str, str]]:
+def _bpe(size: int, lowercase: bool) -> Parts:
+    import tokenizers as library
+
     made = library.Tokenizer(library.models.BPE())
     if lowercase:
         made.normalizer = library.normalizers.Lowercase()
@@ -138,7 +165,9 @@ def _bpe(library: Any, size: int, lowercase: bool) -> tuple[Any, Any, dict[str, 
     return made, trainer, GPT_MARKS
 
 
-def _unigram(library: Any, size: int, lowercase: bool) -> tuple[Any, Any, dict[str, str]]:
+def _unigram(size: int, lowercase: bool) -> Parts:
+    import tokenizers as library
+
     made = library.Tokenizer(library.models.Unigram())
     steps = [library.normalizers.NFKC(), *([library.normalizers.Lowercase()] if lowercase else [])]
     made.normalizer = library.normalizers.Sequence(steps)
@@ -169,10 +198,12 @@ def _letters(lowercase: bool) -> list[str]:
 # The folder ---------------------------------------------------------------------------------------------------------
 
 
-def save_vocabulary(folder: Path, histogram: WordHistogram, tokenizer: Any | None = None) -> None:
+def save_vocabulary(folder: Path, histogram: WordHistogram, tokenizer: PreTrainedTokenizerBase | None = None) -> None:
     """Words with noisy counts, the card, and the tokenizer, in a new folder that `AutoTokenizer` loads."""
     if folder.exists():
-        raise BadInputError(f"'{folder}' exists already: choose another folder, or remove it first")
+        raise BadInputError(
+            "folder-exists", "'{path}' exists already: choose another folder, or remove it first", path=folder
+        )
     folder.mkdir(parents=True)
     if tokenizer is not None:
         tokenizer.save_pretrained(folder)
@@ -186,7 +217,11 @@ def load_vocabulary(folder: str | Path) -> WordHistogram:
     path = Path(folder) / WORDS_FILE
     guarantee = vocabulary_guarantee(folder)
     if guarantee is None or not path.is_file():
-        raise BadInputError(f"there is no private vocabulary in '{folder}': make one with 'tacit vocabulary build'")
+        raise BadInputError(
+            "no-such-vocabulary",
+            "there is no private vocabulary in '{folder}': make one with 'tacit vocabulary build'",
+            folder=folder,
+        )
     rows = [line.rsplit("\t", 1) for line in path.read_text(encoding="utf-8").splitlines()[1:]]
     words = [word for word, _ in rows]
     cased = any(word != word.lower() for word in words)

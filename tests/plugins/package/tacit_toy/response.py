@@ -9,12 +9,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from tacit.arrays import Floats, Ids
 from tacit.checks import EVERY_WORD, WordLaw
 from tacit.guarantee import Guarantee, Notion
 from tacit.noise.response import respond, response_matrix
 from tacit.noise.source import Source
 from tacit.parameters import EpsilonRange, parameter
-from tacit.words.base import Floats, Ids, WordMechanism
+from tacit.words.base import (
+    WordMechanism,
+)
 
 
 @dataclass(kw_only=True, eq=False)

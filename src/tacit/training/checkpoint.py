@@ -1,0 +1,105 @@
+"""What an unfinished run keeps in its private folder: the key of its noise, written once, and its last checkpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypedDict
+
+import torch
+from torch import Tensor, nn
+from torch.optim import Optimizer
+from torch.optim.lr_scheduler import LRScheduler
+
+from tacit.atomic import draft_file
+from tacit.errors import BadInputError
+from tacit.noise.kept_key import check_private_folder, erase, keep_key, kept_key
+from tacit.noise.source import KEY_BYTES
+from tacit.training.clipping import Clipping, QuantileClipping
+
+PRIVATE_FOLDER = "private"
+STATE, KEY = "checkpoint.pt", "noise.key"
+
+
+class Checkpoint(TypedDict):
+    """The state of a run after `step` steps; `fingerprint` describes the run that wrote it."""
+
+    step: int
+    parameters: dict[str, Tensor]
+    optimizer: dict[str, object]
+    scheduler: dict[str, object]
+    bound: float
+    fingerprint: str
+
+
+@dataclass(frozen=True)
+class Beginning:
+    """Where a run begins: the key of its noise, and the checkpoint that it goes on from, if it does."""
+
+    key: bytes
+    checkpoint: Checkpoint | None = None
+
+
+@dataclass(frozen=True)
+class Training:
+    """All that changes from step to step."""
+
+    parameters: Mapping[str, nn.Parameter]
+    optimizer: Optimizer
+    scheduler: LRScheduler
+    clipping: Clipping | None
+
+    def save(self, folder: Path, step: int, fingerprint: str) -> None:
+        """Replace the checkpoint in the private part of `folder`."""
+        checkpoint = Checkpoint(
+            step=step,
+            parameters={name: p.detach().clone() for name, p in self.parameters.items()},
+            optimizer=self.optimizer.state_dict(),
+            scheduler=self.scheduler.state_dict(),
+            bound=0.0 if self.clipping is None else float(self.clipping.bound),
+            fingerprint=fingerprint,
+        )
+        with draft_file(folder / PRIVATE_FOLDER / STATE) as draft:
+            torch.save(checkpoint, draft)
+
+    @torch.no_grad()
+    def restore(self, checkpoint: Checkpoint) -> None:
+        """Put everything back to where it was at the checkpoint."""
+        for name, value in checkpoint["parameters"].items():
+            self.parameters[name].copy_(value)
+        self.optimizer.load_state_dict(checkpoint["optimizer"])
+        self.scheduler.load_state_dict(checkpoint["scheduler"])
+        if isinstance(self.clipping, QuantileClipping):
+            self.clipping.bound = float(checkpoint["bound"])
+
+
+def read_checkpoint(folder: Path) -> tuple[bytes, Checkpoint]:
+    """The key and the checkpoint of the unfinished run in `folder`."""
+    private = folder / PRIVATE_FOLDER
+    check_private_folder(private)
+    try:
+        key = kept_key(private / KEY, KEY_BYTES)
+    except FileNotFoundError:
+        raise BadInputError(
+            "noise-key-missing",
+            "the key of the noise is missing in {folder}, and the run cannot go on with other noise: start anew in "
+            "another folder",
+            folder=private,
+        ) from None
+    checkpoint: Checkpoint = torch.load(private / STATE, weights_only=True)
+    return key, checkpoint
+
+
+def write_key(folder: Path, key: bytes) -> None:
+    """Once, in a file of its own: a checkpoint is written many times, and each would leave a copy on the disk."""
+    private = folder / PRIVATE_FOLDER
+    private.mkdir(parents=True, exist_ok=True, mode=0o700)
+    check_private_folder(private)
+    keep_key(private / KEY, key)
+
+
+def forget(folder: Path) -> None:
+    """Remove the checkpoint and destroy the key: the run is finished."""
+    (folder / PRIVATE_FOLDER / STATE).unlink()
+    erase(folder / PRIVATE_FOLDER / KEY)
