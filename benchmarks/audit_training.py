@@ -27,7 +27,7 @@ from tacit.auditing.models.one_run import audit_observations, observe_steps
 from tacit.noise.source import Source, StreamKey
 from tacit.training.clipping import FlatClipping
 from tacit.training.gradients import Engine, choose
-from tacit.training.plan import Plan
+from tacit.training.plan import TrainingPlan
 from tacit.training.step import PrivateStep
 
 DELTA = 1e-5
@@ -45,7 +45,9 @@ def engine_of(dimension: int) -> tuple[torch.nn.Linear, Engine]:
     return model, choose(model, loss, [{"rows": torch.randn(size, dimension)} for size in (3, 5)])[0]
 
 
-def released(model: torch.nn.Linear, engine: Engine, rows: torch.Tensor, plan: Plan, step: int, key: StreamKey) -> Any:
+def released(
+    model: torch.nn.Linear, engine: Engine, rows: torch.Tensor, plan: TrainingPlan, step: int, key: StreamKey
+) -> Any:
     PrivateStep(plan, lambda ids: {"rows": rows[list(ids)]}, 64, engine=engine, clipping=FlatClipping(1.0)).run(
         step, key
     )
@@ -59,7 +61,7 @@ def one_run(multiplier: float, rate: float, steps: int, canaries: int = 1000) ->
     key, number = StreamKey.from_os(), iter(range(steps))
 
     def step(rows: torch.Tensor) -> Any:
-        plan = Plan(len(rows), max(1, round(rate * len(rows))), steps, multiplier, DELTA)
+        plan = TrainingPlan(len(rows), max(1, round(rate * len(rows))), steps, multiplier, DELTA)
         return released(model, engine, rows, plan, next(number), key)
 
     seen = observe_steps(step, dimension=dimension, canaries=canaries, steps=steps, norm=50.0, source=Source.from_os())
@@ -76,7 +78,7 @@ def many_runs(multiplier: float, rate: float, steps: int, runs: int) -> float:
     for member in (0, 1):
         here = rows[: 20 + member]
         # The same public normalizer and rate with and without the canary.
-        plan = Plan(len(here), max(1, round(rate * 20)), steps, multiplier, DELTA)
+        plan = TrainingPlan(len(here), max(1, round(rate * 20)), steps, multiplier, DELTA)
         for run in range(runs):
             key = StreamKey.from_os()
             scores[member, run] = sum(float(released(model, engine, here, plan, step, key)[0]) for step in range(steps))

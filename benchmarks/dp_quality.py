@@ -22,9 +22,9 @@ import torch
 from corpus import data_rows
 from tacit.evaluation.scores import classification_scores, tagging_scores
 from tacit.training.models import load_model
-from tacit.training.plan import Plan
+from tacit.training.plan import TrainingPlan
 from tacit.training.prediction import predict_rows
-from tacit.training.run import Settings, TrainingRun
+from tacit.training.run import TrainingRun, TrainingSettings
 from tacit.training.strategies import apply_strategy
 from tacit.training.tasks import Classification, Tagging
 
@@ -72,11 +72,11 @@ def run_cell(data: str, privacy: str, seed: int, work: Path, choice: Choice) -> 
     model, tokenizer = load_model(task, "minilm")
     model = apply_strategy(model, strategy)
     plan = (
-        Plan.calibrated(epsilon=EPSILON, records=len(rows), batch=batch, epochs=epochs)
+        TrainingPlan.calibrated(epsilon=EPSILON, records=len(rows), batch=batch, epochs=epochs)
         if privacy == "private"
-        else Plan.without_privacy(records=len(rows), batch=batch, epochs=epochs)
+        else TrainingPlan.without_privacy(records=len(rows), batch=batch, epochs=epochs)
     )
-    settings = Settings(
+    settings = TrainingSettings(
         learning_rate=rate, strategy=strategy, model="minilm", physical=64, checkpoint_every=1000, clipping="flat",
         bound=bound or 1.0,
     )  # fmt: skip

@@ -81,7 +81,7 @@ def measure_step(name: str, mode: str, steps: int) -> Facts:
     from tacit.training.clipping import FlatClipping
     from tacit.training.gradients import choose
     from tacit.training.gradients.examples import part_of
-    from tacit.training.plan import Plan
+    from tacit.training.plan import TrainingPlan
     from tacit.training.step import PrivateStep
 
     model, loss, batch = build(name)
@@ -93,7 +93,7 @@ def measure_step(name: str, mode: str, steps: int) -> Facts:
         engine, checked = choose(model, loss, [part_of(batch, slice(0, 3)), part_of(batch, slice(3, 8))], mode)
         deviation = checked.norm_deviation
         # Every record in every step: the same batch as without privacy.
-        plan = Plan(records=BATCH, batch=BATCH, steps=steps, multiplier=1.0, delta=1e-3)
+        plan = TrainingPlan(records=BATCH, batch=BATCH, steps=steps, multiplier=1.0, delta=1e-3)
         private = PrivateStep(
             plan,
             lambda ids: part_of(batch, slice(ids[0], ids[-1] + 1)),

@@ -136,17 +136,17 @@ def word_means(texts: list[str]) -> np.ndarray:
 def plan_of(method: str, epsilon: float, users: int, posts: int) -> Any:
     from tacit.guarantee import Unit, group_delta
     from tacit.training.federated import VisitPlan
-    from tacit.training.plan import Plan, automatic_delta
+    from tacit.training.plan import TrainingPlan, automatic_delta
 
     if method.startswith("FedAvg"):
-        return Plan.without_privacy(records=users, batch=COHORT, epochs=PASSES)
+        return TrainingPlan.without_privacy(records=users, batch=COHORT, epochs=PASSES)
     if method == "DP-FedAvg":
-        return Plan.calibrated(epsilon=epsilon, records=users, batch=COHORT, epochs=PASSES, unit=Unit.USER)
+        return TrainingPlan.calibrated(epsilon=epsilon, records=users, batch=COHORT, epochs=PASSES, unit=Unit.USER)
     if method.startswith("DP-SGD"):
         # 4 posts change together: (4 e, delta (1 + e^e + ...)) must stay within the user-level promise.
         each = epsilon / POSTS
         delta = automatic_delta(users) / group_delta(each, 1e-9, POSTS) * 1e-9
-        return Plan.calibrated(epsilon=each, records=posts, batch=COHORT * POSTS, epochs=PASSES, delta=delta)
+        return TrainingPlan.calibrated(epsilon=each, records=posts, batch=COHORT * POSTS, epochs=PASSES, delta=delta)
     noise = method.split(", ")[1].split(" ")[0]
     return VisitPlan.ordered(
         epsilon=epsilon, users=users, cohort=COHORT, epochs=PASSES, noise=noise, bands=16, momentum=MOMENTUM

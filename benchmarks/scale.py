@@ -122,7 +122,7 @@ def engine_cost(texts: list[str]) -> tuple[float, float]:
 
     from tacit.engines.blocks import fingerprint
     from tacit.engines.cluster.dataset import find_data_set
-    from tacit.engines.cluster.parts import Plan, commit_part, cut_parts
+    from tacit.engines.cluster.parts import WorkerPlan, commit_part, cut_parts
     from tacit.engines.cluster.staging import JobFile, Staging
     from tacit.noise.source import StreamKey
     from tacit.text.files import FileFormat, choose_columns, encoder_for
@@ -136,7 +136,7 @@ def engine_cost(texts: list[str]) -> tuple[float, float]:
         staging = Staging(str(Path(folder) / "out.partial"))
         staging.create(JobFile("00" * 32, True, False, 0, [], {}))
         encoder = encoder_for(FileFormat("txt"), ("text",))
-        plan = Plan(
+        plan = WorkerPlan(
             type(mechanism), {}, selection, data.format, encoder, None, None, "", fingerprint(mechanism, ("text",)),
             type(mechanism).block_characters, staging.folder.url,
         )  # fmt: skip

@@ -36,8 +36,8 @@ from tacit.guarantee import Adjacency
 from tacit.noise.source import public_generator
 from tacit.training.models import load_model
 from tacit.training.origin import starting_weights
-from tacit.training.plan import Plan
-from tacit.training.run import Settings, TrainingRun
+from tacit.training.plan import TrainingPlan
+from tacit.training.run import TrainingRun, TrainingSettings
 from tacit.training.selective import FirstKind, TwoPhases, redact_text
 from tacit.training.synthesis import ControlledWriting
 
@@ -82,17 +82,17 @@ def trained(given: Any, public: Path, name: str) -> dict[str, Any]:
     task, place = ControlledWriting(length=LENGTH), given.cells / f"model-{name.replace(' ', '-')}"
     shutil.rmtree(place, ignore_errors=True)
     shutil.rmtree(f"{place}.first-phase", ignore_errors=True)
-    plain = Settings(learning_rate=PLAIN_RATE, physical=64, model="public-writer")
-    private = Settings(learning_rate=PRIVATE_RATE, physical=64, model="public-writer")
-    without = Plan.without_privacy(records=len(train), **PLAIN)
+    plain = TrainingSettings(learning_rate=PLAIN_RATE, physical=64, model="public-writer")
+    private = TrainingSettings(learning_rate=PRIVATE_RATE, physical=64, model="public-writer")
+    without = TrainingPlan.without_privacy(records=len(train), **PLAIN)
     origin = starting_weights(public)
 
     def load(folder: Path | None) -> tuple[Any, Any]:
         torch.manual_seed(0)
         return load_model(task, str(folder or public))
 
-    def plan(adjacency: Adjacency) -> Plan:
-        return Plan.calibrated(epsilon=given.epsilon, records=len(train), adjacency=adjacency, **PRIVATE)
+    def plan(adjacency: Adjacency) -> TrainingPlan:
+        return TrainingPlan.calibrated(epsilon=given.epsilon, records=len(train), adjacency=adjacency, **PRIVATE)
 
     promised = None
     if name in ("no privacy", "redact only"):

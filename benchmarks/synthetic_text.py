@@ -36,7 +36,7 @@ from tacit.evaluation.learners import make_learner
 from tacit.noise.source import public_generator
 from tacit.training.models import load_model
 from tacit.training.origin import starting_weights
-from tacit.training.run import Settings
+from tacit.training.run import TrainingSettings
 from tacit.training.synthesis import (
     Budget,
     ControlledWriting,
@@ -86,7 +86,7 @@ def written(given: Any, public: Path, epsilon: float, count_codes: bool) -> dict
     plan = writing_plan(budget, records=len(rows), batch=min(batch, len(rows)), epochs=epochs, counted=True)
     torch.manual_seed(0)
     model, tokenizer = load_model(task, str(public))
-    settings = Settings(learning_rate=rate, physical=64, strategy="full", model="public-writer")
+    settings = TrainingSettings(learning_rate=rate, physical=64, strategy="full", model="public-writer")
     place = given.cells / f"model-{epsilon:g}-{'all' if count_codes else 'text'}"
     shutil.rmtree(place, ignore_errors=True)
     training = WriterTraining(

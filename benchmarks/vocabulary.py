@@ -85,16 +85,16 @@ def trained(rows: list[dict[str, str]], tokenizer: str | None, epsilon: float, s
     import torch
 
     from tacit.training.models import load_model
-    from tacit.training.plan import Plan
-    from tacit.training.run import Settings, TrainingRun
+    from tacit.training.plan import TrainingPlan
+    from tacit.training.run import TrainingRun, TrainingSettings
     from tacit.training.tasks import Classification
 
     task = Classification(length=32)
     task.learn(rows)
     torch.manual_seed(seed)
     model, pieces = load_model(task, "bilstm-1x64", tokenizer=tokenizer)
-    plan = Plan.calibrated(epsilon=epsilon, records=len(rows), batch=512, epochs=6)
-    settings = Settings(learning_rate=5e-3, physical=128, model="bilstm")
+    plan = TrainingPlan.calibrated(epsilon=epsilon, records=len(rows), batch=512, epochs=6)
+    settings = TrainingSettings(learning_rate=5e-3, physical=128, model="bilstm")
     run = TrainingRun(task, model, pieces, rows, plan, settings, folder, seed)
     run.run()
     return run

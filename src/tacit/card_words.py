@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
 
 from tacit.guarantee import Guarantee, Model, Notion, Unit
 from tacit.rounding import exact, rounded_down, rounded_up
@@ -171,7 +170,7 @@ def domain_text(domain: str) -> str:
     return f"{match[1]}, fingerprint {match[2]} (releases add up only if theirs is the same)"
 
 
-def setting_line(name: str, value: Any) -> tuple[str, str]:
+def setting_line(name: str, value: object) -> tuple[str, str]:
     """Label and value of one setting of a mechanism."""
     name = name.replace("_", " ")
     if (name, str(value)) in BY_VALUE:
@@ -182,7 +181,7 @@ def setting_line(name: str, value: Any) -> tuple[str, str]:
     return label, shape.format(_value_text(value))
 
 
-def _value_text(value: Any) -> str:
+def _value_text(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, int):

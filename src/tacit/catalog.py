@@ -14,7 +14,7 @@ import typing
 from collections.abc import Mapping
 from dataclasses import MISSING, Field, fields
 from functools import cache
-from typing import Any
+from typing import Any, TypedDict
 
 from tacit import plugins
 from tacit.errors import BadParameterError
@@ -84,7 +84,7 @@ def find(name: str) -> type[Mechanism]:
     )
 
 
-def needs_of_mechanism(name: str, options: Mapping[str, Any] | None = None) -> list[Ability]:
+def needs_of_mechanism(name: str, options: Mapping[str, object] | None = None) -> list[Ability]:
     """What a mechanism with these options (as a command line gives them) needs to be installed; nothing for one that is
     not known, which is refused when it is built."""
     cls = _registered().get(name)
@@ -100,7 +100,7 @@ def shortened(value: str) -> str:
     return value if len(value) <= MOST_QUOTED else f"{value[:MOST_QUOTED]}…"
 
 
-def build(name: str, options: Mapping[str, Any]) -> Mechanism:
+def build(name: str, options: Mapping[str, object]) -> Mechanism:
     """A mechanism from its name and parameters, which may be strings as a command line gives them."""
     cls = find(name)
     hints = typing.get_type_hints(cls)
@@ -136,7 +136,7 @@ def build(name: str, options: Mapping[str, Any]) -> Mechanism:
     return cls(**values)
 
 
-def _converted(key: str, value: Any, hint: Any) -> Any:
+def _converted(key: str, value: object, hint: object) -> object:
     if not isinstance(value, str):
         return value
     choices = typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
@@ -173,7 +173,35 @@ def _as_bool(value: str) -> bool:
 # What a mechanism says about itself -------------------------------------------------------------------------------
 
 
-def described(mechanism: type[Mechanism]) -> dict[str, Any]:
+class ParameterFacts(TypedDict):
+    """What the catalog says about a parameter."""
+
+    name: str
+    type: str
+    default: object
+    required: bool
+    meaning: str
+    choices: list[str]
+    low: float | None
+    high: float | None
+
+
+class MechanismFacts(TypedDict):
+    """What the catalog says about a mechanism."""
+
+    name: str
+    title: str
+    level: str
+    notion: str
+    unit: str
+    needs: str
+    paper: str
+    summary: str
+    description: str
+    parameters: list[ParameterFacts]
+
+
+def described(mechanism: type[Mechanism]) -> MechanismFacts:
     """All facts about a mechanism, as plain values."""
     meanings, known = parameter_meanings(mechanism), parameters_of(mechanism)
     return {
@@ -245,7 +273,7 @@ def _without_parameters(text: str) -> str:
     return "\n".join(lines[:first])
 
 
-def _default(item: Field[Any]) -> tuple[Any, bool]:
+def _default(item: Field[object]) -> tuple[object, bool]:
     if item.default is not MISSING:
         return item.default, False
     if item.default_factory is not MISSING:
@@ -253,5 +281,5 @@ def _default(item: Field[Any]) -> tuple[Any, bool]:
     return None, True
 
 
-def _type_name(item: Field[Any]) -> str:
+def _type_name(item: Field[object]) -> str:
     return item.type if isinstance(item.type, str) else getattr(item.type, "__name__", str(item.type))

@@ -17,9 +17,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 
@@ -106,7 +105,7 @@ class LabelRule:
         content = json.dumps([self.describe(), list(labels)], sort_keys=True).encode()
         return hashlib.blake2b(content, digest_size=32, person=b"tacit-labels").digest()
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> dict[str, object]:
         return {"randomized column": self.column, "label epsilon": self.epsilon, "labels": list(self.labels)}
 
     def guarantee(self, *, secure: bool = True) -> Guarantee:
@@ -152,7 +151,7 @@ class LabelRule:
 
 
 def randomize_labels(
-    labels: Sequence[Any], categories: Sequence[Any], epsilon: float, *, seed: int | None = None
+    labels: Sequence[Hashable], categories: Sequence[Hashable], epsilon: float, *, seed: int | None = None
 ) -> LabelRelease:
     """Randomize the label of each document. Every call draws new noise, and spends the budget again.
 

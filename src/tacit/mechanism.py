@@ -12,7 +12,8 @@ import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
-from typing import Any, ClassVar, Self
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, cast
 
 from tacit.card import Card, ReleaseFacts
 from tacit.card_words import promise_text
@@ -23,6 +24,12 @@ from tacit.needs import Ability
 from tacit.noise.source import Source, new_source
 from tacit.parameters import EpsilonRange, parameters_of
 from tacit.reading import Reading
+
+if TYPE_CHECKING:
+    from sklearn.utils import Tags
+
+Column = TypeVar("Column")
+"""One text, or texts in a container of any library."""
 
 TEST_SEED_REASON = "it was drawn with a test seed, and whoever knows the seed can undo the noise"
 
@@ -98,7 +105,7 @@ class Mechanism(ABC):
     block_characters: ClassVar[int] = 250_000
     registry: ClassVar[dict[str, type[Mechanism]]] = {}
 
-    def __init_subclass__(cls, **options: Any) -> None:
+    def __init_subclass__(cls, **options: object) -> None:
         super().__init_subclass__(**options)
         if "name" in cls.__dict__:
             _refuse_taken(cls, Mechanism.registry.get(cls.name))
@@ -117,7 +124,7 @@ class Mechanism(ABC):
         for name, known in parameters_of(type(self)).items():
             known.check(name, getattr(self, name))
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         """Setting a parameter is `set_params`. Anything else on a mechanism is derived, and forgotten with the next
         change of a parameter."""
         if "_is_complete" in vars(self) and name in parameters_of(type(self)):
@@ -130,7 +137,7 @@ class Mechanism(ABC):
         own = vars(self)
         return {name: own[name] for name in parameters_of(type(self)) if name in own}
 
-    def set_params(self, **values: Any) -> Self:
+    def set_params(self, **values: object) -> Self:
         """Change parameters, all or none of them: with one that is refused, everything stays as it was. Whatever was
         worked out from the old ones is forgotten, so parameters and derived numbers never disagree."""
         known = self.get_params()
@@ -157,12 +164,12 @@ class Mechanism(ABC):
         """Parameters only: what was worked out can hold words of the texts that were rewritten."""
         return self.get_params()
 
-    def __setstate__(self, parameters: dict[str, Any]) -> None:
+    def __setstate__(self, parameters: dict[str, object]) -> None:
         vars(self).clear()
         vars(self).update(parameters, _is_complete=True)
 
     @classmethod
-    def abilities_for(cls, options: Mapping[str, Any]) -> list[Ability]:
+    def abilities_for(cls, options: Mapping[str, object]) -> list[Ability]:
         """What must be installed for these options, as a command line or a request gives them."""
         needed = list(cls.abilities)
         for item in fields(cls):
@@ -212,22 +219,22 @@ class Mechanism(ABC):
         result = self.rewrite_texts(items, source)
         return Release(result.texts, self.guarantee(secure=source.secure), result.units)
 
-    def fit(self, X: Any = None, y: Any = None) -> Self:
+    def fit(self, X: object = None, y: object = None) -> Self:
         """Load the public data. `X` is ignored on purpose: a mechanism never learns from the private text."""
         self.prepare()
         return self
 
-    def transform(self, X: Any) -> Any:
+    def transform(self, X: Column) -> Column:
         """Rewritten texts in the same kind of container."""
-        return _like(X, self.rewrite(X).texts)
+        return cast("Column", _like(X, self.rewrite(as_texts(X)).texts))
 
-    def fit_transform(self, X: Any, y: Any = None) -> Any:
+    def fit_transform(self, X: Column, y: object = None) -> Column:
         return self.fit(X, y).transform(X)
 
     def __sklearn_is_fitted__(self) -> bool:
         return True
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         from sklearn.utils import InputTags, Tags, TargetTags, TransformerTags
 
         return Tags(
@@ -251,7 +258,7 @@ def _refuse_taken(cls: type[Mechanism], other: type[Mechanism] | None) -> None:
         )
 
 
-def as_texts(texts: Any) -> list[str]:
+def as_texts(texts: object) -> list[str]:
     """One text or any column of texts as a list."""
     if isinstance(texts, str):
         return [texts]
@@ -262,7 +269,7 @@ def as_texts(texts: Any) -> list[str]:
             "table-instead-of-texts",
             "give one column of texts, not a table: select the column first, for example frame['text']",
         )
-    items = list(texts)
+    items = list(cast("Iterable[str]", texts))
     for position, item in enumerate(items):
         if not isinstance(item, str):
             raise BadInputError(
@@ -275,7 +282,7 @@ def as_texts(texts: Any) -> list[str]:
     return items
 
 
-def _like(container: Any, texts: list[str]) -> Any:
+def _like(container: object, texts: list[str]) -> object:
     if isinstance(container, str):
         return texts[0]
     # A container can only be of a library that has been imported already.
@@ -286,14 +293,14 @@ def _like(container: Any, texts: list[str]) -> Any:
     return texts
 
 
-def _pandas(pandas: Any, container: Any, texts: list[str]) -> Any:
+def _pandas(pandas: ModuleType, container: object, texts: list[str]) -> object:
     if isinstance(container, pandas.Series):
         kind = None if isinstance(container.dtype, pandas.CategoricalDtype) else container.dtype
         return pandas.Series(texts, index=container.index, name=container.name, dtype=kind)
     return None
 
 
-def _arrow(pyarrow: Any, container: Any, texts: list[str]) -> Any:
+def _arrow(pyarrow: ModuleType, container: object, texts: list[str]) -> object:
     if isinstance(container, pyarrow.ChunkedArray):
         return pyarrow.chunked_array([pyarrow.array(texts, type=container.type)])
     if isinstance(container, pyarrow.Array):
@@ -301,5 +308,5 @@ def _arrow(pyarrow: Any, container: Any, texts: list[str]) -> Any:
     return None
 
 
-def _numpy(numpy: Any, container: Any, texts: list[str]) -> Any:
+def _numpy(numpy: ModuleType, container: object, texts: list[str]) -> object:
     return numpy.array(texts, dtype=object) if isinstance(container, numpy.ndarray) else None

@@ -69,7 +69,7 @@ class Parameter:
     service_most: int | None = None
     needs: NeedsOfValue | None = None
 
-    def check(self, name: str, value: Any) -> None:
+    def check(self, name: str, value: object) -> None:
         """Nothing if the value is among the choices and within the range; otherwise an error."""
         if self.choices and isinstance(value, str) and value not in self.choices:
             raise BadParameterError(

@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
-from typing import Any, Final, Generic, TypeVar
+from typing import Final, Generic, TypeVar, cast
 
 from tacit.errors import BadInputError, BadParameterError, TacitWarning, place_of
 
@@ -50,7 +50,7 @@ class Registry(Mapping[str, T], Generic[T]):
     accept  whether a thing is one of this kind
     """
 
-    def __init__(self, group: str, what: str, own: Mapping[str, str], accept: Callable[[Any], bool]) -> None:
+    def __init__(self, group: str, what: str, own: Mapping[str, str], accept: Callable[[object], bool]) -> None:
         self._group = group
         self._what = what
         self._own = dict(own)
@@ -80,7 +80,7 @@ class Registry(Mapping[str, T], Generic[T]):
                 module, _, attribute = self._own[name].partition(":")
                 self._registered[name] = getattr(importlib.import_module(module), attribute)
             elif name in (points := _points(self._group)):
-                self.register(name, _loaded(points[name]))
+                self.register(name, cast("T", _loaded(points[name])))
             else:
                 raise KeyError(name)
         return self._registered[name]
@@ -141,7 +141,7 @@ def _points(group: str) -> dict[str, EntryPoint]:
     return {point.name: point for point in entry_points(group=group)}
 
 
-def _loaded(point: EntryPoint) -> Any:
+def _loaded(point: EntryPoint) -> object:
     try:
         return point.load()
     except Exception as error:
@@ -158,7 +158,7 @@ def _shown(point: EntryPoint) -> str:
     return f"'{point.name}' ({point.value}){package}"
 
 
-def source_digest(thing: Any) -> str | None:
+def source_digest(thing: object) -> str | None:
     """A hash of the file in which a class or function of a plug-in is written, so that results that were made with
     other code are not taken for its own; None for what comes with Tacit, which has versions."""
     module = getattr(thing, "__module__", None) or ""
@@ -225,7 +225,7 @@ def _on_the_path(place: Path) -> str:
     return name
 
 
-def _identity(thing: Any) -> Any:
+def _identity(thing: object) -> object:
     if isinstance(thing, type):
         return thing.__module__, thing.__qualname__
     return thing

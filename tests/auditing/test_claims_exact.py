@@ -10,7 +10,7 @@ import pytest
 from tacit import build
 from tacit.auditing.claims.claim import Claim, TableDistance, VectorDistance, claim_of
 from tacit.auditing.claims.exact import (
-    Verdict,
+    ClaimVerdict,
     check_all,
     check_pairs,
     exact_section,
@@ -19,7 +19,7 @@ from tacit.auditing.claims.exact import (
     words_of,
 )
 from tacit.auditing.claims.laws import MatrixLaw, MechanismLaw, law_of, load_stranger, matrix_law, read_matrix
-from tacit.auditing.claims.mechanisms import Settings, audit_mechanism, exact_words, word_law_of
+from tacit.auditing.claims.mechanisms import ClaimAuditSettings, audit_mechanism, exact_words, word_law_of
 from tacit.auditing.claims.radial import check_vocabulary, measure_form
 from tacit.errors import BadInputError, BadParameterError
 from tacit.noise.choice import rounding_slack
@@ -45,18 +45,18 @@ def random_law(rows: int, columns: int, seed: int) -> MatrixLaw:
 def test_randomized_response_is_as_tight_as_it_claims(k):
     found = check_all(matrix_law(response_matrix(1.5, k)), Claim(1.5))
     assert found.tightest == pytest.approx(1.5, abs=1e-12)
-    assert found.verdict is Verdict.HOLDS
-    assert check_all(matrix_law(response_matrix(1.5, k)), Claim(1.49)).verdict is Verdict.REFUTED
+    assert found.verdict is ClaimVerdict.HOLDS
+    assert check_all(matrix_law(response_matrix(1.5, k)), Claim(1.49)).verdict is ClaimVerdict.REFUTED
 
 
 def test_no_privacy_is_infinite_and_pure_noise_is_zero():
     nothing = check_all(matrix_law(np.eye(4)), Claim(1e6))
     assert nothing.tightest == math.inf
-    assert nothing.verdict is Verdict.REFUTED
+    assert nothing.verdict is ClaimVerdict.REFUTED
     assert nothing.worst.left == nothing.worst.output.replace("output", "input")
     noise = check_all(matrix_law(np.full((4, 7), 1 / 7)), Claim(0.0))
     assert noise.tightest == 0.0
-    assert noise.verdict is Verdict.HOLDS
+    assert noise.verdict is ClaimVerdict.HOLDS
 
 
 def test_the_smallest_delta_and_the_smallest_epsilon_are_inverse():
@@ -77,10 +77,10 @@ def test_a_delta_claim_counts_what_the_ratio_cannot():
     law[:, :2] = 0.99 * np.array([[0.75, 0.25], [0.25, 0.75]])
     law[0, 2] = law[1, 3] = 0.01
     found = check_all(matrix_law(law), Claim(math.log(3), delta=0.01))
-    assert found.verdict is Verdict.HOLDS
+    assert found.verdict is ClaimVerdict.HOLDS
     assert found.worst.delta == pytest.approx(0.01)
     assert found.tightest == pytest.approx(math.log(3), abs=1e-9)
-    assert check_all(matrix_law(law), Claim(math.log(3), delta=0.0099)).verdict is Verdict.REFUTED
+    assert check_all(matrix_law(law), Claim(math.log(3), delta=0.0099)).verdict is ClaimVerdict.REFUTED
     assert check_all(matrix_law(law), Claim(100.0)).tightest == math.inf
 
 
@@ -111,9 +111,9 @@ def test_pairs_about_which_nothing_is_claimed_prove_nothing():
         check_pairs(law, claim, np.array([[0, 2], [1, 3]]))
     found = check_pairs(law, claim, np.array([[0, 1], [0, 2]]))
     assert found.pairs == 1
-    assert found.verdict is Verdict.HOLDS
+    assert found.verdict is ClaimVerdict.HOLDS
     assert "1 of them" in found.scope
-    assert check_all(law, claim).verdict is Verdict.HOLDS
+    assert check_all(law, claim).verdict is ClaimVerdict.HOLDS
 
 
 # The whole vocabulary -------------------------------------------------------------------------------------------------
@@ -128,7 +128,7 @@ def test_the_bound_by_distances_gives_what_every_triple_gives(name, options, eps
     mechanism = build(name, {"epsilon": epsilon, "vectors": table, **with_list(options, tmp_path)})
     claim = claim_of(mechanism)
     fast, slow = check_vocabulary(mechanism, claim), check_all(MechanismLaw(mechanism), claim)
-    assert fast.verdict is slow.verdict is Verdict.HOLDS
+    assert fast.verdict is slow.verdict is ClaimVerdict.HOLDS
     for low, high, exact in (
         (fast.excess, fast.excess_at_most, slow.excess),
         (fast.tightest, fast.tightest_at_most, slow.tightest),
@@ -165,7 +165,7 @@ class Sneaky(SanText):
 def test_a_law_that_is_not_what_the_code_says_is_refuted(kind):
     mechanism = kind(epsilon=3.0, vectors=small_table(150, 2))
     found = check_vocabulary(mechanism, claim_of(mechanism))
-    assert found.verdict is Verdict.REFUTED
+    assert found.verdict is ClaimVerdict.REFUTED
     slow = check_all(MechanismLaw(mechanism), claim_of(mechanism))
     assert found.excess <= slow.excess + 1e-9 <= found.excess_at_most + 2e-9
     if kind is Sneaky:
@@ -194,12 +194,12 @@ def test_an_unprotected_output_of_two_inputs_is_refuted(tmp_path):
     mechanism = build("santext+", {"epsilon": 2.0, "vectors": small_table(40, 3), **options})
     claim = claim_of(mechanism)
     law = mechanism.laws(np.arange(40))
-    assert check_all(MatrixLaw(law, mechanism.vocabulary, mechanism.vocabulary), claim).verdict is Verdict.HOLDS
+    assert check_all(MatrixLaw(law, mechanism.vocabulary, mechanism.vocabulary), claim).verdict is ClaimVerdict.HOLDS
     common = np.flatnonzero(~mechanism.sensitive)
     law[common[0], common[1]] = 0.001
     law[common[0]] /= law[common[0]].sum()
     found = check_all(MatrixLaw(law, mechanism.vocabulary, mechanism.vocabulary), claim)
-    assert found.verdict is Verdict.REFUTED
+    assert found.verdict is ClaimVerdict.REFUTED
     assert found.shared_output.output == f"w{common[1]}"
 
 
@@ -212,7 +212,7 @@ def test_an_unprotected_output_of_two_inputs_is_refuted(tmp_path):
 def test_our_own_are_not_accused(name, options, tmp_path):
     mechanism = build(name, {"epsilon": 2.0, "vectors": small_table(60, 3), **with_list(options, tmp_path)})
     words = "60" if name == "brr" else None
-    sections = audit_mechanism(mechanism, Settings(words=words, seed=1))
+    sections = audit_mechanism(mechanism, ClaimAuditSettings(words=words, seed=1))
     lights = {finding.name: finding.light for section in sections for finding in section.findings}
     assert lights == {"Claim against the exact law": Light.GREEN, "Unknown words": Light.GREEN}
 
@@ -221,14 +221,16 @@ def test_anchored_gumbel_holds_and_the_published_one_is_refuted():
     table = small_table(20, 50, seed=1)
     anchored = in_domain(table, 1.01, "anchored")
     assert (
-        exact_words(anchored, word_law_of(anchored), claim_of(anchored), Settings(words="20", tolerance=1e-6)).verdict
-        is Verdict.HOLDS
+        exact_words(
+            anchored, word_law_of(anchored), claim_of(anchored), ClaimAuditSettings(words="20", tolerance=1e-6)
+        ).verdict
+        is ClaimVerdict.HOLDS
     )
     published = in_domain(table, 1.01, "published")
     with pytest.raises(BadParameterError, match="promises nothing"):
         claim_of(published)
     claim = Claim(published.epsilon, distance=VectorDistance(table.vectors))
-    assert check_all(MechanismLaw(published), claim).verdict is Verdict.REFUTED
+    assert check_all(MechanismLaw(published), claim).verdict is ClaimVerdict.REFUTED
     (section,) = audit_mechanism(published)
     assert section.findings[0].light is Light.AMBER
 
@@ -238,7 +240,7 @@ def test_tem_with_a_quotient_underflow_and_unknown_words_passed_through():
     distance = VectorDistance(table.vectors)
     wrong = matrix_law(tem_with_a_quotient(euclidean(table.vectors), 8.0, 1.5))
     found = check_all(wrong, Claim(8.0, distance=distance))
-    assert found.verdict is Verdict.REFUTED
+    assert found.verdict is ClaimVerdict.REFUTED
     assert found.steepest > 1.05 * 8.0, "the ratio to the claim that the survey of such code reports"
     far = euclidean(small_table(40, 2, scale=20.0).vectors).astype(np.float32)
     weights = np.exp(np.float32(-5.0) * far).astype(np.float64)
@@ -246,14 +248,14 @@ def test_tem_with_a_quotient_underflow_and_unknown_words_passed_through():
     assert check_all(law, Claim(10.0, distance=TableDistance(far.astype(float)))).excess == math.inf
     passed = np.eye(45)
     passed[:40, :40] = build("santext", {"epsilon": 1.0, "vectors": table}).laws(np.arange(40))
-    assert check_all(matrix_law(passed), Claim(1e6)).verdict is Verdict.REFUTED
+    assert check_all(matrix_law(passed), Claim(1e6)).verdict is ClaimVerdict.REFUTED
 
 
 def test_the_closest_pairs_of_the_real_vocabulary(default_table):
     mechanism = build("tem", {"epsilon": 6.0, "vectors": default_table})
-    found = exact_words(mechanism, word_law_of(mechanism), claim_of(mechanism), Settings(words="closest:50"))
+    found = exact_words(mechanism, word_law_of(mechanism), claim_of(mechanism), ClaimAuditSettings(words="closest:50"))
     assert found.pairs == 50
-    assert found.verdict is Verdict.HOLDS
+    assert found.verdict is ClaimVerdict.HOLDS
 
 
 # What comes from outside ----------------------------------------------------------------------------------------------

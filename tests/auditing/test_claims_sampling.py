@@ -14,7 +14,7 @@ from scipy.stats import binomtest
 from tacit import build
 from tacit.auditing.binomial import at_least, at_most
 from tacit.auditing.claims.claim import Claim, VectorDistance, claim_of
-from tacit.auditing.claims.mechanisms import Settings, sampled_vectors, sampled_words, secret_words
+from tacit.auditing.claims.mechanisms import ClaimAuditSettings, sampled_vectors, sampled_words, secret_words
 from tacit.auditing.claims.noise import laplace_scale_at_most, noise_check, noise_section, normal_scale_at_most
 from tacit.auditing.claims.sampling import ceiling, sampled_check, sampled_section
 from tacit.auditing.claims.scores import Agreement, MeanDirection, NearerTo, OutputRatio
@@ -273,7 +273,7 @@ def test_unknown_words_passed_through_are_refuted_at_any_epsilon(epsilon):
 @pytest.mark.parametrize("name", ["santext", "custext", "laplace"])
 def test_our_own_let_no_unknown_word_through(name):
     mechanism = build(name, {"epsilon": 8.0, "vectors": small_table(60, 3)})
-    found = secret_words(mechanism, mechanism.checks()[-1], Settings(seed=3))
+    found = secret_words(mechanism, mechanism.checks()[-1], ClaimAuditSettings(seed=3))
     assert (found.returned, found.refuted) == (0, False)
 
 
@@ -294,7 +294,7 @@ def line_table(shift: float = 0.0):
 def test_our_noise_mechanisms_are_not_accused(name, options, epsilon):
     mechanism = build(name, {"epsilon": epsilon, "vectors": line_table(), **options})
     claim = claim_of(mechanism)
-    settings = Settings(samples=20_000, seed=2)
+    settings = ClaimAuditSettings(samples=20_000, seed=2)
     assert not sampled_words(mechanism, claim, settings).refuted
     if name != "brr":
         assert not sampled_vectors(mechanism, claim, settings).refuted
@@ -304,7 +304,7 @@ def test_noise_of_a_third_of_the_size_is_refuted():
     mechanism = build("laplace", {"epsilon": 9.0, "vectors": line_table()})
     honest = claim_of(mechanism)
     claim = Claim(3.0, distance=honest.distance)
-    settings = Settings(samples=40_000, seed=2)
+    settings = ClaimAuditSettings(samples=40_000, seed=2)
     assert sampled_words(mechanism, claim, settings).refuted
     assert sampled_vectors(mechanism, claim, settings).refuted
 
@@ -318,7 +318,7 @@ def test_excluding_the_input_word_is_refuted():
         return np.where(drawn == ids, (drawn + 1) % len(LINE), drawn)
 
     mechanism.draw = drop_the_input
-    assert sampled_words(mechanism, claim_of(mechanism), Settings(samples=40_000, seed=2)).refuted
+    assert sampled_words(mechanism, claim_of(mechanism), ClaimAuditSettings(samples=40_000, seed=2)).refuted
 
 
 # Latent mechanisms ----------------------------------------------------------------------------------------------------
@@ -339,7 +339,7 @@ def test_the_published_adept_is_refuted_and_our_latent_mechanisms_are_not(folder
     from tacit.documents.adept import Adept, published_adept
     from tacit.documents.dp_bart import DPBart
 
-    settings = Settings(samples=6_000, seed=5)
+    settings = ClaimAuditSettings(samples=6_000, seed=5)
     counted, measured = check_latents(published_adept(2.0, model=folders["adept"]), Claim(2.0), settings)
     assert counted.refuted
     assert measured.refuted
@@ -352,7 +352,7 @@ def test_the_published_adept_is_refuted_and_our_latent_mechanisms_are_not(folder
         Adept(epsilon=2.0, model=folders["adept"], noise="laplace", norm="l1"),
         DPBart(epsilon=100.0, model=folders["bart"]),
     ):
-        few = Settings(samples=200, seed=5)
+        few = ClaimAuditSettings(samples=200, seed=5)
         findings = [f for section in audit_mechanism(mechanism, few) for f in section.findings]
         assert [f.name for f in findings] == ["Claim against samples", "Size of the noise"]
         assert not any(f.refuted for f in findings)
@@ -370,8 +370,8 @@ def test_the_codebook_keeps_its_epsilon_exactly(tmp_path, words):
     made = build_codebook(texts, Provenance("made-up", "made-up"), WordEncoder(), sizes=(16,), progress=None)
     made.save(tmp_path / "book")
     codebook = mechanism(tmp_path / "book", epsilon=2.0, symbols=1)
-    (section,) = audit_mechanism(codebook, Settings(words=words))
+    (section,) = audit_mechanism(codebook, ClaimAuditSettings(words=words))
     assert section.findings[0].light is Light.GREEN
-    assert exact_texts(codebook.checks()[0], Settings(words=words)).tightest == pytest.approx(2.0, abs=1e-6), (
-        "and it is used up"
-    )
+    assert exact_texts(codebook.checks()[0], ClaimAuditSettings(words=words)).tightest == pytest.approx(
+        2.0, abs=1e-6
+    ), "and it is used up"

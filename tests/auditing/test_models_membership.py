@@ -10,7 +10,6 @@ from scipy.stats import binom
 
 from tacit.auditing.models import membership
 from tacit.auditing.models.membership import (
-    Shadows,
     attack,
     auc,
     auc_interval,
@@ -18,13 +17,10 @@ from tacit.auditing.models.membership import (
     caught_at,
     clopper_pearson,
     epsilon_from_rates,
-    leave_one_out,
-    likelihood_ratio,
-    logit_signal,
     membership_section,
-    train_shadows,
 )
 from tacit.auditing.models.scores import TextLosses
+from tacit.auditing.models.shadows import Shadows, leave_one_out, likelihood_ratio, logit_signal, train_shadows
 from tacit.errors import BadInputError, BadParameterError
 from tacit.report import Light
 

@@ -7,8 +7,8 @@ import pytest
 pytest.importorskip("sacrebleu")
 
 from tacit.auditing.models.memorization import (
-    Cell,
     Matrix,
+    MatrixCell,
     bleu,
     downstream_f1,
     matrix_section,
@@ -74,7 +74,7 @@ def test_the_published_matrix_reads_as_a_leak():
     """Igamberdiev 2023, section 5.4: macro-F1 without noise."""
     none = repeats([], [], ["x"])
     published = {("snips", "snips"): 0.94, ("atis", "snips"): 0.18, ("snips", "atis"): 0.51, ("atis", "atis"): 0.73}
-    matrix = Matrix(("snips", "atis"), tuple(Cell(*pair, 0.0, f1, none) for pair, f1 in published.items()))
+    matrix = Matrix(("snips", "atis"), tuple(MatrixCell(*pair, 0.0, f1, none) for pair, f1 in published.items()))
     assert matrix.gap("snips", "macro_f1") == pytest.approx(0.76)
     assert matrix.gap("atis", "macro_f1") == pytest.approx(0.22)
 
@@ -114,7 +114,7 @@ def test_two_tiny_autoencoders_show_the_direction_of_the_published_matrix(tmp_pa
     from tacit.documents.autoencoders.base import Record
     from tacit.documents.autoencoders.vocabulary import train_vocabulary
     from tacit.documents.pretraining import PublicText
-    from tacit.documents.pretraining.loop import Plan, train
+    from tacit.documents.pretraining.loop import PretrainingPlan, train
 
     data = {"flights": FLIGHTS, "music": MUSIC}
     rewriters = {}
@@ -123,7 +123,7 @@ def test_two_tiny_autoencoders_show_the_direction_of_the_published_matrix(tmp_pa
         tokenizer = train_vocabulary(texts, 420)
         record = Record(kind="bart", positions=12, corpora=[name], commands=["test"])
         model = BartAutoencoder.create(tokenizer, record, width=32, layers=1, heads=2, feed_forward=64)
-        plan = Plan(steps=90, batch_size=32, evaluate_every=90, held_out=4, learning_rate=1e-2)
+        plan = PretrainingPlan(steps=90, batch_size=32, evaluate_every=90, held_out=4, learning_rate=1e-2)
         train(model, PublicText(texts=texts, name=name), plan, tmp_path / name)
         rewriters[name] = lambda asked, model=model: model.decode(model.encode(asked))
     matrix = memorization_matrix(rewriters, data)

@@ -174,9 +174,3 @@ def test_priors():
     prior = frequency_prior(words)
     assert prior.sum() == pytest.approx(1.0)
     assert [words[i] for i in np.argsort(-prior)] == ["the", ",", "'s", "movie", "zyzzyva"]
-
-
-def test_released_vectors_are_mapped_to_the_nearest_word():
-    table = small_table(WORDS, 3)
-    moved = np.asarray(table.vectors) + 1e-4
-    np.testing.assert_array_equal(inversion.nearest_words(moved, table), np.arange(WORDS))

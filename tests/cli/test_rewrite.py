@@ -23,7 +23,7 @@ from tacit.cli.generated import with_numbers
 from tacit.cli.main import run
 from tacit.cli.rewrite import shown_command
 from tacit.cli.terminal import readable_bytes, readable_seconds, side_by_side
-from tacit.engines.job import Progress
+from tacit.engines.job import RewriteProgress
 from tacit.engines.resume import resume_path
 from tacit.errors import TacitError
 from tacit.jobs.rewrite import RewriteConfig
@@ -454,7 +454,7 @@ def test_side_by_side_is_safe_to_print() -> None:
 
 
 def test_progress_in_words() -> None:
-    first, now = Progress(0, 2_000_000, 100, 1000), Progress(500_000, 2_000_000, 1100, 11_000)
+    first, now = RewriteProgress(0, 2_000_000, 100, 1000), RewriteProgress(500_000, 2_000_000, 1100, 11_000)
     assert rewriting_line(first, now, 10.0) == ("500 kB of 2.0 MB, 1,100 rows, 100 rows/s, 1,000 tokens/s, 30 s left")
     assert rewriting_line(now, now, 0.0) == "500 kB of 2.0 MB, 1,100 rows"
     assert readable_bytes(999) == "999 bytes"

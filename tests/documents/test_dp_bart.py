@@ -12,7 +12,7 @@ from tacit.documents.bounds import ClipL1, ClipL2, ClipValue  # noqa: E402
 from tacit.documents.dp_bart import DPBart, estimate_clip  # noqa: E402
 from tacit.documents.pretraining import PublicText, loop  # noqa: E402
 from tacit.documents.pretraining.corpus import NotPublicError  # noqa: E402
-from tacit.documents.pretraining.loop import Plan  # noqa: E402
+from tacit.documents.pretraining.loop import PretrainingPlan  # noqa: E402
 from tacit.documents.pretraining.prune import key_importance, next_kept, prune  # noqa: E402
 from tacit.errors import BadInputError, BadParameterError  # noqa: E402
 from tests.documents.test_latent_models import PUBLIC_TEXTS, save_tiny, tiny  # noqa: E402
@@ -56,7 +56,7 @@ def test_importance_reads_the_columns_of_the_first_cross_attention():
         key_importance(tiny("adept"))
 
 
-PLAN = Plan(steps=2, batch_size=8, held_out=10, learning_rate=1e-4, evaluate_every=1)
+PLAN = PretrainingPlan(steps=2, batch_size=8, held_out=10, learning_rate=1e-4, evaluate_every=1)
 OPTIONS = {"C": 1.0, "stages": 3, "least_bleu": 0.0}
 
 

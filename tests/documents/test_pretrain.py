@@ -16,7 +16,7 @@ from tacit.documents.pretraining.corpus import NotPublicError, declared, joined,
 from tacit.documents.pretraining.folders import CHECKPOINT  # noqa: E402
 from tacit.documents.pretraining.loop import (  # noqa: E402
     LOG,
-    Plan,
+    PretrainingPlan,
     clipped,
     content_weights,
     dropping,
@@ -42,7 +42,7 @@ class StoppedError(Exception):
 @pytest.mark.parametrize("kind", ["bart", "adept", "narrow"])
 def test_a_stopped_training_goes_on_as_if_it_had_not_been(kind, tmp_path):
     dropout = None if kind == "adept" else 0.1
-    plan = Plan(steps=12, epsilons=(100.0, 500.0), plain_share=0.5, dropout=dropout, **PLAN)
+    plan = PretrainingPlan(steps=12, epsilons=(100.0, 500.0), plain_share=0.5, dropout=dropout, **PLAN)
     parts = {"bound": ClipL2(1.0), "noise": AnalyticGaussian(1e-5)}
     whole = tiny(kind)
     facts = train(whole, CORPUS, plan, tmp_path / "whole", **parts)
@@ -66,12 +66,12 @@ def test_a_stopped_training_goes_on_as_if_it_had_not_been(kind, tmp_path):
 
 
 def test_another_training_cannot_be_resumed(tmp_path):
-    train(tiny("adept"), CORPUS, Plan(steps=4, **PLAN), tmp_path)
+    train(tiny("adept"), CORPUS, PretrainingPlan(steps=4, **PLAN), tmp_path)
     with pytest.raises(BadInputError, match=r"learning_rate changed.*start over without resume"):
-        train(tiny("adept"), CORPUS, Plan(steps=4, **{**PLAN, "learning_rate": 0.5}), tmp_path, resume=True)
+        train(tiny("adept"), CORPUS, PretrainingPlan(steps=4, **{**PLAN, "learning_rate": 0.5}), tmp_path, resume=True)
     (tmp_path / CHECKPOINT).write_bytes(b"damaged")
     with pytest.raises(BadInputError, match="damaged: start over"):
-        train(tiny("adept"), CORPUS, Plan(steps=4, **PLAN), tmp_path, resume=True)
+        train(tiny("adept"), CORPUS, PretrainingPlan(steps=4, **PLAN), tmp_path, resume=True)
 
 
 def test_a_stopped_training_may_end_sooner(tmp_path):
@@ -80,8 +80,8 @@ def test_a_stopped_training_may_end_sooner(tmp_path):
             raise StoppedError
 
     with pytest.raises(StoppedError):
-        train(tiny("adept"), CORPUS, Plan(steps=100, **PLAN), tmp_path, progress=stop)
-    facts = train(tiny("adept"), CORPUS, Plan(steps=8, **PLAN), tmp_path, resume=True)
+        train(tiny("adept"), CORPUS, PretrainingPlan(steps=100, **PLAN), tmp_path, progress=stop)
+    facts = train(tiny("adept"), CORPUS, PretrainingPlan(steps=8, **PLAN), tmp_path, resume=True)
     assert facts["steps"] == 8
     assert facts["steps_planned"] == [[0, 100], [4, 8]]
 
@@ -90,7 +90,9 @@ def test_training_learns_and_keeps_the_best_weights(tmp_path):
     model = tiny("adept")
     texts = CORPUS.split(10)[1]
     before = reconstruction_bleu(model, texts)
-    facts = train(model, CORPUS, Plan(steps=150, **{**PLAN, "evaluate_every": 50}), tmp_path, bound=ClipL2(1.0))
+    facts = train(
+        model, CORPUS, PretrainingPlan(steps=150, **{**PLAN, "evaluate_every": 50}), tmp_path, bound=ClipL2(1.0)
+    )
     lines = [json.loads(line) for line in (tmp_path / LOG).read_text().splitlines()]
     assert facts["held_out_loss"] == pytest.approx(min(line["held_out_loss"] for line in lines), abs=1e-4)
     assert lines[-1]["held_out_loss"] < lines[0]["held_out_loss"]
@@ -99,7 +101,7 @@ def test_training_learns_and_keeps_the_best_weights(tmp_path):
 
 def test_training_stops_early(tmp_path):
     model = tiny("adept")
-    plan = Plan(steps=1000, batch_size=8, evaluate_every=1, patience=3, held_out=10, learning_rate=0.9)
+    plan = PretrainingPlan(steps=1000, batch_size=8, evaluate_every=1, patience=3, held_out=10, learning_rate=0.9)
     facts = train(model, CORPUS, plan, tmp_path)
     assert facts["stopped_early"]
     assert facts["steps"] < 1000
@@ -107,7 +109,7 @@ def test_training_stops_early(tmp_path):
 
 def test_private_text_is_refused():
     with pytest.raises(NotPublicError, match="DP-SGD"):
-        train(tiny("adept"), PUBLIC_TEXTS, Plan(steps=1), None)
+        train(tiny("adept"), PUBLIC_TEXTS, PretrainingPlan(steps=1), None)
     with pytest.raises(NotPublicError):
         declared(PUBLIC_TEXTS)
     with pytest.raises(NotPublicError):
@@ -156,7 +158,7 @@ def test_training_noise_has_the_scale_of_the_release(noise):
 
 
 def test_schedules():
-    plan = Plan(steps=1000, epsilons=(10.0,), ramp=0.5, learning_rate=0.1)
+    plan = PretrainingPlan(steps=1000, epsilons=(10.0,), ramp=0.5, learning_rate=0.1)
     assert plan.scale(0, 0.01, 1.0) == pytest.approx(0.01)
     assert plan.scale(250, 0.01, 1.0) == pytest.approx(0.1)
     assert plan.scale(500, 0.01, 1.0) == pytest.approx(1.0)
@@ -165,7 +167,7 @@ def test_schedules():
     assert plan.rate(0) < plan.rate(49)
     assert plan.rate(50) == plan.rate(500) == pytest.approx(0.1)  # no decay while the noise grows
     assert plan.rate(999) < 0.002
-    assert Plan(steps=1000, learning_rate=0.1).rate(500) < 0.06
+    assert PretrainingPlan(steps=1000, learning_rate=0.1).rate(500) < 0.06
 
 
 @pytest.mark.parametrize("known", [None, 4000.0])
@@ -176,7 +178,7 @@ def test_noise_starts_gently_or_where_the_model_is(known, tmp_path, monkeypatch)
     seen: list[float] = []
     monkeypatch.setattr(loop, "noisy", lambda latents, bound, noise, scale: (seen.append(scale), latents)[1])
     bound, noise = ClipValue(1.0, tuple(range(8))), AnalyticGaussian(1e-5)
-    plan = Plan(steps=10, epsilons=(100.0,), known_epsilon=known, ramp=0.5, **{**PLAN, "evaluate_every": 10})
+    plan = PretrainingPlan(steps=10, epsilons=(100.0,), known_epsilon=known, ramp=0.5, **{**PLAN, "evaluate_every": 10})
     train(tiny("bart"), CORPUS, plan, tmp_path, bound=bound, noise=noise)
     target = noise.scale(bound, 6 * 8, 100.0)
     assert seen[0] == pytest.approx(0.1 if known is None else noise.scale(bound, 6 * 8, known))
@@ -214,7 +216,7 @@ def test_dropout_is_for_training_only(tmp_path):
         with dropping(model.module, 0.1), dropping(model.module, None):  # None: what the model has
             assert not torch.equal(model.latents(ids), model.latents(ids))
     with pytest.raises(BadParameterError, match="has no dropout"):
-        train(tiny("adept"), CORPUS, Plan(steps=1, dropout=0.1, **PLAN), tmp_path)
+        train(tiny("adept"), CORPUS, PretrainingPlan(steps=1, dropout=0.1, **PLAN), tmp_path)
 
 
 def test_rare_pieces_count_more():
@@ -276,17 +278,17 @@ def test_going_on_with_a_longer_model(tmp_path, capsys):
 def test_bad_plans(tmp_path):
     for name in ("steps", "batch_size", "patience"):
         with pytest.raises(BadParameterError, match="at least 1"):
-            Plan(**{name: 0})
+            PretrainingPlan(**{name: 0})
     with pytest.raises(BadParameterError, match="learning rate"):
-        Plan(learning_rate=2.0)
+        PretrainingPlan(learning_rate=2.0)
     with pytest.raises(BadParameterError, match="plain share"):
-        Plan(plain_share=2.0)
+        PretrainingPlan(plain_share=2.0)
     with pytest.raises(BadParameterError, match="dropout lies between"):
-        Plan(dropout=1.0)
+        PretrainingPlan(dropout=1.0)
     with pytest.raises(BadParameterError, match="content"):
-        Plan(content=0.0)
+        PretrainingPlan(content=0.0)
     with pytest.raises(BadParameterError, match="needs a bound and a noise"):
-        train(tiny("adept"), CORPUS, Plan(epsilons=(1.0,)), tmp_path)
+        train(tiny("adept"), CORPUS, PretrainingPlan(epsilons=(1.0,)), tmp_path)
 
 
 def test_plain_style():

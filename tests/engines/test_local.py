@@ -22,7 +22,7 @@ import pytest
 from tacit.card import Card
 from tacit.engines import local, outputs, release
 from tacit.engines.blocks import Block, content_digest, cut_blocks, fingerprint
-from tacit.engines.job import AlreadyCompleteError, Progress, RewriteJob
+from tacit.engines.job import AlreadyCompleteError, RewriteJob, RewriteProgress
 from tacit.engines.local import rewrite_file
 from tacit.engines.processes import THREAD_VARIABLES
 from tacit.engines.resume import resume_path
@@ -188,7 +188,7 @@ def test_seeded_runs_repeat_with_any_number_of_workers(job: RewriteJob, tmp_path
 
 
 def test_progress_reaches_the_end(job: RewriteJob) -> None:
-    seen: list[Progress] = []
+    seen: list[RewriteProgress] = []
     rewrite_file(job, progress=seen.append)
     assert seen[0].rows == 0
     assert [one.rows for one in seen] == sorted(one.rows for one in seen)

@@ -22,8 +22,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tacit.cli.main import run
-from tacit.engines.cluster import crew, parts, rewrite
-from tacit.engines.cluster.dataset import DataSet, find_data_set
+from tacit.engines.cluster import crew, outcomes, parts, rewrite
+from tacit.engines.cluster import run as dataset_run
+from tacit.engines.cluster.dataset import ClusterDataSet, find_data_set
+from tacit.engines.cluster.outcomes import FileRow
 from tacit.engines.cluster.parts import PartWriter, part_characters, read_parts
 from tacit.engines.cluster.rewrite import check_cluster_output, rewrite_dataset
 from tacit.engines.cluster.session import Cluster, cluster
@@ -64,19 +66,19 @@ def make_folder(path: Path, files: int = 3, rows: int = 40) -> Path:
 def in_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """Readers and writers called one after the other, with everything pickled in between."""
 
-    def outcomes(_: Cluster, plan: parts.Plan, items: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    def finished(_: Cluster, plan: parts.WorkerPlan, items: list[FileRow]) -> Iterator[outcomes.PartOutcome]:
         plan = pickle.loads(pickle.dumps(plan))
         writer = PartWriter(plan)
         for item in items:
             for row in read_parts({name: [value] for name, value in item.items()}, plan):
-                yield from (json.loads(outcome) for outcome in writer(row)["outcome"])
+                yield from (outcomes.unpacked(outcome) for outcome in writer(row)["outcome"])
 
     def done_apart(_: Cluster, work: Callable[..., Any], items: list[tuple[Any, ...]]) -> None:
         for item in items:
             work(*item)
 
-    monkeypatch.setattr(rewrite, "_outcomes", outcomes)
-    monkeypatch.setattr(rewrite, "done_apart", done_apart)
+    monkeypatch.setattr(dataset_run, "outcomes", finished)
+    monkeypatch.setattr(dataset_run, "done_apart", done_apart)
     monkeypatch.setattr(rewrite, "starting", lambda _, workers: nullcontext(lambda: Cluster(None, workers)))
 
 
@@ -92,7 +94,7 @@ def job(tmp_path: Path, in_process: None) -> RewriteJob:
     )
 
 
-def planned(job: RewriteJob, data: DataSet) -> parts.Plan:
+def planned(job: RewriteJob, data: ClusterDataSet) -> parts.WorkerPlan:
     return rewrite._planned(job, str(job.output), data, *rewrite._layout(job, str(job.output), data))
 
 
@@ -446,16 +448,16 @@ def test_a_part_that_takes_three_workers_with_it_stops_the_run(job: RewriteJob) 
 
     data = find_data_set(job.input)
     plan = planned(job, data)
-    run = rewrite._Run(job, str(job.output), data, plan.selection, plan, Staging(plan.staging), 0.0, None)
-    run.start({})
+    attempt = dataset_run.DatasetRun(job, str(job.output), data, plan.selection, plan, Staging(plan.staging), 0.0, None)
+    attempt.start({})
     plan = replace(plan, mechanism=Dies)
-    row = next(read_parts({name: [value] for name, value in run._items()[0].items()}, plan))
+    row = next(read_parts({name: [value] for name, value in attempt.items()[0].items()}, plan))
     for _ in range(parts.MOST_ATTEMPTS):
         with pytest.raises(Killed):
             PartWriter(plan)(row)
-    outcome = json.loads(PartWriter(plan)(row)["outcome"][0])
-    assert outcome["error"].startswith("3 workers died one after the other on rows 1 to 13 of data-0.csv")
-    run.staging.close()
+    outcome = outcomes.unpacked(PartWriter(plan)(row)["outcome"][0])
+    assert str(outcome).startswith("3 workers died one after the other on rows 1 to 13 of data-0.csv")
+    attempt.staging.close()
 
 
 # The ledger -------------------------------------------------------------------------------------------------------
@@ -599,7 +601,7 @@ def test_another_version_of_tacit_on_a_worker_is_refused(job: RewriteJob) -> Non
     data = find_data_set(job.input)
     plan = planned(job, data)
     row = next(read_parts({"file": [0], "url": ["x.csv"], "size": [1], "done": ["{}"]}, replace(plan, version="0.0.0")))
-    assert "install one version on all machines" in json.loads(row["payload"][0])["error"]
+    assert "install one version on all machines" in str(outcomes.unpacked(row["payload"][0]))
 
 
 def test_a_missing_ray_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -619,7 +621,8 @@ def test_an_actor_tells_errors_without_texts() -> None:
     def careless(memory: dict[str, Any], text: str) -> None:
         raise KeyError(text)
 
-    place, result, problem = crew._Actor().do(3, careless, SECRET)
+    outcome = crew._Actor().do(3, careless, SECRET)
+    place, result, problem = outcome.place, outcome.result, outcome.error
     assert (place, result) == (3, None)
     assert problem is not None
     assert "KeyError in test_ray_parts.py" in str(problem)

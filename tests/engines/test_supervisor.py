@@ -10,7 +10,7 @@ from multiprocessing.connection import Connection
 import pytest
 
 from tacit.engines import processes
-from tacit.engines.supervisor import Death, Report, Supervisor
+from tacit.engines.supervisor import Supervisor, WorkerDeath, WorkerReport
 
 
 def echo(connection: Connection, prefix: str) -> None:
@@ -24,7 +24,7 @@ def echo(connection: Connection, prefix: str) -> None:
         connection.send(f"{prefix} {task}")
 
 
-def next_event(supervisor: Supervisor[int]) -> Report[int] | Death[int]:
+def next_event(supervisor: Supervisor[int]) -> WorkerReport[int] | WorkerDeath[int]:
     return next(supervisor.events(timeout=60))
 
 
@@ -33,7 +33,7 @@ def test_a_report_names_its_task_and_frees_the_worker() -> None:
         supervisor.hand_out(7, "a")
         assert supervisor.free_worker() is None
         report = next_event(supervisor)
-        assert isinstance(report, Report)
+        assert isinstance(report, WorkerReport)
         assert (report.key, report.message) == (7, "did a")
         supervisor.finish(report)
         assert supervisor.free_worker() is report.worker
@@ -46,7 +46,7 @@ def test_a_death_tells_what_was_in_hand_and_how_often_it_killed(task: str, name:
             supervisor.hand_out(1, task)
             supervisor.hand_out(2, "b")
             death = next_event(supervisor)
-            assert isinstance(death, Death)
+            assert isinstance(death, WorkerDeath)
             assert (death.keys, death.times, death.signal, death.exit_code) == ((1, 2), times, name, exit_code)
             assert supervisor.workers == []
 
@@ -59,7 +59,7 @@ def test_a_worker_that_dies_idle_is_replaced_without_a_word() -> None:
         first.process.join()
         supervisor.hand_out(1, "a")
         report = next_event(supervisor)
-        assert isinstance(report, Report)
+        assert isinstance(report, WorkerReport)
         assert report.worker is not first
 
 

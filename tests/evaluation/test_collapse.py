@@ -13,7 +13,6 @@ from tacit.evaluation.collapse import (
     is_loop,
     one_output,
     scheme_flags,
-    tag_flags,
     tag_scheme,
     text_flags,
     token_loops,
@@ -84,12 +83,6 @@ def test_published_splits_in_two_schemes():
 )
 def test_schemes(tags, scheme):
     assert tag_scheme(tags) == scheme
-
-
-def test_a_tagger_that_only_says_outside():
-    truth = [["O", "B-A", "O"]] * 30
-    assert names(tag_flags(truth, truth, [["O"] * 3] * 30)) == ["All one tag", "Tags never predicted"]
-    assert tag_flags(truth, truth, truth) == []
 
 
 def test_healthy_releases_have_no_flag_and_collapsed_ones_do():

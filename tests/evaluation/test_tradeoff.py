@@ -14,7 +14,7 @@ from tacit.evaluation.learners.linear import WordProbe
 from tacit.evaluation.scores import Interval, macro_f1_of_items
 from tacit.evaluation.tradeoff import (
     Point,
-    Scale,
+    ScaledScore,
     comparable_groups,
     compare_arms,
     converted_axis,
@@ -102,13 +102,13 @@ def test_a_conversion_without_a_proof_is_refused():
 
 
 def test_scores_of_the_balance():
-    attacked = point(DOCUMENT, 0.55, attack=Scale(0.4, floor=0.3, ceiling=0.8))
+    attacked = point(DOCUMENT, 0.55, attack=ScaledScore(0.4, floor=0.3, ceiling=0.8))
     assert attacked.normalized == pytest.approx(0.5)
     assert attacked.hidden == pytest.approx(0.8)
     assert attacked.weighted(0.25) == pytest.approx(0.25 * 0.5 + 0.75 * 0.8)
     assert attacked.plain_tradeoff == pytest.approx((0.55 - 0.9) + (0.8 - 0.4))
     # A guesser has a favorable plain trade-off and no normalized utility.
-    guesser = point(DOCUMENT, 0.2, attack=Scale(0.0, floor=0.0, ceiling=0.96))
+    guesser = point(DOCUMENT, 0.2, attack=ScaledScore(0.0, floor=0.0, ceiling=0.96))
     assert guesser.plain_tradeoff > 0
     assert guesser.normalized == 0.0
     assert math.isnan(point(DOCUMENT).hidden)

@@ -29,7 +29,8 @@ from tacit.experiments.plan import Plan, make_plan
 from tacit.experiments.raw import Rows, read_json, read_lines, write_json, write_lines
 from tacit.experiments.steps import KEY_FILE, RUN_FOLDER, graph, kinds, sanitized, train
 from tacit.experiments.validation import check_report
-from tacit.training.run import KEY, PRIVATE_FOLDER, STATE
+from tacit.training.checkpoint import KEY, STATE
+from tacit.training.run import PRIVATE_FOLDER
 from tacit.training.tasks import Answering
 from tests.conftest import ROOT
 

@@ -56,10 +56,10 @@ def service_description() -> dict[str, Any]:
     from starlette.testclient import TestClient
 
     from tacit.serve.app import create_app
-    from tacit.serve.settings import Settings
+    from tacit.serve.settings import ServiceSettings
 
     with tempfile.TemporaryDirectory() as folder:
-        app = create_app(Settings(state=Path(folder) / "state"))
+        app = create_app(ServiceSettings(state=Path(folder) / "state"))
         with TestClient(app, base_url="http://localhost") as client:
             description = client.get("/openapi.json").json()
     description["info"].pop("version", None)

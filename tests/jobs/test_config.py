@@ -28,7 +28,7 @@ class Example(Config):
     delta: Annotated[float | Literal["auto"], Field(description="Delta."), Option(Group.PRIVACY)] = "auto"
     style: Annotated[Literal["flat", "layer"], Field(description="Style."), Option(Group.TRAINING)] = "flat"
     batch: Annotated[
-        int, Field(ge=1, description="Batch."), Option(Group.TRAINING, old_names=("--batch-size",), unit="rows")
+        int, Field(ge=1, description="Batch."), Option(Group.TRAINING, old_names=("batch_size",), unit="rows")
     ] = 8
     output: Annotated[Path | None, Field(description="Output."), Option(Group.DATA)] = None
     resume: Annotated[bool, Field(description="Go on."), Option(Group.RUN)] = False

@@ -105,9 +105,9 @@ def _service() -> Iterator[Any]:
     from starlette.testclient import TestClient
 
     from tacit.serve.app import create_app
-    from tacit.serve.settings import Settings
+    from tacit.serve.settings import ServiceSettings
 
-    settings = Settings(state=Path("state"), allowed=(("vectors", "vectors.txt"),))
+    settings = ServiceSettings(state=Path("state"), allowed=(("vectors", "vectors.txt"),))
     with TestClient(create_app(settings, jobs_apart=False), base_url="http://localhost") as client:
         yield client
 

@@ -14,7 +14,7 @@ pytest.importorskip("fastapi", reason="the service needs pip install 'tacit-dp[s
 from starlette.testclient import TestClient
 
 from tacit.serve.app import create_app
-from tacit.serve.settings import Settings
+from tacit.serve.settings import ServiceSettings
 from tests.conftest import small_table
 
 Start = Callable[..., TestClient]
@@ -47,7 +47,7 @@ def start(tmp_path: Path, vectors: str) -> Iterator[Start]:
     def starting(state: Path | None = None, *, jobs_apart: bool = False, **settings: Any) -> TestClient:
         allowed = (("vectors", vectors),)
         place = state or tmp_path / "state"
-        app = create_app(Settings(state=place, **{"allowed": allowed, **settings}), jobs_apart=jobs_apart)
+        app = create_app(ServiceSettings(state=place, **{"allowed": allowed, **settings}), jobs_apart=jobs_apart)
         client = TestClient(app, base_url="http://localhost", raise_server_exceptions=False)
         client.__enter__()
         running.append(client)

@@ -13,11 +13,11 @@ import uvicorn
 
 from tacit.serve.app import create_app
 from tacit.serve.connections import protocol_for
-from tacit.serve.settings import Settings
+from tacit.serve.settings import ServiceSettings
 
 
 @contextmanager
-def served(settings: Settings) -> Iterator[int]:
+def served(settings: ServiceSettings) -> Iterator[int]:
     """The port of a running service."""
     listening = socket.socket()
     listening.bind(("127.0.0.1", 0))

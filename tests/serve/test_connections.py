@@ -8,7 +8,7 @@ import pytest
 
 from tacit.serve import connections
 from tacit.serve.keys import Keys
-from tacit.serve.settings import Settings
+from tacit.serve.settings import ServiceSettings
 from tests.serve.live import ask, connect, error_code, everything, is_open, served
 
 HALF = b"GET /healthz HTTP/1.1\r\nhost: localhost\r\nx-more: "
@@ -29,7 +29,7 @@ def wait_until(condition, seconds=10.0):
 )
 def test_b6_half_sent_requests_keep_nobody_out(tmp_path, limits):
     """2,000 of them were a 503 for everybody, for as long as the attacker liked."""
-    with served(Settings(state=tmp_path, **limits)) as port:
+    with served(ServiceSettings(state=tmp_path, **limits)) as port:
         attackers = [connect(port, HALF) for _ in range(12)]
         for _ in range(5):
             assert ask(port)[0] == 200
@@ -45,7 +45,7 @@ def test_b6_connections_at_work_are_not_given_up_for_new_ones(tmp_path):
     secret = Keys(tmp_path).add("other", 600)
     body = b"x" * 100
     head = f"POST /v1/rewrite HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {secret}\r\n{JSON}"
-    with served(Settings(state=tmp_path, connections_per_address=3)) as port:
+    with served(ServiceSettings(state=tmp_path, connections_per_address=3)) as port:
         working = [connect(port, f"{head}content-length: 200\r\n\r\n".encode() + body) for _ in range(3)]
         time.sleep(0.2)
         with connect(port, b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n") as one:
@@ -59,7 +59,7 @@ def test_b6_connections_at_work_are_not_given_up_for_new_ones(tmp_path):
 
 def test_b6_the_requests_of_one_key_are_bounded(tmp_path):
     secret, other = (Keys(tmp_path).add(name, 600) for name in ("team", "other"))
-    with served(Settings(state=tmp_path, requests_per_key=2)) as port:
+    with served(ServiceSettings(state=tmp_path, requests_per_key=2)) as port:
         head = f"POST /v1/rewrite HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {secret}\r\n{JSON}"
         working = [connect(port, f"{head}content-length: 200\r\n\r\n{{".encode()) for _ in range(2)]
         time.sleep(0.2)
@@ -72,7 +72,7 @@ def test_b6_the_requests_of_one_key_are_bounded(tmp_path):
 
 def test_b6_a_head_that_does_not_come_is_given_up(tmp_path, monkeypatch):
     monkeypatch.setattr(connections, "HEAD_SECONDS", 0.2)
-    with served(Settings(state=tmp_path)) as port:
+    with served(ServiceSettings(state=tmp_path)) as port:
         silent, half, blank = connect(port), connect(port, HALF), connect(port, b"\r\n")
         again = connect(port, b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n")
         assert b" 200 " in again.recv(10_000)
@@ -89,7 +89,7 @@ def test_b6_a_head_that_does_not_come_is_given_up(tmp_path, monkeypatch):
 def test_b6_a_dribbled_head_is_given_up(tmp_path, monkeypatch):
     """A byte now and then does not buy time."""
     monkeypatch.setattr(connections, "HEAD_SECONDS", 0.3)
-    with served(Settings(state=tmp_path)) as port, connect(port, HALF) as one:
+    with served(ServiceSettings(state=tmp_path)) as port, connect(port, HALF) as one:
         assert ended_by_the_service(one)
 
 
@@ -106,7 +106,7 @@ def test_b6_a_dribbled_head_is_given_up(tmp_path, monkeypatch):
 )
 def test_b6_a_head_without_an_end_is_cut_off(tmp_path, endless):
     """400 MB of headers were taken in without a key."""
-    with served(Settings(state=tmp_path)) as port:
+    with served(ServiceSettings(state=tmp_path)) as port:
         one = connect(port)
         sent = 0
         try:
@@ -122,7 +122,7 @@ def test_b6_a_head_without_an_end_is_cut_off(tmp_path, endless):
 
 
 def test_b6_many_headers_are_refused(tmp_path):
-    with served(Settings(state=tmp_path)) as port:
+    with served(ServiceSettings(state=tmp_path)) as port:
         assert ask(port, headers="a: b\r\n" * 50)[0] == 200
         status, body = ask(port, headers="a: b\r\n" * 200)
         assert (status, error_code(body)) == (431, "large_head")
@@ -138,7 +138,7 @@ def test_b6_what_comes_beside_a_body_is_counted_like_a_head(tmp_path, tail):
     head = (
         f"POST /v1/rewrite HTTP/1.1\r\nhost: localhost\r\n{JSON}transfer-encoding: chunked\r\n\r\n1\r\n{{\r\n".encode()
     )
-    with served(Settings(state=tmp_path)) as port:
+    with served(ServiceSettings(state=tmp_path)) as port:
         one = connect(port, head)
         sent = 0
         try:
@@ -155,7 +155,7 @@ def test_b6_what_comes_beside_a_body_is_counted_like_a_head(tmp_path, tail):
 def test_b6_a_refused_body_is_not_taken_in_for_ever(tmp_path, monkeypatch):
     monkeypatch.setattr(connections, "LINGER_SECONDS", 0.2)
     Keys(tmp_path).add("team", 600)
-    with served(Settings(state=tmp_path)) as port:
+    with served(ServiceSettings(state=tmp_path)) as port:
         head = f"POST /v1/rewrite HTTP/1.1\r\nhost: localhost\r\n{JSON}content-length: 9000000\r\n\r\n"
         with connect(port, head.encode()) as one:
             assert b" 401 " in one.recv(10_000)
@@ -179,7 +179,7 @@ def test_b6_an_answer_that_nobody_reads_is_given_up(tmp_path, monkeypatch):
     reports = tmp_path / "reports"
     reports.mkdir()
     (reports / "large.html").write_bytes(b"x" * 30_000_000)
-    with served(Settings(state=tmp_path / "state", reports=reports)) as port:
+    with served(ServiceSettings(state=tmp_path / "state", reports=reports)) as port:
         with connect(port, b"GET /v1/reports/large.html HTTP/1.1\r\nhost: localhost\r\n\r\n") as one:
             assert ended_by_the_service(one)
         assert len(ask(port, "/v1/reports/large.html")[1]) == 30_000_000
@@ -188,7 +188,7 @@ def test_b6_an_answer_that_nobody_reads_is_given_up(tmp_path, monkeypatch):
 def test_b6_requests_in_advance_are_bounded(tmp_path):
     """Each costs memory before the first is answered, and needs no key."""
     request = b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n"
-    with served(Settings(state=tmp_path)) as port:
+    with served(ServiceSettings(state=tmp_path)) as port:
         with connect(port, request * 1_000) as one:
             assert everything(one).count(b"HTTP/1.1 200") < 100
         with connect(port, request * 5) as one:
@@ -209,7 +209,7 @@ def test_b6_many_large_bodies_do_not_take_all_memory(tmp_path, monkeypatch):
 
     monkeypatch.setattr(settings, "BODIES_AT_ONCE", 2)
     head = f"POST /v1/rewrite HTTP/1.1\r\nhost: localhost\r\n{JSON}content-length: 900000\r\n\r\n".encode()
-    with served(Settings(state=tmp_path, body_bytes=1_000_000)) as port:
+    with served(ServiceSettings(state=tmp_path, body_bytes=1_000_000)) as port:
         held = [connect(port, head + b" " * 800_000) for _ in range(2)]
         time.sleep(0.5)
         with connect(port, head + b" " * 800_000) as one:

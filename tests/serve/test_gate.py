@@ -87,10 +87,10 @@ async def dribbling():
 @pytest.mark.parametrize(("receive", "limit"), [(never, "BODY_PAUSE_SECONDS"), (dribbling, "BODY_SECONDS")])
 def test_a_body_that_stands_still_or_never_ends_is_given_up(monkeypatch, tmp_path, receive, limit):
     from tacit.serve.app import create_app
-    from tacit.serve.settings import Settings
+    from tacit.serve.settings import ServiceSettings
 
     monkeypatch.setattr(gate, limit, 0.1)
-    app = create_app(Settings(state=tmp_path))
+    app = create_app(ServiceSettings(state=tmp_path))
     sent = []
 
     async def send(message):

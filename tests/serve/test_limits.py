@@ -19,7 +19,7 @@ from tacit.serve.errors import ServiceError
 from tacit.serve.jobs import JobStore
 from tacit.serve.keys import Keys
 from tacit.serve.rewriting import checked_options
-from tacit.serve.settings import Settings
+from tacit.serve.settings import ServiceSettings
 from tests.serve.live import ask, served
 from tests.serve.waiting import finished
 
@@ -38,14 +38,14 @@ def test_b6_uploads_at_the_same_time_cannot_all_take_the_last_place(client, job_
     monkeypatch.setattr(jobs, "MOST_OPEN_JOBS", 3)
     monkeypatch.setattr(schedule.Schedule, "put", lambda self, job: None)  # nothing is worked on
     together = threading.Barrier(9, timeout=5)
-    original = files.Files._stored
+    original = files.JobRoutes._stored
 
     def slow(self, *given):
         with contextlib.suppress(threading.BrokenBarrierError):
             together.wait()
         return original(self, *given)
 
-    monkeypatch.setattr(files.Files, "_stored", slow)
+    monkeypatch.setattr(files.JobRoutes, "_stored", slow)
     monkeypatch.setattr(files, "POLL_SECONDS", 0.01)
     threading.Timer(1.0, together.abort).start()
     with ThreadPoolExecutor(9) as many:
@@ -105,7 +105,7 @@ def test_b6_a_stream_ends_when_its_key_is_revoked(tmp_path, vectors, asked, monk
     monkeypatch.setattr(gate.Gate, "_check_key", revoked_meanwhile)
     body = json.dumps(asked(texts=["w1"] * 50, stream=True)).encode()
     headers = f"content-type: application/json\r\nauthorization: Bearer {secret}\r\n"
-    with served(Settings(state=tmp_path, allowed=(("vectors", vectors),))) as port:
+    with served(ServiceSettings(state=tmp_path, allowed=(("vectors", vectors),))) as port:
         status, answer = ask(port, "/v1/rewrite", headers, "POST", body)
         assert status == 200
         assert 1 <= answer.count(b'"draw"') < 10
@@ -120,7 +120,7 @@ def test_b6_progress_of_a_job_ends_when_its_key_is_revoked(two, job_form, monkey
     def hangs(self):
         entered.set()
         assert go.wait(20)
-        return runner.Outcome(1, 1, "santext")
+        return runner.JobOutcome(1, 1, "santext")
 
     monkeypatch.setattr(runner.JobWork, "outcome", hangs)
     job = client.post("/v1/jobs", headers=one, **job_form(content=LONG)).json()
@@ -160,11 +160,11 @@ def test_b6_counts_of_all_keys_are_for_operators_only(two, start, tmp_path):
 
 
 def test_b6_one_key_cannot_take_all_places_of_waiting_requests():
-    from tacit.serve.batching import Lines, Order, Spender
+    from tacit.serve.batching import Order, OrderQueues, Spender
     from tacit.serve.errors import ServiceError
     from tacit.serve.metrics import Metrics
 
-    lines = Lines(None, None, Metrics(), 4)
+    lines = OrderQueues(None, None, Metrics(), 4)
     for _ in range(2):
         lines._open_of["one"] += 1
         lines.open += 1
@@ -205,7 +205,7 @@ def test_b6_a_request_hears_of_the_bound(client):
 def test_b6_two_services_cannot_share_a_state_folder(start, tmp_path, capsys):
     client = start(tmp_path / "state")
     with pytest.raises(BadInputError, match="another service uses the state folder"):
-        create_app(Settings(state=tmp_path / "state"))
+        create_app(ServiceSettings(state=tmp_path / "state"))
     assert run(["serve", "--port", "0", "--state", str(tmp_path / "state")]) != 0
     assert "another service uses the state folder" in capsys.readouterr().err
     client.__exit__(None, None, None)

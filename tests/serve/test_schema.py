@@ -13,7 +13,7 @@ from tacit.account.ledger import open_ledger
 from tacit.serve import answers
 from tacit.serve.app import create_app
 from tacit.serve.keys import Keys
-from tacit.serve.settings import Settings
+from tacit.serve.settings import ServiceSettings
 from tests.serve.waiting import finished
 
 schemathesis = pytest.importorskip("schemathesis", reason="needs pip install schemathesis")
@@ -50,7 +50,7 @@ ADDRESS = "http://localhost"
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory, vectors):
-    app = create_app(Settings(state=tmp_path_factory.mktemp("state"), allowed=(("vectors", vectors),)))
+    app = create_app(ServiceSettings(state=tmp_path_factory.mktemp("state"), allowed=(("vectors", vectors),)))
     with TestClient(app, base_url=ADDRESS, raise_server_exceptions=False) as client:
         yield client
 
@@ -69,7 +69,7 @@ def keyed(tmp_path_factory, vectors):
         ledger.set_limit("key", epsilon=1e4, name="team")
         for kind in ("document", "user", "dataset"):
             ledger.set_limit(kind, epsilon=200.0)
-    app = create_app(Settings(state=state, allowed=(("vectors", vectors),)))
+    app = create_app(ServiceSettings(state=state, allowed=(("vectors", vectors),)))
     with TestClient(app, base_url=ADDRESS, raise_server_exceptions=False) as client:
         client.headers["authorization"] = f"Bearer {secret}"
         yield client

@@ -15,9 +15,9 @@ import pytest
 
 from tacit.account.ledger import open_ledger
 from tacit.serve import jobs, schedule
-from tacit.serve.runner import Outcome
-from tacit.serve.settings import Settings
-from tacit.serve.workplace import JobProcesses, WorkerDiedError
+from tacit.serve.runner import JobOutcome
+from tacit.serve.settings import ServiceSettings
+from tacit.serve.workplace import JobProcessDiedError, JobProcesses
 from tests.serve.process import Process
 from tests.serve.waiting import finished
 
@@ -120,8 +120,8 @@ class _Deadly:
             with Path(f"{task.files.output}.partial").open("ab") as file:
                 file.write(b"x" * self.grows)
         elif self.grows:
-            return Outcome(rows=1, units=1, mechanism="santext")
-        raise WorkerDiedError("workers-died", "SIGKILL")
+            return JobOutcome(rows=1, units=1, mechanism="santext")
+        raise JobProcessDiedError("workers-died", "SIGKILL")
 
 
 def scheduled(tmp_path, work):
@@ -129,7 +129,7 @@ def scheduled(tmp_path, work):
     from tacit.serve.keys import Keys
     from tacit.serve.metrics import Metrics
 
-    settings = Settings(state=tmp_path)
+    settings = ServiceSettings(state=tmp_path)
     kept = jobs.JobStore(tmp_path / "jobs", 24.0)
     made = schedule.Schedule(kept, Keys(tmp_path), Metrics(), work, settings)
     if not kept.open_jobs():
@@ -175,7 +175,7 @@ def test_b2_a_job_that_takes_the_service_with_it_is_tried_twice(tmp_path):
         def hangs(task, tell, check, entered=entered, go=go):
             entered.set()
             go.wait(20)
-            raise WorkerDiedError("workers-died", "gone with the service")
+            raise JobProcessDiedError("workers-died", "gone with the service")
 
         kept, made, id = scheduled(tmp_path, hangs)
         made.start()
@@ -219,9 +219,9 @@ def test_b3_one_key_cannot_hold_up_the_jobs_of_all_others(tmp_path):
             check()
             time.sleep(0.01)
         done.append(task.id)
-        return Outcome(1, 1, "santext")
+        return JobOutcome(1, 1, "santext")
 
-    made = schedule.Schedule(kept, Keys(tmp_path), Metrics(), work, Settings(state=tmp_path))
+    made = schedule.Schedule(kept, Keys(tmp_path), Metrics(), work, ServiceSettings(state=tmp_path))
     for owner in ("one", "one", "one", "two"):
         folder = kept.new_folder()
         (folder / "input.csv").write_bytes(LONG)

@@ -16,7 +16,7 @@ from tacit.text.files import (
     FileFormat,
     OutputError,
     PartialOutput,
-    Table,
+    TableReader,
     choose_columns,
     encoder_for,
     format_named,
@@ -275,7 +275,8 @@ def test_unbalanced_quotes_say_the_row(tmp_path: Path, data: str, row: int, line
 
 
 def test_an_open_quote_does_not_swallow_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tacit.text.files.tables.RECORD_LIMIT", 1000)
+    for module in ("sources", "tables"):
+        monkeypatch.setattr(f"tacit.text.files.{module}.RECORD_LIMIT", 1000)
     path = save(tmp_path / "a.csv", 'text,n\na,1\n"open,2\n' + f"{SECRET},3\n" * 1000)
     with open_table(path) as table:
         rows = table.rows()
@@ -308,7 +309,8 @@ def test_bad_json(tmp_path: Path, line: str) -> None:
 
 
 def test_long_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tacit.text.files.tables.RECORD_LIMIT", 100)
+    for module in ("sources", "tables"):
+        monkeypatch.setattr(f"tacit.text.files.{module}.RECORD_LIMIT", 100)
     assert "line 2 is longer than 100 bytes" in failure(save(tmp_path / "a.txt", "a\n" + SECRET * 20))
 
 
@@ -327,7 +329,7 @@ def test_missing_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 ROWS = [['a "b",\n\tc', "1"], ["", "é"], ["last", ""]]
 
 
-def written(tmp_path: Path, format: str, blocks: list[list[list[Any]]], source: Table | None = None) -> Path:
+def written(tmp_path: Path, format: str, blocks: list[list[list[Any]]], source: TableReader | None = None) -> Path:
     """A file made the way the engine makes it."""
     encoder = encoder_for(format_named(format), ("text", "n"), source, ("text",))
     partial = PartialOutput(tmp_path / f"out.{format}")

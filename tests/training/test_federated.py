@@ -25,8 +25,8 @@ from tacit.training.federated.local import local_update  # noqa: E402
 from tacit.training.federated.noise import noise_stream  # noqa: E402
 from tacit.training.federated.round import FederatedRound  # noqa: E402
 from tacit.training.gradients import UnsupportedModelError  # noqa: E402
-from tacit.training.plan import Plan  # noqa: E402
-from tacit.training.run import Settings  # noqa: E402
+from tacit.training.plan import TrainingPlan  # noqa: E402
+from tacit.training.run import TrainingSettings  # noqa: E402
 from tacit.training.tasks import Classification  # noqa: E402
 from tests.training.test_run import rows, tiny, tokenizer  # noqa: E402, F401
 
@@ -209,7 +209,7 @@ def test_one_user_moves_the_sum_by_at_most_the_bound(kind, clipping):
     """The same key, with and without the last user: the noise cancels, what is left is the user."""
     key = StreamKey.from_test_seed(6)
     if kind == "fedavg":
-        plan = Plan(10, 10, 1, 1.0, 1e-2, unit=Unit.USER)
+        plan = TrainingPlan(10, 10, 1, 1.0, 1e-2, unit=Unit.USER)
     else:
         plan = VisitPlan(10, 9, 4, 1.0, 1e-2, factorization=square_root(3))
     everybody = make_round(plan, pairs(10), clipping, rate=5.0)
@@ -254,7 +254,7 @@ def test_the_noise_of_a_round_is_sigma_times_the_bound():
 
 
 def test_an_update_that_is_not_finite_counts_as_none():
-    plan = Plan(3, 3, 1, 1e-6, 1e-2, unit=Unit.USER)
+    plan = TrainingPlan(3, 3, 1, 1e-6, 1e-2, unit=Unit.USER)
     said = []
     server = make_round(plan, Users(((0, 1), (2, 3), (4, 5))))
     server.warn = said.append
@@ -267,7 +267,7 @@ def test_an_update_that_is_not_finite_counts_as_none():
 
 
 def test_without_privacy_a_round_is_the_mean_update():
-    plan = Plan.without_privacy(records=4, batch=4, epochs=1)
+    plan = TrainingPlan.without_privacy(records=4, batch=4, epochs=1)
     server = make_round(plan, pairs(4), rate=0.3)
     server.run(0, StreamKey.from_test_seed(0))
     each = [update_of(Linear(), list(mine), LocalTraining(rate=0.3))[0]["weight"] for mine in pairs(4).rows]
@@ -280,7 +280,7 @@ def test_an_adaptive_bound_finds_the_quantile(kind):
     generator = np.random.default_rng(0)
     lengths = generator.lognormal(0.0, 0.3, 500)
     if kind == "fedavg":
-        plan = Plan(500, 250, 60, 1.0, 1e-4, unit=Unit.USER)
+        plan = TrainingPlan(500, 250, 60, 1.0, 1e-4, unit=Unit.USER)
     else:
         plan = VisitPlan(500, 250, 60, 4.0, 1e-4, factorization=square_root(4))
     server = make_round(plan, Users(((0,),) * 500), "quantile", bound=30.0)
@@ -394,7 +394,7 @@ def make_run(tokenizer, folder, plan, *, model=None, **changes):  # noqa: F811
         "clipping": "automatic",
         "bound": 1.0,
     }
-    settings = Settings(**{**base, **changes.pop("settings", {})})
+    settings = TrainingSettings(**{**base, **changes.pop("settings", {})})
     local = changes.pop("local", LocalTraining(rate=0.5))
     chosen = tiny(tokenizer, task) if model == "bert" else Bag(len(tokenizer), 0.2)
     return FederatedRun(task, chosen, tokenizer, data, plan, settings, folder, users=users, local=local, **changes)
@@ -410,7 +410,7 @@ def accuracy(run):
 
 def plan_named(kind, multiplier, steps=20, cohort=25):
     if kind == "fedavg":
-        return Plan(USERS, cohort, steps, multiplier, 1e-3, unit=Unit.USER)
+        return TrainingPlan(USERS, cohort, steps, multiplier, 1e-3, unit=Unit.USER)
     return VisitPlan(USERS, cohort, steps, multiplier, 1e-3, factorization=kind)
 
 
@@ -509,9 +509,9 @@ def test_a_small_part_of_the_weights_can_be_trained(tokenizer, tmp_path):  # noq
 
 def test_runs_that_would_promise_too_much_are_refused(tokenizer, tmp_path):  # noqa: F811
     with pytest.raises(BadInputError, match="for 50 users, but there are 100"):
-        make_run(tokenizer, tmp_path / "m", Plan(50, 20, 5, 1.0, 1e-3, unit=Unit.USER))
+        make_run(tokenizer, tmp_path / "m", TrainingPlan(50, 20, 5, 1.0, 1e-3, unit=Unit.USER))
     with pytest.raises(BadInputError, match="count users"):
-        make_run(tokenizer, tmp_path / "m", Plan(USERS, 50, 5, 1.0, 1e-3))
+        make_run(tokenizer, tmp_path / "m", TrainingPlan(USERS, 50, 5, 1.0, 1e-3))
     run = make_run(tokenizer, tmp_path / "m", plan_named("fedavg", 1.0, 2))
     run.model.extra = torch.nn.BatchNorm1d(3)
     with pytest.raises(UnsupportedModelError, match="'extra' is a batch normalization"):
@@ -519,5 +519,5 @@ def test_runs_that_would_promise_too_much_are_refused(tokenizer, tmp_path):  # n
 
 
 def test_clipping_needs_a_plan_with_privacy():
-    assert make_round(Plan.without_privacy(records=4, batch=4, epochs=1), pairs(4)).clipping is None
-    assert isinstance(make_round(Plan(4, 4, 1, 1.0, 1e-2, unit=Unit.USER), pairs(4)).clipping, FlatClipping)
+    assert make_round(TrainingPlan.without_privacy(records=4, batch=4, epochs=1), pairs(4)).clipping is None
+    assert isinstance(make_round(TrainingPlan(4, 4, 1, 1.0, 1e-2, unit=Unit.USER), pairs(4)).clipping, FlatClipping)

@@ -11,8 +11,8 @@ from tacit.training.gradients import UnsupportedModelError, check, choose  # noq
 from tacit.training.gradients.check import ENGINES  # noqa: E402
 from tacit.training.gradients.examples import (  # noqa: E402
     Outer,
+    ParameterUses,
     PerExample,
-    Record,
     safe_squared_norm,
     size_of,
     squared_norm,
@@ -127,9 +127,9 @@ class ForgetsTheCrossTerm(Taps):
         result = super().run(examples)
         for name, record in result._records.items():
             if len(record.outer) == 2:
-                from tacit.training.gradients.examples import Record, squared_norm
+                from tacit.training.gradients.examples import ParameterUses, squared_norm
 
-                parts = [squared_norm(Record(outer=[use]), {}) for use in record.outer]
+                parts = [squared_norm(ParameterUses(outer=[use]), {}) for use in record.outer]
                 result.squared_norms[name] = parts[0] + parts[1]
         return result
 
@@ -207,7 +207,7 @@ def test_positions_that_cancel_do_not_hide_the_length_of_a_gradient(ratio, width
         generator = torch.Generator().manual_seed(seed)
         row, column = (torch.randn(1, 1, width, generator=generator) for _ in range(2))
         rows = torch.cat([row * ratio, row * (1.0 - ratio)], 1) + 0.01 * torch.randn(1, 2, width, generator=generator)
-        record = Record(outer=[Outer(rows, torch.cat([column, column], 1))])
+        record = ParameterUses(outer=[Outer(rows, torch.cat([column, column], 1))])
         grams: dict = {}
         squared = squared_norm(record, grams)
         safe = float(safe_squared_norm(record, squared, grams).double().sqrt())

@@ -13,9 +13,9 @@ from tacit.errors import BadInputError  # noqa: E402
 from tacit.training.gradients import choose  # noqa: E402
 from tacit.training.layout import choose_layout  # noqa: E402
 from tacit.training.models import load_model, longest_input  # noqa: E402
-from tacit.training.plan import Plan  # noqa: E402
+from tacit.training.plan import TrainingPlan  # noqa: E402
 from tacit.training.prediction import load_trained, predict_rows  # noqa: E402
-from tacit.training.run import Settings, TrainingRun  # noqa: E402
+from tacit.training.run import TrainingRun, TrainingSettings  # noqa: E402
 from tacit.training.strategies import apply_strategy  # noqa: E402
 from tacit.training.tasks import Classification, Regression  # noqa: E402
 
@@ -88,8 +88,8 @@ def test_c3_encoder_decoders_learn_to_label_texts(kind, strategy, ended, tmp_pat
     assert {record["input_ids"].count(2) for record in encoded} == {1}
     assert all(record["input_ids"][-1] == 2 and len(record["input_ids"]) <= 12 for record in encoded)
     data = ROWS * 8
-    plan = Plan(len(data), 10, 2, 1.0, 1e-3)
-    run = TrainingRun(task, model, words, data, plan, Settings(model="x", strategy=strategy), tmp_path / "m")
+    plan = TrainingPlan(len(data), 10, 2, 1.0, 1e-3)
+    run = TrainingRun(task, model, words, data, plan, TrainingSettings(model="x", strategy=strategy), tmp_path / "m")
     run.run()
     assert run.checked is not None
     assert run.checked.deviation < 1e-5
@@ -142,7 +142,9 @@ def test_c3_checkpoints_in_sixteen_bits_are_trained_in_single_precision(strategy
     model = apply_strategy(model, strategy)
     assert {parameter.dtype for parameter in model.parameters()} == {torch.float32}
     data = ROWS * 4
-    run = TrainingRun(task, model, words, data, Plan(20, 5, 2, 1.0, 1e-3), Settings(model="x"), tmp_path / "m")
+    run = TrainingRun(
+        task, model, words, data, TrainingPlan(20, 5, 2, 1.0, 1e-3), TrainingSettings(model="x"), tmp_path / "m"
+    )
     run.run()
     _, network, _ = load_trained(tmp_path / "m")
     assert {parameter.dtype for parameter in network.parameters()} == {torch.float32}

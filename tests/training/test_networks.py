@@ -12,8 +12,8 @@ from tacit.training.gradients import choose  # noqa: E402
 from tacit.training.gradients.loop import Loop  # noqa: E402
 from tacit.training.models import load_model  # noqa: E402
 from tacit.training.networks import HEADS, BiLstmConfig, Recurrent  # noqa: E402
-from tacit.training.plan import Plan  # noqa: E402
-from tacit.training.run import Settings, TrainingRun  # noqa: E402
+from tacit.training.plan import TrainingPlan  # noqa: E402
+from tacit.training.run import TrainingRun, TrainingSettings  # noqa: E402
 from tacit.training.start import is_from_scratch  # noqa: E402
 from tacit.training.strategies import apply_strategy  # noqa: E402
 from tacit.training.tasks import Classification, task_named  # noqa: E402
@@ -129,8 +129,8 @@ def test_a_bilstm_learns_from_scratch_under_noise(tokenizer, tmp_path):  # noqa:
     model, words = load_model(task, "bilstm-1x16", tokenizer=str(tmp_path / "words"))
     assert len(words) == len(tokenizer)
     model = apply_strategy(model, "full")
-    plan = Plan(records=400, batch=400, steps=40, multiplier=6.0, delta=1e-3)
-    settings = Settings(learning_rate=2e-2, model="bilstm", physical=400)
+    plan = TrainingPlan(records=400, batch=400, steps=40, multiplier=6.0, delta=1e-3)
+    settings = TrainingSettings(learning_rate=2e-2, model="bilstm", physical=400)
     run = TrainingRun(task, model, words, data, plan, settings, tmp_path / "out", seed=1)
     run.run()
     assert accuracy(run) > 0.8

@@ -15,10 +15,10 @@ from tacit.errors import BadInputError, NoGuaranteeError  # noqa: E402
 from tacit.guarantee import Adjacency, Guarantee, Notion, Provenance, Unit  # noqa: E402
 from tacit.text.digest import file_digest  # noqa: E402
 from tacit.training.origin import Origin, released_text, starting_weights, with_tokenizer  # noqa: E402
-from tacit.training.plan import Plan  # noqa: E402
+from tacit.training.plan import TrainingPlan  # noqa: E402
 from tests.test_lineage import as_version_1, write_lineage  # noqa: E402
 
-PLAN = Plan(records=1000, batch=100, steps=10, multiplier=1.0, delta=1e-4)
+PLAN = TrainingPlan(records=1000, batch=100, steps=10, multiplier=1.0, delta=1e-4)
 
 
 def trained(plan=PLAN, secure=True):
@@ -26,7 +26,7 @@ def trained(plan=PLAN, secure=True):
 
 
 def test_plain_training_promises_nothing_and_says_why():
-    plan = Plan.without_privacy(records=1000, batch=100, epochs=1)
+    plan = TrainingPlan.without_privacy(records=1000, batch=100, epochs=1)
     found = Origin().with_training(plan.guarantee(steps=10, secure=True, what="SGD", parameters={}), "m")
     assert not found.is_private
     assert "without noise" in found.void
@@ -42,7 +42,7 @@ def test_weights_from_elsewhere_are_assumed_public():
 
 
 def test_weights_that_were_trained_without_privacy_void_what_follows():
-    plain = trained(Plan.without_privacy(records=1000, batch=100, epochs=1))
+    plain = trained(TrainingPlan.without_privacy(records=1000, batch=100, epochs=1))
     found = Origin(start=plain).with_training(trained(), "m")
     assert not found.is_private
     assert "started from weights without a guarantee" in found.void
@@ -80,7 +80,7 @@ def test_training_on_released_text_keeps_the_promise_of_the_text(tmp_path):
     )
     (tmp_path / "card.json").write_text(Card(release, facts).to_json())
     of_file = (str(data), 10)
-    plain = trained(Plan.without_privacy(records=1000, batch=100, epochs=1))
+    plain = trained(TrainingPlan.without_privacy(records=1000, batch=100, epochs=1))
     promise = released_text(tmp_path / "card.json", *of_file, ["text"])
     found = Origin(released=promise).with_training(plain, "m")
     for other in (("in.csv", 10), ("out.csv", 11)):
@@ -142,7 +142,7 @@ def one_run(folder, origin, own, name="m"):
 
 
 def plain_training():
-    return trained(Plan.without_privacy(records=1000, batch=100, epochs=1))
+    return trained(TrainingPlan.without_privacy(records=1000, batch=100, epochs=1))
 
 
 def test_public_text_gives_no_guarantee_to_weights_that_had_none(tmp_path):

@@ -19,9 +19,9 @@ from tacit.training.gradients.examples import trainable  # noqa: E402
 from tacit.training.gradients.loop import Loop  # noqa: E402
 from tacit.training.gradients.padding import padding_deviation  # noqa: E402
 from tacit.training.layout import choose_layout  # noqa: E402
-from tacit.training.plan import Plan  # noqa: E402
+from tacit.training.plan import TrainingPlan  # noqa: E402
 from tacit.training.prediction import load_trained, predict_rows  # noqa: E402
-from tacit.training.run import Settings, TrainingRun  # noqa: E402
+from tacit.training.run import TrainingRun, TrainingSettings  # noqa: E402
 from tacit.training.step import PrivateStep  # noqa: E402
 from tacit.training.strategies import apply_strategy  # noqa: E402
 from tacit.training.synthesis.codes import ControlCodes, ControlledWriting  # noqa: E402
@@ -302,9 +302,9 @@ def test_a7_a_run_keeps_its_layout_for_prediction_and_says_so_on_the_card(tokeni
     data = rows(60)
     task = Classification(length=12, labels=["neg", "pos"])
     model = built("fnet", tokenizer, task)
-    plan = Plan(60, 20, 2, 1.0, 1e-3)
+    plan = TrainingPlan(60, 20, 2, 1.0, 1e-3)
     folder = tmp_path / "m"
-    run = TrainingRun(task, model, tokenizer, data, plan, Settings(model="fnet"), folder)
+    run = TrainingRun(task, model, tokenizer, data, plan, TrainingSettings(model="fnet"), folder)
     promised = run.run()
     assert promised.parameters["filled up"] == "every record to 12 word pieces"
     assert json.loads((folder / "task.json").read_text())["constant"] is True
@@ -325,7 +325,7 @@ def test_a7_a_private_step_of_a_model_that_reads_the_filling_moves_by_the_bound(
     found = []
     for count in (8, 9):
         engine, _ = choose(model, task.loss, task.probes(tokenizer))
-        plan = Plan(count, count, 1, 1e-9, 1e-3)
+        plan = TrainingPlan(count, count, 1, 1e-9, 1e-3)
         step = PrivateStep(
             plan=plan, collate=lambda picked: task.collate([records[i] for i in picked], tokenizer), engine=engine,
             clipping=FlatClipping(1.0), model=model,

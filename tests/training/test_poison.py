@@ -18,8 +18,8 @@ from tacit.training.clipping import (  # noqa: E402
 )
 from tacit.training.gradients import PerExample, choose  # noqa: E402
 from tacit.training.gradients.check import ENGINES  # noqa: E402
-from tacit.training.plan import Plan  # noqa: E402
-from tacit.training.run import Settings, TrainingRun  # noqa: E402
+from tacit.training.plan import TrainingPlan  # noqa: E402
+from tacit.training.run import TrainingRun, TrainingSettings  # noqa: E402
 from tacit.training.step import NotFiniteError, PrivateStep  # noqa: E402
 from tacit.training.tasks import Regression  # noqa: E402
 from tests.training.test_gradients import Recurrent, recurrent_loss  # noqa: E402
@@ -83,9 +83,9 @@ def regression_run(words, folder, data, **task):
     made = Regression(length=16, **task)
     made.learn(data)
     warned = []
-    plan = Plan(len(data), 20, 4, 1.0, 1e-3)
+    plan = TrainingPlan(len(data), 20, 4, 1.0, 1e-3)
     run = TrainingRun(
-        made, tiny(words, made), words, data, plan, Settings(learning_rate=1e-2, model="tiny"), folder, seed=1,
+        made, tiny(words, made), words, data, plan, TrainingSettings(learning_rate=1e-2, model="tiny"), folder, seed=1,
         warn=warned.append,
     )  # fmt: skip
     return run, warned
@@ -101,8 +101,8 @@ def test_a8_neighboring_data_with_a_poisonous_record_still_gives_a_model(clippin
     for name, here in (("clean", data), ("poisoned", [*data, {"text": "good film", "label": "1e30"}])):
         run, warned = regression_run(tokenizer, tmp_path / name, here)
         # Every record is in every step, so that the poison is surely drawn.
-        run.plan = Plan(len(here), len(here), 4, 1.0, 1e-3)
-        run.settings = Settings(learning_rate=1e-2, model="tiny", clipping=clipping)
+        run.plan = TrainingPlan(len(here), len(here), 4, 1.0, 1e-3)
+        run.settings = TrainingSettings(learning_rate=1e-2, model="tiny", clipping=clipping)
         run.seed = None
         promised = run.run()
         assert promised.delta == 1e-3
@@ -136,8 +136,8 @@ def test_a8_the_quantile_counts_a_lost_record_like_any_long_one():
 
 def test_a8_weights_that_leave_the_numbers_stop_a_run(tokenizer, tmp_path):  # noqa: F811
     run, _ = regression_run(tokenizer, tmp_path / "m", numbers())
-    run.settings = Settings(learning_rate=1e38, optimizer="sgd", model="tiny")
-    run.plan = Plan(60, 20, 4, 1000.0, 1e-3)
+    run.settings = TrainingSettings(learning_rate=1e38, optimizer="sgd", model="tiny")
+    run.plan = TrainingPlan(60, 20, 4, 1000.0, 1e-3)
     with pytest.raises(NotFiniteError, match="lower the learning rate"):
         run.run()
 
@@ -155,7 +155,7 @@ def test_a8_a_step_of_nothing_but_broken_records_is_noise_alone():
     found = []
     for records, factor in ((4, math.nan), (0, 1.0)):
         step = PrivateStep(
-            plan=Plan(4, 4, 1, 1.0, 0.01), collate=lambda picked, factor=factor: examples(len(picked), factor),
+            plan=TrainingPlan(4, 4, 1, 1.0, 0.01), collate=lambda picked, factor=factor: examples(len(picked), factor),
             engine=engine, clipping=FlatClipping(1.0),
         )  # fmt: skip
         step.over_parts = step.over_parts if records else lambda *_: torch.zeros(2, dtype=torch.float64)

@@ -11,8 +11,8 @@ torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
 from tacit.errors import BadInputError  # noqa: E402
-from tacit.training.log import Log  # noqa: E402
-from tacit.training.plan import Plan  # noqa: E402
+from tacit.training.log import TrainingLog  # noqa: E402
+from tacit.training.plan import TrainingPlan  # noqa: E402
 from tacit.training.prediction import load_trained, predict_rows  # noqa: E402
 from tacit.training.step import StepFacts  # noqa: E402
 from tests.training.test_run import accuracy, make_run, rows, tokenizer  # noqa: E402, F401
@@ -20,7 +20,7 @@ from tests.training.test_run import accuracy, make_run, rows, tokenizer  # noqa:
 
 def test_a_plain_run_learns_and_its_folder_predicts_the_same(tokenizer, tmp_path):  # noqa: F811
     run = make_run(tokenizer, tmp_path / "model")
-    run.plan = Plan.without_privacy(records=1000, batch=100, epochs=3)
+    run.plan = TrainingPlan.without_privacy(records=1000, batch=100, epochs=3)
     run.task.columns = {"text": "review", "label": "stars"}
     guarantee = run.run()
     assert not guarantee.is_private
@@ -45,10 +45,10 @@ def test_folders_that_are_no_trained_model_are_named(tmp_path):
 
 def test_a_resumed_run_logs_each_step_once(tmp_path):
     facts = StepFacts(10, 0.5, 0.1, 1.0)
-    first = Log(tmp_path)
+    first = TrainingLog(tmp_path)
     for step in (1, 2, 3, 4):
         first.write(step, 0.1 * step, facts)
-    again = Log(tmp_path, after=2)
+    again = TrainingLog(tmp_path, after=2)
     again.write(3, 0.3, facts)
     with (tmp_path / "log.csv").open() as file:
         assert [row["step"] for row in csv.DictReader(file)] == ["1", "2", "3"]
@@ -56,7 +56,7 @@ def test_a_resumed_run_logs_each_step_once(tmp_path):
 
 def test_curves_for_tensorboard(tmp_path):
     pytest.importorskip("tensorboard")
-    log = Log(tmp_path, tensorboard=True)
+    log = TrainingLog(tmp_path, tensorboard=True)
     log.write(1, 0.5, StepFacts(10, 0.5, 0.1, 1.0))
     log.close()
     assert list((tmp_path / "tensorboard").glob("events.*"))

@@ -31,8 +31,8 @@ from tacit.training.clipping import (  # noqa: E402
 )
 from tacit.training.gradients import choose  # noqa: E402
 from tacit.training.origin import Origin  # noqa: E402
-from tacit.training.plan import LEAST_DELTA, Plan, automatic_delta  # noqa: E402
-from tacit.training.run import Settings, TrainingRun  # noqa: E402
+from tacit.training.plan import LEAST_DELTA, TrainingPlan, automatic_delta  # noqa: E402
+from tacit.training.run import TrainingRun, TrainingSettings  # noqa: E402
 from tacit.training.step import PlainStep, PrivateStep, add_noise  # noqa: E402
 from tacit.training.strategies import apply_strategy  # noqa: E402
 from tacit.training.tasks import Classification  # noqa: E402
@@ -80,8 +80,8 @@ def make_run(tokenizer, folder, **changes):
     task.learn(data)
     steps = changes.pop("steps", 80)
     multiplier = sgd_noise_multiplier(epsilon=8.0, sampling_rate=0.2, steps=80, delta=4e-4)
-    plan = Plan(len(data), 200, steps, multiplier, 4e-4)
-    settings = Settings(learning_rate=1e-2, model="tiny", checkpoint_every=5, **changes.pop("settings", {}))
+    plan = TrainingPlan(len(data), 200, steps, multiplier, 4e-4)
+    settings = TrainingSettings(learning_rate=1e-2, model="tiny", checkpoint_every=5, **changes.pop("settings", {}))
     return TrainingRun(task, tiny(tokenizer, task), tokenizer, data, plan, settings, folder, **changes)
 
 
@@ -215,12 +215,14 @@ def test_a_run_with_other_weights_or_pieces_cannot_go_on(tokenizer, tmp_path):
 
 
 def test_the_plan_spends_what_it_says_and_not_more():
-    plan = Plan.calibrated(epsilon=3.0, records=10_000, batch=100, epochs=10)
+    plan = TrainingPlan.calibrated(epsilon=3.0, records=10_000, batch=100, epochs=10)
     assert plan.steps == 1000
     assert 2.97 < plan.epsilon() <= 3.0
     assert plan.epsilon(500) < plan.epsilon()
     assert plan.epsilon(0) == 0.0
-    replacing = Plan.calibrated(epsilon=3.0, records=10_000, batch=100, epochs=10, adjacency=Adjacency.REPLACE_ONE)
+    replacing = TrainingPlan.calibrated(
+        epsilon=3.0, records=10_000, batch=100, epochs=10, adjacency=Adjacency.REPLACE_ONE
+    )
     assert replacing.multiplier > plan.multiplier
     three = plan.guarantee(steps=1000, secure=True, what="x", parameters={}, trials=3)
     assert three.epsilon == pytest.approx(3 * plan.epsilon())
@@ -229,7 +231,7 @@ def test_the_plan_spends_what_it_says_and_not_more():
 
 def test_records_are_drawn_independently_at_the_rate_of_the_plan():
     """Counts within 5 standard deviations; false-alarm rate below 1e-5 for all together."""
-    plan = Plan(records=1000, batch=50, steps=400, multiplier=1.0, delta=1e-4)
+    plan = TrainingPlan(records=1000, batch=50, steps=400, multiplier=1.0, delta=1e-4)
     key = StreamKey.from_test_seed(4)
     samples = [plan.sample(step, key) for step in range(400)]
     sizes = np.array([len(s) for s in samples])
@@ -253,12 +255,12 @@ def test_records_are_drawn_independently_at_the_rate_of_the_plan():
 def test_impossible_plans_are_refused(changes, message):
     good = {"records": 1000, "batch": 50, "steps": 10, "multiplier": 1.0, "delta": 1e-4}
     with pytest.raises(BadParameterError, match=message):
-        Plan(**{**good, **changes})
+        TrainingPlan(**{**good, **changes})
 
 
 def test_an_epsilon_that_needs_endless_noise_is_refused():
     with pytest.raises(BadParameterError, match="nothing can be learned"):
-        Plan.calibrated(epsilon=1e-4, records=1000, batch=1000, epochs=100)
+        TrainingPlan.calibrated(epsilon=1e-4, records=1000, batch=1000, epochs=100)
 
 
 def test_automatic_delta_is_well_below_one_over_the_records():
@@ -272,7 +274,7 @@ def test_automatic_delta_is_well_below_one_over_the_records():
 
 @pytest.mark.parametrize(("batch_size", "said"), [(50, 1), (1000, 0)])
 def test_amplification_by_sampling_assumes_that_the_sample_stays_secret(batch_size, said):
-    plan = Plan(records=1000, batch=batch_size, steps=2, multiplier=2.0, delta=1e-5, unit=Unit.USER)
+    plan = TrainingPlan(records=1000, batch=batch_size, steps=2, multiplier=2.0, delta=1e-5, unit=Unit.USER)
     found = plan.guarantee(steps=2, secure=True, what="x", parameters={})
     assert sum("nobody learns which users were drawn" in item for item in found.assumptions) == said
 
@@ -281,20 +283,20 @@ def test_amplification_by_sampling_assumes_that_the_sample_stays_secret(batch_si
 def test_trials_and_phases_share_the_automatic_delta(records):
     for releases in (1, 2, 10, 50):
         assert releases * automatic_delta(records, releases) <= records**-1.5 * (1 + 1e-9)
-    plan = Plan.calibrated(epsilon=8, records=80, batch=80, epochs=1, releases=20)
+    plan = TrainingPlan.calibrated(epsilon=8, records=80, batch=80, epochs=1, releases=20)
     assert plan.guarantee(steps=1, secure=True, what="x", parameters={}, trials=20).delta < 1 / 80
     with pytest.raises(BadParameterError, match="at least 1, not 0"):
-        Plan.calibrated(epsilon=8, records=80, batch=80, epochs=1, releases=0)
+        TrainingPlan.calibrated(epsilon=8, records=80, batch=80, epochs=1, releases=0)
     with pytest.raises(BadParameterError, match="at least 1, not 0"):
         plan.guarantee(steps=1, secure=True, what="x", parameters={}, trials=0)
 
 
 def test_a_composed_delta_is_below_one_over_the_records_too(tokenizer, tmp_path):
-    plan = Plan(records=100, batch=50, steps=2, multiplier=2.0, delta=6e-3)
+    plan = TrainingPlan(records=100, batch=50, steps=2, multiplier=2.0, delta=6e-3)
     words = plan.guarantee(steps=1, secure=True, what="vocabulary", parameters={})
     task = Classification(labels=["neg", "pos"])
     run = TrainingRun(
-        task, tiny(tokenizer, task), tokenizer, rows(100), plan, Settings(), tmp_path / "m",
+        task, tiny(tokenizer, task), tokenizer, rows(100), plan, TrainingSettings(), tmp_path / "m",
         origin=Origin(vocabulary=words),
     )  # fmt: skip
     with pytest.raises(BadParameterError, match="not below one over"):
@@ -345,7 +347,7 @@ def test_cutting_a_batch_into_parts_changes_nothing_and_an_empty_batch_is_noise(
     data = batch(40, seed=2)
     gradients = []
     for physical in (40, 7):
-        plan = Plan(records=40, batch=20, steps=1, multiplier=1e-6, delta=1e-3)
+        plan = TrainingPlan(records=40, batch=20, steps=1, multiplier=1e-6, delta=1e-3)
         step = PrivateStep(
             plan,
             lambda ids: {n: v[list(ids)] for n, v in data.items()},
@@ -359,7 +361,7 @@ def test_cutting_a_batch_into_parts_changes_nothing_and_an_empty_batch_is_noise(
         assert facts.examples > 0
     for a, b in zip(*gradients, strict=True):
         torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-6)
-    rare = Plan(records=40, batch=1, steps=1, multiplier=1.0, delta=1e-3)
+    rare = TrainingPlan(records=40, batch=1, steps=1, multiplier=1.0, delta=1e-3)
     seed = next(s for s in range(100) if len(rare.sample(0, StreamKey.from_test_seed(s))) == 0)
     PrivateStep(rare, lambda ids: pytest.fail("no record was drawn"), engine=engine, clipping=FlatClipping(1.0)).run(
         0, StreamKey.from_test_seed(seed)
@@ -370,7 +372,7 @@ def test_cutting_a_batch_into_parts_changes_nothing_and_an_empty_batch_is_noise(
 def test_records_are_worked_on_with_others_of_similar_length():
     """Every record once, in parts that fit; a long record does not pad thirty short ones."""
     model, loss = build("bert")
-    plan = Plan.without_privacy(records=64, batch=64, epochs=1)
+    plan = TrainingPlan.without_privacy(records=64, batch=64, epochs=1)
     lengths = np.where(np.arange(64) % 16 == 0, 48, 5 + np.arange(64) % 5)
     parts = []
 
@@ -399,7 +401,7 @@ def test_what_a_model_keeps_besides_its_weights_is_the_same_after_each_step():
 
     engine.run = counting
     data = batch(40, seed=2)
-    plan = Plan(records=40, batch=20, steps=1, multiplier=1.0, delta=1e-3)
+    plan = TrainingPlan(records=40, batch=20, steps=1, multiplier=1.0, delta=1e-3)
     collate = lambda ids: {n: v[list(ids)] for n, v in data.items()}  # noqa: E731
     step = PrivateStep(plan, collate, engine=engine, clipping=FlatClipping(1.0), model=model)
     assert step.run(0, StreamKey.from_test_seed(5)).examples > 0
@@ -419,7 +421,7 @@ def test_out_of_memory_halves_the_part_and_goes_on(monkeypatch):
 
     monkeypatch.setattr(engine, "run", limited)
     said = []
-    plan = Plan(records=40, batch=20, steps=1, multiplier=1.0, delta=1e-3)
+    plan = TrainingPlan(records=40, batch=20, steps=1, multiplier=1.0, delta=1e-3)
     data = batch(40, seed=2)
     step = PrivateStep(
         plan,

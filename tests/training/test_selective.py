@@ -19,8 +19,8 @@ from tacit.errors import BadInputError, BadParameterError, NoGuaranteeError  # n
 from tacit.guarantee import Adjacency, Notion  # noqa: E402
 from tacit.text.sensitive import pattern_detector  # noqa: E402
 from tacit.text.tokens import normalize, split  # noqa: E402
-from tacit.training.plan import Plan  # noqa: E402
-from tacit.training.run import Settings  # noqa: E402
+from tacit.training.plan import TrainingPlan  # noqa: E402
+from tacit.training.run import TrainingSettings  # noqa: E402
 from tacit.training.selective import (  # noqa: E402
     First,
     FirstKind,
@@ -100,7 +100,7 @@ def test_a_detector_that_answers_for_other_texts_is_refused():
 
 
 def plan(adjacency=Adjacency.REPLACE_ONE, steps=10):
-    return Plan(records=400, batch=200, steps=steps, multiplier=6.0, delta=5e-4, adjacency=adjacency)
+    return TrainingPlan(records=400, batch=200, steps=steps, multiplier=6.0, delta=5e-4, adjacency=adjacency)
 
 
 def test_the_delta_of_both_phases_together_is_below_one_over_the_records(tmp_path):
@@ -184,8 +184,8 @@ def make_phases(folder, kind=FirstKind.REDACTED, *, steps=10, seed=None, **chang
     assert not any(place in row["text"] for row in redacted for place in PLACES)
     adjacency = needed_adjacency(kind)
     first_private = kind is FirstKind.PRIVATE
-    first_plan = plan(adjacency, 5) if first_private else Plan.without_privacy(records=400, batch=50, epochs=3)
-    plain = private = Settings(learning_rate=1e-2, model="tiny", physical=400)
+    first_plan = plan(adjacency, 5) if first_private else TrainingPlan.without_privacy(records=400, batch=50, epochs=3)
+    plain = private = TrainingSettings(learning_rate=1e-2, model="tiny", physical=400)
     return TwoPhases(
         ControlledWriting(length=12), load, rows, redacted, kind, "a list", first_plan, plan(adjacency, steps),
         plain, private, folder, seed=seed, **changes,

@@ -16,7 +16,7 @@ from tacit.auditing.models.one_run import audit_observations, observe_steps  # n
 from tacit.noise.source import Source, StreamKey  # noqa: E402
 from tacit.training.clipping import AutomaticClipping, FlatClipping, QuantileClipping  # noqa: E402
 from tacit.training.gradients import choose  # noqa: E402
-from tacit.training.plan import Plan  # noqa: E402
+from tacit.training.plan import TrainingPlan  # noqa: E402
 from tacit.training.step import PrivateStep  # noqa: E402
 
 DIMENSION, CANARIES, ORDINARY, DELTA = 700, 600, 100, 1e-5
@@ -37,7 +37,7 @@ def audited_step(multiplier, rate, steps, clipping, seed, *, broken=None):
 
     def step(canaries):
         rows = torch.cat([ordinary, canaries])
-        plan = Plan(len(rows), max(1, round(rate * len(rows))), steps, multiplier, DELTA)
+        plan = TrainingPlan(len(rows), max(1, round(rate * len(rows))), steps, multiplier, DELTA)
         private = PrivateStep(
             plan, lambda ids: {"rows": rows[list(ids)]}, 64, engine=engine, clipping=broken or clipping
         )

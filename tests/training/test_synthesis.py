@@ -17,8 +17,8 @@ from tacit.errors import BadInputError, BadParameterError  # noqa: E402
 from tacit.guarantee import Adjacency, Notion  # noqa: E402
 from tacit.noise.source import Source  # noqa: E402
 from tacit.training.gradients import choose  # noqa: E402
-from tacit.training.plan import Plan  # noqa: E402
-from tacit.training.run import Settings  # noqa: E402
+from tacit.training.plan import TrainingPlan  # noqa: E402
+from tacit.training.run import TrainingSettings  # noqa: E402
 from tacit.training.synthesis import (  # noqa: E402
     Budget,
     ControlCodes,
@@ -88,8 +88,8 @@ def small_model(tokenizer):
 def make_training(tokenizer, folder, rows=None, epsilon=8.0, steps=40, **changes):
     rows = small_rows() if rows is None else rows
     task = ControlledWriting(length=16, codes=CODES)
-    plan = changes.pop("plan", None) or Plan(len(rows), len(rows) // 2, steps, 4.0, 5e-4)
-    settings = Settings(learning_rate=2e-2, model="tiny", physical=300, checkpoint_every=5)
+    plan = changes.pop("plan", None) or TrainingPlan(len(rows), len(rows) // 2, steps, 4.0, 5e-4)
+    settings = TrainingSettings(learning_rate=2e-2, model="tiny", physical=300, checkpoint_every=5)
     return WriterTraining(
         rows, task, small_model(tokenizer), tokenizer, plan, Budget(epsilon), settings, folder, **changes
     )
@@ -334,7 +334,7 @@ def test_with_hardly_any_budget_nothing_is_learned(tokenizer, tmp_path):
     """The other end: with noise of 1,000 times the bound the text does not follow the labels (false-alarm rate of 60
     fair guesses passing 50: 1e-7)."""
     rows = small_rows()
-    plan = Plan(len(rows), 200, 10, 1000.0, 5e-4)
+    plan = TrainingPlan(len(rows), 200, 10, 1000.0, 5e-4)
     make_training(tokenizer, tmp_path / "m", plan=plan).run()
     writer = PrivateWriter.open(tmp_path / "m")
     model, words = writer.load()

@@ -15,7 +15,7 @@ from tacit.errors import BadInputError, BadParameterError, NoGuaranteeError
 from tacit.guarantee import Adjacency, Notion, Unit
 from tacit.noise.gaussian import gaussian_delta
 from tacit.noise.source import Source
-from tacit.training.plan import Plan, automatic_delta
+from tacit.training.plan import TrainingPlan, automatic_delta
 from tacit.training.vocabulary import (
     Contribution,
     WordNoise,
@@ -255,7 +255,7 @@ def test_a_histogram_without_words_makes_no_tokenizer():
 
 
 def training_guarantee():
-    plan = Plan(records=400, batch=50, steps=20, multiplier=2.0, delta=1e-4)
+    plan = TrainingPlan(records=400, batch=50, steps=20, multiplier=2.0, delta=1e-4)
     return plan.guarantee(steps=20, secure=True, what="DP-ADAMW", parameters={})
 
 

@@ -17,7 +17,7 @@ from tacit.vectors.bounding import (
     JohnsonLindenstrauss,
     MinusOneToOne,
     ObservedRange,
-    Unit,
+    UnitNorm,
     diameter_bounds,
     projection_dimension,
 )
@@ -180,7 +180,7 @@ def test_clip_and_none_change_no_bit_of_the_vocabulary() -> None:
 
 def test_zero_constant_and_short_vectors_have_a_rule() -> None:
     public = np.array([[3.0, 4.0], [0.0, 2.0]])
-    unit = Unit().fit(public)
+    unit = UnitNorm().fit(public)
     assert unit.smallest_norm == 2.0
     assert unit.sensitivity().value == 0.5
     assert unit.transform(np.array([[0.0, 0.0], [0.0, 1.0], [0.0, 9.0]])).tolist() == [[0, 0], [0, 0.5], [0, 1]]
@@ -189,7 +189,7 @@ def test_zero_constant_and_short_vectors_have_a_rule() -> None:
     assert ObservedRange(1, 3).fit(public).transform(constant).tolist() == [[2, 2]]
     assert bounding("adapted-unit").fit(public).transform(np.zeros((1, 2))).tolist() == [[0, 0]]
     with pytest.raises(BadParameterError, match="all public vectors are zero"):
-        Unit().fit(np.zeros((2, 2)))
+        UnitNorm().fit(np.zeros((2, 2)))
     with pytest.raises(BadParameterError, match="all public vectors are constant"):
         MinusOneToOne().fit(np.ones((2, 2)))
 
@@ -203,7 +203,7 @@ def test_johnson_lindenstrauss() -> None:
     assert np.array_equal(f.matrix, JohnsonLindenstrauss().fit(public).matrix)  # one public draw
     assert not np.array_equal(f.matrix, JohnsonLindenstrauss(seed=1).fit(public).matrix)
 
-    inner = Unit().fit(public).sensitivity().value
+    inner = UnitNorm().fit(public).sensitivity().value
     spectral = f.sensitivity()
     assert (spectral.kind, spectral.delta) == ("proven", 0.0)
     assert spectral.value == pytest.approx(np.linalg.norm(f.matrix, 2) * inner)
@@ -265,9 +265,9 @@ def test_wrong_use() -> None:
 
 def test_default_vectors_known_sensitivities(default_table: VectorTable) -> None:
     table = default_table.head(4000)
-    unit = Unit().fit(table)
+    unit = UnitNorm().fit(table)
     assert unit.sensitivity().value == pytest.approx(1 / np.linalg.norm(table.vectors, axis=1).min(), rel=1e-6)
-    exact = Unit(bound="vocabulary").fit(table).sensitivity()
+    exact = UnitNorm(bound="vocabulary").fit(table).sensitivity()
     assert 0.9 * unit.sensitivity().value < exact.value <= unit.sensitivity().value
     plain = MinusOneToOne().fit(table).sensitivity()
     assert plain.value < MinusOneToOne(bound="lipschitz").fit(table).sensitivity().value / 3

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from tacit.errors import BadInputError, BadParameterError, MissingExtraError
-from tacit.vectors import KNOWN_VECTORS, VectorTable, load_vectors
+from tacit.vectors import KNOWN_VECTORS, VectorTable, formats, load_vectors
 from tacit.vectors import load as load_module
 
 GLOVE = "the 0.1 -0.2 3e-1\ncat 1 2 3\ndog 4 5.5 6\n"
@@ -65,7 +65,7 @@ def test_words_with_spaces_and_other_separators(tmp_path: Path) -> None:
 
 
 def test_one_dimension_and_chunks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(load_module, "_CHUNK_BYTES", 7)
+    monkeypatch.setattr(formats, "_CHUNK_BYTES", 7)
     assert_same(load_vectors(written(tmp_path, "v.txt", GLOVE)))
     one = load_vectors(written(tmp_path, "one.txt", "a 1.5\nb 2.5\n"))
     assert one.vectors.tolist() == [[1.5], [2.5]]
@@ -278,7 +278,7 @@ def test_text_is_parsed_once_and_then_mapped(tmp_path: Path, monkeypatch: pytest
     first = load_vectors(path)
     assert first.mapped is not None
     assert isinstance(first.vectors.base, np.memmap) or isinstance(first.vectors, np.memmap)
-    monkeypatch.setattr(load_module, "parse_text", None)
+    monkeypatch.setattr(formats, "parse_text", None)
     again = load_vectors(path)
     assert_same(again)
     assert again.notes == first.notes == ("1 repeated words (the first occurrence stays) dropped",)

@@ -9,7 +9,7 @@ import pytest
 
 import tacit
 from tacit.auditing.claims.claim import claim_of
-from tacit.auditing.claims.mechanisms import Settings, audit_mechanism
+from tacit.auditing.claims.mechanisms import ClaimAuditSettings, audit_mechanism
 from tacit.auditing.text.inversion import posterior
 from tacit.card import Card, plain_sentence
 from tacit.catalog import mechanism_names
@@ -118,7 +118,7 @@ def test_a3_the_promise_holds_exactly_between_all_words_that_are_no_kept_mark(na
 @pytest.mark.parametrize("name", mechanism_names("word"))
 def test_a3_the_audit_refutes_a_claim_that_forgets_the_copy(name, table):
     """Samples have a seed; a true claim is refuted with probability at most 0.001."""
-    settings = Settings(seed=5, samples=2_000)
+    settings = ClaimAuditSettings(seed=5, samples=2_000)
     mechanism = mechanism_of(name, table)
     claim = claim_of(mechanism)
     marks = claim.bounds(np.full(len(MARKS), len(MARKS)), np.arange(len(MARKS)))

@@ -40,7 +40,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, ClassVar, Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 
@@ -421,7 +421,7 @@ def _check_momentum(momentum: float) -> None:
         raise BadParameterError("impossible-momentum", "momentum lies in [0, 1), not {momentum}", momentum=momentum)
 
 
-def _check_counts(**counts: Any) -> None:
+def _check_counts(**counts: float) -> None:
     for name, value in counts.items():
         if int(value) != value or value < 1:
             raise BadParameterError(

@@ -29,6 +29,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import cache
+from types import ModuleType
 from typing import Any, Literal
 
 from tacit.account.delta import check_delta
@@ -179,11 +180,11 @@ def _root_above(function: Callable[[float], float], start: float, *, width: floa
     return root
 
 
-def _accounting() -> Any:
+def _accounting() -> ModuleType:
     return require("dp_accounting", extra="accounting", purpose="accounting for DP-SGD")
 
 
-def _event(library: Any, sampling_rate: float, noise_multiplier: float, steps: int) -> Any:
+def _event(library: ModuleType, sampling_rate: float, noise_multiplier: float, steps: int) -> Any:
     gaussian = library.GaussianDpEvent(noise_multiplier)
     step = gaussian if sampling_rate == 1 else library.PoissonSampledDpEvent(sampling_rate, gaussian)
     return library.SelfComposedDpEvent(step, steps)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tacit.arrays import Floats, Ids
 
-def at_least(successes: ArrayLike, trials: Any, alpha: float) -> NDArray[np.float64]:
+
+def at_least(successes: ArrayLike, trials: float | Floats | Ids, alpha: float) -> NDArray[np.float64]:
     """The probability is at least this, wrong with probability at most alpha."""
     from scipy.special import betaincinv
 
@@ -16,7 +16,7 @@ def at_least(successes: ArrayLike, trials: Any, alpha: float) -> NDArray[np.floa
     return np.where(k > 0, betaincinv(np.maximum(k, 1e-9), trials - np.maximum(k, 1e-9) + 1.0, alpha), 0.0)
 
 
-def at_most(successes: ArrayLike, trials: Any, alpha: float) -> NDArray[np.float64]:
+def at_most(successes: ArrayLike, trials: float | Floats | Ids, alpha: float) -> NDArray[np.float64]:
     """The probability is at most this, wrong with probability at most alpha."""
     from scipy.special import betainccinv
 

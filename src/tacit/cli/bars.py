@@ -11,7 +11,7 @@ from rich.progress import BarColumn, ProgressColumn, TaskID, TextColumn, TimeRem
 from rich.progress import Progress as RichProgress
 
 from tacit.cli.terminal import error_console, readable_bytes, readable_seconds
-from tacit.engines.job import Progress
+from tacit.engines.job import RewriteProgress
 
 
 class Bars:
@@ -57,7 +57,7 @@ class RewriteBar:
 
     def __init__(self, *, shown: bool) -> None:
         self._bars = Bars(shown=shown, time_left=False)
-        self._started: tuple[float, Progress] | None = None
+        self._started: tuple[float, RewriteProgress] | None = None
 
     def __enter__(self) -> Self:
         self._bars.show("rewriting", 0, None, "preparing")
@@ -68,7 +68,7 @@ class RewriteBar:
     ) -> None:
         self._bars.__exit__(kind, error, trace)
 
-    def update(self, now: Progress) -> None:
+    def update(self, now: RewriteProgress) -> None:
         """Show how far the run is."""
         if self._started is None:  # where a resumed run goes on does not count as its speed
             self._started = time.monotonic(), now
@@ -77,7 +77,7 @@ class RewriteBar:
         self._bars.show("rewriting", now.bytes_done, now.bytes_total, line)
 
 
-def rewriting_line(first: Progress, now: Progress, seconds: float) -> str:
+def rewriting_line(first: RewriteProgress, now: RewriteProgress, seconds: float) -> str:
     """Progress in words, with rates since the run began."""
     total = f" of {readable_bytes(now.bytes_total)}" if now.bytes_total else ""
     parts = [f"{readable_bytes(now.bytes_done)}{total}", f"{now.rows:,} rows"]

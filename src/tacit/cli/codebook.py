@@ -35,7 +35,7 @@ def build(config: CodebookConfig, shown: Quiet) -> None:
         click.echo(table(codebook, EPSILONS))
 
 
-class ShowOptions(Config):
+class CodebookShowOptions(Config):
     """Which codebook is shown, and how."""
 
     job: ClassVar[str] = "codebook show"
@@ -53,7 +53,7 @@ class ShowOptions(Config):
     as_json: AsJson = False
 
 
-def show(options: ShowOptions) -> None:
+def show(options: CodebookShowOptions) -> None:
     codebook = load_codebook(options.codebook)
     epsilons = options.epsilon or EPSILONS
     if options.as_json:
@@ -96,7 +96,7 @@ command = group_of(
         command_for("build", [CodebookConfig, Quiet], build, help=BUILD_HELP),
         command_for(
             "show",
-            [ShowOptions],
+            [CodebookShowOptions],
             show,
             help="Where a codebook comes from, its sizes, and what to expect at each epsilon.",
         ),

@@ -67,7 +67,7 @@ def list_data(options: DataOptions) -> None:
     )
 
 
-class ShowOptions(DataOptions):
+class DataShowOptions(DataOptions):
     """The data set that is described."""
 
     job: ClassVar[str] = "data show"
@@ -77,7 +77,7 @@ class ShowOptions(DataOptions):
     ]
 
 
-def show(options: ShowOptions) -> None:
+def show(options: DataShowOptions) -> None:
     facts = _facts(data_named(options.name), data_folder(options.data))
     if options.as_json:
         click.echo(json.dumps(facts, ensure_ascii=False))
@@ -184,7 +184,7 @@ command = acting_group(
     [
         command_for(
             "show",
-            [ShowOptions],
+            [DataShowOptions],
             show,
             help="Files, columns, source and license of a data set, and which of its files are in place.",
         ),

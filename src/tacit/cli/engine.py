@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Final
 
 from tacit.errors import BadParameterError
 
 if TYPE_CHECKING:
-    from tacit.engines.cluster.session import Cluster
+    pass
 
 LOCAL, RAY = "local", "ray"
 ENGINES: Final = (LOCAL, RAY)
@@ -33,14 +32,3 @@ def uses_cluster(engine: str, address: str | None) -> bool:
             "address-without-cluster", "--address belongs to --engine ray: add that, or leave out --address"
         )
     return engine == RAY
-
-
-def cluster_of(engine: str, address: str | None, workers: int) -> AbstractContextManager[Cluster | None]:
-    """The cluster that was asked for, while the command needs it; None for the local engine."""
-    if workers < 1:
-        raise BadParameterError("bad-option", "--workers must be at least 1, not {workers}", workers=workers)
-    if not uses_cluster(engine, address):
-        return nullcontext(None)
-    from tacit.engines.cluster.session import cluster
-
-    return cluster(address, workers)

@@ -121,7 +121,7 @@ def _argument_record(parameter: click.Parameter) -> tuple[str, str] | None:
     return parameter.make_metavar(click.get_current_context()), parameter.described
 
 
-class Scaled(click.ParamType[int]):
+class ScaledNumber(click.ParamType[int]):
     """A number in a large unit, such as megabytes, as a whole number of the small one."""
 
     name = "float"
@@ -221,7 +221,7 @@ def _parameter(name: str, field: FieldInfo, option: Option) -> click.Parameter:
     if option.comma_separated:
         kind, repeated = str, False
     if option.scale is not None:
-        kind = Scaled(option.name or name, option.scale)
+        kind = ScaledNumber(option.name or name, option.scale)
     required = field.is_required()
     described = field.description or ""
     if option.positional:
@@ -230,16 +230,17 @@ def _parameter(name: str, field: FieldInfo, option: Option) -> click.Parameter:
             metavar=option.metavar or name.upper(), described=described,
         )  # fmt: skip
     flag = TERMINAL.name(option.name or name)
-    names = [name, *([SHORT[name]] if name in SHORT else []), flag, *option.old_names]
+    old_names = tuple(old if old.startswith("-") else TERMINAL.name(old) for old in option.old_names)
+    names = [name, *([SHORT[name]] if name in SHORT else []), flag, *old_names]
     if kind is bool:
         if option.off_name is not None:
             names[names.index(flag)] = f"{flag}/{TERMINAL.name(option.off_name)}"
         return SectionedOption(
             names, is_flag=True, default=None if option.off_name else False, help=described, envvar=option.variable,
-            section=option.group.value, old_names=option.old_names,
+            section=option.group.value, old_names=old_names,
         )  # fmt: skip
     return SectionedOption(
-        names, old_names=option.old_names, type=kind, multiple=repeated, required=required, envvar=option.variable,
+        names, old_names=old_names, type=kind, multiple=repeated, required=required, envvar=option.variable,
         alone=option.alone,
         default=() if repeated else None,
         metavar=option.metavar or ("|".join(choices) if choices else None),

@@ -30,7 +30,7 @@ DatasetOnly = Annotated[
 ]
 
 
-class ShowOptions(LedgerOptions):
+class LedgerShowOptions(LedgerOptions):
     """What is shown: everything, or what one document, user or key has spent."""
 
     job: ClassVar[str] = "ledger show"
@@ -82,7 +82,7 @@ tacit ledger show budget.db --document-file letter.txt
 """
 
 
-def show(options: ShowOptions) -> None:
+def show(options: LedgerShowOptions) -> None:
     subject = options.subject()
     with open_ledger(options.place, create=False) as ledger:
         if subject is not None:
@@ -166,7 +166,7 @@ def limit(options: LimitOptions) -> None:
         ledger_tables.show_limits(ledger.limits())
 
 
-class AddOptions(LedgerOptions):
+class LedgerAddOptions(LedgerOptions):
     """The card of a release that is written down."""
 
     job: ClassVar[str] = "ledger add"
@@ -193,7 +193,7 @@ Example: tacit ledger add budget.db model/card.json --dataset support-2026
 """
 
 
-def add(options: AddOptions) -> None:
+def add(options: LedgerAddOptions) -> None:
     text = _card_text(options.card)
     with open_ledger(options.place) as ledger:
         tell_if_new(ledger)
@@ -327,9 +327,9 @@ def _card_text(card: Path) -> str:
 command = group_of(
     "ledger",
     [
-        command_for("show", [ShowOptions], show, help=SHOW),
+        command_for("show", [LedgerShowOptions], show, help=SHOW),
         command_for("limit", [LimitOptions], limit, help=LIMIT),
-        command_for("add", [AddOptions], add, help=ADD),
+        command_for("add", [LedgerAddOptions], add, help=ADD),
         command_for("export", [ExportOptions], export, help=EXPORT),
         command_for("verify", [VerifyOptions], verify, help=VERIFY),
         *ledger_keeping.commands,

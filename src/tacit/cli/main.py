@@ -148,12 +148,17 @@ def _shown_warning(usual: Any) -> Any:
 
 def _complain(error: TacitError) -> int:
     stopped = error.exit_code in (0, 130)
-    print(f"{'' if stopped else 'error: '}{error.rendered(TERMINAL)}", file=sys.stderr)
+    code = f" {_gray(f'[{error.code}]')}" if sys.stderr.isatty() and not stopped else ""
+    print(f"{'' if stopped else 'error: '}{error.rendered(TERMINAL)}{code}", file=sys.stderr)
     rendered = error.remarks(PYTHON)
     notes = [note for note in getattr(error, "__notes__", ()) if note not in rendered]
     for line in (*notes, *error.remarks(TERMINAL)):
         print(line, file=sys.stderr)
     return error.exit_code
+
+
+def _gray(text: str) -> str:
+    return text if os.environ.get("NO_COLOR") else f"\x1b[2m{text}\x1b[0m"
 
 
 def _missing_library(ability: Ability) -> MissingExtraError:

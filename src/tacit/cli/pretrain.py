@@ -15,7 +15,7 @@ from tacit.cli.generated import command_for, group_of
 from tacit.jobs.pretrain import AutoencoderConfig, AverageConfig, NoiseConfig, PretrainConfig, PruneConfig, run
 
 if TYPE_CHECKING:
-    from tacit.documents.pretraining.loop import Step
+    from tacit.documents.pretraining.loop import PretrainingStep
 
 AUTOENCODER_HELP = """Train an autoencoder from scratch, with its own vocabulary, or go on from a model.
 
@@ -42,7 +42,7 @@ def pretrain(config: PretrainConfig) -> None:
     name = "pruning" if isinstance(config, PruneConfig) else "training"
     with Bars(shown=True) as bars:
 
-        def show(step: Step) -> None:
+        def show(step: PretrainingStep) -> None:
             held_out = "" if step.held_out_loss is None else f", held out {step.held_out_loss:.3f}"
             line = f"{name} {step.done:,}/{step.total:,} loss {step.loss:.3f}{held_out}"
             bars.show(name, step.done, step.total, line)

@@ -13,10 +13,10 @@ from tacit.cli.terminal import error_console, output_console, warn_if_nominal
 from tacit.cli.training import QuietTraining, TrainingBar, how_to_score, stoppable
 from tacit.jobs.config import Config, Group, Option
 from tacit.jobs.selective import SelectiveConfig, SelectiveProgress, redacted_texts, run
-from tacit.training.plan import Plan
+from tacit.training.plan import TrainingPlan
 
 if TYPE_CHECKING:
-    from tacit.training.run import Progress as Step
+    from tacit.training.run import StepReport as Step
     from tacit.training.selective import Redacted
 
 HELP = """Fine-tune twice: on redacted text without noise, then on the original text under differential privacy.
@@ -28,7 +28,7 @@ Example: tacit train selective letters.csv --sensitive patterns --epsilon 3 -o w
 """
 
 
-class Look(Config):
+class LookOptions(Config):
     """Whether redacted texts are only looked at."""
 
     job: ClassVar[str] = "look"
@@ -38,7 +38,7 @@ class Look(Config):
     ] = 0
 
 
-def selective(config: SelectiveConfig, look: Look, shown: QuietTraining) -> None:
+def selective(config: SelectiveConfig, look: LookOptions, shown: QuietTraining) -> None:
     if look.show:
         for text in redacted_texts(config, look.show):
             click.echo(text)
@@ -63,7 +63,7 @@ class PhaseBars(TrainingBar, SelectiveProgress):
                 err=True,
             )
 
-    def phases_planned(self, first: Plan, second: Plan) -> None:
+    def phases_planned(self, first: TrainingPlan, second: TrainingPlan) -> None:
         for phase, plan in ((1, first), (2, second)):
             self._bars.show(f"phase {phase}", 0, plan.steps)
 
@@ -72,4 +72,4 @@ class PhaseBars(TrainingBar, SelectiveProgress):
         self._bars.show(f"phase {phase}", now.step, now.steps, line)
 
 
-command = command_for("selective", [SelectiveConfig, Look, QuietTraining], selective, help=HELP)
+command = command_for("selective", [SelectiveConfig, LookOptions, QuietTraining], selective, help=HELP)

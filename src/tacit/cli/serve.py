@@ -16,10 +16,10 @@ from tacit.jobs.config import Config, Group, Option
 from tacit.rounding import rounded_up
 from tacit.serve.binding import rebind
 from tacit.serve.keys import KeyBudget, KeyOptions, Keys
-from tacit.serve.settings import ServicePlace, ServiceState, Settings
+from tacit.serve.settings import ServicePlace, ServiceSettings, ServiceState
 
 
-class Log(Config):
+class ServiceLogOptions(Config):
     """What a service tells while it runs."""
 
     job: ClassVar[str] = "service log"
@@ -33,7 +33,7 @@ Example: tacit serve --port 8000, then open http://127.0.0.1:8000
 """
 
 
-def serve(settings: Settings, log: Log) -> None:
+def serve(settings: ServiceSettings, log: ServiceLogOptions) -> None:
     from tacit.serve.run import run  # needs the libraries of the service
 
     run(settings, quiet=log.quiet)
@@ -42,7 +42,7 @@ def serve(settings: Settings, log: Log) -> None:
 # Keys ---------------------------------------------------------------------------------------------------------------
 
 
-class AddOptions(ServicePlace):
+class KeyAddOptions(ServicePlace):
     """A new key and its budget."""
 
     job: ClassVar[str] = "serve keys add"
@@ -69,7 +69,7 @@ while that ledger is missing, or another one is given.
 """
 
 
-def add_key(options: AddOptions) -> None:
+def add_key(options: KeyAddOptions) -> None:
     from tacit.serve import budget  # needs the libraries of the service
 
     limit = None if options.epsilon is None else KeyBudget(options.epsilon, options.delta)
@@ -184,7 +184,7 @@ def rebind_keys(place: ServicePlace) -> None:
 keys = group_of(
     "keys",
     [
-        command_for("add", [AddOptions], add_key, help=ADD),
+        command_for("add", [KeyAddOptions], add_key, help=ADD),
         command_for("list", [ServicePlace], list_keys, help=LIST),
         command_for("change", [ChangeOptions], change_key, help=CHANGE),
         command_for(
@@ -198,4 +198,4 @@ keys = group_of(
     help="Who may use a service.",
 )
 
-command = acting_group("serve", [keys], [Settings, Log], serve, help=SERVE)
+command = acting_group("serve", [keys], [ServiceSettings, ServiceLogOptions], serve, help=SERVE)

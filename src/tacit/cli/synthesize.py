@@ -14,7 +14,7 @@ from tacit.cli.terminal import error_console, output_console, warn_if_nominal
 from tacit.cli.training import QuietTraining, TrainingBar, plan_line
 from tacit.errors import StoppedError
 from tacit.jobs.synthesize import SynthesisProgress, SynthesizeConfig, SyntheticRows, run
-from tacit.training.plan import Plan
+from tacit.training.plan import TrainingPlan
 
 HELP = """Write synthetic rows: text with labels that may be shared, from a model trained under differential privacy.
 
@@ -42,7 +42,7 @@ def synthesize(config: SynthesizeConfig, shown: QuietTraining) -> None:
 class SynthesisBar(TrainingBar, SynthesisProgress):
     """The plan of the training in a line, a bar for it, and one for each work after it."""
 
-    def planned(self, plan: Plan, notes: tuple[str, ...]) -> None:
+    def planned(self, plan: TrainingPlan, notes: tuple[str, ...]) -> None:
         if not self._quiet:
             self._console.print(", ".join((plan_line(plan), *notes)))
         self.begin(plan)

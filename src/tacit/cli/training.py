@@ -21,10 +21,10 @@ from tacit.jobs.config import Group, Option
 from tacit.jobs.training.result import TrainingProgress, TrainingResult
 from tacit.jobs.training.tasks import TASK_NAMES
 from tacit.rounding import rounded_up
-from tacit.training.plan import Plan
+from tacit.training.plan import TrainingPlan
 
 if TYPE_CHECKING:
-    from tacit.training.run import Progress as Step
+    from tacit.training.run import StepReport as Step
 
 
 class QuietTraining(Quiet):
@@ -39,7 +39,7 @@ class TrainingBar(TrainingProgress):
     def __init__(self, *, quiet: bool) -> None:
         self._console = error_console()
         self._quiet = quiet
-        self._plan: Plan | None = None
+        self._plan: TrainingPlan | None = None
         self._bars = Bars(shown=not quiet, stays=True)
 
     def __enter__(self) -> Self:
@@ -50,13 +50,13 @@ class TrainingBar(TrainingProgress):
     ) -> None:
         self._bars.__exit__(kind, error, trace)
 
-    def planned(self, plan: Plan, notes: tuple[str, ...]) -> None:
+    def planned(self, plan: TrainingPlan, notes: tuple[str, ...]) -> None:
         if not self._quiet:
             for line in (plan_line(plan), *notes):
                 self._console.print(line)
         self.begin(plan)
 
-    def begin(self, plan: Plan) -> None:
+    def begin(self, plan: TrainingPlan) -> None:
         """Start the bar of a plan."""
         self._plan = plan
         self._bars.show("training", 0, plan.steps, "checking the gradients")
@@ -76,7 +76,7 @@ class TrainingBar(TrainingProgress):
         warn(message)
 
 
-def plan_line(plan: Plan) -> str:
+def plan_line(plan: TrainingPlan) -> str:
     """Sampling and noise of a plan in words."""
     units, steps = ("users", "rounds") if plan.unit is Unit.USER else ("records", "steps")
     noise = (

@@ -37,7 +37,7 @@ def build(config: VocabularyConfig, shown: Quiet) -> None:
     warn_if_nominal(vocabulary.card)
 
 
-class ShowOptions(Config):
+class VocabularyShowOptions(Config):
     """Which vocabulary is shown, and how much of it."""
 
     job: ClassVar[str] = "vocabulary show"
@@ -54,7 +54,7 @@ class ShowOptions(Config):
     ] = 20
 
 
-def show(options: ShowOptions) -> None:
+def show(options: VocabularyShowOptions) -> None:
     vocabulary = load_vocabulary(options.folder)
     shown = zip(vocabulary.words[: options.words], vocabulary.counts[: options.words].tolist(), strict=True)
     for word, count in shown:
@@ -68,7 +68,7 @@ command = group_of(
         command_for("build", [VocabularyConfig, Quiet], build, help=BUILD_HELP),
         command_for(
             "show",
-            [ShowOptions],
+            [VocabularyShowOptions],
             show,
             help="The most frequent words of a private vocabulary with their noisy counts, and its card.",
         ),

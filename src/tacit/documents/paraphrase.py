@@ -74,11 +74,11 @@ from tacit.documents.base import DocumentMechanism
 from tacit.documents.language_models import (
     SMOLLM2,
     CausalModel,
+    Continuation,
     Frame,
     Generator,
     Guide,
     LogitInterval,
-    Running,
     Seq2SeqModel,
     calibrate_logits,
     load_generator,
@@ -398,13 +398,13 @@ class Paraphrase(DocumentMechanism):
         law: Floats = probabilities(self._guided_weights(scores, reference, [steps]))[0]
         return law
 
-    def _after(self, begun: tuple[Running, Floats], released: Sequence[int]) -> Floats:
+    def _after(self, begun: tuple[Continuation, Floats], released: Sequence[int]) -> Floats:
         running, scores = begun
         for token in released:
             scores = self.language_model.extend(running, np.full(self.batch_size, token, dtype=np.int64))
         return scores
 
-    def _begun(self, texts: Sequence[str]) -> tuple[tuple[Running, Floats], tuple[Running, Floats] | None]:
+    def _begun(self, texts: Sequence[str]) -> tuple[tuple[Continuation, Floats], tuple[Continuation, Floats] | None]:
         """The model before its first token, with the texts and (base "model") without, in `batch_size` rows each."""
         if len(texts) > self.batch_size:
             raise BadParameterError(

@@ -11,14 +11,14 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Final
 
 from tacit.engines.users import UserRule, name_of
 from tacit.errors import BadInputError, BadParameterError, TacitError, place_of
 from tacit.labels import LabelRule
 from tacit.mechanism import Mechanism, Rewritten
 from tacit.noise.source import StreamKey
-from tacit.text.files import ArrowCell, Selection, Table, cell_string, text_value
+from tacit.text.files import ArrowCell, ColumnSelection, TableReader, cell_string, text_value
 
 BLOCK_ROWS: Final = 200_000
 BLOCK_KEPT_CHARACTERS: Final = 16_000_000
@@ -35,7 +35,7 @@ class Block:
     index: int
     first_row: int
     texts: list[str] = field(default_factory=list)
-    kept: list[list[Any]] = field(default_factory=list)
+    kept: list[list[object]] = field(default_factory=list)
     bytes_read: int = 0
     content: bytes = b""
     users: list[str] = field(default_factory=list)
@@ -50,8 +50,8 @@ class Block:
 
 
 def cut_blocks(
-    table: Table,
-    selection: Selection,
+    table: TableReader,
+    selection: ColumnSelection,
     characters: int,
     job_fingerprint: bytes,
     users: UserRule | None = None,
@@ -66,8 +66,8 @@ def cut_blocks(
 
 
 def _cut(
-    table: Table,
-    selection: Selection,
+    table: TableReader,
+    selection: ColumnSelection,
     characters: int,
     users: UserRule | None,
     document_column: str | None,
@@ -103,8 +103,8 @@ def _cut(
 
 
 def rows_to_rewrite(
-    table: Table, selection: Selection, users: UserRule | None, document_column: str | None = None
-) -> Iterator[tuple[int, list[Any]]]:
+    table: TableReader, selection: ColumnSelection, users: UserRule | None, document_column: str | None = None
+) -> Iterator[tuple[int, list[object]]]:
     """Texts, kept values, and at the end the name of the document and the user where there are any."""
     columns = (*selection.texts, *selection.kept)
     if document_column is not None:
@@ -116,7 +116,7 @@ def rows_to_rewrite(
     return users.rows(table.rows(), len(columns), len(selection.texts))
 
 
-def document_name(value: Any, row: int, column: str) -> str:
+def document_name(value: object, row: int, column: str) -> str:
     """What a row's document is called; white space makes no second document."""
     name = name_of(value)
     if not name:
@@ -129,14 +129,14 @@ def document_name(value: Any, row: int, column: str) -> str:
     return name
 
 
-def weight(value: Any) -> int:
+def weight(value: object) -> int:
     """About what a copied value that is no string takes."""
     if isinstance(value, ArrowCell):
         return value.size
     return 8 if value is None or isinstance(value, int | float) else len(str(value))
 
 
-def output_rows(block: Block, texts: Sequence[str], selection: Selection) -> list[list[Any]]:
+def output_rows(block: Block, texts: Sequence[str], selection: ColumnSelection) -> list[list[object]]:
     """The rows to write: rewritten texts and copied values, in the order of the input's columns."""
     width = len(selection.texts)
     source = {name: position for position, name in enumerate((*selection.texts, *selection.kept))}
@@ -149,7 +149,7 @@ def output_rows(block: Block, texts: Sequence[str], selection: Selection) -> lis
 
 
 def with_labels(
-    block: Block, selection: Selection, labels: LabelRule | None, key: StreamKey, values: Mapping[str, Any]
+    block: Block, selection: ColumnSelection, labels: LabelRule | None, key: StreamKey, values: Mapping[str, object]
 ) -> Block:
     """The same rows with randomized labels. The noise comes from the key, so a repeated block has the same ones.
 
@@ -175,7 +175,7 @@ def fingerprint(mechanism: Mechanism, columns: Sequence[str]) -> bytes:
     )
 
 
-def plain_parameters(mechanism: Mechanism) -> dict[str, Any]:
+def plain_parameters(mechanism: Mechanism) -> dict[str, object]:
     """The parameters in a form that can be written down and compared."""
     parameters = mechanism.get_params()
     try:
@@ -222,5 +222,5 @@ def rewrite_block(mechanism: Mechanism, key: StreamKey, index: int, content: byt
     return result
 
 
-def _canonical(value: Any) -> bytes:
+def _canonical(value: object) -> bytes:
     return json.dumps(value, sort_keys=True, separators=(",", ":")).encode("utf-8")

@@ -15,7 +15,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from tacit.account.ledger import Ledger, Reservation, Subject, open_ledger
 from tacit.engines.blocks import Block
@@ -24,7 +24,7 @@ from tacit.errors import BadInputError
 from tacit.guarantee import Guarantee
 from tacit.mechanism import Mechanism
 from tacit.noise.source import StreamKey
-from tacit.text.files import Selection, Table, check_column
+from tacit.text.files import ColumnSelection, TableReader, check_column
 
 
 @dataclass(frozen=True)
@@ -37,10 +37,10 @@ class Charging:
     place: str | None = None
     """Where the ledger is, for workers of a cluster, who open it for themselves."""
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> dict[str, object]:
         return {"ledger": self.ledger.id, "data set": self.dataset, "document column": self.document_column}
 
-    def check(self, table: Table, selection: Selection, users: UserRule | None) -> None:
+    def check(self, table: TableReader, selection: ColumnSelection, users: UserRule | None) -> None:
         if self.document_column is None:
             return
         check_column(self.document_column, table.columns)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from tacit.card import ReleaseFacts
 from tacit.engines.blocks import (
@@ -16,7 +16,7 @@ from tacit.engines.blocks import (
     rows_to_rewrite,
 )
 from tacit.engines.charging import Charging, LedgerPlace
-from tacit.engines.resume import ResumeFile, is_left_over, resume_path
+from tacit.engines.resume import Configuration, ResumeFile, is_left_over, resume_path
 from tacit.engines.users import UserRule
 from tacit.errors import BadInputError, BadParameterError, TacitError
 from tacit.guarantee import Guarantee, Unit
@@ -26,10 +26,10 @@ from tacit.noise.kept_key import erase
 from tacit.text.files import (
     STANDARD_STREAM,
     SUPPORTED,
+    ColumnSelection,
     FileFormat,
     OutputError,
-    Selection,
-    Table,
+    TableReader,
     check_column,
     choose_columns,
     open_table,
@@ -69,7 +69,7 @@ class RewriteJob:
     """
 
     mechanism: Mechanism
-    input: Any
+    input: object
     output: str | None = STANDARD_STREAM
     columns: tuple[str, ...] = ()
     keep: tuple[str, ...] = ()
@@ -86,7 +86,7 @@ class RewriteJob:
     ledger: LedgerPlace | None = None
     card_kinds: tuple[str, ...] = USUAL_CARDS
     card_file: Path | None = None
-    configuration: Mapping[str, Any] = field(default_factory=dict)
+    configuration: Mapping[str, object] = field(default_factory=dict)
     block_characters: int | None = None
 
     @property
@@ -155,7 +155,7 @@ class RewriteJob:
 
 
 @dataclass(frozen=True)
-class Progress:
+class RewriteProgress:
     """How far the finished part of the output reaches."""
 
     bytes_done: int
@@ -164,7 +164,7 @@ class Progress:
     units: int
 
 
-def choose_for(job: RewriteJob, table: Table) -> Selection:
+def choose_for(job: RewriteJob, table: TableReader) -> ColumnSelection:
     """The columns of a job; the one with labels to randomize takes the way of the kept ones."""
     keep = job.keep
     if job.labels is not None:
@@ -188,7 +188,7 @@ def choose_for(job: RewriteJob, table: Table) -> Selection:
     return selection
 
 
-def check_users(users: UserRule | None, table: Table, selection: Selection) -> None:
+def check_users(users: UserRule | None, table: TableReader, selection: ColumnSelection) -> None:
     """A user column must be there, and cannot be rewritten or kept beside texts that were put together."""
     if users is None:
         return
@@ -220,7 +220,7 @@ def check_delta(delta: float, rows: int) -> None:
         )
 
 
-def check_delta_of_file(job: RewriteJob, selection: Selection, input_format: FileFormat, delta: float) -> None:
+def check_delta_of_file(job: RewriteJob, selection: ColumnSelection, input_format: FileFormat, delta: float) -> None:
     """Count the rows of a file, as far as delta allows, before the first of them is released."""
     if delta <= 0.0 or job.from_stream:
         return
@@ -373,8 +373,8 @@ def choose_output_format(job: RewriteJob, input_format: FileFormat) -> FileForma
 
 
 def describe(
-    job: RewriteJob, selection: Selection, input_format: FileFormat, output_format: FileFormat
-) -> dict[str, Any]:
+    job: RewriteJob, selection: ColumnSelection, input_format: FileFormat, output_format: FileFormat
+) -> Configuration:
     """All that must be the same when a stopped run goes on. The input itself is compared block by block."""
     return {
         "version": __version__,

@@ -10,19 +10,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
 
 from tacit.labels import LabelRule
-from tacit.text.files import ArrowCell, FileFormat, Table, cell_string
+from tacit.text.files import ArrowCell, FileFormat, TableReader, cell_string
+from tacit.text.files.arrow import arrow_library, is_text_type
 from tacit.text.files.memory import MemoryTable
 from tacit.text.files.parquet import ParquetTable
-from tacit.text.files.tables import JsonTable, arrow_library, is_text_type
+from tacit.text.files.tables import JsonTable
 
-Values = Mapping[str, Any]
+Values = Mapping[str, object]
 """The value of each label of the public list."""
 
 
-def label_values(rule: LabelRule, source: Table, output: FileFormat) -> Values:
+def label_values(rule: LabelRule, source: TableReader, output: FileFormat) -> Values:
     """The value that each label has in the output, decided before any row is read.
 
     jsonl to jsonl       a number, true or false where the label is spelled as one, else a string
@@ -43,7 +43,7 @@ def are_strings(values: Values) -> bool:
     return all(isinstance(value, str) for value in values.values())
 
 
-def json_value(label: str) -> Any:
+def json_value(label: str) -> str | int | float | bool:
     """The JSON value that a label is the spelling of."""
     if label in ("True", "False"):
         return label == "True"

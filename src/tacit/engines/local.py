@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 
 from tacit.account.ledger import Ledger, Subject
@@ -25,8 +24,8 @@ from tacit.engines.blocks import (
 from tacit.engines.charging import BlockCharges
 from tacit.engines.job import (
     DeltaTooLargeError,
-    Progress,
     RewriteJob,
+    RewriteProgress,
     check_delta,
     check_delta_of_file,
     check_input,
@@ -38,8 +37,8 @@ from tacit.engines.job import (
 )
 from tacit.engines.label_values import Values, are_strings, label_values
 from tacit.engines.nominal import refuse_nominal, refuse_nominal_job
-from tacit.engines.outputs import FileOutput, MemoryOutput, Output, StandardOutput, Totals
-from tacit.engines.release import Published, release_card, write_cards
+from tacit.engines.outputs import FileOutput, JobOutput, MemoryOutput, StandardOutput
+from tacit.engines.release import PublishedRelease, release_card, release_facts, write_cards
 from tacit.engines.resume import Finished
 from tacit.engines.workers import Assignment, Results, rewrite_here, rewrite_with_workers
 from tacit.errors import BadInputError, BadParameterError, StoppedError, TacitError
@@ -48,14 +47,14 @@ from tacit.mechanism import Rewritten
 from tacit.noise.source import StreamKey
 from tacit.text.files import (
     STANDARD_STREAM,
+    ColumnSelection,
     FileFormat,
-    Selection,
-    Table,
+    TableReader,
     encoder_for,
     open_table,
 )
 
-OnProgress = Callable[[Progress], None]
+OnProgress = Callable[[RewriteProgress], None]
 OnBlock = Callable[[list[str], list[str] | None], None]
 OnPromise = Callable[[Guarantee], None]
 OnLedger = Callable[[Ledger], None]
@@ -68,7 +67,7 @@ def rewrite_file(
     on_block: OnBlock | None = None,
     on_promise: OnPromise | None = None,
     on_ledger: OnLedger | None = None,
-) -> Published:
+) -> PublishedRelease:
     """The release of a file, or of texts in memory, with its card, which is written just before the output gets its
     name.
 
@@ -109,7 +108,7 @@ def spent_by(job: RewriteJob) -> str | None:
     return str(job.charging.ledger.spent(Subject("dataset", job.charging.dataset)))
 
 
-def _released(job: RewriteJob, progress: OnProgress | None, on_block: OnBlock | None) -> Published:
+def _released(job: RewriteJob, progress: OnProgress | None, on_block: OnBlock | None) -> PublishedRelease:
     delta = job.row_delta()
     source_format = input_format(job)
     with open_table(job.input, source_format) as table:
@@ -130,17 +129,19 @@ def _released(job: RewriteJob, progress: OnProgress | None, on_block: OnBlock | 
             with _told_what_remains(output):
                 with _nothing_left_behind(output):
                     _run(job, table, selection, values, key, output, delta, progress, on_block)
-                facts = _facts(job, selection, output.totals)
+                facts = release_facts(job, selection, output.totals)
                 if facts.rows == 0:
                     output.discard()
                     raise BadInputError("no-rows", "{name} has no rows: there is nothing to rewrite", name=table.name)
                 card = _finish(job, facts, output)
     columns = output.columns if isinstance(output, MemoryOutput) else None
     assert card.facts is not None
-    return Published(card, card.facts, job.card_paths(), output_format, columns)
+    return PublishedRelease(card, card.facts, job.card_paths(), output_format, columns)
 
 
-def _output(job: RewriteJob, table: Table, selection: Selection, values: Values, output_format: FileFormat) -> Output:
+def _output(
+    job: RewriteJob, table: TableReader, selection: ColumnSelection, values: Values, output_format: FileFormat
+) -> JobOutput:
     if job.output is None:
         return MemoryOutput(selection.written)
     strings = selection.texts
@@ -150,7 +151,7 @@ def _output(job: RewriteJob, table: Table, selection: Selection, values: Values,
     return StandardOutput(encoder) if job.output == STANDARD_STREAM else FileOutput(Path(job.output), encoder)
 
 
-def _finish(job: RewriteJob, facts: ReleaseFacts, output: Output) -> Card:
+def _finish(job: RewriteJob, facts: ReleaseFacts, output: JobOutput) -> Card:
     """The card of the finished output, written before the output gets its name."""
     card = release_card(job, facts)
 
@@ -170,11 +171,11 @@ def _finish(job: RewriteJob, facts: ReleaseFacts, output: Output) -> Card:
 
 def _run(
     job: RewriteJob,
-    table: Table,
-    selection: Selection,
+    table: TableReader,
+    selection: ColumnSelection,
     values: Values,
     key: StreamKey,
-    output: Output,
+    output: JobOutput,
     delta: float,
     progress: OnProgress | None,
     on_block: OnBlock | None,
@@ -192,7 +193,7 @@ def _run(
     if charges:
         blocks = charges.reserved(blocks)
     if progress:
-        progress(Progress(table.bytes_read(), table.size_bytes, output.totals.rows, output.totals.units))
+        progress(RewriteProgress(table.bytes_read(), table.size_bytes, output.totals.rows, output.totals.units))
     with contextlib.closing(_rewritten(job, key, blocks)) as results:
         for block, result in results:
             check_delta(delta, output.totals.rows + block.rows)
@@ -204,7 +205,7 @@ def _run(
             if on_block:
                 on_block(block.texts, result.texts)
             if progress:
-                progress(Progress(block.bytes_read, table.size_bytes, output.totals.rows, output.totals.units))
+                progress(RewriteProgress(block.bytes_read, table.size_bytes, output.totals.rows, output.totals.units))
 
 
 def block_charges(job: RewriteJob, key: StreamKey, width: int) -> BlockCharges | None:
@@ -265,32 +266,8 @@ def longest_sum(units: list[int], width: int) -> int:
     return max((sum(units[start : start + width]) for start in range(0, len(units), width)), default=0)
 
 
-def _facts(job: RewriteJob, selection: Selection, totals: Totals) -> ReleaseFacts:
-    return ReleaseFacts(
-        rows=totals.rows,
-        documents=totals.documents,
-        units=totals.units,
-        longest_document=totals.longest_document,
-        longest_row=totals.longest_row,
-        columns=selection.texts,
-        kept_columns=tuple(name for name in selection.kept if job.labels is None or name != job.labels.column),
-        randomized_columns=() if job.labels is None else (job.labels.column,),
-        dropped_columns=len(selection.dropped),
-        output=_name_of_output(job),
-        command=job.command,
-        configuration=dict(job.configuration),
-        created=datetime.now(UTC).isoformat(timespec="seconds"),
-    )
-
-
-def _name_of_output(job: RewriteJob) -> str:
-    if job.output is None:
-        return "in memory"
-    return "standard output" if job.output == STANDARD_STREAM else Path(job.output).name
-
-
 @contextlib.contextmanager
-def _told_what_remains(output: Output) -> Iterator[None]:
+def _told_what_remains(output: JobOutput) -> Iterator[None]:
     """Whatever stops the run, the user learns what is left and how to go on."""
     try:
         yield
@@ -309,7 +286,7 @@ def _told_what_remains(output: Output) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _nothing_left_behind(output: Output) -> Iterator[None]:
+def _nothing_left_behind(output: JobOutput) -> Iterator[None]:
     """A run that failed before its first row has nothing to resume, and must not stand in the way of the next.
 
     Nor has one whose delta is too large for all the rows that came through a pipe, however far it got.

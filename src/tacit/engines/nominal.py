@@ -14,7 +14,7 @@ from tacit.engines.blocks import rows_to_rewrite
 from tacit.engines.job import RewriteJob, choose_for, input_format
 from tacit.errors import BadInputError, NominalError
 from tacit.guarantee import Unit
-from tacit.text.files import FileFormat, Selection, open_table, text_value
+from tacit.text.files import ColumnSelection, FileFormat, open_table, text_value
 
 COUNTED_TOGETHER = 1_000
 NOTHING_READ = ReleaseFacts(rows=0, documents=0, units=0, longest_document=0, longest_row=0)
@@ -46,7 +46,7 @@ def refuse_nominal_file(job: RewriteJob) -> None:
     refuse_nominal_job(job, selection, source_format)
 
 
-def refuse_nominal_job(job: RewriteJob, selection: Selection, source_format: FileFormat) -> None:
+def refuse_nominal_job(job: RewriteJob, selection: ColumnSelection, source_format: FileFormat) -> None:
     """Refuse the job where its card would be nominal; no noise is drawn. At the word level the input is counted."""
     facts = replace(NOTHING_READ, columns=selection.texts)
     unit = job.unit_promise
@@ -71,7 +71,7 @@ def refuse_nominal_job(job: RewriteJob, selection: Selection, source_format: Fil
         _checked(job, facts, texts, longest)
 
 
-def refuse_nominal_dataset(job: RewriteJob, selection: Selection) -> None:
+def refuse_nominal_dataset(job: RewriteJob, selection: ColumnSelection) -> None:
     """The same for a data set on a cluster, where no text comes to this process."""
     unit = job.unit_promise
     if unit.is_private and unit.unit is Unit.TOKEN:

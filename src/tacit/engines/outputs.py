@@ -10,18 +10,17 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from tacit.engines.job import RewriteJob, is_unfinished
-from tacit.engines.resume import Finished, Header, ResumeFile, another_run_error, differences
+from tacit.engines.resume import Configuration, Finished, Header, ResumeFile, another_run_error, differences
 from tacit.errors import TacitWarning
 from tacit.noise.source import StreamKey
 from tacit.text.digest import file_digest
 from tacit.text.files import (
     ArrowCell,
-    Encoder,
     OutputError,
     PartialOutput,
+    RowEncoder,
     block_digest,
     storage_error,
 )
@@ -51,16 +50,16 @@ class Remains:
     """What a stopped run has left: a sentence, and the fields it names."""
 
     sentence: str
-    fields: dict[str, Any]
+    fields: dict[str, int | str]
 
 
 NOTHING_WRITTEN = Remains("nothing was written; run the same command again", {})
 GO_ON = "{rows:,} rows are in {name}; run the same command with {option.resume} to go on"
 
-Rows = list[list[Any]]
+Rows = list[list[object]]
 
 
-class Output(ABC):
+class JobOutput(ABC):
     """Where the rows of a job go."""
 
     def __init__(self) -> None:
@@ -68,7 +67,7 @@ class Output(ABC):
         self.finished: list[Finished] = []
 
     @abstractmethod
-    def start(self, job: RewriteJob, configuration: dict[str, Any]) -> StreamKey:
+    def start(self, job: RewriteJob, configuration: Configuration) -> StreamKey:
         """Begin, or go on; returns the key that all noise of the job comes from."""
 
     @abstractmethod
@@ -90,13 +89,13 @@ class Output(ABC):
         return
 
 
-class StandardOutput(Output):
-    def __init__(self, encoder: Encoder) -> None:
+class StandardOutput(JobOutput):
+    def __init__(self, encoder: RowEncoder) -> None:
         super().__init__()
         self.encoder = encoder
         self._digest = hashlib.sha256()
 
-    def start(self, job: RewriteJob, configuration: dict[str, Any]) -> StreamKey:
+    def start(self, job: RewriteJob, configuration: Configuration) -> StreamKey:
         self._write(self.encoder.head())
         return new_key(job.seed)
 
@@ -124,14 +123,14 @@ class StandardOutput(Output):
             raise storage_error(error, "standard output") from error
 
 
-class MemoryOutput(Output):
+class MemoryOutput(JobOutput):
     """Rows that stay in this process, column by column."""
 
     def __init__(self, columns: Sequence[str]) -> None:
         super().__init__()
-        self.columns: dict[str, list[Any]] = {name: [] for name in columns}
+        self.columns: dict[str, list[object]] = {name: [] for name in columns}
 
-    def start(self, job: RewriteJob, configuration: dict[str, Any]) -> StreamKey:
+    def start(self, job: RewriteJob, configuration: Configuration) -> StreamKey:
         return new_key(job.seed)
 
     def append(self, rows: Rows, block: Finished) -> None:
@@ -146,17 +145,17 @@ class MemoryOutput(Output):
         return NOTHING_WRITTEN
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     """A value of a file as one of Python; what a row does not have is None."""
     if value is MISSING:
         return None
     return value.as_py() if isinstance(value, ArrowCell) else value
 
 
-class FileOutput(Output):
+class FileOutput(JobOutput):
     """Bytes go to the partial file first and into the state afterwards, so the state never promises too much."""
 
-    def __init__(self, path: Path, encoder: Encoder) -> None:
+    def __init__(self, path: Path, encoder: RowEncoder) -> None:
         super().__init__()
         self.encoder = encoder
         self.path = path
@@ -164,12 +163,12 @@ class FileOutput(Output):
         self._state = ResumeFile(path)
         self._blocks: list[Finished] = []
 
-    def start(self, job: RewriteJob, configuration: dict[str, Any]) -> StreamKey:
+    def start(self, job: RewriteJob, configuration: Configuration) -> StreamKey:
         if job.resume and is_unfinished(self.path):
             return self._go_on(configuration)
         return self._begin(job, configuration)
 
-    def _begin(self, job: RewriteJob, configuration: dict[str, Any]) -> StreamKey:
+    def _begin(self, job: RewriteJob, configuration: Configuration) -> StreamKey:
         key, head = new_key(job.seed), self.encoder.head()
         header = Header(key.key.hex(), key.secure, job.force, len(head), configuration)
         self._state.create(header)
@@ -187,7 +186,7 @@ class FileOutput(Output):
             raise
         return key
 
-    def _go_on(self, configuration: dict[str, Any]) -> StreamKey:
+    def _go_on(self, configuration: Configuration) -> StreamKey:
         header, finished = self._state.load()
         if changes := differences(header.configuration, configuration):
             raise another_run_error(changes)

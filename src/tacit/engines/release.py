@@ -9,17 +9,18 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from tacit.card import Card, ReleaseFacts, for_file
 from tacit.engines.job import RewriteJob, card_kind
-from tacit.text.files import STANDARD_STREAM, FileFormat
+from tacit.engines.outputs import Totals
+from tacit.text.files import STANDARD_STREAM, ColumnSelection, FileFormat
 from tacit.text.files.partial import write_together
 
 
 @dataclass(frozen=True)
-class Published:
+class PublishedRelease:
     """A release: its card, where the card lies, and the texts themselves where they were kept in memory.
 
     format      how the output is written
@@ -31,8 +32,33 @@ class Published:
     facts: ReleaseFacts
     card_files: tuple[str, ...]
     format: FileFormat
-    columns: Mapping[str, list[Any]] | None = None
+    columns: Mapping[str, list[object]] | None = None
     spent: str | None = None
+
+
+def release_facts(job: RewriteJob, selection: ColumnSelection, totals: Totals) -> ReleaseFacts:
+    """What a card says about the output of a job: how much it holds, and what made it."""
+    return ReleaseFacts(
+        rows=totals.rows,
+        documents=totals.documents,
+        units=totals.units,
+        longest_document=totals.longest_document,
+        longest_row=totals.longest_row,
+        columns=selection.texts,
+        kept_columns=tuple(name for name in selection.kept if job.labels is None or name != job.labels.column),
+        randomized_columns=() if job.labels is None else (job.labels.column,),
+        dropped_columns=len(selection.dropped),
+        output=_name_of_output(job),
+        command=job.command,
+        configuration=dict(job.configuration),
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+    )
+
+
+def _name_of_output(job: RewriteJob) -> str:
+    if job.output is None:
+        return "in memory"
+    return "standard output" if job.output == STANDARD_STREAM else Path(job.output).name
 
 
 def release_card(job: RewriteJob, facts: ReleaseFacts, *not_covered: str) -> Card:

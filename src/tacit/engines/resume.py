@@ -14,13 +14,16 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from tacit.errors import BadInputError
 from tacit.noise.kept_key import NotPrivateError, create_private, erase, open_private
 from tacit.text.files import OutputError, storage_error, write_at
 
 STATE_VERSION: Final = 2
+
+Configuration = dict[str, object]
+"""All that must be the same when a stopped run goes on, by name, as JSON can hold it."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +47,7 @@ class Header:
     secure: bool
     overwrite: bool
     start: int
-    configuration: dict[str, Any]
+    configuration: Configuration
 
 
 class ResumeFile:
@@ -103,7 +106,7 @@ class ResumeFile:
     def append(self, finished: Finished) -> None:
         self._append(asdict(finished))
 
-    def _append(self, item: Mapping[str, Any]) -> None:
+    def _append(self, item: Mapping[str, object]) -> None:
         assert self._file is not None
         data = _line(item)
         try:
@@ -193,7 +196,7 @@ def resume_path(output: Path) -> Path:
     return output.with_name(output.name + ".resume")
 
 
-def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+def differences(before: Mapping[str, object], now: Mapping[str, object]) -> list[str]:
     """What is not as in the run that was stopped, in words."""
     changes = []
     for name in sorted({*before, *now}):
@@ -217,11 +220,11 @@ def another_run_error(changes: Sequence[str]) -> BadInputError:
     )
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     if value is None:
         return "not set"
     return ", ".join(str(item) for item in value) or "none" if isinstance(value, list) else str(value)
 
 
-def _line(item: Mapping[str, Any]) -> bytes:
+def _line(item: Mapping[str, object]) -> bytes:
     return json.dumps(item).encode("utf-8") + b"\n"

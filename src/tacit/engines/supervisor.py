@@ -6,7 +6,7 @@ means; that workers exist, are fresh processes and never outlive their superviso
     with Supervisor(life, arguments, most=2) as crew:
         crew.hand_out(7, task)                      life(connection, *arguments) runs in a process and gets `task`
         for event in crew.events(timeout=None):
-            ...                                     Report(key=7, message=...) or Death(keys=(7,), times=1, ...)
+            ...                                     WorkerReport(key=7, ...) or WorkerDeath(keys=(7,), ...)
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Key = TypeVar("Key", bound=Hashable)
 
 
 @dataclass(eq=False)
-class Worker(Generic[Key]):
+class SupervisedWorker(Generic[Key]):
     """A process, our end of its connection, and the tasks it has in hand, the oldest first."""
 
     process: BaseProcess
@@ -35,16 +35,16 @@ class Worker(Generic[Key]):
 
 
 @dataclass(frozen=True)
-class Report(Generic[Key]):
+class WorkerReport(Generic[Key]):
     """What a worker said; `key` is the oldest of the tasks it has in hand."""
 
-    worker: Worker[Key]
+    worker: SupervisedWorker[Key]
     key: Key
     message: object
 
 
 @dataclass(frozen=True)
-class Death(Generic[Key]):
+class WorkerDeath(Generic[Key]):
     """A worker that ended with tasks in hand.
 
     keys        its tasks; it was working on the first of them
@@ -83,7 +83,7 @@ class Supervisor(Generic[Key]):
         self._most, self._in_hand = most, in_hand
         self._start = processes.start_independent if independent else processes.start
         self._deaths: Counter[Key] = Counter()
-        self.workers: list[Worker[Key]] = []
+        self.workers: list[SupervisedWorker[Key]] = []
 
     def __enter__(self) -> Self:
         return self
@@ -96,9 +96,9 @@ class Supervisor(Generic[Key]):
     def hire(self, count: int) -> None:
         """Have at least `count` workers, as far as they are allowed."""
         while len(self.workers) < min(count, self._most):
-            self.workers.append(Worker(*self._start(self._life, *self._arguments)))
+            self.workers.append(SupervisedWorker(*self._start(self._life, *self._arguments)))
 
-    def free_worker(self) -> Worker[Key] | None:
+    def free_worker(self) -> SupervisedWorker[Key] | None:
         """The worker with the fewest tasks that takes one more: an idle one, a new one, or one that is busy."""
         self._forget_idle_dead()
         chosen = min(self.workers, key=lambda worker: len(worker.in_hand), default=None)
@@ -107,7 +107,7 @@ class Supervisor(Generic[Key]):
             chosen = self.workers[-1]
         return chosen if chosen is not None and len(chosen.in_hand) < self._in_hand else None
 
-    def hand_out(self, key: Key, task: object, worker: Worker[Key] | None = None) -> None:
+    def hand_out(self, key: Key, task: object, worker: SupervisedWorker[Key] | None = None) -> None:
         """Give a task to a worker. One that cannot be reached is told of by `events`, as any other death."""
         chosen = worker or self.free_worker()
         assert chosen is not None, "ask for a free worker first"
@@ -117,12 +117,12 @@ class Supervisor(Generic[Key]):
         except OSError:
             chosen.is_reachable = False
 
-    def finish(self, report: Report[Key]) -> None:
+    def finish(self, report: WorkerReport[Key]) -> None:
         """The task of a report is done: its worker goes on with the next one."""
         self._deaths.pop(report.key, None)
         report.worker.in_hand.popleft()
 
-    def events(self, timeout: float | None) -> Iterator[Report[Key] | Death[Key]]:
+    def events(self, timeout: float | None) -> Iterator[WorkerReport[Key] | WorkerDeath[Key]]:
         """What has happened; waits for the first of it for so many seconds, None without an end."""
         lost = [worker for worker in self.workers if not worker.is_reachable]
         listening = {worker.connection: worker for worker in self.workers if worker.is_reachable and worker.in_hand}
@@ -136,7 +136,7 @@ class Supervisor(Generic[Key]):
             except (EOFError, OSError):
                 yield self._death(worker)
             else:
-                yield Report(worker, worker.in_hand[0], message)
+                yield WorkerReport(worker, worker.in_hand[0], message)
 
     def stop(self) -> None:
         """End all workers now, whatever they are at."""
@@ -153,10 +153,10 @@ class Supervisor(Generic[Key]):
             self.workers.remove(worker)
             processes.bury(worker.process, worker.connection)
 
-    def _death(self, worker: Worker[Key]) -> Death[Key]:
+    def _death(self, worker: SupervisedWorker[Key]) -> WorkerDeath[Key]:
         self.workers.remove(worker)
         processes.bury(worker.process, worker.connection)
         key = worker.in_hand[0]
         self._deaths[key] += 1
         exit_code = worker.process.exitcode or 0
-        return Death(tuple(worker.in_hand), self._deaths[key], processes.signal_of(worker.process), exit_code)
+        return WorkerDeath(tuple(worker.in_hand), self._deaths[key], processes.signal_of(worker.process), exit_code)

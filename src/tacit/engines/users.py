@@ -18,7 +18,7 @@ import hashlib
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from tacit.errors import BadInputError, BadParameterError, NoGuaranteeError
 from tacit.guarantee import Guarantee, Unit
@@ -27,7 +27,7 @@ from tacit.text.files.formats import MISSING
 from tacit.text.identity import name_identity
 
 MODES = ("divide", "concatenate")
-Rows = Iterator[tuple[int, list[Any]]]
+Rows = Iterator[tuple[int, list[object]]]
 
 
 @dataclass
@@ -80,7 +80,7 @@ class UserRule:
             return promised
         return promised.also_not_covered(f"how many of at most {self.documents:,} rows a user has")
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> dict[str, object]:
         return {"column": self.column, "mode": self.mode, "documents": self.documents}
 
     def rows(self, rows: Rows, position: int, texts: int) -> Rows:
@@ -125,7 +125,7 @@ class UserRule:
         if user is not None:
             yield last, [*map(self.separator.join, parts), *collected[texts:]]
 
-    def _key(self, value: Any, row: int) -> bytes:
+    def _key(self, value: object, row: int) -> bytes:
         """16 bytes per user, so that millions of them fit in memory."""
         name = name_of(value)
         if not name:
@@ -138,7 +138,7 @@ class UserRule:
         return hashlib.blake2b(name.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
-def name_of(value: Any) -> str:
+def name_of(value: object) -> str:
     """What a cell calls a user or a document, empty if it has none. White space and the type of the cell make no second
     person, here and in the ledger."""
     return "" if value is MISSING else name_identity(cell_string(value))

@@ -16,7 +16,7 @@ from typing import Final
 
 from tacit.engines import processes
 from tacit.engines.blocks import Block, rewrite_block
-from tacit.engines.supervisor import Death, Supervisor
+from tacit.engines.supervisor import Supervisor, WorkerDeath
 from tacit.errors import TacitError, TacitWarning, place_of
 from tacit.mechanism import Mechanism, Rewritten
 from tacit.noise.source import StreamKey
@@ -112,7 +112,7 @@ class BlockQueue:
 
     def _collect(self, timeout: float | None) -> None:
         for event in self._supervisor.events(timeout):
-            if isinstance(event, Death):
+            if isinstance(event, WorkerDeath):
                 self._take_back(event)
             elif isinstance(event.message, TacitError):
                 raise event.message
@@ -121,7 +121,7 @@ class BlockQueue:
                 self._results[event.key] = event.message
                 self._supervisor.finish(event)
 
-    def _take_back(self, death: Death[int]) -> None:
+    def _take_back(self, death: WorkerDeath[int]) -> None:
         """The blocks of a dead worker wait again; the first of them is the one it was working on."""
         self._waiting.extendleft(reversed(death.keys))
         if death.times >= MOST_DEATHS:
@@ -136,7 +136,7 @@ class BlockQueue:
             )
 
 
-def _ending(death: Death[int]) -> str:
+def _ending(death: WorkerDeath[int]) -> str:
     if death.signal is not None:
         return "ended by {signal}, most likely for want of memory: use fewer {option.workers}, or close other programs"
     return "with exit code {exit_code}: run once with {option.workers[1]} to see why"

@@ -198,19 +198,6 @@ def _longest_run(tokens: Sequence[str], period: int) -> int:
 # Tags -------------------------------------------------------------------------------------------------------------
 
 
-def tag_flags(
-    train: Sequence[Sequence[str]], truth: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]
-) -> list[Flag]:
-    """Mixed schemes between or inside the splits, and what the predicted tags themselves show."""
-    flags = list(scheme_flags(train, truth))
-    flat_truth, flat = [t for tags in truth for t in tags], [t for tags in predicted for t in tags]
-    if flat:
-        from tacit.evaluation.scores import classification_scores
-
-        flags += prediction_flags(classification_scores(flat_truth, flat), "tag")
-    return flags
-
-
 def tag_scheme(sequences: Sequence[Sequence[str]]) -> str:
     """ "IOB2" (each entity begins with B), "IOB1" (B only between two neighbors of one type), "IO" (no B), "BIOES",
     "mixed", or "plain" for tags that mark no entities."""

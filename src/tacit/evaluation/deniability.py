@@ -22,9 +22,11 @@ import numpy as np
 
 from tacit.arrays import Floats, Ids
 from tacit.errors import BadParameterError, NoGuaranteeError
+from tacit.mechanism import Mechanism
 from tacit.noise.source import new_source, public_generator
 from tacit.progress import StepProgress
 from tacit.report import Figure, Finding, Light, Section, Table
+from tacit.words.base import WordMechanism
 
 RUNS = 1_000
 ETA = 0.05
@@ -97,7 +99,7 @@ def counted_deniability(
 
 
 def deniability(
-    mechanism: Any,
+    mechanism: Mechanism,
     ids: Ids | None = None,
     *,
     words: int = WORDS,
@@ -107,7 +109,7 @@ def deniability(
 ) -> Deniability:
     """N_x, S_x, S*_y of a word mechanism: exact where it has a law, else by drawing. Without `ids`, of a public random
     choice of words."""
-    if getattr(mechanism, "level", None) != "word":
+    if not isinstance(mechanism, WordMechanism):
         raise BadParameterError("deniability-of-documents", "deniability is about words: choose a word-level mechanism")
     if runs < 1 or not 0 < eta < 1:
         raise BadParameterError(
@@ -134,7 +136,7 @@ def deniability(
 
 
 def over_epsilon(
-    mechanism: Any,
+    mechanism: WordMechanism,
     epsilons: Sequence[float] = EPSILONS,
     *,
     progress: StepProgress | None = None,

@@ -24,11 +24,13 @@ from typing import Any
 
 import numpy as np
 
+from tacit.arrays import Integers
 from tacit.errors import BadInputError, BadParameterError
 from tacit.evaluation import scores as score
 from tacit.evaluation.collapse import Flag, at_floor, prediction_flags, scheme_flags
 from tacit.evaluation.learners import Learner, Task
-from tacit.evaluation.scores import ClassificationScores, Floor, Interval, SimilarityScores, TaggingScores
+from tacit.evaluation.learners.base import Text, flat_labels
+from tacit.evaluation.scores import ClassificationScores, Floor, Interval, Label, SimilarityScores, TaggingScores
 from tacit.evaluation.similarity import share_kept, shortened
 from tacit.noise.source import public_generator
 from tacit.progress import WorkProgress
@@ -43,7 +45,7 @@ Details = ClassificationScores | SimilarityScores | TaggingScores
 class Labeled:
     """Texts (strings, pairs of strings, or token lists) with their labels (names, numbers, or tag lists)."""
 
-    texts: Sequence[Any]
+    texts: Sequence[Text]
     labels: Sequence[Any]
 
     def __len__(self) -> int:
@@ -78,7 +80,7 @@ class Arm:
 
 
 @dataclass(frozen=True)
-class Downstream:
+class DownstreamResult:
     """The result of one task with one learner: the ceiling, and an arm or two for each release."""
 
     task: Task
@@ -131,7 +133,7 @@ def check_task(task: Task, train: Labeled, test: Labeled) -> None:
                         tokens=len(tokens),
                         tags=len(tags),
                     )
-    known, wanted = _kinds(task, train.labels), _kinds(task, test.labels)
+    known, wanted = set(flat_labels(task, train.labels)), set(flat_labels(task, test.labels))
     # Counts, never the labels themselves: a message is kept and printed, and a label can be a private text.
     if len(known) < 2:
         only = "one label only" if known else "no label at all"
@@ -165,11 +167,7 @@ def _check_numbers(train: Labeled, test: Labeled) -> None:
             )
 
 
-def _kinds(task: Task, labels: Sequence[Any]) -> set[Any]:
-    return {tag for tags in labels for tag in tags} if task == "tagging" else set(labels)
-
-
-def split_rows(task: Task, labels: Sequence[Any], share: float = 0.2, seed: int = 0) -> tuple[list[int], list[int]]:
+def split_rows(task: Task, labels: Sequence[object], share: float = 0.2, seed: int = 0) -> tuple[list[int], list[int]]:
     """(training places, test places): a fixed public split, class by class for classes.
 
     A class with a single row goes to training, since nothing can be tested that was not learned.
@@ -184,7 +182,7 @@ def split_rows(task: Task, labels: Sequence[Any], share: float = 0.2, seed: int 
     if task in ("similarity", "tagging"):
         count = max(1, round(share * len(labels)))
         return sorted(order[count:]), sorted(order[:count])
-    groups: dict[Any, list[int]] = {}
+    groups: dict[object, list[int]] = {}
     for place in order:
         groups.setdefault(labels[place], []).append(place)
     test = [
@@ -207,7 +205,7 @@ def evaluate_downstream(
     seeds: Sequence[int] = (1, 2, 3),
     progress: WorkProgress | None = None,
     resamples: int = score.RESAMPLES,
-) -> Downstream:
+) -> DownstreamResult:
     """Train on the originals and on each release, test on original text (and on rewritten text where it is given)."""
     if not seeds:
         raise BadParameterError("no-seed", "give at least one seed")
@@ -243,7 +241,7 @@ def evaluate_downstream(
             else:
                 arms.append(arm)
     assert ceiling is not None
-    return Downstream(
+    return DownstreamResult(
         task, learner.name, metric_name(task, test.labels), used, len(original), len(test), floor, ceiling,
         tuple(arms), test,
     )  # fmt: skip
@@ -263,7 +261,7 @@ def floor_of(task: Task, train: Sequence[Any], truth: Sequence[Any]) -> Floor:
     return score.tagging_floor(train, truth) if task == "tagging" else score.classification_floor(train, truth)
 
 
-def item_statistic(task: Task, truth: Sequence[Any], runs: Sequence[Sequence[Any]]) -> Callable[[Any], float]:
+def item_statistic(task: Task, truth: Sequence[Any], runs: Sequence[Sequence[Any]]) -> Callable[[Integers], float]:
     """The main score on some of the test items, mean over the runs: what a bootstrap over items needs."""
     if task == "similarity":
         return score.spearman_of_items(truth, runs)
@@ -323,7 +321,7 @@ WHY = (
 )
 
 
-def downstream_section(downstream: Downstream, title: str = "Downstream task", worst: int = 8) -> Section:
+def downstream_section(downstream: DownstreamResult, title: str = "Downstream task", worst: int = 8) -> Section:
     findings = [_finding(downstream, arm) for arm in downstream.on_originals]
     findings += [
         flag.finding(f"trained on {arm.name}")
@@ -353,7 +351,7 @@ def downstream_section(downstream: Downstream, title: str = "Downstream task", w
     )
 
 
-def _finding(downstream: Downstream, arm: Arm) -> Finding:
+def _finding(downstream: DownstreamResult, arm: Arm) -> Finding:
     kept, floor, top = downstream.kept(arm), downstream.floor.value, downstream.ceiling.value
     numbers = {"value": arm.value, "low": arm.over_items.low, "high": arm.over_items.high, "floor": floor,
                "ceiling": top, "kept": kept, "metric": downstream.metric}  # fmt: skip
@@ -376,8 +374,8 @@ def _finding(downstream: Downstream, arm: Arm) -> Finding:
     )
 
 
-def _scores_table(downstream: Downstream) -> Table:
-    rows: list[list[Any]] = [
+def _scores_table(downstream: DownstreamResult) -> Table:
+    rows: list[list[object]] = [
         ["majority floor", "", downstream.floor.majority, None, None, None, None, None, None],
         ["random floor", "", downstream.floor.random, None, None, None, None, None, None],
     ]
@@ -417,7 +415,7 @@ def _detail_tables(arm: Arm) -> list[Table]:
     return tables
 
 
-def _class_rows(classes: Sequence[score.ClassScore]) -> list[list[Any]]:
+def _class_rows(classes: Sequence[score.ClassScore]) -> list[list[object]]:
     return [[str(c.label), c.precision, c.recall, c.f1, c.support, c.predicted] for c in classes]
 
 
@@ -445,7 +443,7 @@ def _confusion_figure(arm: Arm) -> Figure | None:
     )
 
 
-def worst_cases(downstream: Downstream, arm: Arm, count: int) -> Table | None:
+def worst_cases(downstream: DownstreamResult, arm: Arm, count: int) -> Table | None:
     """Test texts that the model trained on originals gets right and the one trained on the release does not."""
     if downstream.task == "tagging" or not count:
         return None
@@ -457,7 +455,7 @@ def worst_cases(downstream: Downstream, arm: Arm, count: int) -> Table | None:
         lost = [i for i in range(len(truth)) if best[i] == truth[i] != other[i]]
         # Frequent confusions first, but one text of each before a second one of any.
         often = Counter((truth[i], other[i]) for i in lost)
-        seen: Counter[tuple[Any, Any]] = Counter()
+        seen: Counter[tuple[Label, Label]] = Counter()
         turns = []
         for i in lost:
             kind = truth[i], other[i]
@@ -475,5 +473,5 @@ def worst_cases(downstream: Downstream, arm: Arm, count: int) -> Table | None:
     )
 
 
-def _shown(text: Any) -> str:
+def _shown(text: Text) -> str:
     return shortened(text if isinstance(text, str) else " ‖ ".join(text))

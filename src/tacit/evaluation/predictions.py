@@ -57,7 +57,7 @@ def prediction_section(
 
 def main_score(section: Section) -> float:
     """The first number of a section: the measure of the task."""
-    return float(next(iter(section.findings[0].numbers.values())))
+    return float(str(next(iter(section.findings[0].numbers.values()))))
 
 
 def _score(name: str, value: float, sentence: str = "") -> Finding:

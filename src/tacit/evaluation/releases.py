@@ -5,49 +5,48 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from tacit.card import Card
 from tacit.errors import BadInputError
 from tacit.evaluation.downstream import Labeled, check_task, split_rows
 from tacit.evaluation.learners import Task
-from tacit.evaluation.rows import Rows, align, card_beside, labeled, released_tags
+from tacit.evaluation.rows import TextRows, align, card_beside, labeled, released_tags
 from tacit.report import Finding, Light
 from tacit.text.files.memory import is_in_memory
 
-Reader = Callable[..., Rows]
+Reader = Callable[..., TextRows]
 """Reads a source: (source, columns, label column, format)."""
 
 
 @dataclass(frozen=True)
-class Comparison:
+class ComparedRows:
     """All rows that are compared: originals, releases by name, test rows, and the cards beside the releases."""
 
     task: Task
     label_column: str | None
-    original: Rows
-    releases: dict[str, Rows]
-    test: Rows | None
-    released_tests: dict[str, Rows]
+    original: TextRows
+    releases: dict[str, TextRows]
+    test: TextRows | None
+    released_tests: dict[str, TextRows]
     cards: dict[str, Card]
 
 
 @dataclass(frozen=True)
-class Files:
+class RowFiles:
     """Where the rows are: paths or data in memory, their columns and formats."""
 
-    original: Any
-    private: Sequence[Any]
+    original: object
+    private: Sequence[object]
     columns: Sequence[str] = ()
     private_columns: Sequence[str] = ()
     label_column: str | None = None
-    test: Any = None
-    private_tests: Sequence[Any] = ()
+    test: object = None
+    private_tests: Sequence[object] = ()
     format: str | None = None
     private_format: str | None = None
 
 
-def read_comparison(files: Files, task: Task, read: Reader) -> Comparison:
+def read_comparison(files: RowFiles, task: Task, read: Reader) -> ComparedRows:
     """The rows of all files; each release must have the rows of its original, in the same order."""
     label = files.label_column
     original = read(files.original, files.columns, label, files.format)
@@ -61,13 +60,13 @@ def read_comparison(files: Files, task: Task, read: Reader) -> Comparison:
     names = release_names(files.private)
     released_columns = files.private_columns or files.columns
 
-    def read_release(source: Any, partner: Rows) -> Rows:
+    def read_release(source: object, partner: TextRows) -> TextRows:
         return align(partner, read(source, released_columns, label, files.private_format))
 
     releases = {name: read_release(source, original) for name, source in zip(names, files.private, strict=True)}
     test = None if files.test is None else read(files.test, files.columns, label, files.format)
     tests = {} if test is None else dict(zip(names, files.private_tests, strict=False))
-    return Comparison(
+    return ComparedRows(
         task=task,
         label_column=label,
         original=original,
@@ -78,12 +77,12 @@ def read_comparison(files: Files, task: Task, read: Reader) -> Comparison:
     )
 
 
-def _cards(sources: dict[str, Any]) -> dict[str, Card]:
+def _cards(sources: dict[str, object]) -> dict[str, Card]:
     cards = {name: card_beside(str(source).rstrip("/")) for name, source in sources.items() if not is_in_memory(source)}
     return {name: card for name, card in cards.items() if card is not None}
 
 
-def release_names(sources: Sequence[Any]) -> list[str]:
+def release_names(sources: Sequence[object]) -> list[str]:
     """File names, with as much of the folder as it takes to tell them apart; data in memory is numbered."""
     paths = [
         f"release {number}" if is_in_memory(source) else str(source).rstrip("/")
@@ -109,7 +108,7 @@ class Splits:
     remarks: list[Finding]
 
 
-def split_comparison(comparison: Comparison, label: str) -> Splits:
+def split_comparison(comparison: ComparedRows, label: str) -> Splits:
     """The rows of the given test file, or a fifth of all rows, are set aside in originals and releases alike."""
     task = comparison.task
     everything = labeled(task, comparison.original, label)
@@ -135,7 +134,7 @@ def split_comparison(comparison: Comparison, label: str) -> Splits:
 
 
 def _released_rows(
-    task: Task, name: str, rows: Rows, label: str, places: Sequence[int]
+    task: Task, name: str, rows: TextRows, label: str, places: Sequence[int]
 ) -> tuple[Labeled, list[Finding]]:
     """The rows of a release at these places; for tagging, those that still have one token per tag."""
     if task != "tagging":
@@ -154,7 +153,7 @@ def _released_rows(
     return kept, [remark]
 
 
-def _changed_labels(original: Rows, name: str, rows: Rows) -> list[Finding]:
+def _changed_labels(original: TextRows, name: str, rows: TextRows) -> list[Finding]:
     if rows.labels is None or original.labels is None:
         return []
     changed = sum(a != b for a, b in zip(rows.labels, original.labels, strict=True))

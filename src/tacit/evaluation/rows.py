@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from tacit.card import Card
 from tacit.errors import BadInputError
@@ -18,7 +17,7 @@ UNALIGNED_LIMIT = 0.5
 
 
 @dataclass(frozen=True)
-class Rows:
+class TextRows:
     """The rows of one file: its text columns, its labels if it has them, and what else it says about each row."""
 
     name: str
@@ -36,8 +35,8 @@ class Rows:
 
 
 def read_rows(
-    source: Any, columns: Sequence[str] = (), label_column: str | None = None, format: str | None = None
-) -> Rows:
+    source: object, columns: Sequence[str] = (), label_column: str | None = None, format: str | None = None
+) -> TextRows:
     """The rows of a file, or of data in memory; a label column that is not there leaves `labels` empty."""
     with open_table(source, format) as table:
         names = list(choose_columns(table.columns, columns, ()).texts) if not columns else list(columns)
@@ -59,10 +58,10 @@ def read_rows(
                 cells[place].append(text)
     labels = cells[len(names)] if has_label else None
     rest = dict(zip(others, cells[len(names) + has_label :], strict=True))
-    return Rows(table.name, tuple(cells[: len(names)]), labels, rest)
+    return TextRows(table.name, tuple(cells[: len(names)]), labels, rest)
 
 
-def align(original: Rows, released: Rows) -> Rows:
+def align(original: TextRows, released: TextRows) -> TextRows:
     """The released rows, checked against the originals; labels come from the originals where the release has none.
 
     Columns that both files have and that are neither text nor label must agree: they tell whether row i is row i.
@@ -106,7 +105,7 @@ def align(original: Rows, released: Rows) -> Rows:
     return released if released.labels is not None else replace(released, labels=original.labels)
 
 
-def labeled(task: Task, rows: Rows, label_column: str) -> Labeled:
+def labeled(task: Task, rows: TextRows, label_column: str) -> Labeled:
     """Texts and labels as the task wants them."""
     if rows.labels is None:
         raise BadInputError(
@@ -143,7 +142,7 @@ def labeled(task: Task, rows: Rows, label_column: str) -> Labeled:
                                                                      enumerate(rows.labels, start=1)])  # fmt: skip
 
 
-def _number(label: str, row: int, rows: Rows) -> float:
+def _number(label: str, row: int, rows: TextRows) -> float:
     try:
         number = float(label)
     except ValueError:
@@ -168,7 +167,7 @@ class Tagged:
     unaligned: tuple[int, ...]
 
 
-def released_tags(rows: Rows, label_column: str) -> Tagged:
+def released_tags(rows: TextRows, label_column: str) -> Tagged:
     """Tokens of a word-level release and their tags, for the rows that still have one token per tag.
 
     The tokens are those the mechanisms make (`tacit.text.tokens`), or the words between white space where only these

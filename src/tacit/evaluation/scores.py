@@ -22,9 +22,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence, Sized
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -474,7 +473,7 @@ def confusion_of_items(
     return list(order), confusion
 
 
-def _same_length(first: Any, second: Any) -> None:
+def _same_length(first: Sized, second: Sized) -> None:
     if len(first) != len(second):
         raise BadInputError(
             "wrong-number-of-predictions",

@@ -23,7 +23,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,12 +40,19 @@ from tacit.progress import StepProgress, WorkProgress
 from tacit.report import Finding, Light, Section, Table
 from tacit.text.tokens import split
 
+if TYPE_CHECKING:
+    from sacrebleu.metrics.bleu import BLEU
+    from sacrebleu.metrics.chrf import CHRF
+    from torch import Tensor
+
+    from tacit.documents.language_models import CausalModel, Generator
+
 METRICS = ("bleu", "chrf", "bertscore", "cosine", "kept-words", "length", "perplexity")
 DEFAULT_METRICS = ("bleu", "chrf", "bertscore", "cosine", "kept-words", "length")
 PairMeasure = Callable[[Sequence[str], Sequence[str]], Sequence[float]]
 
 
-def _is_measure(thing: Any) -> bool:
+def _is_measure(thing: object) -> bool:
     return callable(thing)
 
 
@@ -129,17 +136,19 @@ def sample(count: int, limit: int | None, seed: int = 0) -> NDArray[np.int64]:
 
 def bleu(originals: Sequence[str], releases: Sequence[str]) -> Measure:
     """Corpus BLEU, 0 to 100, without regard to case (word-level releases are lower-case)."""
-    metrics: Any = require("sacrebleu.metrics", extra="audit", purpose="BLEU")
+    metrics = require("sacrebleu.metrics", extra="audit", purpose="BLEU")
     return _corpus_score("BLEU", lambda: metrics.BLEU(lowercase=True), originals, releases)
 
 
 def chrf(originals: Sequence[str], releases: Sequence[str]) -> Measure:
     """Corpus chrF, 0 to 100, without regard to case."""
-    metrics: Any = require("sacrebleu.metrics", extra="audit", purpose="chrF")
+    metrics = require("sacrebleu.metrics", extra="audit", purpose="chrF")
     return _corpus_score("chrF", lambda: metrics.CHRF(lowercase=True), originals, releases)
 
 
-def _corpus_score(name: str, metric: Callable[[], Any], originals: Sequence[str], releases: Sequence[str]) -> Measure:
+def _corpus_score(
+    name: str, metric: Callable[[], BLEU | CHRF], originals: Sequence[str], releases: Sequence[str]
+) -> Measure:
     check_pairs(originals, releases)
     references, shuffled = list(originals), [releases[i] for i in strangers(len(releases))]
 
@@ -187,8 +196,8 @@ class BertScores:
 
 
 def bert_scores(
-    references: Sequence[tuple[Sequence[int], NDArray[Any]]],
-    candidates: Sequence[tuple[Sequence[int], NDArray[Any]]],
+    references: Sequence[tuple[Sequence[int], NDArray[np.floating]]],
+    candidates: Sequence[tuple[Sequence[int], NDArray[np.floating]]],
     weights: dict[int, float] | None = None,
 ) -> BertScores:
     """Greedy matching of word pieces by cosine. A text is (ids, unit vectors); `weights` are idf weights by id.
@@ -217,7 +226,9 @@ def bert_scores(
     return BertScores(rows[:, 0], rows[:, 1], rows[:, 2])
 
 
-def _stacked(texts: Sequence[tuple[Sequence[int], NDArray[Any]]], weights: dict[int, float] | None) -> tuple[Any, Any]:
+def _stacked(
+    texts: Sequence[tuple[Sequence[int], NDArray[np.floating]]], weights: dict[int, float] | None
+) -> tuple[Tensor, Tensor]:
     """Vectors with zeros and weights with NaN where a text has ended."""
     import torch
 
@@ -232,7 +243,7 @@ def _stacked(texts: Sequence[tuple[Sequence[int], NDArray[Any]]], weights: dict[
     return stacked, weight
 
 
-def _weighted(best: Any, weight: Any) -> Any:
+def _weighted(best: Tensor, weight: Tensor) -> Tensor:
     import torch
 
     inside = ~weight.isnan()
@@ -290,7 +301,7 @@ def bertscore(
     )
 
 
-def _units(vectors: NDArray[Any]) -> NDArray[np.float16]:
+def _units(vectors: NDArray[np.floating]) -> NDArray[np.float16]:
     """Unit vectors, half as large: 11 bits are enough for a cosine of which three digits are shown."""
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     units: NDArray[np.float16] = (vectors / np.maximum(lengths, 1e-12)).astype(np.float16)
@@ -380,7 +391,7 @@ def of_plugin(name: str, measure: PairMeasure, originals: Sequence[str], release
 # Fluency ----------------------------------------------------------------------------------------------------------
 
 
-def surprise(texts: Sequence[str], model: Any, progress: StepProgress | None = None) -> Floats:
+def surprise(texts: Sequence[str], model: CausalModel, progress: StepProgress | None = None) -> Floats:
     """(texts, 2): the summed surprise (nats) of the first tokens of each text, and how many tokens that is."""
     import torch
 
@@ -410,7 +421,7 @@ def surprise(texts: Sequence[str], model: Any, progress: StepProgress | None = N
 def perplexity(
     originals: Sequence[str],
     releases: Sequence[str],
-    model: Any = "smollm2",
+    model: str | Generator = "smollm2",
     progress: StepProgress | None = None,
 ) -> Measure:
     """Perplexity per token of the released texts. Lower is more fluent; it says nothing about what they mean."""
@@ -448,7 +459,7 @@ def perplexity(
 
 
 @dataclass(frozen=True)
-class Similarity:
+class SimilarityResult:
     """All measures of one release."""
 
     measures: tuple[Measure, ...]
@@ -481,12 +492,12 @@ def measure_similarity(
     metrics: Sequence[str] = DEFAULT_METRICS,
     *,
     vectors: TextVectors | None = None,
-    language_model: Any = "smollm2",
+    language_model: str | Generator = "smollm2",
     limit: int | None = 2000,
     perplexity_limit: int | None = 200,
     idf: bool = False,
     progress: WorkProgress | None = None,
-) -> Similarity:
+) -> SimilarityResult:
     """The measures by name. Those that need a neural model look at a fixed sample of `limit` texts."""
     check_pairs(originals, releases)
     vectors = vectors or TextVectors()
@@ -520,7 +531,7 @@ def measure_similarity(
             measures.append(of_plugin(name, MEASURES[name], originals, releases))
         else:
             measures.append(perplexity(*taken(perplexity_limit), language_model, steps_of_measure("perplexity")))
-    return Similarity(tuple(measures), originals, releases)
+    return SimilarityResult(tuple(measures), originals, releases)
 
 
 LIT = ("cosine", "BERTScore")
@@ -534,7 +545,7 @@ def similarity_light(measure: Measure) -> Light:
     return Light.GREEN if measure.kept >= GREEN_FROM else Light.AMBER if measure.kept >= AMBER_FROM else Light.RED
 
 
-def similarity_section(similarity: Similarity, name: str = "the release", worst: int = 5) -> Section:
+def similarity_section(similarity: SimilarityResult, name: str = "the release", worst: int = 5) -> Section:
     rows = [
         [m.name, m.value, m.interval.low, m.interval.high, m.floor, m.ceiling, m.kept, m.texts]
         for m in similarity.measures
@@ -578,7 +589,7 @@ def similarity_section(similarity: Similarity, name: str = "the release", worst:
     )
 
 
-def _extremes(similarity: Similarity, lit: Measure, count: int) -> Table:
+def _extremes(similarity: SimilarityResult, lit: Measure, count: int) -> Table:
     assert lit.per_text is not None
     # The neural measures look at a fixed sample: the same one again.
     places = sample(len(similarity.originals), lit.texts)

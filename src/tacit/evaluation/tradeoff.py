@@ -24,13 +24,12 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 
 from tacit.arrays import Integers
 from tacit.errors import BadParameterError, NoGuaranteeError
-from tacit.evaluation.downstream import Downstream, item_statistic
+from tacit.evaluation.downstream import DownstreamResult, item_statistic
 from tacit.evaluation.scores import (
     CONFIDENCE,
     Interval,
@@ -47,7 +46,7 @@ _PLAIN = (Notion.PURE, Notion.APPROXIMATE)
 
 
 @dataclass(frozen=True)
-class Scale:
+class ScaledScore:
     """A score between what needs no text and what the original text gives."""
 
     value: float
@@ -73,7 +72,7 @@ class Point:
     utility: Interval
     floor: float
     ceiling: float
-    attack: Scale | None = None
+    attack: ScaledScore | None = None
     tokens: int | None = None
 
     @property
@@ -250,7 +249,7 @@ def pareto_front(epsilons: Sequence[float], utilities: Sequence[float]) -> list[
 
 
 @dataclass(frozen=True)
-class Comparison:
+class ArmComparison:
     """The difference of two arms on the same test items, with its interval and p-values.
 
     p            two-sided, paired bootstrap
@@ -278,7 +277,7 @@ def paired_bootstrap(
     names: tuple[str, str] = ("first", "second"),
     resamples: int = RESAMPLES,
     seed: int = 0,
-) -> Comparison:
+) -> ArmComparison:
     """Both scores on the same resampled test items; p = 2 min(share of differences <= 0, share >= 0), at most 1.
 
     The shares count one extra resample on each side, so that p is never 0: 2000 resamples cannot show less than 0.001.
@@ -294,7 +293,7 @@ def paired_bootstrap(
     below, above = (int((draws <= 0).sum()), int((draws >= 0).sum()))
     p = min(1.0, 2 * (min(below, above) + 1) / (resamples + 1))
     low, high = np.quantile(draws, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
-    return Comparison(*names, first(everything) - second(everything), float(low), float(high), p)
+    return ArmComparison(*names, first(everything) - second(everything), float(low), float(high), p)
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
@@ -307,7 +306,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return corrected
 
 
-def compare_arms(downstream: Downstream, resamples: int = RESAMPLES) -> list[Comparison]:
+def compare_arms(downstream: DownstreamResult, resamples: int = RESAMPLES) -> list[ArmComparison]:
     """Every release with the originals and with every other release, on the same original test items.
 
     Many comparisons get more resamples, so that the smallest p-value can survive the correction.
@@ -336,10 +335,10 @@ class Tradeoff:
     groups: tuple[tuple[Axis, tuple[Point, ...]], ...]
     together: Axis | None
     why_apart: str
-    comparisons: tuple[Comparison, ...] = ()
+    comparisons: tuple[ArmComparison, ...] = ()
 
 
-def measure_tradeoff(metric: str, points: Sequence[Point], comparisons: Sequence[Comparison] = ()) -> Tradeoff:
+def measure_tradeoff(metric: str, points: Sequence[Point], comparisons: Sequence[ArmComparison] = ()) -> Tradeoff:
     """Groups of comparable points, and one converted axis for all of them where every conversion is proven."""
     groups = tuple((axis, tuple(group)) for axis, group in comparable_groups(points))
     together, why = None, ""
@@ -396,7 +395,7 @@ def _points_table(tradeoff: Tradeoff, weight: float) -> Table:
     extra = ["attacker hidden", f"weighted ({weight:g} utility)", "plain trade-off"] if attacked else []
     rows = []
     for p in tradeoff.points:
-        row: list[Any] = [p.name, promise(p.guarantee), p.utility.value, p.utility.low, p.utility.high, p.normalized,
+        row: list[object] = [p.name, promise(p.guarantee), p.utility.value, p.utility.low, p.utility.high, p.normalized,
                           p.name in front if p.guarantee.is_private else None]  # fmt: skip
         rows.append(row + ([p.hidden, p.weighted(weight), p.plain_tradeoff] if attacked else []))
     return Table(
@@ -469,7 +468,7 @@ def _reach(interval: Interval, side: int) -> float:
 
 
 def points_of(
-    downstream: Downstream, guarantees: Mapping[str, Guarantee], tokens: Mapping[str, int | None] | None = None
+    downstream: DownstreamResult, guarantees: Mapping[str, Guarantee], tokens: Mapping[str, int | None] | None = None
 ) -> list[Point]:
     """The releases of a downstream task that have a privacy card."""
     return [

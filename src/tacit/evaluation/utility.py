@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from tacit.card import plain_sentence
 from tacit.errors import MissingExtraError
 from tacit.evaluation.collapse import text_flags
-from tacit.evaluation.downstream import Downstream, downstream_section, evaluate_downstream
+from tacit.evaluation.downstream import DownstreamResult, downstream_section, evaluate_downstream
 from tacit.evaluation.learners import make_learner
-from tacit.evaluation.releases import Comparison, Splits, split_comparison
-from tacit.evaluation.rows import Rows
-from tacit.evaluation.similarity import LIT, Measure, Similarity, measure_similarity, similarity_section
+from tacit.evaluation.releases import ComparedRows, Splits, split_comparison
+from tacit.evaluation.rows import TextRows
+from tacit.evaluation.similarity import LIT, Measure, SimilarityResult, measure_similarity, similarity_section
 from tacit.evaluation.tradeoff import Point, compare_arms, measure_tradeoff, points_of, tradeoff_section
 from tacit.evaluation.vectors import TextVectors
 from tacit.progress import WorkProgress
@@ -44,12 +44,12 @@ class UtilityPlan:
     progress: WorkProgress | None = None
 
 
-def utility_report(comparison: Comparison, plan: UtilityPlan, encoder: str) -> Report:
+def utility_report(comparison: ComparedRows, plan: UtilityPlan, encoder: str) -> Report:
     """All sections: similarity of each release, the downstream task, and with several cards the trade-off."""
     label = comparison.label_column
     splits = None if label is None else split_comparison(comparison, label)
     report = Report("How useful the released texts are")
-    similar: dict[str, Similarity] = {}
+    similar: dict[str, SimilarityResult] = {}
     for name, released in comparison.releases.items():
         section, similar[name] = _similarity(comparison.original, name, released, plan)
         report.sections.append(section)
@@ -63,7 +63,7 @@ def utility_report(comparison: Comparison, plan: UtilityPlan, encoder: str) -> R
     return report
 
 
-def _facts(comparison: Comparison, encoder: str) -> dict[str, str | int]:
+def _facts(comparison: ComparedRows, encoder: str) -> dict[str, object]:
     promises = {
         f"promise of {name}": plain_sentence(comparison.cards[name].guarantee)
         if name in comparison.cards
@@ -82,7 +82,9 @@ def _facts(comparison: Comparison, encoder: str) -> dict[str, str | int]:
     }
 
 
-def _similarity(original: Rows, name: str, released: Rows, plan: UtilityPlan) -> tuple[Section, Similarity]:
+def _similarity(
+    original: TextRows, name: str, released: TextRows, plan: UtilityPlan
+) -> tuple[Section, SimilarityResult]:
     """Similarity of one release, and what is wrong with its texts."""
     before, after = original.all_texts, released.all_texts
     measures: list[Measure] = []
@@ -96,7 +98,7 @@ def _similarity(original: Rows, name: str, released: Rows, plan: UtilityPlan) ->
             if plan.strict:
                 raise
             remarks.append(Finding(f"{metric} was left out", Light.NONE, str(error)))
-    similar = Similarity(tuple(measures), before, after)
+    similar = SimilarityResult(tuple(measures), before, after)
     return _with_findings(similarity_section(similar, name), remarks), similar
 
 
@@ -114,7 +116,7 @@ def _measures(
     return measures
 
 
-def _downstream(comparison: Comparison, splits: Splits, plan: UtilityPlan) -> Downstream:
+def _downstream(comparison: ComparedRows, splits: Splits, plan: UtilityPlan) -> DownstreamResult:
     progress = plan.progress
 
     def steps(done: int, total: int) -> None:
@@ -128,7 +130,7 @@ def _downstream(comparison: Comparison, splits: Splits, plan: UtilityPlan) -> Do
     )  # fmt: skip
 
 
-def _tradeoff(comparison: Comparison, task: Downstream | None, similar: dict[str, Similarity]) -> Section:
+def _tradeoff(comparison: ComparedRows, task: DownstreamResult | None, similar: dict[str, SimilarityResult]) -> Section:
     guarantees = {name: card.guarantee for name, card in comparison.cards.items()}
     tokens = {name: card.facts.longest_document if card.facts else None for name, card in comparison.cards.items()}
     if task is not None:

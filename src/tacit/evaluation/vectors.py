@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tacit.arrays import Floats32
 from tacit.documents.encoder import Encoder, SentenceEncoder, load_encoder
 from tacit.progress import StepProgress
+
+if TYPE_CHECKING:
+    from torch import Tensor
+    from transformers import PreTrainedTokenizerBase
 
 BATCH = 64
 
@@ -67,7 +71,7 @@ def token_states(
     return states_of_rows
 
 
-def special_pieces(tokenizer: Any) -> tuple[list[int], list[int]]:
+def special_pieces(tokenizer: PreTrainedTokenizerBase) -> tuple[list[int], list[int]]:
     """What a model expects before and after each text."""
     sample = tokenizer("a", return_special_tokens_mask=True)
     ids, mask = list(sample["input_ids"]), list(sample["special_tokens_mask"])
@@ -75,7 +79,7 @@ def special_pieces(tokenizer: Any) -> tuple[list[int], list[int]]:
     return ids[: inside[0]], ids[inside[-1] + 1 :]
 
 
-def plain_pieces(tokenizer: Any, texts: Sequence[str], limit: int) -> list[list[int]]:
+def plain_pieces(tokenizer: PreTrainedTokenizerBase, texts: Sequence[str], limit: int) -> list[list[int]]:
     """The word pieces of texts, without special ones."""
     if not len(texts):
         return []
@@ -85,7 +89,7 @@ def plain_pieces(tokenizer: Any, texts: Sequence[str], limit: int) -> list[list[
     return pieces
 
 
-def padded(rows: Sequence[Sequence[int]], padding: int) -> tuple[Any, Any]:
+def padded(rows: Sequence[Sequence[int]], padding: int) -> tuple[Tensor, Tensor]:
     """Ids and mask as tensors, one row per list."""
     import torch
 

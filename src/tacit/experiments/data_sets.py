@@ -117,7 +117,7 @@ def check_files(wanted: Iterable[str], folders: Sequence[Path]) -> None:
     error = BadInputError(
         "missing-data-sets",
         "the experiment wants {files} not in {folders}: set {variable} (or {option.data}) to the folder of the data "
-        "sets; 'tacit data fetch {names} --from FOLDER' puts them in place",
+        "sets; 'tacit data fetch {names}' puts them in place, from a folder of yours or a package",
         files=files,
         folders=looked,
         variable=DATA_VARIABLE,

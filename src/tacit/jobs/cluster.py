@@ -29,7 +29,7 @@ from tacit.engines.cluster.crew import handed_out, streamed
 from tacit.engines.cluster.dataset import SourceFile, find_data_set, opened
 from tacit.engines.cluster.session import Cluster
 from tacit.errors import BadInputError, MissingExtraError, TacitError
-from tacit.evaluation.rows import Rows, read_rows
+from tacit.evaluation.rows import TextRows, read_rows
 from tacit.evaluation.similarity import measure_similarity
 from tacit.evaluation.utility import MeasuredMetric
 from tacit.evaluation.vectors import TextVectors
@@ -80,7 +80,7 @@ def encoded(memory: dict[str, Any], name: str, texts: Sequence[str]) -> Floats32
 
 def read_data_set(
     cluster: Cluster, path: str, columns: Sequence[str] = (), label_column: str | None = None, format: str | None = None
-) -> Rows:
+) -> TextRows:
     """The rows of a file or of a folder of files, in the order of their names. Texts, labels and the other columns of
     all files come together here, in the memory of one machine."""
     data = find_data_set(path, format)
@@ -89,7 +89,7 @@ def read_data_set(
     return joined(Path(path.rstrip("/")).name, [rows_of_file[place] for place in range(len(data.files))])
 
 
-def _rows_of(file: SourceFile, columns: tuple[str, ...], label_column: str | None, format: str) -> Iterator[Rows]:
+def _rows_of(file: SourceFile, columns: tuple[str, ...], label_column: str | None, format: str) -> Iterator[TextRows]:
     try:
         yield read_rows(file.url, columns, label_column, format)
     except TacitError as error:
@@ -98,7 +98,7 @@ def _rows_of(file: SourceFile, columns: tuple[str, ...], label_column: str | Non
         ) from None
 
 
-def joined(name: str, parts: Sequence[Rows]) -> Rows:
+def joined(name: str, parts: Sequence[TextRows]) -> TextRows:
     """Rows one after the other; columns that only some files have are left out."""
     first = parts[0]
     for part in parts:
@@ -110,7 +110,7 @@ def joined(name: str, parts: Sequence[Rows]) -> Rows:
                 other_file=part.name,
             )
     others = [column for column in first.others if all(column in part.others for part in parts)]
-    return Rows(
+    return TextRows(
         name,
         tuple([text for part in parts for text in part.texts[place]] for place in range(len(first.texts))),
         None if first.labels is None else [label for part in parts for label in part.labels or ()],

@@ -27,13 +27,13 @@ from tacit.jobs.fields import (
     UsualColumn,
     needs_of_source,
 )
-from tacit.jobs.running import Running
+from tacit.jobs.running import EngineOptions
 from tacit.needs import CLUSTERING, Ability, needs_of_encoder
 from tacit.progress import StepProgress
 from tacit.text.files import choose_columns, open_table, text_value
 
 
-class CodebookConfig(Running):
+class CodebookConfig(EngineOptions):
     """Public text, how it is encoded, and where the codebook goes."""
 
     job: ClassVar[str] = "codebook"

@@ -45,7 +45,7 @@ class Option:
 
     group       its heading
     positional  it stands first on a command line, without a name
-    old_names   names of earlier versions, which still work and are not shown
+    old_names   names of earlier versions, as fields are named, which still work and are not shown
     metavar     what stands for its value in help
     unit        the unit of a number, such as "rows"
     comma_separated  several values stand in one, with commas

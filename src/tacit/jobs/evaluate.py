@@ -14,7 +14,7 @@ from pydantic import Field, model_validator
 from tacit.engines.cluster.session import Cluster
 from tacit.errors import BadParameterError
 from tacit.evaluation.learners import Task
-from tacit.evaluation.releases import Comparison, Files, read_comparison
+from tacit.evaluation.releases import ComparedRows, RowFiles, read_comparison
 from tacit.evaluation.rows import read_rows
 from tacit.evaluation.similarity import DEFAULT_METRICS, check_metrics
 from tacit.evaluation.utility import (
@@ -34,7 +34,7 @@ from tacit.jobs.fields import (
     Source,
     needs_of_source,
 )
-from tacit.jobs.running import Running
+from tacit.jobs.running import EngineOptions
 from tacit.needs import (
     BLEU,
     CLASSIFIERS,
@@ -50,7 +50,7 @@ from tacit.report import Report
 DEFAULT = "default"
 
 
-class EvaluateConfig(Running):
+class EvaluateConfig(EngineOptions):
     """Originals, the releases made from them, and what to measure."""
 
     job: ClassVar[str] = "evaluate"
@@ -182,8 +182,8 @@ def evaluate(original: Any, *private: Any, progress: WorkProgress | None = None,
     return run(EvaluateConfig(original=original, private=private, **options), progress)
 
 
-def _files(config: EvaluateConfig) -> Files:
-    return Files(
+def _files(config: EvaluateConfig) -> RowFiles:
+    return RowFiles(
         original=config.original,
         private=config.private,
         columns=config.columns,
@@ -197,7 +197,7 @@ def _files(config: EvaluateConfig) -> Files:
 
 
 def _measured(
-    config: EvaluateConfig, cluster: Cluster, comparison: Comparison, progress: WorkProgress | None
+    config: EvaluateConfig, cluster: Cluster, comparison: ComparedRows, progress: WorkProgress | None
 ) -> dict[tuple[str, str], Any]:
     return measure_releases(
         cluster, comparison.original.all_texts, {name: rows.all_texts for name, rows in comparison.releases.items()},

@@ -51,7 +51,7 @@ class PredictConfig(Config):
     prediction_column: Annotated[str, Field(description="Name of the new column."), Option(Group.DATA)] = "prediction"
     score: Annotated[bool, Field(description="Compare with the target column of DATA."), Option(Group.MEASURES)] = False
     physical: Annotated[
-        Physical, Field(description="Rows worked on at a time."), Option(Group.RUN, old_names=("--batch",))
+        Physical, Field(description="Rows worked on at a time."), Option(Group.RUN, old_names=("batch",))
     ] = 64
     force: Annotated[bool, Field(description="Replace an existing output file."), Option(Group.RUN)] = False
 

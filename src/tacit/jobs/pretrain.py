@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from tacit.documents.pretraining.clipping import Clipping
+from tacit.documents.pretraining.clipping import ClippingSettings
 from tacit.documents.pretraining.corpus import read_public
 from tacit.documents.pretraining.folders import is_complete, measure_values, save_measured
 from tacit.errors import BadParameterError, require
@@ -32,7 +32,7 @@ Text = Annotated[
 HeldOut = Annotated[int, Field(ge=1, description="Texts kept out of training, to measure on."), Option(Group.TRAINING)]
 Steps = Annotated[int, Field(ge=1, description="Batches to learn from."), Option(Group.TRAINING)]
 BatchSize = Annotated[
-    Batch, Field(ge=1, description="Texts of a batch."), Option(Group.TRAINING, old_names=("--batch-size",))
+    Batch, Field(ge=1, description="Texts of a batch."), Option(Group.TRAINING, old_names=("batch_size",))
 ]
 LargestRate = Annotated[LearningRate[float], Field(lt=1, description="The largest learning rate.")]
 EvaluateEvery = Annotated[int, Field(ge=1, description="Steps between two checkpoints."), Option(Group.TRAINING)]
@@ -157,8 +157,8 @@ class AutoencoderConfig(Learning):
     eight_bits: Annotated[bool, Field(description="ADePT: save the weights in 8 bits."), Option(Group.MODEL)] = False
 
     @property
-    def clipping(self) -> Clipping:
-        return Clipping(self.clip, self.bound, self.unclipped)
+    def clipping(self) -> ClippingSettings:
+        return ClippingSettings(self.clip, self.bound, self.unclipped)
 
     @model_validator(mode="after")
     def _heads_share_the_width(self) -> Self:

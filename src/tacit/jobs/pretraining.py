@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from tacit.documents.pretraining.clipping import Clipping
+from tacit.documents.pretraining.clipping import ClippingSettings
 from tacit.documents.pretraining.corpus import PublicText
 from tacit.documents.pretraining.folders import Saving
 from tacit.errors import BadParameterError
@@ -23,8 +23,7 @@ from tacit.jobs.pretrain import (
 if TYPE_CHECKING:
     from tacit.documents.autoencoders.base import Autoencoder
     from tacit.documents.bounds import LatentNoise
-    from tacit.documents.pretraining.loop import OnStep
-    from tacit.documents.pretraining.loop import Plan as TrainingPlan
+    from tacit.documents.pretraining.loop import OnStep, PretrainingPlan
 
 
 @dataclass(frozen=True)
@@ -36,7 +35,9 @@ class Made:
     saving: Saving
 
 
-def made(config: PretrainConfig, corpus: PublicText, progress: OnStep | None, plan: TrainingPlan | None = None) -> Made:
+def made(
+    config: PretrainConfig, corpus: PublicText, progress: OnStep | None, plan: PretrainingPlan | None = None
+) -> Made:
     """The model of a configuration; `plan` says how it is trained where that is not as the configuration says."""
     match config:
         case AutoencoderConfig(start=None):
@@ -51,7 +52,7 @@ def made(config: PretrainConfig, corpus: PublicText, progress: OnStep | None, pl
             return _average(config)
 
 
-def _new(config: AutoencoderConfig, corpus: PublicText, progress: OnStep | None, plan: TrainingPlan | None) -> Made:
+def _new(config: AutoencoderConfig, corpus: PublicText, progress: OnStep | None, plan: PretrainingPlan | None) -> Made:
     import torch
 
     from tacit.documents.autoencoders.base import Record
@@ -95,7 +96,7 @@ def _new_model(config: AutoencoderConfig, tokenizer: Any, record: Any) -> Autoen
 
 
 def _trained_on(
-    config: AutoencoderConfig, corpus: PublicText, progress: OnStep | None, plan: TrainingPlan | None
+    config: AutoencoderConfig, corpus: PublicText, progress: OnStep | None, plan: PretrainingPlan | None
 ) -> Made:
     """A model that is trained on without noise, on texts of its own length or longer ones."""
     from tacit.documents.autoencoders.base import load_for_release
@@ -134,7 +135,7 @@ def _lengthened(model: Autoencoder, config: AutoencoderConfig) -> Autoencoder:
     return model.lengthened(config.length)
 
 
-def _pruned(config: PruneConfig, corpus: PublicText, progress: OnStep | None, plan: TrainingPlan | None) -> Made:
+def _pruned(config: PruneConfig, corpus: PublicText, progress: OnStep | None, plan: PretrainingPlan | None) -> Made:
     from tacit.documents.autoencoders.bart import BartAutoencoder
     from tacit.documents.pretraining.prune import prune
 
@@ -142,19 +143,19 @@ def _pruned(config: PruneConfig, corpus: PublicText, progress: OnStep | None, pl
     limit = prune(
         model, corpus, config.output,
         plan or _plan(config, evaluate_every=max(1, config.steps // 2), patience=1_000),
-        C=Clipping(config.clip).for_pruning(model, corpus), stages=config.stages, quantile=config.quantile,
+        C=ClippingSettings(config.clip).for_pruning(model, corpus), stages=config.stages, quantile=config.quantile,
         least_bleu=config.least_bleu, resume=config.resume, progress=progress,
     )  # fmt: skip
     facts = {"stages": (model.record.pruning or {}).get("stages"), "kept": len(limit.kept or ())}
     return Made(model, facts, _saving(config))
 
 
-def _with_noise(config: NoiseConfig, corpus: PublicText, progress: OnStep | None, plan: TrainingPlan | None) -> Made:
+def _with_noise(config: NoiseConfig, corpus: PublicText, progress: OnStep | None, plan: PretrainingPlan | None) -> Made:
     from tacit.documents.autoencoders.base import load_for_release
     from tacit.documents.pretraining.loop import train
 
     model = load_for_release(config.model)
-    limit, other = Clipping(config.clip, config.bound).for_noise(model)
+    limit, other = ClippingSettings(config.clip, config.bound).for_noise(model)
     known = None if other else min(model.record.epsilons(), default=None)
     model.record = replace(model.record, bound=limit.to_dict(), trained_for=_trained_for(config))
     facts = train(
@@ -180,12 +181,12 @@ _OF_THE_PLAN = (
 )  # fmt: skip
 
 
-def _plan(config: Learning, **more: Any) -> TrainingPlan:
+def _plan(config: Learning, **more: Any) -> PretrainingPlan:
     """How to train: what the configuration says, and the plan's own value where it has no such option."""
-    from tacit.documents.pretraining.loop import Plan
+    from tacit.documents.pretraining.loop import PretrainingPlan
 
     shared = {name: getattr(config, name) for name in _OF_THE_PLAN if name in type(config).model_fields}
-    return Plan(batch_size=config.batch, **shared, **more)
+    return PretrainingPlan(batch_size=config.batch, **shared, **more)
 
 
 def _saving(config: PublicTraining, *, lowercase: bool = False) -> Saving:

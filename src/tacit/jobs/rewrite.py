@@ -25,12 +25,12 @@ from tacit.engines.job import (
     input_format,
 )
 from tacit.engines.local import OnBlock, OnLedger, OnProgress, OnPromise, rewrite_file
-from tacit.engines.release import Published
+from tacit.engines.release import PublishedRelease
 from tacit.errors import TacitWarning
 from tacit.guarantee import Guarantee
 from tacit.jobs.rewrite_config import RewriteConfig, python_call
 from tacit.mechanism import Mechanism
-from tacit.text.files import FileFormat, Selection, open_table
+from tacit.text.files import ColumnSelection, FileFormat, open_table
 from tacit.text.files.memory import in_kind_of, is_in_memory, memory_columns
 
 __all__ = ["RewriteConfig", "RewriteResult", "rewrite", "rewrite_job", "run"]
@@ -52,7 +52,7 @@ class RewriteResult:
     config: RewriteConfig
     card: Card
     facts: ReleaseFacts
-    selection: Selection | None = None
+    selection: ColumnSelection | None = None
     output: str | None = None
     card_files: tuple[str, ...] = ()
     format: FileFormat | None = None
@@ -182,7 +182,7 @@ def rewrite_job(config: RewriteConfig, mechanism: Mechanism | None = None) -> Re
     )
 
 
-def _result(config: RewriteConfig, job: RewriteJob, published: Published) -> RewriteResult:
+def _result(config: RewriteConfig, job: RewriteJob, published: PublishedRelease) -> RewriteResult:
     facts, columns = published.facts, published.columns
     data = texts = None
     if columns is not None:
@@ -209,7 +209,7 @@ def _planned(config: RewriteConfig, job: RewriteJob) -> RewriteResult:
     if config.on_cluster:
         from tacit.engines.cluster.dataset import find_data_set
 
-        source = find_data_set(job.input, job.input_format).files[0].url
+        source = find_data_set(str(job.input), job.input_format).files[0].url
         job = replace(job, input=source)
     else:
         check_input(job)

@@ -28,7 +28,7 @@ from tacit.jobs.fields import (
     needs_of_source,
     split_at_commas,
 )
-from tacit.jobs.running import Running
+from tacit.jobs.running import EngineOptions
 from tacit.labels import LabelRule, labels_need_local_engine
 from tacit.mechanism import Mechanism
 from tacit.needs import Ability, needs_of_ledger, needs_of_place
@@ -49,7 +49,7 @@ def _card_kinds(value: Any) -> Any:
     return kinds
 
 
-class RewriteConfig(Running):
+class RewriteConfig(EngineOptions):
     """Texts, how they are rewritten, and where the release, its card and what it spent are written."""
 
     job: ClassVar[str] = "rewrite"

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tacit.engines.cluster.session import Cluster
 
 
-class Running(Config):
+class EngineOptions(Config):
     """The options of jobs that a cluster can do; they change where the work is done, never its result."""
 
     engine: Engine = "local"

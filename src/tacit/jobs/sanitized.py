@@ -39,7 +39,7 @@ from tacit.progress import WorkProgress
 from tacit.rounding import exact
 
 if TYPE_CHECKING:
-    from tacit.training.run import Progress
+    from tacit.training.run import StepReport
 
 
 class SanitizedConfig(Config):
@@ -68,7 +68,7 @@ class SanitizedConfig(Config):
     batch: Annotated[
         Batch,
         Field(description="Texts of a step, on average."),
-        Option(Group.TRAINING, old_names=("--batch-size",)),
+        Option(Group.TRAINING, old_names=("batch_size",)),
     ] = 32
     learning_rate: Annotated[LearningRate[float], Field(description="The largest learning rate.")] = 5e-5
     seed: PublicSeed = 0
@@ -105,8 +105,8 @@ def run(
     torch = require("torch", extra="documents", purpose="training a model")
     from tacit.training.models import load_model, model_folder
     from tacit.training.origin import starting_weights
-    from tacit.training.plan import Plan
-    from tacit.training.run import Settings, TrainingRun
+    from tacit.training.plan import TrainingPlan
+    from tacit.training.run import TrainingRun, TrainingSettings
     from tacit.training.tasks import SanitizedMasking, sanitized_rows
     from tacit.training.tasks.sanitized import check_word_level
 
@@ -120,7 +120,7 @@ def run(
     # The text is public, so its noise may be repeatable: a resumed run has to see the same words.
     rows = sanitized_rows(corpus.texts, mechanism, noise.Source.from_test_seed(config.seed), rewritten)
     check_batch(len(rows), config.batch)
-    plan = Plan.without_privacy(records=len(rows), batch=config.batch, epochs=config.epochs)
+    plan = TrainingPlan.without_privacy(records=len(rows), batch=config.batch, epochs=config.epochs)
     task = SanitizedMasking(
         length=config.length,
         mechanism=f"{config.mechanism}, epsilon {exact(config.epsilon)}, {config.vectors or 'default'}",
@@ -128,14 +128,14 @@ def run(
     task.learn(rows)
     torch.manual_seed(config.seed)
     network, tokenizer = load_model(task, config.model)
-    settings = Settings(learning_rate=config.learning_rate, model=config.model, physical=config.batch)
+    settings = TrainingSettings(learning_rate=config.learning_rate, model=config.model, physical=config.batch)
     training = TrainingRun(
         task, network, tokenizer, rows, plan, settings, config.output, seed=config.seed, warn=warn,
         origin=replace(starting_weights(model_folder(config.model)), public=corpus.name),
     )  # fmt: skip
     losses: list[float] = []
 
-    def stepped(now: Progress) -> None:
+    def stepped(now: StepReport) -> None:
         losses.append(now.facts.loss)
         if progress is not None:
             progress(f"step {now.step:,}, loss {losses[-1]:.3f}", now.step, now.steps)

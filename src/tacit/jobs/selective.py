@@ -33,8 +33,8 @@ from tacit.needs import ADAPTERS, Ability, needs_of_encoder, needs_of_language_m
 from tacit.training.start import usual_rate
 
 if TYPE_CHECKING:
-    from tacit.training.plan import Plan
-    from tacit.training.run import Progress
+    from tacit.training.plan import TrainingPlan
+    from tacit.training.run import StepReport
     from tacit.training.selective import Redacted
 
 WRITER = "smollm2"
@@ -155,10 +155,10 @@ class SelectiveProgress(TrainingProgress):
     def redacted(self, redacted: Redacted) -> None:
         """The texts are redacted, and nothing has been trained yet."""
 
-    def phases_planned(self, first: Plan, second: Plan) -> None:
+    def phases_planned(self, first: TrainingPlan, second: TrainingPlan) -> None:
         """Noise and steps of both phases are fixed."""
 
-    def phase_stepped(self, phase: int, now: Progress) -> None:
+    def phase_stepped(self, phase: int, now: StepReport) -> None:
         """A step of the phase 1 or 2 is done."""
 
 

@@ -82,8 +82,8 @@ class SynthesizeConfig(EitherNeighbors, RecordTraining):
     output: Annotated[Output, Field(description="The file of synthetic rows; its card stands beside it.")] = Path(
         "synthetic.csv"
     )
-    rows: Annotated[int, Field(description="Rows to write."), Option(Group.WRITING, old_names=("--number",))] = 1_000
-    column: Annotated[Column[str], Option(Group.DATA, old_names=("--text-column",))] = "text"
+    rows: Annotated[int, Field(description="Rows to write."), Option(Group.WRITING, old_names=("number",))] = 1_000
+    column: Annotated[Column[str], Option(Group.DATA, old_names=("text_column",))] = "text"
     label_columns: Annotated[
         tuple[str, ...],
         CommaSeparated,

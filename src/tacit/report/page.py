@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import html
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 from tacit.report.parts import Figure, Finding, Light, Report, Section, Table, cell_text
 
@@ -146,5 +145,5 @@ def _table(table: Table) -> Iterator[str]:
 
 
 def _is_numeric(table: Table, column: int) -> bool:
-    values: list[Any] = [row[column] for row in table.rows if row[column] is not None]
+    values: list[object] = [row[column] for row in table.rows if row[column] is not None]
     return bool(values) and all(isinstance(value, int | float) and not isinstance(value, bool) for value in values)

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import SupportsFloat
 
 from tacit.atomic import write_file
 from tacit.errors import BadInputError
@@ -52,7 +52,7 @@ class Finding:
     sentence: str
     why: str = ""
     refuted: bool = False
-    numbers: Mapping[str, Any] = field(default_factory=dict)
+    numbers: Mapping[str, object] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.refuted and self.light is not Light.RED:
@@ -66,7 +66,7 @@ class Table:
 
     title: str
     columns: Sequence[str]
-    rows: Sequence[Sequence[Any]]
+    rows: Sequence[Sequence[object]]
     note: str = ""
     private: bool = False
     groups: Sequence[tuple[str, int]] = ()
@@ -114,7 +114,7 @@ class Report:
 
     title: str
     sections: list[Section] = field(default_factory=list)
-    facts: dict[str, Any] = field(default_factory=dict)
+    facts: dict[str, object] = field(default_factory=dict)
     version: str = __version__
     meaning: Mapping[Light, str] = field(default_factory=dict)
 
@@ -151,7 +151,7 @@ class Report:
 
     # For machines ---------------------------------------------------------------------------------------------
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         return {
             "report_version": REPORT_VERSION,
             "tacit_version": self.version,
@@ -264,13 +264,13 @@ class AtLeast(float):
     """A lower bound in a cell: rounded down for people."""
 
 
-def cell_text(value: Any) -> str:
+def cell_text(value: object) -> str:
     """A cell for people: floats with three digits that matter, bounds rounded to the safe side."""
     if isinstance(value, bool) or value is None:
         return {True: "yes", False: "no", None: "–"}[value]
     if isinstance(value, int):
         return f"{value:,}"
-    if isinstance(value, float) or hasattr(value, "dtype"):
+    if isinstance(value, float) or (hasattr(value, "dtype") and isinstance(value, SupportsFloat)):
         number = float(value)
         if math.isnan(number):
             return "–"
@@ -282,7 +282,7 @@ def cell_text(value: Any) -> str:
     return str(value)
 
 
-def plain(value: Any) -> Any:
+def plain(value: object) -> object:
     """Only what JSON can hold: arrays as lists, infinity and NaN as text."""
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}

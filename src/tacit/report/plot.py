@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import io
 import re
-from typing import Any
+from typing import TYPE_CHECKING
 
 from tacit.errors import require
 from tacit.report.parts import Figure
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure as Canvas
+
 COLORS = ("#1f6f8b", "#d1495b", "#66a182", "#edae49", "#5c4d7d", "#8d99ae", "#2e4057", "#b56576")
 
 
-def axes(width: float = 6.4, height: float = 3.8) -> tuple[Any, Any]:
+def axes(width: float = 6.4, height: float = 3.8) -> tuple[Canvas, Axes]:
     """A matplotlib figure and its axes, in the style of the reports."""
     require("matplotlib", extra="report", purpose="drawing plots")
-    from matplotlib.figure import Figure as Canvas
+    from matplotlib import figure as drawing
 
-    canvas = Canvas(figsize=(width, height), layout="constrained")
+    canvas = drawing.Figure(figsize=(width, height), layout="constrained")
     area = canvas.subplots()
     area.spines[["top", "right"]].set_visible(False)
     area.grid(alpha=0.25, linewidth=0.6)
@@ -25,7 +29,7 @@ def axes(width: float = 6.4, height: float = 3.8) -> tuple[Any, Any]:
     return canvas, area
 
 
-def figure(canvas: Any, title: str, description: str) -> Figure:
+def figure(canvas: Canvas, title: str, description: str) -> Figure:
     """A finished drawing for a report."""
     import matplotlib as mpl
 

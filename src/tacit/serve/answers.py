@@ -1,35 +1,31 @@
-"""What the service answers: the shapes of its JSON, and the OpenAPI description of every route made from them.
+"""What the service answers: the shapes of its JSON, of which the OpenAPI description is made (`description`).
 
-The shapes describe; nothing is checked against them while the service runs, because a rewriting answer is put together
-faster than it could be checked. The tests hold real answers against them.
+All answers are made as these models but one: a rewriting answer is put together faster than it could be checked
+(`texts`), so `Rewritten` and its parts only describe it, and the tests hold real answers against them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final
-
-from fastapi import FastAPI
-from fastapi.openapi.utils import get_openapi
 from pydantic import BaseModel, ConfigDict
 
-from tacit.serve.errors import STATUS_CODES
-
-JsonObject = dict[str, Any]
+JsonObject = dict[str, object]
+Scalar = str | int | float | bool | None
 
 
 class Answer(BaseModel):
+    """A JSON object that the service sends."""
+
     model_config = ConfigDict(extra="forbid")
 
 
-# Shapes ---------------------------------------------------------------------------------------------------------------
-
-
 class ErrorFacts(Answer):
-    """A code for programs and one sentence for people."""
+    """A code for programs and one sentence for people. Where the cause has a code of its own (docs/errors.md), that
+    comes with what the sentence names, such as the number of a row."""
 
     code: str
     message: str
+    cause: str | None = None
+    fields: dict[str, int | float | str | None] | None = None
 
 
 class Refusal(Answer):
@@ -74,7 +70,7 @@ class EpsilonRange(Answer):
 
 class OptionFacts(Answer):
     name: str
-    default: str | int | float | bool | None
+    default: Scalar
     help: str
     choices: list[str]
     low: float | None
@@ -122,7 +118,7 @@ class Curve(Answer):
     guessed_how: str | None
 
 
-class AuditReport(BaseModel):
+class AuditReport(Answer):
     """A report of findings, as `tacit audit` writes it."""
 
     model_config = ConfigDict(extra="allow")
@@ -134,6 +130,14 @@ class AuditReport(BaseModel):
 
 
 class JobFacts(Answer):
+    """A job as its owner sees it.
+
+    name        what the client calls its file
+    format      format of the upload and of the result, such as csv or jsonl.gz
+    error       why it failed, in one sentence
+    resumable   a failed job that can go on with the same noise
+    """
+
     id: str
     name: str
     format: str
@@ -229,62 +233,3 @@ class Health(Answer):
     version: str
     ledger: str
     keys: str
-
-
-# Routes ---------------------------------------------------------------------------------------------------------------
-
-EVERYWHERE: Final = (401, 403, 429, 500, 503)
-"""A wrong key, a foreign page, too many requests, our own mistake, a ledger or file of keys that cannot be used."""
-WITH_BODY: Final = (400, 413, 415, 422)
-TEXT: Final[JsonObject] = {"schema": {"type": "string"}}
-BYTES: Final[JsonObject] = {"schema": {"type": "string", "format": "binary"}}
-Responses = dict[int | str, dict[str, Any]]
-
-
-def answers(
-    model: type[BaseModel] | None = None,
-    *statuses: int,
-    ok: int = 200,
-    media: Mapping[str, JsonObject] | None = None,
-    common: tuple[int, ...] = EVERYWHERE,
-) -> Responses:
-    """The responses of a route: what it answers, and the refusals that can occur there."""
-    good: JsonObject = {"description": "As asked for"}
-    if model is not None:
-        good["model"] = model
-    if media is not None:
-        good["content"] = dict(media)
-    refusals: Responses = {
-        status: {"model": Refusal, "description": STATUS_CODES[status].replace("_", " ").capitalize()}
-        for status in sorted({*common, *statuses})
-    }
-    return {ok: good, **refusals}
-
-
-SECURITY: Final[JsonObject] = {
-    "bearer": {"type": "http", "scheme": "bearer", "description": "A key of 'tacit serve keys add'."},
-    "key": {"type": "apiKey", "in": "header", "name": "X-API-Key", "description": "The same key."},
-}
-OPEN: Final = ("/healthz",)
-
-
-def described(app: FastAPI) -> JsonObject:
-    """The OpenAPI description. A service without keys asks for none, so keys are one of the ways in."""
-    schema = get_openapi(title=app.title, version=app.version, summary=app.summary, routes=app.routes)
-    components = schema.setdefault("components", {})
-    components["securitySchemes"] = SECURITY
-    for path, operations in schema["paths"].items():
-        for operation in operations.values():
-            if path not in OPEN:
-                operation["security"] = [{"bearer": []}, {"key": []}, {}]
-            _without_framework_errors(operation)
-    for name in ("HTTPValidationError", "ValidationError"):
-        components.get("schemas", {}).pop(name, None)
-    return schema
-
-
-def _without_framework_errors(operation: JsonObject) -> None:
-    """The framework believes that it refuses parameters in its own form; ours are any text, and it never does."""
-    refused = operation["responses"].get("422")
-    if refused is not None and "HTTPValidationError" in str(refused):
-        del operation["responses"]["422"]

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
-from typing import Any
+from functools import partial
 
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
@@ -18,13 +18,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from tacit.engines.job import Progress
+from tacit.engines.job import RewriteProgress
 from tacit.errors import place_of
 from tacit.serve import catalog, site
 from tacit.serve.answers import (
-    BYTES,
-    TEXT,
-    WITH_BODY,
+    Answer,
     AuditReport,
     Calibrated,
     Curve,
@@ -34,15 +32,14 @@ from tacit.serve.answers import (
     Mechanisms,
     Overview,
     Rewritten,
-    answers,
-    described,
 )
 from tacit.serve.answers import Reports as ReportList
 from tacit.serve.aside import Aside
-from tacit.serve.batching import Lines
+from tacit.serve.batching import OrderQueues
 from tacit.serve.budget import Accounts
+from tacit.serve.description import BYTES, TEXT, WITH_BODY, answers, described
 from tacit.serve.errors import STATUS_CODES, ServiceError, as_service_error, error_body
-from tacit.serve.files import Files
+from tacit.serve.files import JobRoutes
 from tacit.serve.gate import Gate, Receive, Scope, Send
 from tacit.serve.jobs import JobStore
 from tacit.serve.keys import Keys
@@ -51,7 +48,7 @@ from tacit.serve.messages import (
     AuditRequest,
     CalibrateRequest,
     CurveRequest,
-    Message,
+    M,
     RewriteRequest,
     body_of,
     read_message,
@@ -59,10 +56,10 @@ from tacit.serve.messages import (
 )
 from tacit.serve.metrics import Metrics
 from tacit.serve.rewriting import Pool
-from tacit.serve.runner import JobWork, Outcome, Task
+from tacit.serve.runner import JobOutcome, JobTask, JobWork
 from tacit.serve.schedule import Schedule, Work
-from tacit.serve.settings import Settings, make_private_folder
-from tacit.serve.texts import Rewriting, json_response
+from tacit.serve.settings import ServiceSettings, make_private_folder
+from tacit.serve.texts import RewriteService, json_response
 from tacit.serve.workplace import JobProcesses
 from tacit.version import __version__
 
@@ -105,7 +102,7 @@ class Service(FastAPI):
         await Starlette.__call__(self, scope, receive, send)
 
 
-def create_app(settings: Settings, *, jobs_apart: bool = True) -> Service:
+def create_app(settings: ServiceSettings, *, jobs_apart: bool = True) -> Service:
     """The service, ready to be run by an ASGI server. It has its state folder for itself until it is shut down.
 
     Jobs are worked on in processes of their own; with `jobs_apart=False` in threads of this one, which tests look into.
@@ -116,17 +113,17 @@ def create_app(settings: Settings, *, jobs_apart: bool = True) -> Service:
     accounts = Accounts(settings.ledger_place, metrics, keys)
     workers = ThreadPoolExecutor(settings.threads, "tacit-batch")
     aside = Aside(MOST_ASIDE)
-    lines = Lines(accounts, workers, metrics, settings.waiting)
-    rewriting = Rewriting(settings, pool, lines, accounts, workers, metrics)
-    reports = site.Reports(settings.reports)
+    lines = OrderQueues(accounts, workers, metrics, settings.waiting)
+    rewriting = RewriteService(settings, pool, lines, accounts, workers, metrics)
+    reports = site.ReportRoutes(settings.reports)
     store = JobStore(settings.state / "jobs", settings.keep_hours)
 
-    def work_here(task: Task, tell: Callable[[Progress], None], check: Callable[[], None]) -> Outcome:
+    def work_here(task: JobTask, tell: Callable[[RewriteProgress], None], check: Callable[[], None]) -> JobOutcome:
         return JobWork(task, pool, accounts, tell, check).outcome()
 
     work: Work = JobProcesses(settings) if jobs_apart else work_here
     schedule = Schedule(store, keys, metrics, work, settings)
-    files = Files(store, schedule, pool, keys)
+    files = JobRoutes(store, schedule, pool, keys)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -154,13 +151,13 @@ def create_app(settings: Settings, *, jobs_apart: bool = True) -> Service:
     app.add_exception_handler(HTTPException, _http_error)
     app.add_exception_handler(Exception, _any_error)
 
-    async def work_aside(function: Callable[..., dict[str, Any]], request: Request, kind: type[Message]) -> Response:
+    async def work_aside(function: Callable[[Pool, M], Answer], request: Request, kind: type[M]) -> Response:
         """Long computations on public data, one at a time, beside the event loop."""
         aside.check_room(request.scope["caller"].name)
         message = await read_message(request, kind)
         try:
             async with asyncio.timeout(settings.timeout):
-                return json_response(await aside.run(request.scope["caller"].name, function, pool, message))
+                return json_response(await aside.run(request.scope["caller"].name, partial(function, pool, message)))
         except TimeoutError:
             raise ServiceError(503, "this took too long: ask for less, or use the command", "timeout", 5) from None
 
@@ -296,9 +293,10 @@ def create_app(settings: Settings, *, jobs_apart: bool = True) -> Service:
     async def healthz() -> Response:
         """Whether the service can release something: 503 while its ledger or its keys cannot be used."""
         ledger, known = await asyncio.to_thread(accounts.works), keys.works()
-        parts = {name: "ok" if works else "unavailable" for name, works in (("ledger", ledger), ("keys", known))}
-        status = "ok" if ledger and known else "unavailable"
-        return json_response({"status": status, "version": __version__, **parts}, 200 if status == "ok" else 503)
+        words = {True: "ok", False: "unavailable"}
+        healthy = ledger and known
+        health = Health(status=words[healthy], version=__version__, ledger=words[ledger], keys=words[known])
+        return json_response(health, 200 if healthy else 503)
 
     @app.get("/metrics", responses=answers(None, media={METRICS_TYPE: TEXT}), tags=["operation"])
     async def prometheus(request: Request) -> Response:
@@ -338,14 +336,17 @@ async def _http_error(request: Request, error: Exception) -> Response:
     code = STATUS_CODES.get(error.status_code, "bad_request")
     message = messages.get(error.status_code, "the request could not be read: see /openapi.json for its form")
     return Response(
-        error_body(code, message), error.status_code, headers=dict(error.headers or {}), media_type="application/json"
+        error_body({"code": code, "message": message}),
+        error.status_code,
+        headers=dict(error.headers or {}),
+        media_type="application/json",
     )
 
 
 def _quiet_loop(loop: asyncio.AbstractEventLoop) -> None:
     """The same for errors of tasks and callbacks."""
 
-    def tell(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    def tell(_: asyncio.AbstractEventLoop, context: Mapping[str, object]) -> None:
         error = context.get("exception")
         log.error("unexpected %s", place_of(error) if isinstance(error, BaseException) else "error in the event loop")
 

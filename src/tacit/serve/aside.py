@@ -9,14 +9,35 @@ from collections import Counter, OrderedDict, deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from tacit.serve.errors import ServiceError
 
 R = TypeVar("R")
 CALLERS: Final = 8
 """So many callers may have all their places taken at the same time."""
-Question = tuple["Future[Any]", Callable[[], Any]]
+
+
+class Question(Generic[R]):
+    """Work that waits for its turn, and the place of its result."""
+
+    def __init__(self, work: Callable[[], R]) -> None:
+        self._work = work
+        self.answer: Future[R] = Future()
+
+    def run(self, before_answer: Callable[[], None]) -> None:
+        """Do the work, unless nobody waits for it any more; `before_answer` is called when it is over."""
+        if not self.answer.set_running_or_notify_cancel():
+            before_answer()
+            return
+        try:
+            result = self._work()
+        except BaseException as error:
+            before_answer()
+            self.answer.set_exception(error)
+        else:
+            before_answer()
+            self.answer.set_result(result)
 
 
 class Aside:
@@ -27,41 +48,32 @@ class Aside:
         self._most = most
         self._places: Counter[str | None] = Counter()
         self._lock = threading.Lock()
-        self._waiting: OrderedDict[str | None, deque[Question]] = OrderedDict()
+        self._waiting: OrderedDict[str | None, deque[Question[Any]]] = OrderedDict()
 
     def check_room(self, caller: str | None) -> None:
         """A caller has `most` places: one who fills them takes none of another's."""
         if self._places[caller] >= self._most or self._places.total() >= CALLERS * self._most:
             raise ServiceError(503, "the service is busy: try again in a moment", "busy", retry_after=5)
 
-    async def run(self, caller: str | None, function: Callable[..., R], *arguments: Any) -> R:
+    async def run(self, caller: str | None, work: Callable[[], R]) -> R:
         """The result. The place is taken until the work is done, also if nobody waits for it any more."""
         self.check_room(caller)
-        answer: Future[R] = Future()
+        question = Question(work)
         with self._lock:
             self._places[caller] += 1
-            self._waiting.setdefault(caller, deque()).append((answer, partial(function, *arguments)))
+            self._waiting.setdefault(caller, deque()).append(question)
         self.executor.submit(self._turn)
-        return await asyncio.wrap_future(answer)
+        return await asyncio.wrap_future(question.answer)
 
     def _turn(self) -> None:
         """One question of the caller who has waited longest since his last."""
         with self._lock:
             caller, questions = self._waiting.popitem(last=False)
-            answer, work = questions.popleft()
+            question = questions.popleft()
             if questions:
                 self._waiting[caller] = questions
-        if not answer.set_running_or_notify_cancel():
-            self._leave(caller)
-            return
-        try:
-            value = work()
-        except BaseException as error:
-            self._leave(caller)
-            answer.set_exception(error)
-        else:
-            self._leave(caller)  # first, so that whoever has an answer has room for the next question
-            answer.set_result(value)
+        # The place is free before the answer is there: whoever has an answer has room for the next question.
+        question.run(partial(self._leave, caller))
 
     def _leave(self, caller: str | None) -> None:
         with self._lock:

@@ -40,14 +40,14 @@ class Spender:
     user: str | None = None
 
 
-class Reservation(Protocol):
+class BatchReservation(Protocol):
     """Budget that is set aside; it counts as spent from now on."""
 
     def finished(self, order: Order) -> None:
         """All texts of this order are released."""
 
 
-class Budget(Protocol):
+class BatchBudget(Protocol):
     """What a batch asks of the ledger (`tacit.serve.budget`)."""
 
     def reserve(self, prepared: Prepared, orders: Sequence[Order]) -> list[Exception | None]:
@@ -62,7 +62,7 @@ class Order:
     spender: Spender
     draws: int = 1
     units: list[int] = field(default_factory=list)
-    reservation: Reservation | None = None
+    reservation: BatchReservation | None = None
     remaining: float | None = None
     position: int = 0
     given_up: bool = False
@@ -95,7 +95,7 @@ Slice = tuple[Order, list[str]]
 class Line:
     """Orders for one prepared mechanism, in the order of their arrival."""
 
-    def __init__(self, prepared: Prepared, budget: Budget, executor: Executor, metrics: Metrics) -> None:
+    def __init__(self, prepared: Prepared, budget: BatchBudget, executor: Executor, metrics: Metrics) -> None:
         self.prepared = prepared
         self._budget = budget
         self._executor = executor
@@ -153,7 +153,7 @@ def next_slice(texts: Sequence[str], start: int) -> list[str]:
     return list(texts[start:stop])
 
 
-def work(prepared: Prepared, budget: Budget, batch: Sequence[Slice]) -> list[list[str] | Exception]:
+def work(prepared: Prepared, budget: BatchBudget, batch: Sequence[Slice]) -> list[list[str] | Exception]:
     """Reserve, draw, commit: one batch in one thread. Never raises; an error is the result of the orders it hit."""
     fresh = [order for order, texts in batch if order.position == len(texts)]
     refused: dict[int, Exception] = {}
@@ -170,7 +170,7 @@ def work(prepared: Prepared, budget: Budget, batch: Sequence[Slice]) -> list[lis
     return [refused.get(id(order)) or released[id(order)] for order, _ in batch]
 
 
-def _reserved(prepared: Prepared, budget: Budget, orders: Sequence[Order]) -> list[Exception | None]:
+def _reserved(prepared: Prepared, budget: BatchBudget, orders: Sequence[Order]) -> list[Exception | None]:
     try:
         return budget.reserve(prepared, orders) if orders else []
     except Exception as error:
@@ -196,10 +196,10 @@ def _released(prepared: Prepared, batch: Sequence[Slice]) -> list[list[str] | Ex
     return [released[end - len(some) : end] for end, (_, some) in zip(ends, batch, strict=True)]
 
 
-class Lines:
+class OrderQueues:
     """A line per prepared mechanism, and a limit on how many orders wait in all of them."""
 
-    def __init__(self, budget: Budget, executor: Executor, metrics: Metrics, most_waiting: int) -> None:
+    def __init__(self, budget: BatchBudget, executor: Executor, metrics: Metrics, most_waiting: int) -> None:
         self._budget = budget
         self._executor = executor
         self._metrics = metrics

@@ -15,7 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 from tacit.account.ledger import (
     BudgetExceededError,
@@ -29,6 +29,16 @@ from tacit.account.ledger import (
 )
 from tacit.account.ledger.charges import NOTHING, PLAIN
 from tacit.engines.charging import text_subject
+from tacit.serve.answers import (
+    ApartFacts,
+    KeyFacts,
+    KeyLimit,
+    KeySpent,
+    LimitFacts,
+    Overview,
+    ReleaseFacts,
+    UnitSpent,
+)
 from tacit.serve.batching import Order
 from tacit.serve.binding import LOCAL, check_bound, open_bound
 from tacit.serve.errors import ServiceError, WrongLedgerError, as_service_error, note
@@ -36,7 +46,7 @@ from tacit.serve.examples import is_public
 from tacit.serve.keys import NO_OPTIONS, KeyBudget, KeyOptions, Keys
 from tacit.serve.metrics import Metrics
 from tacit.serve.rewriting import Prepared
-from tacit.serve.settings import ServicePlace, Settings, make_private_folder
+from tacit.serve.settings import ServicePlace, ServiceSettings, make_private_folder
 
 log = logging.getLogger("tacit.serve")
 
@@ -50,7 +60,7 @@ MOST_CHANGES: Final = 5
 R = TypeVar("R")
 
 
-class Shared:
+class SharedReservation:
     """One reservation for the orders of a batch that have the same payer; committed when the last of them is out."""
 
     def __init__(self, reservation: Reservation, orders: Sequence[Order]) -> None:
@@ -179,7 +189,7 @@ class Accounts:
                 command=command_of(ledger, spender.key),
                 must_be_limited=limited,
             )
-            shared = Shared(reservation, group)
+            shared = SharedReservation(reservation, group)
             for order in group:
                 order.reservation = shared
         else:
@@ -216,7 +226,7 @@ class Accounts:
         limit = self.ledger.limit_of(subject)
         return None if limit is None else max(0.0, limit.epsilon - self.ledger.spent(subject).epsilon)
 
-    def spent(self, prepared: Prepared, order: Order) -> dict[str, Any]:
+    def spent(self, prepared: Prepared, order: Order) -> dict[str, float | None]:
         """What an answer has cost its key; no epsilon where none is proven for whole texts."""
         rate = prepared.rate
         if rate.measure != PLAIN and any(charged_texts(order)):
@@ -225,7 +235,7 @@ class Accounts:
         charge = rate.of(units) if units else NOTHING  # a text without words releases nothing
         return {"epsilon": charge.epsilon + charge.added, "delta": charge.delta, "remaining": order.remaining}
 
-    def overview(self, key: str | None) -> dict[str, Any]:
+    def overview(self, key: str | None) -> Overview:
         """`GET /v1/ledger`: limits, the key's own account, and its latest releases."""
         try:
             return self.under_the_key_of_now(partial(self._overview, key))
@@ -233,53 +243,48 @@ class Accounts:
             self.close()  # it may be whole again next time
             raise
 
-    def _overview(self, key: str | None) -> dict[str, Any]:
+    def _overview(self, key: str | None) -> Overview:
         ledger, subject = self.ledger, Subject("key", key or LOCAL)
         ledger.check_whole()
         spent, limit = ledger.spent(subject), ledger.limit_of(subject)
         commands = commands_of(ledger, key)
         own = ledger.releases(commands=commands, last=RELEASES)
         places = {"", DATASET, *ledger.datasets_of(subject)}  # names of others' data sets are not for this key
-        return {
-            "dataset_limits": [
-                {
-                    "kind": ceiling.kind,
-                    "dataset": ceiling.dataset or None,
-                    "epsilon": ceiling.epsilon,
-                    "delta": ceiling.delta,
-                }
-                for ceiling in ledger.limits()
-                if not ceiling.name and ceiling.dataset in places
+        return Overview(
+            dataset_limits=[
+                LimitFacts(kind=rule.kind, dataset=rule.dataset or None, epsilon=rule.epsilon, delta=rule.delta)
+                for rule in ledger.limits()
+                if not rule.name and rule.dataset in places
             ],
-            "key": {
-                "name": key or LOCAL,
-                "spent": {
-                    "epsilon": spent.epsilon,
-                    "delta": spent.delta,
-                    "releases": spent.releases,
-                    "by_unit": [
-                        {"unit": unit, "epsilon": part.epsilon, "delta": part.delta, "releases": part.releases}
+            key=KeyFacts(
+                name=key or LOCAL,
+                spent=KeySpent(
+                    epsilon=spent.epsilon,
+                    delta=spent.delta,
+                    releases=spent.releases,
+                    by_unit=[
+                        UnitSpent(unit=unit, epsilon=part.epsilon, delta=part.delta, releases=part.releases)
                         for unit, part in sorted(ledger.spent_by_unit(subject, commands).items())
                     ],
                     # Never part of the sum: releases for which no plain epsilon of a whole text is proven.
-                    "apart": [{"measure": account.measure, "releases": account.releases} for account in spent.apart],
-                },
-                "limit": None if limit is None else {"epsilon": limit.epsilon, "delta": limit.delta},
-            },
-            "releases": [
-                {
-                    "id": record.id,
-                    "time": record.created,
-                    "dataset": record.dataset,
-                    "unit": record.unit,
-                    "mechanism": record.guarantee.mechanism,
-                    "epsilon": record.epsilon,
-                    "delta": record.delta,
-                    "state": record.state,
-                }
+                    apart=[ApartFacts(measure=account.measure, releases=account.releases) for account in spent.apart],
+                ),
+                limit=None if limit is None else KeyLimit(epsilon=limit.epsilon, delta=limit.delta),
+            ),
+            releases=[
+                ReleaseFacts(
+                    id=record.id,
+                    time=record.created,
+                    dataset=record.dataset,
+                    unit=record.unit,
+                    mechanism=record.guarantee.mechanism,
+                    epsilon=record.epsilon,
+                    delta=record.delta,
+                    state=record.state,
+                )
                 for record in own[::-1]
             ],
-        }
+        )
 
 
 def charged_texts(order: Order) -> Iterator[tuple[str, int]]:
@@ -302,7 +307,7 @@ def commands_of(ledger: Ledger, key: str | None) -> list[str]:
 # For the command ----------------------------------------------------------------------------------------------------
 
 
-def set_key_limit(settings: Settings, name: str, epsilon: float, delta: float) -> None:
+def set_key_limit(settings: ServiceSettings, name: str, epsilon: float, delta: float) -> None:
     """The budget of a key, as a limit of the ledger."""
     make_private_folder(settings.state)
     with open_bound(settings.ledger_place, Keys(settings.state)) as ledger:

@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from functools import lru_cache
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -19,9 +19,21 @@ from tacit.errors import NoGuaranteeError
 from tacit.guarantee import Guarantee, Notion
 from tacit.mechanism import Mechanism
 from tacit.noise.source import Source
+from tacit.serve.answers import (
+    AuditReport,
+    Calibrated,
+    Curve,
+    CurvePoint,
+    EpsilonRange,
+    MechanismFacts,
+    Mechanisms,
+    OptionFacts,
+    Scalar,
+)
 from tacit.serve.errors import ServiceError
 from tacit.serve.messages import AuditRequest, CalibrateRequest, CurveRequest
 from tacit.serve.rewriting import Pool, document_promise, known_mechanism
+from tacit.words.base import WordMechanism
 
 CURVE_WORDS: Final = 80
 CURVE_DRAWS: Final = 20
@@ -31,44 +43,59 @@ AUDIT_WORDS: Final = 100
 BLOCK_WORDS: Final = 32
 
 
-def mechanisms(pool: Pool) -> dict[str, Any]:
+def mechanisms(pool: Pool) -> Mechanisms:
     """All mechanisms, with the range a slider should have, and whether this installation can run them."""
-    return {"default": dict(DEFAULT_OF_LEVEL), "mechanisms": [_entry(each, pool) for each in mechanism_classes()]}
+    return Mechanisms(default=dict(DEFAULT_OF_LEVEL), mechanisms=[_entry(cls, pool) for cls in mechanism_classes()])
 
 
 def default_epsilon(name: str) -> float:
     return known_mechanism(name).epsilon_range.default
 
 
-def _entry(cls: type[Mechanism], pool: Pool) -> dict[str, Any]:
+def _entry(cls: type[Mechanism], pool: Pool) -> MechanismFacts:
     facts = described(cls)
     failure = pool.failures.get(cls.name) or needs.why_not(cls.name, cls.abilities_for({}))
-    return {
-        **{name: facts[name] for name in ("name", "title", "level", "notion", "unit", "paper", "summary")},
-        "available": failure is None,
-        "why_not": None if failure is None else str(failure),
-        "epsilon": asdict(cls.epsilon_range),
-        "options": [
-            {
-                "name": item["name"],
-                "default": _plain(item["default"]),
-                "help": item["meaning"],
-                **{fact: item[fact] for fact in ("choices", "low", "high")},
-            }
+    return MechanismFacts(
+        name=facts["name"],
+        title=facts["title"],
+        level=facts["level"],
+        notion=facts["notion"],
+        unit=facts["unit"],
+        paper=facts["paper"],
+        summary=facts["summary"],
+        available=failure is None,
+        why_not=None if failure is None else str(failure),
+        epsilon=EpsilonRange.model_validate(asdict(cls.epsilon_range)),
+        options=[
+            OptionFacts(
+                name=item["name"],
+                default=_plain(item["default"]),
+                help=item["meaning"],
+                choices=item["choices"],
+                low=item["low"],
+                high=item["high"],
+            )
             for item in facts["parameters"]
             if item["name"] not in ("epsilon", "batch_size")
         ],
-    }
+    )
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Scalar:
     return value if isinstance(value, str | int | float | bool) or value is None else str(value)
+
+
+def word_mechanism(mechanism: Mechanism, refusal: ServiceError) -> WordMechanism:
+    """The mechanism, if it rewrites word by word over a vocabulary; others are refused."""
+    if not isinstance(mechanism, WordMechanism):
+        raise refusal
+    return mechanism
 
 
 # From a document to a unit ------------------------------------------------------------------------------------------
 
 
-def calibrate(pool: Pool, request: CalibrateRequest) -> dict[str, Any]:
+def calibrate(pool: Pool, request: CalibrateRequest) -> Calibrated:
     """The largest epsilon of one unit with which a text of so many tokens keeps within `document_epsilon`."""
 
     loaded = pool.get(request.mechanism, default_epsilon(request.mechanism), request.options)
@@ -86,7 +113,7 @@ def calibrate(pool: Pool, request: CalibrateRequest) -> dict[str, Any]:
 
     epsilon = _largest_within(promised, request.document_epsilon, loaded.mechanism.epsilon)
     whole = promised(epsilon)
-    return {"epsilon": epsilon, "guarantee": Card(whole).to_dict()}
+    return Calibrated(epsilon=epsilon, guarantee=Card(whole).to_dict())
 
 
 def _largest_within(promised: Callable[[float], Guarantee], budget: float, start: float, steps: int = 4) -> float:
@@ -120,19 +147,23 @@ def _largest_within(promised: Callable[[float], Guarantee], budget: float, start
 # The curve ----------------------------------------------------------------------------------------------------------
 
 
-def curve(pool: Pool, request: CurveRequest) -> dict[str, Any]:
+def curve(pool: Pool, request: CurveRequest) -> Curve:
     """Expected share of words that change at each epsilon, for public words as often as they occur in public text; and
     the share that an attacker guesses right who knows the mechanism and how frequent words are."""
     from tacit.auditing.text.inversion import guessing
 
+    refusal = ServiceError(422, "the curve counts changed words: choose a word-level mechanism", "no_curve")
     if known_mechanism(request.mechanism).level != "word":
-        raise ServiceError(422, "the curve counts changed words: choose a word-level mechanism", "no_curve")
-    loaded: Any = pool.get(request.mechanism, default_epsilon(request.mechanism), request.options)
-    ids, times = usual_words(loaded.mechanism.vocabulary)
-    prior = _prior(tuple(loaded.mechanism.vocabulary))
-    points, exact, blind = [], True, None
+        raise refusal
+    loaded = pool.get(request.mechanism, default_epsilon(request.mechanism), request.options)
+    vocabulary = word_mechanism(loaded.mechanism, refusal).vocabulary
+    ids, times = usual_words(vocabulary)
+    prior = _prior(tuple(vocabulary))
+    points: list[CurvePoint] = []
+    exact, blind = True, None
     for epsilon in request.epsilons:
-        mechanism: Any = pool.sibling(request.mechanism, epsilon, request.options, loaded)
+        sibling = pool.sibling(request.mechanism, epsilon, request.options, loaded)
+        mechanism = word_mechanism(sibling, refusal)
         guessed = None
         try:
             stays = _exact_stays(mechanism, ids)
@@ -142,11 +173,11 @@ def curve(pool: Pool, request: CurveRequest) -> dict[str, Any]:
             mechanism.prepare()
             stays, exact = _counted_stays(mechanism, ids), False
         changed = round(1.0 - float(np.average(stays, weights=times)), 6)
-        points.append({"epsilon": epsilon, "changed": changed, "guessed": guessed})
+        points.append(CurvePoint(epsilon=epsilon, changed=changed, guessed=guessed))
     how = "expected share of words that change, over the public vocabulary by frequency"
     if not exact:
         how += f" (estimated from {CURVE_DRAWS} draws of each of {len(ids)} public words)"
-    return {"points": points, "how": how, "blind": blind, "guessed_how": None if blind is None else GUESSED_HOW}
+    return Curve(points=points, how=how, blind=blind, guessed_how=None if blind is None else GUESSED_HOW)
 
 
 GUESSED_HOW: Final = (
@@ -171,12 +202,12 @@ def _prior(vocabulary: tuple[str, ...]) -> Floats:
     return frequency_prior(vocabulary)
 
 
-def _exact_stays(mechanism: Any, ids: Ids) -> Floats:
+def _exact_stays(mechanism: WordMechanism, ids: Ids) -> Floats:
     blocks = [ids[start : start + BLOCK_WORDS] for start in range(0, len(ids), BLOCK_WORDS)]
     return np.concatenate([mechanism.laws(block)[np.arange(len(block)), block] for block in blocks])
 
 
-def _counted_stays(mechanism: Any, ids: Ids) -> Floats:
+def _counted_stays(mechanism: WordMechanism, ids: Ids) -> Floats:
     drawn = mechanism.released_ids(np.repeat(ids, CURVE_DRAWS), Source.from_os()).reshape(len(ids), CURVE_DRAWS)
     stays: Floats = (drawn == ids[:, None]).mean(axis=1)
     return stays
@@ -185,19 +216,20 @@ def _counted_stays(mechanism: Any, ids: Ids) -> Floats:
 # The audit ----------------------------------------------------------------------------------------------------------
 
 
-def audit_exact(pool: Pool, request: AuditRequest) -> dict[str, Any]:
+def audit_exact(pool: Pool, request: AuditRequest) -> AuditReport:
     """The report of an exact check: the law of each word against what is claimed, worst pair first."""
     from tacit.auditing.claims.claim import claim_of
     from tacit.auditing.claims.exact import check_all, exact_section
     from tacit.auditing.claims.laws import MechanismLaw
-    from tacit.auditing.claims.mechanisms import Settings, exact_words, word_law_of
+    from tacit.auditing.claims.mechanisms import ClaimAuditSettings, exact_words, word_law_of
     from tacit.report import Report
 
+    refusal = ServiceError(
+        422, f"no quick exact check: run 'tacit audit mechanism {request.mechanism}'", "no_exact_law"
+    )
     if known_mechanism(request.mechanism).level != "word":
-        raise ServiceError(
-            422, f"no quick exact check: run 'tacit audit mechanism {request.mechanism}'", "no_exact_law"
-        )
-    mechanism: Any = pool.get(request.mechanism, request.epsilon, request.options).mechanism
+        raise refusal
+    mechanism = word_mechanism(pool.get(request.mechanism, request.epsilon, request.options).mechanism, refusal)
     law = word_law_of(mechanism)
     if law is None:
         raise ServiceError(
@@ -214,7 +246,7 @@ def audit_exact(pool: Pool, request: AuditRequest) -> dict[str, Any]:
         exact = check_all(MechanismLaw(mechanism), claim, ids)
     else:
         metric = mechanism.notion in (Notion.METRIC.value, Notion.UTILITY_OPTIMIZED_METRIC.value)
-        settings = Settings(f"closest:{AUDIT_PAIRS}" if metric else str(AUDIT_WORDS))
+        settings = ClaimAuditSettings(f"closest:{AUDIT_PAIRS}" if metric else str(AUDIT_WORDS))
         exact = exact_words(mechanism, law, claim, settings)
     report = Report(f"Audit of {request.mechanism}", [exact_section(exact)], {"epsilon": request.epsilon})
-    return report.to_dict()
+    return AuditReport.model_validate(report.to_dict())

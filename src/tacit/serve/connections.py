@@ -18,7 +18,7 @@ from typing import Any, Final
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from tacit.serve.errors import ServiceError
-from tacit.serve.settings import Settings
+from tacit.serve.settings import ServiceSettings
 
 log = logging.getLogger("tacit.serve")
 
@@ -38,7 +38,7 @@ class Connections:
     """All connections of a service. `waiting` are those without a request at the moment, the oldest first; strangers
     are those that have not been let in yet, by a key or because none is needed."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: ServiceSettings) -> None:
         self._most = settings.connections
         self._most_of_address = settings.connections_per_address
         self._most_strangers = max(1, settings.connections // 2)
@@ -267,6 +267,6 @@ def _large_head() -> ServiceError:
     )
 
 
-def protocol_for(settings: Settings) -> Any:
+def protocol_for(settings: ServiceSettings) -> Any:
     """What uvicorn makes for every connection."""
     return partial(GuardedProtocol, Connections(settings))

@@ -6,7 +6,7 @@ import errno
 import json
 import logging
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from tacit.errors import (
     BadInputError,
@@ -66,26 +66,41 @@ class WrongLedgerError(UnavailableError):
 
 
 class ServiceError(Exception):
-    """A refusal, ready to be sent."""
+    """A refusal, ready to be sent. `cause` is an error whose own code and fields the client may see: its sentence is
+    the message, so they hold nothing that the message does not say."""
 
-    def __init__(self, status: int, message: str, code: str | None = None, retry_after: int | None = None) -> None:
+    def __init__(
+        self,
+        status: int,
+        message: str,
+        code: str | None = None,
+        retry_after: int | None = None,
+        *,
+        cause: TacitError | None = None,
+    ) -> None:
         super().__init__(message)
         self.status = status
         self.code = code or STATUS_CODES[status]
         self.message = message
         self.retry_after = retry_after
+        self.cause = cause
 
     @property
     def headers(self) -> dict[str, str]:
         headers = {} if self.retry_after is None else {"retry-after": str(self.retry_after)}
         return {**headers, "www-authenticate": "Bearer"} if self.status == 401 else headers
 
+    def facts(self) -> dict[str, Any]:
+        """What a client gets: the code of the refusal, its sentence, and the code and fields of its cause."""
+        cause = {} if self.cause is None else {"cause": self.cause.code, "fields": self.cause.plain_fields()}
+        return {"code": self.code, "message": self.message, **cause}
+
     def body(self) -> bytes:
-        return error_body(self.code, self.message)
+        return error_body(self.facts())
 
 
-def error_body(code: str, message: str) -> bytes:
-    return json.dumps({"error": {"code": code, "message": message}}, ensure_ascii=False).encode("utf-8", "replace")
+def error_body(facts: Mapping[str, Any]) -> bytes:
+    return json.dumps({"error": facts}, ensure_ascii=False).encode("utf-8", "replace")
 
 
 def as_service_error(error: Exception) -> ServiceError:
@@ -110,19 +125,19 @@ def as_service_error(error: Exception) -> ServiceError:
     if isinstance(error, UnavailableError):
         return ServiceError(503, "the service cannot be used now: ask its operator to look at its log", retry_after=5)
     if isinstance(error, MissingExtraError):
-        return ServiceError(503, str(error), "not_installed")
+        return ServiceError(503, error.rendered(HTTP), "not_installed", cause=error)
     if isinstance(error, NominalError):
-        return ServiceError(403, str(error), "nominal")
+        return ServiceError(403, error.rendered(HTTP), "nominal", cause=error)
     if isinstance(error, NoGuaranteeError):
-        return ServiceError(422, error.rendered(HTTP), "no_guarantee")
+        return ServiceError(422, error.rendered(HTTP), "no_guarantee", cause=error)
     if isinstance(error, BadParameterError | BadInputError):
-        return ServiceError(422, error.rendered(HTTP))
+        return ServiceError(422, error.rendered(HTTP), cause=error)
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
         return disk_full()
     if isinstance(error, MemoryError):
         return ServiceError(503, "out of memory: send fewer texts at a time", retry_after=5)
     if isinstance(error, TacitError):
-        return ServiceError(500, error.rendered(HTTP))
+        return ServiceError(500, error.rendered(HTTP), cause=error)
     return ServiceError(500, f"unexpected {place_of(error)}: nothing was released. Please report this")
 
 

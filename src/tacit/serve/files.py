@@ -5,19 +5,19 @@ from __future__ import annotations
 import asyncio
 import csv
 import io
-import json
 import os
 import shutil
 import tempfile
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Final, ParamSpec, TypeVar
 
 from starlette.datastructures import UploadFile
 from starlette.requests import Request
 from starlette.responses import FileResponse, Response, StreamingResponse
 
 from tacit.errors import BadInputError
+from tacit.serve.answers import Jobs
 from tacit.serve.errors import ServiceError, disk_full
 from tacit.serve.gate import REPORT_POLICY
 from tacit.serve.jobs import Job, JobStore
@@ -33,10 +33,11 @@ CARD_TYPES: Final = {"json": "application/json", "md": "text/markdown; charset=u
 POLL_SECONDS: Final = 0.2
 HEARTBEAT_SECONDS: Final = 15.0
 FORMULA_STARTS: Final = ("=", "+", "-", "@", "\t", "\r")
+P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class Files:
+class JobRoutes:
     """The routes of jobs. Disk work is done beside the event loop."""
 
     def __init__(self, store: JobStore, schedule: Schedule, pool: Pool, keys: Keys) -> None:
@@ -86,7 +87,7 @@ class Files:
             raise
 
     def listed(self, request: Request) -> Response:
-        return json_response({"jobs": [job.shown() for job in self._store.of(request.scope["caller"].name)]})
+        return json_response(Jobs(jobs=[job.shown() for job in self._store.of(request.scope["caller"].name)]))
 
     def shown(self, request: Request, id: str) -> Response:
         return json_response(self._own(request, id).shown())
@@ -98,7 +99,7 @@ class Files:
             await aside(self._store.end, id, "canceled")
         else:
             await aside(self._store.forget, id)
-        return json_response({**job.shown(), "state": "canceled" if job.is_open else "deleted"})
+        return json_response(job.changed(state="canceled" if job.is_open else "deleted").shown())
 
     async def resumed(self, request: Request, id: str) -> Response:
         """Go on with a failed job, with the noise it had."""
@@ -164,9 +165,9 @@ class Files:
         return job
 
 
-async def aside(function: Callable[..., R], *arguments: Any) -> R:
+async def aside(function: Callable[P, R], *arguments: P.args, **options: P.kwargs) -> R:
     """Run what may wait for the disk in a thread."""
-    return await asyncio.to_thread(function, *arguments)
+    return await asyncio.to_thread(function, *arguments, **options)
 
 
 def upload_format(name: str) -> str:
@@ -183,7 +184,7 @@ def upload_format(name: str) -> str:
 
 
 def event(kind: str, job: Job) -> bytes:
-    return f"event: {kind}\ndata: {json.dumps(job.shown())}\n\n".encode()
+    return f"event: {kind}\ndata: {job.shown().model_dump_json()}\n\n".encode()
 
 
 def without_formulas(path: Path, format: str) -> Iterator[bytes]:

@@ -24,7 +24,7 @@ from starlette.responses import Response
 from tacit.serve.errors import ServiceError, as_service_error, note
 from tacit.serve.keys import NO_OPTIONS, KeyOptions, Keys, RateLimit
 from tacit.serve.metrics import Metrics
-from tacit.serve.settings import Settings, is_local
+from tacit.serve.settings import ServiceSettings, is_local
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -80,7 +80,7 @@ class Gate:
     def __init__(
         self,
         app: App,
-        settings: Settings,
+        settings: ServiceSettings,
         keys: Keys,
         metrics: Metrics,
         tickets: Callable[[Scope], bool],
@@ -175,7 +175,8 @@ class Gate:
         host = _netloc("//" + headers.get(b"host", b"").decode("latin-1"))
         if not self._keys_needed() and not self._is_ours(_name(host)):
             raise ServiceError(
-                403, "this name does not belong to the service: use localhost, or start it with --allow-host NAME"
+                403,
+                "this name does not belong to the service: use localhost, or let its operator allow it (allow_host)",
             )
         origin = headers.get(b"origin")
         if origin is not None and _netloc(origin.decode("latin-1")) != host:
@@ -230,7 +231,7 @@ class Bodies:
 class Body:
     """The body of a request, stopped as soon as it is larger than allowed, stands still, or takes too long in all."""
 
-    def __init__(self, scope: Scope, receive: Receive, bodies: Bodies, settings: Settings) -> None:
+    def __init__(self, scope: Scope, receive: Receive, bodies: Bodies, settings: ServiceSettings) -> None:
         path = scope["path"]
         self._is_upload = path == "/v1/jobs"  # which goes to the disk
         self._limit = settings.upload_bytes if self._is_upload else settings.body_bytes

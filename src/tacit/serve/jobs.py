@@ -28,12 +28,15 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, Final
+from typing import Final, TypedDict, Unpack
+
+from pydantic import ConfigDict
 
 from tacit.errors import BadInputError
+from tacit.serve.answers import JobFacts, JsonObject
 from tacit.serve.errors import ServiceError
 from tacit.serve.settings import make_private_folder, write_private
 from tacit.text.files import format_named
@@ -45,51 +48,59 @@ _ID = re.compile(r"[0-9a-f]{32}")
 log = logging.getLogger("tacit.serve")
 
 
-@dataclass(frozen=True)
-class Job:
-    """
+class Job(JobFacts):
+    """A job as the service keeps it. Fields of the record that this version does not know are kept as they are.
+
     owner       the name of the key, or None on a service without keys
-    name        what the client calls its file
-    format      format of the upload and of the result, such as csv or jsonl.gz
-    error       why it failed, in one sentence
-    resumable   a failed job that can go on with the same noise
     attempts    how often its worker was started without coming to an end since `mark`
     mark        how much of the output was written when its worker was last started
-    unknown     fields of the record that this version does not know, kept as they are
     """
 
-    id: str
-    owner: str | None
-    name: str
-    format: str
-    settings: dict[str, Any]
-    state: str = "queued"
-    rows: int = 0
-    units: int = 0
-    bytes_done: int = 0
-    total_bytes: int = 0
-    created: str = ""
-    expires: str = ""
-    error: str | None = None
-    resumable: bool = False
-    attempts: int = 0
-    mark: int = 0
-    unknown: dict[str, Any] = field(default_factory=dict)
+    model_config = ConfigDict(frozen=True, extra="allow")
 
-    def shown(self) -> dict[str, Any]:
+    owner: str | None
+    attempts: int
+    mark: int
+
+    def shown(self) -> JobFacts:
         """What its owner sees."""
-        return {name: value for name, value in asdict(self).items() if name not in _NOT_SHOWN}
+        return JobFacts.model_validate(self.model_dump(include=set(JobFacts.model_fields)))
 
     def record(self) -> bytes:
-        known = asdict(self)
-        return json.dumps({**known.pop("unknown"), **known}).encode()
+        return self.model_dump_json().encode()
+
+    def changed(self, **changes: Unpack[Changes]) -> Job:
+        return self.model_copy(update=dict(changes))
 
     @property
     def is_open(self) -> bool:
         return self.state in OPEN_STATES
 
 
-_NOT_SHOWN: Final = ("owner", "attempts", "mark", "unknown")
+class Changes(TypedDict, total=False):
+    """The fields of a job that change while it is worked on."""
+
+    state: str
+    rows: int
+    units: int
+    bytes_done: int
+    error: str | None
+    resumable: bool
+    attempts: int
+    mark: int
+
+
+NEW: Final[Changes] = {
+    "state": "queued",
+    "rows": 0,
+    "units": 0,
+    "bytes_done": 0,
+    "error": None,
+    "resumable": False,
+    "attempts": 0,
+    "mark": 0,
+}
+"""How a job begins, and what a record of an earlier version does not say."""
 
 
 @dataclass(frozen=True)
@@ -194,7 +205,7 @@ class JobStore:
     def new_folder(self) -> Path:
         return make_private_folder(self.root / secrets.token_hex(16))
 
-    def add(self, folder: Path, owner: str | None, name: str, format: str, settings: dict[str, Any]) -> Job:
+    def add(self, folder: Path, owner: str | None, name: str, format: str, settings: JsonObject) -> Job:
         """A job whose upload lies in its folder."""
         now = datetime.now(UTC)
         job = Job(
@@ -203,6 +214,7 @@ class JobStore:
             name=shown_name(name),
             format=format,
             settings=settings,
+            **NEW,
             total_bytes=JobFolder(folder, format).input.stat().st_size,
             created=now.isoformat(timespec="milliseconds"),
             expires=(now + timedelta(hours=self.keep_hours)).isoformat(timespec="seconds"),
@@ -219,15 +231,15 @@ class JobStore:
             if job.state != "failed" or not job.resumable:
                 raise ServiceError(409, "only a job that failed and is resumable can go on: see its 'state'")
             self._check_room(owner)
-            return self._save(replace(job, state="queued", error=None, resumable=False, attempts=0))
+            return self._save(job.changed(state="queued", error=None, resumable=False, attempts=0))
 
-    def update(self, id: str, *, durable: bool = True, **changes: Any) -> Job | None:
+    def update(self, id: str, *, durable: bool = True, **changes: Unpack[Changes]) -> Job | None:
         """Change a job, unless it was deleted or canceled meanwhile. Mere progress need not reach the disk."""
         with self._lock:
             job = self._jobs.get(id)
             if job is None or job.state in ("canceled", "expired"):
                 return None
-            job = replace(job, **changes)
+            job = job.changed(**changes)
             if durable:
                 return self._save(job)
             self._jobs[id] = job
@@ -240,9 +252,8 @@ class JobStore:
             for path in self.folder(id).iterdir():  # first, because on a full disk the record cannot be written
                 if path.name != "job.json":
                     path.unlink(missing_ok=True)
-            self._save(
-                replace(job, state=state, error=error, resumable=False, name="" if state == "expired" else job.name)
-            )
+            ended = job.changed(state=state, error=error, resumable=False)
+            self._save(ended.model_copy(update={"name": ""}) if state == "expired" else ended)
 
     def forget(self, id: str) -> None:
         with self._lock:
@@ -308,13 +319,11 @@ def _read(folder: Path) -> Job | None:
     """The job of a folder; None if its record is not there or cannot be understood."""
     try:
         record = json.loads((folder / "job.json").read_bytes())
-        names = {item.name for item in fields(Job)} - {"unknown"}
-        known = {name: value for name, value in record.items() if name in names}
-        job = Job(**known, unknown={name: value for name, value in record.items() if name not in names})
+        job = Job.model_validate({"total_bytes": 0, **NEW, **record})
         datetime.fromisoformat(job.expires).timestamp()
-        usable = job.id == folder.name and job.state in STATES and isinstance(job.settings, dict)
+        usable = job.id == folder.name and job.state in STATES
         return job if usable and str(format_named(job.format)) == job.format else None
-    except (OSError, ValueError, TypeError, AttributeError, BadInputError):
+    except (OSError, ValueError, TypeError, BadInputError):
         return None
 
 

@@ -31,7 +31,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Final, TypedDict, Unpack
+
+from pydantic import BaseModel, ConfigDict, with_config
 
 from tacit.atomic import write_file
 from tacit.errors import BadInputError, BadParameterError
@@ -45,6 +47,10 @@ REREAD_SECONDS = 0.5
 """How long a key that was revoked by another process may still work."""
 
 
+_AS_WRITTEN: Final = ConfigDict(extra="forbid", strict=True)
+
+
+@with_config(_AS_WRITTEN)
 @dataclass(frozen=True)
 class KeyOptions:
     """What a key may not do, beyond its budget.
@@ -60,6 +66,7 @@ class KeyOptions:
 NO_OPTIONS = KeyOptions()
 
 
+@with_config(_AS_WRITTEN)
 @dataclass(frozen=True)
 class KeyBudget:
     """The budget that a key was given; what counts is the limit in the ledger, which may have been changed since."""
@@ -68,6 +75,7 @@ class KeyBudget:
     delta: float = 0.0
 
 
+@with_config(_AS_WRITTEN)
 @dataclass(frozen=True)
 class Key:
     name: str
@@ -77,6 +85,14 @@ class Key:
     revoked: str | None = None
     budget: KeyBudget | None = None
     options: KeyOptions = NO_OPTIONS
+
+
+class KeyChanges(TypedDict, total=False):
+    """What can change about a key."""
+
+    revoked: str
+    options: KeyOptions
+    requests_per_minute: int
 
 
 @dataclass(frozen=True)
@@ -242,7 +258,7 @@ class Keys:
             )
         return key
 
-    def _change_key(self, name: str, **changes: Any) -> Key:
+    def _change_key(self, name: str, **changes: Unpack[KeyChanges]) -> Key:
         with self.exclusively():
             changed = replace(self._active_key(name), **changes)
             self._change(
@@ -278,8 +294,8 @@ class Keys:
         if seen == self._seen:
             return
         try:
-            self._register = _parsed(json.loads(self._path.read_bytes()))
-        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            self._register = _parsed(self._path.read_bytes())
+        except (OSError, ValueError):
             raise UnavailableError(
                 "unreadable-keys-file",
                 "{path} cannot be read: restore it, or use the version of Tacit that wrote it",
@@ -291,34 +307,22 @@ class Keys:
 # The file -----------------------------------------------------------------------------------------------------------
 
 
-def _parsed(content: dict[str, Any]) -> Register:
-    keys = tuple(_key(item) for item in content["keys"])
-    if len({key.name for key in keys}) < len(keys):
-        raise ValueError
-    if set(content) - {"keys", "ledger"}:
-        raise ValueError
-    ledger = content.get("ledger")
-    if ledger is not None and not isinstance(ledger, str):
-        raise TypeError
-    return Register(keys, ledger, is_from_before="ledger" not in content)
+class _File(BaseModel):
+    """The file: a list of keys, and the ledger that counts; files of earlier versions do not say which."""
+
+    model_config = _AS_WRITTEN
+
+    keys: list[Key]
+    ledger: str | None = None
 
 
-def _key(item: dict[str, Any]) -> Key:
-    budget, options = item.get("budget"), item.get("options", {})
-    key = Key(
-        **{
-            **item,
-            "budget": None if budget is None else KeyBudget(**budget),
-            "options": KeyOptions(**options),
-        }
-    )
-    texts = (key.name, key.hash, key.created, key.revoked or "")
-    switches = asdict(key.options).values()
-    if not all(isinstance(text, str) for text in texts) or not all(isinstance(value, bool) for value in switches):
-        raise TypeError
-    if len(key.hash) != len(_NO_HASH) or not isinstance(key.requests_per_minute, int):
-        raise TypeError
-    return key
+def _parsed(data: bytes) -> Register:
+    """What the file says; whatever is not understood to the letter makes it unusable."""
+    content = _File.model_validate_json(data)
+    keys = tuple(content.keys)
+    if len({key.name for key in keys}) < len(keys) or any(len(key.hash) != len(_NO_HASH) for key in keys):
+        raise ValueError
+    return Register(keys, content.ledger, is_from_before="ledger" not in content.model_fields_set)
 
 
 def _write(path: Path, register: Register) -> None:

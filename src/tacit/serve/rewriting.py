@@ -18,7 +18,7 @@ from dataclasses import fields, replace
 from functools import cached_property
 from typing import Any, Final
 
-from tacit.account.ledger.charges import Rate, rate_of
+from tacit.account.ledger.charges import ChargeRate, rate_of
 from tacit.card import Card, ReleaseFacts, plain_sentence
 from tacit.catalog import build, find
 from tacit.errors import BadParameterError, NoGuaranteeError, TacitError
@@ -52,7 +52,7 @@ class Prepared:
         return replace(promised, parameters={**promised.parameters, "joining": self._joining})
 
     @cached_property
-    def rate(self) -> Rate:
+    def rate(self) -> ChargeRate:
         """How the cost in the ledger grows with the units."""
         return rate_of(self.unit_guarantee)
 

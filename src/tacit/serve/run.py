@@ -15,7 +15,7 @@ from tacit.errors import BadInputError, BadParameterError, place_of, require
 from tacit.serve.app import create_app
 from tacit.serve.connections import protocol_for
 from tacit.serve.keys import Keys
-from tacit.serve.settings import Settings, is_local
+from tacit.serve.settings import ServiceSettings, is_local
 
 log = logging.getLogger("tacit.serve")
 OTHER_FILES = 256
@@ -25,7 +25,7 @@ COLLECTED_AFTER = (20_000, 10, 10)
 and again."""
 
 
-def run(settings: Settings, *, quiet: bool = False) -> None:
+def run(settings: ServiceSettings, *, quiet: bool = False) -> None:
     """Serve until interrupted."""
     uvicorn = require("uvicorn", extra="serve", purpose="the service")
     keys = Keys(settings.state).active()
@@ -94,7 +94,7 @@ def _files_for(connections: int) -> int:
     return connections if soft == resource.RLIM_INFINITY else max(1, min(connections, soft - OTHER_FILES))
 
 
-def _socket(settings: Settings) -> socket.socket:
+def _socket(settings: ServiceSettings) -> socket.socket:
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     listening = socket.socket(family, socket.SOCK_STREAM)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -23,7 +23,7 @@ from tacit.account.ledger import BudgetExceededError, LedgerError, Reservation, 
 from tacit.catalog import shortened
 from tacit.engines.blocks import Block, cut_blocks, weight
 from tacit.engines.charging import subjects_of
-from tacit.engines.job import CARD_KINDS, AlreadyCompleteError, Progress, RewriteJob, check_users, is_unfinished
+from tacit.engines.job import CARD_KINDS, AlreadyCompleteError, RewriteJob, RewriteProgress, check_users, is_unfinished
 from tacit.engines.local import rewrite_file
 from tacit.engines.nominal import refuse_nominal_file
 from tacit.errors import BadInputError, TacitError
@@ -60,7 +60,7 @@ class StopError(TacitError):
 
 
 @dataclass(frozen=True)
-class Task:
+class JobTask:
     """A job as whoever works on it gets it; it can be sent to another process.
 
     workers     processes that rewrite; 1 is the one that does everything else
@@ -79,7 +79,7 @@ class Task:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class JobOutcome:
     """How the work on a job ended: well if there is no error."""
 
     rows: int = 0
@@ -95,10 +95,10 @@ class JobWork:
 
     def __init__(
         self,
-        task: Task,
+        task: JobTask,
         pool: Pool,
         accounts: Accounts,
-        tell: Callable[[Progress], None],
+        tell: Callable[[RewriteProgress], None],
         check: Callable[[], None],
     ) -> None:
         self._task = task
@@ -108,7 +108,7 @@ class JobWork:
         self._tell = tell
         self._check = check
 
-    def outcome(self) -> Outcome:
+    def outcome(self) -> JobOutcome:
         """The job, worked on to whatever end; only the sentence for its owner is kept of an error."""
         try:
             # What was reserved before a change of the ledger's key is found again by its token.
@@ -121,13 +121,13 @@ class JobWork:
             full = isinstance(cause, OSError) and cause.errno in (errno.ENOSPC, errno.EDQUOT)
             reason = "its disk is full" if full else "it cannot write to its disk"
             sentence = f"the service could not go on, {reason}: ask its operator, then resume the job"
-            return Outcome(error=sentence, resumable=True)
+            return JobOutcome(error=sentence, resumable=True)
         except BudgetExceededError as error:
-            return Outcome(error=as_service_error(error).message, resumable=self._has_begun(), over_budget=True)
+            return JobOutcome(error=as_service_error(error).message, resumable=self._has_begun(), over_budget=True)
         except Exception as error:
             if isinstance(error, MemoryError) or isinstance(error.__context__, MemoryError):
                 log.error("a job failed: it needs more memory than it may use")
-                return Outcome(error=TOO_MUCH_MEMORY, resumable=True)
+                return JobOutcome(error=TOO_MUCH_MEMORY, resumable=True)
             refusal = as_service_error(error)
             if refusal.status >= 500:
                 log.error("a job failed: %s", refusal.message if refusal.code == "internal" else refusal.code)
@@ -136,9 +136,9 @@ class JobWork:
                 self._accounts.close()  # it may be whole again next time
             # What has begun is never deleted: an upgrade, a lost key or a limit is no fault of the file.
             reason = self._without_paths(for_owner(error) or refusal.message)
-            return Outcome(error=reason, resumable=refusal.status >= 500 or self._has_begun())
+            return JobOutcome(error=reason, resumable=refusal.status >= 500 or self._has_begun())
 
-    def _rewrite(self) -> Outcome:
+    def _rewrite(self) -> JobOutcome:
         task = self._task
         settings = JobSettings.model_validate(task.settings)
         config = settings.config(self._files.input, self._files.output)
@@ -153,7 +153,7 @@ class JobWork:
             refuse_nominal=task.refuse_nominal or self._accounts.options_of(task.owner).refuse_nominal,
         )
 
-        def progress(now: Progress) -> None:
+        def progress(now: RewriteProgress) -> None:
             self._check()
             self._tell(now)
 
@@ -172,7 +172,7 @@ class JobWork:
         with contextlib.suppress(TacitError):  # what is not committed stays reserved, which counts as spent
             for reservation in reservations:
                 reservation.commit()
-        return Outcome(rows, units, mechanism.name)
+        return JobOutcome(rows, units, mechanism.name)
 
     def _check_size(self, work: RewriteJob) -> None:
         """Read the file once before anything is charged for it: a row that cannot be read costs no budget, and a small

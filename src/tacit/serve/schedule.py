@@ -13,14 +13,14 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Final
 
-from tacit.engines.job import Progress
+from tacit.engines.job import RewriteProgress
 from tacit.serve.errors import as_service_error, note
 from tacit.serve.jobs import Job, JobStore
 from tacit.serve.keys import Keys
 from tacit.serve.metrics import Metrics
-from tacit.serve.runner import Outcome, StopError, Task
-from tacit.serve.settings import Settings
-from tacit.serve.workplace import WorkerDiedError
+from tacit.serve.runner import JobOutcome, JobTask, StopError
+from tacit.serve.settings import ServiceSettings
+from tacit.serve.workplace import JobProcessDiedError
 from tacit.text.files import partial_path
 
 log = logging.getLogger("tacit.serve")
@@ -33,13 +33,13 @@ DIED: Final = (
     "parts, or ask the operator of the service, then resume the job"
 )
 
-Work = Callable[[Task, Callable[[Progress], None], Callable[[], None]], Outcome]
+Work = Callable[[JobTask, Callable[[RewriteProgress], None], Callable[[], None]], JobOutcome]
 
 
 class Schedule:
     """The jobs of a store, worked on in their order. `work` is how and where one of them is done."""
 
-    def __init__(self, store: JobStore, keys: Keys, metrics: Metrics, work: Work, settings: Settings) -> None:
+    def __init__(self, store: JobStore, keys: Keys, metrics: Metrics, work: Work, settings: ServiceSettings) -> None:
         self._store = store
         self._keys = keys
         self._metrics = metrics
@@ -129,7 +129,7 @@ class Schedule:
         if job is None:
             return
         files = self._store.files(job)
-        task = Task(
+        task = JobTask(
             job.id,
             job.owner,
             job.name,
@@ -140,7 +140,7 @@ class Schedule:
             self._settings.refuse_nominal,
         )
 
-        def tell(now: Progress) -> None:
+        def tell(now: RewriteProgress) -> None:
             self._store.update(job.id, durable=False, rows=now.rows, units=now.units, bytes_done=now.bytes_done)
 
         try:
@@ -150,7 +150,7 @@ class Schedule:
                 self._store.update(job.id, attempts=job.attempts - 1)  # asked to stop: that is no failed attempt
             else:
                 self._give_up(job, str(stop))
-        except WorkerDiedError as death:
+        except JobProcessDiedError as death:
             log.error("the worker of a job died (%s)", death)
             if not self._ending.is_set():
                 self.put(job)
@@ -186,7 +186,7 @@ class Schedule:
         if job.owner is not None and not self._keys.is_active(job.owner):
             raise StopError("key-revoked", "the key of this job was revoked: nothing of it can be fetched")
 
-    def _end(self, job: Job, outcome: Outcome) -> None:
+    def _end(self, job: Job, outcome: JobOutcome) -> None:
         if outcome.over_budget:
             self._metrics.refusals.inc()
         if outcome.error is not None:

@@ -80,7 +80,7 @@ class ServicePlace(ServiceState):
         return self.ledger or str(self.state / "ledger.sqlite")
 
 
-class Settings(ServicePlace):
+class ServiceSettings(ServicePlace):
     """How a service is reached, what it keeps, and what nobody may ask more of."""
 
     job: ClassVar[str] = "serve"

@@ -9,11 +9,13 @@ import secrets
 import time
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 from urllib.parse import parse_qs, quote
 
 from starlette.responses import FileResponse, Response
 
+from tacit.serve.answers import ReportFacts
+from tacit.serve.answers import Reports as ReportList
 from tacit.serve.errors import ServiceError
 from tacit.serve.examples import SCRIPT as EXAMPLES_SCRIPT
 from tacit.serve.gate import REPORT_POLICY, Scope
@@ -33,7 +35,7 @@ def page_file(name: str) -> Response:
     return FileResponse(known[name], headers={"cache-control": "no-cache"})
 
 
-class Reports:
+class ReportRoutes:
     """HTML reports of a folder. A page shows them in a frame, which cannot send a key, so the list gives each an
     address with a ticket that works for ten minutes."""
 
@@ -41,8 +43,8 @@ class Reports:
         self._folder = folder
         self._secret = secrets.token_bytes(32)
 
-    def listed(self) -> dict[str, Any]:
-        return {"reports": [self._entry(name, path) for name, path in sorted(self._files().items())]}
+    def listed(self) -> ReportList:
+        return ReportList(reports=[self._entry(name, path) for name, path in sorted(self._files().items())])
 
     def page(self, name: str) -> Response:
         path = self._files().get(name)
@@ -65,18 +67,18 @@ class Reports:
             return {}
         return {path.name: path for path in self._folder.glob("*.html") if path.is_file() and not path.is_symlink()}
 
-    def _entry(self, name: str, path: Path) -> dict[str, Any]:
+    def _entry(self, name: str, path: Path) -> ReportFacts:
         with path.open(encoding="utf-8", errors="replace") as file:
             match = _TITLE.search(file.read(4096))
         title = match[1].strip() if match else path.stem
         expires = str(int(time.time()) + TICKET_SECONDS)
-        return {
-            "name": name,
-            "title": title,
-            "kind": kind_of(f"{title} {name}"),
-            "created": datetime.fromtimestamp(path.stat().st_mtime, UTC).isoformat(timespec="seconds"),
-            "url": f"/v1/reports/{quote(name)}?ticket={expires}-{self._seal(name, expires)}",
-        }
+        return ReportFacts(
+            name=name,
+            title=title,
+            kind=kind_of(f"{title} {name}"),
+            created=datetime.fromtimestamp(path.stat().st_mtime, UTC).isoformat(timespec="seconds"),
+            url=f"/v1/reports/{quote(name)}?ticket={expires}-{self._seal(name, expires)}",
+        )
 
     def _seal(self, name: str, expires: str) -> str:
         return hmac.digest(self._secret, f"{expires} {name}".encode(), hashlib.sha256).hex()

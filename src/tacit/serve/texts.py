@@ -12,7 +12,8 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from tacit.engines.nominal import refuse_nominal
-from tacit.serve.batching import Lines, Order, Spender
+from tacit.serve.answers import Answer
+from tacit.serve.batching import Order, OrderQueues, Spender
 from tacit.serve.budget import Accounts
 from tacit.serve.errors import ServiceError, as_service_error
 from tacit.serve.gate import Caller
@@ -20,18 +21,24 @@ from tacit.serve.messages import RewriteRequest, beside, check_json, is_unicode,
 from tacit.serve.metrics import Metrics
 from tacit.serve.reading import MOST_VALUES
 from tacit.serve.rewriting import Pieces, Pool, Prepared
-from tacit.serve.settings import Settings
+from tacit.serve.settings import ServiceSettings
 from tacit.serve.written import written
 
 COUNTED_AT_ONCE: Final = 20_000
 """Characters whose tokens are counted without leaving the event loop: some milliseconds."""
 
 
-class Rewriting:
+class RewriteService:
     """Everything a rewriting request needs, put together once."""
 
     def __init__(
-        self, settings: Settings, pool: Pool, lines: Lines, accounts: Accounts, executor: Executor, metrics: Metrics
+        self,
+        settings: ServiceSettings,
+        pool: Pool,
+        lines: OrderQueues,
+        accounts: Accounts,
+        executor: Executor,
+        metrics: Metrics,
     ) -> None:
         self._settings = settings
         self._pool = pool
@@ -144,7 +151,7 @@ class Rewriting:
             if done == 0:
                 raise
             refusal = as_service_error(error)
-            yield line({"error": {"code": refusal.code, "message": refusal.message}})
+            yield line({"error": refusal.facts()})
             return
         finally:
             self._lines.leave(order)
@@ -175,5 +182,5 @@ def line(value: object) -> bytes:
     return written(value) + b"\n"
 
 
-def json_response(value: object, status: int = 200) -> Response:
-    return Response(written(value), status, media_type="application/json")
+def json_response(answer: Answer, status: int = 200) -> Response:
+    return Response(answer.model_dump_json(), status, media_type="application/json")

@@ -17,32 +17,32 @@ from pathlib import Path
 from typing import Final
 
 from tacit.engines import processes
-from tacit.engines.job import Progress
-from tacit.engines.supervisor import Death, Supervisor
+from tacit.engines.job import RewriteProgress
+from tacit.engines.supervisor import Supervisor, WorkerDeath
 from tacit.errors import TacitError, TacitWarning
 from tacit.serve.budget import Accounts
 from tacit.serve.keys import Keys
 from tacit.serve.lock import lock_job
 from tacit.serve.metrics import Metrics
 from tacit.serve.rewriting import Pool
-from tacit.serve.runner import JobWork, Outcome, Task
-from tacit.serve.settings import Settings
+from tacit.serve.runner import JobOutcome, JobTask, JobWork
+from tacit.serve.settings import ServiceSettings
 
 POLL_SECONDS: Final = 0.2
 """How soon a job ends that was canceled."""
 
 
-class WorkerDiedError(TacitError):
+class JobProcessDiedError(TacitError):
     """The process of a job ended without a word."""
 
 
 class JobProcesses:
     """Works on a job in a fresh process."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: ServiceSettings) -> None:
         self._settings = settings
 
-    def __call__(self, task: Task, tell: Callable[[Progress], None], check: Callable[[], None]) -> Outcome:
+    def __call__(self, task: JobTask, tell: Callable[[RewriteProgress], None], check: Callable[[], None]) -> JobOutcome:
         settings = self._settings
         arguments = (settings.state, settings.ledger_place, settings.allowed, settings.job_memory)
         check()
@@ -50,11 +50,11 @@ class JobProcesses:
             supervisor.hand_out(task.id, task)
             while True:
                 for event in supervisor.events(POLL_SECONDS):
-                    if isinstance(event, Death):
-                        raise WorkerDiedError("workers-died", "{ending}", ending=event.ending)
-                    if isinstance(event.message, Outcome):
+                    if isinstance(event, WorkerDeath):
+                        raise JobProcessDiedError("workers-died", "{ending}", ending=event.ending)
+                    if isinstance(event.message, JobOutcome):
                         return event.message
-                    assert isinstance(event.message, Progress)
+                    assert isinstance(event.message, RewriteProgress)
                     tell(event.message)
                 check()
 
@@ -75,7 +75,7 @@ def work_apart(
     accounts = Accounts(ledger, Metrics(), Keys(state))
     try:
         task = inbox.get()
-        assert isinstance(task, Task)
+        assert isinstance(task, JobTask)
         lock = lock_job(task.files.path)
         outcome = JobWork(task, Pool(1, allowed), accounts, connection.send, lambda: None).outcome()
         accounts.close()

@@ -14,7 +14,7 @@ FILE = "log.csv"
 CURVES = "tensorboard"
 
 
-class Log:
+class TrainingLog:
     """`after`: the step a resumed run goes on from; what was logged beyond it is done again, and logged again."""
 
     def __init__(self, folder: Path, *, after: int = 0, tensorboard: bool = False) -> None:

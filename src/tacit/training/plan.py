@@ -29,7 +29,7 @@ GAUSSIAN_NOISE = (
 
 
 @dataclass(frozen=True)
-class Plan:
+class TrainingPlan:
     """records and batch: sizes (public); steps; multiplier: sigma; delta; adjacency; unit: what one record is.
 
     Without `private` there is neither clipping nor noise, and no guarantee: for baselines and for public text.
@@ -80,7 +80,7 @@ class Plan:
         adjacency: Adjacency = Adjacency.ADD_REMOVE,
         unit: Unit = Unit.RECORD,
         releases: int = 1,
-    ) -> Plan:
+    ) -> TrainingPlan:
         """The plan with the least noise that stays within epsilon. Without a delta, 1 / records^1.5 or less, shared by
         all `releases` about the same records (trials, phases)."""
         chosen = automatic_delta(records, releases) if delta is None else delta
@@ -99,7 +99,7 @@ class Plan:
         return replace(draft, multiplier=multiplier)
 
     @classmethod
-    def without_privacy(cls, *, records: int, batch: int, epochs: float, unit: Unit = Unit.RECORD) -> Plan:
+    def without_privacy(cls, *, records: int, batch: int, epochs: float, unit: Unit = Unit.RECORD) -> TrainingPlan:
         """Plain training, for baselines, for public text, and for text that a mechanism has released already."""
         return cls(records, batch, steps_of(epochs, records, batch), 0.0, 0.0, unit=unit, private=False)
 
@@ -177,11 +177,14 @@ class Plan:
             assumptions=(f"the number of {self.unit.value}s is public", *self._secret_sample, *GAUSSIAN_NOISE),
             history=() if trials == 1 else (f"{trials} runs on the same {self.unit.value}s, added up",),
         )
-        return (
-            promised
-            if secure
-            else promised.voided("it was trained with a test seed, which undoes the noise", VoidReason.TEST_SEED)
-        )
+        return unless_seeded(promised, secure=secure)
+
+
+def unless_seeded(promised: Guarantee, *, secure: bool) -> Guarantee:
+    """The promise of a training; void if its noise was drawn from a test seed."""
+    if secure:
+        return promised
+    return promised.voided("it was trained with a test seed, which undoes the noise", VoidReason.TEST_SEED)
 
 
 MOST_NOISE = 1_000.0

@@ -38,9 +38,9 @@ from tacit.training.clipping import make_clipping
 from tacit.training.frozen import computed_once
 from tacit.training.gradients import Batch, Checked, choose
 from tacit.training.layout import choose_layout
-from tacit.training.log import Log
+from tacit.training.log import TrainingLog
 from tacit.training.origin import Origin
-from tacit.training.plan import Plan, check_composed
+from tacit.training.plan import TrainingPlan, check_composed
 from tacit.training.step import NotFiniteError, PlainStep, PrivateStep, StepFacts
 from tacit.training.tasks import Encoded, Row, Task
 from tacit.training.team import Team
@@ -62,7 +62,7 @@ SCHEDULES = ("constant", "linear", "cosine")
 
 
 @dataclass(frozen=True)
-class Settings:
+class TrainingSettings:
     """What a run is told, apart from data, model and plan. Nothing of it may depend on the private data.
 
     precision   of the layers below the lowest trained one, which are computed once (`tacit.training.frozen`)
@@ -110,7 +110,7 @@ class Settings:
 
 
 @dataclass
-class Progress:
+class StepReport:
     """Handed to the caller after each step. Loss and clipped share are private."""
 
     step: int
@@ -132,8 +132,8 @@ class TrainingRun:
     model: nn.Module
     tokenizer: PreTrainedTokenizerBase
     rows: Sequence[Row]
-    plan: Plan
-    settings: Settings
+    plan: TrainingPlan
+    settings: TrainingSettings
     folder: Path
     seed: int | None = None
     trials: int = 1
@@ -163,7 +163,7 @@ class TrainingRun:
                 least=least,
             )
 
-    def run(self, progress: Callable[[Progress], None] | None = None, *, resume: bool = False) -> Guarantee:
+    def run(self, progress: Callable[[StepReport], None] | None = None, *, resume: bool = False) -> Guarantee:
         """Train to the end, save, and return what the saved model promises."""
         if self.team.first:
             self.check_folder(resume=resume)
@@ -193,7 +193,7 @@ class TrainingRun:
             save()
         if self.team.first and self.checked is not None:
             (self.folder / PRIVATE_FOLDER / ENGINE).write_text(json.dumps(asdict(self.checked), indent=1) + "\n")
-        log = Log(self.folder / PRIVATE_FOLDER, after=done, tensorboard=self.settings.tensorboard)
+        log = TrainingLog(self.folder / PRIVATE_FOLDER, after=done, tensorboard=self.settings.tensorboard)
         self.model.train()
         saved = time.monotonic()
         try:
@@ -208,7 +208,7 @@ class TrainingRun:
                 if self.team.first:
                     log.write(done, epsilon, facts)
                     if progress is not None:
-                        progress(Progress(done, self.plan.steps, epsilon, facts))
+                        progress(StepReport(done, self.plan.steps, epsilon, facts))
                 if done % self.settings.checkpoint_every == 0 or time.monotonic() - saved > LONGEST_BETWEEN_CHECKPOINTS:
                     save()
                     saved = time.monotonic()

@@ -35,8 +35,8 @@ from tacit.text.sensitive import Detector, Flags, listed_words
 from tacit.text.tokens import normalize, split
 from tacit.training.checkpoint import PRIVATE_FOLDER, STATE
 from tacit.training.origin import Origin
-from tacit.training.plan import Plan, check_composed, check_trials
-from tacit.training.run import CARD, Progress, Settings, TrainingRun, digest_of
+from tacit.training.plan import TrainingPlan, check_composed, check_trials
+from tacit.training.run import CARD, StepReport, TrainingRun, TrainingSettings, digest_of
 from tacit.training.tasks import Row, Task
 
 if TYPE_CHECKING:
@@ -282,10 +282,10 @@ class TwoPhases:
     first_rows: Sequence[Row]
     kind: FirstKind
     redaction: str
-    first_plan: Plan
-    plan: Plan
-    first_settings: Settings
-    settings: Settings
+    first_plan: TrainingPlan
+    plan: TrainingPlan
+    first_settings: TrainingSettings
+    settings: TrainingSettings
     folder: Path
     public: str = ""
     seed: int | None = None
@@ -360,7 +360,7 @@ class TwoPhases:
                 )
         self.redaction = str(kept["redaction"])
 
-    def run(self, progress: Callable[[int, Progress], None] | None = None, *, resume: bool = False) -> Guarantee:
+    def run(self, progress: Callable[[int, StepReport], None] | None = None, *, resume: bool = False) -> Guarantee:
         """Both phases; `progress` is told which of them it is, 1 or 2."""
         self.check_folder(resume=resume)
         self._check_first_phase()
@@ -369,7 +369,7 @@ class TwoPhases:
         shutil.move(self.working_folder, self.folder / PRIVATE_FOLDER / FIRST_FOLDER)
         return guarantee
 
-    def _first(self, progress: Callable[[int, Progress], None] | None) -> First:
+    def _first(self, progress: Callable[[int, StepReport], None] | None) -> First:
         place = self.working_folder
         unfinished = (place / PRIVATE_FOLDER / STATE).exists()
         if unfinished or not (place / CARD).exists():
@@ -385,7 +385,7 @@ class TwoPhases:
         paid = promised if self.kind is FirstKind.PRIVATE else None
         return First(self.kind, self.redaction, self.public, paid)
 
-    def _second(self, first: First, progress: Callable[[int, Progress], None] | None) -> Guarantee:
+    def _second(self, first: First, progress: Callable[[int, StepReport], None] | None) -> Guarantee:
         model, tokenizer = self.load(self.working_folder)
         run = SecondPhase(
             self.task, model, tokenizer, self.rows, self.plan, self.settings, self.folder, self.seed, self.trials,

@@ -25,7 +25,7 @@ from tacit.noise.normal import normal_noise
 from tacit.noise.source import Source, StreamKey
 from tacit.training.clipping import AutomaticClipping, FlatClipping, LayerClipping, QuantileClipping
 from tacit.training.gradients import Batch, Engine, Loss, buffers_of, restore_buffers
-from tacit.training.plan import Plan
+from tacit.training.plan import TrainingPlan
 from tacit.training.team import Team
 
 LOST = (
@@ -58,7 +58,7 @@ class StepFacts:
 
 
 @dataclass
-class Step:
+class TrainingStep:
     """What private and plain steps share: going through the records of a step in parts that fit into memory.
 
     `physical` is how many examples are worked on at a time; it shrinks when memory runs out. `lengths`, if given, lets
@@ -66,7 +66,7 @@ class Step:
     With a `team` of several processes each works on its share of the records; the sums of all are added up.
     """
 
-    plan: Plan
+    plan: TrainingPlan
     collate: Collate
     physical: int = 32
     warn: Callable[[str], None] = lambda message: None
@@ -112,7 +112,7 @@ class Step:
 
 
 @dataclass
-class PlainStep(Step):
+class PlainStep(TrainingStep):
     """A step without clipping and noise, for plans without privacy: the mean gradient of the drawn records."""
 
     model: nn.Module = field(kw_only=True)
@@ -144,7 +144,7 @@ class PlainStep(Step):
 
 
 @dataclass
-class PrivateStep(Step):
+class PrivateStep(TrainingStep):
     """The step of a private run."""
 
     engine: Engine = field(kw_only=True)

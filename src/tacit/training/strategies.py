@@ -151,7 +151,7 @@ def _with_lora(model: PreTrainedModel, rank: int) -> PreTrainedModel:
 # IA3 ------------------------------------------------------------------------------------------------------------------
 
 
-class Scaled(nn.Module):
+class ScaledLinear(nn.Module):
     """A frozen linear layer with a trained vector l: l * (W x + b), or W (l * x) + b for a feed-forward layer.
 
     The vector is used by a plain product, which the engine `taps` can follow; peft's own IA3 reshapes it first, and
@@ -197,7 +197,7 @@ def _with_ia3(model: PreTrainedModel) -> PreTrainedModel:
         if not before and not _ATTENTION.search(name):
             continue
         width = _widths(module)[0 if before else 1]
-        _put(model, name, Scaled(module, width=width, before=before))
+        _put(model, name, ScaledLinear(module, width=width, before=before))
         added += 1
     if not added:
         raise BadParameterError(
@@ -206,7 +206,7 @@ def _with_ia3(model: PreTrainedModel) -> PreTrainedModel:
 
     def merge_and_unload() -> PreTrainedModel:
         for name, module in [*model.named_modules()]:
-            if isinstance(module, Scaled):
+            if isinstance(module, ScaledLinear):
                 _put(model, name, module.merged())
         del model.__dict__["merge_and_unload"]
         return model

@@ -45,7 +45,7 @@ class Sensitivity:
     how: str = ""
 
 
-def vocabulary_sensitivity(f: Callable[[NDArray[Any]], NDArray[Any]], table: Vectors) -> Sensitivity:
+def vocabulary_sensitivity(f: Callable[[NDArray[np.floating]], NDArray[np.floating]], table: Vectors) -> Sensitivity:
     """The largest ratio |f(x) - f(y)| / |x - y| over all pairs of this vocabulary, in blocks, exact."""
     vectors = matrix_of(table)
     return Sensitivity(
@@ -61,7 +61,7 @@ class Bounding(ABC):
     name: ClassVar[str]
 
     def __init__(self) -> None:
-        self._public: NDArray[Any] | None = None
+        self._public: NDArray[np.floating] | None = None
 
     def fit(self, public_table: Vectors) -> Bounding:
         """Learn what the map needs (a norm, a range, a matrix) from public vectors."""
@@ -69,7 +69,7 @@ class Bounding(ABC):
         self._learn(self._public)
         return self
 
-    def transform(self, X: NDArray[Any]) -> NDArray[Any]:
+    def transform(self, X: NDArray[np.floating]) -> NDArray[np.floating]:
         """The bounded vectors, one row per row of X."""
         public = self._fitted()
         X = np.asarray(X)
@@ -86,13 +86,13 @@ class Bounding(ABC):
     @abstractmethod
     def sensitivity(self) -> Sensitivity: ...
 
-    def _learn(self, public: NDArray[Any]) -> None:  # noqa: B027
+    def _learn(self, public: NDArray[np.floating]) -> None:  # noqa: B027
         """Nothing to learn, unless a map says so."""
 
     @abstractmethod
-    def _map(self, X: NDArray[Any]) -> NDArray[Any]: ...
+    def _map(self, X: NDArray[np.floating]) -> NDArray[np.floating]: ...
 
-    def _fitted(self) -> NDArray[Any]:
+    def _fitted(self) -> NDArray[np.floating]:
         if self._public is None:
             raise BadParameterError(
                 "map-not-fitted", "the map '{name}' is not fitted: call fit with public vectors first", name=self.name
@@ -105,14 +105,14 @@ class NoBound(Bounding):
 
     name = "none"
 
-    def _map(self, X: NDArray[Any]) -> NDArray[Any]:
+    def _map(self, X: NDArray[np.floating]) -> NDArray[np.floating]:
         return X
 
     def sensitivity(self) -> Sensitivity:
         return Sensitivity(1.0, "proven", how="the identity keeps every distance")
 
 
-class Unit(Bounding):
+class UnitNorm(Bounding):
     """f(x) = x / max(|x|, m), with m the smallest norm of the public vocabulary: every word gets norm 1.
 
     f is the projection on the ball of radius m, divided by m. A projection on a convex set stretches no
@@ -127,7 +127,7 @@ class Unit(Bounding):
         self.bound = _checked_bound(bound)
         self.smallest_norm = math.nan
 
-    def _learn(self, public: NDArray[Any]) -> None:
+    def _learn(self, public: NDArray[np.floating]) -> None:
         norms = np.sqrt(np.einsum("ij,ij->i", public, public, dtype=np.float64))
         if not norms.any():
             raise BadParameterError(
@@ -135,7 +135,7 @@ class Unit(Bounding):
             )
         self.smallest_norm = float(norms[norms > 0].min())
 
-    def _map(self, X: NDArray[Any]) -> NDArray[Any]:
+    def _map(self, X: NDArray[np.floating]) -> NDArray[np.floating]:
         return _shorten(X, self.smallest_norm) / self.smallest_norm
 
     def sensitivity(self) -> Sensitivity:
@@ -154,14 +154,14 @@ class AdaptedUnit(Bounding):
 
     name = "adapted-unit"
 
-    def _map(self, X: NDArray[Any]) -> NDArray[Any]:
+    def _map(self, X: NDArray[np.floating]) -> NDArray[np.floating]:
         return _shorten(X, 1.0)
 
     def sensitivity(self) -> Sensitivity:
         return Sensitivity(1.0, "proven", how="projection on a convex set")
 
 
-def _shorten(X: NDArray[Any], radius: float) -> NDArray[np.float64]:
+def _shorten(X: NDArray[np.floating], radius: float) -> NDArray[np.float64]:
     """The projection on the ball of this radius around 0."""
     rows = np.asarray(X, dtype=np.float64)
     norms = np.sqrt(np.einsum("ij,ij->i", rows, rows))
@@ -192,7 +192,7 @@ class MinusOneToOne(Bounding):
         self.bound = _checked_bound(bound)
         self.smallest_range = math.nan
 
-    def _learn(self, public: NDArray[Any]) -> None:
+    def _learn(self, public: NDArray[np.floating]) -> None:
         ranges = np.ptp(np.asarray(public, dtype=np.float64), axis=1)
         if not ranges.any():
             raise BadParameterError(
@@ -200,7 +200,7 @@ class MinusOneToOne(Bounding):
             )
         self.smallest_range = float(ranges[ranges > 0].min())
 
-    def _map(self, X: NDArray[Any]) -> NDArray[Any]:
+    def _map(self, X: NDArray[np.floating]) -> NDArray[np.floating]:
         rows = np.asarray(X, dtype=np.float64)
         low, high = rows.min(axis=1, keepdims=True), rows.max(axis=1, keepdims=True)
         width = np.maximum(high - low, self.smallest_range)
@@ -233,11 +233,11 @@ class ObservedRange(MinusOneToOne):
         self._given = _checked_range(low, high)
         self.low, self.high = self._given or (math.nan, math.nan)
 
-    def _learn(self, public: NDArray[Any]) -> None:
+    def _learn(self, public: NDArray[np.floating]) -> None:
         super()._learn(public)
         self.low, self.high = self._given or (float(public.min()), float(public.max()))
 
-    def _map(self, X: NDArray[Any]) -> NDArray[Any]:
+    def _map(self, X: NDArray[np.floating]) -> NDArray[np.floating]:
         mapped = super()._map(X)
         return np.asarray((self.low + self.high) / 2 + (self.high - self.low) / 2 * mapped)
 
@@ -263,10 +263,10 @@ class ClipToRange(Bounding):
         self._given = _checked_range(low, high)
         self.low, self.high = self._given or (math.nan, math.nan)
 
-    def _learn(self, public: NDArray[Any]) -> None:
+    def _learn(self, public: NDArray[np.floating]) -> None:
         self.low, self.high = self._given or (float(public.min()), float(public.max()))
 
-    def _map(self, X: NDArray[Any]) -> NDArray[Any]:
+    def _map(self, X: NDArray[np.floating]) -> NDArray[np.floating]:
         return np.asarray(np.clip(X, self.low, self.high))
 
     def sensitivity(self) -> Sensitivity:
@@ -328,10 +328,10 @@ class JohnsonLindenstrauss(Bounding):
             )
         self.beta, self.delta, self.seed = beta, delta, seed
         self.normalize, self.bound, self.dimension = normalize, bound, dimension
-        self._normalization: Bounding = Unit() if normalize == "unit" else AdaptedUnit()
+        self._normalization: Bounding = UnitNorm() if normalize == "unit" else AdaptedUnit()
         self.matrix: NDArray[np.float64] = np.empty((0, 0))
 
-    def _learn(self, public: NDArray[Any]) -> None:
+    def _learn(self, public: NDArray[np.floating]) -> None:
         from tacit.noise.source import public_generator
 
         n, d = public.shape
@@ -348,7 +348,7 @@ class JohnsonLindenstrauss(Bounding):
         self._normalization.fit(public)
         self.matrix = public_generator(self.seed).standard_normal((d, m)) / math.sqrt(m)
 
-    def _map(self, X: NDArray[Any]) -> NDArray[Any]:
+    def _map(self, X: NDArray[np.floating]) -> NDArray[np.floating]:
         return np.asarray(self._normalization.transform(X) @ self.matrix)
 
     def sensitivity(self) -> Sensitivity:
@@ -413,7 +413,7 @@ def diameter_bounds(
 
 BOUNDINGS: dict[str, type[Bounding]] = {
     kind.name: kind
-    for kind in (NoBound, Unit, AdaptedUnit, MinusOneToOne, ObservedRange, ClipToRange, JohnsonLindenstrauss)
+    for kind in (NoBound, UnitNorm, AdaptedUnit, MinusOneToOne, ObservedRange, ClipToRange, JohnsonLindenstrauss)
 }
 
 

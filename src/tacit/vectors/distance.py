@@ -7,7 +7,7 @@ guarantee says about it.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,7 +40,7 @@ class VectorDistance:
     kind   what it is called: Euclidean, Hamming (`squared`), or another one in whose space the points already are
     """
 
-    points: NDArray[Any]
+    points: NDArray[np.floating]
     name: str = "Euclidean distance"
     squared: bool = False
     kind: MetricKind = MetricKind.EUCLIDEAN

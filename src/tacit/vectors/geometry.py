@@ -23,7 +23,7 @@ from tacit.vectors.table import (
     VectorTable,
 )
 
-Vectors = VectorTable | NDArray[Any]
+Vectors = VectorTable | NDArray[np.floating]
 
 UNIT_ROUNDOFF = 2.0**-53
 
@@ -48,7 +48,7 @@ class DistanceRows:
     # square root 8 ms row by row, while the row is in the L2 cache (9.5 ms as passes over the whole block). Tiling the
     # columns made it slower, 66 ms and more in all.
 
-    def __init__(self, vectors: Vectors, *, columns: NDArray[np.integer[Any]] | None = None) -> None:
+    def __init__(self, vectors: Vectors, *, columns: NDArray[np.integer] | None = None) -> None:
         self._vectors = matrix_of(vectors)
         rows, self._center = centered(self._vectors)
         self.squared_norms = np.einsum("ij,ij->i", rows, rows)
@@ -70,7 +70,7 @@ class DistanceRows:
         """Distances per row."""
         return int(self._right.shape[1])
 
-    def rows(self, ids: NDArray[np.integer[Any]], out: Floats | None = None) -> Floats:
+    def rows(self, ids: NDArray[np.integer], out: Floats | None = None) -> Floats:
         """Distances (len(ids), width) from these words to all words, exactly 0 from a word to itself.
 
         Give the same `out` (C-contiguous float64, at least as many rows) for every block, so that the loop
@@ -82,7 +82,7 @@ class DistanceRows:
             np.sqrt(row, out=row)
         return filled
 
-    def squares(self, ids: NDArray[np.integer[Any]], out: Floats | None = None, scale: float | Floats = 1.0) -> Floats:
+    def squares(self, ids: NDArray[np.integer], out: Floats | None = None, scale: float | Floats = 1.0) -> Floats:
         """As `rows`, but (scale * distance)^2, which rounding may leave slightly below 0. One scale, or one per row.
 
         Always finite: vectors are single-precision numbers that were checked, and their squares fit easily. The
@@ -116,7 +116,7 @@ class DistanceRows:
         return filled
 
 
-def matrix_of(vectors: Vectors) -> NDArray[Any]:
+def matrix_of(vectors: Vectors) -> NDArray[np.floating]:
     array = vectors.vectors if isinstance(vectors, VectorTable) else np.asarray(vectors)
     if array.ndim != 2 or 0 in array.shape:
         raise BadInputError(
@@ -127,7 +127,7 @@ def matrix_of(vectors: Vectors) -> NDArray[Any]:
     return array
 
 
-def centered(vectors: NDArray[Any]) -> tuple[Floats, Floats]:
+def centered(vectors: NDArray[np.floating]) -> tuple[Floats, Floats]:
     """The vectors minus their center of mass, in float64, and the center."""
     center = vectors.mean(axis=0, dtype=np.float64)
     return np.subtract(vectors, center, dtype=np.float64), center
@@ -170,7 +170,7 @@ def diameter(vectors: Vectors) -> float:
     return float(_remembered("diameter", array, lambda: [_farthest(array)])[0])
 
 
-def _farthest(vectors: NDArray[Any]) -> float:
+def _farthest(vectors: NDArray[np.floating]) -> float:
     rows, _ = centered(vectors)
     radii = np.sqrt(np.einsum("ij,ij->i", rows, rows))
     order = np.argsort(-radii, kind="stable")
@@ -211,7 +211,7 @@ def closest_pairs(vectors: Vectors, k: int) -> tuple[Ids, Floats]:
     return table[:, :2].astype(np.int64), table[:, 2]
 
 
-def _closest(vectors: NDArray[Any], k: int) -> Floats:
+def _closest(vectors: NDArray[np.floating], k: int) -> Floats:
     """Rows (i, j, distance)."""
     rows, _ = centered(vectors)
     radii = np.sqrt(np.einsum("ij,ij->i", rows, rows))
@@ -247,7 +247,7 @@ def smallest_positive_distance(vectors: Vectors) -> float:
     return float(_remembered("smallest", array, lambda: [_smallest(array)])[0])
 
 
-def _smallest(vectors: NDArray[Any]) -> float:
+def _smallest(vectors: NDArray[np.floating]) -> float:
     _, distances = closest_pairs(vectors, 1) if len(vectors) > 1 else (None, np.zeros(1))
     if distances[0] > 0:
         return float(distances[0])
@@ -286,7 +286,7 @@ def _sample_pairs(n: int, count: int) -> Ids:
     return np.stack([i, j], axis=1)
 
 
-def largest_ratio(before: NDArray[Any], after: NDArray[Any]) -> float:
+def largest_ratio(before: NDArray[np.floating], after: NDArray[np.floating]) -> float:
     """max over pairs of |after_i - after_j| / |before_i - before_j|, exact, where the divisor is not 0.
 
     With A and B the squared distances after and before and s the best ratio so far, a pair can only win if
@@ -304,7 +304,7 @@ def largest_ratio(before: NDArray[Any], after: NDArray[Any]) -> float:
     return float(_remembered("ratio", before, lambda: [_largest_ratio(before, after)], after)[0])
 
 
-def _largest_ratio(before: NDArray[Any], after: NDArray[Any]) -> float:
+def _largest_ratio(before: NDArray[np.floating], after: NDArray[np.floating]) -> float:
     if len(before) < 2:
         return 0.0
     excess = _Excess(centered(before)[0], centered(after)[0])
@@ -328,7 +328,7 @@ def _largest_ratio(before: NDArray[Any], after: NDArray[Any]) -> float:
     return best
 
 
-def _ratio(before: NDArray[Any], after: NDArray[Any], pairs: Ids) -> float:
+def _ratio(before: NDArray[np.floating], after: NDArray[np.floating], pairs: Ids) -> float:
     below, above = _pair_distances(before, pairs), _pair_distances(after, pairs)
     different = below > 0
     return float((above[different] / below[different]).max()) if different.any() else 0.0
@@ -387,12 +387,12 @@ def _forget_lower_triangle(block: Floats, value: float) -> None:
     block[np.tril_indices(len(block), 0, size)] = value
 
 
-def _differences(row: Floats, rows: NDArray[Any]) -> Floats:
+def _differences(row: Floats, rows: NDArray[np.floating]) -> Floats:
     difference = np.asarray(rows, dtype=np.float64) - row
     return np.asarray(np.sqrt(np.einsum("ij,ij->i", difference, difference)))
 
 
-def _pair_distances(vectors: NDArray[Any], pairs: Ids) -> Floats:
+def _pair_distances(vectors: NDArray[np.floating], pairs: Ids) -> Floats:
     """Distances of these pairs (n, 2) from their differences, in float64 and in blocks."""
     distances = np.empty(len(pairs))
     for start in range(0, len(pairs), 8192):
@@ -405,7 +405,9 @@ def _pair_distances(vectors: NDArray[Any], pairs: Ids) -> Floats:
 _MEMORY: dict[str, list[Any]] = {}
 
 
-def _remembered(what: str, vectors: NDArray[Any], compute: Callable[[], list[Any]], *more: NDArray[Any]) -> list[Any]:
+def _remembered(
+    what: str, vectors: NDArray[np.floating], compute: Callable[[], list[Any]], *more: NDArray[np.floating]
+) -> list[Any]:
     """An expensive exact number, kept in memory and in the cache folder under the content it comes from."""
     if len(vectors) < _KEEP_FROM_ROWS:
         return compute()
@@ -423,7 +425,7 @@ def _remembered(what: str, vectors: NDArray[Any], compute: Callable[[], list[Any
     return _MEMORY[key]
 
 
-def _array_hash(array: NDArray[Any]) -> str:
+def _array_hash(array: NDArray[np.floating]) -> str:
     digest = hashlib.blake2b(f"{array.shape} {array.dtype.str}".encode(), digest_size=16)
     for start in range(0, len(array), 16_384):
         digest.update(np.ascontiguousarray(array[start : start + 16_384]).data)

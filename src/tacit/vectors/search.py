@@ -58,14 +58,14 @@ class Neighbors:
     def __len__(self) -> int:
         return len(self.vectors)
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         # Workers build their own product matrix or index: both are larger or slower to send than to make.
         return {"vectors": self.vectors, "approximate": self.approximate}
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
+    def __setstate__(self, state: dict[str, object]) -> None:
         self.__init__(state["vectors"], approximate=state["approximate"])  # type: ignore[misc]
 
-    def nearest(self, queries: NDArray[Any]) -> Ids:
+    def nearest(self, queries: NDArray[np.floating]) -> Ids:
         """The row of the nearest word of each query (n, d)."""
         queries = self._checked(queries)
         if self.approximate:
@@ -94,7 +94,7 @@ class Neighbors:
                 first += tile.shape[1]
         return nearest
 
-    def nearest_k(self, queries: NDArray[Any], k: int) -> tuple[Ids, NDArray[np.float64]]:
+    def nearest_k(self, queries: NDArray[np.floating], k: int) -> tuple[Ids, NDArray[np.float64]]:
         """Rows (n, k) of the k nearest words, nearest first, and their distances (not squared)."""
         queries = self._checked(queries)
         k = self._checked_k(k)
@@ -118,7 +118,7 @@ class Neighbors:
             distances_out[start : start + len(rows)] = distances[:, :k]
         return ids_out, distances_out
 
-    def nearest_two(self, queries: NDArray[Any]) -> tuple[Ids, NDArray[np.float64]]:
+    def nearest_two(self, queries: NDArray[np.floating]) -> tuple[Ids, NDArray[np.float64]]:
         """Rows (n, 2) of the two nearest words, nearest first, and their distances to single precision.
 
         As `nearest_k` with k = 2, but the distances come from the scores, |q - y|^2 = |q|^2 - 2 score: good enough to
@@ -142,7 +142,7 @@ class Neighbors:
             distances[block_rows] = own[:, None] - 2.0 * scores_of_two
         return ids, np.sqrt(np.maximum(distances, 0.0))
 
-    def nearest_words_of(self, ids: NDArray[np.integer[Any]], k: int) -> tuple[Ids, NDArray[np.float64]]:
+    def nearest_words_of(self, ids: NDArray[np.integer], k: int) -> tuple[Ids, NDArray[np.float64]]:
         """The k nearest words of each of these words, itself first, then by distance, equal distances by row.
 
         Exact: candidates come from float64 products with their rounding bound as margin, and the order from
@@ -168,7 +168,7 @@ class Neighbors:
                 ids_out[row], distances_out[row] = near[order], exact[order]
         return ids_out, distances_out
 
-    def _checked(self, queries: NDArray[Any]) -> Floats32:
+    def _checked(self, queries: NDArray[np.floating]) -> Floats32:
         queries = np.asarray(queries, dtype=np.float32)
         if queries.ndim != 2 or queries.shape[1] != self.vectors.shape[1]:
             raise BadParameterError(
@@ -299,7 +299,7 @@ def at_least_kth(distances: NDArray[np.float64], k: int) -> float:
     return float(np.partition(distances, k - 1)[k - 1])
 
 
-def distances_between(a: NDArray[Any], b: NDArray[Any]) -> NDArray[np.float64]:
+def distances_between(a: NDArray[np.floating], b: NDArray[np.floating]) -> NDArray[np.float64]:
     """Row by row, from differences in float64: no cancellation."""
     difference = np.asarray(b, dtype=np.float64) - a
     return np.asarray(np.sqrt(np.einsum("ij,ij->i", difference, difference)))

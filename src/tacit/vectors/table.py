@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -117,7 +116,7 @@ class VectorTable:
             mapped,
         )
 
-    def subset(self, chosen: Sequence[str] | Sequence[int] | NDArray[np.integer[Any]]) -> VectorTable:
+    def subset(self, chosen: Sequence[str] | Sequence[int] | NDArray[np.integer]) -> VectorTable:
         """These words, or these rows, in the order given."""
         ids = self._rows_of(chosen)
         return VectorTable(
@@ -128,7 +127,7 @@ class VectorTable:
             (*self.notes, f"{len(ids):,} words chosen out of {len(self):,}"),
         )
 
-    def _rows_of(self, chosen: Sequence[str] | Sequence[int] | NDArray[np.integer[Any]]) -> Ids:
+    def _rows_of(self, chosen: Sequence[str] | Sequence[int] | NDArray[np.integer]) -> Ids:
         if len(chosen) == 0:
             raise BadParameterError("no-words", "a subset needs at least one word: the list of words is empty")
         if isinstance(chosen[0], str):
@@ -160,7 +159,7 @@ class VectorTable:
             f" (content {self.fingerprint}){notes}"
         )
 
-    def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
+    def __reduce__(self) -> tuple[Callable[..., VectorTable], tuple[object, ...]]:
         # A memory-mapped table travels as the place of its rows: a worker opens the file instead of getting a
         # copy.
         rows = self.vectors if self.mapped is None else self.mapped
@@ -192,7 +191,7 @@ def _restored(
     return table
 
 
-def as_rows(vectors: NDArray[Any]) -> Floats32:
+def as_rows(vectors: NDArray[np.floating]) -> Floats32:
     """Row-major float32 rows that nobody else can change through a writable array."""
     array = np.asanyarray(vectors)
     if array.ndim != 2 or array.shape[1] == 0:
@@ -259,6 +258,6 @@ def blocks_of(vectors: Floats32) -> Iterator[tuple[int, Floats32]]:
         yield start, vectors[start : start + _BLOCK_ROWS]
 
 
-def listing(words: Sequence[Any], most: int = 5) -> str:
+def listing(words: Sequence[object], most: int = 5) -> str:
     shown = ", ".join(repr(str(word)) for word in words[:most])
     return shown if len(words) <= most else f"{shown}, …"

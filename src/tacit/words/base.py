@@ -82,7 +82,7 @@ class WordMechanism(Mechanism):
     model_needed: ClassVar[str] = "word vectors (included)"
 
     @classmethod
-    def abilities_for(cls, options: Mapping[str, Any]) -> list[Ability]:
+    def abilities_for(cls, options: Mapping[str, object]) -> list[Ability]:
         needed = super().abilities_for(options)
         vectors, limit = str(options.get("vectors", "default")), str(options.get("limit", ""))
         if vectors == "minilm":
@@ -124,6 +124,16 @@ class WordMechanism(Mechanism):
     def distance(self) -> Distance:
         """The distance between vocabulary words that a metric promise of this mechanism is stated in."""
         return self._euclidean_distance()
+
+    @property
+    def outputs(self) -> Ids:
+        """The vocabulary ids that can come out; with a utility-optimized promise, those that are protected."""
+        return np.arange(len(self.table), dtype=np.int64)
+
+    @property
+    def set_of(self) -> Ids:
+        """The set of each vocabulary word, for a mechanism that promises something only between words of one set."""
+        return np.zeros(len(self.table), dtype=np.int64)
 
     # Public data ----------------------------------------------------------------------------------------------
 
@@ -340,7 +350,7 @@ class WordMechanism(Mechanism):
         }
         return Guarantee(notion=notion, epsilon=epsilon, **{**defaults, **more})
 
-    def _shown_parameters(self) -> dict[str, Any]:
+    def _shown_parameters(self) -> dict[str, object]:
         hidden = {"epsilon", "seed", "vectors", "limit", *self.told_elsewhere}
         given = ((item.name, getattr(self, item.name)) for item in fields(self) if item.name not in hidden)
         return {"vectors": self.table.name, **{name: value for name, value in given if value is not None}}
@@ -369,6 +379,6 @@ def by_word(ids: Ids, block: int) -> Iterator[tuple[Ids, Ids, Ids]]:
         start = stop
 
 
-def digest_of(values: NDArray[Any]) -> str:
+def digest_of(values: NDArray[np.generic]) -> str:
     """A short hash of public sets, so that promises about different ones cannot be mixed up."""
     return hashlib.blake2b(np.ascontiguousarray(values).tobytes(), digest_size=6).hexdigest()

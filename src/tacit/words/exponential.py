@@ -42,11 +42,6 @@ class ExponentialWords(WordMechanism):
     epsilon_range: ClassVar[EpsilonRange] = EpsilonRange(2.0, 1.0, 12.0)
     """The default is where the best attacker of SanText still guesses one word in ten; at 4 he would read half."""
 
-    @property
-    def outputs(self) -> Ids:
-        """The vocabulary ids that can come out."""
-        return np.arange(len(self.table), dtype=np.int64)
-
     @cached_property
     def distances(self) -> DistanceRows:
         everything = len(self.outputs) == len(self.table)

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,7 +54,7 @@ class MultivariateLaplace(NoisyWords):
         return self.bounding_map.sensitivity()
 
     @cached_property
-    def exact_space(self) -> NDArray[np.floating[Any]]:
+    def exact_space(self) -> NDArray[np.floating]:
         return self.bounding_map.transform(self.table.vectors)
 
     @property

@@ -21,7 +21,7 @@ from abc import abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -88,7 +88,7 @@ class NoisyWords(WordMechanism):
 
     @property
     @abstractmethod
-    def exact_space(self) -> NDArray[np.floating[Any]]:
+    def exact_space(self) -> NDArray[np.floating]:
         """The vocabulary in the space where the noise is the same in all directions."""
 
     @cached_property

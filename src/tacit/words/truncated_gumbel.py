@@ -27,7 +27,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -169,7 +169,7 @@ class TruncatedGumbel(WordMechanism):
     # The guarantee --------------------------------------------------------------------------------------------
 
     def promise(self) -> Guarantee:
-        shown: dict[str, Any] = {
+        shown: dict[str, object] = {
             "metric epsilon": f"{rounded_up(self.epsilon)}, at the smallest distance {self.smallest:.4g}",
             "Gumbel scale": f"{self.scale:.6g}",
             "largest distance": rounded_up(self.largest),

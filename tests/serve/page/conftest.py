@@ -104,9 +104,9 @@ def service(default_table: VectorTable, reports: Path, tmp_path_factory: pytest.
     """A service without keys; `default_table` skips where the public vectors are not installed."""
     pytest.importorskip("fastapi", reason="the service needs: pip install 'tacit-dp[serve]'")
     pytest.importorskip("uvicorn", reason="the service needs: pip install 'tacit-dp[serve]'")
-    from tacit.serve.settings import Settings
+    from tacit.serve.settings import ServiceSettings
 
-    running = Service(Settings(state=tmp_path_factory.mktemp("state"), reports=reports)).start()
+    running = Service(ServiceSettings(state=tmp_path_factory.mktemp("state"), reports=reports)).start()
     yield running
     running.stop()
 

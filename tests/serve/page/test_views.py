@@ -132,9 +132,9 @@ def test_reports_are_shown_in_a_frame_that_may_do_nothing(page: Any) -> None:
 
 
 def test_c6_playing_with_the_example_costs_nothing(open_page: Opener, reports: Path, tmp_path: Path) -> None:
-    from tacit.serve.settings import Settings
+    from tacit.serve.settings import ServiceSettings
 
-    fresh = Service(Settings(state=tmp_path, reports=reports)).start()
+    fresh = Service(ServiceSettings(state=tmp_path, reports=reports)).start()
     try:
         page = open_page(address=fresh.address)
         page.wait_for_selector(".result .words")
@@ -232,9 +232,9 @@ def locked(service: Service, reports: Path, tmp_path_factory: pytest.TempPathFac
     """A service with one key, which has a budget."""
     from tacit.serve.budget import set_key_limit
     from tacit.serve.keys import Keys
-    from tacit.serve.settings import Settings
+    from tacit.serve.settings import ServiceSettings
 
-    settings = Settings(state=tmp_path_factory.mktemp("locked"), reports=reports)
+    settings = ServiceSettings(state=tmp_path_factory.mktemp("locked"), reports=reports)
     set_key_limit(settings, "tester", 500.0, 0.0)
     key = Keys(settings.state).add("tester", 10_000)
     running = Service(settings).start()

@@ -10,7 +10,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from tacit.account.ledger.charges import (
     DATASET,
@@ -22,8 +22,8 @@ from tacit.account.ledger.charges import (
     PRESENCE,
     USER,
     Charge,
+    ChargeRate,
     Charges,
-    Rate,
     rate_of,
 )
 from tacit.account.ledger.database import Database, Row
@@ -61,16 +61,16 @@ class Balance(NamedTuple):
         return cls(bytes(subject), kind, measure, dataset, Charge(epsilon, added, delta), releases)
 
 
-class Written(NamedTuple):
+class StoredGuarantee(NamedTuple):
     """A guarantee as it is stored, each one once, and how its cost grows."""
 
     guarantee: Guarantee
     body: str
     digest: str
-    rate: Rate
+    rate: ChargeRate
 
     @classmethod
-    def down(cls, guarantee: Guarantee) -> Written:
+    def down(cls, guarantee: Guarantee) -> StoredGuarantee:
         body = json.dumps(guarantee.to_dict(), sort_keys=True, ensure_ascii=False, allow_nan=False)
         return cls(guarantee, body, hashlib.sha256(body.encode()).hexdigest(), rate_of(guarantee))
 
@@ -90,7 +90,7 @@ class Books:
 
     def add_release(
         self,
-        written: Written,
+        written: StoredGuarantee,
         charges: Charges,
         *,
         dataset: str,
@@ -128,7 +128,7 @@ class Books:
             charges.setdefault((kind, measure), {})[bytes(subject)] = (units, Charge(*charge))
         return charges
 
-    def record(self, event: str, facts: Sequence[Any]) -> None:
+    def record(self, event: str, facts: Sequence[object]) -> None:
         """Append an event to the chain."""
         last = self.database.first_row("SELECT position, seal FROM chain ORDER BY position DESC LIMIT 1")
         position, before = (1, b"") if last is None else (last[0] + 1, bytes(last[1]))
@@ -149,7 +149,7 @@ class Books:
             self.database.run("INSERT INTO accounts (id, kind, dataset, measure) VALUES (?, ?, ?, ?)", (*row, *values))
         return int(row[0])
 
-    def _guarantee_id(self, written: Written) -> int:
+    def _guarantee_id(self, written: StoredGuarantee) -> int:
         row = self.database.first_row("SELECT id FROM guarantees WHERE digest = ?", (written.digest,))
         if row is None:
             row = (_next(self.database.first_row("SELECT MAX(id) FROM guarantees")),)
@@ -195,7 +195,7 @@ class Books:
         self._add([(name, self._account(DATASET, dataset, measure), *change)])
         self._add([(bytes.fromhex(job), self._account(JOB, dataset, measure), *change)])
 
-    def _add(self, rows: Sequence[Sequence[Any]]) -> None:
+    def _add(self, rows: Sequence[Sequence[object]]) -> None:
         self.database.many(
             "INSERT INTO balances VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (subject, account) DO UPDATE SET "
             "epsilon = balances.epsilon + excluded.epsilon, added = balances.added + excluded.added, "

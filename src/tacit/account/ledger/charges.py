@@ -92,7 +92,7 @@ Charges = dict[Owner, dict[bytes, tuple[int, Charge]]]
 # One subject ------------------------------------------------------------------------------------------------------
 
 
-class Rate(NamedTuple):
+class ChargeRate(NamedTuple):
     """How the cost grows with the units: the account it belongs to, why it has no plain epsilon, and the function."""
 
     measure: str
@@ -100,13 +100,13 @@ class Rate(NamedTuple):
     of: Callable[[int], Charge]
 
 
-def rate_of(guarantee: Guarantee) -> Rate:
+def rate_of(guarantee: Guarantee) -> ChargeRate:
     """The account of a guarantee, and the charge for any number of units of it."""
     try:
         _plain(guarantee, 1)
     except NoGuaranteeError as error:
         return _rate_apart(guarantee, str(error))
-    return Rate(PLAIN, "", _remembered(lambda units: _plain(guarantee, units)))
+    return ChargeRate(PLAIN, "", _remembered(lambda units: _plain(guarantee, units)))
 
 
 def presence_charge(guarantee: Guarantee) -> Charge | None:
@@ -135,10 +135,10 @@ def _plain(guarantee: Guarantee, units: int) -> Charge:
     return Charge(whole.epsilon, whole.slack, whole.delta)
 
 
-def _rate_apart(guarantee: Guarantee, reason: str) -> Rate:
+def _rate_apart(guarantee: Guarantee, reason: str) -> ChargeRate:
     """Units that add up within their own notion, as far as even that is proven."""
     if not guarantee.is_private:
-        return Rate("no guarantee", reason, lambda units: NOTHING)
+        return ChargeRate("no guarantee", reason, lambda units: NOTHING)
 
     def charge(units: int) -> Charge:
         whole = guarantee.for_document(units) if guarantee.unit is Unit.TOKEN else guarantee.for_group(units)
@@ -147,8 +147,8 @@ def _rate_apart(guarantee: Guarantee, reason: str) -> Rate:
     try:
         charge(1)
     except NoGuaranteeError:
-        return Rate(f"{_label(guarantee)}, no proven sum", reason, lambda units: NOTHING)
-    return Rate(_label(guarantee), reason, _remembered(charge))
+        return ChargeRate(f"{_label(guarantee)}, no proven sum", reason, lambda units: NOTHING)
+    return ChargeRate(_label(guarantee), reason, _remembered(charge))
 
 
 def _label(guarantee: Guarantee) -> str:
@@ -184,7 +184,7 @@ def charges_of(
     dataset: str,
     subjects: Iterable[Subject],
     hashed: Callable[[str, str], bytes],
-    rate: Rate | None = None,
+    rate: ChargeRate | None = None,
 ) -> Charges:
     """What the release costs everybody in it.
 
@@ -255,7 +255,7 @@ def _one_unit(guarantee: Guarantee) -> int:
     return 1
 
 
-def _for_everybody(guarantee: Guarantee, rate: Rate, own: bytes, units: int) -> Charges:
+def _for_everybody(guarantee: Guarantee, rate: ChargeRate, own: bytes, units: int) -> Charges:
     """About every document of a data set, and about a whole person only if the guarantee says so: nobody knows how many
     documents a person has in it."""
     own_charge = {own: (units, rate.of(units))}

@@ -15,7 +15,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, Protocol, cast
 
 from tacit.account.ledger.schema import MIGRATIONS, SCHEMA_VERSION, TABLES
 from tacit.errors import BadInputError, TacitError
@@ -26,7 +26,30 @@ MOST_ROWS: Final = 128
 """So many rows of seven values stay below the 999 values that older SQLite takes in one statement."""
 SQLITE_PREFIX: Final = "sqlite:///"
 Row = tuple[Any, ...]
-_OF_PARENTS: list[Any] = []
+
+
+class Cursor(Protocol):
+    """The rows that a statement gives, as any library of the DB-API has them."""
+
+    @property
+    def rowcount(self) -> int: ...
+
+    def fetchall(self) -> list[Row]: ...
+
+    def fetchone(self) -> Row | None: ...
+
+    def __iter__(self) -> Iterator[Row]: ...
+
+
+class Connection(Protocol):
+    """What SQLite and PostgreSQL both have."""
+
+    def execute(self, statement: str, values: Sequence[object] = ..., /) -> Cursor: ...
+
+    def close(self) -> None: ...
+
+
+_OF_PARENTS: list[Connection | None] = []
 
 
 class LedgerError(BadInputError):
@@ -53,7 +76,7 @@ class Database(ABC):
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
-        self._connection: Any = None
+        self._connection: Connection | None = None
         self._process = os.getpid()
         self._in_transaction = False
 
@@ -66,13 +89,13 @@ class Database(ABC):
     def exists(self) -> bool: ...
 
     @abstractmethod
-    def _connect(self) -> Any: ...
+    def _connect(self) -> Connection: ...
 
     @abstractmethod
-    def _begin(self, connection: Any, lasting: bool) -> None: ...
+    def _begin(self, connection: Connection, lasting: bool) -> None: ...
 
     @abstractmethod
-    def _abandon(self, connection: Any) -> None:
+    def _abandon(self, connection: Connection) -> None:
         """Take back what was not committed; raise if the connection is not as new afterwards."""
 
     @abstractmethod
@@ -87,8 +110,9 @@ class Database(ABC):
         """The error of the library as one that a user can act on."""
 
     @property
-    def connection(self) -> Any:
+    def connection(self) -> Connection:
         if self._in_transaction:
+            assert self._connection is not None
             return self._connection  # never another one in the middle, whatever happened to it
         if self._connection is None or not self._is_alive():
             self._connection = self._connect()
@@ -171,31 +195,34 @@ class Database(ABC):
     def _roll_back(self) -> None:
         """End the transaction. A connection of which it is not certain that this worked is never used again: the next
         transaction would begin inside of this one, or find the connection dead for ever."""
+        connection = self._connection
+        if connection is None:
+            return
         try:
-            self._abandon(self._connection)
+            self._abandon(connection)
         except Exception:
             with contextlib.suppress(Exception):
-                self._connection.close()
+                connection.close()
             self._connection = None
 
     # Queries --------------------------------------------------------------------------------------------------
 
-    def run(self, statement: str, values: Sequence[Any] = ()) -> Any:
+    def run(self, statement: str, values: Sequence[object] = ()) -> Cursor:
         return self.connection.execute(self._spelled(statement), values)
 
-    def rows(self, statement: str, values: Sequence[Any] = ()) -> list[Row]:
+    def rows(self, statement: str, values: Sequence[object] = ()) -> list[Row]:
         return [tuple(row) for row in self.run(statement, values).fetchall()]
 
-    def first_row(self, statement: str, values: Sequence[Any] = ()) -> Row | None:
+    def first_row(self, statement: str, values: Sequence[object] = ()) -> Row | None:
         row = self.run(statement, values).fetchone()
         return None if row is None else tuple(row)
 
     @abstractmethod
-    def stream(self, statement: str, values: Sequence[Any] = ()) -> Iterator[Row]:
+    def stream(self, statement: str, values: Sequence[object] = ()) -> Iterator[Row]:
         """Rows one after the other, however many there are."""
 
     @abstractmethod
-    def many(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
+    def many(self, statement: str, rows: Sequence[Sequence[object]]) -> None:
         """The same statement for many rows."""
 
     @abstractmethod
@@ -262,7 +289,7 @@ class Sqlite(Database):
     def exists(self) -> bool:
         return self.path.exists() and (self.path.is_dir() or self.path.stat().st_size > 0)
 
-    def _connect(self) -> Any:
+    def _connect(self) -> Connection:
         if self.path.is_dir():
             raise LedgerError("is-a-folder", "'{path}' is a folder: give the name of a file in it", path=self.path)
         if not self.path.parent.is_dir():
@@ -307,12 +334,12 @@ class Sqlite(Database):
             name=self.name,
         )
 
-    def _begin(self, connection: Any, lasting: bool) -> None:
+    def _begin(self, connection: Connection, lasting: bool) -> None:
         connection.execute(f"PRAGMA synchronous = {'FULL' if lasting else 'NORMAL'}")
         connection.execute("BEGIN IMMEDIATE")
 
-    def _abandon(self, connection: Any) -> None:
-        if connection is not None and connection.in_transaction:
+    def _abandon(self, connection: Connection) -> None:
+        if cast("sqlite3.Connection", connection).in_transaction:
             connection.execute("ROLLBACK")
 
     def scrub(self) -> None:
@@ -329,10 +356,10 @@ class Sqlite(Database):
             )
         return bool(names)
 
-    def stream(self, statement: str, values: Sequence[Any] = ()) -> Iterator[Row]:
+    def stream(self, statement: str, values: Sequence[object] = ()) -> Iterator[Row]:
         yield from self.run(statement, values)
 
-    def many(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
+    def many(self, statement: str, rows: Sequence[Sequence[object]]) -> None:
         """Several rows at a step: between two steps a busy service would give the interpreter to another thread and
         wait to get it back. Powers of two, so that few different statements have to be remembered."""
         start = 0

@@ -20,7 +20,7 @@ import json
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from tacit.account.ledger.amounts import ReleaseRecord, Spent, sum_of
 from tacit.account.ledger.books import (
@@ -30,7 +30,7 @@ from tacit.account.ledger.books import (
     RESERVED,
     Balance,
     Books,
-    Written,
+    StoredGuarantee,
     now,
 )
 from tacit.account.ledger.charges import (
@@ -95,7 +95,7 @@ class Ledger:
     ) -> None:
         self._database = database
         self._custody = Custody(database, key, id)
-        self._written: list[Written] = []
+        self._written: list[StoredGuarantee] = []
         self.id = id
         self.is_new = is_new
         """Whether it was made just now: nothing is counted in it, whatever was spent before."""
@@ -265,12 +265,12 @@ class Ledger:
                 self._books.take_back(self._books.charges(release), row[1], row[2])
         return state
 
-    def _write_down(self, guarantee: Guarantee) -> Written:
+    def _write_down(self, guarantee: Guarantee) -> StoredGuarantee:
         """A service releases millions of times under the same guarantee."""
         for written in self._written:
             if written.guarantee is guarantee:
                 return written
-        written = Written.down(guarantee)
+        written = StoredGuarantee.down(guarantee)
         self._written = [written, *self._written[: REMEMBERED_GUARANTEES - 1]]
         return written
 
@@ -429,7 +429,7 @@ class Ledger:
             raise BadParameterError("job-without-data-set", "to list a job, name its data set as well")
         job_name = None if job is None or dataset is None else self._job_name(dataset, job)
         wanted = [("r.dataset", dataset), ("r.state", state), ("r.job", job_name)]
-        values: list[Any] = [value for _, value in wanted if value is not None]
+        values: list[object] = [value for _, value in wanted if value is not None]
         conditions = " AND ".join(["1 = 1", *(f"{column} = ?" for column, value in wanted if value is not None)])
         if commands is not None:
             marks = ", ".join("?" * len(commands))
@@ -460,7 +460,9 @@ class Ledger:
         """Recompute everything that can be recomputed, and compare: with the anchor, or else the one beside the key."""
         return self._custody.verify(anchor)
 
-    def export(self, *, dataset: str | None = None, subjects: bool = False, last: int | None = None) -> dict[str, Any]:
+    def export(
+        self, *, dataset: str | None = None, subjects: bool = False, last: int | None = None
+    ) -> dict[str, object]:
         """Everything in the ledger as plain data; with `subjects`, also the charge of each (hashed) subject."""
         return {
             "ledger": self.id,
@@ -475,8 +477,8 @@ class Ledger:
             "releases": [self._exported(record, subjects) for record in self.releases(dataset=dataset, last=last)],
         }
 
-    def _exported(self, record: ReleaseRecord, subjects: bool) -> dict[str, Any]:
-        line: dict[str, Any] = {**vars(record), "guarantee": record.guarantee.to_dict()}
+    def _exported(self, record: ReleaseRecord, subjects: bool) -> dict[str, object]:
+        line: dict[str, object] = {**vars(record), "guarantee": record.guarantee.to_dict()}
         if subjects:
             with self._custody.reading():
                 line["charges"] = [

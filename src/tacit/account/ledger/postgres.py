@@ -8,12 +8,15 @@ advisory lock in its first query, and under REPEATABLE READ all its later querie
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 from urllib.parse import unquote, urlsplit
 
-from tacit.account.ledger.database import WAIT_SECONDS, Database, LedgerError, Row
+from tacit.account.ledger.database import WAIT_SECONDS, Connection, Database, LedgerError, Row
 from tacit.account.ledger.schema import TABLE_NAMES
 from tacit.errors import BadInputError, TacitError, require
+
+if TYPE_CHECKING:
+    import psycopg
 
 CONNECTION: Final = {
     "connect_timeout": WAIT_SECONDS,
@@ -50,12 +53,17 @@ class Postgres(Database):
             return self._has_tables()
 
     def _is_alive(self) -> bool:
-        return not self._connection.closed  # the server may have gone away in between
+        return not cast("psycopg.Connection", self._connection).closed  # the server may have gone away in between
 
     def _check_place(self) -> None:
         """A server that was replaced has ended its connections."""
 
-    def _connect(self) -> Any:
+    @property
+    def _postgres(self) -> psycopg.Connection:
+        """The connection, with what only PostgreSQL has."""
+        return cast("psycopg.Connection", self.connection)
+
+    def _connect(self) -> Connection:
         import psycopg
 
         given = psycopg.conninfo.conninfo_to_dict(self._url)
@@ -66,18 +74,18 @@ class Postgres(Database):
         connection.execute("SET synchronous_commit = on")
         return connection
 
-    def _begin(self, connection: Any, lasting: bool) -> None:
+    def _begin(self, connection: Connection, lasting: bool) -> None:
         connection.execute("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE")
         if not lasting:
             connection.execute("SET LOCAL synchronous_commit = off")
         # One lock for the whole ledger, held until the end of the transaction, also before there is any table.
         connection.execute("SELECT pg_advisory_xact_lock(hashtext('tacit ledger'))")
 
-    def _abandon(self, connection: Any) -> None:
+    def _abandon(self, connection: Connection) -> None:
         import psycopg
 
         connection.execute("ROLLBACK")
-        if connection.info.transaction_status != psycopg.pq.TransactionStatus.IDLE:
+        if cast("psycopg.Connection", connection).info.transaction_status != psycopg.pq.TransactionStatus.IDLE:
             raise psycopg.OperationalError("the transaction did not end")
 
     def scrub(self) -> None:
@@ -93,14 +101,14 @@ class Postgres(Database):
         self.run("CREATE SCHEMA IF NOT EXISTS tacit_ledger")
         super().make_tables()
 
-    def stream(self, statement: str, values: Sequence[Any] = ()) -> Iterator[Row]:
-        with self.connection.cursor(name="tacit_stream") as cursor:
+    def stream(self, statement: str, values: Sequence[object] = ()) -> Iterator[Row]:
+        with self._postgres.cursor(name="tacit_stream") as cursor:
             cursor.itersize = 10_000
             cursor.execute(self._spelled(statement), values)
             yield from cursor
 
-    def many(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
-        with self.connection.cursor() as cursor:
+    def many(self, statement: str, rows: Sequence[Sequence[object]]) -> None:
+        with self._postgres.cursor() as cursor:
             cursor.executemany(self._spelled(statement), rows)
 
     def where_in(self, statement: str, values: Sequence[bytes]) -> Iterator[Row]:

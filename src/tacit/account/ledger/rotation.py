@@ -14,7 +14,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 from tacit.account.ledger.books import Books, now
 from tacit.account.ledger.charges import KEY, Charges, digest_of
@@ -99,7 +99,7 @@ def _rename_releases(database: Database, new: LedgerKey, keys: set[str]) -> dict
         command = command_of(line[6])
         content = hashlib.sha256(canonical([line[3], digest, job]) + digest_of(charged)).digest()
         line[1], line[2], line[6], line[11] = token, job, command, content
-        digests[line[0]] = release_digest(line, digest).hex()
+        digests[line[0]] = release_digest(tuple(line), digest).hex()
         database.run(
             "UPDATE releases SET token = ?, job = ?, command = ?, content = ? WHERE id = ?",
             (token, job, command, content, line[0]),
@@ -112,7 +112,7 @@ def _seal_again(database: Database, new: LedgerKey, digests: dict[int, str]) -> 
     while rows := database.rows(
         "SELECT position, event, body FROM chain WHERE position > ? ORDER BY position LIMIT ?", (position, AT_ONCE)
     ):
-        sealed: list[tuple[Any, ...]] = []
+        sealed: list[tuple[object, ...]] = []
         for position, event, body in rows:
             body = _renamed_facts(event, body, new, digests)
             before = event_seal(new, before, position, event, body)

@@ -15,12 +15,11 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 from tacit.account.ledger.charges import Charge, Charges, digest_of
-from tacit.account.ledger.database import Database
+from tacit.account.ledger.database import Database, Row
 from tacit.account.ledger.keys import LedgerKey
 from tacit.errors import BadParameterError
 
@@ -52,7 +51,7 @@ class Verification:
         return not self.problems
 
 
-def canonical(value: Any) -> bytes:
+def canonical(value: object) -> bytes:
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "surrogatepass")
 
 
@@ -60,7 +59,7 @@ def event_seal(key: LedgerKey, before: bytes, position: int, event: str, body: s
     return key.seal(before + canonical([position, event, body]))
 
 
-def release_digest(row: Sequence[Any], guarantee_digest: str) -> bytes:
+def release_digest(row: Row, guarantee_digest: str) -> bytes:
     """A hash of a line of `releases` as it was reserved; its state has events of its own."""
     id, token, job, dataset, unit, _, command, version, created, _, subjects, content = row
     facts = [id, token, job, dataset, unit, guarantee_digest, command, version, created, subjects, bytes(content).hex()]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from tacit.errors import BadParameterError
 from tacit.guarantee import Adjacency, Guarantee, Notion
 from tacit.rounding import rounded_up
 from tacit.vectors.distance import Distance, TableDistance, VectorDistance
+
+if TYPE_CHECKING:
+    from tacit.words.base import WordMechanism
 
 __all__ = ["Claim", "Distance", "TableDistance", "VectorDistance", "claim_of", "sets_of"]
 
@@ -86,7 +89,7 @@ class Claim:
         return text
 
 
-def claim_of(mechanism: Any, guarantee: Guarantee | None = None) -> Claim:
+def claim_of(mechanism: WordMechanism, guarantee: Guarantee | None = None) -> Claim:
     """The claim on the card of a word mechanism, with the distance, the sets and the outputs that it speaks of."""
     promised = mechanism.guarantee(secure=True) if guarantee is None else guarantee
     if promised.notion is Notion.NONE:
@@ -112,10 +115,10 @@ def claim_of(mechanism: Any, guarantee: Guarantee | None = None) -> Claim:
     )
 
 
-def sets_of(mechanism: Any, adjacency: Adjacency) -> Ids | None:
+def sets_of(mechanism: WordMechanism, adjacency: Adjacency) -> Ids | None:
     """The set of each vocabulary word, if something is claimed only between words of one set: the output sets of the
     mechanism, and a set of its own for every punctuation mark that is copied."""
-    sets: Ids | None = mechanism.set_of.copy() if adjacency.within_sets else None
+    sets = mechanism.set_of.copy() if adjacency.within_sets else None
     if adjacency.keeps_punctuation:
         sets = np.zeros(len(mechanism.table), dtype=np.int64) if sets is None else sets
         sets[mechanism.kept_ids] = sets.max() + 1 + np.arange(len(mechanism.kept_ids))

@@ -25,7 +25,6 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
 
 import numpy as np
 
@@ -43,7 +42,7 @@ MOST_CELLS = 60_000_000
 """Inputs times outputs that are kept in memory for all pairs: half a gigabyte."""
 
 
-class Verdict(StrEnum):
+class ClaimVerdict(StrEnum):
     REFUTED = "refuted"
     HOLDS = "holds for everything that was checked"
     OPEN = "open"
@@ -82,10 +81,10 @@ class ExactResult:
     tolerance: float = TOLERANCE
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> ClaimVerdict:
         if self.excess > self.tolerance or self.shared_output is not None:
-            return Verdict.REFUTED
-        return Verdict.HOLDS if self.excess_at_most <= self.tolerance else Verdict.OPEN
+            return ClaimVerdict.REFUTED
+        return ClaimVerdict.HOLDS if self.excess_at_most <= self.tolerance else ClaimVerdict.OPEN
 
 
 # One pair -------------------------------------------------------------------------------------------------------------
@@ -390,7 +389,7 @@ def result_of(
 def exact_section(result: ExactResult, *, title: str = "Exact check") -> Section:
     """The result for people: one finding, and the worst pairs."""
     claim, w = result.claim, result.worst
-    numbers: dict[str, Any] = {
+    numbers: dict[str, object] = {
         "verdict": result.verdict.value,
         "pairs": result.pairs,
         "excess": result.excess,
@@ -406,14 +405,14 @@ def exact_section(result: ExactResult, *, title: str = "Exact check") -> Section
     if w.delta is not None:
         numbers["smallest_delta"] = w.delta
     verdict = result.verdict
-    light = {Verdict.REFUTED: Light.RED, Verdict.HOLDS: Light.GREEN, Verdict.OPEN: Light.AMBER}[verdict]
+    light = {ClaimVerdict.REFUTED: Light.RED, ClaimVerdict.HOLDS: Light.GREEN, ClaimVerdict.OPEN: Light.AMBER}[verdict]
     finding = Finding(
         "Claim against the exact law",
         light,
         _sentence(result),
         f"An excess above {result.tolerance:g} refutes; below it, the claim is true for {result.scope}, and nothing is "
         "said about others.",
-        refuted=verdict is Verdict.REFUTED,
+        refuted=verdict is ClaimVerdict.REFUTED,
         numbers=numbers,
     )
     rows = [("largest excess over the claim", result.excess, w), ("largest loss", result.tightest, result.largest)]
@@ -436,19 +435,19 @@ def _sentence(result: ExactResult) -> str:
     if result.shared_output is not None:
         s = result.shared_output
         return f"Refuted: the unprotected output '{s.output}' comes from two inputs, '{s.left}' and '{s.right}'."
-    if result.verdict is Verdict.REFUTED and w.delta is not None:
+    if result.verdict is ClaimVerdict.REFUTED and w.delta is not None:
         return (
             f"Refuted: between '{w.left}' and '{w.right}' the smallest delta at the claimed epsilon is "
             f"{rounded_down(w.delta, 4)}, "
             f"and {rounded_up(claim.delta)} is claimed."
         )
-    if result.verdict is Verdict.REFUTED:
+    if result.verdict is ClaimVerdict.REFUTED:
         shown = rounded_down(w.loss)
         return (
             f"Refuted: the output '{w.output}' tells '{w.left}' from '{w.right}' with a loss that is {shown}, and "
             f"{rounded_up(w.bound)} is allowed."
         )
-    if result.verdict is Verdict.OPEN:
+    if result.verdict is ClaimVerdict.OPEN:
         return (
             f"Open: no pair was found that breaks the claim, but for some the proven bound on the loss exceeds what is "
             f"allowed by up to {rounded_up(result.excess_at_most, 3)}."

@@ -16,7 +16,7 @@ import numpy as np
 from tacit.auditing.claims.claim import Claim, Distance, TableDistance, VectorDistance
 from tacit.auditing.claims.exact import ExactResult, check_all, check_pairs, exact_section, words_of
 from tacit.auditing.claims.laws import MatrixLaw, Stranger, law_of, load_stranger, matrix_law, read_matrix, read_table
-from tacit.auditing.claims.mechanisms import SAMPLES, Settings, listed
+from tacit.auditing.claims.mechanisms import SAMPLES, ClaimAuditSettings, listed
 from tacit.auditing.claims.sampling import sampled_check, sampled_section
 from tacit.auditing.claims.scores import Agreement, MeanDirection, NearerTo, OutputRatio, Score
 from tacit.auditing.claims.secrets import secrets_check, secrets_section
@@ -71,13 +71,13 @@ def _ordered(path: str | Path, inputs: Sequence[str]) -> Any:
     return values[np.ix_(*[np.array([place[name] for name in inputs]) for place in places])]
 
 
-def audit_matrix(matrix: Any, claim_of: ClaimOf, settings: Settings) -> Section:
+def audit_matrix(matrix: Any, claim_of: ClaimOf, settings: ClaimAuditSettings) -> Section:
     """The exact check of a law: a CSV file with outputs in the header and a row per input, or rows of numbers."""
     law = matrix_law(matrix) if is_in_memory(matrix) else read_matrix(matrix)
     return exact_section(_exact(law, claim_of(law.inputs), settings))
 
 
-def _exact(law: MatrixLaw, claim: Claim, settings: Settings) -> ExactResult:
+def _exact(law: MatrixLaw, claim: Claim, settings: ClaimAuditSettings) -> ExactResult:
     words, bar = settings.words, settings.bar("exact law")
     if words is None or words == "all" or (words.isdigit() and int(words) >= len(law.inputs)):
         return check_all(law, claim, tolerance=settings.tolerance, progress=bar)
@@ -95,7 +95,7 @@ def _exact(law: MatrixLaw, claim: Claim, settings: Settings) -> ExactResult:
 
 
 def audit_function(
-    function: str | Callable[..., Any], words: Sequence[str], claim_of: ClaimOf, settings: Settings
+    function: str | Callable[..., Any], words: Sequence[str], claim_of: ClaimOf, settings: ClaimAuditSettings
 ) -> list[Section]:
     """The check that fits what a function returns for these words."""
     claim = claim_of(words)
@@ -109,7 +109,7 @@ def audit_function(
     return [exact_section(_exact(law, claim, replace(settings, words="all")))]
 
 
-def _rewriter(stranger: Stranger, words: Sequence[str], claim: Claim, settings: Settings) -> list[Section]:
+def _rewriter(stranger: Stranger, words: Sequence[str], claim: Claim, settings: ClaimAuditSettings) -> list[Section]:
     """text -> text: its outputs are counted, and made-up words are tried."""
 
     def texts(inputs: list[str]) -> list[str]:
@@ -132,7 +132,9 @@ def _rewriter(stranger: Stranger, words: Sequence[str], claim: Claim, settings: 
     return [counted, secrets_section(returned)]
 
 
-def _sampled(sample: Callable[[int, int], Any], words: Sequence[str], claim: Claim, settings: Settings) -> Section:
+def _sampled(
+    sample: Callable[[int, int], Any], words: Sequence[str], claim: Claim, settings: ClaimAuditSettings
+) -> Section:
     if claim.distance is not None:
         pairs = claim.distance.closest(SAMPLED_PAIRS)
     else:

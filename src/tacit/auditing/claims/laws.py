@@ -14,13 +14,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from tacit.arrays import Floats, Ids
 from tacit.errors import BadInputError, BadParameterError, TacitError
+
+if TYPE_CHECKING:
+    from tacit.words.base import WordMechanism
 
 ROW_TOLERANCE = 1e-6
 """How far a row given from outside may miss the sum 1, which is then divided out."""
@@ -47,7 +50,7 @@ class Law(Protocol):
 class MechanismLaw:
     """The law of a word mechanism: what its `laws` says about every word of the vocabulary."""
 
-    mechanism: Any
+    mechanism: WordMechanism
 
     @property
     def inputs(self) -> Sequence[str]:

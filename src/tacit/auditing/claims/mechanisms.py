@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,6 +59,11 @@ from tacit.progress import StepProgress
 from tacit.report import Finding, Light, Section
 from tacit.text.tokens import is_punctuation, split
 
+if TYPE_CHECKING:
+    from tacit.documents.latent import LatentMechanism
+    from tacit.words.base import WordMechanism
+    from tacit.words.noisy import NoisyWords
+
 SAMPLES = 20_000
 SAMPLED_PAIRS = 5
 FEW_SAMPLES = 800
@@ -70,7 +75,7 @@ TOKEN_TURNS = 2
 
 
 @dataclass(frozen=True)
-class Settings:
+class ClaimAuditSettings:
     """How thorough an audit is.
 
     words        "all", a number of words (a public random choice), a file with words, "closest:K"; None: what fits
@@ -88,9 +93,9 @@ class Settings:
         return None if self.progress is None else self.progress(what)
 
 
-def audit_mechanism(mechanism: Mechanism, settings: Settings | None = None) -> list[Section]:
+def audit_mechanism(mechanism: Mechanism, settings: ClaimAuditSettings | None = None) -> list[Section]:
     """All checks that fit this mechanism, as sections of a report."""
-    settings = settings or Settings()
+    settings = settings or ClaimAuditSettings()
     mechanism.prepare()
     promised = mechanism.guarantee(secure=True)
     if promised.notion is Notion.NONE:
@@ -109,17 +114,18 @@ def audit_mechanism(mechanism: Mechanism, settings: Settings | None = None) -> l
     return [section for check in wanted for section in _sections(mechanism, check, settings)]
 
 
-def _sections(mechanism: Any, check: Check, settings: Settings) -> list[Section]:
-    """What one check finds."""
+def _sections(mechanism: Mechanism, check: Check, settings: ClaimAuditSettings) -> list[Section]:
+    """What one check finds. Each check names the methods of a mechanism that it needs (`tacit.checks`)."""
+    words = cast("WordMechanism", mechanism)
     match check:
         case WordLaw():
-            return [exact_section(exact_words(mechanism, check, claim_of(mechanism), settings))]
+            return [exact_section(exact_words(words, check, claim_of(words), settings))]
         case WordSamples():
             text = "Words were drawn as for a release."
-            return [sampled_section(sampled_words(mechanism, claim_of(mechanism), settings), text=text)]
+            return [sampled_section(sampled_words(words, claim_of(words), settings), text=text)]
         case VectorSamples():
             text = "The noisy vectors say at least as much as the words that are chosen from them."
-            result = sampled_vectors(mechanism, claim_of(mechanism), settings)
+            result = sampled_vectors(cast("NoisyWords", mechanism), claim_of(words), settings)
             return [sampled_section(result, title="Statistical lower bound, noisy vectors", text=text)]
         case MadeUpWords():
             return [secrets_section(secret_words(mechanism, check, settings))]
@@ -128,7 +134,8 @@ def _sections(mechanism: Any, check: Check, settings: Settings) -> list[Section]
         case TokenLaw():
             return [exact_section(result) for result in exact_tokens(check, settings)]
         case LatentSamples():
-            return audit_latents(mechanism, Claim(check.epsilon, delta=check.delta, slack=check.slack), settings)
+            latent = cast("LatentMechanism", mechanism)
+            return audit_latents(latent, Claim(check.epsilon, delta=check.delta, slack=check.slack), settings)
 
 
 # Words ----------------------------------------------------------------------------------------------------------------
@@ -139,7 +146,7 @@ def word_law_of(mechanism: Mechanism) -> WordLaw | None:
     return next((check for check in mechanism.checks() if isinstance(check, WordLaw)), None)
 
 
-def exact_words(mechanism: Any, check: WordLaw, claim: Claim, settings: Settings) -> ExactResult:
+def exact_words(mechanism: WordMechanism, check: WordLaw, claim: Claim, settings: ClaimAuditSettings) -> ExactResult:
     law, bar = MechanismLaw(mechanism), settings.bar("exact law")
     words = settings.words or check.words
     if words == EVERY_WORD:
@@ -157,7 +164,7 @@ def exact_words(mechanism: Any, check: WordLaw, claim: Claim, settings: Settings
     return check_all(law, claim, chosen, tolerance=settings.tolerance, progress=bar)
 
 
-def chosen_words(mechanism: Any, claim: Claim, words: str) -> Ids:
+def chosen_words(mechanism: WordMechanism, claim: Claim, words: str) -> Ids:
     """Numbers of words (n,), or pairs of them (n, 2), from what the user wrote."""
     kind, colon, number = words.partition(":")
     if kind == "closest" and colon:
@@ -215,7 +222,7 @@ def _count(text: str, where: str, *, least: int) -> int:
     return int(text)
 
 
-def sampled_pairs(mechanism: Any, claim: Claim) -> Ids:
+def sampled_pairs(mechanism: WordMechanism, claim: Claim) -> Ids:
     """The closest pairs, where a metric claim allows least, and as many random ones, of words with different laws."""
     distance = claim.distance or VectorDistance(mechanism.table.vectors)
     close = distance.closest(min(50 * SAMPLED_PAIRS, len(mechanism.table)))
@@ -234,7 +241,7 @@ def sampled_pairs(mechanism: Any, claim: Claim) -> Ids:
     return np.asarray(pairs)
 
 
-def _without_dropped(mechanism: Any, pairs: Ids) -> Ids:
+def _without_dropped(mechanism: WordMechanism, pairs: Ids) -> Ids:
     """The pairs of words that can stand in a text: punctuation cannot, where the pipeline drops it."""
     if mechanism.punctuation != "drop":
         return pairs
@@ -243,7 +250,7 @@ def _without_dropped(mechanism: Any, pairs: Ids) -> Ids:
     return np.asarray(pairs[~left_out.reshape(pairs.shape).any(axis=1)])
 
 
-def marks_and_words(mechanism: Any) -> Ids:
+def marks_and_words(mechanism: WordMechanism) -> Ids:
     """Pairs of a punctuation mark that the pipeline copies and its nearest word that is none: where a claim that forgot
     the copy breaks. A claim that knows it says nothing about them."""
     marks = mechanism.kept_ids
@@ -260,7 +267,7 @@ def _claimed(claim: Claim, pairs: Ids) -> Ids:
     return np.asarray(pairs[np.isfinite(bounds)])
 
 
-def sampled_words(mechanism: Any, claim: Claim, settings: Settings) -> SampledResult:
+def sampled_words(mechanism: WordMechanism, claim: Claim, settings: ClaimAuditSettings) -> SampledResult:
     source = new_source(settings.seed)
     points = mechanism.table.vectors
 
@@ -280,7 +287,7 @@ def sampled_words(mechanism: Any, claim: Claim, settings: Settings) -> SampledRe
     )
 
 
-def sampled_vectors(mechanism: Any, claim: Claim, settings: Settings) -> SampledResult:
+def sampled_vectors(mechanism: NoisyWords, claim: Claim, settings: ClaimAuditSettings) -> SampledResult:
     """Noisy vectors, scored by their likelihood ratio."""
     words = mechanism.vocabulary
 
@@ -307,7 +314,7 @@ def sampled_vectors(mechanism: Any, claim: Claim, settings: Settings) -> Sampled
     )
 
 
-def secret_words(mechanism: Any, check: MadeUpWords, settings: Settings) -> SecretsResult:
+def secret_words(mechanism: Mechanism, check: MadeUpWords, settings: ClaimAuditSettings) -> SecretsResult:
     promised = mechanism.guarantee(secure=True)
     source = new_source(settings.seed)
     return secrets_check(
@@ -323,7 +330,7 @@ def secret_words(mechanism: Any, check: MadeUpWords, settings: Settings) -> Secr
 # Documents ------------------------------------------------------------------------------------------------------------
 
 
-def exact_texts(check: TextLaw, settings: Settings) -> ExactResult:
+def exact_texts(check: TextLaw, settings: ClaimAuditSettings) -> ExactResult:
     """The law of one draw, for texts of a file, for all inputs that there are, or for public texts."""
     claim = Claim(check.epsilon, delta=check.delta, slack=check.slack)
     outputs = list(check.outputs)
@@ -343,7 +350,7 @@ def exact_texts(check: TextLaw, settings: Settings) -> ExactResult:
     return check_all(law, claim, tolerance=settings.tolerance)
 
 
-def exact_tokens(check: TokenLaw, settings: Settings) -> list[ExactResult]:
+def exact_tokens(check: TokenLaw, settings: ClaimAuditSettings) -> list[ExactResult]:
     """Mechanisms that draw token by token: the law of the next token, for different documents after the same released
     tokens. The promise for a document is the sum over its tokens, so each of them must stay within its share."""
     claim = Claim(check.epsilon, slack=check.slack)
@@ -373,16 +380,20 @@ def exact_tokens(check: TokenLaw, settings: Settings) -> list[ExactResult]:
     return results
 
 
-def audit_latents(mechanism: Any, claim: Claim, settings: Settings | None = None) -> list[Section]:
+def audit_latents(
+    mechanism: LatentMechanism, claim: Claim, settings: ClaimAuditSettings | None = None
+) -> list[Section]:
     """The two inputs that are farthest apart, by counting and by the size of the noise. The claim is separate, so that
     a mechanism whose own card is void can be held against what a paper claims for it."""
-    settings = settings or Settings()
+    settings = settings or ClaimAuditSettings()
     counted, measured = check_latents(mechanism, claim, settings)
     text = "The two latents that the bound leaves farthest apart were released again and again."
     return [sampled_section(counted, text=text), noise_section(measured)]
 
 
-def check_latents(mechanism: Any, claim: Claim, settings: Settings) -> tuple[SampledResult, NoiseResult]:
+def check_latents(
+    mechanism: LatentMechanism, claim: Claim, settings: ClaimAuditSettings
+) -> tuple[SampledResult, NoiseResult]:
     positions, width = mechanism.autoencoder.positions, mechanism.autoencoder.width
     family = next(check.family for check in mechanism.checks() if isinstance(check, LatentSamples))
     if family is None:
@@ -427,7 +438,7 @@ def check_latents(mechanism: Any, claim: Claim, settings: Settings) -> tuple[Sam
     return counted, measured
 
 
-def _released(mechanism: Any, latent: Samples, count: int, source: Source, columns: Ids) -> Samples:
+def _released(mechanism: LatentMechanism, latent: Samples, count: int, source: Source, columns: Ids) -> Samples:
     noisy = mechanism.noisy_latents(np.broadcast_to(latent, (count, *latent.shape)), source)
     return np.asarray(noisy[:, :, columns].reshape(count, -1))
 

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -33,6 +33,9 @@ from tacit.errors import BadInputError, BadParameterError
 from tacit.noise.gaussian import gaussian_delta, gaussian_epsilon
 from tacit.report import Finding, Light, Section
 from tacit.rounding import rounded_down, rounded_up
+
+if TYPE_CHECKING:
+    from tacit.documents.bounds import Bound
 
 MOST_FOR_FIT = 20_000
 
@@ -188,7 +191,7 @@ def noise_section(result: NoiseResult) -> Section:
     return Section("Noise on the latent", f"{result.numbers:,} residuals were measured.", [finding])
 
 
-def opposite_latents(bound: Any, positions: int, width: int) -> Floats:
+def opposite_latents(bound: Bound, positions: int, width: int) -> Floats:
     """Two latents (2, positions, width) that a bound leaves as far apart as its sensitivities allow: opposite corners
     of its cube, opposite points +-(C / sqrt n) (1, ..., 1) of its l2 ball, or +-C e_1 in its l1 ball."""
     pair = np.zeros((2, positions, width))

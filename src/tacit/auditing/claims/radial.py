@@ -30,7 +30,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -49,6 +49,9 @@ from tacit.noise.choice import exponent_cap
 from tacit.progress import StepProgress
 from tacit.vectors.geometry import DistanceRows
 from tacit.words.exponential import ExponentialWords
+
+if TYPE_CHECKING:
+    from tacit.words.base import WordMechanism
 
 BLOCK_CELLS = 2_000_000
 KEPT = 256
@@ -146,7 +149,7 @@ class _Top:
 
 
 def check_vocabulary(
-    mechanism: Any,
+    mechanism: WordMechanism,
     claim: Claim,
     *,
     tolerance: float = TOLERANCE,

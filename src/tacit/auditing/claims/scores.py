@@ -58,7 +58,7 @@ def _one_column(samples: Samples) -> Samples:
 class Along:
     """How far an output lies in the direction from x' to x; outputs are numbers of `points`."""
 
-    points: NDArray[Any]
+    points: NDArray[np.floating]
     name: str = "position"
 
     def fit(self, left: int, right: int, first: Samples, second: Samples) -> Fitted:
@@ -86,7 +86,7 @@ class NearerTo:
     """
 
     order: int = 2
-    centers: NDArray[Any] | None = None
+    centers: NDArray[np.floating] | None = None
     name: str = "nearness"
 
     def fit(self, left: int, right: int, first: Samples, second: Samples) -> Fitted:

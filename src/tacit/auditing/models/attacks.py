@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
+from tacit.arrays import Floats
 from tacit.auditing.models import membership
 from tacit.auditing.models.bounds import BoundSettings, Split, bound_of_members, bounds_of_canaries
 from tacit.auditing.models.canaries import Canary, canary_section, exposures
@@ -14,6 +14,9 @@ from tacit.auditing.models.members import LabeledTexts
 from tacit.auditing.models.memorization import bleu, memorization_section, repeats
 from tacit.auditing.models.one_run import Observations
 from tacit.auditing.models.scores import (
+    AutoencoderScorer,
+    CausalScorer,
+    ScoredModel,
     Scorer,
     TextLosses,
     load_scorer,
@@ -35,7 +38,7 @@ AUTOENCODER = "autoencoder"
 class ModelAttacks:
     """A model under attack, a reference that saw none of the texts, and what was noticed on the way (`facts`)."""
 
-    scorer: Any
+    scorer: Scorer
     reference: Scorer | None
     settings: BoundSettings
     bar: Callable[[str], StepProgress]
@@ -86,10 +89,10 @@ class ModelAttacks:
                 name=self.scorer.name,
             )
 
-        def losses(texts: Sequence[str]) -> Any:
+        def losses(texts: Sequence[str]) -> Floats:
             return self.scorer.losses(texts, None, self.bar("scoring canaries")).total
 
-        def baseline(texts: Sequence[str]) -> Any:
+        def baseline(texts: Sequence[str]) -> Floats:
             assert self.reference is not None
             return self.reference.losses(texts, None, self.bar("reference on canaries")).total
 
@@ -101,6 +104,7 @@ class ModelAttacks:
     def extraction(self, inside: LabeledTexts, outside: LabeledTexts, count: int, prompts: Sequence[str]) -> Section:
         """What the model writes by itself, and whether it stands in the training texts."""
         seed = self.settings.seed
+        assert isinstance(self.scorer, CausalScorer)
         written = sample(
             self.scorer.model,
             self.scorer.tokenizer,
@@ -127,6 +131,7 @@ class ModelAttacks:
 
     def _rewritten(self, texts: Sequence[str], update: StepProgress) -> list[str]:
         """What the autoencoder makes of texts, without noise."""
+        assert isinstance(self.scorer, AutoencoderScorer)
         autoencoder = self.scorer.autoencoder
         bound = autoencoder.record.trained_bound()
         written: list[str] = []
@@ -137,7 +142,7 @@ class ModelAttacks:
         return written
 
 
-def load_scorers(model: Any, reference: Any) -> tuple[Scorer, Scorer | None]:
+def load_scorers(model: ScoredModel, reference: ScoredModel | None) -> tuple[Scorer, Scorer | None]:
     """The model, and a reference of the same kind."""
     scorer = load_scorer(model)
     if reference is None:
@@ -154,7 +159,7 @@ def load_scorers(model: Any, reference: Any) -> tuple[Scorer, Scorer | None]:
     return scorer, other
 
 
-def _signal(name: str, texts: Sequence[str], own: TextLosses, base: TextLosses | None) -> Any:
+def _signal(name: str, texts: Sequence[str], own: TextLosses, base: TextLosses | None) -> Floats:
     if name == "reference":
         assert base is not None
         return membership.reference_signal(own, base)

@@ -14,10 +14,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from scipy.stats import binomtest
 
+from tacit.arrays import Floats
 from tacit.auditing.models.canaries import Canary, observations
 from tacit.auditing.models.claimed import ModelClaim
 from tacit.auditing.models.one_run import (
@@ -36,7 +37,7 @@ Split = Literal["coins", "random", "unknown"]
 """How it was decided before training which texts are members: a fair coin for each, a random split of one pool, or in
 another way."""
 
-Losses = Callable[[Sequence[str]], Any]
+Losses = Callable[[Sequence[str]], Floats]
 
 USUAL_DELTA = 1e-5
 IMPLAUSIBLE = 1e-6

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from tacit.card import Card
 from tacit.errors import BadInputError, BadParameterError
@@ -33,7 +32,7 @@ class ModelClaim:
             )
 
 
-def claim_on_card(model: Any) -> ModelClaim | None:
+def claim_on_card(model: object) -> ModelClaim | None:
     """The claim of the card in the folder of a model; None without a card, or if the card promises nothing."""
     path = Path(model) / CARD if isinstance(model, str | Path) else None
     if path is None or not path.is_file():

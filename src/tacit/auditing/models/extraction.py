@@ -14,16 +14,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, cast
 
 from scipy.stats import binomtest
 
-from tacit.auditing.models.overlap import Corpus, Overlap
+from tacit.auditing.models.overlap import Corpus, TextOverlap
 from tacit.errors import BadInputError, BadParameterError, require
 from tacit.noise.source import public_generator
 from tacit.progress import StepProgress
 from tacit.report import Finding, Light, Section, Table
 from tacit.text.tokens import split
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+    from tacit.training.tasks.base import Generates
 
 SMALLEST_RUN = 8
 NEAR = 0.8
@@ -31,13 +36,13 @@ BATCH = 16
 
 
 @dataclass(frozen=True)
-class Output:
+class ModelOutput:
     """What the model wrote after a prompt, and what of it stands in the training file and in the control."""
 
     prompt: str
     text: str
-    training: Overlap
-    control: Overlap
+    training: TextOverlap
+    control: TextOverlap
 
 
 @dataclass(frozen=True)
@@ -48,7 +53,7 @@ class Extraction:
     p_value      of a sign test: are runs longer in training texts than in as many tokens of the control?
     """
 
-    outputs: tuple[Output, ...]
+    outputs: tuple[ModelOutput, ...]
     training_tokens: int
     control_tokens: int
     smallest_run: int
@@ -61,15 +66,15 @@ class Extraction:
         return max(self.smallest_run, self.chance_run + 1)
 
     @property
-    def extracted(self) -> list[Output]:
+    def extracted(self) -> list[ModelOutput]:
         return [output for output in self.outputs if output.training.run >= self.bar]
 
     @property
-    def verbatim(self) -> list[Output]:
+    def verbatim(self) -> list[ModelOutput]:
         return [output for output in self.extracted if output.training.verbatim]
 
     @property
-    def near_duplicates(self) -> list[Output]:
+    def near_duplicates(self) -> list[ModelOutput]:
         return [
             output
             for output in self.outputs
@@ -79,8 +84,8 @@ class Extraction:
 
 
 def sample(
-    model: Any,
-    tokenizer: Any,
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
     prompts: Sequence[str] = ("",),
     *,
     samples: int = 100,
@@ -107,7 +112,7 @@ def sample(
             left = share[prompt]
             while left > 0:
                 ids = torch.tensor([starts[prompt]] * min(BATCH, left))
-                written = model.generate(
+                written = cast("Generates", model).generate(
                     input_ids=ids,
                     attention_mask=torch.ones_like(ids),
                     do_sample=True,
@@ -116,9 +121,9 @@ def sample(
                     max_new_tokens=_fitting(model, ids.shape[1], tokens),
                     pad_token_id=_padding(tokenizer),
                 )
-                for row in written.tolist():
-                    text = tokenizer.decode(row[ids.shape[1] :], skip_special_tokens=True).strip()
-                    outputs.append((prompt, text))
+                rows = [row[ids.shape[1] :] for row in written.tolist()]
+                texts = tokenizer.batch_decode(rows, skip_special_tokens=True)
+                outputs += [(prompt, text.strip()) for text in texts]
                 left -= len(ids)
                 done += len(ids)
                 if progress:
@@ -126,7 +131,7 @@ def sample(
     return outputs
 
 
-def _start(model: Any, tokenizer: Any, prompt: str) -> list[int]:
+def _start(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, prompt: str) -> list[int]:
     ids = [int(i) for i in tokenizer(prompt)["input_ids"]] if prompt else []
     if ids:
         return ids
@@ -138,7 +143,7 @@ def _start(model: Any, tokenizer: Any, prompt: str) -> list[int]:
     )
 
 
-def _fitting(model: Any, used: int, wanted: int) -> int:
+def _fitting(model: PreTrainedModel, used: int, wanted: int) -> int:
     limits = [getattr(model.config, name, None) for name in ("max_position_embeddings", "n_positions")]
     room = min((int(limit) for limit in limits if limit), default=used + wanted) - used
     if room < 1:
@@ -146,7 +151,7 @@ def _fitting(model: Any, used: int, wanted: int) -> int:
     return min(wanted, room)
 
 
-def _padding(tokenizer: Any) -> int:
+def _padding(tokenizer: PreTrainedTokenizerBase) -> int:
     for token in (tokenizer.pad_token_id, tokenizer.eos_token_id):
         if token is not None:
             return int(token)
@@ -176,7 +181,9 @@ def compare(
     untied = sum(a.run != b.run for a, b in zip(fair, there, strict=True))
     test = float(binomtest(longer, untied, 0.5, alternative="greater").pvalue) if untied else 1.0
     rows = tuple(
-        Output(prompt, text, a, b) for (prompt, text), a, b in zip(outputs, in_training, there, strict=True) if a.tokens
+        ModelOutput(prompt, text, a, b)
+        for (prompt, text), a, b in zip(outputs, in_training, there, strict=True)
+        if a.tokens
     )
     chance = max((row.control.run for row in rows), default=0)
     return Extraction(rows, ours.tokens, theirs.tokens, smallest_run, chance, test, seed)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import Any
 
 from tacit.errors import BadInputError
 from tacit.text.files import check_column, choose_columns, open_table, text_value
@@ -25,7 +24,7 @@ class LabeledTexts:
 
 
 def read_members(
-    members: Any, non_members: Any, column: str | None, label_column: str | None, format: str | None
+    members: object, non_members: object, column: str | None, label_column: str | None, format: str | None
 ) -> tuple[LabeledTexts, LabeledTexts]:
     """Both sides, without empty texts and without texts that occur more than once in the two together: whether such a
     text was trained on is not one fact. That looks at the pool only, so fair coins stay fair."""
@@ -48,7 +47,7 @@ def _alone(side: LabeledTexts, times: Counter[str]) -> LabeledTexts:
     return LabeledTexts(side.name, [side.texts[i] for i in places], labels, side.read)
 
 
-def _read(source: Any, column: str | None, label_column: str | None, format: str | None) -> LabeledTexts:
+def _read(source: object, column: str | None, label_column: str | None, format: str | None) -> LabeledTexts:
     with open_table(source, format) as table:
         names = list(choose_columns(table.columns, () if column is None else (column,), ()).texts)
         if label_column is not None:

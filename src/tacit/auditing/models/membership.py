@@ -27,12 +27,10 @@ from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.stats import norm, rankdata
 
@@ -42,7 +40,6 @@ from tacit.auditing.models.one_run import check_confidence
 from tacit.auditing.models.scores import TextLosses
 from tacit.errors import BadInputError, BadParameterError
 from tacit.noise.source import public_generator
-from tacit.progress import StepProgress
 from tacit.report import Figure, Finding, Light, Section, Table
 
 FALSE_ALARMS = (0.001, 0.01)
@@ -71,17 +68,11 @@ def length_signal(losses: TextLosses, texts: Sequence[str]) -> Floats:
     return -losses.total / np.array([max(1, len(text)) for text in texts], dtype=np.float64)
 
 
-def logit_signal(losses: Floats) -> Floats:
-    """ln(p / (1 - p)) of p = e**-loss: the scale on which confidences of classifiers are near normal (LiRA)."""
-    bounded = np.clip(np.asarray(losses, dtype=np.float64), 1e-12, None)
-    return -bounded - np.log(-np.expm1(-bounded))
-
-
 # What an attack achieves ------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class Rate:
+class HitRate:
     """A share with its Clopper-Pearson interval."""
 
     hits: int
@@ -102,12 +93,12 @@ class CaughtAt:
     """
 
     false_alarm: float
-    rate: Rate
+    rate: HitRate
     resolved: bool
 
 
 @dataclass(frozen=True)
-class Attack:
+class MembershipAttack:
     """What one signal achieves.
 
     advantage   TPR - FPR on the half of the texts that did not choose the threshold, with its interval
@@ -133,14 +124,14 @@ class Attack:
         return self.auc_low > 0.5
 
 
-def clopper_pearson(count: int, of: int, confidence: float = 0.95) -> Rate:
+def clopper_pearson(count: int, of: int, confidence: float = 0.95) -> HitRate:
     """The exact interval of a share."""
     if not 0 <= count <= of or of < 1:
         raise BadParameterError(
             "impossible-share", "a share counts from 0 to all of at least one, not {found} of {of}", found=count, of=of
         )
     tail = (1 - check_confidence(confidence)) / 2
-    return Rate(count, of, *interval(count, of, 2 * tail))
+    return HitRate(count, of, *interval(count, of, 2 * tail))
 
 
 def auc(members: Floats, non_members: Floats) -> float:
@@ -197,7 +188,7 @@ def attack(
     delta: float = 0.0,
     confidence: float = 0.95,
     seed: int = 0,
-) -> Attack:
+) -> MembershipAttack:
     """All numbers of one signal."""
     check_confidence(confidence)
     inside, outside = np.asarray(members, dtype=np.float64), np.asarray(non_members, dtype=np.float64)
@@ -225,7 +216,7 @@ def attack(
     m, n = len(halves[0][1]), len(halves[1][1])
     each = 1 - (1 - confidence) / 2
     true, false = clopper_pearson(caught, m, each), clopper_pearson(accused, n, each)
-    return Attack(
+    return MembershipAttack(
         name,
         len(inside),
         len(outside),
@@ -298,91 +289,13 @@ def _word_weights(texts: Sequence[set[str]], labels: Floats) -> dict[str, float]
     return {word: math.log(b / inside) - math.log(a / outside) for word, (a, b) in counts.items()}
 
 
-# Shadow models ----------------------------------------------------------------------------------------------------
-
-Score = Callable[[Sequence[str], Sequence[Any] | None], Any]
-Train = Callable[[Sequence[str], Sequence[Any] | None, int], Score]
-"""train(texts, labels, seed) gives a function that scores texts (with labels), higher for what it knows better."""
-
-
-@dataclass(frozen=True)
-class Shadows:
-    """Scores of n texts under N models, and which model was trained on which text; both (N, n)."""
-
-    scores: Floats
-    included: NDArray[np.bool_]
-
-
-def train_shadows(
-    train: Train,
-    texts: Sequence[str],
-    labels: Sequence[Any] | None = None,
-    *,
-    models: int = 16,
-    seed: int = 0,
-    progress: StepProgress | None = None,
-) -> Shadows:
-    """N models on random halves, so that each text is in exactly half of the models."""
-    if models < 4 or models % 2:
-        raise BadParameterError(
-            "impossible-number-of-shadows",
-            "shadow models come in an even number of at least 4, not {models}",
-            models=models,
-        )
-    generator = public_generator(seed)
-    included = generator.permuted(np.tile(np.arange(models)[:, None] < models // 2, (1, len(texts))), axis=0)
-    rows = []
-    for number, chosen in enumerate(included):
-        places = np.flatnonzero(chosen).tolist()
-        taken = None if labels is None else [labels[i] for i in places]
-        score = train([texts[i] for i in places], taken, seed * 1_000_003 + number)
-        row = np.asarray(score(texts, labels), dtype=np.float64)
-        if row.shape != (len(texts),) or not np.isfinite(row).all():
-            raise BadInputError("not-finite", "a shadow model must give one finite score for each text")
-        rows.append(row)
-        if progress:
-            progress(number + 1, models)
-    return Shadows(np.array(rows), included)
-
-
-def likelihood_ratio(target: Floats, shadows: Shadows, *, offline: bool = False) -> Floats:
-    """LiRA for each text. The spread is pooled over texts, as the paper advises for fewer than 64 models."""
-    scores, included = shadows.scores, shadows.included
-    mean_in, mean_out, spread_in, spread_out = _gaussians(scores, included)
-    if offline:
-        return (target - mean_out) / spread_out
-    ratio: Floats = norm.logpdf(target, mean_in, spread_in) - norm.logpdf(target, mean_out, spread_out)
-    return ratio
-
-
-def _gaussians(scores: Floats, included: NDArray[np.bool_]) -> tuple[Floats, Floats, float, float]:
-    means, spreads = [], []
-    for chosen in (included, ~included):
-        count = chosen.sum(axis=0)
-        mean = np.where(chosen, scores, 0.0).sum(axis=0) / np.maximum(count, 1)
-        squares = np.where(chosen, (scores - mean) ** 2, 0.0).sum()
-        means.append(mean)
-        spreads.append(math.sqrt(max(float(squares) / max(1, int((count - 1).sum())), 1e-12)))
-    return means[0], means[1], spreads[0], spreads[1]
-
-
-def leave_one_out(shadows: Shadows, *, offline: bool = False) -> tuple[Floats, Floats]:
-    """Signals of members and of non-members, each model in turn being attacked with the help of all others."""
-    inside, outside = [], []
-    for number in range(len(shadows.scores)):
-        others = np.arange(len(shadows.scores)) != number
-        rest = Shadows(shadows.scores[others], shadows.included[others])
-        ratio = likelihood_ratio(shadows.scores[number], rest, offline=offline)
-        inside.append(ratio[shadows.included[number]])
-        outside.append(ratio[~shadows.included[number]])
-    return np.concatenate(inside), np.concatenate(outside)
-
-
 # For a report -----------------------------------------------------------------------------------------------------
 
 
 def membership_section(
-    attacks: Sequence[Attack], blind_test: Blind | None = None, worst: Sequence[tuple[float, float | None, str]] = ()
+    attacks: Sequence[MembershipAttack],
+    blind_test: Blind | None = None,
+    worst: Sequence[tuple[float, float | None, str]] = (),
 ) -> Section:
     """Attacks as a table, the best one as a finding. `worst` are loss, reference loss and text of members that stand
     out most."""
@@ -474,12 +387,12 @@ def roc_figure(signals: Sequence[tuple[str, Floats, Floats]]) -> Figure:
     return figure(canvas, "Members caught against false alarms", "Curves above the dotted line tell members apart.")
 
 
-def _corrected_low(attack: Attack, tried: int) -> float:
+def _corrected_low(attack: MembershipAttack, tried: int) -> float:
     corrected = 1 - (1 - attack.confidence) / tried
     return auc_interval(attack.auc, attack.members, attack.non_members, corrected)[0]
 
 
-def _numbers(attack: Attack) -> dict[str, Any]:
+def _numbers(attack: MembershipAttack) -> dict[str, object]:
     return {
         "signal": attack.name, "auc": attack.auc, "auc_low": attack.auc_low, "auc_high": attack.auc_high,
         "advantage": attack.advantage, "confidence": attack.confidence,

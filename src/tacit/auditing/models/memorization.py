@@ -98,7 +98,7 @@ def _similarity(text: str, other: str) -> float:
 
 
 @dataclass(frozen=True)
-class Cell:
+class MatrixCell:
     """One pair: the model pre-trained on `pretrained` rewrites `rewritten`."""
 
     pretrained: str
@@ -117,9 +117,9 @@ class Matrix:
     """All pairs of models and data sets."""
 
     names: tuple[str, ...]
-    cells: tuple[Cell, ...]
+    cells: tuple[MatrixCell, ...]
 
-    def cell(self, pretrained: str, rewritten: str) -> Cell:
+    def cell(self, pretrained: str, rewritten: str) -> MatrixCell:
         return next(c for c in self.cells if (c.pretrained, c.rewritten) == (pretrained, rewritten))
 
     def gap(self, rewritten: str, measure: str = "bleu") -> float:
@@ -159,7 +159,7 @@ def memorization_matrix(
                 )
             score = None if labels is None else downstream_f1(outputs, originals, labels[rewritten], seed=seed)
             repeated = repeats(outputs, originals, list(data[pretrained]))
-            cells.append(Cell(pretrained, rewritten, bleu(outputs, originals), score, repeated))
+            cells.append(MatrixCell(pretrained, rewritten, bleu(outputs, originals), score, repeated))
             if progress:
                 progress(len(cells), len(names) ** 2)
     return Matrix(names, tuple(cells))

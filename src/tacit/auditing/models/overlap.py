@@ -21,7 +21,7 @@ CANDIDATES = 5
 
 
 @dataclass(frozen=True)
-class Overlap:
+class TextOverlap:
     """What one text shares with a file.
 
     tokens       of the text
@@ -59,14 +59,14 @@ class Corpus:
         self._ids = np.fromiter((i for row in rows for i in (*row, -1)), dtype=np.int64, count=int(self._starts[-1]))
         self.tokens = len(self._ids) - len(rows)
 
-    def overlaps(self, texts: Sequence[str]) -> list[Overlap]:
+    def overlaps(self, texts: Sequence[str]) -> list[TextOverlap]:
         rows = [split(text) for text in texts]
         own = [np.array([self._words.get(word, -2) for word in row], dtype=np.int64) for row in rows]
         overlaps = []
         for words, ids in zip(rows, own, strict=True):
             length, start, counts = self._longest(ids)
             nearest, distance = self._nearest(ids, counts)
-            overlaps.append(Overlap(len(ids), length, " ".join(words[start : start + length]), nearest, distance))
+            overlaps.append(TextOverlap(len(ids), length, " ".join(words[start : start + length]), nearest, distance))
         return overlaps
 
     def _longest(self, ids: Ids) -> tuple[int, int, dict[int, int]]:

@@ -20,13 +20,20 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from tacit.arrays import Floats, Integers
 from tacit.errors import BadInputError, BadParameterError, TacitError, require
 from tacit.progress import StepProgress
+
+if TYPE_CHECKING:
+    from torch import Tensor
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+    from tacit.documents.autoencoders.base import Autoencoder
 
 LONGEST = 1024
 CELLS = 48_000_000
@@ -53,7 +60,7 @@ class TextLosses:
         means: Floats = np.divide(self.total, self.tokens, out=np.full(len(self.total), np.nan), where=self.tokens > 0)
         return means
 
-    def take(self, places: Any) -> TextLosses:
+    def take(self, places: Sequence[int] | Integers) -> TextLosses:
         return TextLosses(self.total[places], self.tokens[places])
 
 
@@ -75,7 +82,14 @@ class Scorer(ABC):
 class _ModelScorer(Scorer):
     """What the kinds share: tokens, batches of one length, sums."""
 
-    def __init__(self, model: Any, tokenizer: Any, name: str, room: int | None = None, longest: int = LONGEST) -> None:
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        tokenizer: PreTrainedTokenizerBase,
+        name: str,
+        room: int | None = None,
+        longest: int = LONGEST,
+    ) -> None:
         self.torch = require("torch", extra="documents", purpose="scoring texts with a model")
         self.model = model.eval()
         self.tokenizer = tokenizer
@@ -123,23 +137,24 @@ class _ModelScorer(Scorer):
         return int(self.model.get_output_embeddings().weight.shape[0])
 
     @abstractmethod
-    def _batch(self, rows: list[list[int]], marks: list[list[int]]) -> tuple[Any, Any]: ...
+    def _batch(self, rows: list[list[int]], marks: list[list[int]]) -> tuple[Floats | float, Integers | int]: ...
 
-    def _nll(self, logits: Any, targets: Any) -> Any:
+    def _nll(self, logits: Tensor, targets: Tensor) -> Tensor:
         """Cross-entropy of each target, in double precision."""
-        flat = self.torch.nn.functional.cross_entropy(
+        flat: Tensor = self.torch.nn.functional.cross_entropy(
             logits.flatten(0, -2).double(), targets.flatten(), reduction="none"
         )
         return flat.reshape(targets.shape)
 
-    def _tensor(self, rows: Any) -> Any:
-        return self.torch.tensor(rows, dtype=self.torch.long)
+    def _tensor(self, rows: Sequence[Sequence[int]]) -> Tensor:
+        ids: Tensor = self.torch.tensor(rows, dtype=self.torch.long)
+        return ids
 
 
 class CausalScorer(_ModelScorer):
     kind = "causal language model"
 
-    def _batch(self, rows: list[list[int]], marks: list[list[int]]) -> tuple[Any, Any]:
+    def _batch(self, rows: list[list[int]], marks: list[list[int]]) -> tuple[Floats | float, Integers | int]:
         ids = self._tensor(rows)
         if ids.shape[1] < 2:
             return 0.0, 0
@@ -152,7 +167,7 @@ class CausalScorer(_ModelScorer):
 class MaskedScorer(_ModelScorer):
     kind = "masked language model"
 
-    def _batch(self, rows: list[list[int]], marks: list[list[int]]) -> tuple[Any, Any]:
+    def _batch(self, rows: list[list[int]], marks: list[list[int]]) -> tuple[Floats | float, Integers | int]:
         ids = self._tensor(rows)
         special = self._tensor(
             [self.tokenizer.get_special_tokens_mask(row, already_has_special_tokens=True) for row in rows]
@@ -181,7 +196,7 @@ class Seq2SeqScorer(_ModelScorer):
     def _marks(self, labels: Sequence[str] | None, count: int) -> list[list[int]]:
         return self._rows(labels or [])[0]
 
-    def _batch(self, rows: list[list[int]], marks: list[list[int]]) -> tuple[Any, Any]:
+    def _batch(self, rows: list[list[int]], marks: list[list[int]]) -> tuple[Floats | float, Integers | int]:
         ids, targets = self._tensor(rows), self._tensor(marks)
         if not targets.shape[1] or not ids.shape[1]:
             return 0.0, 0
@@ -196,7 +211,14 @@ class ClassifierScorer(_ModelScorer):
 
     kind = "classifier"
 
-    def __init__(self, model: Any, tokenizer: Any, name: str, room: int | None = None, longest: int = LONGEST) -> None:
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        tokenizer: PreTrainedTokenizerBase,
+        name: str,
+        room: int | None = None,
+        longest: int = LONGEST,
+    ) -> None:
         super().__init__(model, tokenizer, name, room, longest)
         if model.config.pad_token_id is None:
             model.config.pad_token_id = -1  # decoders look for the last token that is none; here every one counts
@@ -220,7 +242,7 @@ class ClassifierScorer(_ModelScorer):
     def _width(self) -> int:
         return 1
 
-    def _batch(self, rows: list[list[int]], marks: list[list[int]]) -> tuple[Any, Any]:
+    def _batch(self, rows: list[list[int]], marks: list[list[int]]) -> tuple[Floats | float, Integers | int]:
         ids = self._tensor(rows)
         if not ids.shape[1]:
             return 0.0, 0
@@ -255,7 +277,7 @@ class AutoencoderScorer(Scorer):
 
     kind = "autoencoder"
 
-    def __init__(self, autoencoder: Any, name: str) -> None:
+    def __init__(self, autoencoder: Autoencoder, name: str) -> None:
         self.torch = require("torch", extra="documents", purpose="scoring texts with a model")
         self.autoencoder = autoencoder
         self.name = name
@@ -291,7 +313,7 @@ class CallableScorer(Scorer):
 
     kind = "function"
 
-    def __init__(self, function: Callable[[Sequence[str]], Any], name: str = "function") -> None:
+    def __init__(self, function: Callable[[Sequence[str]], ArrayLike], name: str = "function") -> None:
         self.function = function
         self.name = name
 
@@ -322,7 +344,11 @@ class CallableScorer(Scorer):
 # Loading ----------------------------------------------------------------------------------------------------------
 
 
-def load_scorer(model: str | Path | Scorer | Callable[[Sequence[str]], Any], *, longest: int = LONGEST) -> Scorer:
+ScoredModel = str | Path | Scorer | Callable[[Sequence[str]], ArrayLike]
+"""A folder, a hub name, a model that comes with Tacit, or a function from texts to losses."""
+
+
+def load_scorer(model: ScoredModel, *, longest: int = LONGEST) -> Scorer:
     """A scorer for a folder, a hub name, a model that comes with Tacit, or a function."""
     if isinstance(model, Scorer):
         return model

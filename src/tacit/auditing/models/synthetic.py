@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from scipy.stats import fisher_exact
 
 from tacit.auditing.models.canaries import Canary, Losses, canary_section, exposures
-from tacit.auditing.models.overlap import Corpus, Overlap
+from tacit.auditing.models.overlap import Corpus, TextOverlap
 from tacit.errors import BadInputError
 from tacit.noise.source import new_source, public_generator
 from tacit.progress import StepProgress
@@ -85,9 +85,9 @@ def compare_with_private(
     chosen = [texts[i] for i in generator.permutation(len(texts))[:compared]]
     total, done = 2 * len(chosen) + len(others), 0
 
-    def overlaps(corpus: Corpus, wanted: Sequence[str]) -> list[Overlap]:
+    def overlaps(corpus: Corpus, wanted: Sequence[str]) -> list[TextOverlap]:
         nonlocal done
-        overlapping: list[Overlap] = []
+        overlapping: list[TextOverlap] = []
         for start in range(0, len(wanted), 50):
             overlapping += corpus.overlaps(wanted[start : start + 50])
             done += len(wanted[start : start + 50])
@@ -112,7 +112,7 @@ def compare_with_private(
     )  # fmt: skip
 
 
-def _counted(overlaps: Sequence[Overlap]) -> tuple[int, int, int]:
+def _counted(overlaps: Sequence[TextOverlap]) -> tuple[int, int, int]:
     long_enough = [overlap for overlap in overlaps if overlap.tokens >= SHORTEST]
     exact = sum(overlap.verbatim for overlap in long_enough)
     near = sum(overlap.similarity >= NEAR for overlap in long_enough)
@@ -212,5 +212,5 @@ def release_report(
         if losses is not None:
             sections.append(canary_section(exposures(losses, canaries, source=new_source(0), enumerated=ENUMERATED)))
         sections.append(written_canaries_section(canaries_in(texts, canaries)))
-    facts = {"rows": len(private), "texts": len(texts)}
+    facts: dict[str, object] = {"rows": len(private), "texts": len(texts)}
     return Report("Synthetic text beside its private rows", sections, facts)

@@ -5,16 +5,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tacit.arrays import Floats
 from tacit.auditing.models.scores import (
     ClassifierScorer,
     TextLosses,
 )
 from tacit.errors import BadInputError
 from tacit.progress import StepProgress
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+    from tacit.training.tasks import Encoded, Task
 
 ROWS = 32
 
@@ -34,7 +40,7 @@ class TrainedScorer(ClassifierScorer):
     """-ln p(label | text), the squared error where labels are numbers, and without labels -ln of the largest
     probability."""
 
-    def __init__(self, task: Any, model: Any, tokenizer: Any, name: str) -> None:
+    def __init__(self, task: Task, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, name: str) -> None:
         super().__init__(model, tokenizer, name, task.length)
         self.task = task
 
@@ -65,7 +71,7 @@ class TrainedScorer(ClassifierScorer):
             )
         return TextLosses(total, np.ones(len(texts), dtype=np.int64), cut)
 
-    def _of(self, encoded: list[Any], labels: list[str] | None) -> Any:
+    def _of(self, encoded: list[Encoded], labels: list[str] | None) -> Floats:
         from tacit.training.tasks.base import model_inputs
 
         with self.torch.inference_mode():
@@ -75,8 +81,8 @@ class TrainedScorer(ClassifierScorer):
             true = np.array(
                 [self.task.encode({"text": "", "label": x}, self.tokenizer, train=True)["label"] for x in labels]
             )
-            return (logits[:, 0].numpy() - true) ** 2
+            return np.asarray((logits[:, 0].numpy() - true) ** 2)
         scores = logits.log_softmax(dim=-1)
         if labels is None:
-            return -scores.max(dim=1).values.numpy()
-        return -scores.gather(1, self._tensor(self._marks(labels, len(labels))))[:, 0].numpy()
+            return np.asarray(-scores.max(dim=1).values.numpy())
+        return np.asarray(-scores.gather(1, self._tensor(self._marks(labels, len(labels))))[:, 0].numpy())

@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 
+from tacit.arrays import Floats
 from tacit.auditing.models.canaries import Losses
 from tacit.training.synthesis import PrivateWriter
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 LABELS = 4
 TEXTS_AT_A_TIME = 64
 
 
-def writer_losses(writer: PrivateWriter, model: Any, tokenizer: Any) -> Losses:
+def writer_losses(writer: PrivateWriter, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> Losses:
     """The loss of a text, the mean over the control codes of the most frequent labels: canaries may stand under any."""
     counts = writer.counts.counts
     frequent = sorted(counts, key=lambda combination: -counts[combination])[:LABELS]
 
-    def losses(texts: Any) -> Any:
+    def losses(texts: Sequence[str]) -> Floats:
         total = np.zeros(len(texts))
         with torch.inference_mode():
             for combination in frequent:

@@ -217,7 +217,7 @@ def _scores(model: Any, table: Any) -> NDArray[np.float32]:
 # What came out --------------------------------------------------------------------------------------------------------
 
 
-def _summary(scores: dict[str, NDArray[np.float32]], y: Ids, clusters: NDArray[Any] | None) -> Identified:
+def _summary(scores: dict[str, NDArray[np.float32]], y: Ids, clusters: NDArray[np.generic] | None) -> Identified:
     classes = scores["static"].shape[1]
     ranks = {name: ranks_of(table, y) for name, table in scores.items()}
     shares = np.bincount(y, minlength=classes) / len(y)

@@ -18,7 +18,6 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -203,7 +202,9 @@ def survival(pairs: TextPairs, entities: Sequence[Entity], *, source: str, seed:
     return Survivors(source, len(entities), len(set(rows.tolist())), by_kind, worst)
 
 
-def _success(right: NDArray[Any], chance: NDArray[Any], kept: NDArray[Any], rows: NDArray[Any]) -> Success:
+def _success(
+    right: NDArray[np.generic], chance: NDArray[np.generic], kept: NDArray[np.generic], rows: NDArray[np.generic]
+) -> Success:
     if not len(rows):
         return scale.of_trials(right, floor=0.0, ceiling=1.0)
     return scale.of_trials(right, floor=float(chance.mean()), ceiling=float(kept.mean()), rows=rows)

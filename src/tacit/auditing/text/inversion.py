@@ -26,7 +26,6 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,8 +40,6 @@ from tacit.progress import StepProgress
 from tacit.report import Finding, Light, Section, Table
 from tacit.text.sensitive import rarest_words
 from tacit.text.tokens import CLITICS, is_punctuation, join, split
-from tacit.vectors import VectorTable
-from tacit.vectors.search import Neighbors
 from tacit.words.base import BLOCK_CELLS, KEPT_PUNCTUATION, WordMechanism
 from tacit.words.two_classes import TwoClassWords
 
@@ -143,14 +140,14 @@ def posterior(
 
 
 @dataclass(frozen=True)
-class Guessing:
+class GuessingRates:
     """How often one of some frequent words is guessed: `blind` without the release, `seeing` with it."""
 
     blind: float
     seeing: float
 
 
-def guessing(mechanism: WordMechanism, prior: Floats, words: int, height: int = 32) -> Guessing:
+def guessing(mechanism: WordMechanism, prior: Floats, words: int, height: int = 32) -> GuessingRates:
     """Expected success of the Bayes guess when the original is one of the likeliest `words`, from the exact law: the
     vulnerability of `posterior`, at a cost that a page can wait for. Raises NoGuaranteeError without a closed form."""
     likely = np.argsort(-prior, kind="stable")[:words]
@@ -159,7 +156,7 @@ def guessing(mechanism: WordMechanism, prior: Floats, words: int, height: int = 
         ids = likely[start : start + height]
         np.maximum(best, (mechanism.laws(ids) * prior[ids, None]).max(axis=0), out=best)
     among = float(prior[likely].sum())
-    return Guessing(float(prior[likely[0]]) / among, float(best.sum()) / among)
+    return GuessingRates(float(prior[likely[0]]) / among, float(best.sum()) / among)
 
 
 def _sampled_posterior(mechanism: WordMechanism, prior: Floats, seed: int, progress: StepProgress | None) -> Posterior:
@@ -193,11 +190,6 @@ def _quotient(above: Floats, below: Floats) -> Floats:
     result = np.zeros(len(above))
     np.divide(above, below, out=result, where=below > 0)
     return result
-
-
-def nearest_words(vectors: NDArray[Any], table: VectorTable) -> Ids:
-    """The nearest vocabulary word of released vectors (n, dimensions): the guess where no word is released."""
-    return Neighbors(table.vectors).nearest(np.asarray(vectors, dtype=np.float32))
 
 
 # Alignment ----------------------------------------------------------------------------------------------------------

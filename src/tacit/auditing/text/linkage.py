@@ -19,7 +19,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -82,7 +81,9 @@ class Ranks:
         return means
 
 
-def ranks(count: int, similarities: Callable[[slice], NDArray[Any]], progress: StepProgress | None = None) -> Ranks:
+def ranks(
+    count: int, similarities: Callable[[slice], NDArray[np.floating]], progress: StepProgress | None = None
+) -> Ranks:
     """Ranks from blocks of similarities: `similarities(rows)` gives released rows x all originals."""
     better, equal = np.empty(count, dtype=np.int64), np.empty(count, dtype=np.int64)
     lead = np.empty(count)

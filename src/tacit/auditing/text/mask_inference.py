@@ -18,7 +18,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -283,7 +282,7 @@ def _logits(model: LanguageModel, prompts: Sequence[_Prompt]) -> NDArray[np.floa
     rows = torch.tensor([i for i, prompt in enumerate(prompts) for _ in prompt.outputs])
     places = torch.tensor([place for prompt in prompts for place in prompt.outputs])
     with torch.inference_mode():
-        output: Any = model.model(input_ids=ids, attention_mask=mask)
+        output = model.model(input_ids=ids, attention_mask=mask)
         logits: NDArray[np.float32] = output.logits[rows, places].float().numpy()
     return logits
 

@@ -8,9 +8,8 @@ row and never quote a cell.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -74,8 +73,8 @@ def check_counts(originals: int, released: int) -> None:
 
 
 def read_pairs(
-    original: Any,
-    private: Any,
+    original: object,
+    private: object,
     *,
     column: str | None = None,
     private_column: str | None = None,
@@ -111,13 +110,13 @@ def read_pairs(
 
 
 def _read(
-    source: Any,
+    source: object,
     format: str | None,
     column: str | None,
     key: str | None,
     extra: Sequence[str],
     fallback: str | None = None,
-) -> tuple[list[str], dict[str, list[Any]], list[Any], str]:
+) -> tuple[list[str], dict[str, list[object]], list[object], str]:
     with open_table(source, format) as table:
         if column is None and fallback is not None and fallback in table.columns:
             column = fallback
@@ -128,7 +127,7 @@ def _read(
         selected = list(dict.fromkeys([name, *wanted]))
         table.select(selected)
         texts: list[str] = []
-        cells: dict[str, list[Any]] = {each: [] for each in wanted}
+        cells: dict[str, list[object]] = {each: [] for each in wanted}
         for row, values in table.rows():
             by_name = dict(zip(table.selected, values, strict=True))
             texts.append(text_value(by_name[name], row, name))
@@ -137,11 +136,11 @@ def _read(
         return texts, cells, cells.get(key, []) if key is not None else [], name
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     return value.as_py() if isinstance(value, ArrowCell) else value
 
 
-def label_of(value: Any, row: int, column: str) -> str:
+def label_of(value: object, row: int, column: str) -> str:
     """A label as text; an empty one is an error, because a missing label is not a class."""
     if isinstance(value, bool | int | float | str) and str(value).strip():
         return str(value).strip()
@@ -153,11 +152,13 @@ def label_of(value: Any, row: int, column: str) -> str:
     )
 
 
-def spans_of(value: Any, row: int, column: str) -> Spans:
+def spans_of(value: object, row: int, column: str) -> Spans:
     """Known entities of a row: a list of objects with 'type' and 'value', or that list as JSON text."""
     try:
-        items = json.loads(value) if isinstance(value, str) else value
-        return [(str(item["type"]), str(item["value"])) for item in items or ()]
+        items = (json.loads(value) if isinstance(value, str) else value) or ()
+        if not isinstance(items, Iterable):
+            raise TypeError(type(items).__name__)
+        return [(str(item["type"]), str(item["value"])) for item in items]
     except (ValueError, KeyError, TypeError):
         raise BadInputError(
             "not-a-list-of-spans",

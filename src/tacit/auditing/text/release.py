@@ -11,7 +11,6 @@ import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from tacit.card import Card
 from tacit.catalog import build
@@ -35,7 +34,7 @@ class MadeBy:
     card: Card | None = None
 
 
-def card_beside(private: Any) -> Card | None:
+def card_beside(private: object) -> Card | None:
     """The card of a released file, if it has one; data in memory has none."""
     if is_in_memory(private):
         return None
@@ -71,7 +70,7 @@ def told_by(command: str) -> tuple[str, dict[str, str]] | None:
     return None if name is None else (name, options)
 
 
-def made_by(private: Any, name: str | None, epsilon: float | None, options: Mapping[str, Any]) -> MadeBy | None:
+def made_by(private: object, name: str | None, epsilon: float | None, options: Mapping[str, object]) -> MadeBy | None:
     """The mechanism of a release; None when neither a card nor the user tells it."""
     card = card_beside(private)
     from_card = None if card is None or card.facts is None else told_by(card.facts.command)

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,7 +72,7 @@ class Success:
             return Light.RED
         return Light.GREEN if self.share_of(self.high) < GREEN_SHARE else Light.AMBER
 
-    def numbers(self) -> dict[str, Any]:
+    def numbers(self) -> dict[str, object]:
         return {
             "rate": self.rate,
             "low": self.low,
@@ -96,14 +95,19 @@ class Success:
         return sentence
 
 
-def finding(name: str, success: Success, what: str, *, without: str | None = None, **more: Any) -> Finding:
+def finding(name: str, success: Success, what: str, *, without: str | None = None, **more: object) -> Finding:
     """A finding whose light follows the rule above."""
     sentence = success.sentence(what) if without is None else success.sentence(what, without)
     return Finding(name, success.light, sentence, WHY, numbers={**success.numbers(), **more})
 
 
 def of_trials(
-    right: NDArray[Any] | list[bool], *, floor: float, ceiling: float, rows: NDArray[Any] | None = None, looks: int = 1
+    right: NDArray[np.generic] | list[bool],
+    *,
+    floor: float,
+    ceiling: float,
+    rows: NDArray[np.generic] | None = None,
+    looks: int = 1,
 ) -> Success:
     """The success of an attack on single cases.
 
@@ -126,7 +130,7 @@ def _wider(first: tuple[float, float], other: tuple[float, float]) -> tuple[floa
     return min(first[0], other[0]), max(first[1], other[1])
 
 
-def row_bootstrap(hits: Floats, rows: NDArray[Any], doubt: float = 1.0 - CONFIDENCE) -> tuple[float, float]:
+def row_bootstrap(hits: Floats, rows: NDArray[np.generic], doubt: float = 1.0 - CONFIDENCE) -> tuple[float, float]:
     """Percentiles of the rate when whole rows are drawn again with replacement (a fixed public seed)."""
     _, place = np.unique(rows, return_inverse=True)
     size = np.bincount(place).astype(np.float64)

@@ -36,7 +36,7 @@ class Frame:
 
 
 @dataclass
-class Running:
+class Continuation:
     """A batch of texts that is being continued: the model's cache, the attention mask, the last position."""
 
     past: Any
@@ -164,9 +164,9 @@ class _Generator(LanguageModel, ABC):
 
     def __init__(self, model: Any, tokenizer: Any, *, name: str, source: str) -> None:
         super().__init__(model, tokenizer, name=name, source=source)
-        self._blank: dict[tuple[Frame, int], tuple[Running, Floats]] = {}
+        self._blank: dict[tuple[Frame, int], tuple[Continuation, Floats]] = {}
 
-    def begin_blank(self, rows: int, frame: Frame, input_tokens: int) -> tuple[Running, Floats]:
+    def begin_blank(self, rows: int, frame: Frame, input_tokens: int) -> tuple[Continuation, Floats]:
         """The same as `begin` with empty texts, which are public: worked out once and copied."""
         key = (frame, input_tokens)
         if key not in self._blank:
@@ -183,10 +183,10 @@ class _Generator(LanguageModel, ABC):
         return running, np.repeat(scores, rows, axis=0)
 
     @abstractmethod
-    def begin(self, texts: Sequence[str], frame: Frame, input_tokens: int) -> tuple[Running, Floats]: ...
+    def begin(self, texts: Sequence[str], frame: Frame, input_tokens: int) -> tuple[Continuation, Floats]: ...
 
     @abstractmethod
-    def extend(self, running: Running, tokens: Ids) -> Floats: ...
+    def extend(self, running: Continuation, tokens: Ids) -> Floats: ...
 
     @abstractmethod
     def frame(self, prompt: str, *, chat: bool = False) -> Frame: ...
@@ -239,7 +239,7 @@ class CausalModel(_Generator):
         needed = len(frame.before) + input_tokens + len(frame.after) + tokens
         self.check_room(needed, "a prompt with its text and answer")
 
-    def begin(self, texts: Sequence[str], frame: Frame, input_tokens: int) -> tuple[Running, Floats]:
+    def begin(self, texts: Sequence[str], frame: Frame, input_tokens: int) -> tuple[Continuation, Floats]:
         width = input_tokens + len(frame.after)
         rows, masks = [], []
         for text in texts:
@@ -257,7 +257,7 @@ class CausalModel(_Generator):
         positions = (mask.cumsum(dim=1) - 1).clamp(min=0)
         with self.torch.inference_mode():
             output = self._forward(ids, mask, positions[:, -ids.shape[1] :], past)
-        return Running(output.past_key_values, mask, positions[:, -1:]), self._scores(output.logits[:, -1])
+        return Continuation(output.past_key_values, mask, positions[:, -1:]), self._scores(output.logits[:, -1])
 
     def _with_last_of_prefix(self, rows: list[list[int]], mask: Any, frame: Frame) -> tuple[list[list[int]], Any]:
         """Move the last token of the prefix behind the padding, so that each row ends in a token that counts."""
@@ -272,7 +272,7 @@ class CausalModel(_Generator):
             masks.append([1] * kept + [0] * padding + [1] * (used + 1))
         return moved, self._tensor(masks)
 
-    def extend(self, running: Running, tokens: Ids) -> Floats:
+    def extend(self, running: Continuation, tokens: Ids) -> Floats:
         torch = self.torch
         running.mask = torch.cat([running.mask, torch.ones(len(tokens), 1, dtype=torch.long)], dim=1)
         running.position = running.position + 1
@@ -368,23 +368,23 @@ class Seq2SeqModel(_Generator):
                 return int(token)
         return None
 
-    def begin(self, texts: Sequence[str], frame: Frame, input_tokens: int) -> tuple[Running, Floats]:
+    def begin(self, texts: Sequence[str], frame: Frame, input_tokens: int) -> tuple[Continuation, Floats]:
         width = len(frame.before) + input_tokens + len(frame.after)
         rows, masks = [], []
         for text in texts:
             ids = [*frame.before, *self.tokens(text, input_tokens), *frame.after]
             rows.append(ids + [self.pad] * (width - len(ids)))
             masks.append([1] * len(ids) + [0] * (width - len(ids)))
-        running = Running(None, self._tensor(masks))
+        running = Continuation(None, self._tensor(masks))
         with self.torch.inference_mode():
             encoder = self.model.get_encoder()
             running.encoded = encoder(input_ids=self._tensor(rows), attention_mask=running.mask)
         return running, self._decode(running, self._tensor([self.start] * len(texts)))
 
-    def extend(self, running: Running, tokens: Ids) -> Floats:
+    def extend(self, running: Continuation, tokens: Ids) -> Floats:
         return self._decode(running, self._tensor(tokens)[:, None])
 
-    def _decode(self, running: Running, ids: Any) -> Floats:
+    def _decode(self, running: Continuation, ids: Any) -> Floats:
         with self.torch.inference_mode():
             output = self.model(
                 encoder_outputs=running.encoded,

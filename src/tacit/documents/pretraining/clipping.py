@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Clipping:
+class ClippingSettings:
     """What is said about clipping: the constant C, what is clipped (l1, l2, value), or that nothing is."""
 
     C: float | None = None

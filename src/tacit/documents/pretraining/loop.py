@@ -44,7 +44,7 @@ LOG = "training.jsonl"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
+class PretrainingPlan:
     """How to train.
 
     steps            batches to learn from
@@ -138,7 +138,7 @@ class Plan:
 
 
 @dataclass(frozen=True)
-class Step:
+class PretrainingStep:
     """What a progress bar shows."""
 
     done: int
@@ -147,7 +147,7 @@ class Step:
     held_out_loss: float | None
 
 
-OnStep = Callable[[Step], None]
+OnStep = Callable[[PretrainingStep], None]
 
 
 @dataclass
@@ -163,7 +163,7 @@ class _State:
 def train(
     autoencoder: Autoencoder,
     corpus: PublicText,
-    plan: Plan,
+    plan: PretrainingPlan,
     folder: Path,
     *,
     bound: Bound | None = None,
@@ -211,7 +211,7 @@ def train(
                 log.flush()
                 _save(autoencoder, optimizer, plan, corpus, state, folder)
             if progress:
-                progress(Step(state.step, plan.steps, running[-1] if running else latest or 0.0, latest))
+                progress(PretrainingStep(state.step, plan.steps, running[-1] if running else latest or 0.0, latest))
     if state.best:
         autoencoder.module.load_state_dict(state.best)
     autoencoder.module.eval()
@@ -230,7 +230,7 @@ def _step(
     autoencoder: Autoencoder,
     optimizer: Any,
     data: _Data,
-    plan: Plan,
+    plan: PretrainingPlan,
     step: int,
     bound: Bound | None,
     noise: LatentNoise | None,
@@ -279,7 +279,7 @@ def dropping(module: Any, share: float | None) -> Iterator[None]:
             setattr(part, name, value)
 
 
-def _target(plan: Plan, step: int) -> float:
+def _target(plan: PretrainingPlan, step: int) -> float:
     return plan.epsilons[step % len(plan.epsilons)]
 
 
@@ -291,7 +291,7 @@ def mean_size(bound: Bound, n: int) -> float:
 def held_out_loss(
     autoencoder: Autoencoder,
     ids: Any,
-    plan: Plan,
+    plan: PretrainingPlan,
     bound: Bound | None,
     noise: LatentNoise | None,
     weights: Any = None,
@@ -361,7 +361,7 @@ def texts_to_train_and_measure(
 class _Data:
     """Batches by number, of texts of similar length; every epoch has an order that depends on the seed only."""
 
-    def __init__(self, autoencoder: Autoencoder, texts: Sequence[str], plan: Plan) -> None:
+    def __init__(self, autoencoder: Autoencoder, texts: Sequence[str], plan: PretrainingPlan) -> None:
         self._plan = plan
         self._ids = autoencoder.ids(texts)
         self._plain = autoencoder.ids([plain(text) for text in texts]) if plan.plain_share else self._ids
@@ -426,13 +426,13 @@ def _judge(autoencoder: Autoencoder, state: _State, loss: float, *, settled: boo
 # Checkpoints ------------------------------------------------------------------------------------------------------
 
 
-def _identity(plan: Plan, corpus: PublicText) -> dict[str, Any]:
+def _identity(plan: PretrainingPlan, corpus: PublicText) -> dict[str, Any]:
     values = {name: value for name, value in asdict(plan).items() if name != "steps"}
     return {**values, "epsilons": list(plan.epsilons), "corpus": corpus.name, "texts": len(corpus.texts)}
 
 
 def _start(
-    autoencoder: Autoencoder, optimizer: Any, plan: Plan, corpus: PublicText, folder: Path, resume: bool
+    autoencoder: Autoencoder, optimizer: Any, plan: PretrainingPlan, corpus: PublicText, folder: Path, resume: bool
 ) -> _State:
     path = folder / CHECKPOINT
     if not resume:
@@ -463,7 +463,7 @@ def _start(
 
 
 def _save(
-    autoencoder: Autoencoder, optimizer: Any, plan: Plan, corpus: PublicText, state: _State, folder: Path
+    autoencoder: Autoencoder, optimizer: Any, plan: PretrainingPlan, corpus: PublicText, state: _State, folder: Path
 ) -> None:
     checkpoint = {
         "identity": _identity(plan, corpus),

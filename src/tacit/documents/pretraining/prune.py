@@ -28,7 +28,7 @@ from tacit.documents.pretraining.folders import CHECKPOINT
 from tacit.errors import BadInputError, BadParameterError
 
 if TYPE_CHECKING:
-    from tacit.documents.pretraining.loop import Plan
+    from tacit.documents.pretraining.loop import PretrainingPlan
 
 STAGES = 6
 QUANTILE = 0.25
@@ -65,7 +65,7 @@ def prune(
     autoencoder: Autoencoder,
     corpus: PublicText,
     folder: Path,
-    plan: Plan,
+    plan: PretrainingPlan,
     *,
     C: float,
     stages: int = STAGES,

@@ -5,7 +5,9 @@
     parts      what workers do: cut files into parts, rewrite the blocks of a part, commit the part
     staging    the folder of an unfinished job: the key, the finished parts, and how they become the output
     session    Ray itself, started on this machine or joined
-    rewrite    the job
+    outcomes   what workers say about their parts
+    rewrite    the job: what is checked and planned before it runs
+    run        one run of it
     crew       other work handed out to actors (codebooks and evaluation use it, see `tacit.jobs.cluster`)
 
 The private step is `tacit.engines.blocks.rewrite_block`, as on one machine, with the same cuts: for one file, the same

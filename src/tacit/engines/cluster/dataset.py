@@ -15,7 +15,15 @@ from typing import Any, Final
 from tacit.engines.cluster.storage import local_path, remote_system
 from tacit.errors import BadInputError, TacitError
 from tacit.progress import StepProgress
-from tacit.text.files import STANDARD_STREAM, FileFormat, Selection, Table, format_of, open_table, suffix_format
+from tacit.text.files import (
+    STANDARD_STREAM,
+    ColumnSelection,
+    FileFormat,
+    TableReader,
+    format_of,
+    open_table,
+    suffix_format,
+)
 from tacit.text.files.formats import FirstLine, shown_names
 
 HEADERS_AT_A_TIME: Final = 16
@@ -32,7 +40,7 @@ class SourceFile:
 
 
 @dataclass(frozen=True)
-class DataSet:
+class ClusterDataSet:
     """Files in their order, with the format that they share."""
 
     files: tuple[SourceFile, ...]
@@ -43,7 +51,7 @@ class DataSet:
         return sum(file.size for file in self.files)
 
 
-def find_data_set(path: str, format: str | None = None) -> DataSet:
+def find_data_set(path: str, format: str | None = None) -> ClusterDataSet:
     """The files that `path` stands for."""
     if path == STANDARD_STREAM:
         raise BadInputError(
@@ -67,7 +75,7 @@ def find_data_set(path: str, format: str | None = None) -> DataSet:
         raise BadInputError(
             "no-files", "'{path}' holds no files: give a folder of csv, jsonl or parquet files, or one file", path=path
         )
-    return DataSet(files, _common_format(files, format))
+    return ClusterDataSet(files, _common_format(files, format))
 
 
 def _files(path: str) -> Iterator[SourceFile]:
@@ -128,7 +136,7 @@ def _common_format(files: Sequence[SourceFile], named: str | None) -> FileFormat
 
 
 def check_files(
-    data: DataSet, selection: Selection, wanted: Sequence[str], progress: StepProgress | None = None
+    data: ClusterDataSet, selection: ColumnSelection, wanted: Sequence[str], progress: StepProgress | None = None
 ) -> None:
     """Every file has the columns of the first one; in parquet files what is copied also has the same types."""
     with opened(data.files[0], data.format) as table:
@@ -144,11 +152,11 @@ def check_files(
 Header = tuple[tuple[str, ...], dict[str, str]]
 
 
-def opened(file: SourceFile, format: FileFormat) -> Table:
+def opened(file: SourceFile, format: FileFormat) -> TableReader:
     return open_table(file.url, format)
 
 
-def _header_of(file: SourceFile, format: FileFormat, selection: Selection) -> Header:
+def _header_of(file: SourceFile, format: FileFormat, selection: ColumnSelection) -> Header:
     try:
         with opened(file, format) as table:
             return _header(table, selection)
@@ -158,7 +166,7 @@ def _header_of(file: SourceFile, format: FileFormat, selection: Selection) -> He
         ) from None
 
 
-def _header(table: Table, selection: Selection) -> Header:
+def _header(table: TableReader, selection: ColumnSelection) -> Header:
     schema: Any = getattr(table, "schema", None)
     names = [name for name in selection.written if schema is not None and name in schema.names]
     return table.columns, {name: str(schema.field(name).type) for name in names}

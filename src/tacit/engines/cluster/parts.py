@@ -11,9 +11,8 @@ f * 2**32 + b and the texts of the block, so whoever repeats a part, wherever an
 for a data set of one file the noise is that of the local engine. A part is written to a place of its own and committed
 by a rename; its record (`done/`) is written after that, so a record never promises too much.
 
-Nothing here raises: an error travels to the job as a row, because what Ray sees of an error it writes into its logs.
-Errors are told by their place and never quote a text. The job's key is read from the staging folder; it never travels
-through Ray.
+Nothing here raises: an error travels to the job as an outcome (`outcomes`), told by its place and without any text. The
+job's key is read from the staging folder; it never travels through Ray.
 """
 
 from __future__ import annotations
@@ -21,15 +20,16 @@ from __future__ import annotations
 import hashlib
 import json
 import pickle
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Any, Final
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Final
 from uuid import uuid4
 
 from tacit.account.ledger import open_ledger
 from tacit.engines.blocks import Block, cut_blocks, output_rows, rewrite_block
 from tacit.engines.charging import BlockCharges, Charging
 from tacit.engines.cluster.dataset import SourceFile, opened
+from tacit.engines.cluster.outcomes import FileBatch, FileEnd, OutcomeBatch, PartBatch, PartDone, in_file, packed
 from tacit.engines.cluster.staging import Done, LedgerEntry, Staging
 from tacit.engines.cluster.storage import scratch
 from tacit.engines.local import summarize
@@ -39,7 +39,7 @@ from tacit.engines.users import UserRule
 from tacit.errors import BadInputError, TacitError, place_of
 from tacit.mechanism import Mechanism
 from tacit.noise.source import StreamKey
-from tacit.text.files import Encoder, FileFormat, Selection
+from tacit.text.files import ColumnSelection, FileFormat, RowEncoder
 from tacit.version import __version__
 
 PARTS_WANTED: Final = 1_000
@@ -49,8 +49,6 @@ FILE_SHIFT: Final = 32
 MOST_ATTEMPTS: Final = 3
 END: Final = -1
 """The number of the row that says how many parts a file has."""
-
-Row = dict[str, Any]
 
 
 def part_characters(total_bytes: int, block_characters: int) -> int:
@@ -62,14 +60,14 @@ def part_characters(total_bytes: int, block_characters: int) -> int:
 
 
 @dataclass(frozen=True)
-class Plan:
+class WorkerPlan:
     """All that workers need to know, but for the key. Nothing in it is secret."""
 
     mechanism: type[Mechanism]
-    parameters: dict[str, Any]
-    selection: Selection
+    parameters: Mapping[str, object]
+    selection: ColumnSelection
     format: FileFormat
-    encoder: Encoder
+    encoder: RowEncoder
     users: UserRule | None
     document_column: str | None
     command: str
@@ -80,7 +78,7 @@ class Plan:
 
 
 @dataclass(frozen=True)
-class Part:
+class FilePart:
     file: int
     number: int
     blocks: list[Block]
@@ -111,7 +109,7 @@ def part_name(file: int, number: int) -> str:
 # Reading ----------------------------------------------------------------------------------------------------------
 
 
-def cut_parts(plan: Plan, number: int, file: SourceFile, users: UserRule | None) -> Iterator[Part]:
+def cut_parts(plan: WorkerPlan, number: int, file: SourceFile, users: UserRule | None) -> Iterator[FilePart]:
     """The parts of a file, in order."""
     with opened(file, plan.format) as table:
         blocks: list[Block] = []
@@ -122,31 +120,31 @@ def cut_parts(plan: Plan, number: int, file: SourceFile, users: UserRule | None)
             size += sum(map(len, block.texts))
             # A whole block more may not fit in; the first block always does.
             if size + limit > plan.characters:
-                yield Part(number, count, blocks, block.bytes_read - before)
+                yield FilePart(number, count, blocks, block.bytes_read - before)
                 blocks, size, count, before = [], 0, count + 1, block.bytes_read
         if blocks:
-            yield Part(number, count, blocks, table.bytes_read() - before)
+            yield FilePart(number, count, blocks, table.bytes_read() - before)
 
 
-def read_parts(batch: Mapping[str, Sequence[Any]], plan: Plan) -> Iterator[dict[str, list[Any]]]:
+def read_parts(batch: FileBatch, plan: WorkerPlan) -> Iterator[PartBatch]:
     """For Ray Data: files in, parts out, and for each file a last row that says how many there were.
 
     Parts that are finished are compared with what was read for them, and not handed out again.
     """
-    for number, url, size, done in zip(*(batch[name] for name in ("file", "url", "size", "done")), strict=True):
+    for number, url, size, done in zip(batch["file"], batch["url"], batch["size"], batch["done"], strict=True):
         file = SourceFile(str(url), int(size))
         try:
             _check_version(plan)
             yield from _rows_of(plan, int(number), file, json.loads(str(done)))
         except TacitError as error:
-            yield _row(int(number), END, _refusal(error, file.name))
+            yield _row(int(number), END, packed(in_file(error, file.name)))
         except MemoryError:
-            yield _row(int(number), END, _refusal(_memory_exceeded_reading(file.name)))
+            yield _row(int(number), END, packed(_memory_exceeded_reading(file.name)))
         except Exception as error:
-            yield _row(int(number), END, _refusal(_reading_failed(file.name, error), exit_code=1))
+            yield _row(int(number), END, packed(_reading_failed(file.name, error)))
 
 
-def _rows_of(plan: Plan, number: int, file: SourceFile, done: dict[str, str]) -> Iterator[dict[str, list[Any]]]:
+def _rows_of(plan: WorkerPlan, number: int, file: SourceFile, done: dict[str, str]) -> Iterator[PartBatch]:
     users = None if plan.users is None else replace(plan.users)
     count = 0
     for part in cut_parts(plan, number, file, users):
@@ -166,23 +164,11 @@ def _rows_of(plan: Plan, number: int, file: SourceFile, done: dict[str, str]) ->
             "it has become shorter than what is finished: restore it, or add {option.force} to start over",
         )
     left_out = 0 if users is None else users.left_out
-    yield _row(number, END, json.dumps({"file": number, "parts": count, "left out": left_out}).encode())
+    yield _row(number, END, packed(FileEnd(number, count, left_out)))
 
 
-def _row(file: int, part: int, payload: bytes) -> dict[str, list[Any]]:
+def _row(file: int, part: int, payload: bytes) -> PartBatch:
     return {"file": [file], "part": [part], "payload": [payload]}
-
-
-def _refusal(error: TacitError, file: str = "", *, exit_code: int | None = None) -> bytes:
-    """An error with its code and fields; the name of a file stands before its sentence."""
-    outcome = {
-        "error": str(error),
-        "code": error.code,
-        "sentence": f"{{in_file}}: {error.sentence}" if file else error.sentence,
-        "fields": error.plain_fields() | ({"in_file": file} if file else {}),
-        "exit code": error.exit_code if exit_code is None else exit_code,
-    }
-    return json.dumps(outcome).encode()
 
 
 def _memory_exceeded_reading(file: str) -> TacitError:
@@ -198,18 +184,20 @@ def _memory_exceeded(where: str) -> TacitError:
 
 
 def _reading_failed(file: str, error: Exception) -> TacitError:
-    return TacitError(
-        "worker-failed", "reading {file} failed: {place}. Please report this", file=file, place=place_of(error)
-    )
+    return _unexpected("reading {file} failed: {place}. Please report this", file=file, place=place_of(error))
 
 
 def _work_failed(where: str, error: Exception) -> TacitError:
-    return TacitError(
-        "worker-failed", "a worker failed on {where}: {place}. Please report this", where=where, place=place_of(error)
-    )
+    return _unexpected("a worker failed on {where}: {place}. Please report this", where=where, place=place_of(error))
 
 
-def _check_version(plan: Plan) -> None:
+def _unexpected(sentence: str, **fields: str) -> TacitError:
+    error = TacitError("worker-failed", sentence, **fields)
+    error.exit_code = 1
+    return error
+
+
+def _check_version(plan: WorkerPlan) -> None:
     if plan.version != __version__:
         raise TacitError(
             "worker-of-another-version",
@@ -228,11 +216,11 @@ class PartWriter:
     Its constructor does nothing that could fail, since an actor that cannot be made is made again and again.
     """
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: WorkerPlan) -> None:
         self._plan = plan
         self._ready: tuple[Mechanism, StreamKey, Staging, BlockCharges | None] | None = None
 
-    def __call__(self, batch: Mapping[str, Sequence[Any]]) -> dict[str, list[Any]]:
+    def __call__(self, batch: PartBatch) -> OutcomeBatch:
         outcomes = [self._outcome(*row) for row in zip(batch["part"], batch["payload"], strict=True)]
         return {"outcome": outcomes}
 
@@ -247,18 +235,19 @@ class PartWriter:
             done = commit_part(self._plan, mechanism, key, staging, part, charges)
             staging.attempts.remove(attempt)
         except TacitError as error:
-            return _refusal(error)
+            return packed(error)
         except MemoryError:
-            return _refusal(_memory_exceeded(where))
+            return packed(_memory_exceeded(where))
         except Exception as error:
-            return _refusal(_work_failed(where, error), exit_code=1)
-        return json.dumps({**asdict(done), "bytes read": part.bytes_read}).encode()
+            return packed(_work_failed(where, error))
+        return packed(PartDone(done, part.bytes_read))
 
     def _prepared(self) -> tuple[Mechanism, StreamKey, Staging, BlockCharges | None]:
         if self._ready is None:
             _check_version(self._plan)
             staging = Staging(self._plan.staging)
-            mechanism = self._plan.mechanism(**self._plan.parameters)
+            build: Callable[..., Mechanism] = self._plan.mechanism
+            mechanism = build(**self._plan.parameters)
             mechanism.prepare()
             job = staging.load()
             key = StreamKey(bytes.fromhex(job.key), secure=job.secure)
@@ -267,7 +256,7 @@ class PartWriter:
         return self._ready
 
 
-def _charges(plan: Plan, entry: LedgerEntry, mechanism: Mechanism, key: StreamKey) -> BlockCharges:
+def _charges(plan: WorkerPlan, entry: LedgerEntry, mechanism: Mechanism, key: StreamKey) -> BlockCharges:
     """How this worker writes its blocks into the ledger of the job."""
     ledger = open_ledger(entry.place, create=False)
     if ledger.id != entry.id:
@@ -283,11 +272,11 @@ def _charges(plan: Plan, entry: LedgerEntry, mechanism: Mechanism, key: StreamKe
 
 
 def commit_part(
-    plan: Plan,
+    plan: WorkerPlan,
     mechanism: Mechanism,
     key: StreamKey,
     staging: Staging,
-    part: Part,
+    part: FilePart,
     charges: BlockCharges | None = None,
 ) -> Done:
     """Rewrite the blocks of a part, and give the part its name when all of them are written.
@@ -329,7 +318,7 @@ def commit_part(
     return done
 
 
-def _begin(staging: Staging, part: Part, where: str) -> str:
+def _begin(staging: Staging, part: FilePart, where: str) -> str:
     """Leave a mark that is taken away after the part: three marks are three workers that did not come back."""
     marks = [name for name in staging.attempts.sizes() if name.startswith(part.name)]
     if len(marks) >= MOST_ATTEMPTS:

@@ -18,27 +18,20 @@ What is guaranteed, in the order of its strength:
 from __future__ import annotations
 
 import contextlib
-import json
-from collections.abc import Iterator
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-from tacit.card import ReleaseFacts
 from tacit.engines.blocks import fingerprint
-from tacit.engines.cluster.crew import MOST_INPUT_BLOCKS, WORKERS_PER_READER, done_apart
-from tacit.engines.cluster.dataset import DataSet, check_files, find_data_set, opened
-from tacit.engines.cluster.parts import PartWriter, Plan, part_characters, part_name, read_parts
-from tacit.engines.cluster.session import Cluster, starting, streaming
-from tacit.engines.cluster.staging import WHOLE, Done, JobFile, LedgerEntry, Staging, staging_url
+from tacit.engines.cluster.dataset import ClusterDataSet, check_files, find_data_set, opened
+from tacit.engines.cluster.parts import WorkerPlan, part_characters
+from tacit.engines.cluster.run import DatasetRun, is_one_file, remainder_reported
+from tacit.engines.cluster.session import starting
+from tacit.engines.cluster.staging import LedgerEntry, Staging, staging_url
 from tacit.engines.cluster.storage import Folder, local_path
 from tacit.engines.job import (
     AlreadyCompleteError,
-    DeltaTooLargeError,
-    Progress,
     RewriteJob,
-    check_delta,
     check_output_name,
     check_users,
     describe,
@@ -47,24 +40,20 @@ from tacit.engines.job import (
 )
 from tacit.engines.local import OnLedger, OnProgress, OnPromise, opened_ledger, spent_by
 from tacit.engines.nominal import refuse_nominal_dataset
-from tacit.engines.outputs import GO_ON, NOTHING_WRITTEN, Remains, Totals, new_key
-from tacit.engines.release import Published, release_card, write_cards
-from tacit.engines.resume import Finished
-from tacit.errors import BadInputError, BadParameterError, StoppedError, TacitError, place_of
+from tacit.engines.release import PublishedRelease, release_card, write_cards
+from tacit.errors import BadInputError, BadParameterError
 from tacit.labels import labels_need_local_engine
 from tacit.text.files import (
-    Encoder,
+    ColumnSelection,
     FileFormat,
     OutputError,
-    Selection,
+    RowEncoder,
     choose_columns,
     encoder_for,
     suffix_format,
 )
 
 FILES_SHOWN: Final = "how many files there are, and how many rows each of them has"
-QUICK_BLOCK: Final = 1_000_000
-"""Mechanisms with blocks of so many characters rewrite one in seconds."""
 
 
 def rewrite_dataset(
@@ -74,7 +63,7 @@ def rewrite_dataset(
     progress: OnProgress | None = None,
     on_promise: OnPromise | None = None,
     on_ledger: OnLedger | None = None,
-) -> Published:
+) -> PublishedRelease:
     """The release of a data set with its card, made by `job.workers` actors, of a Ray started here or of the cluster at
     `address`.
 
@@ -91,7 +80,7 @@ def rewrite_dataset(
 
 def _released(
     job: RewriteJob, output: str, address: str | None, progress: OnProgress | None, on_promise: OnPromise | None
-) -> Published:
+) -> PublishedRelease:
     data = find_data_set(str(job.input), job.input_format)
     selection, encoder = _layout(job, output, data)
     if job.refuse_nominal:
@@ -107,13 +96,13 @@ def _released(
             if on_promise is not None:
                 on_promise(promised)
             plan = _planned(job, output, data, selection, encoder)
-            run = _Run(job, output, data, selection, plan, staging, job.row_delta(), _entry(job))
+            run = DatasetRun(job, output, data, selection, plan, staging, job.row_delta(), _entry(job))
             run.start(describe(job, selection, data.format, encoder.format))
-            with _remainder_reported(run):
+            with remainder_reported(run):
                 if ray is not None:
                     run.rewrite(ray(), progress)
                     run.assemble(ray())
-        with _remainder_reported(run):
+        with remainder_reported(run):
             facts = run.facts()
             if facts.rows == 0:
                 staging.discard()
@@ -124,7 +113,7 @@ def _released(
             staging.publish(output, whole=run.whole, overwrite=run.overwrite)
     finally:
         staging.close()
-    return Published(card, facts, card_files, encoder.format)
+    return PublishedRelease(card, facts, card_files, encoder.format)
 
 
 def check_cluster_output(job: RewriteJob) -> str:
@@ -190,7 +179,7 @@ def _may_overwrite(staging: Staging) -> bool:
 # The plan ---------------------------------------------------------------------------------------------------------
 
 
-def _layout(job: RewriteJob, output: str, data: DataSet) -> tuple[Selection, Encoder]:
+def _layout(job: RewriteJob, output: str, data: ClusterDataSet) -> tuple[ColumnSelection, RowEncoder]:
     """Which columns, and how they are written: everything that can be checked without reading texts."""
     with opened(data.files[0], data.format) as table:
         selection = choose_columns(table.columns, job.columns, job.keep)
@@ -209,8 +198,10 @@ def _layout(job: RewriteJob, output: str, data: DataSet) -> tuple[Selection, Enc
     return selection, encoder
 
 
-def _planned(job: RewriteJob, output: str, data: DataSet, selection: Selection, encoder: Encoder) -> Plan:
-    return Plan(
+def _planned(
+    job: RewriteJob, output: str, data: ClusterDataSet, selection: ColumnSelection, encoder: RowEncoder
+) -> WorkerPlan:
+    return WorkerPlan(
         mechanism=type(job.mechanism),
         parameters=job.mechanism.get_params(deep=False),
         selection=selection,
@@ -242,11 +233,6 @@ def _entry(job: RewriteJob) -> LedgerEntry | None:
     return LedgerEntry(place, job.charging.ledger.id, job.charging.dataset)
 
 
-def is_one_file(output: str) -> bool:
-    """Whether the name of an output stands for one file, not for a folder."""
-    return suffix_format(output) is not None and not output.endswith("/")
-
-
 def output_format(output: str, input_format: FileFormat) -> FileFormat:
     """The format of one file is told by its name; the files of a folder have that of the input, unzipped."""
     named = suffix_format(output) if is_one_file(output) else None
@@ -255,194 +241,3 @@ def output_format(output: str, input_format: FileFormat) -> FileFormat:
     if named.kind == "tsv" and input_format.kind == "tsv-raw":
         return FileFormat("tsv-raw", named.gzip)
     return named
-
-
-# The run ----------------------------------------------------------------------------------------------------------
-
-
-class _Run:
-    """What is finished so far, and what is left of it when the run stops."""
-
-    def __init__(
-        self,
-        job: RewriteJob,
-        output: str,
-        data: DataSet,
-        selection: Selection,
-        plan: Plan,
-        staging: Staging,
-        delta: float,
-        ledger: LedgerEntry | None,
-    ) -> None:
-        self._job, self._output, self._data = job, output, data
-        self._selection, self._delta = selection, delta
-        self.plan, self.staging, self._ledger = plan, staging, ledger
-        self.overwrite = job.force
-        self.whole = is_one_file(output)
-        self.totals = Totals()
-        self._finished: dict[str, Done] = {}
-        self._ends: dict[int, int] = {}
-
-    def start(self, configuration: dict[str, Any]) -> None:
-        """Begin, or go on with the key, the cuts and the finished parts of the run that was stopped."""
-        names = [file.url for file in self._data.files]
-        if self._job.resume and self.staging.exists():
-            stopped = self.staging.go_on(configuration, names)
-            self.overwrite = stopped.overwrite
-            self.plan = replace(self.plan, characters=stopped.characters)
-            self._finished = self.staging.finished()
-            for done in self._finished.values():
-                self.totals = self.totals.plus(done.finished)
-            return
-        self.staging.discard()
-        key = new_key(self._job.seed)
-        self.staging.create(
-            JobFile(
-                key.key.hex(), key.secure, self._job.force, self.plan.characters, names, configuration, self._ledger
-            )
-        )
-
-    def rewrite(self, ray: Cluster, progress: OnProgress | None) -> None:
-        read = 0
-        for outcome in _outcomes(ray, self.plan, self._items()):
-            if "error" in outcome:
-                raise _error_of(outcome)
-            if "parts" in outcome:
-                self._ends[outcome["file"]] = outcome["parts"]
-                if self._job.users is not None:
-                    self._job.users.left_out += outcome["left out"]
-            else:
-                read += outcome.pop("bytes read")
-                self._add(Done(outcome["file"], Finished(**outcome["finished"])))
-            if progress is not None:
-                progress(Progress(read, self._data.size, self.totals.rows, self.totals.units))
-        self._check_complete()
-
-    def _add(self, done: Done) -> None:
-        name = part_name(done.file, done.finished.block)
-        if name in self._finished:  # Ray may tell of a part twice; it is one part all the same
-            return
-        check_delta(self._delta, self.totals.rows + done.finished.rows)
-        self._finished[name] = done
-        self.totals = self.totals.plus(done.finished)
-
-    def _items(self) -> list[dict[str, Any]]:
-        """One row per file, with the finished parts of it."""
-        digests: dict[int, dict[str, str]] = {}
-        for name, done in self._finished.items():
-            digests.setdefault(done.file, {})[name] = done.finished.digest
-        return [
-            {"file": number, "url": file.url, "size": file.size, "done": json.dumps(digests.get(number, {}))}
-            for number, file in enumerate(self._data.files)
-        ]
-
-    def _check_complete(self) -> None:
-        """Every part of every file is finished and stored, and nothing else is there."""
-        expected = {part_name(file, part) for file, parts in self._ends.items() for part in range(parts)}
-        stored = self.staging.parts.sizes()
-        whole = {name for name, done in self._finished.items() if stored.get(name) == done.finished.offset}
-        if len(self._ends) != len(self._data.files) or expected != whole or len(whole) != len(stored):
-            raise TacitError(
-                "parts-are-missing",
-                "some parts of the data set did not come back: run the same command with {option.resume}",
-            )
-
-    def assemble(self, ray: Cluster) -> None:
-        """The files of the output, made of the parts by the workers."""
-        parts = {
-            file: [part_name(file, part) for part in range(self._ends[file])] for file in range(len(self._data.files))
-        }
-        encoder = self.plan.encoder
-        wanted = {f"part-{file:06d}.{encoder.format}": names for file, names in parts.items()}
-        if self.whole:
-            wanted = {WHOLE: [name for names in parts.values() for name in names]}
-        items = [(self.plan.staging, encoder, name, names) for name, names in wanted.items()]
-        done_apart(ray, _assembled, items)
-
-    def facts(self) -> ReleaseFacts:
-        return ReleaseFacts(
-            rows=self.totals.rows,
-            documents=self.totals.documents,
-            units=self.totals.units,
-            longest_document=self.totals.longest_document,
-            longest_row=self.totals.longest_row,
-            columns=self._selection.texts,
-            kept_columns=self._selection.kept,
-            dropped_columns=len(self._selection.dropped),
-            output=Path(self._output.rstrip("/")).name,
-            command=self._job.command,
-            configuration=dict(self._job.configuration),
-            created=datetime.now(UTC).isoformat(timespec="seconds"),
-        )
-
-    def remains(self) -> Remains:
-        if not self.totals.rows:
-            return NOTHING_WRITTEN
-        return Remains(GO_ON, {"rows": self.totals.rows, "name": Path(self.staging.folder.url).name})
-
-
-def _assembled(staging: str, encoder: Encoder, name: str, parts: list[str]) -> None:
-    Staging(staging).assemble(encoder, name, parts)
-
-
-def _outcomes(cluster: Cluster, plan: Plan, items: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """What became of each part, as the parts are finished."""
-    ray, workers = cluster.ray, cluster.workers
-    readers = min(len(items), 1 + workers // WORKERS_PER_READER)
-    with streaming(ray):
-        rows = ray.data.from_items(items, override_num_blocks=min(len(items), MOST_INPUT_BLOCKS))
-        # Readers wait for workers most of the time: they take no core from them.
-        parts = rows.map_batches(read_parts, batch_size=1, fn_args=(plan,), num_cpus=0, concurrency=readers)
-        # Parts of seconds: the next one is there when a worker is done. Parts that take long: one on the way to each,
-        # since at the end a worker would have two of them and another one none.
-        waiting = 2 if plan.mechanism.block_characters >= QUICK_BLOCK else 1
-        pool = ray.data.ActorPoolStrategy(size=workers, max_tasks_in_flight_per_actor=waiting)
-        done = parts.map_batches(PartWriter, batch_size=1, fn_constructor_args=(plan,), num_cpus=1, compute=pool)
-        try:
-            for row in done.iter_rows():
-                yield json.loads(row["outcome"])
-        except TacitError:
-            raise
-        except Exception as error:
-            raise _broken(error) from None
-
-
-def _broken(error: Exception) -> TacitError:
-    """Ray gave up. Its messages can be long and can quote anything, so only their kind is told."""
-    kind = type(error).__name__
-    cause = error.__cause__
-    if isinstance(error, ModuleNotFoundError) or isinstance(cause, ModuleNotFoundError):
-        return TacitError(
-            "worker-of-another-version",
-            "a worker of the cluster cannot import Tacit: install the same version of it on all machines",
-        )
-    return TacitError(
-        "cluster-gave-up",
-        "the cluster gave up ({error}; {place}): see Ray's own logs",
-        error=kind,
-        place=place_of(error),
-    )
-
-
-def _error_of(outcome: dict[str, Any]) -> TacitError:
-    error = TacitError(outcome["code"], outcome["sentence"], **outcome["fields"])
-    error.exit_code = outcome["exit code"]
-    return error
-
-
-@contextlib.contextmanager
-def _remainder_reported(run: _Run) -> Iterator[None]:
-    """Whatever stops the run, the user learns what is left; a run without a finished part leaves nothing."""
-    try:
-        yield
-    except BaseException as error:
-        if isinstance(error, DeltaTooLargeError):  # going on would fail again: nothing of it is kept
-            run.totals = Totals()
-        if not run.totals.rows and not run.staging.is_publishing():
-            run.staging.discard()
-        left = run.remains()
-        if isinstance(error, KeyboardInterrupt):
-            raise StoppedError("stopped", f"stopped: {left.sentence}", **left.fields) from None
-        if isinstance(error, TacitError) and run.totals.rows:
-            error.add_remark(left.sentence, **left.fields)
-        raise

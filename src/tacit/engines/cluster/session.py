@@ -22,7 +22,8 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from types import ModuleType
+from typing import Final, TextIO
 
 from tacit.engines.processes import one_thread
 from tacit.errors import BadInputError, BadParameterError, MissingExtraError, TacitError, install_line, require
@@ -53,7 +54,7 @@ QUIET: Final = {
 class Cluster:
     """Ray, and how many workers to use."""
 
-    ray: Any
+    ray: ModuleType
     workers: int
 
 
@@ -85,10 +86,10 @@ def starting(address: str | None = None, workers: int = 1) -> Iterator[Callable[
             wait([ready])  # only what has been entered can be left
 
 
-def _library(settings: Mapping[str, str]) -> Any:
+def _library(settings: Mapping[str, str]) -> ModuleType:
     os.environ.update({name: value for name, value in QUIET.items() if name not in os.environ})
     with _environment(**settings):
-        ray: Any = require("ray", extra="ray", purpose=PURPOSE)
+        ray = require("ray", extra="ray", purpose=PURPOSE)
     _check_version(str(ray.__version__))
     logging.getLogger("ray").setLevel(logging.ERROR)
     return ray
@@ -116,7 +117,7 @@ def _load_data() -> None:
 
 
 @contextlib.contextmanager
-def _started(ray: Any, workers: int) -> Iterator[None]:
+def _started(ray: ModuleType, workers: int) -> Iterator[None]:
     with _private_folder() as folder, _own_messages_only(folder / "messages.log"):
         try:
             # Ray waits for its processes while it starts: time enough for the imports.
@@ -134,7 +135,7 @@ def _started(ray: Any, workers: int) -> Iterator[None]:
             ray.shutdown()
 
 
-def _start(ray: Any, workers: int, folder: Path) -> None:
+def _start(ray: ModuleType, workers: int, folder: Path) -> None:
     """Ray gives itself 30 seconds to start. A busy machine can need more the first time, so it gets further chances."""
     for chance in range(1, START_CHANCES + 1):
         try:
@@ -166,7 +167,7 @@ def _start(ray: Any, workers: int, folder: Path) -> None:
                 ) from error
 
 
-def _check_closed(ray: Any) -> None:
+def _check_closed(ray: ModuleType) -> None:
     """Private texts go into a Ray that we started only if nobody else can reach it."""
     if os.environ.get(MODE) != "token":
         raise TacitError(
@@ -199,7 +200,7 @@ def _environment(**settings: str | None) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _joined(ray: Any, address: str) -> Iterator[None]:
+def _joined(ray: ModuleType, address: str) -> Iterator[None]:
     if address.startswith("ray://"):
         raise BadInputError(
             "cluster-client-address",
@@ -225,7 +226,7 @@ def _joined(ray: Any, address: str) -> Iterator[None]:
             ray.shutdown()
 
 
-def _check_size(ray: Any, address: str, workers: int) -> None:
+def _check_size(ray: ModuleType, address: str, workers: int) -> None:
     cores = int(ray.cluster_resources().get("CPU", 0))
     if workers > cores:
         raise BadParameterError(
@@ -269,7 +270,7 @@ def _own_messages_only(log: Path) -> Iterator[None]:
             sys.stderr = before
 
 
-def _is_standard_error(stream: Any) -> bool:
+def _is_standard_error(stream: TextIO) -> bool:
     try:
         return bool(stream.fileno() == 2)
     except (OSError, ValueError, AttributeError):  # replaced by something that is no file
@@ -287,7 +288,7 @@ def _is_running(process: int) -> bool:
 
 
 @contextlib.contextmanager
-def streaming(ray: Any) -> Iterator[None]:
+def streaming(ray: ModuleType) -> Iterator[None]:
     """Settings of Ray Data for our rows, which are few and large: each is a block of its own, handed on at once."""
     context = ray.data.DataContext.get_current()
     wanted = {

@@ -23,14 +23,14 @@ import json
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
-from typing import Any, BinaryIO, Final
+from typing import BinaryIO, Final
 
 from tacit.engines.cluster.storage import Folder, scratch
-from tacit.engines.resume import Finished, another_run_error, differences, locked
+from tacit.engines.resume import Configuration, Finished, another_run_error, differences, locked
 from tacit.errors import BadInputError
 from tacit.noise.kept_key import check_private_folder, open_private
 from tacit.text.digest import file_digest, folder_digest
-from tacit.text.files import Encoder, OutputError
+from tacit.text.files import OutputError, RowEncoder
 
 STAGING_VERSION: Final = 3
 RECORDS_AT_A_TIME: Final = 16
@@ -61,7 +61,7 @@ class JobFile:
     overwrite: bool
     characters: int
     files: list[str]
-    configuration: dict[str, Any]
+    configuration: Configuration
     ledger: LedgerEntry | None = None
 
 
@@ -140,7 +140,7 @@ class Staging:
             self._lock.close()
             self._lock = None
 
-    def go_on(self, configuration: dict[str, Any], files: Sequence[str]) -> JobFile:
+    def go_on(self, configuration: Configuration, files: Sequence[str]) -> JobFile:
         """The job that was stopped, if this is the same one."""
         job = self.load()
         self.lock()
@@ -189,7 +189,7 @@ class Staging:
 
     # The output ---------------------------------------------------------------------------------------------------
 
-    def assemble(self, encoder: Encoder, name: str, parts: Sequence[str]) -> None:
+    def assemble(self, encoder: RowEncoder, name: str, parts: Sequence[str]) -> None:
         """One finished file of these parts; done again, it is the same file. Each part must be what was recorded."""
         if self._is_assembled(name):
             return
@@ -247,7 +247,7 @@ class Staging:
             )
 
     @contextlib.contextmanager
-    def _opened(self, part: str) -> Iterator[Any]:
+    def _opened(self, part: str) -> Iterator[BinaryIO]:
         if self.parts.path is not None:
             with (self.parts.path / part).open("rb") as file:
                 yield file

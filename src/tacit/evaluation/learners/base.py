@@ -6,12 +6,16 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, Self, get_args
 
 from tacit.errors import BadParameterError
+from tacit.evaluation.scores import Label
 from tacit.progress import StepProgress
 
 if TYPE_CHECKING:
     from tacit.evaluation.vectors import TextVectors
 
 Task = Literal["classification", "pairs", "similarity", "tagging"]
+Text = str | Sequence[str]
+"""A text; for tasks about pairs, two of them; for tagging, its tokens."""
+
 TASKS: Final[tuple[Task, ...]] = get_args(Task)
 LEARNERS: Final = ("probe", "tfidf", "lstm", "transformer")
 
@@ -26,9 +30,9 @@ class Learner(Protocol):
     name: str
     random: bool
 
-    def fit(self, texts: Sequence[Any], labels: Sequence[Any], seed: int = 0) -> Self: ...
+    def fit(self, texts: Sequence[Text], labels: Sequence[Any], seed: int = 0) -> Self: ...
 
-    def predict(self, texts: Sequence[Any]) -> list[Any]: ...
+    def predict(self, texts: Sequence[Text]) -> list[Any]: ...
 
 
 def make_learner(
@@ -63,7 +67,12 @@ def make_learner(
     return Transformer(task, vectors.encoder, progress=progress)
 
 
-def check_trainable(texts: Sequence[Any], labels: Sequence[Any], task: Task) -> None:
+def flat_labels(task: Task, labels: Sequence[Any]) -> list[Label]:
+    """The labels of all texts, or of all their tokens."""
+    return [tag for tags in labels for tag in tags] if task == "tagging" else list(labels)
+
+
+def check_trainable(texts: Sequence[Text], labels: Sequence[Any], task: Task) -> None:
     """A learner needs something to tell apart."""
     if len(texts) != len(labels):
         raise BadParameterError(
@@ -72,7 +81,7 @@ def check_trainable(texts: Sequence[Any], labels: Sequence[Any], task: Task) -> 
             texts=len(texts),
             labels=len(labels),
         )
-    kinds = {tag for tags in labels for tag in tags} if task == "tagging" else set(labels)
+    kinds = set(flat_labels(task, labels))
     if len(kinds) < 2:
         only = "one label only" if kinds else "no label"  # which one is private
         raise BadParameterError(

@@ -14,16 +14,19 @@ from __future__ import annotations
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tacit.documents.encoder import SentenceEncoder
 from tacit.errors import BadParameterError, require
-from tacit.evaluation.learners.base import Task, check_trainable
+from tacit.evaluation.learners.base import Task, Text, check_trainable, flat_labels
 from tacit.evaluation.vectors import TextVectors, plain_pieces, token_states
 from tacit.text.tokens import normalize, split
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
 
 ITERATIONS = 300
 PURPOSE = "a linear probe"
@@ -39,12 +42,12 @@ class _Linear(ABC):
     def __init__(self, task: Task) -> None:
         self.task = task
 
-    def fit(self, texts: Sequence[Any], labels: Sequence[Any], seed: int = 0) -> Self:
+    def fit(self, texts: Sequence[Text], labels: Sequence[Any], seed: int = 0) -> Self:
         check_trainable(texts, labels, self.task)
         require("sklearn", extra="audit", purpose=PURPOSE)
         from sklearn.linear_model import LogisticRegression, Ridge
 
-        targets = [tag for tags in labels for tag in tags] if self.task == "tagging" else list(labels)
+        targets = flat_labels(self.task, labels)
         features = self._features(texts, learn=True)
         if self.task == "similarity":
             self._model = Ridge(alpha=1.0).fit(features, np.asarray(targets, dtype=np.float64))
@@ -55,7 +58,7 @@ class _Linear(ABC):
             self._model = model.fit(features, np.asarray(targets, dtype=object).astype(str))
         return self
 
-    def predict(self, texts: Sequence[Any]) -> list[Any]:
+    def predict(self, texts: Sequence[Text]) -> list[Any]:
         if not len(texts):
             return []
         if self.task == "tagging" and not any(len(tokens) for tokens in texts):
@@ -67,7 +70,7 @@ class _Linear(ABC):
         return [[next(tags) for _ in tokens] for tokens in texts]
 
     @abstractmethod
-    def _features(self, texts: Sequence[Any], *, learn: bool) -> Any: ...
+    def _features(self, texts: Sequence[Text], *, learn: bool) -> NDArray[np.floating] | csr_matrix: ...
 
 
 class VectorProbe(_Linear):
@@ -80,9 +83,9 @@ class VectorProbe(_Linear):
         self.vectors = vectors
         self.name = f"linear probe on {vectors.name}"
 
-    def _features(self, texts: Sequence[Any], *, learn: bool) -> NDArray[np.float32]:
+    def _features(self, texts: Sequence[Text], *, learn: bool) -> NDArray[np.float32]:
         if self.task == "classification":
-            return self.vectors(texts)
+            return self.vectors(cast("Sequence[str]", texts))
         if self.task == "tagging":
             if not isinstance(self.vectors.encoder, SentenceEncoder):
                 raise BadParameterError(
@@ -126,11 +129,11 @@ class WordProbe(_Linear):
     name = "linear probe on words (tf-idf)"
     strength = 10.0
 
-    def _features(self, texts: Sequence[Any], *, learn: bool) -> Any:
+    def _features(self, texts: Sequence[Text], *, learn: bool) -> NDArray[np.floating] | csr_matrix:
         if self.task == "tagging":
             return self._around(texts, learn)
         if self.task == "classification":
-            return self._weights(texts, learn)
+            return self._weights(cast("Sequence[str]", texts), learn)
         from scipy.sparse import csr_matrix, hstack
 
         both = self._weights([text for pair in texts for text in pair], learn)
@@ -141,7 +144,7 @@ class WordProbe(_Linear):
         cosines = np.asarray(u.multiply(v).sum(axis=1)).ravel()
         return csr_matrix(np.column_stack([cosines, overlaps])).toarray()
 
-    def _weights(self, texts: Sequence[str], learn: bool) -> Any:
+    def _weights(self, texts: Sequence[str], learn: bool) -> csr_matrix:
         from sklearn.feature_extraction.text import TfidfVectorizer
 
         if learn:
@@ -151,7 +154,7 @@ class WordProbe(_Linear):
             return self._words.fit_transform(texts)
         return self._words.transform(texts)
 
-    def _around(self, texts: Sequence[Sequence[str]], learn: bool) -> Any:
+    def _around(self, texts: Sequence[Sequence[str]], learn: bool) -> csr_matrix:
         from sklearn.feature_extraction import DictVectorizer
 
         rows = [_surroundings(tokens, place) for tokens in texts for place in range(len(tokens))]

@@ -10,7 +10,7 @@ u * v; tagging skips the maximum.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from tacit.evaluation.learners.base import (
     Task,
@@ -21,10 +21,16 @@ from tacit.progress import StepProgress
 from tacit.text.tokens import normalize, split
 from tacit.vectors import VectorTable, load_vectors
 
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
 LONGEST = 200
 
 
-class Lstm(NeuralLearner):
+Ids = list[int]
+
+
+class Lstm(NeuralLearner[Ids | tuple[Ids, ...]]):
     """vectors: public word vectors by name or file; hidden: numbers per direction."""
 
     def __init__(
@@ -48,7 +54,7 @@ class Lstm(NeuralLearner):
         self.hidden, self.dropout = hidden, dropout
         self.name = f"LSTM on {self.table.name} vectors"
 
-    def _build(self, outputs: int) -> Any:
+    def _build(self, outputs: int) -> nn.ModuleDict:
         import torch
 
         vectors = torch.from_numpy(self.table.vectors.astype("float32"))
@@ -64,7 +70,7 @@ class Lstm(NeuralLearner):
             }
         )
 
-    def _prepared(self, texts: Sequence[Any]) -> list[Any]:
+    def _prepared(self, texts: Sequence[Any]) -> list[Ids | tuple[Ids, ...]]:
         if self.task == "tagging":
             return [self._ids([normalize(token) for token in tokens]) for tokens in texts]
         if self.task == "classification":
@@ -75,21 +81,23 @@ class Lstm(NeuralLearner):
         index = self.table.index
         return [index.get(token, -1) + 1 for token in tokens[:LONGEST]]
 
-    def _length(self, prepared: Any) -> int:
+    def _length(self, prepared: Ids | tuple[Ids, ...]) -> int:
         return sum(map(len, prepared)) if isinstance(prepared, tuple) else len(prepared)
 
-    def _scores(self, batch: Sequence[Any]) -> Any:
+    def _scores(self, batch: Sequence[Ids | tuple[Ids, ...]]) -> Tensor:
         import torch
 
         if self.task in ("classification", "tagging"):
-            states, mask = self._states(batch)
+            states, mask = self._states(cast("Sequence[Ids]", batch))
             read = states if self.task == "tagging" else _maximum(states, mask)
         else:
-            u, v = (_maximum(*self._states([pair[side] for pair in batch])) for side in (0, 1))
+            pairs = cast("Sequence[tuple[Ids, Ids]]", batch)
+            u, v = (_maximum(*self._states([pair[side] for pair in pairs])) for side in (0, 1))
             read = torch.cat([u, v, (u - v).abs(), u * v], dim=1)
-        return self.network["output"](self.network["dropout"](read))
+        scores: Tensor = self.network["output"](self.network["dropout"](read))
+        return scores
 
-    def _states(self, rows: Sequence[Sequence[int]]) -> tuple[Any, Any]:
+    def _states(self, rows: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
         import torch
 
         ids, mask = padded(rows, 0)
@@ -103,7 +111,7 @@ class Lstm(NeuralLearner):
         return states, mask
 
 
-def _maximum(states: Any, mask: Any) -> Any:
+def _maximum(states: Tensor, mask: Tensor) -> Tensor:
     """Over the tokens of each text; a text without any reads its one padded token."""
     mask = mask.clone()
     mask[:, 0] = 1

@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Sized
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 import numpy as np
 
 from tacit.errors import BadParameterError, require
 from tacit.evaluation.learners.base import (
     Task,
+    Text,
     check_trainable,
+    flat_labels,
 )
 from tacit.evaluation.scores import Label, label_order, most_frequent
 from tacit.noise.source import public_generator
 from tacit.progress import StepProgress
 
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
 IGNORED = -100
+Prepared = TypeVar("Prepared", bound=Sized)
+"""A text as a network reads it."""
 """The target of a padded token, which counts in no loss."""
 
 
@@ -37,14 +44,14 @@ class Targets:
         if task == "similarity":
             numbers = np.asarray(labels, dtype=np.float64)
             return cls(task, mean=float(numbers.mean()), spread=float(numbers.std()) or 1.0)
-        flat = [tag for tags in labels for tag in tags] if task == "tagging" else list(labels)
+        flat = flat_labels(task, labels)
         return cls(task, label_order(flat), most_frequent(flat))
 
     @property
     def outputs(self) -> int:
         return 1 if self.task == "similarity" else len(self.labels)
 
-    def numbers(self, labels: Sequence[Any], read: Sequence[int], width: int) -> Any:
+    def numbers(self, labels: Sequence[Any], read: Sequence[int], width: int) -> Tensor:
         """`read`: how many tokens of each text the model sees; `width`: how many columns its scores have."""
         import torch
 
@@ -56,14 +63,14 @@ class Targets:
         rows = [[place[tag] for tag in tags[:count]] for tags, count in zip(labels, read, strict=True)]
         return torch.tensor([row + [IGNORED] * (width - len(row)) for row in rows])
 
-    def loss(self, scores: Any, numbers: Any) -> Any:
+    def loss(self, scores: Tensor, numbers: Tensor) -> Tensor:
         from torch.nn import functional
 
         if self.task == "similarity":
             return functional.mse_loss(scores.squeeze(-1), numbers)
         return functional.cross_entropy(scores.flatten(0, -2), numbers.flatten(), ignore_index=IGNORED)
 
-    def answers(self, scores: Any, read: Sequence[int], lengths: Sequence[int]) -> list[Any]:
+    def answers(self, scores: Tensor, read: Sequence[int], lengths: Sequence[int]) -> list[Any]:
         if self.task == "similarity":
             return [float(score) * self.spread + self.mean for score in scores.squeeze(-1)]
         best = scores.argmax(dim=-1).tolist()
@@ -74,7 +81,7 @@ class Targets:
         return [row + [self.common] * (length - len(row)) for row, length in zip(tags, lengths, strict=True)]
 
 
-class NeuralLearner(ABC):
+class NeuralLearner(ABC, Generic[Prepared]):
     """A network that is trained from its seed. Subclasses say how a batch of texts becomes scores.
 
     least_steps   a small training set is read more often than `epochs`, until this many steps are done
@@ -104,17 +111,17 @@ class NeuralLearner(ABC):
         self.progress = progress
 
     @abstractmethod
-    def _build(self, outputs: int) -> Any: ...
+    def _build(self, outputs: int) -> nn.ModuleDict: ...
 
     @abstractmethod
-    def _prepared(self, texts: Sequence[Any]) -> list[Any]:
+    def _prepared(self, texts: Sequence[Any]) -> list[Prepared]:
         """Each text as whatever `_scores` takes a batch of."""
 
     @abstractmethod
-    def _scores(self, batch: Sequence[Any]) -> Any:
+    def _scores(self, batch: Sequence[Prepared]) -> Tensor:
         """(texts, outputs), or (texts, tokens, outputs) for tagging."""
 
-    def fit(self, texts: Sequence[Any], labels: Sequence[Any], seed: int = 0) -> Self:
+    def fit(self, texts: Sequence[Text], labels: Sequence[Any], seed: int = 0) -> Self:
         import torch
 
         check_trainable(texts, labels, self.task)
@@ -127,7 +134,7 @@ class NeuralLearner(ABC):
         self.network.eval()
         return self
 
-    def _train(self, prepared: list[Any], labels: Sequence[Any], seed: int) -> None:
+    def _train(self, prepared: list[Prepared], labels: Sequence[Any], seed: int) -> None:
         import torch
 
         weights = [weight for weight in self.network.parameters() if weight.requires_grad]
@@ -146,7 +153,7 @@ class NeuralLearner(ABC):
             read = [self._tokens_read(prepared[i]) for i in batch]
             loss = self.targets.loss(scores, self.targets.numbers([labels[i] for i in batch], read, width))
             optimizer.zero_grad()
-            loss.backward()
+            torch.autograd.backward(loss)
             torch.nn.utils.clip_grad_norm_(weights, 1.0)
             optimizer.step()
             schedule.step()
@@ -160,7 +167,7 @@ class NeuralLearner(ABC):
             for start in range(0, count, self.batch_size):
                 yield order[start : start + self.batch_size]
 
-    def predict(self, texts: Sequence[Any]) -> list[Any]:
+    def predict(self, texts: Sequence[Text]) -> list[Any]:
         import torch
 
         prepared = self._prepared(texts)
@@ -176,10 +183,10 @@ class NeuralLearner(ABC):
                 answers[i] = answer
         return answers
 
-    def _length(self, prepared: Any) -> int:
+    def _length(self, prepared: Prepared) -> int:
         """For grouping texts of about the same length."""
         return len(prepared)
 
-    def _tokens_read(self, prepared: Any) -> int:
+    def _tokens_read(self, prepared: Prepared) -> int:
         """How many tokens of a text to be tagged the model sees."""
         return len(prepared)

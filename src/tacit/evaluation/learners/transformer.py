@@ -11,7 +11,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from itertools import accumulate
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tacit.documents.encoder import Encoder, SentenceEncoder
 from tacit.errors import BadParameterError
@@ -22,8 +22,11 @@ from tacit.evaluation.learners.neural import NeuralLearner
 from tacit.evaluation.vectors import padded, plain_pieces, special_pieces
 from tacit.progress import StepProgress
 
+if TYPE_CHECKING:
+    from torch import Tensor, nn
 
-class Transformer(NeuralLearner):
+
+class Transformer(NeuralLearner[tuple[list[int], list[int]]]):
     """encoder: 'minilm', a folder or a hub name; longest: word pieces of a text that are read."""
 
     def __init__(
@@ -47,7 +50,7 @@ class Transformer(NeuralLearner):
         self.longest = min(longest, int(getattr(loaded.model.config, "max_position_embeddings", longest)))
         self.name = f"fine-tuned {loaded.name}"
 
-    def _build(self, outputs: int) -> Any:
+    def _build(self, outputs: int) -> nn.ModuleDict:
         import torch
 
         body = copy.deepcopy(self.encoder.model)
@@ -56,7 +59,7 @@ class Transformer(NeuralLearner):
         head = torch.nn.Linear(int(body.config.hidden_size), outputs)
         return torch.nn.ModuleDict({"body": body, "head": head})
 
-    def _prepared(self, texts: Sequence[Any]) -> list[Any]:
+    def _prepared(self, texts: Sequence[Any]) -> list[tuple[list[int], list[int]]]:
         tokenizer = self.encoder.tokenizer
         if self.task == "tagging":
             return self._with_places(texts)
@@ -67,9 +70,9 @@ class Transformer(NeuralLearner):
             ids = tokenizer(list(texts), **options)["input_ids"]
         else:
             ids = tokenizer([pair[0] for pair in texts], [pair[1] for pair in texts], **options)["input_ids"]
-        return [(row, None) for row in ids]
+        return [(row, []) for row in ids]
 
-    def _with_places(self, texts: Sequence[Sequence[str]]) -> list[Any]:
+    def _with_places(self, texts: Sequence[Sequence[str]]) -> list[tuple[list[int], list[int]]]:
         """Pieces of each text, and where each token begins among them."""
         tokenizer = self.encoder.tokenizer
         before, after = special_pieces(tokenizer)
@@ -83,23 +86,25 @@ class Transformer(NeuralLearner):
             rows.append(([*before, *body, *after], [len(before) + start for start in starts if start < room]))
         return rows
 
-    def _length(self, prepared: Any) -> int:
+    def _length(self, prepared: tuple[list[int], list[int]]) -> int:
         return len(prepared[0])
 
-    def _tokens_read(self, prepared: Any) -> int:
-        return len(prepared[1] or ())
+    def _tokens_read(self, prepared: tuple[list[int], list[int]]) -> int:
+        return len(prepared[1])
 
-    def _scores(self, batch: Sequence[Any]) -> Any:
+    def _scores(self, batch: Sequence[tuple[list[int], list[int]]]) -> Tensor:
         import torch
 
         ids, mask = padded([row for row, _ in batch], self.encoder.tokenizer.pad_token_id or 0)
         states = self.network["body"](input_ids=ids, attention_mask=mask).last_hidden_state
         if self.task != "tagging":
             weights = mask.unsqueeze(-1).float()
-            return self.network["head"]((states * weights).sum(dim=1) / weights.sum(dim=1))
+            mean: Tensor = self.network["head"]((states * weights).sum(dim=1) / weights.sum(dim=1))
+            return mean
         width = max(1, *(len(places) for _, places in batch))
         places = torch.zeros((len(batch), width), dtype=torch.long)
         for row, (_, word_places) in enumerate(batch):
             places[row, : len(word_places)] = torch.tensor(word_places, dtype=torch.long)
         tokens = states.gather(1, places.unsqueeze(-1).expand(-1, -1, states.shape[-1]))
-        return self.network["head"](tokens)
+        scores: Tensor = self.network["head"](tokens)
+        return scores

@@ -152,7 +152,7 @@ def _pooled(texts: Vectors) -> NDArray[np.float64]:
     return np.array([[*rows.mean(axis=0), *rows.max(axis=0), *rows.min(axis=0)] for rows in full], dtype=np.float64)
 
 
-class VectorLstm(NeuralLearner):
+class VectorLstm(NeuralLearner[NDArray[np.float32]]):
     """LSTM over given vectors, maximum over the tokens, dropout, linear: the sizes of the thesis."""
 
     name = "LSTM on perturbed word vectors"

@@ -31,7 +31,7 @@ from tacit.jobs.pretrain import AutoencoderConfig, NoiseConfig, PretrainConfig, 
 from tacit.jobs.pretraining import made
 
 if TYPE_CHECKING:
-    from tacit.documents.pretraining.loop import Plan
+    from tacit.documents.pretraining.loop import PretrainingPlan
 
 
 class Pretrain(Parameters):
@@ -96,11 +96,11 @@ class Pretrain(Parameters):
             unclipped=self.clip is None, held_out=self.held_out, seed=self.seed,
         )  # fmt: skip
 
-    def plan(self) -> Plan:
+    def plan(self) -> PretrainingPlan:
         """How the model is trained."""
-        from tacit.documents.pretraining.loop import Plan
+        from tacit.documents.pretraining.loop import PretrainingPlan
 
-        return Plan(
+        return PretrainingPlan(
             steps=self.steps, batch_size=self.batch_size, learning_rate=self.learning_rate,
             evaluate_every=max(1, self.steps // (4 if self.keep == "best" else 1)), patience=1_000,
             held_out=self.held_out, plain_share=self.plain_share, mixed_share=self.mixed_share, dropout=self.dropout,

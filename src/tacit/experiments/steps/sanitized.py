@@ -125,11 +125,13 @@ def pretrain(
     """Train without noise, put the model into its place, and return the loss of each step."""
     from tacit.training.checkpoint import PRIVATE_FOLDER
     from tacit.training.origin import Origin
-    from tacit.training.plan import Plan
-    from tacit.training.run import Settings, TrainingRun
+    from tacit.training.plan import TrainingPlan
+    from tacit.training.run import TrainingRun, TrainingSettings
 
-    plan = Plan(len(rows), parameters.batch, parameters.steps, 0.0, 0.0, private=False)
-    settings = Settings(learning_rate=parameters.learning_rate, physical=parameters.batch, model=parameters.network)
+    plan = TrainingPlan(len(rows), parameters.batch, parameters.steps, 0.0, 0.0, private=False)
+    settings = TrainingSettings(
+        learning_rate=parameters.learning_rate, physical=parameters.batch, model=parameters.network
+    )
     training = TrainingRun(
         task, model, tokenizer, rows, plan, settings, folder / RUN_FOLDER, parameters.seed,
         origin=Origin(public=parameters.public),

@@ -49,7 +49,7 @@ from tacit.report import Table
 from tacit.training.start import is_from_scratch
 
 if TYPE_CHECKING:
-    from tacit.training.plan import Plan
+    from tacit.training.plan import TrainingPlan
     from tacit.training.run import TrainingRun
     from tacit.training.tasks import Task
 
@@ -107,7 +107,7 @@ def repetition_seed(test_seed: int | None, seed: int) -> int | None:
 def run(parameters: Train, inputs: Mapping[str, Path], folder: Path, progress: Progress) -> None:
     from tacit.training.models import model_folder
     from tacit.training.origin import Origin, starting_weights, with_tokenizer
-    from tacit.training.run import Settings, TrainingRun
+    from tacit.training.run import TrainingRun, TrainingSettings
 
     name = parameters.task or task_of(inputs["data"])
     train, test = (read_part(inputs["data"], part) for part in (parameters.train, parameters.test))
@@ -117,7 +117,7 @@ def run(parameters: Train, inputs: Mapping[str, Path], folder: Path, progress: P
     plan = plan_of(parameters, len(rows))
     model, tokenizer = load_network(task, parameters.model, parameters.strategy, parameters.seed)
     rate = parameters.learning_rate if parameters.private else parameters.plain_rate or parameters.learning_rate
-    settings = Settings(
+    settings = TrainingSettings(
         optimizer=parameters.optimizer, learning_rate=rate, bound=parameters.bound, strategy=parameters.strategy,
         model=parameters.model, precision=parameters.precision,
     )  # fmt: skip
@@ -229,20 +229,20 @@ def make_task(name: TaskName, length: int, smoothing: float = 0.0) -> Task:
     return Answering(length=length) if name == "answering" else Classification(length=length, smoothing=smoothing)
 
 
-def plan_of(parameters: Train, records: int) -> Plan:
-    from tacit.training.plan import Plan
+def plan_of(parameters: Train, records: int) -> TrainingPlan:
+    from tacit.training.plan import TrainingPlan
 
     if not parameters.private:
-        return Plan.without_privacy(records=records, batch=parameters.batch, epochs=parameters.epochs)
+        return TrainingPlan.without_privacy(records=records, batch=parameters.batch, epochs=parameters.epochs)
     return _calibrated(parameters.epsilon, records, parameters.batch, parameters.epochs, parameters.delta)
 
 
 @lru_cache(maxsize=64)
-def _calibrated(epsilon: float, records: int, batch: int, epochs: float, delta: float | None) -> Plan:
+def _calibrated(epsilon: float, records: int, batch: int, epochs: float, delta: float | None) -> TrainingPlan:
     """Finding the noise takes seconds, and all strategies on the same rows need the same."""
-    from tacit.training.plan import Plan
+    from tacit.training.plan import TrainingPlan
 
-    return Plan.calibrated(epsilon=epsilon, records=records, batch=batch, epochs=epochs, delta=delta)
+    return TrainingPlan.calibrated(epsilon=epsilon, records=records, batch=batch, epochs=epochs, delta=delta)
 
 
 def load_network(task: Task, model: str, strategy: str, seed: int) -> tuple[Any, Any]:

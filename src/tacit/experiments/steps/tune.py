@@ -55,8 +55,8 @@ class Tune(Parameters):
 def run(parameters: Tune, inputs: Mapping[str, Path], folder: Path, progress: Progress) -> None:
     from tacit.training.models import model_folder
     from tacit.training.origin import starting_weights
-    from tacit.training.plan import Plan
-    from tacit.training.run import Settings, TrainingRun
+    from tacit.training.plan import TrainingPlan
+    from tacit.training.run import TrainingRun, TrainingSettings
 
     data, texts = inputs["data"], inputs.get("texts")
     name = task_of(data)
@@ -72,8 +72,8 @@ def run(parameters: Tune, inputs: Mapping[str, Path], folder: Path, progress: Pr
     task.learn(rows)
     start = str(inputs["model"] / MODEL) if "model" in inputs else parameters.network
     model, tokenizer = load_network(task, start, parameters.strategy, parameters.seed)
-    plan = Plan.without_privacy(records=len(rows), batch=parameters.batch, epochs=parameters.epochs)
-    settings = Settings(
+    plan = TrainingPlan.without_privacy(records=len(rows), batch=parameters.batch, epochs=parameters.epochs)
+    settings = TrainingSettings(
         learning_rate=parameters.learning_rate, strategy=parameters.strategy, physical=parameters.batch,
         model="a model of this experiment" if "model" in inputs else parameters.network,
     )  # fmt: skip

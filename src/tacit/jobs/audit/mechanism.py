@@ -16,7 +16,7 @@ from pydantic import Field, model_validator
 
 from tacit.auditing.claims.claim import Claim
 from tacit.auditing.claims.foreign import audit_function, audit_matrix, stated_claim
-from tacit.auditing.claims.mechanisms import Settings, audit_latents, listed
+from tacit.auditing.claims.mechanisms import ClaimAuditSettings, audit_latents, listed
 from tacit.auditing.claims.mechanisms import audit_mechanism as checks_of_mechanism
 from tacit.catalog import build, needs_of_mechanism
 from tacit.errors import BadParameterError
@@ -139,7 +139,9 @@ class MechanismAuditConfig(Config):
 def run(config: MechanismAuditConfig, progress: WorkProgress | None = None, *, figures: bool = False) -> Report:
     """The report of all checks that fit; with `figures`, drawings as well."""
     words = config.words if isinstance(config.words, str) else None
-    settings = Settings(words, config.samples, config.confidence, config.tolerance, config.seed, steps_of(progress))
+    settings = ClaimAuditSettings(
+        words, config.samples, config.confidence, config.tolerance, config.seed, steps_of(progress)
+    )
     report = Report(f"Audit of {_name(config)}")
     report.facts = {
         "epsilon": config.epsilon,
@@ -191,7 +193,7 @@ def _words(config: MechanismAuditConfig) -> Sequence[str]:
     return listed(config.words) if isinstance(config.words, str) else list(config.words or ())
 
 
-def _of_mechanism(config: MechanismAuditConfig, settings: Settings, figures: bool) -> list[Section]:
+def _of_mechanism(config: MechanismAuditConfig, settings: ClaimAuditSettings, figures: bool) -> list[Section]:
     options = mechanism_options(config.epsilon, config.vectors, config.mechanism_options)
     if config.mechanism == PUBLISHED_ADEPT:
         return _published_adept(options, settings)
@@ -208,7 +210,7 @@ def _of_mechanism(config: MechanismAuditConfig, settings: Settings, figures: boo
     return sections
 
 
-def _published_adept(options: dict[str, Any], settings: Settings) -> list[Section]:
+def _published_adept(options: dict[str, Any], settings: ClaimAuditSettings) -> list[Section]:
     """ADePT as it was published, held against what its paper claims."""
     from tacit.documents.adept import PublishedAdept
 
@@ -225,7 +227,7 @@ def _published_adept(options: dict[str, Any], settings: Settings) -> list[Sectio
     return audit_latents(broken, Claim(broken.epsilon), settings)
 
 
-def _deniability(mechanism: Any, settings: Settings, figures: bool) -> Section:
+def _deniability(mechanism: Any, settings: ClaimAuditSettings, figures: bool) -> Section:
     epsilons = sorted({*EPSILONS, mechanism.epsilon}) if mechanism.every_epsilon else [mechanism.epsilon]
     measured = over_epsilon(mechanism, epsilons, seed=settings.seed, progress=settings.bar("deniability"))
     return deniability_section(measured, shown=mechanism.epsilon, draw=figures)

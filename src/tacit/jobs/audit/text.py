@@ -11,7 +11,7 @@ from typing import Annotated, Any, ClassVar, Self
 from pydantic import Field, model_validator
 
 from tacit.auditing.text.pairs import read_pairs
-from tacit.auditing.text.plan import ALL, LEAST_SAMPLE, SAMPLE, Settings, check_attacks
+from tacit.auditing.text.plan import ALL, LEAST_SAMPLE, SAMPLE, TextAuditSettings, check_attacks
 from tacit.auditing.text.plan import audit_text as attacked
 from tacit.auditing.text.release import MadeBy, made_by
 from tacit.catalog import needs_of_mechanism
@@ -162,7 +162,7 @@ def run(config: TextAuditConfig, progress: WorkProgress | None = None, *, figure
         private_format=config.private_format,
     )
     made, why_unknown = _made_by(config)
-    settings = Settings(
+    settings = TextAuditSettings(
         attacks=config.chosen_attacks,
         chosen=not config.all_attacks,
         author_column=config.author_column,

@@ -18,8 +18,8 @@ from tacit.jobs.training.running import read_rows
 from tacit.text.sensitive import Detector, detector
 from tacit.training.models import model_folder
 from tacit.training.origin import starting_weights
-from tacit.training.plan import Plan
-from tacit.training.run import Settings
+from tacit.training.plan import TrainingPlan
+from tacit.training.run import TrainingSettings
 from tacit.training.selective import (
     FirstKind,
     Redacted,
@@ -116,8 +116,10 @@ def train_in_two_phases(config: SelectiveConfig, progress: SelectiveProgress) ->
     return TrainingResult(guarantee, config.output, config.task, plan)
 
 
-def _private_plan(config: SelectiveConfig, kind: FirstKind, epsilon: float, records: int, epochs: float) -> Plan:
-    return Plan.calibrated(
+def _private_plan(
+    config: SelectiveConfig, kind: FirstKind, epsilon: float, records: int, epochs: float
+) -> TrainingPlan:
+    return TrainingPlan.calibrated(
         epsilon=epsilon,
         records=records,
         batch=config.batch,
@@ -131,16 +133,16 @@ def _private_plan(config: SelectiveConfig, kind: FirstKind, epsilon: float, reco
 
 def _first_plan(
     config: SelectiveConfig, kind: FirstKind, rows: list[dict[str, str]], first_rows: list[dict[str, str]]
-) -> Plan:
+) -> TrainingPlan:
     if kind is FirstKind.PRIVATE:
         assert config.first_epsilon is not None
         return _private_plan(config, kind, config.first_epsilon, len(rows), config.first_epochs)
     batch = min(config.first_batch, len(first_rows))
-    return Plan.without_privacy(records=len(first_rows), batch=batch, epochs=config.first_epochs)
+    return TrainingPlan.without_privacy(records=len(first_rows), batch=batch, epochs=config.first_epochs)
 
 
-def _settings(config: SelectiveConfig, rate: float) -> Settings:
-    return Settings(
+def _settings(config: SelectiveConfig, rate: float) -> TrainingSettings:
+    return TrainingSettings(
         learning_rate=rate,
         model=config.chosen_model,
         bound=config.bound,

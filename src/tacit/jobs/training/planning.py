@@ -6,7 +6,7 @@ import math
 
 from tacit.errors import BadInputError
 from tacit.jobs.training.options import RecordTraining
-from tacit.training.plan import Plan
+from tacit.training.plan import TrainingPlan
 
 
 def check_batch(records: int, batch: int) -> None:
@@ -20,15 +20,17 @@ def check_batch(records: int, batch: int) -> None:
         )
 
 
-def plan_for_records(config: RecordTraining, epsilon: float, records: int, *, releases: int | None = None) -> Plan:
+def plan_for_records(
+    config: RecordTraining, epsilon: float, records: int, *, releases: int | None = None
+) -> TrainingPlan:
     """The plan of a training on so many records; without noise for an infinite epsilon.
 
     releases   how many trainings about these records share one delta; by default all trials
     """
     check_batch(records, config.batch)
     if epsilon == math.inf:
-        return Plan.without_privacy(records=records, batch=config.batch, epochs=config.epochs)
-    return Plan.calibrated(
+        return TrainingPlan.without_privacy(records=records, batch=config.batch, epochs=config.epochs)
+    return TrainingPlan.calibrated(
         epsilon=epsilon,
         records=records,
         batch=config.batch,

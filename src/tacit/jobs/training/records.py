@@ -13,7 +13,7 @@ from tacit.training.gradients import Checked, choose
 from tacit.training.layout import choose_layout
 from tacit.training.models import load_model
 from tacit.training.origin import released_text
-from tacit.training.run import Settings, TrainingRun
+from tacit.training.run import TrainingRun, TrainingSettings
 from tacit.training.strategies import apply_strategy
 from tacit.training.tasks import Task, task_named
 from tacit.training.team import Team
@@ -30,7 +30,7 @@ def train_on_records(config: TrainConfig, progress: TrainingProgress) -> Trainin
     task.learn(rows)
     plan = plan_for_records(config, config.noise_epsilon, len(rows))
     strategy = config.chosen_strategy
-    settings = Settings(
+    settings = TrainingSettings(
         optimizer=config.optimizer,
         learning_rate=config.rate(private=plan.private),
         schedule=config.schedule,

@@ -12,11 +12,11 @@ from tacit.errors import TacitWarning
 from tacit.evaluation.predictions import main_score
 from tacit.guarantee import Guarantee
 from tacit.report import Report
-from tacit.training.plan import Plan
+from tacit.training.plan import TrainingPlan
 
 if TYPE_CHECKING:
     from tacit.training.gradients import Checked
-    from tacit.training.run import Progress
+    from tacit.training.run import StepReport
 
 
 class TrainingProgress:
@@ -25,13 +25,13 @@ class TrainingProgress:
     Losses and the shares of clipped gradients are private, and so are the remarks: they are for whoever trains.
     """
 
-    def planned(self, plan: Plan, notes: tuple[str, ...]) -> None:
+    def planned(self, plan: TrainingPlan, notes: tuple[str, ...]) -> None:
         """Noise and steps are fixed, and nothing has been trained yet."""
 
     def prepared(self, done: int, total: int) -> None:
         """So many of the records have passed the frozen layers."""
 
-    def stepped(self, now: Progress) -> None:
+    def stepped(self, now: StepReport) -> None:
         """A step is done."""
 
     def remarked(self, message: str) -> None:
@@ -55,7 +55,7 @@ class TrainingResult:
     guarantee: Guarantee
     folder: Path
     task: str
-    plan: Plan
+    plan: TrainingPlan
     scores: Report | None = None
     checked: Checked | None = None
     first: bool = True

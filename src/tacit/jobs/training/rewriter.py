@@ -18,7 +18,7 @@ from tacit.jobs.training.result import TrainingProgress, TrainingResult
 from tacit.jobs.training.running import carry_out, read_rows
 from tacit.rounding import exact, rounded_up
 from tacit.training.origin import starting_weights
-from tacit.training.run import Settings, TrainingRun
+from tacit.training.run import TrainingRun, TrainingSettings
 from tacit.training.strategies import apply_strategy
 from tacit.training.tasks.rewriting import Rewriting
 
@@ -34,7 +34,7 @@ def train_on_texts(config: TrainRewriterConfig, progress: TrainingProgress) -> T
     start = load_start(config.model)
     task = rewriting_task(start, config.text_column)
     plan = plan_for_records(config, config.epsilon, len(rows))
-    settings = Settings(
+    settings = TrainingSettings(
         learning_rate=config.rate(private=plan.private),
         clipping=config.clipping,
         bound=config.bound,
@@ -124,7 +124,7 @@ class RewriterPieces:
             )
             record.private = paid if before is None else f"{before}; {paid}"
         record.corpora = [*record.corpora, "private text (tacit train rewrite)"]
-        record.commands = [*record.commands, f"tacit train rewrite --epsilon {exact(promise.epsilon)}"]
+        record.commands = [*record.commands, f"tacit train rewrite, epsilon {exact(promise.epsilon)}"]
         record.results = {}
 
     def save_pretrained(self, folder: Path) -> None:

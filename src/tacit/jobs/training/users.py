@@ -10,8 +10,8 @@ from tacit.jobs.federate import FederateConfig
 from tacit.jobs.training.result import TrainingProgress, TrainingResult
 from tacit.jobs.training.running import carry_out, load_network, origin_of, read_rows, rows_to_score
 from tacit.training.federated import FederatedRun, LocalTraining, VisitPlan, group_by_user
-from tacit.training.plan import Plan
-from tacit.training.run import Settings
+from tacit.training.plan import TrainingPlan
+from tacit.training.run import TrainingSettings
 from tacit.training.tasks import task_named
 from tacit.training.team import Team
 
@@ -29,7 +29,7 @@ def train_on_users(config: FederateConfig, progress: TrainingProgress) -> Traini
     task.learn(rows)
     plan = plan_for_users(config, len(users))
     local = LocalTraining(config.local_epochs, config.local_batch, config.local_rate, config.rows_per_user)
-    settings = Settings(
+    settings = TrainingSettings(
         optimizer=config.optimizer,
         learning_rate=config.rate,
         schedule=config.schedule,
@@ -64,7 +64,7 @@ def train_on_users(config: FederateConfig, progress: TrainingProgress) -> Traini
     return carry_out(run, progress, resume=config.resume, test=test, notes=notes)
 
 
-def plan_for_users(config: FederateConfig, users: int) -> Plan:
+def plan_for_users(config: FederateConfig, users: int) -> TrainingPlan:
     """The plan of a training on so many users; without noise for an infinite epsilon."""
     if config.cohort > users:
         raise BadInputError(
@@ -75,9 +75,9 @@ def plan_for_users(config: FederateConfig, users: int) -> Plan:
             cohort=config.cohort,
         )
     if config.epsilon == math.inf:
-        return Plan.without_privacy(records=users, batch=config.cohort, epochs=config.epochs, unit=Unit.USER)
+        return TrainingPlan.without_privacy(records=users, batch=config.cohort, epochs=config.epochs, unit=Unit.USER)
     if config.algorithm == "fedavg":
-        return Plan.calibrated(
+        return TrainingPlan.calibrated(
             epsilon=config.epsilon,
             records=users,
             batch=config.cohort,

@@ -22,7 +22,7 @@ from tacit.rounding import rounded_up
 from tacit.text.files import partial_path, read_columns, write_columns, write_whole
 from tacit.text.tokens import split
 from tacit.training.origin import starting_weights
-from tacit.training.run import Settings
+from tacit.training.run import TrainingSettings
 from tacit.training.start import usual_rate
 from tacit.training.strategies import apply_strategy
 from tacit.training.synthesis import (
@@ -62,7 +62,7 @@ def train_writer(config: SynthesizeConfig, progress: SynthesisProgress) -> None:
         trials=config.trials,
     )
     usual = usual_rate(config.strategy, private=plan.private)
-    settings = Settings(
+    settings = TrainingSettings(
         learning_rate=usual if config.learning_rate is None else config.learning_rate,
         bound=config.bound,
         physical=config.physical,

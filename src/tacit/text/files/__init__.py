@@ -4,12 +4,13 @@ Formats: `txt` (a line is a document), `csv`, `tsv`, `tsv-raw` (tabs without any
 but parquet also gzipped (`.gz`). `-` is standard input.
 """
 
-from tacit.text.files.encoders import Encoder, encoder_for
+from tacit.text.files.arrow import ArrowCell
+from tacit.text.files.encoders import RowEncoder, encoder_for
 from tacit.text.files.formats import (
     STANDARD_STREAM,
     SUPPORTED,
+    ColumnSelection,
     FileFormat,
-    Selection,
     check_column,
     check_columns,
     choose_columns,
@@ -29,19 +30,19 @@ from tacit.text.files.partial import (
     write_at,
     write_whole,
 )
-from tacit.text.files.tables import ArrowCell, Table, allow_long_cells, open_table
+from tacit.text.files.tables import TableReader, allow_long_cells, open_table
 from tacit.text.files.whole import cell_string, read_columns, write_columns
 
 __all__ = [
     "STANDARD_STREAM",
     "SUPPORTED",
     "ArrowCell",
-    "Encoder",
+    "ColumnSelection",
     "FileFormat",
     "OutputError",
     "PartialOutput",
-    "Selection",
-    "Table",
+    "RowEncoder",
+    "TableReader",
     "allow_long_cells",
     "block_digest",
     "cell_string",

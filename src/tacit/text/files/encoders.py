@@ -12,19 +12,23 @@ import shutil
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
 
 from tacit.atomic import sync
 from tacit.errors import BadInputError, require
+from tacit.text.files.arrow import ArrowCell, arrow_library, is_text_type
 from tacit.text.files.formats import MISSING, FileFormat
 from tacit.text.files.parquet import ParquetTable
-from tacit.text.files.tables import ArrowCell, Table, arrow_library, dialect, is_text_type
+from tacit.text.files.tables import TableReader, dialect
+
+if TYPE_CHECKING:
+    import pyarrow
 
 GROUP_ROWS: Final = 65_536
 """Rows in a group of a parquet file: a fixed number, which says nothing about the texts."""
 
 
-class Encoder(ABC):
+class RowEncoder(ABC):
     """Rows to bytes. `head` and every block stand for themselves, so the file can be cut after any of them."""
 
     def __init__(self, format: FileFormat, columns: Sequence[str]) -> None:
@@ -34,7 +38,7 @@ class Encoder(ABC):
     def head(self) -> bytes:
         return self._packed(self._head())
 
-    def block(self, rows: Sequence[Sequence[Any]]) -> bytes:
+    def block(self, rows: Sequence[Sequence[object]]) -> bytes:
         return self._packed(self._block(rows))
 
     def finish(self, partial: Path) -> Path:
@@ -51,12 +55,12 @@ class Encoder(ABC):
         return b""
 
     @abstractmethod
-    def _block(self, rows: Sequence[Sequence[Any]]) -> bytes: ...
+    def _block(self, rows: Sequence[Sequence[object]]) -> bytes: ...
 
 
 def encoder_for(
-    format: FileFormat, columns: Sequence[str], source: Table | None = None, texts: Sequence[str] = ()
-) -> Encoder:
+    format: FileFormat, columns: Sequence[str], source: TableReader | None = None, texts: Sequence[str] = ()
+) -> RowEncoder:
     """The encoder of a format; a parquet source passes on the types of its columns."""
     if format.kind == "txt":
         return TextEncoder(format, columns)
@@ -67,7 +71,7 @@ def encoder_for(
     return SeparatedEncoder(format, columns)
 
 
-class TextEncoder(Encoder):
+class TextEncoder(RowEncoder):
     def __init__(self, format: FileFormat, columns: Sequence[str]) -> None:
         super().__init__(format, columns)
         if len(columns) != 1:
@@ -77,15 +81,15 @@ class TextEncoder(Encoder):
                 columns=len(columns),
             )
 
-    def _block(self, rows: Sequence[Sequence[Any]]) -> bytes:
+    def _block(self, rows: Sequence[Sequence[object]]) -> bytes:
         return "".join(one_line(plain_text(row[0])) + "\n" for row in rows).encode("utf-8")
 
 
-class SeparatedEncoder(Encoder):
+class SeparatedEncoder(RowEncoder):
     def _head(self) -> bytes:
         return self._block([self.columns])
 
-    def _block(self, rows: Sequence[Sequence[Any]]) -> bytes:
+    def _block(self, rows: Sequence[Sequence[object]]) -> bytes:
         if self.format.kind == "tsv-raw":
             lines = ("\t".join(one_line(plain_text(value)).replace("\t", " ") for value in row) for row in rows)
             return "".join(line + "\n" for line in lines).encode("utf-8")
@@ -95,8 +99,8 @@ class SeparatedEncoder(Encoder):
         return buffer.getvalue().encode("utf-8")
 
 
-class JsonEncoder(Encoder):
-    def _block(self, rows: Sequence[Sequence[Any]]) -> bytes:
+class JsonEncoder(RowEncoder):
+    def _block(self, rows: Sequence[Sequence[object]]) -> bytes:
         lines = (
             json.dumps(
                 {
@@ -112,10 +116,10 @@ class JsonEncoder(Encoder):
         return "".join(line + "\n" for line in lines).encode("utf-8")
 
 
-class ParquetEncoder(Encoder):
+class ParquetEncoder(RowEncoder):
     """Each block is a whole Arrow stream; parquet itself cannot be continued, so it is made at the end."""
 
-    def __init__(self, format: FileFormat, columns: Sequence[str], types: Mapping[str, Any]) -> None:
+    def __init__(self, format: FileFormat, columns: Sequence[str], types: Mapping[str, pyarrow.DataType]) -> None:
         super().__init__(format, columns)
         arrow = arrow_library()
         self._schema = arrow.schema([arrow.field(name, types[name]) for name in columns])
@@ -123,14 +127,14 @@ class ParquetEncoder(Encoder):
     def _head(self) -> bytes:
         return self._stream(self._schema.empty_table())
 
-    def _block(self, rows: Sequence[Sequence[Any]]) -> bytes:
+    def _block(self, rows: Sequence[Sequence[object]]) -> bytes:
         arrow = arrow_library()
         columns = [
             arrow_column([row[position] for row in rows], field.type) for position, field in enumerate(self._schema)
         ]
         return self._stream(arrow.table(columns, schema=self._schema).unify_dictionaries())
 
-    def _stream(self, table: Any) -> bytes:
+    def _stream(self, table: pyarrow.Table) -> bytes:
         sink = io.BytesIO()
         with arrow_library().ipc.new_stream(sink, self._schema) as stream:
             stream.write_table(table)
@@ -147,17 +151,17 @@ class ParquetEncoder(Encoder):
         return final
 
 
-def _stored(file: Any) -> Iterator[Any]:
+def _stored(file: pyarrow.NativeFile) -> Iterator[pyarrow.Table]:
     """The blocks of a file of Arrow streams, as tables."""
     arrow = arrow_library()
     while file.tell() < file.size():
         yield arrow.ipc.open_stream(file).read_all()
 
 
-def _groups(tables: Iterator[Any]) -> Iterator[Any]:
+def _groups(tables: Iterator[pyarrow.Table]) -> Iterator[pyarrow.Table]:
     """The same rows in tables of GROUP_ROWS, but for the last."""
     arrow = arrow_library()
-    waiting: list[Any] = []
+    waiting: list[pyarrow.Table] = []
     for table in tables:
         waiting.append(table)
         if sum(part.num_rows for part in waiting) < GROUP_ROWS:
@@ -185,26 +189,29 @@ def _zipped_anew(partial: Path) -> Path:
     return final
 
 
-def arrow_column(values: Sequence[Any], kind: Any) -> Any:
+def arrow_column(values: Sequence[object], kind: pyarrow.DataType) -> pyarrow.Array:
     """A column of plain strings, or of cells copied from where they lie."""
     arrow = arrow_library()
-    if not any(isinstance(value, ArrowCell) for value in values):
+    cells = [value for value in values if isinstance(value, ArrowCell)]
+    if not cells:
         texts = [None if value is None or value is MISSING else plain_text(value) for value in values]
         return arrow.chunked_array([arrow.array(texts, kind)])
     pieces, start = [], 0
-    for end in range(1, len(values) + 1):
-        first = values[start]
-        if end == len(values) or not values[end].follows(first, end - start):
+    for end in range(1, len(cells) + 1):
+        first = cells[start]
+        if end == len(cells) or not cells[end].follows(first, end - start):
             pieces.append(first.array.slice(first.position, end - start))
             start = end
     return arrow.chunked_array(pieces, kind)
 
 
-def _column_types(columns: Sequence[str], source: Table | None, texts: Sequence[str]) -> dict[str, Any]:
+def _column_types(
+    columns: Sequence[str], source: TableReader | None, texts: Sequence[str]
+) -> dict[str, pyarrow.DataType]:
     arrow = arrow_library()
     known = {field.name: field.type for field in source.schema} if isinstance(source, ParquetTable) else {}
 
-    def decided(name: str) -> Any:
+    def decided(name: str) -> pyarrow.DataType:
         kind = known.get(name, arrow.string())
         dictionary_of_texts = arrow.types.is_dictionary(kind) and is_text_type(kind)
         if name in texts or dictionary_of_texts:
@@ -214,7 +221,7 @@ def _column_types(columns: Sequence[str], source: Table | None, texts: Sequence[
     return {name: decided(name) for name in columns}
 
 
-def plain_text(value: Any) -> str:
+def plain_text(value: object) -> str:
     """A value as it stands in a file that has only strings."""
     if isinstance(value, str):
         return value
@@ -234,7 +241,7 @@ def one_line(text: str) -> str:
     return text.replace("\r\n", " ").replace("\n", " ").replace("\r", " ")
 
 
-def _json_value(value: Any) -> Any:
+def _json_value(value: object) -> object:
     if isinstance(value, datetime.date | datetime.time):
         return value.isoformat()
     if isinstance(value, bytes):

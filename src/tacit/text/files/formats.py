@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from tacit.errors import BadInputError
 
@@ -163,7 +163,7 @@ USUAL_NAMES: Final = frozenset(
 
 
 @dataclass(frozen=True)
-class Selection:
+class ColumnSelection:
     """Which columns are rewritten, which are copied as they are, and which do not reach the output."""
 
     texts: tuple[str, ...]
@@ -172,7 +172,7 @@ class Selection:
     written: tuple[str, ...]
 
 
-def choose_columns(columns: Sequence[str], texts: Sequence[str], kept: Sequence[str]) -> Selection:
+def choose_columns(columns: Sequence[str], texts: Sequence[str], kept: Sequence[str]) -> ColumnSelection:
     """Decide the fate of every column from the header alone.
 
     Without a choice, the text is the only column, or the one that is called `text`; anything else would be a guess
@@ -207,7 +207,7 @@ def choose_columns(columns: Sequence[str], texts: Sequence[str], kept: Sequence[
             column=both[0],
         )
     chosen = rewritten | copied
-    return Selection(
+    return ColumnSelection(
         texts=tuple(name for name in columns if name in rewritten),
         kept=tuple(name for name in columns if name in copied),
         dropped=tuple(name for name in columns if name not in chosen),
@@ -263,7 +263,7 @@ def check_column(name: str, columns: Sequence[str]) -> None:
     )
 
 
-def text_value(value: Any, row: int, column: str) -> str:
+def text_value(value: object, row: int, column: str) -> str:
     """The text in a cell. Null counts as an empty text, and stays empty in the output."""
     if isinstance(value, str):
         return value
@@ -286,7 +286,7 @@ def text_value(value: Any, row: int, column: str) -> str:
     )
 
 
-def json_kind(value: Any) -> str:
+def json_kind(value: object) -> str:
     if isinstance(value, bool):
         return "true or false"
     if isinstance(value, int | float):

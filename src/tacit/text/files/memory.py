@@ -1,26 +1,27 @@
 """Tables that are in memory already: lists of texts, lists of rows, pandas frames, Arrow tables, `datasets`.
 
-They are read through the same `Table` as files, so that a job takes either.
+They are read through the same `TableReader` as files, so that a job takes either.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from types import ModuleType
+from typing import Any, cast
 
 from tacit.errors import BadInputError
 from tacit.text.files.formats import TEXT_COLUMN
-from tacit.text.files.tables import Table
+from tacit.text.files.tables import TableReader
 
 NAME = "the data in memory"
 
 
-class MemoryTable(Table):
+class MemoryTable(TableReader):
     """Columns of equal length."""
 
-    def __init__(self, columns: Mapping[str, Sequence[Any]], name: str = NAME) -> None:
+    def __init__(self, columns: Mapping[str, Sequence[object]], name: str = NAME) -> None:
         super().__init__(name)
         self.columns = tuple(columns)
         self._values = columns
@@ -33,7 +34,7 @@ class MemoryTable(Table):
         self._read = 0
         self.select(self.columns)
 
-    def rows(self) -> Iterator[tuple[int, list[Any]]]:
+    def rows(self) -> Iterator[tuple[int, list[object]]]:
         selected = [self._values[column] for column in self.selected]
         for row, values in enumerate(zip(*selected, strict=True), start=1):
             self._read = row
@@ -47,17 +48,17 @@ class MemoryTable(Table):
         return
 
 
-def is_in_memory(source: Any) -> bool:
+def is_in_memory(source: object) -> bool:
     """Whether a source is data and not the name of a file."""
     return not isinstance(source, str) and not hasattr(source, "__fspath__")
 
 
-def name_of(source: Any) -> str:
+def name_of(source: object) -> str:
     """What a source is called in a report: its file, without folders, or data in memory."""
     return NAME if is_in_memory(source) else Path(str(source)).name
 
 
-def source_name(source: Any) -> str:
+def source_name(source: object) -> str:
     """How sentences call a source: by its path, and never by what is in it.
 
     >>> source_name(["a private text"])
@@ -66,7 +67,7 @@ def source_name(source: Any) -> str:
     return NAME if is_in_memory(source) else str(source)
 
 
-def memory_table(data: Any, name: str = NAME) -> MemoryTable:
+def memory_table(data: object, name: str = NAME) -> MemoryTable:
     """Data of the usual libraries as a table.
 
     >>> memory_table(["a text", "another"]).columns
@@ -79,7 +80,7 @@ def memory_table(data: Any, name: str = NAME) -> MemoryTable:
     return MemoryTable(memory_columns(data), name)
 
 
-def memory_columns(data: Any) -> Mapping[str, Sequence[Any]]:
+def memory_columns(data: object) -> Mapping[str, Sequence[object]]:
     """The columns of data in memory, by name."""
     if isinstance(data, Mapping):
         return {str(column): list(values) for column, values in data.items()}
@@ -88,14 +89,15 @@ def memory_columns(data: Any) -> Mapping[str, Sequence[Any]]:
         module = sys.modules.get(library)
         if module is not None and (columns := convert(module, data)) is not None:
             return columns
-    items = list(data)
-    if all(isinstance(item, Mapping) for item in items):
-        names = list(dict.fromkeys(str(name) for item in items for name in item))
-        return {name: [item.get(name) for item in items] for name in names}
+    items = list(cast("Iterable[object]", data))
+    rows = [item for item in items if isinstance(item, Mapping)]
+    if len(rows) == len(items):
+        names = list(dict.fromkeys(str(name) for row in rows for name in row))
+        return {name: [row.get(name) for row in rows] for name in names}
     return {TEXT_COLUMN: items}
 
 
-def _pandas(pandas: Any, data: Any) -> Mapping[str, Sequence[Any]] | None:
+def _pandas(pandas: ModuleType, data: object) -> Mapping[str, Sequence[object]] | None:
     if isinstance(data, pandas.Series):
         data = data.to_frame(TEXT_COLUMN if data.name is None else str(data.name))
     if not isinstance(data, pandas.DataFrame):
@@ -107,7 +109,7 @@ def _pandas(pandas: Any, data: Any) -> Mapping[str, Sequence[Any]] | None:
     return {name: objects.iloc[:, place].tolist() for place, name in enumerate(names)}
 
 
-def _arrow(pyarrow: Any, data: Any) -> Mapping[str, Sequence[Any]] | None:
+def _arrow(pyarrow: ModuleType, data: object) -> Mapping[str, Sequence[object]] | None:
     if isinstance(data, pyarrow.Table | pyarrow.RecordBatch):
         return {str(name): data.column(name).to_pylist() for name in data.schema.names}
     if isinstance(data, pyarrow.Array | pyarrow.ChunkedArray):
@@ -115,7 +117,7 @@ def _arrow(pyarrow: Any, data: Any) -> Mapping[str, Sequence[Any]] | None:
     return None
 
 
-def _datasets(datasets: Any, data: Any) -> Mapping[str, Sequence[Any]] | None:
+def _datasets(datasets: ModuleType, data: object) -> Mapping[str, Sequence[object]] | None:
     if isinstance(data, datasets.DatasetDict):
         raise BadInputError(
             "several-data-sets", "this holds several data sets ({names}): give one of them", names=", ".join(data)
@@ -126,7 +128,7 @@ def _datasets(datasets: Any, data: Any) -> Mapping[str, Sequence[Any]] | None:
 # The way back ---------------------------------------------------------------------------------------------------------
 
 
-def in_kind_of(data: Any, columns: Mapping[str, list[Any]], copied: Collection[str] = ()) -> Any:
+def in_kind_of(data: Any, columns: Mapping[str, list[object]], copied: Collection[str] = ()) -> Any:
     """Columns in the kind of container that `data` is: texts as texts, rows as rows, a frame as a frame.
 
     Columns that were `copied` keep the types they had, except categories, which would name all original values. A frame
@@ -147,7 +149,7 @@ def in_kind_of(data: Any, columns: Mapping[str, list[Any]], copied: Collection[s
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
-def _as_pandas(pandas: Any, data: Any, columns: Mapping[str, list[Any]], copied: Collection[str]) -> Any:
+def _as_pandas(pandas: ModuleType, data: object, columns: Mapping[str, list[object]], copied: Collection[str]) -> Any:
     if isinstance(data, pandas.Series):
         (values,) = columns.values()
         return pandas.Series(values, name=data.name, dtype=object)
@@ -156,27 +158,29 @@ def _as_pandas(pandas: Any, data: Any, columns: Mapping[str, list[Any]], copied:
     kinds = {str(name): kind for name, kind in zip(data.columns, data.dtypes, strict=True)}
     names = {str(name): name for name in data.columns}
 
-    def series(name: str, values: list[Any]) -> Any:
+    def series(name: str, values: list[object]) -> Any:
         kind = kinds[name] if name in copied and not isinstance(kinds[name], pandas.CategoricalDtype) else None
         return pandas.Series(values, dtype=kind)
 
     return pandas.DataFrame({names[name]: series(name, values) for name, values in columns.items()})
 
 
-def _as_arrow(pyarrow: Any, data: Any, columns: Mapping[str, list[Any]], copied: Collection[str]) -> Any:
+def _as_arrow(pyarrow: ModuleType, data: object, columns: Mapping[str, list[object]], copied: Collection[str]) -> Any:
     if isinstance(data, pyarrow.Array | pyarrow.ChunkedArray):
         return pyarrow.array(next(iter(columns.values())), pyarrow.string())
     if not isinstance(data, pyarrow.Table | pyarrow.RecordBatch):
         return None
 
-    def array(name: str, values: list[Any]) -> Any:
+    def array(name: str, values: list[object]) -> Any:
         kind = data.schema.field(name).type
         return pyarrow.array(values, kind if name in copied and not pyarrow.types.is_dictionary(kind) else None)
 
     return pyarrow.table({name: array(name, values) for name, values in columns.items()})
 
 
-def _as_data_set(datasets: Any, data: Any, columns: Mapping[str, list[Any]], copied: Collection[str]) -> Any:
+def _as_data_set(
+    datasets: ModuleType, data: object, columns: Mapping[str, list[object]], copied: Collection[str]
+) -> Any:
     if not isinstance(data, datasets.Dataset):
         return None
     kinds = datasets.Dataset.from_dict({name: values[:1] for name, values in columns.items()}).features
@@ -184,6 +188,6 @@ def _as_data_set(datasets: Any, data: Any, columns: Mapping[str, list[Any]], cop
     return datasets.Dataset.from_dict(dict(columns), features=datasets.Features({**kinds, **kept}))
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     """A value of numpy as one of Python, as files give them."""
     return value.item() if hasattr(value, "item") and getattr(value, "shape", None) == () else value

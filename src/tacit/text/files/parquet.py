@@ -10,16 +10,22 @@ memory limit of its own (`tacit.engines.processes.limit_memory`).
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import TYPE_CHECKING, BinaryIO, Final
 
 import numpy as np
 
 from tacit.arrays import Integers
 from tacit.errors import BadInputError, require
+from tacit.text.files.arrow import FIXED_SIZE, ArrowCell, arrow_library, is_text_type
 from tacit.text.files.formats import STANDARD_STREAM
-from tacit.text.files.tables import FIXED_SIZE, RECORD_LIMIT, ArrowCell, Table, arrow_library, is_text_type, open_file
+from tacit.text.files.sources import RECORD_LIMIT, open_file
+from tacit.text.files.tables import TableReader
+
+if TYPE_CHECKING:
+    import pyarrow
+    from pyarrow.parquet import ParquetSchema, RowGroupMetaData
 
 BATCH_ROWS: Final = 4_096
 BATCH_BYTES: Final = 16_000_000
@@ -30,7 +36,7 @@ READ_BYTES: Final = 1 << 20
 _TAIL: Final = 8
 
 
-class ParquetTable(Table):
+class ParquetTable(TableReader):
     """Texts come as strings, every other value as an `ArrowCell`."""
 
     def __init__(self, path: str, most_bytes: int | None = None) -> None:
@@ -84,7 +90,7 @@ class ParquetTable(Table):
                 most=most,
             )
 
-    def rows(self) -> Iterator[tuple[int, list[Any]]]:
+    def rows(self) -> Iterator[tuple[int, list[object]]]:
         arrow = arrow_library()
         texts = [is_text_type(self.schema.field(name).type) for name in self.selected]
         batches = self._batches()
@@ -107,14 +113,14 @@ class ParquetTable(Table):
                     self._rows_read = row
                     yield row, list(values)
 
-    def _batches(self) -> Iterator[Any]:
+    def _batches(self) -> Iterator[pyarrow.RecordBatch]:
         """The selected columns, some rows at a time, values of variable length still as numbers of a dictionary."""
         wanted = frozenset(self.selected)
         for group in range(self._file.metadata.num_row_groups):
             rows = _rows_at_a_time(self._file.metadata.row_group(group), wanted)
             yield from self._file.iter_batches(batch_size=rows, row_groups=[group], columns=list(self.selected))
 
-    def _cuts(self, batch: Any, row: int, texts: list[bool]) -> Iterator[tuple[int, int]]:
+    def _cuts(self, batch: pyarrow.RecordBatch, row: int, texts: list[bool]) -> Iterator[tuple[int, int]]:
         """From where to where rows can be decoded together."""
         total = np.zeros(batch.num_rows, np.int64)
         for name, text in zip(self.selected, texts, strict=True):
@@ -137,7 +143,7 @@ class ParquetTable(Table):
             yield start, stop
             start = stop
 
-    def _decoded(self, batch: Any, row: int, texts: list[bool]) -> list[list[Any]]:
+    def _decoded(self, batch: pyarrow.RecordBatch, row: int, texts: list[bool]) -> list[list[object]]:
         """Columns of values."""
         columns = []
         try:
@@ -168,18 +174,18 @@ class ParquetTable(Table):
         self._raw.close()
 
 
-def _looked_up(array: Any) -> Any:
+def _looked_up(array: pyarrow.Array) -> pyarrow.Array:
     return array.dictionary_decode() if arrow_library().types.is_dictionary(array.type) else array
 
 
-def _as_type(array: Any, kind: Any) -> Any:
+def _as_type(array: pyarrow.Array, kind: pyarrow.DataType) -> pyarrow.Array:
     """The same values, as the file says they are."""
     if array.type == kind:
         return array
     return (array if arrow_library().types.is_dictionary(kind) else _looked_up(array)).cast(kind)
 
 
-def _variable_leaves(schema: Any, columns: Any) -> list[str]:
+def _variable_leaves(schema: ParquetSchema, columns: Iterable[pyarrow.Field]) -> list[str]:
     """The places of values of variable length, also inside lists and structures, where the library can turn numbers of
     a dictionary into what the file says the values are."""
     stubborn = frozenset(field.name for field in columns if _holds_views(field.type))
@@ -193,14 +199,14 @@ def _variable_leaves(schema: Any, columns: Any) -> list[str]:
     ]
 
 
-def _holds_views(kind: Any) -> bool:
+def _holds_views(kind: pyarrow.DataType) -> bool:
     """Whether there are string or binary views inside a list or structure."""
     types = arrow_library().types
     inner = [kind.field(number).type for number in range(kind.num_fields)]
     return any(types.is_string_view(each) or types.is_binary_view(each) or _holds_views(each) for each in inner)
 
 
-def _rows_at_a_time(group: Any, selected: frozenset[str]) -> int:
+def _rows_at_a_time(group: RowGroupMetaData, selected: frozenset[str]) -> int:
     """How many rows of a row group take `BATCH_BYTES`, by what the file says about them."""
     chunks = (group.column(number) for number in range(group.num_columns))
     sizes = (
@@ -216,7 +222,7 @@ def _is_part(path: str, selected: frozenset[str]) -> bool:
     return path in selected or any(path[:end] in selected for end, letter in enumerate(path) if letter == ".")
 
 
-def _decoded_sizes(array: Any) -> Integers | None:
+def _decoded_sizes(array: pyarrow.Array) -> Integers | None:
     """What each row of a column takes when its numbers are looked up in the dictionary; None if it has none."""
     types = arrow_library().types
     kind = array.type
@@ -236,7 +242,7 @@ def _decoded_sizes(array: Any) -> Integers | None:
     return None
 
 
-def _sizes(array: Any) -> list[int]:
+def _sizes(array: pyarrow.Array) -> list[int]:
     """About what each value of a column takes in memory."""
     sizes = _decoded_sizes(array)
     if sizes is not None:
@@ -245,7 +251,7 @@ def _sizes(array: Any) -> list[int]:
     return [array.nbytes // len(array) if nested else FIXED_SIZE] * len(array) if len(array) else []
 
 
-def _looked_up_sizes(array: Any) -> Integers | None:
+def _looked_up_sizes(array: pyarrow.Array) -> Integers | None:
     compute = require("pyarrow.compute", extra="parquet", purpose="reading parquet")
     values = array.dictionary
     types = arrow_library().types

@@ -8,23 +8,16 @@ cell.
 from __future__ import annotations
 
 import csv
-import gzip
-import io
 import itertools
 import json
-import sys
-import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from types import TracebackType
-from typing import Any, BinaryIO, Final, NamedTuple, Self, cast
+from typing import Literal, Self, TypedDict
 
-from tacit.errors import BadInputError, TacitError, require
+from tacit.errors import BadInputError, TacitError
 from tacit.text.files.formats import (
     MISSING,
-    STANDARD_STREAM,
-    SUPPORTED,
     TEXT_COLUMN,
     FileFormat,
     FirstLine,
@@ -33,184 +26,12 @@ from tacit.text.files.formats import (
     json_kind,
     unambiguous,
 )
-
-RECORD_LIMIT: Final = 16_000_000
-"""The longest line, or row of a csv file, in characters. It also bounds what an open quote can swallow."""
-
-_BEGINNINGS: Final = {
-    b"PK\x03\x04": "a spreadsheet, a document of an office program or an archive (zip)",
-    b"%PDF-": "a PDF",
-    b"\xd0\xcf\x11\xe0\xa1\xb1": "a file of an older office program",
-    b"{\\rtf1": "a document of an office program (rtf)",
-    b"SQLite format 3\0": "a database",
-}
-"""How files begin that are no tables of text."""
-
-_BOM: Final = b"\xef\xbb\xbf"
-
-
-# Bytes in ---------------------------------------------------------------------------------------------------------
-
-
-class InputBytes:
-    """The bytes of a file or of standard input, unzipped, and how far the file itself has been read."""
-
-    def __init__(self, path: str, zipped: bool, most_bytes: int | None = None) -> None:
-        self.name = "standard input" if path == STANDARD_STREAM else Path(path).name
-        self.size_bytes: int | None = None
-        if path == STANDARD_STREAM:
-            self._raw: BinaryIO = sys.stdin.buffer
-            self._counted = False
-        else:
-            self._raw, self.size_bytes = open_file(path)
-            self._counted = True
-        self.stream: BinaryIO = self._raw
-        if zipped:
-            self.stream = io.BufferedReader(gzip.GzipFile(fileobj=self._raw, mode="rb"))
-        self._unzipped = 0
-        self._most_bytes = most_bytes
-
-    def readline(self, limit: int) -> bytes:
-        if self._most_bytes is not None:
-            limit = min(limit, self._most_bytes - self._unzipped + 1)
-        try:
-            line = self.stream.readline(limit)
-        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-            raise BadInputError(
-                "damaged-file",
-                "{name} is not a complete gzip file (it breaks after {unzipped:,} unzipped bytes): copy it again, "
-                "or use the format without .gz",
-                name=self.name,
-                unzipped=self._unzipped,
-            ) from error
-        self._unzipped += len(line)
-        if self._most_bytes is not None and self._unzipped > self._most_bytes:
-            raise BadInputError(
-                "file-longer-than-a-look",
-                "{name} is read no further than {most:,} bytes for a first look",
-                name=self.name,
-                most=self._most_bytes,
-            )
-        return line
-
-    def bytes_read(self) -> int:
-        """How much of the file has been taken in, for a progress bar; for standard input, unzipped bytes."""
-        return self._raw.tell() if self._counted else self._unzipped
-
-    def close(self) -> None:
-        if self._counted:
-            self.stream.close()
-            self._raw.close()
-
-
-def open_file(path: str) -> tuple[BinaryIO, int | None]:
-    """A file and its size."""
-    if "://" in path:
-        return _open_url(path)
-    try:
-        return Path(path).open("rb"), Path(path).stat().st_size
-    except FileNotFoundError:
-        raise BadInputError("no-such-file", "there is no file '{path}': check the path", path=path) from None
-    except IsADirectoryError:
-        raise BadInputError(
-            "is-a-folder", "'{path}' is a folder: give one file in it, {supported}", path=path, supported=SUPPORTED
-        ) from None
-    except PermissionError:
-        raise BadInputError(
-            "file-not-readable", "'{path}' may not be read: ask its owner for permission", path=path
-        ) from None
-
-
-def _open_url(url: str) -> tuple[BinaryIO, int | None]:
-    """A file anywhere fsspec reaches, such as s3://bucket/name.csv."""
-    fsspec = require("fsspec", extra="ray", purpose=f"reading {url.partition(':')[0]}://")
-    try:
-        raw = fsspec.open(url, "rb").open()
-    except FileNotFoundError:
-        raise BadInputError("no-such-file", "there is no file '{path}': check the path", path=url) from None
-    except Exception as error:  # whatever the library behind this kind of path raises
-        raise BadInputError(
-            "not-reached",
-            "'{path}' cannot be read ({error}): check the path and the access",
-            path=url,
-            error=type(error).__name__,
-        ) from error
-    return cast(BinaryIO, io.BufferedReader(raw, 1 << 20)), getattr(raw, "size", None)
-
-
-class Lines:
-    """Decoded lines with their numbers. Only a newline ends a line; other separators of Unicode are part of texts."""
-
-    def __init__(self, source: InputBytes) -> None:
-        self._source = source
-        self.number = 0
-        self._offset = 0
-
-    def __iter__(self) -> Iterator[str]:
-        return self
-
-    def __next__(self) -> str:
-        line = self._source.readline(RECORD_LIMIT + 1)
-        if not line:
-            raise StopIteration
-        self.number += 1
-        if len(line) > RECORD_LIMIT:
-            raise BadInputError(
-                "text-too-long",
-                "line {line} is longer than {most:,} bytes: split the text into several lines",
-                line=self.number,
-                most=RECORD_LIMIT,
-            )
-        start, self._offset = self._offset, self._offset + len(line)
-        if self.number == 1:
-            _check_beginning(line, self._source.name)
-            if line.startswith(_BOM):
-                line, start = line[len(_BOM) :], len(_BOM)
-                if not line:
-                    raise StopIteration
-        try:
-            return line.decode("utf-8")
-        except UnicodeDecodeError as error:
-            raise BadInputError(
-                "not-utf-8",
-                "line {line} is not valid UTF-8 (byte {byte:,}): convert the file first, for example with iconv -f "
-                "latin1 -t utf-8",
-                line=self.number,
-                byte=start + error.start,
-            ) from None
-
-
-def _check_beginning(line: bytes, name: str) -> None:
-    """Files that are something else altogether deserve better than a broken byte in line 1."""
-    if line.startswith((b"\xff\xfe", b"\xfe\xff")):
-        raise BadInputError(
-            "not-utf-8", "{name} is UTF-16: convert it first, for example with iconv -f utf-16 -t utf-8", name=name
-        )
-    if line.startswith(b"\x1f\x8b"):
-        raise BadInputError(
-            "format-is-another", "{name} is compressed with gzip: name it .gz, or add .gz to {option.format}", name=name
-        )
-    if line.startswith(b"PAR1"):
-        raise BadInputError(
-            "format-is-another",
-            "{name} is a parquet file: name it .parquet, or use {option.format[parquet]}",
-            name=name,
-        )
-    for beginning, what in _BEGINNINGS.items():
-        if line.startswith(beginning):
-            raise BadInputError(
-                "unknown-format",
-                "{name} is {what}, whatever its name says: save the texts as {supported}",
-                name=name,
-                what=what,
-                supported=SUPPORTED,
-            )
-
+from tacit.text.files.sources import RECORD_LIMIT, InputBytes, TextLines
 
 # Tables -----------------------------------------------------------------------------------------------------------
 
 
-class Table(ABC):
+class TableReader(ABC):
     """Rows of one file. `columns` is known at once, rows come lazily and once."""
 
     columns: tuple[str, ...]
@@ -226,7 +47,7 @@ class Table(ABC):
         self.selected = tuple(columns)
 
     @abstractmethod
-    def rows(self) -> Iterator[tuple[int, list[Any]]]:
+    def rows(self) -> Iterator[tuple[int, list[object]]]:
         """(row number from 1, values of the selected columns)."""
 
     @abstractmethod
@@ -252,12 +73,12 @@ class Table(ABC):
 
 
 def open_table(
-    source: Any,
+    source: object,
     format: str | FileFormat | None = None,
     columns: Sequence[str] | None = None,
     *,
     most_bytes: int | None = None,
-) -> Table:
+) -> TableReader:
     """Open a file, or data in memory, for reading; by default all its columns are selected. With `most_bytes` no more
     than so many unzipped bytes are ever read, for a look at the first line of a stranger's file."""
     table = _table_of(source, format, most_bytes)
@@ -269,7 +90,7 @@ def open_table(
     return table
 
 
-def _table_of(source: Any, format: str | FileFormat | None, most_bytes: int | None) -> Table:
+def _table_of(source: object, format: str | FileFormat | None, most_bytes: int | None) -> TableReader:
     from tacit.text.files.memory import is_in_memory, memory_table  # builds on this module
 
     if is_in_memory(source):
@@ -278,7 +99,7 @@ def _table_of(source: Any, format: str | FileFormat | None, most_bytes: int | No
     return _table(path, format if isinstance(format, FileFormat) else format_of(path, format), most_bytes)
 
 
-def _table(path: str, format: FileFormat, most_bytes: int | None) -> Table:
+def _table(path: str, format: FileFormat, most_bytes: int | None) -> TableReader:
     if format.kind == "parquet":
         from tacit.text.files.parquet import ParquetTable  # builds on this module
 
@@ -295,11 +116,11 @@ def _table(path: str, format: FileFormat, most_bytes: int | None) -> Table:
         raise
 
 
-class _LineTable(Table):
+class _LineTable(TableReader):
     def __init__(self, source: InputBytes) -> None:
         super().__init__(source.name)
         self._source = source
-        self._lines = Lines(source)
+        self._lines = TextLines(source)
         self.size_bytes = source.size_bytes
 
     def bytes_read(self) -> int:
@@ -321,7 +142,7 @@ class TextTable(_LineTable):
             raise self._empty()
         self._first = first
 
-    def rows(self) -> Iterator[tuple[int, list[Any]]]:
+    def rows(self) -> Iterator[tuple[int, list[object]]]:
         for row, line in enumerate(itertools.chain([self._first], self._lines), start=1):
             yield row, [line.removesuffix("\n").removesuffix("\r")]
 
@@ -350,7 +171,7 @@ class SeparatedTable(_LineTable):
             )
         self.columns = FirstLine(header)
 
-    def rows(self) -> Iterator[tuple[int, list[Any]]]:
+    def rows(self) -> Iterator[tuple[int, list[object]]]:
         positions, width = self._positions(), len(self.columns)
         while True:
             self._row += 1
@@ -412,7 +233,15 @@ class SeparatedTable(_LineTable):
         return f"row {self._row} (line {self._record_start})" if self._row else "the header"
 
 
-def dialect(kind: str) -> dict[str, Any]:
+class Dialect(TypedDict, total=False):
+    """Settings of the csv module."""
+
+    delimiter: str
+    quoting: Literal[3]
+    quotechar: str | None
+
+
+def dialect(kind: str) -> Dialect:
     """How the csv module reads and writes a kind of separated file."""
     if kind == "csv":
         return {"delimiter": ","}
@@ -433,13 +262,13 @@ class JsonTable(_LineTable):
         self._first = first
         self.columns = tuple(first)
 
-    def rows(self) -> Iterator[tuple[int, list[Any]]]:
-        item: dict[str, Any] | None = self._first
+    def rows(self) -> Iterator[tuple[int, list[object]]]:
+        item: dict[str, object] | None = self._first
         while item is not None:
             yield self._row, [item.get(column, MISSING) for column in self.selected]
             item = self._object()
 
-    def _object(self) -> dict[str, Any] | None:
+    def _object(self) -> dict[str, object] | None:
         for line in self._lines:
             if not line.strip():
                 continue
@@ -476,33 +305,3 @@ def _is_unicode(item: object) -> bool:
     except UnicodeEncodeError:
         return False
     return True
-
-
-FIXED_SIZE: Final = 8
-"""About what a number takes."""
-
-
-class ArrowCell(NamedTuple):
-    """A value of a parquet file where it lies, so that copying it cannot change its type or precision; `size` is about
-    what it takes in memory."""
-
-    array: Any
-    position: int
-    size: int = FIXED_SIZE
-
-    def as_py(self) -> Any:
-        return self.array[self.position].as_py()
-
-    def follows(self, first: ArrowCell, distance: int) -> bool:
-        return self.array is first.array and self.position == first.position + distance
-
-
-def is_text_type(kind: Any) -> bool:
-    types = arrow_library().types
-    if types.is_dictionary(kind):
-        return is_text_type(kind.value_type)
-    return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
-
-
-def arrow_library() -> Any:
-    return require("pyarrow", extra="parquet", purpose="parquet")

@@ -9,22 +9,26 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from tacit.atomic import draft_file
 from tacit.errors import BadInputError, require
+from tacit.text.files.arrow import ArrowCell
 from tacit.text.files.encoders import encoder_for
 from tacit.text.files.formats import FileFormat, check_columns, format_of
 from tacit.text.files.memory import is_in_memory, source_name
 from tacit.text.files.partial import storage_error
-from tacit.text.files.tables import ArrowCell, open_table
+from tacit.text.files.tables import open_table
+
+if TYPE_CHECKING:
+    from datasets import Dataset
 
 HUB = "hf:"
 USUAL_SPLIT = "train"
 
 
 def read_columns(
-    source: Any,
+    source: object,
     columns: Sequence[str],
     *,
     optional: Sequence[str] = (),
@@ -42,7 +46,7 @@ def read_columns(
             cells = _of_data_set(source, columns, optional, rest)
         else:
             cells = _of_table(source, None, columns, optional, rest)
-    elif str(source).startswith(HUB) or Path(source).is_dir():
+    elif str(source).startswith(HUB) or Path(str(source)).is_dir():
         cells = _of_data_set(_loaded(str(source)), columns, optional, rest)
     else:
         cells = _of_table(source, format_of(str(source), format), columns, optional, rest)
@@ -69,7 +73,7 @@ def write_columns(path: Path, columns: dict[str, list[str]], *, force: bool = Fa
         raise storage_error(error, path) from error
 
 
-def cell_string(value: Any) -> str:
+def cell_string(value: object) -> str:
     """A cell as a string; a missing one is empty, a list is joined by spaces (words and their tags)."""
     if isinstance(value, ArrowCell):
         value = value.as_py()
@@ -91,7 +95,7 @@ def _blocks(rows: list[tuple[str, ...]], size: int = 10_000) -> Iterator[list[tu
 
 
 def _of_table(
-    source: Any, format: FileFormat | None, columns: Sequence[str], optional: Sequence[str], rest: bool
+    source: object, format: FileFormat | None, columns: Sequence[str], optional: Sequence[str], rest: bool
 ) -> dict[str, list[str]]:
     with open_table(source, format) as table:
         wanted = _wanted(table.columns, columns, optional, rest)
@@ -103,13 +107,13 @@ def _of_table(
     return cells
 
 
-def _is_data_set(source: Any) -> bool:
+def _is_data_set(source: object) -> bool:
     """Whether this is a data set of the library `datasets`, which knows the names of its classes."""
     datasets = sys.modules.get("datasets")
     return datasets is not None and isinstance(source, datasets.Dataset)
 
 
-def _loaded(path: str) -> Any:
+def _loaded(path: str) -> Dataset:
     """A data set from a folder or from the hub."""
     datasets = require("datasets", extra="datasets", purpose="reading a folder or a hub name of the library 'datasets'")
     try:
@@ -136,12 +140,12 @@ def _loaded(path: str) -> Any:
     return loaded
 
 
-def _of_data_set(data: Any, columns: Sequence[str], optional: Sequence[str], rest: bool) -> dict[str, list[str]]:
+def _of_data_set(data: Dataset, columns: Sequence[str], optional: Sequence[str], rest: bool) -> dict[str, list[str]]:
     wanted = _wanted(data.column_names, columns, optional, rest)
     return {name: [cell_string(_named(data.features[name], value)) for value in data[name]] for name in wanted}
 
 
-def _named(feature: Any, value: Any) -> Any:
+def _named(feature: object, value: object) -> object:
     """Classes by their names instead of their numbers."""
     if isinstance(value, list):
         inner = getattr(feature, "feature", None)

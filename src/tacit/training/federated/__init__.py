@@ -7,7 +7,8 @@ noise    that noise, round by round, in bounded memory
 round    one round on the server: clip the updates, add them up, add noise
 run      the whole simulation: checkpoints, card, model folder
 
-DP-FedAvg uses the plan of ordinary private training (`tacit.training.plan.Plan`) with users in place of records.
+DP-FedAvg uses the plan of ordinary private training (`tacit.training.plan.TrainingPlan`), with users in
+place of records.
 """
 
 from tacit.training.federated.local import LocalTraining

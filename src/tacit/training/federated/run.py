@@ -32,8 +32,11 @@ TRUSTED_SERVER = "the server is trusted: it sees the updates of single users bef
 
 @dataclass
 class FederatedRun(TrainingRun):
-    """`rows` belong to `users`; `plan` counts users: `Plan` for DP-FedAvg, `VisitPlan` for DP-FTRL. The optimizer of
-    `settings` is that of the server; `momentum` is its momentum, if it is SGD."""
+    """A federated training: `rows` belong to `users`; `plan` counts users.
+
+    The plan is a `TrainingPlan` for DP-FedAvg and a `VisitPlan` for DP-FTRL. The optimizer of `settings` is that of the
+    server; `momentum` is its momentum, if it is SGD.
+    """
 
     users: Users = field(kw_only=True)
     local: LocalTraining = field(kw_only=True, default_factory=LocalTraining)

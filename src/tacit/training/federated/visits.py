@@ -30,18 +30,26 @@ from tacit.account.matrix import (
     optimal_buffered,
 )
 from tacit.errors import BadParameterError
-from tacit.guarantee import Adjacency, Guarantee, Model, Notion, Unit, VoidReason
+from tacit.guarantee import Adjacency, Guarantee, Model, Notion, Unit
 from tacit.noise.gaussian import analytic_gaussian_sigma, gaussian_epsilon
 from tacit.noise.source import StreamKey
 from tacit.rounding import rounded_up
-from tacit.training.plan import GAUSSIAN_NOISE, MOST_NOISE, Plan, automatic_delta, check_trials, steps_of
+from tacit.training.plan import (
+    GAUSSIAN_NOISE,
+    MOST_NOISE,
+    TrainingPlan,
+    automatic_delta,
+    check_trials,
+    steps_of,
+    unless_seeded,
+)
 
 Factor = Toeplitz | Buffered | Tree
 NOISES = ("buffered", "banded", "tree", "independent")
 
 
 @dataclass(frozen=True)
-class VisitPlan(Plan):
+class VisitPlan(TrainingPlan):
     """`records` are users, `batch` the planned cohort, `steps` the rounds, `multiplier` the standard deviation of z
     relative to the clipping bound."""
 
@@ -135,11 +143,7 @@ class VisitPlan(Plan):
             assumptions=(f"the number of {self.unit.value}s is public", *GAUSSIAN_NOISE),
             history=() if trials == 1 else (f"{trials} runs on the same {self.unit.value}s, added up",),
         )
-        return (
-            promised
-            if secure
-            else promised.voided("it was trained with a test seed, which undoes the noise", VoidReason.TEST_SEED)
-        )
+        return unless_seeded(promised, secure=secure)
 
 
 def factorization_named(noise: str, rounds: int, separation: int, *, bands: int = 16, momentum: float = 0.0) -> Factor:

@@ -67,7 +67,7 @@ class Outer:
 
 
 @dataclass
-class Record:
+class ParameterUses:
     """All uses of one parameter in one batch: outer products, or the gradients (B, *shape) themselves where small."""
 
     outer: list[Outer] = field(default_factory=list)
@@ -84,7 +84,7 @@ Grams = dict[Any, tuple[Tensor, Tensor, Tensor]]
 # Norms and sums -------------------------------------------------------------------------------------------------------
 
 
-def squared_norm(record: Record, grams: Grams) -> Tensor:
+def squared_norm(record: ParameterUses, grams: Grams) -> Tensor:
     total: Tensor | None = None
     if record.direct is not None:
         total = record.direct.flatten(1).square().sum(1)
@@ -102,7 +102,7 @@ UNIT = 2.0**-24
 SAFETY = 8.0
 
 
-def safe_squared_norm(record: Record, squared: Tensor, grams: Grams) -> Tensor:
+def safe_squared_norm(record: ParameterUses, squared: Tensor, grams: Grams) -> Tensor:
     """A bound on the squared norm of what is added up, rounding included, from the computed one.
 
     An inner product of d numbers in single precision is off by at most SAFETY sqrt(d) u |a| |b|, u = 2^-24 (Higham &
@@ -196,7 +196,7 @@ def _dot(left: Tensor, right: Tensor) -> Tensor:
     return (left * right).flatten(1).sum(1, dtype=torch.float64).to(left.dtype)
 
 
-def _without(record: Record, left_out: Tensor) -> Record:
+def _without(record: ParameterUses, left_out: Tensor) -> ParameterUses:
     """The record with zeros in place of what some examples have."""
     if not bool(left_out.any()):
         return record
@@ -205,10 +205,10 @@ def _without(record: Record, left_out: Tensor) -> Record:
         return values.masked_fill(left_out.view(-1, *[1] * (values.dim() - 1)), 0)
 
     uses = [Outer(use.rows if use.one_hot else zeroed(use.rows), zeroed(use.columns)) for use in record.outer]
-    return Record(uses, None if record.direct is None else zeroed(record.direct))
+    return ParameterUses(uses, None if record.direct is None else zeroed(record.direct))
 
 
-def _weighted_sum(record: Record, factors: Tensor, shape: torch.Size) -> Tensor:
+def _weighted_sum(record: ParameterUses, factors: Tensor, shape: torch.Size) -> Tensor:
     """Sum over the examples of factor times gradient. A factor of 0 leaves an example out, whatever its gradient: zero
     times a number that is not finite would not be zero."""
     total: Tensor | None = None
@@ -243,7 +243,7 @@ class PerExample:
 
     losses: Tensor
     squared_norms: dict[str, Tensor]
-    _records: dict[str, Record]
+    _records: dict[str, ParameterUses]
     _shapes: dict[str, torch.Size]
     safe_squared_norms: dict[str, Tensor] = field(default_factory=dict)
     """Not less than the squared norm of what is added up, rounding included: for clipping."""
@@ -264,5 +264,5 @@ class PerExample:
     def of_gradients(cls, losses: Tensor, gradients: Mapping[str, Tensor]) -> PerExample:
         """From the gradients (B, *shape) themselves."""
         norms = {name: g.flatten(1).square().sum(1) for name, g in gradients.items()}
-        records = {name: Record(direct=g) for name, g in gradients.items()}
+        records = {name: ParameterUses(direct=g) for name, g in gradients.items()}
         return cls(losses.detach(), norms, records, {name: g.shape[1:] for name, g in gradients.items()})

@@ -46,8 +46,8 @@ from tacit.training.gradients.examples import (
     Grams,
     Loss,
     Outer,
+    ParameterUses,
     PerExample,
-    Record,
     UnsupportedModelError,
     safe_squared_norm,
     size_of,
@@ -122,7 +122,7 @@ class _Pass:
         self.taps = taps
         self.size = size
         self.learning = learning
-        self.records: dict[str, Record] = defaultdict(Record)
+        self.records: dict[str, ParameterUses] = defaultdict(ParameterUses)
         self.anchor = torch.zeros((), requires_grad=True)
         self.unknown: dict[str, set[str]] = defaultdict(set)
         self._uses: dict[str, int] = defaultdict(int)

@@ -52,12 +52,12 @@ from scipy import sparse
 from tacit.account.delta import check_delta
 from tacit.arrays import Floats
 from tacit.errors import BadParameterError
-from tacit.guarantee import Adjacency, Guarantee, Model, Notion, Provenance, Unit, VoidReason
+from tacit.guarantee import Adjacency, Guarantee, Model, Notion, Provenance, Unit
 from tacit.noise.gaussian import add_gaussian, analytic_gaussian_sigma, gaussian_epsilon
 from tacit.noise.source import StreamKey
 from tacit.progress import StepProgress
 from tacit.training.graphs.graph import Graph
-from tacit.training.plan import automatic_delta
+from tacit.training.plan import automatic_delta, unless_seeded
 
 MARGIN = 1e-9
 """Clipped gradients are shorter than their bound by this share, more than double precision can err."""
@@ -335,11 +335,7 @@ def node_guarantee(
         provenance=provenance,
         history=() if trials == 1 else (f"{trials} runs on the same graph, added up",),
     )
-    return (
-        promised
-        if secure
-        else promised.voided("it was trained with a test seed, which undoes the noise", VoidReason.TEST_SEED)
-    )
+    return unless_seeded(promised, secure=secure)
 
 
 def _mixed(value: NDArray[np.uint64]) -> NDArray[np.uint64]:

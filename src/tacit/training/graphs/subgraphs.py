@@ -38,14 +38,14 @@ from numpy.typing import NDArray
 from tacit.account.delta import check_delta
 from tacit.account.sgd import sgd_epsilon, sgd_noise_multiplier
 from tacit.errors import BadParameterError
-from tacit.guarantee import Adjacency, Guarantee, Model, Notion, Provenance, Unit, VoidReason
+from tacit.guarantee import Adjacency, Guarantee, Model, Notion, Provenance, Unit
 from tacit.noise.source import StreamKey, public_generator
 from tacit.progress import StepProgress
 from tacit.training.clipping import make_clipping
 from tacit.training.gradients import Checked, choose
 from tacit.training.graphs.gcn import GCN, collate_subgraphs, probes, subgraph_loss
 from tacit.training.graphs.graph import Graph
-from tacit.training.plan import Plan, automatic_delta
+from tacit.training.plan import TrainingPlan, automatic_delta, unless_seeded
 from tacit.training.step import PrivateStep
 
 READINGS = {
@@ -61,7 +61,7 @@ PREDICTION_CAVEAT = (
 
 
 @dataclass(frozen=True)
-class SubgraphPlan(Plan):
+class SubgraphPlan(TrainingPlan):
     """A plan whose records are subgraphs. nodes: all nodes of the graph, below one over which delta lies; visits: each
     pass takes each subgraph once, in a fixed order."""
 
@@ -271,11 +271,7 @@ def subgraph_guarantee(
         provenance=provenance,
         history=() if trials == 1 else (f"{trials} runs on the same graph, added up",),
     )
-    return (
-        promised
-        if secure
-        else promised.voided("it was trained with a test seed, which undoes the noise", VoidReason.TEST_SEED)
-    )
+    return unless_seeded(promised, secure=secure)
 
 
 def _epsilon_of_visits(multiplier: float, passes: int, delta: float, adjacency: Adjacency) -> float:

@@ -23,8 +23,8 @@ from tacit.text.files import write_whole
 from tacit.training.checkpoint import PRIVATE_FOLDER, STATE
 from tacit.training.models import load_model
 from tacit.training.origin import Origin
-from tacit.training.plan import Plan
-from tacit.training.run import CARD, Progress, Settings, TrainingRun
+from tacit.training.plan import TrainingPlan
+from tacit.training.run import CARD, StepReport, TrainingRun, TrainingSettings
 from tacit.training.synthesis.codes import ControlCodes, ControlledWriting
 from tacit.training.synthesis.counts import LabelCounts, counts_without_privacy, equal_counts, noisy_counts
 from tacit.training.synthesis.filters import Filters
@@ -86,11 +86,11 @@ def writing_plan(
     delta: float | None = None,
     adjacency: Adjacency = Adjacency.ADD_REMOVE,
     trials: int = 1,
-) -> Plan:
+) -> TrainingPlan:
     """The plan of the training, with what the label counts leave of the budget."""
     if not budget.private:
-        return Plan.without_privacy(records=records, batch=batch, epochs=epochs)
-    return Plan.calibrated(
+        return TrainingPlan.without_privacy(records=records, batch=batch, epochs=epochs)
+    return TrainingPlan.calibrated(
         epsilon=budget.for_training(counted=counted),
         records=records,
         batch=batch,
@@ -109,9 +109,9 @@ class WriterTraining:
     task: ControlledWriting
     model: PreTrainedModel
     tokenizer: PreTrainedTokenizerBase
-    plan: Plan
+    plan: TrainingPlan
     budget: Budget
-    settings: Settings
+    settings: TrainingSettings
     folder: Path
     text_column: str = "text"
     balanced: bool = False
@@ -129,7 +129,7 @@ class WriterTraining:
         if not (resume and (self.folder / CARD).exists()):
             self._run().check_folder(resume=resume)
 
-    def run(self, progress: Callable[[Progress], None] | None = None, *, resume: bool = False) -> Guarantee:
+    def run(self, progress: Callable[[StepReport], None] | None = None, *, resume: bool = False) -> Guarantee:
         """Train, count, save; return what the folder promises."""
         command = self._command()  # of the model as it is now: training may merge weights
         trained = resume and (self.folder / CARD).exists() and not (self.folder / PRIVATE_FOLDER / STATE).exists()

@@ -209,6 +209,15 @@ def _lengthened(record: Encoded, length: int) -> Encoded:
     }
 
 
+def label_options(labels: Sequence[str]) -> dict[str, Any]:
+    """What transformers is told about the classes of a model."""
+    return {
+        "num_labels": len(labels),
+        "id2label": dict(enumerate(labels)),
+        "label2id": {label: i for i, label in enumerate(labels)},
+    }
+
+
 def model_inputs(batch: Batch) -> dict[str, Tensor]:
     """What every encoder is called with: word pieces, or what its frozen part made of them (training/frozen.py)."""
     first = "inputs_embeds" if "inputs_embeds" in batch else "input_ids"

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from tacit.errors import BadInputError
 from tacit.training.gradients import Batch
-from tacit.training.tasks.base import Encoded, Row, Task, encode_text, model_inputs, random_inputs
+from tacit.training.tasks.base import Encoded, Row, Task, encode_text, label_options, model_inputs, random_inputs
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -98,11 +98,7 @@ class Classification(Labeling):
             raise BadInputError("too-few-classes", "all training rows have the same label: there is nothing to learn")
 
     def model_options(self) -> dict[str, Any]:
-        return {
-            "num_labels": len(self.labels),
-            "id2label": dict(enumerate(self.labels)),
-            "label2id": {label: i for i, label in enumerate(self.labels)},
-        }
+        return label_options(self.labels)
 
     def encode(self, row: Row, tokenizer: PreTrainedTokenizerBase, *, train: bool) -> Encoded:
         encoded = self.pieces(row, tokenizer)

@@ -18,6 +18,7 @@ from tacit.training.tasks.base import (
     Row,
     Task,
     cross_entropy_per_token,
+    label_options,
     model_inputs,
     random_inputs,
 )
@@ -60,11 +61,7 @@ class Tagging(Task):
             raise BadInputError("too-few-classes", "all words have the same tag: there is nothing to learn")
 
     def model_options(self) -> dict[str, Any]:
-        return {
-            "num_labels": len(self.labels),
-            "id2label": dict(enumerate(self.labels)),
-            "label2id": {label: i for i, label in enumerate(self.labels)},
-        }
+        return label_options(self.labels)
 
     def encode(self, row: Row, tokenizer: PreTrainedTokenizerBase, *, train: bool) -> Encoded:
         words = row["text"].split() or [""]

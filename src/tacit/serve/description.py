@@ -1,0 +1,71 @@
+"""The OpenAPI description of the service, made from its routes and the shapes of its answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+
+from tacit.serve.answers import Answer, Refusal
+from tacit.serve.errors import STATUS_CODES
+
+Description = dict[str, Any]
+"""A part of an OpenAPI document, which nests as its standard says."""
+
+EVERYWHERE: Final = (401, 403, 429, 500, 503)
+"""A wrong key, a foreign page, too many requests, our own mistake, a ledger or file of keys that cannot be used."""
+WITH_BODY: Final = (400, 413, 415, 422)
+TEXT: Final[Description] = {"schema": {"type": "string"}}
+BYTES: Final[Description] = {"schema": {"type": "string", "format": "binary"}}
+Responses = dict[int | str, Description]
+
+
+def answers(
+    model: type[Answer] | None = None,
+    *statuses: int,
+    ok: int = 200,
+    media: Mapping[str, Description] | None = None,
+    common: tuple[int, ...] = EVERYWHERE,
+) -> Responses:
+    """The responses of a route: what it answers, and the refusals that can occur there."""
+    good: Description = {"description": "As asked for"}
+    if model is not None:
+        good["model"] = model
+    if media is not None:
+        good["content"] = dict(media)
+    refusals: Responses = {
+        status: {"model": Refusal, "description": STATUS_CODES[status].replace("_", " ").capitalize()}
+        for status in sorted({*common, *statuses})
+    }
+    return {ok: good, **refusals}
+
+
+SECURITY: Final[Description] = {
+    "bearer": {"type": "http", "scheme": "bearer", "description": "A key of 'tacit serve keys add'."},
+    "key": {"type": "apiKey", "in": "header", "name": "X-API-Key", "description": "The same key."},
+}
+OPEN: Final = ("/healthz",)
+
+
+def described(app: FastAPI) -> Description:
+    """The OpenAPI description. A service without keys asks for none, so keys are one of the ways in."""
+    schema = get_openapi(title=app.title, version=app.version, summary=app.summary, routes=app.routes)
+    components = schema.setdefault("components", {})
+    components["securitySchemes"] = SECURITY
+    for path, operations in schema["paths"].items():
+        for operation in operations.values():
+            if path not in OPEN:
+                operation["security"] = [{"bearer": []}, {"key": []}, {}]
+            _without_framework_errors(operation)
+    for name in ("HTTPValidationError", "ValidationError"):
+        components.get("schemas", {}).pop(name, None)
+    return schema
+
+
+def _without_framework_errors(operation: Description) -> None:
+    """The framework believes that it refuses parameters in its own form; ours are any text, and it never does."""
+    refused = operation["responses"].get("422")
+    if refused is not None and "HTTPValidationError" in str(refused):
+        del operation["responses"]["422"]
