@@ -47,9 +47,23 @@ def test_private_weights_are_paid_by_their_own_budget(tmp_path):
 def test_weights_without_a_guarantee_are_refused_unless_their_text_was_public(tmp_path):
     with pytest.raises(NoGuaranteeError, match=r"the folder m has no guarantee .*train it with an epsilon"):
         lineage_of(write_lineage(tmp_path, VOID)).provenance("language model", "the folder m")
-    found = lineage_of(write_lineage(tmp_path, VOID, "Tatoeba")).provenance("language model", "the folder m")
+    public = PAID.voided("it was trained on public text", VoidReason.DECLARED_PUBLIC)
+    found = lineage_of(write_lineage(tmp_path, public, "Tatoeba")).provenance("language model", "the folder m")
     assert found.public
     assert "Tatoeba, which was declared public" in found.source
+
+
+@pytest.mark.parametrize("reason", [reason for reason in VoidReason if reason is not VoidReason.DECLARED_PUBLIC])
+def test_a_declaration_beside_a_card_that_is_void_for_another_reason_counts_for_nothing(tmp_path, reason):
+    folder = write_lineage(tmp_path, PAID.voided("it promises nothing", reason), "Tatoeba")
+    lineage = lineage_of(folder)
+    assert lineage.public is None
+    assert lineage.unpaid == "it promises nothing"
+    with pytest.raises(NoGuaranteeError):
+        lineage.provenance("language model", "m")
+    own = PAID.voided("without noise", VoidReason.NO_NOISE)
+    made = Origin(lineage.promise, lineage.public, public="more public text").with_training(own, "m")
+    assert made.void_reason is VoidReason.STARTING_WEIGHTS
 
 
 def test_a_declaration_does_not_undo_a_private_card(tmp_path):

@@ -5,8 +5,9 @@ text (`task.json`). Whoever uses such a folder asks here, so that no room can ta
 
 * no card: from elsewhere, assumed to be made from public text; whoever uses it says so on the card;
 * a private card: paid by its own budget;
-* a void card and text that was declared public: public;
-* a void card otherwise: the weights may repeat what they have read, and no promise can be made with them.
+* a card that is void because its text was declared public: public;
+* a void card of any other reason, whatever was declared beside it: the weights may repeat what they have read, and no
+  promise can be made with them.
 
 The record of a rewriting model (`tacit.json`) may also tell of private text; without a card nothing is known of it.
 """
@@ -121,8 +122,8 @@ def _without_card(record: Path) -> Guarantee | None:
 
 
 def _public(settings: Path, promise: Guarantee | None) -> str | None:
-    """The declared name of the text; it counts for nothing where the card tells of weights that had read other text."""
-    if not settings.is_file() or (promise is not None and _read_more(promise)):
+    """The declared name of the text; it counts for nothing where the card tells of anything else that was read."""
+    if not settings.is_file() or (promise is not None and not _reads_public_text_alone(promise)):
         return None
     public = _json(settings).get("public")
     return None if public is None else str(public)
@@ -136,7 +137,10 @@ def _json(path: Path) -> dict[str, Any]:
     return content if isinstance(content, dict) else {}
 
 
-def _read_more(promise: Guarantee) -> bool:
-    """Whether the weights started from others that were not public: such folders may have been declared public too."""
-    private = any(item.kind is ProvenanceKind.PAID for item in promise.provenance)
-    return private or promise.void_reason is VoidReason.STARTING_WEIGHTS
+def _reads_public_text_alone(promise: Guarantee) -> bool:
+    """Whether a card leaves it possible that everything was public. A void card does so only if it is void because the
+    text was declared public: one that is void for any other reason tells of text that was not. Weights that a budget
+    has paid for have read private text, whatever was declared later."""
+    if any(item.kind is ProvenanceKind.PAID for item in promise.provenance):
+        return False
+    return promise.is_private or promise.void_reason is VoidReason.DECLARED_PUBLIC

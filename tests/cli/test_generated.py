@@ -24,7 +24,7 @@ class Example(Config):
     )
     careful: Annotated[bool, Field(description="Careful."), Option(Group.PRIVACY, variable="EXAMPLE_CAREFUL")] = False
     body_bytes: Annotated[int, Field(description="Body."), Option(Group.RUN, name="body_mb", scale=1_000_000)] = 5_000
-    mechanism_options: MechanismOptions = Field(default_factory=dict)
+    options: MechanismOptions = Field(default_factory=dict)
 
 
 def called(*arguments: str, **environment: str) -> Example:
@@ -55,7 +55,7 @@ def test_megabytes_are_given_and_bytes_are_kept() -> None:
 
 
 def test_options_of_a_mechanism_are_repeated_and_become_a_mapping() -> None:
-    assert called("--option", "limit=100", "--option", "spell-out = yes").mechanism_options == {
+    assert called("--option", "limit=100", "--option", "spell-out = yes").options == {
         "limit": "100",
         "spell_out": "yes",
     }

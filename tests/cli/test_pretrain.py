@@ -213,7 +213,7 @@ def test_a11_a_bound_that_cannot_be_honored_is_refused(options, message, text, t
     run("autoencoder", text, "-o", first, "--public", "made-up sentences", "--clip", "1", *TINY)
     with refused(BadParameterError, message):
         run("autoencoder", text, "-o", str(tmp_path / "on"), "--from", first, *options, *GO_ON)
-    with refused(BadParameterError, "add --clip to --bound"):
+    with refused(BadParameterError, "add --clip to --clip-by"):
         run("autoencoder", text, "-o", str(tmp_path / "new"), "--public", "x", "--bound", "l2", *TINY)
 
 
@@ -247,7 +247,7 @@ def test_text_that_is_not_declared_public_is_refused(command, text, tmp_path):
         (("--layers", "0"), "--layers must be at least 1"),
         (("--feed-forward", "0"), "--feed-forward must be at least 1"),
         (("--heads", "5"), "cannot be shared by 5 heads"),
-        (("--vocabulary", "0"), "--vocabulary must be at least"),
+        (("--vocabulary", "0"), "--vocabulary-size must be at least"),
         (("--kind", "narrow", "--epsilon", "5", "--latent-width", "0"), "--latent-width must be at least 1"),
         (("--kind", "adept", "--embedding", "0"), "--embedding must be at least 1"),
     ],

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tacit.card import Card
 from tacit.errors import BadInputError, BadParameterError
 from tacit.guarantee import Unit
 from tacit.jobs.graph import GraphConfig, predict, train
@@ -36,7 +37,8 @@ def test_a_graph_in_memory_is_learned_and_predicted(tmp_path: Path) -> None:
     assert np.mean([a == b for a, b in zip(labels.labels, truth, strict=True)]) > 0.6
     assert labels.guarantee.epsilon == pytest.approx(100)
     predict(tmp_path / "model", nodes, output=tmp_path / "labels.csv")
-    assert (tmp_path / "labels.csv.card.json").exists()
+    for place, job in (("labels.csv.card.json", "graph predict"), ("model/card.json", "graph train")):
+        assert Card.from_json((tmp_path / place).read_text()).made_by["job"] == job
 
 
 def test_errors_do_not_quote_data_in_memory(tmp_path: Path) -> None:

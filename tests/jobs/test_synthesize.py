@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import tacit
+from tacit.card import Card
 from tacit.errors import BadParameterError
 from tacit.jobs import selective
 from tacit.jobs.config import read_mapping
@@ -45,7 +46,9 @@ def test_rows_in_memory_become_synthetic_rows_with_a_card(tiny: str, tmp_path: P
     assert set(made.rows[0]) == {"intent", "text"}
     assert made.guarantee.epsilon <= 8
     assert made.folder == tmp_path / "out-model"
-    assert (tmp_path / "out.csv.card.json").exists()
+    for place in ("out.csv.card.json", "out-model/card.json"):
+        card = Card.from_json((tmp_path / place).read_text())
+        assert (card.made_by["job"], card.made_by["label_columns"]) == ("synthesize", ["intent"])
     more = tacit.synthesize(
         from_model=made.folder, rows=3, output=tmp_path / "more.csv", keep_duplicates=True, shortest=1
     )
@@ -62,6 +65,7 @@ def test_selective_training_on_rows_in_memory(tiny: str, tmp_path: Path) -> None
     )
     assert result.guarantee.epsilon <= 8
     assert "redacted" in result.guarantee.adjacency.value
+    assert Card.from_json((tmp_path / "m" / "card.json").read_text()).made_by["job"] == "train selective"
 
 
 @pytest.mark.parametrize(

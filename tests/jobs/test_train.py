@@ -16,7 +16,7 @@ pytest.importorskip("transformers")
 import tacit  # noqa: E402
 from tacit.card import Card  # noqa: E402
 from tacit.cli.naming import TERMINAL  # noqa: E402
-from tacit.cli.training import TrainingBar  # noqa: E402
+from tacit.cli.training_display import TrainingBar  # noqa: E402
 from tacit.errors import BadInputError, BadParameterError, MissingExtraError  # noqa: E402
 from tacit.jobs.federate import CONFIGS as FEDERATED  # noqa: E402
 from tacit.jobs.train import CONFIGS, TrainClassify, run  # noqa: E402
@@ -83,6 +83,10 @@ def test_the_result_carries_the_guarantee_and_prints_well(folder: Path) -> None:
     assert result.checked is not None
     assert "epsilon" in str(result)
     assert "epsilon" in str(result.card)
+    card = Card.from_json((folder / "m" / "card.json").read_text())
+    assert card.made_by == result.card.made_by
+    assert (card.made_by["job"], card.made_by["epsilon"], card.made_by["model"]) == ("train classify", 8, "tiny")
+    assert not card.made_by.keys() & {"data", "output", "physical", "resume"}
 
 
 def test_users_are_protected_from_python_too(folder: Path) -> None:
@@ -92,6 +96,7 @@ def test_users_are_protected_from_python_too(folder: Path) -> None:
     )  # fmt: skip
     assert result.guarantee.unit.value == "user"
     assert result.plan.records == 30
+    assert Card.from_json((folder / "m" / "card.json").read_text()).made_by["job"] == "federate classify"
 
 
 def test_a_training_is_told_of_while_it_works(folder: Path) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tacit.card import Card
 from tacit.errors import BadInputError, BadParameterError
 from tacit.guarantee import Unit
 from tacit.jobs.vocabulary import VocabularyConfig, build
@@ -18,7 +19,9 @@ def test_rows_in_memory_become_words_with_a_card(tmp_path: Path) -> None:
     assert set(made.histogram.words) == {"the", "good", "bad", "film"}
     assert made.card.guarantee.unit is Unit.USER
     assert made.tokenizer is None
-    assert (made.folder / "vocabulary-card.json").exists()
+    card = Card.from_json((made.folder / "vocabulary-card.json").read_text())
+    assert card.made_by == made.card.made_by
+    assert (card.made_by["job"], card.made_by["most_words"]) == ("vocabulary", 6)
     with pytest.raises(BadInputError) as refused:
         build(ROWS, epsilon=20, output=tmp_path / "words")
     assert refused.value.code == "folder-exists"

@@ -18,7 +18,7 @@ from tacit.serve.app import create_app
 from tacit.serve.errors import ServiceError
 from tacit.serve.jobs import JobStore
 from tacit.serve.keys import Keys
-from tacit.serve.rewriting import checked_options
+from tacit.serve.pool import checked_options
 from tacit.serve.settings import ServiceSettings
 from tests.serve.live import ask, served
 from tests.serve.waiting import finished

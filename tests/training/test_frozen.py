@@ -22,8 +22,8 @@ SMALL = {
 
 
 @pytest.fixture(autouse=True)
-def nothing_remembered():
-    frozen._REMEMBERED.clear()
+def nothing_remembered(monkeypatch):
+    monkeypatch.setattr(frozen, "PROCESS_MEMORY", frozen.StateMemory())
 
 
 def encoder(kind, words, head="SequenceClassification", labels=2):
@@ -104,9 +104,22 @@ def test_the_same_records_below_the_same_layers_are_computed_once(tokenizer, mon
     for other in ({"strategy": "head"}, {"length": 12}, {"change": nudge}):
         assert kept(rows(30), **other)[1], other
     assert kept(rows(29))[1]
-    monkeypatch.setattr(frozen, "REMEMBERED_BYTES", first.bytes)
+    frozen.PROCESS_MEMORY.most_bytes = first.bytes
     assert kept(rows(25))[1]
-    assert sum(one.bytes for one in frozen._REMEMBERED.values()) <= first.bytes
+    assert frozen.PROCESS_MEMORY.used_bytes <= first.bytes
+
+
+def test_a_model_that_does_not_run_in_two_parts_runs_as_a_whole(tokenizer, monkeypatch):  # noqa: F811
+    """Whatever its code raises, and the model is left in the mode that it was in."""
+    task = Classification(length=16, labels=["neg", "pos"])
+    model = apply_strategy(encoder("Bert", tokenizer), "head").train()
+
+    def refuse(self, *given, **named):
+        raise LookupError("no state of its own")
+
+    monkeypatch.setattr(frozen.PassOn, "forward", refuse)
+    assert cut(model, task, task.probes(tokenizer)) is None
+    assert model.training
 
 
 @pytest.mark.parametrize("fast", [False, True])
@@ -114,7 +127,7 @@ def test_the_same_records_below_the_same_layers_are_computed_once(tokenizer, mon
 def test_what_is_kept_of_a_record_does_not_depend_on_the_others(tokenizer, alone, fast, monkeypatch):  # noqa: F811
     """Bit for bit: with half precision, another rounding error would be another number for many records at once."""
     if alone:
-        monkeypatch.setattr(frozen, "_independent", lambda *_: False)
+        monkeypatch.setattr(frozen, "_are_independent", lambda *_: False)
     task = Classification(length=40, labels=["neg", "pos"])
     halves = cut(apply_strategy(encoder("Bert", tokenizer), "last-1").eval(), task, task.probes(tokenizer))
     halves.fast = fast

@@ -141,6 +141,10 @@ def one_run(folder, origin, own, name="m"):
     return starting_weights(folder)
 
 
+def declared_public():
+    return Origin(public="Tatoeba", from_scratch=True).with_training(plain_training(), "bilstm")
+
+
 def plain_training():
     return trained(TrainingPlan.without_privacy(records=1000, batch=100, epochs=1))
 
@@ -215,7 +219,7 @@ def test_where_the_word_pieces_come_from_is_on_the_card(tmp_path):
     paid = with_tokenizer(scratch, write_lineage(tmp_path / "paid", trained())).with_training(trained(), "bilstm")
     assert "epsilon" in paid.provenance[-1].paid_by
     assert any("what the tokenizer learned" in item for item in paid.not_covered)
-    public = with_tokenizer(scratch, write_lineage(tmp_path / "public", plain_training(), "Tatoeba"))
+    public = with_tokenizer(scratch, write_lineage(tmp_path / "public", declared_public(), "Tatoeba"))
     assert "Tatoeba" in public.with_training(trained(), "bilstm").provenance[-1].source
     with pytest.raises(NoGuaranteeError, match="leaky has no guarantee"):
         with_tokenizer(scratch, write_lineage(tmp_path / "leaky", plain_training()))

@@ -69,7 +69,7 @@ def test_frozen_layers_are_computed_once_for_several_models(tokenizer, precision
     from tacit.training.tasks import Classification
     from tests.training.test_frozen import encoder
 
-    frozen._REMEMBERED.clear()
+    monkeypatch.setattr(frozen, "PROCESS_MEMORY", frozen.StateMemory())
     computed = []
     monkeypatch.setattr(frozen, "_computed", lambda *given, work=frozen._computed: computed.append(1) or work(*given))
     task, asked = Classification(length=16, labels=["neg", "pos"]), rows(60, seed=5)

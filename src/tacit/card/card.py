@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -24,11 +24,21 @@ from tacit.version import __version__
 
 @dataclass(frozen=True)
 class Card:
-    """A guarantee with the facts of its release, which renders in every format."""
+    """A guarantee with the facts of its release, which renders in every format.
+
+    `configuration` holds the options that made a model or a vocabulary, by name (`Config.identity`); for a file they
+    stand with the other facts of its release.
+    """
 
     guarantee: Guarantee
     facts: ReleaseFacts | None = None
     version: str = field(default=__version__)
+    configuration: Mapping[str, object] = field(default_factory=dict)
+
+    @property
+    def made_by(self) -> Mapping[str, object]:
+        """The options that made what this card lies beside; empty where it does not say."""
+        return self.configuration or ({} if self.facts is None else self.facts.configuration)
 
     @property
     def verdict(self) -> Verdict | None:
@@ -60,6 +70,7 @@ class Card:
             "guarantee": self.guarantee.to_dict(),
             "in_words": [list(row) for row in guarantee_rows(self.guarantee)],
             "release": None if self.facts is None else _jsonable(asdict(self.facts)),
+            **({"configuration": dict(self.configuration)} if self.configuration else {}),
             "totals": [
                 {"what": what, "exponent": _finite(exponent), "note": note}
                 for what, exponent, note in totals(self.guarantee, self.facts)
@@ -86,7 +97,9 @@ class Card:
                 for name in ("columns", "kept_columns", "randomized_columns"):
                     release[name] = tuple(release.get(name, ()))
                 facts = ReleaseFacts(**release)
-            return cls(Guarantee.from_dict(data["guarantee"]), facts, version=data["tacit_version"])
+            return cls(
+                Guarantee.from_dict(data["guarantee"]), facts, data["tacit_version"], data.get("configuration", {})
+            )
         except (KeyError, TypeError, ValueError) as error:
             raise BadInputError(
                 "not-a-card",

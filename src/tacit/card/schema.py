@@ -22,6 +22,7 @@ def json_schema() -> dict[str, Any]:
         "properties": {
             "card_version": {"const": CARD_VERSION},
             "tacit_version": {"type": "string"},
+            "configuration": {"type": "object", "required": ["job"]},
             "sentence": {"type": "string", "minLength": 20},
             "in_words": {
                 "type": "array",

@@ -10,11 +10,11 @@ from pydantic import Field
 
 from tacit.cli.bars import Bars
 from tacit.cli.generated import command_for, group_of
-from tacit.cli.options import AsJson
-from tacit.cli.shown import Quiet
+from tacit.cli.quiet import Quiet
 from tacit.documents.codebook_build import PublicCodebook, load_codebook
 from tacit.jobs.codebook import CodebookConfig, expectations, run
 from tacit.jobs.config import Config, Group, Option
+from tacit.jobs.fields import AsJson, Budget, Epsilon
 
 EPSILONS = (0.5, 1.0, 2.0, 3.0, 5.0, 8.0, 10.0, 15.0, 30.0)
 
@@ -45,11 +45,7 @@ class CodebookShowOptions(Config):
         Field(description="A codebook folder, or 'default'."),
         Option(Group.DATA, positional=True, metavar="[DIR]"),
     ] = "default"
-    epsilon: Annotated[
-        tuple[Annotated[float, Field(gt=0)], ...],
-        Field(description="A budget to show; may be repeated."),
-        Option(Group.PRIVACY),
-    ] = ()
+    epsilon: Annotated[Epsilon[tuple[Budget, ...]], Field(description="A budget to show; may be repeated.")] = ()
     as_json: AsJson = False
 
 

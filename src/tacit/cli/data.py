@@ -11,7 +11,6 @@ from pydantic import Field
 from rich.table import Table
 
 from tacit.cli.generated import acting_group, command_for
-from tacit.cli.options import AsJson
 from tacit.cli.terminal import output_console
 from tacit.errors import BadInputError, BadParameterError
 from tacit.experiments.config import load, wanted_files
@@ -19,8 +18,8 @@ from tacit.experiments.data_sets import GOT_BY_COMMAND, MISSING, OTHER, KnownDat
 from tacit.experiments.fetching import NOT_FOUND
 from tacit.experiments.fetching import fetch as put_in_place
 from tacit.experiments.job import DataFolder
-from tacit.jobs.config import Config, Group, Option
-from tacit.jobs.fields import Force
+from tacit.jobs.config import Config, Group, Option, Varied
+from tacit.jobs.fields import AsJson, Force, Name
 from tacit.needs import EXPERIMENTS, MINILM, SMOLLM2, Ability, is_installed
 
 HELP = """The public data sets of the experiments: what there is, where it comes from, and what is in place.
@@ -36,12 +35,12 @@ class DataOptions(Config):
 
     job: ClassVar[str] = "data"
 
-    data: DataFolder = None
+    data_folder: DataFolder = None
     as_json: AsJson = False
 
 
 def list_data(options: DataOptions) -> None:
-    place = data_folder(options.data)
+    place = data_folder(options.data_folder)
     sets = known_data()
     if options.as_json:
         click.echo(json.dumps({name: _facts(each, place) for name, each in sets.items()}, ensure_ascii=False))
@@ -72,13 +71,11 @@ class DataShowOptions(DataOptions):
 
     job: ClassVar[str] = "data show"
 
-    name: Annotated[
-        str, Field(description="A data set of 'tacit data'."), Option(Group.DATA, positional=True, metavar="NAME")
-    ]
+    name: Annotated[Name[str], Field(description="A data set of 'tacit data'."), Varied(metavar="NAME")]
 
 
 def show(options: DataShowOptions) -> None:
-    facts = _facts(data_named(options.name), data_folder(options.data))
+    facts = _facts(data_named(options.name), data_folder(options.data_folder))
     if options.as_json:
         click.echo(json.dumps(facts, ensure_ascii=False))
         return
@@ -106,7 +103,7 @@ class FetchOptions(Config):
     experiment: Annotated[
         Path | None, Field(description="What this experiment file wants."), Option(Group.DATA, metavar="FILE")
     ] = None
-    data: DataFolder = None
+    data_folder: DataFolder = None
     force: Force = False
 
     def needs(self) -> list[Ability]:
@@ -128,7 +125,7 @@ def fetch(options: FetchOptions) -> None:
             "say which data sets: their names, or {option.experiment[FILE]}; 'tacit data' lists them",
         )
     sets = [data_named(name) for name in chosen]
-    place = data_folder(options.data)
+    place = data_folder(options.data_folder)
     lacking: list[KnownData] = []
     for each in sets:
         outcomes = put_in_place(each, place, options.source, force=options.force)

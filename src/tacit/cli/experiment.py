@@ -14,8 +14,8 @@ from rich.live import Live
 from rich.table import Table
 
 from tacit.cli.generated import command_for, group_of
+from tacit.cli.quiet import Quiet
 from tacit.cli.rendering import show_report
-from tacit.cli.shown import Quiet
 from tacit.cli.terminal import error_console, output_console, readable_seconds
 from tacit.errors import BadInputError, StoppedError
 from tacit.experiments import job
@@ -30,8 +30,8 @@ from tacit.experiments.results import Results
 from tacit.experiments.runner import Status, Watch
 from tacit.experiments.tables import markdown_table, table_csv
 from tacit.experiments.verdicts import summary as verdicts_in_words
-from tacit.jobs.config import Config, Group, Option
-from tacit.jobs.fields import Force
+from tacit.jobs.config import Config, Group, Option, Varied
+from tacit.jobs.fields import DryRun, Folder, Force, Output
 from tacit.needs import EXPERIMENTS, Ability
 from tacit.report import Report, Section
 from tacit.report.parts import put, refuse_existing
@@ -42,7 +42,9 @@ class RunShown(Quiet):
 
     job: ClassVar[str] = "experiment shown"
 
-    check: Annotated[bool, Field(description="Only check the file, and say what would run."), Option(Group.RUN)] = False
+    dry_run: Annotated[
+        DryRun, Field(description="Only check the file, and say what would run."), Varied(old_names=("check",))
+    ] = False
 
 
 RUN = """Run an experiment. What an earlier run finished is not run again, and no released text gets new noise.
@@ -53,7 +55,7 @@ Example: tacit experiment run experiments/santext.toml --size quick --workers 2
 
 def run(config: ExperimentConfig, shown: RunShown) -> None:
     plan = job.plan_of(config)
-    if shown.check:
+    if shown.dry_run:
         click.echo(_planned(plan, config.cache))
         return
     folder = job.folder_of_results(config, plan)
@@ -85,13 +87,11 @@ class ListOptions(Config):
 
     job: ClassVar[str] = "experiment list"
 
-    folder: Annotated[
-        Path,
-        Field(description="A folder of experiment files."),
-        Option(Group.DATA, positional=True, metavar="[FOLDER]"),
-    ] = Path("experiments")
+    folder: Annotated[Folder, Field(description="A folder of experiment files."), Varied(metavar="[FOLDER]")] = Path(
+        "experiments"
+    )
     cache: Cache = CACHE
-    data: DataFolder = None
+    data_folder: DataFolder = None
 
     def needs(self) -> list[Ability]:
         return [EXPERIMENTS]
@@ -117,7 +117,7 @@ def list_experiments(options: ListOptions) -> None:
             continue
         for size in SIZES:
             try:
-                done, total = job.finished_cells(file, size, options.data, options.cache)
+                done, total = job.finished_cells(file, size, options.data_folder, options.cache)
                 states.append(f"{done} of {total} cells")
             except BadInputError as error:
                 states.append("not ready")
@@ -137,13 +137,13 @@ class CompareOptions(Config):
 
     job: ClassVar[str] = "experiment compare"
 
-    first: Annotated[
+    first_results: Annotated[
         Path,
         Field(description="A results.json, or the folder of a run."),
         Option(Group.DATA, positional=True, metavar="A"),
     ]
-    second: Annotated[Path, Field(description="Another one."), Option(Group.DATA, positional=True, metavar="B")]
-    output: Annotated[Path | None, Field(description="Write a .csv or .md file instead."), Option(Group.DATA)] = None
+    second_results: Annotated[Path, Field(description="Another one."), Option(Group.DATA, positional=True, metavar="B")]
+    output: Annotated[Output[Path | None], Field(description="Write a .csv or .md file instead.")] = None
     force: Force = False
 
     def needs(self) -> list[Ability]:
@@ -151,7 +151,7 @@ class CompareOptions(Config):
 
 
 def compare(options: CompareOptions) -> None:
-    first, second = options.first, options.second
+    first, second = options.first_results, options.second_results
     names = (first.stem, second.stem) if first.stem != second.stem else (str(first), str(second))
     table = comparison(job.read_results(first), job.read_results(second), names)
     if not table.rows:
@@ -178,9 +178,7 @@ class SummaryOptions(Config):
         Option(Group.DATA, positional=True, metavar="RESULTS..."),
     ]
     output: Annotated[
-        Path,
-        Field(description="The Markdown page that sums up; the others go to a folder beside it."),
-        Option(Group.DATA),
+        Output[Path], Field(description="The Markdown page that sums up; the others go to a folder beside it.")
     ]
     force: Force = False
 

@@ -16,17 +16,18 @@ from tacit.account.ledger.cards import add_card
 from tacit.cli import ledger_keeping, ledger_tables
 from tacit.cli.generated import command_for, group_of
 from tacit.cli.ledger_keeping import LedgerOptions
-from tacit.cli.options import AsJson
 from tacit.errors import BadInputError, BadParameterError
-from tacit.jobs.config import Group, Option
-from tacit.jobs.fields import Force
+from tacit.jobs.config import Group, Option, Varied
+from tacit.jobs.fields import AsJson, Dataset, Delta, Epsilon, Force, Name, Output
 from tacit.text.files import write_whole
 
 KINDS: Final = ("document", "user", "key")
 LIMITED: Final = (*KINDS, "dataset")
 
 DatasetOnly = Annotated[
-    str | None, Field(description="Only what is spent or released in this data set."), Option(Group.DATA)
+    Dataset[str | None],
+    Field(description="Only what is spent or released in this data set."),
+    Varied(group=Group.DATA),
 ]
 
 
@@ -98,34 +99,32 @@ class LimitOptions(LedgerOptions):
 
     job: ClassVar[str] = "ledger limit"
 
-    kind: Annotated[
+    limited: Annotated[
         str | None,
         Field(description="Who is limited: document, user, dataset or key."),
         Option(Group.PRIVACY, positional=True, metavar="[KIND]"),
     ] = None
-    epsilon: Annotated[float | None, Field(description="The most each of them may spend."), Option(Group.PRIVACY)] = (
-        None
-    )
-    delta: Annotated[float, Field(description="The most delta each of them may spend."), Option(Group.PRIVACY)] = 0.0
+    epsilon: Annotated[Epsilon[float | None], Field(description="The most each of them may spend.")] = None
+    delta: Annotated[Delta[float], Field(description="The most delta each of them may spend.")] = 0.0
     name: Annotated[
-        str | None,
+        Name[str | None],
         Field(description="Only this one; its own limit counts in place of the general."),
-        Option(Group.PRIVACY),
+        Varied(group=Group.PRIVACY, positional=False),
     ] = None
     dataset: DatasetOnly = None
     remove: Annotated[bool, Field(description="Take the limit away."), Option(Group.PRIVACY)] = False
 
     def check(self) -> None:
         """Whether the options fit together, before a new ledger is made."""
-        if self.kind is None:
+        if self.limited is None:
             if self.epsilon is not None or self.remove:
                 raise BadParameterError("limit-of-whom", "say who is limited: document, user, dataset or key")
             return
-        if self.epsilon is not None and self.kind not in LIMITED:
+        if self.epsilon is not None and self.limited not in LIMITED:
             raise BadParameterError(
                 "unknown-kind",
                 "a limit is per document, user, dataset or key: choose one of these, not '{kind}'",
-                kind=self.kind,
+                kind=self.limited,
             )
         if (self.epsilon is None) != self.remove:
             raise BadParameterError(
@@ -152,7 +151,7 @@ tacit ledger limit budget.db dataset --name support-2026 --epsilon 50
 
 def limit(options: LimitOptions) -> None:
     options.check()
-    if options.kind is None:
+    if options.limited is None:
         with open_ledger(options.place, create=False) as ledger:
             ledger_tables.show_limits(ledger.limits())
         return
@@ -160,9 +159,9 @@ def limit(options: LimitOptions) -> None:
     with open_ledger(options.place, create=not options.remove) as ledger:
         tell_if_new(ledger)
         if options.epsilon is None:
-            ledger.remove_limit(options.kind, **names)
+            ledger.remove_limit(options.limited, **names)
         else:
-            ledger.set_limit(options.kind, epsilon=options.epsilon, delta=options.delta, **names)
+            ledger.set_limit(options.limited, epsilon=options.epsilon, delta=options.delta, **names)
         ledger_tables.show_limits(ledger.limits())
 
 
@@ -171,12 +170,14 @@ class LedgerAddOptions(LedgerOptions):
 
     job: ClassVar[str] = "ledger add"
 
-    card: Annotated[
+    added_card: Annotated[
         Path,
         Field(description="The privacy card of a release."),
         Option(Group.DATA, positional=True, metavar="CARD.json"),
     ]
-    dataset: Annotated[str, Field(description="The data set that the release was made from."), Option(Group.DATA)]
+    dataset: Annotated[
+        Dataset[str], Field(description="The data set that the release was made from."), Varied(group=Group.DATA)
+    ]
     again: Annotated[
         bool,
         Field(description="The same card was released a second time: count it once more."),
@@ -194,10 +195,10 @@ Example: tacit ledger add budget.db model/card.json --dataset support-2026
 
 
 def add(options: LedgerAddOptions) -> None:
-    text = _card_text(options.card)
+    text = _card_text(options.added_card)
     with open_ledger(options.place) as ledger:
         tell_if_new(ledger)
-        added = add_card(ledger, text, dataset=options.dataset, again=options.again, name=options.card.name)
+        added = add_card(ledger, text, dataset=options.dataset, again=options.again, name=options.added_card.name)
         spent = ledger.spent(Subject("dataset", options.dataset))
     state = "this card is in the ledger already" if added.known else f"written down as release {added.release}"
     click.echo(f"{state}; one document of '{options.dataset}' has now spent at most {spent}")
@@ -208,9 +209,7 @@ class ExportOptions(LedgerOptions):
 
     job: ClassVar[str] = "ledger export"
 
-    output: Annotated[
-        Path | None, Field(description="The file to write; else standard output."), Option(Group.DATA)
-    ] = None
+    output: Annotated[Output[Path | None], Field(description="The file to write; else standard output.")] = None
     dataset: DatasetOnly = None
     subjects: Annotated[
         bool, Field(description="Also what each release cost each subject (as hashes)."), Option(Group.DATA)

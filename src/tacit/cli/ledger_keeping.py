@@ -14,17 +14,24 @@ from tacit.cli.generated import command_for
 from tacit.jobs.config import Config, Group, Option
 from tacit.needs import Ability, needs_of_ledger
 
+Place = Annotated[
+    str,
+    Field(description="The ledger: a file, or a PostgreSQL URL."),
+    Option(Group.DATA, positional=True, metavar="LEDGER"),
+]
+CopyPlace = Annotated[
+    str,
+    Field(description="Where the copy goes: a file or a PostgreSQL database without a ledger."),
+    Option(Group.DATA, positional=True, metavar="COPY"),
+]
+
 
 class LedgerOptions(Config):
     """The ledger that a command works with."""
 
     job: ClassVar[str] = "ledger"
 
-    place: Annotated[
-        str,
-        Field(description="The ledger: a file, or a PostgreSQL URL."),
-        Option(Group.DATA, positional=True, metavar="LEDGER"),
-    ]
+    place: Place
 
     def needs(self) -> list[Ability]:
         return needs_of_ledger(self.place)
@@ -35,11 +42,7 @@ class BackupOptions(LedgerOptions):
 
     job: ClassVar[str] = "ledger backup"
 
-    copy_place: Annotated[
-        str,
-        Field(description="Where the copy goes: a file or a PostgreSQL database without a ledger."),
-        Option(Group.DATA, positional=True, metavar="COPY"),
-    ]
+    copy_place: CopyPlace
 
     def needs(self) -> list[Ability]:
         return [*super().needs(), *needs_of_ledger(self.copy_place)]
@@ -50,16 +53,8 @@ class RestoreOptions(Config):
 
     job: ClassVar[str] = "ledger restore"
 
-    copy_place: Annotated[
-        str,
-        Field(description="A copy that 'tacit ledger backup' made."),
-        Option(Group.DATA, positional=True, metavar="COPY"),
-    ]
-    place: Annotated[
-        str,
-        Field(description="Where the ledger goes: a file that is not there, or a PostgreSQL URL."),
-        Option(Group.DATA, positional=True, metavar="LEDGER"),
-    ]
+    copy_place: Annotated[CopyPlace, Field(description="A copy that 'tacit ledger backup' made.")]
+    place: Annotated[Place, Field(description="Where the ledger goes: a file that is not there, or a PostgreSQL URL.")]
 
     def needs(self) -> list[Ability]:
         return [*needs_of_ledger(self.copy_place), *needs_of_ledger(self.place)]

@@ -12,7 +12,8 @@ from tacit.catalog import DEFAULT_MECHANISM, described, find, mechanism_names, s
 from tacit.cli.generated import command_for
 from tacit.cli.options import Printing
 from tacit.cli.terminal import output_console
-from tacit.jobs.config import Group, Option
+from tacit.jobs.config import Varied
+from tacit.jobs.fields import Name
 from tacit.mechanism import Mechanism
 
 
@@ -21,11 +22,7 @@ class Listed(Printing):
 
     job: ClassVar[str] = "mechanisms"
 
-    name: Annotated[
-        str | None,
-        Field(description="The mechanism to explain."),
-        Option(Group.DATA, positional=True, metavar="[NAME]"),
-    ] = None
+    name: Annotated[Name[str | None], Field(description="The mechanism to explain."), Varied(metavar="[NAME]")] = None
 
 
 def mechanisms(options: Listed) -> None:

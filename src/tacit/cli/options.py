@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import ClassVar
 
-from pydantic import Field
-
-from tacit.jobs.config import Config, Group, Option
-
-AsJson = Annotated[bool, Field(description="Print one JSON object instead of tables."), Option(Group.RUN, name="json")]
+from tacit.jobs.config import Config
+from tacit.jobs.fields import AsJson
 
 
 class Printing(Config):

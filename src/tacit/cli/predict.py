@@ -9,10 +9,11 @@ from pydantic import Field
 
 from tacit.cli.bars import Bars
 from tacit.cli.generated import command_for
+from tacit.cli.quiet import Quiet
 from tacit.cli.reports import deliver
-from tacit.cli.shown import Quiet
 from tacit.errors import BadParameterError
-from tacit.jobs.config import Group, Option
+from tacit.jobs.fields import AsJson
+from tacit.jobs.fields import Quiet as QuietOption
 from tacit.jobs.predict import PredictConfig, run
 
 HELP = """Predict with a trained model, and score the predictions if the truth is known.
@@ -28,10 +29,8 @@ Example: tacit predict model new-reviews.csv -o predicted.csv
 class PredictionOptions(Quiet):
     """How predictions are shown."""
 
-    as_json: Annotated[
-        bool, Field(description="Print the scores as one JSON object."), Option(Group.RUN, name="json")
-    ] = False
-    quiet: Annotated[bool, Field(description="No progress bar."), Option(Group.RUN)] = False
+    as_json: Annotated[AsJson, Field(description="Print the scores as one JSON object.")] = False
+    quiet: Annotated[QuietOption, Field(description="No progress bar.")] = False
 
 
 def predict(config: PredictConfig, shown: PredictionOptions) -> None:

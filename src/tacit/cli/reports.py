@@ -8,11 +8,10 @@ from typing import Annotated, ClassVar, Literal
 import click
 from pydantic import Field
 
-from tacit.cli.options import AsJson
 from tacit.cli.rendering import show_report
 from tacit.errors import BadParameterError
 from tacit.jobs.config import Config, Group, Option
-from tacit.jobs.fields import Force
+from tacit.jobs.fields import AsJson, Force, Quiet
 from tacit.needs import PLOTS, Ability
 from tacit.report import Light, Report
 from tacit.report.parts import REFUTED_EXIT_CODE, refuse_existing
@@ -37,7 +36,7 @@ class ReportOptions(Config):
     )
     as_json: AsJson = False
     force: Force = False
-    quiet: Annotated[bool, Field(description="No progress bar."), Option(Group.RUN)] = False
+    quiet: Annotated[Quiet, Field(description="No progress bar.")] = False
 
     def needs(self) -> list[Ability]:
         return [PLOTS] if self.html is not None else []

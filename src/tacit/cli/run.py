@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import os
-from pathlib import Path
 from typing import Annotated, Any, ClassVar, Final
 
 import click
@@ -12,10 +11,15 @@ from pydantic import Field
 
 from tacit.cli.generated import SectionedCommand, command_for
 from tacit.errors import BadInputError
-from tacit.jobs.config import Config, Group, Option, read_mapping
+from tacit.jobs.config import Config, Varied, read_mapping
+from tacit.jobs.fields import File, Quiet
 from tacit.jobs.registry import config_class, config_from
 
-COMMAND_OF: Final = {"codebook": ("codebook", "build")}
+COMMAND_OF: Final = {
+    "codebook": ("codebook", "build"),
+    "vocabulary": ("vocabulary", "build"),
+    "experiment": ("experiment", "run"),
+}
 """Jobs whose command is not called as they are."""
 
 HELP = """Run a job again, from a file of its options.
@@ -39,12 +43,8 @@ class RunOptions(Config):
 
     job: ClassVar[str] = "run"
 
-    file: Annotated[
-        Path,
-        Field(description="A file of options (.toml or .json)."),
-        Option(Group.DATA, positional=True, metavar="CONFIG"),
-    ]
-    quiet: Annotated[bool, Field(description="No progress bar and no summary."), Option(Group.RUN)] = False
+    file: Annotated[File, Field(description="A file of options (.toml or .json)."), Varied(metavar="CONFIG")]
+    quiet: Quiet = False
 
 
 def run(options: RunOptions) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, TypeVar
 
 import click
 from pydantic import Field
@@ -12,11 +12,15 @@ from tacit.cli.generated import acting_group, command_for, group_of
 from tacit.cli.ledger import tell_if_new
 from tacit.cli.terminal import output_console
 from tacit.errors import BadInputError, BadParameterError
-from tacit.jobs.config import Config, Group, Option
+from tacit.jobs.config import Config, Group, Option, Varied
+from tacit.jobs.fields import Delta, Epsilon, Name, Quiet, RefuseNominal
 from tacit.rounding import rounded_up
 from tacit.serve.binding import rebind
 from tacit.serve.keys import KeyBudget, KeyOptions, Keys
 from tacit.serve.settings import ServicePlace, ServiceSettings, ServiceState
+
+T = TypeVar("T")
+RequestsPerMinute = Annotated[T, Field(description="How often it may ask."), Option(Group.PRIVACY)]
 
 
 class ServiceLogOptions(Config):
@@ -24,7 +28,7 @@ class ServiceLogOptions(Config):
 
     job: ClassVar[str] = "service log"
 
-    quiet: Annotated[bool, Field(description="No line per request."), Option(Group.RUN)] = False
+    quiet: Annotated[Quiet, Field(description="No line per request.")] = False
 
 
 SERVE = """Serve the page and the HTTP interface. 'tacit serve keys' manages who may use it.
@@ -47,18 +51,12 @@ class KeyAddOptions(ServicePlace):
 
     job: ClassVar[str] = "serve keys add"
 
-    name: Annotated[
-        str, Field(description="Whose key it is, such as 'support-team'."), Option(Group.PRIVACY, positional=True)
-    ]
-    epsilon: Annotated[
-        float | None, Field(description="Budget of all its requests together."), Option(Group.PRIVACY)
-    ] = None
-    delta: Annotated[float, Field(description="With an epsilon: the delta it may spend."), Option(Group.PRIVACY)] = 1e-6
-    requests_per_minute: Annotated[int, Field(description="How often it may ask."), Option(Group.PRIVACY)] = 600
+    name: Annotated[Name[str], Field(description="Whose key it is, such as 'support-team'.")]
+    epsilon: Annotated[Epsilon[float | None], Field(description="Budget of all its requests together.")] = None
+    delta: Annotated[Delta[float], Field(description="With an epsilon: the delta it may spend.")] = 1e-6
+    requests_per_minute: RequestsPerMinute[int] = 600
     refuse_nominal: Annotated[
-        bool,
-        Field(description="Refuse its releases whose formal bound no longer protects."),
-        Option(Group.PRIVACY),
+        RefuseNominal[bool], Field(description="Refuse its releases whose formal bound no longer protects.")
     ] = False
 
 
@@ -119,12 +117,12 @@ class ChangeOptions(ServiceState):
 
     job: ClassVar[str] = "serve keys change"
 
-    name: Annotated[str, Field(description="The key to change."), Option(Group.PRIVACY, positional=True)]
-    requests_per_minute: Annotated[int | None, Field(description="How often it may ask."), Option(Group.PRIVACY)] = None
+    name: Annotated[Name[str], Field(description="The key to change.")]
+    requests_per_minute: RequestsPerMinute[int | None] = None
     refuse_nominal: Annotated[
-        bool | None,
+        RefuseNominal[bool | None],
         Field(description="Refuse it releases whose card says 'nominal', or not."),
-        Option(Group.PRIVACY, off_name="allow_nominal"),
+        Varied(off_name="allow_nominal"),
     ] = None
 
 
@@ -152,7 +150,7 @@ class RevokeOptions(ServiceState):
 
     job: ClassVar[str] = "serve keys revoke"
 
-    name: Annotated[str, Field(description="The key to end."), Option(Group.PRIVACY, positional=True)]
+    name: Annotated[Name[str], Field(description="The key to end.")]
 
 
 def revoke_key(options: RevokeOptions) -> None:

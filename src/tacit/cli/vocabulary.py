@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated, ClassVar
 
 import click
@@ -11,10 +10,11 @@ from pydantic import Field
 from tacit.card import Card
 from tacit.cli.bars import spinner
 from tacit.cli.generated import command_for, group_of
+from tacit.cli.quiet import Quiet
 from tacit.cli.rendering import show_card
-from tacit.cli.shown import Quiet
 from tacit.cli.terminal import error_console, output_console, warn_if_nominal
-from tacit.jobs.config import Config, Group, Option
+from tacit.jobs.config import Config, Group, Option, Varied
+from tacit.jobs.fields import Folder
 from tacit.jobs.vocabulary import VocabularyConfig, run
 from tacit.training.vocabulary import load_vocabulary
 
@@ -42,21 +42,17 @@ class VocabularyShowOptions(Config):
 
     job: ClassVar[str] = "vocabulary show"
 
-    folder: Annotated[
-        Path,
-        Field(description="A folder made by 'tacit vocabulary build'."),
-        Option(Group.DATA, positional=True, metavar="DIR"),
-    ]
-    words: Annotated[
+    folder: Annotated[Folder, Field(description="A folder made by 'tacit vocabulary build'."), Varied(metavar="DIR")]
+    shown_words: Annotated[
         int,
         Field(description="How many of the most frequent words (also -n)."),
-        Option(Group.DATA, old_names=("-n",)),
+        Option(Group.DATA, old_names=("-n", "words")),
     ] = 20
 
 
 def show(options: VocabularyShowOptions) -> None:
     vocabulary = load_vocabulary(options.folder)
-    shown = zip(vocabulary.words[: options.words], vocabulary.counts[: options.words].tolist(), strict=True)
+    shown = zip(vocabulary.words[: options.shown_words], vocabulary.counts[: options.shown_words].tolist(), strict=True)
     for word, count in shown:
         click.echo(f"{count:>12,.1f}  {word}")
     show_card(Card(vocabulary.guarantee), output_console())

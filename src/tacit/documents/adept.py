@@ -22,8 +22,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NoReturn
+from typing import ClassVar, NoReturn
 
+import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arrays import Floats
@@ -112,7 +113,7 @@ class PublishedAdept(Adept):
     title: ClassVar[str] = "ADePT as published (broken)"
     paper: ClassVar[str] = "Krishna et al. 2021"
 
-    def noisy_latents(self, latents: NDArray[Any], source: Source) -> Floats:
+    def noisy_latents(self, latents: NDArray[np.floating], source: Source) -> Floats:
         """Latents as published: l2 clip, Laplace scale 2 C / epsilon. For audits on public or made-up latents."""
         bounded = self.bound.apply(latents)
         return add_laplace(bounded, epsilon=self.epsilon, l1_sensitivity=2 * self.bound.C, source=source)
@@ -120,7 +121,7 @@ class PublishedAdept(Adept):
     def promise(self) -> Guarantee:
         return super().promise().voided(BROKEN_REASON, VoidReason.REFUTED)
 
-    def _shown_parameters(self) -> dict[str, Any]:
+    def _shown_parameters(self) -> dict[str, object]:
         return {"bound": "l2", "C": self.bound.C, "noise": "laplace", "noise scale": 2 * self.bound.C / self.epsilon}
 
     def rewrite(self, texts: str | Iterable[str]) -> Release:

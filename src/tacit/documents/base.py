@@ -87,7 +87,7 @@ class DocumentMechanism(Mechanism):
         }
         return Guarantee(notion=notion, epsilon=epsilon, **{**defaults, **more})
 
-    def _shown_parameters(self) -> dict[str, Any]:
+    def _shown_parameters(self) -> dict[str, object]:
         hidden = {"epsilon", "seed", "batch_size"}
         given = ((item.name, getattr(self, item.name)) for item in fields(self) if item.name not in hidden)
         return {name: value for name, value in given if value is not None}

@@ -75,7 +75,7 @@ class Bound(ABC):
         """n: how many numbers of one document are released."""
         return positions * len(self.columns(width))
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         return {"kind": self.kind, "C": self.C}
 
 
@@ -164,7 +164,7 @@ class ClipValue(Bound):
     def l2_sensitivity(self, n: int) -> float:
         return _times_root(2 * self.C, n)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         return {**super().to_dict(), "kept": None if self.kept is None else list(self.kept)}
 
 

@@ -266,7 +266,7 @@ class PublicCodebook:
             self._write(draft)
 
     def _write(self, folder: Path) -> None:
-        arrays: dict[str, NDArray[Any]] = {
+        arrays: dict[str, NDArray[np.generic]] = {
             "probe": self.probe,
             "repeats": self.repeats,
             "codes": self.codes,
@@ -300,7 +300,7 @@ class PublicCodebook:
         """Names everything a release depends on."""
         content = hashlib.blake2b(digest_size=16, person=b"tacit-codebook")
         content.update(json.dumps([FORMAT_VERSION, self.encoder, self.sizes, self.sentences]).encode())
-        numbers: list[NDArray[Any]] = [self.codes, self.factors, self.repeats]
+        numbers: list[NDArray[np.generic]] = [self.codes, self.factors, self.repeats]
         for k in self.sizes:
             numbers += [self.levels[k].chosen, self.levels[k].steps, self.levels[k].nearness]
         for array in numbers:
@@ -357,7 +357,7 @@ def load_codebook(spec: str | Path = "default") -> PublicCodebook:
     return codebook
 
 
-def _settings(folder: Path, spec: str | Path) -> dict[str, Any]:
+def _settings(folder: Path, spec: str | Path) -> dict[str, object]:
     try:
         settings = json.loads((folder / SETTINGS).read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -584,9 +584,9 @@ def _centers(vectors: Floats32, k: int, seed: int) -> Floats32:
 
 def _kmeans(vectors: Floats32, k: int, seed: int) -> Floats32:
     try:
-        faiss: Any = require("faiss", extra="search", purpose="fast clustering")
+        faiss = require("faiss", extra="search", purpose="fast clustering")
     except ImportError:
-        cluster: Any = require("sklearn.cluster", extra="search", purpose="clustering")
+        cluster = require("sklearn.cluster", extra="search", purpose="clustering")
         means = cluster.MiniBatchKMeans(k, random_state=seed, batch_size=4096, n_init=1, max_iter=20)
         centers = means.fit(vectors).cluster_centers_.astype(np.float32)
         return np.asarray(centers / np.maximum(np.linalg.norm(centers, axis=1, keepdims=True), 1e-12))

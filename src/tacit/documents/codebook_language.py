@@ -8,7 +8,6 @@ was trained on private text would bring its own leaks, so use a public one.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from tacit.documents.language_models import CausalModel, load_generator
 from tacit.errors import BadInputError, require
@@ -46,7 +45,7 @@ class LanguageDecoder:
 
     def continued(self, examples: Sequence[Sequence[str]], batch_size: int, source: Source) -> list[str]:
         """A new line for each list of example sentences; an example itself where the model writes nothing."""
-        torch: Any = require("torch", extra="documents", purpose="decoding with a language model")
+        torch = require("torch", extra="documents", purpose="decoding with a language model")
         loaded = self.prepare()
         tokenizer, model = loaded.tokenizer, loaded.model
         released: list[str] = []

@@ -193,7 +193,7 @@ class DPMLM(DocumentMechanism):
             provenance=(model.provenance(), self.clipping.provenance()),
         )
 
-    def _card_parameters(self) -> dict[str, Any]:
+    def _card_parameters(self) -> dict[str, object]:
         slope = spread_for(self.epsilon_token, self.clipping, self.outcomes) / self.clipping.width
         return {
             "model": self.language_model.name,

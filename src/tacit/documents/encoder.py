@@ -22,7 +22,8 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Protocol
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -35,6 +36,9 @@ from tacit.plugins import Registry
 from tacit.precision import Precision, in_sixteen_bits
 from tacit.progress import StepProgress
 from tacit.vectors.minilm import minilm_folder
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 LONGEST_CHARACTERS = 20_000
 BATCH_ERROR = 1e-6
@@ -83,19 +87,19 @@ class SentenceEncoder:
         self.batch_size = batch_size
         self.pieces = pieces
         self.precision = precision
-        self._loaded: tuple[Any, Any] | None = None
+        self._loaded: tuple[PreTrainedTokenizerBase, PreTrainedModel] | None = None
 
     @property
     def dimension(self) -> int:
         return int(self._model()[1].config.hidden_size)
 
     @property
-    def tokenizer(self) -> Any:
+    def tokenizer(self) -> PreTrainedTokenizerBase:
         """What cuts a text into word pieces, for whoever needs more than one vector per text."""
         return self._model()[0]
 
     @property
-    def model(self) -> Any:
+    def model(self) -> PreTrainedModel:
         """The network itself, shared by all encoders of this name: copy it before training it."""
         return self._model()[1]
 
@@ -122,7 +126,7 @@ class SentenceEncoder:
         tokenizer, model = self._model()
         return np.asarray(_pooled(model, self._pieces(tokenizer, [text]), tokenizer.pad_token_id or 0)[0])
 
-    def _pieces(self, tokenizer: Any, texts: Sequence[str]) -> list[list[int]]:
+    def _pieces(self, tokenizer: PreTrainedTokenizerBase, texts: Sequence[str]) -> list[list[int]]:
         if not len(texts):
             return []
         cut = [text[:LONGEST_CHARACTERS] for text in texts]
@@ -134,7 +138,7 @@ class SentenceEncoder:
         fallback = tokenizer.pad_token_id or 0
         return [ids or [fallback] for ids in pieces]
 
-    def _model(self) -> tuple[Any, Any]:
+    def _model(self) -> tuple[PreTrainedTokenizerBase, PreTrainedModel]:
         if self._loaded is None:
             tokenizer, model = _load(self.name)
             self._loaded = tokenizer, (_smaller(self.name) if in_sixteen_bits(self.precision) else model)
@@ -153,7 +157,7 @@ def _batches(order: Sequence[int], lengths: Sequence[int], most: int) -> Iterato
         yield batch
 
 
-def _pooled(model: Any, pieces: Sequence[Sequence[int]], padding: int) -> Floats32:
+def _pooled(model: PreTrainedModel, pieces: Sequence[Sequence[int]], padding: int) -> Floats32:
     import torch
 
     longest = max(len(ids) for ids in pieces)
@@ -171,7 +175,7 @@ def _pooled(model: Any, pieces: Sequence[Sequence[int]], padding: int) -> Floats
     return result
 
 
-def _makes_encoders(thing: Any) -> bool:
+def _makes_encoders(thing: object) -> bool:
     return callable(thing)
 
 
@@ -199,7 +203,7 @@ def encoder_provenance(name: str) -> Provenance:
 
 
 @lru_cache(maxsize=2)
-def _load(name: str) -> tuple[Any, Any]:
+def _load(name: str) -> tuple[PreTrainedTokenizerBase, PreTrainedModel]:
     torch = require("torch", extra="documents", purpose=PURPOSE)
     transformers = require("transformers", extra="documents", purpose=PURPOSE)
     place: str | Path = minilm_folder() if name == "minilm" else name
@@ -241,12 +245,13 @@ def _load(name: str) -> tuple[Any, Any]:
 
 
 @lru_cache(maxsize=1)
-def _smaller(name: str) -> Any:
+def _smaller(name: str) -> PreTrainedModel:
     import copy
 
     import torch
 
-    return copy.deepcopy(_load(name)[1]).to(torch.bfloat16)
+    smaller: PreTrainedModel = copy.deepcopy(_load(name)[1]).to(torch.bfloat16)  # type: ignore[arg-type]
+    return smaller
 
 
 def _check_folder(folder: Path, name: str) -> None:
@@ -294,7 +299,7 @@ def _cannot_load(name: str, local: bool) -> BadInputError:
 
 
 @contextlib.contextmanager
-def _quiet(transformers: Any) -> Any:
+def _quiet(transformers: ModuleType) -> Any:
     """No progress bars and warnings of the loader: what matters is an error here."""
     logging = transformers.utils.logging
     before = logging.get_verbosity()

@@ -27,6 +27,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, ClassVar
 
+import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arrays import Floats
@@ -156,7 +157,7 @@ class LatentMechanism(DocumentMechanism):
         noisy = self.noisy_latents(self.autoencoder.encode(texts), source)
         return self.autoencoder.decode(noisy, beams=self.beams)
 
-    def noisy_latents(self, latents: NDArray[Any], source: Source) -> Floats:
+    def noisy_latents(self, latents: NDArray[np.floating], source: Source) -> Floats:
         """Bounded and noisy latents: all that the decoder sees."""
         return release(latents, self.bound, self.latent_noise, self.epsilon, source)
 
@@ -177,7 +178,7 @@ class LatentMechanism(DocumentMechanism):
         )
         return promised.voided(NO_NOISE_REASON, VoidReason.NO_NOISE) if self.noise_kind == "none" else promised
 
-    def _shown_parameters(self) -> dict[str, Any]:
+    def _shown_parameters(self) -> dict[str, object]:
         shown = {**super()._shown_parameters(), "model": Path(self.model_name).name, "noise": self.noise_kind}
         beams = shown.pop("beams")
         shown["decoding"] = "greedy" if beams == 1 else f"beam search with {beams} beams"

@@ -67,6 +67,7 @@ from functools import cached_property, lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tacit.arrays import Floats, Integers
 from tacit.checks import Check, TokenLaw
@@ -177,7 +178,9 @@ def tilt_for(epsilon: float, outcomes: int) -> tuple[float, float]:
     return down, up
 
 
-def uniform_weights(scores: Floats, interval: LogitInterval, epsilon: float, ended: Any = None) -> Integers:
+def uniform_weights(
+    scores: Floats, interval: LogitInterval, epsilon: float, ended: NDArray[np.bool_] | None = None
+) -> Integers:
     """Integer weights for log-probabilities (rows, tokens): the exponential mechanism on clipped scores.
 
     With `ended`, one truth value per row, there is one outcome more, "nothing": it gets the highest score in a row
@@ -482,8 +485,8 @@ class Paraphrase(DocumentMechanism):
             provenance=tuple(provenance),
         )
 
-    def _card_parameters(self, outcomes: int) -> dict[str, Any]:
-        shown: dict[str, Any] = {
+    def _card_parameters(self, outcomes: int) -> dict[str, object]:
+        shown: dict[str, object] = {
             "model": self.language_model.name,
             "epsilon per token": rounded_up(token_loss(self.epsilon_token, outcomes)),
             "tokens": self.tokens,

@@ -335,8 +335,8 @@ def find_file(name: str, folders: Sequence[Path], where: str) -> Path:
             return folder / name
     raise BadInputError(
         "missing-data-file",
-        "'{where}' names the file '{name}', which is not in {folders}: set {variable} (or {option.data}) to the folder "
-        "of the data sets",
+        "'{where}' names the file '{name}', which is not in {folders}: set {variable} (or {option.data_folder}) to the "
+        "folder of the data sets",
         where=where,
         name=name,
         folders=" or ".join(str(folder) for folder in folders),

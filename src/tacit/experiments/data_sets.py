@@ -116,8 +116,8 @@ def check_files(wanted: Iterable[str], folders: Sequence[Path]) -> None:
     files = f"the file {missing[0]}, which is" if len(missing) == 1 else f"{len(missing)} files, which are"
     error = BadInputError(
         "missing-data-sets",
-        "the experiment wants {files} not in {folders}: set {variable} (or {option.data}) to the folder of the data "
-        "sets; 'tacit data fetch {names}' puts them in place, from a folder of yours or a package",
+        "the experiment wants {files} not in {folders}: set {variable} (or {option.data_folder}) to the folder of the "
+        "data sets; 'tacit data fetch {names}' puts them in place, from a folder of yours or a package",
         files=files,
         folders=looked,
         variable=DATA_VARIABLE,

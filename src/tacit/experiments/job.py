@@ -24,8 +24,8 @@ from tacit.experiments.runner import Watch, run_plan
 from tacit.experiments.started import COPY, Settings, read_settings, refuse_changed, refuse_lost, write_settings
 from tacit.experiments.tables import table_csv
 from tacit.experiments.validation import validate
-from tacit.jobs.config import Config, Group, Option
-from tacit.jobs.fields import Force, Workers
+from tacit.jobs.config import Config, Group, Option, Varied
+from tacit.jobs.fields import File, Folder, Force, Output, Workers
 from tacit.needs import EXPERIMENT_PAGES, Ability
 from tacit.report.parts import put
 
@@ -36,18 +36,14 @@ RESULTS = "results.json"
 DataFolder = Annotated[
     Path | None,
     Field(description="Folder of the data sets; default: that of the run, or TACIT_DATA, or ./data."),
-    Option(Group.DATA),
+    Option(Group.DATA, old_names=("data",)),
 ]
 Cache = Annotated[
     Path,
     Field(description="Where finished steps are kept. It holds the data: keep it private."),
     Option(Group.RUN),
 ]
-RunFolder = Annotated[
-    Path,
-    Field(description="The folder of the results of a run."),
-    Option(Group.DATA, positional=True, metavar="FOLDER"),
-]
+RunFolder = Annotated[Folder, Field(description="The folder of the results of a run.")]
 
 
 class ExperimentConfig(Config):
@@ -55,9 +51,7 @@ class ExperimentConfig(Config):
 
     job: ClassVar[str] = "experiment"
 
-    file: Annotated[
-        Path, Field(description="The experiment."), Option(Group.DATA, positional=True, metavar="FILE.toml")
-    ]
+    file: Annotated[File, Field(description="The experiment."), Varied(metavar="FILE.toml")]
     size: Annotated[
         str, Field(description="quick (minutes) or full (the paper's own models and data)."), Option(Group.MEASURES)
     ] = "quick"
@@ -67,11 +61,9 @@ class ExperimentConfig(Config):
         Option(Group.MEASURES, metavar="STEP"),
     ] = ()
     output: Annotated[
-        Path | None,
-        Field(description="Folder of the results; default build/experiments/NAME-SIZE."),
-        Option(Group.DATA),
+        Output[Path | None], Field(description="Folder of the results; default build/experiments/NAME-SIZE.")
     ] = None
-    data: DataFolder = None
+    data_folder: DataFolder = None
     test_seed: Annotated[
         int | None,
         Field(description="Repeatable noise for tests. Everybody can undo it: the cards promise nothing."),
@@ -91,7 +83,7 @@ class StartedConfig(Config):
     job: ClassVar[str] = "experiment started"
 
     folder: RunFolder
-    data: DataFolder = None
+    data_folder: DataFolder = None
     force: Force = False
 
     def needs(self) -> list[Ability]:
@@ -130,7 +122,7 @@ class ExperimentRun:
 
 def plan_of(config: ExperimentConfig) -> Plan:
     """All cells of an experiment, checked before any of them runs."""
-    plan = _plan(config.file, config.size, data_folders(config.file, config.data), config.test_seed)
+    plan = _plan(config.file, config.size, data_folders(config.file, config.data_folder), config.test_seed)
     names = list(plan.experiment.steps)
     for name in config.only:
         if name not in names:
@@ -165,7 +157,7 @@ def run(config: ExperimentConfig, watch: Watch | None = None, *, plan: Plan | No
         test_seed=config.test_seed,
         cache=str(config.cache.absolute()),
         # The data folder of now: another shell that resumes this run may have another TACIT_DATA.
-        data=str(data_folders(config.file, config.data)[-1].absolute()),
+        data=str(data_folders(config.file, config.data_folder)[-1].absolute()),
         only=list(config.only) or None,
     )
     write_settings(folder, settings.of_plan(plan))
@@ -216,10 +208,10 @@ def _plan(file: Path, size: str, folders: list[Path], test_seed: int | None) -> 
 def _started(config: StartedConfig) -> tuple[Plan, Settings]:
     """The plan of a run as it was started, unless it would be another one now; and the settings to go on with."""
     settings = read_settings(config.folder)
-    if config.data is not None:
-        settings = settings.model_copy(update={"data": str(config.data.absolute())})
+    if config.data_folder is not None:
+        settings = settings.model_copy(update={"data": str(config.data_folder.absolute())})
     # Data that was moved since is looked for where a new run would look: its content counts, not its place.
-    place = Path(settings.data) if settings.data is not None and Path(settings.data).is_dir() else config.data
+    place = Path(settings.data) if settings.data is not None and Path(settings.data).is_dir() else config.data_folder
     folders = data_folders(Path(settings.file), place)
     plan = _plan(config.folder / COPY, settings.size, folders, settings.test_seed)
     if not config.force:

@@ -18,15 +18,20 @@ from pydantic import Field, model_validator
 
 from tacit.errors import BadParameterError
 from tacit.jobs.config import Config, Group, Option
+from tacit.jobs.fields import Delta, Epochs, Epsilon, Steps
 from tacit.needs import ACCOUNTING, Ability
+
+Sensitivity = Annotated[
+    float,
+    Field(description="l1 sensitivity: the most that one change moves all numbers together."),
+    Option(Group.PRIVACY),
+]
 
 
 class Calibration(Config):
     """A kind of noise, with its epsilon or with what decides it; the other is computed."""
 
-    epsilon: Annotated[
-        float | None, Field(description="Privacy parameter; smaller is more private."), Option(Group.PRIVACY)
-    ] = None
+    epsilon: Annotated[Epsilon[float | None], Field(description="Privacy parameter; smaller is more private.")] = None
 
     noise: ClassVar[str]
     """The field that is given in place of epsilon."""
@@ -55,11 +60,7 @@ class LaplaceConfig(Calibration):
     job: ClassVar[str] = "calibrate laplace"
     noise: ClassVar[str] = "scale"
 
-    sensitivity: Annotated[
-        float,
-        Field(description="l1 sensitivity: the most that one change moves all numbers together."),
-        Option(Group.PRIVACY),
-    ] = 1.0
+    sensitivity: Sensitivity = 1.0
     scale: Annotated[float | None, Field(description="Noise scale b, to get its epsilon."), Option(Group.PRIVACY)] = (
         None
     )
@@ -91,14 +92,11 @@ class GaussianConfig(Calibration):
     noise: ClassVar[str] = "sigma"
 
     delta: Annotated[
-        float,
+        Delta[float],
         Field(description="Probability with which the epsilon bound may fail; well below 1 / records."),
-        Option(Group.PRIVACY),
     ] = 1e-6
     sensitivity: Annotated[
-        float,
-        Field(description="l2 sensitivity: the farthest that one change moves the vector."),
-        Option(Group.PRIVACY),
+        Sensitivity, Field(description="l2 sensitivity: the farthest that one change moves the vector.")
     ] = 1.0
     sigma: Annotated[
         float | None, Field(description="Standard deviation, to get its epsilon."), Option(Group.PRIVACY)
@@ -177,16 +175,10 @@ class SgdConfig(Calibration):
 
     records: Annotated[int, Field(description="Number of training records (units of privacy)."), Option(Group.TRAINING)]
     lot_size: Annotated[float, Field(description="Expected number of records in a step."), Option(Group.TRAINING)]
-    epochs: Annotated[float | None, Field(description="Expected passes over the records."), Option(Group.TRAINING)] = (
-        None
-    )
-    steps: Annotated[int | None, Field(description="Number of steps, instead of epochs."), Option(Group.TRAINING)] = (
-        None
-    )
+    epochs: Annotated[Epochs[float | None], Field(description="Expected passes over the records.")] = None
+    steps: Annotated[Steps[int | None], Field(description="Number of steps, instead of epochs.")] = None
     delta: Annotated[
-        float | None,
-        Field(description="Below 1 / records. Default: records to the power -1.5."),
-        Option(Group.PRIVACY),
+        Delta[float | None], Field(description="Below 1 / records. Default: records to the power -1.5.")
     ] = None
     noise_multiplier: Annotated[
         float | None,

@@ -16,18 +16,19 @@ from tacit.documents.codebook_build import SIZES, PublicCodebook, build_codebook
 from tacit.errors import BadInputError, BadParameterError
 from tacit.guarantee import Provenance
 from tacit.jobs.cluster import encoded_texts
-from tacit.jobs.config import Group, Option
+from tacit.jobs.config import Group, Option, Varied
 from tacit.jobs.fields import (
-    CommaSeparated,
     Encoder,
     Format,
+    Output,
     PublicName,
     PublicSeed,
-    Source,
+    PublicText,
     UsualColumn,
-    needs_of_source,
 )
 from tacit.jobs.running import EngineOptions
+from tacit.jobs.sources import needs_of_source
+from tacit.jobs.values import CommaSeparated
 from tacit.needs import CLUSTERING, Ability, needs_of_encoder
 from tacit.progress import StepProgress
 from tacit.text.files import choose_columns, open_table, text_value
@@ -39,11 +40,11 @@ class CodebookConfig(EngineOptions):
     job: ClassVar[str] = "codebook"
 
     text: Annotated[
-        Source,
+        PublicText,
         Field(description="A file of public texts (txt, csv, tsv, jsonl …)."),
-        Option(Group.DATA, positional=True, metavar="PUBLIC_TEXT"),
+        Varied(metavar="PUBLIC_TEXT"),
     ]
-    output: Annotated[Path, Field(description="The folder to write; it must not exist yet."), Option(Group.DATA)]
+    output: Annotated[Output[Path], Field(description="The folder to write; it must not exist yet.")]
     public: PublicName = None
     column: UsualColumn = None
     format: Format = None

@@ -11,12 +11,12 @@ from __future__ import annotations
 import json
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any, ClassVar, Self
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 from pydantic.fields import FieldInfo
 
 from tacit.errors import BadInputError, BadParameterError
@@ -71,6 +71,16 @@ class Option:
     scale: int | None = None
 
 
+class Varied:
+    """How a shared option is shown otherwise in one configuration: `Annotated[Model[str], Varied(positional=True)]`.
+
+    The option is declared once all the same: its name and what it means stay those of the declaration.
+    """
+
+    def __init__(self, **changes: Any) -> None:
+        self.changes = changes
+
+
 class Config(BaseModel):
     """Base of all configurations; `job` names the use case in files and on cards."""
 
@@ -84,6 +94,22 @@ class Config(BaseModel):
             super().__init__(**values)
         except ValidationError as error:
             raise parameter_error(type(self), error) from None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _with_names_of_now(cls, values: Any) -> Any:
+        """The values by the names of now: options keep working by the names of earlier versions."""
+        if not isinstance(values, dict):
+            return values
+        renamed = dict(values)
+        for name, _, option in cls.declared_options():
+            for old in option.old_names:
+                if old not in renamed or old in cls.model_fields:
+                    continue
+                if name in renamed:
+                    raise option_twice(name)
+                renamed[name] = renamed.pop(old)
+        return renamed
 
     def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:
         """The values as a file would hold them: rows in memory are private, and are not shown."""
@@ -100,9 +126,14 @@ class Config(BaseModel):
         return []
 
     def identity(self) -> dict[str, Any]:
-        """The values that decide what is released, as plain JSON values; nothing that is private."""
+        """The values that decide what is released, as plain JSON values; nothing that is private, and no folders."""
         left_out = {name for name, _, option in self.declared_options() if option.group is Group.RUN or option.private}
-        return {"job": self.job, **self.model_dump(mode="json", exclude=left_out)}
+        values = self.model_dump(mode="json", exclude=left_out)
+        shown = {
+            name: file_name(str(value)) if isinstance(getattr(self, name), PurePath) else without_folders(value)
+            for name, value in values.items()
+        }
+        return {"job": self.job, **shown}
 
     def to_toml(self) -> str:
         """This configuration as a TOML file that `tacit run` takes; fields at their default are left out."""
@@ -113,13 +144,13 @@ class Config(BaseModel):
     @classmethod
     def from_mapping(cls, values: Mapping[str, Any]) -> Self:
         """A configuration from the values of a file, whose `job` must be this one."""
-        given = dict(values)
-        job = given.pop("job", cls.job)
+        fields = dict(values)
+        job = fields.pop("job", cls.job)
         if job != cls.job:
             raise BadInputError(
                 "another-job", "this file describes '{job}', not '{expected}'", job=job, expected=cls.job
             )
-        return cls(**given)
+        return cls(**fields)
 
 
 def file_name(path: str) -> str:
@@ -131,9 +162,38 @@ def file_name(path: str) -> str:
     return path.replace("\\", "/").rpartition("/")[2]
 
 
+def without_folders(value: object) -> object:
+    """A plain value whose texts that are certainly paths are cut to their names; a hub name stays as it is.
+
+    >>> without_folders(["/home/me/vectors.txt", "glove", "someone/bert"])
+    ['vectors.txt', 'glove', 'someone/bert']
+    """
+    if isinstance(value, str):
+        return file_name(value) if value.startswith(("/", "~", "./", "../")) or "\\" in value else value
+    if isinstance(value, list):
+        return [without_folders(item) for item in value]
+    if isinstance(value, dict):
+        return {key: without_folders(item) for key, item in value.items()}
+    return value
+
+
 def option_of(field: FieldInfo) -> Option:
-    """The option of a field, the last one if it has several; a field without belongs to how a job runs."""
-    return next((item for item in reversed(field.metadata) if isinstance(item, Option)), Option(Group.RUN))
+    """The option of a field with its variations; a field without one belongs to how a job runs."""
+    option = declared_option(field) or Option(Group.RUN)
+    for item in field.metadata:
+        if isinstance(item, Varied):
+            option = replace(option, **item.changes)
+    return option
+
+
+def declared_option(field: FieldInfo) -> Option | None:
+    """The declaration of a field, which all fields of its name share."""
+    return next((item for item in field.metadata if isinstance(item, Option)), None)
+
+
+def option_twice(name: str) -> BadParameterError:
+    """The error of an option that is given in two ways."""
+    return BadParameterError("option-twice", "the option '{name}' is given twice: give it once", name=name)
 
 
 def read_mapping(path: Path) -> dict[str, Any]:

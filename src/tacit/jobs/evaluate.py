@@ -13,7 +13,7 @@ from pydantic import Field, model_validator
 
 from tacit.engines.cluster.session import Cluster
 from tacit.errors import BadParameterError
-from tacit.evaluation.learners import Task
+from tacit.evaluation.learners import Task as DownstreamTask
 from tacit.evaluation.releases import ComparedRows, RowFiles, read_comparison
 from tacit.evaluation.rows import read_rows
 from tacit.evaluation.similarity import DEFAULT_METRICS, check_metrics
@@ -23,18 +23,22 @@ from tacit.evaluation.utility import (
 )
 from tacit.evaluation.vectors import TextVectors
 from tacit.jobs.cluster import ClusterEncoder, measure_releases, read_data_set
-from tacit.jobs.config import Group, Option
+from tacit.jobs.config import Group, Option, Varied
 from tacit.jobs.fields import (
     Columns,
-    CommaSeparated,
     Encoder,
     Format,
     LabelColumn,
+    Original,
+    Private,
     PrivateFormat,
-    Source,
-    needs_of_source,
+    Sample,
+    Task,
+    TestRows,
 )
 from tacit.jobs.running import EngineOptions
+from tacit.jobs.sources import Source, needs_of_source
+from tacit.jobs.values import CommaSeparated
 from tacit.needs import (
     BLEU,
     CLASSIFIERS,
@@ -55,32 +59,31 @@ class EvaluateConfig(EngineOptions):
 
     job: ClassVar[str] = "evaluate"
 
-    original: Annotated[
-        Source, Field(description="The private file (txt, csv, tsv, jsonl …)."), Option(Group.DATA, positional=True)
-    ]
+    original: Original
     private: Annotated[
-        tuple[Source, ...],
+        Private[tuple[Source, ...]],
         Field(min_length=1, description="One or more files that were made from it, row by row."),
-        Option(Group.DATA, positional=True, metavar="PRIVATE..."),
+        Varied(metavar="PRIVATE..."),
     ]
     columns: Columns = ()
     private_columns: Annotated[
         tuple[str, ...], Field(description="The same in PRIVATE, if it is called otherwise."), Option(Group.DATA)
     ] = ()
-    label_column: LabelColumn = None
+    label_column: LabelColumn[str | None] = None
     test: Annotated[
-        Source,
+        TestRows,
         Field(description="Original test texts with labels; by default a fifth of the rows is set aside."),
-        Option(Group.DATA),
     ] = None
     private_tests: Annotated[
         tuple[Source, ...],
         Field(description="The rewritten test texts, one file per PRIVATE, in the same order."),
-        Option(Group.DATA),
+        Option(Group.DATA, private=True),
     ] = ()
     format: Format = None
     private_format: PrivateFormat = None
-    task: Annotated[Task, Field(description="The downstream task."), Option(Group.MEASURES)] = "classification"
+    task: Annotated[Task[DownstreamTask], Field(description="The downstream task."), Varied(group=Group.MEASURES)] = (
+        "classification"
+    )
     learner: Annotated[
         Literal["probe", "tfidf", "lstm", "transformer"],
         Field(description="What is trained on the released texts; a probe is fast."),
@@ -96,9 +99,7 @@ class EvaluateConfig(EngineOptions):
         int, Field(ge=1, description="How many times a learner with randomness is trained."), Option(Group.MEASURES)
     ] = 3
     sample: Annotated[
-        int,
-        Field(ge=2, description="At most this many texts for the measures that need a neural model."),
-        Option(Group.MEASURES),
+        Sample, Field(ge=2, description="At most this many texts for the measures that need a neural model.")
     ] = 2000
     encoder: Encoder = "minilm"
     language_model: Annotated[

@@ -6,27 +6,27 @@ result = tacit.federate("classify", "reviews.csv", user_column="author", epsilon
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Final, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import Field, model_validator
 
 from tacit.errors import BadParameterError
 from tacit.jobs.config import Group, Option
-from tacit.jobs.fields import Clipping, Epochs, Epsilon, LearningRate, Optimizer, ReplaceOne, Strategy
-from tacit.jobs.train import config_for
-from tacit.jobs.training.options import TaskTraining
-from tacit.jobs.training.result import TrainingProgress, TrainingResult
-from tacit.jobs.training.tasks import (
-    AnswerRows,
-    ClassifyRows,
-    FillRows,
-    RegressRows,
-    TagRows,
-    TaskRows,
-    TranslateRows,
-    WriteRows,
+from tacit.jobs.fields import (
+    Clipping,
+    LearningRate,
+    Noise,
+    Optimizer,
+    ReplaceOne,
+    SomeEpochs,
+    Strategy,
+    TrainingEpsilon,
+    UserColumn,
 )
-from tacit.needs import BLEU, Ability
+from tacit.jobs.train import config_for
+from tacit.jobs.training.options import TaskTraining, configs_by_task
+from tacit.jobs.training.result import TrainingProgress, TrainingResult
+from tacit.needs import Ability
 from tacit.needs import check as check_needs
 from tacit.training.start import usual_rate
 
@@ -34,30 +34,29 @@ SERVER_RATE: Final = 1.0
 """The usual learning rate of a server with plain steps: the mean of the updates."""
 
 
-class FederateConfig(TaskRows, TaskTraining):
+class FederateConfig(TaskTraining):
     """Users with their rows, a model for a task, and what pays for what it learns of a user."""
 
     epsilon: Annotated[
-        Epsilon[float],
+        TrainingEpsilon[float],
         Field(description="The privacy budget of one user; 'inf' trains without privacy, for comparison."),
     ]
-    user_column: Annotated[str, Field(description="The column that says whose row it is."), Option(Group.DATA)]
+    user_column: UserColumn[str]
     algorithm: Annotated[
         Literal["fedavg", "ftrl"],
         Field(description="fedavg: users drawn at random, secretly; ftrl: users in a fixed order, correlated noise."),
         Option(Group.PRIVACY),
     ] = "fedavg"
     strategy: Strategy[str] = "head"
-    epochs: Annotated[Epochs, Field(description="Passes over the users, on average.")] = 5.0
+    epochs: Annotated[SomeEpochs, Field(description="Passes over the users, on average.")] = 5.0
     cohort: Annotated[
         int,
         Field(ge=1, description="Users per round, on average; large cohorts need less noise."),
         Option(Group.TRAINING),
     ] = 100
     noise: Annotated[
-        Literal["buffered", "banded", "tree", "independent"] | None,
+        Noise[Literal["buffered", "banded", "tree", "independent"] | None],
         Field(description="ftrl: kind of its noise; buffered by default, independent for comparison."),
-        Option(Group.PRIVACY),
     ] = None
     bands: Annotated[
         int,
@@ -107,57 +106,7 @@ class FederateConfig(TaskRows, TaskTraining):
         return SERVER_RATE if self.optimizer == "sgd" else usual_rate(self.strategy, private=True)
 
 
-class FederateClassify(ClassifyRows, FederateConfig):
-    """One label for each text, or pair of texts."""
-
-    job: ClassVar[str] = "federate classify"
-
-
-class FederateRegress(RegressRows, FederateConfig):
-    """A number for each text, or pair of texts."""
-
-    job: ClassVar[str] = "federate regress"
-
-
-class FederateTag(TagRows, FederateConfig):
-    """A tag for each word."""
-
-    job: ClassVar[str] = "federate tag"
-
-
-class FederateAnswer(AnswerRows, FederateConfig):
-    """The part of a context that answers a question, word for word."""
-
-    job: ClassVar[str] = "federate answer"
-
-
-class FederateWrite(WriteRows, FederateConfig):
-    """A causal language model."""
-
-    job: ClassVar[str] = "federate write"
-
-
-class FederateFill(FillRows, FederateConfig):
-    """A masked language model."""
-
-    job: ClassVar[str] = "federate fill"
-
-
-class FederateTranslate(TranslateRows, FederateConfig):
-    """A text for a text."""
-
-    job: ClassVar[str] = "federate translate"
-
-    def needs(self) -> list[Ability]:
-        return [*super().needs(), *([BLEU] if self.test is not None else [])]
-
-
-CONFIGS: Final[dict[str, type[FederateConfig]]] = {
-    config.task: config
-    for config in (
-        FederateClassify, FederateRegress, FederateTag, FederateAnswer, FederateWrite, FederateFill, FederateTranslate,
-    )
-}  # fmt: skip
+CONFIGS: Final[dict[str, type[FederateConfig]]] = configs_by_task(FederateConfig, "federate")
 """The configuration of each task."""
 
 

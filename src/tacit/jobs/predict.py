@@ -15,8 +15,9 @@ from pydantic import BeforeValidator, Field
 
 from tacit.errors import BadInputError, BadParameterError
 from tacit.evaluation.predictions import main_score
-from tacit.jobs.config import Config, Group, Option
-from tacit.jobs.fields import Data, Physical, needs_of_rows
+from tacit.jobs.config import Config, Group, Option, Varied
+from tacit.jobs.fields import Data, Force, Model, Output, Physical
+from tacit.jobs.sources import needs_of_rows
 from tacit.needs import MODELS, Ability, needs_of_place
 from tacit.needs import check as check_needs
 from tacit.progress import WorkProgress
@@ -34,26 +35,22 @@ class PredictConfig(Config):
     job: ClassVar[str] = "predict"
 
     model: Annotated[
-        Path,
+        Model[Path],
         Field(description="A folder that 'tacit train' has made."),
-        Option(Group.MODEL, positional=True, metavar="MODEL"),
+        Varied(positional=True, metavar="MODEL"),
     ]
     data: Annotated[Data, Field(description="The rows to predict for: csv, tsv, jsonl, parquet, …")]
-    output: Annotated[
-        Path | None, Field(description="Where the rows go, with a column of predictions."), Option(Group.DATA)
-    ] = None
-    columns: Annotated[
+    output: Annotated[Output[Path | None], Field(description="Where the rows go, with a column of predictions.")] = None
+    role_columns: Annotated[
         tuple[str, ...],
         BeforeValidator(_pairs),
         Field(description="Where the model finds what it reads, if the names differ: text=review …"),
-        Option(Group.DATA, metavar="ROLE=NAME"),
+        Option(Group.DATA, metavar="ROLE=NAME", old_names=("-c", "columns")),
     ] = ()
     prediction_column: Annotated[str, Field(description="Name of the new column."), Option(Group.DATA)] = "prediction"
     score: Annotated[bool, Field(description="Compare with the target column of DATA."), Option(Group.MEASURES)] = False
-    physical: Annotated[
-        Physical, Field(description="Rows worked on at a time."), Option(Group.RUN, old_names=("batch",))
-    ] = 64
-    force: Annotated[bool, Field(description="Replace an existing output file."), Option(Group.RUN)] = False
+    physical: Annotated[Physical, Field(description="Rows worked on at a time."), Varied(old_names=("batch",))] = 64
+    force: Annotated[Force, Field(description="Replace an existing output file.")] = False
 
     def needs(self) -> list[Ability]:
         return [MODELS, *needs_of_rows(self.data), *needs_of_place(str(self.output or ""))]
@@ -61,12 +58,12 @@ class PredictConfig(Config):
     def named_columns(self, roles: tuple[str, ...]) -> dict[str, str]:
         """The columns that were named, by role."""
         named = {}
-        for item in self.columns:
+        for item in self.role_columns:
             role, equals, column = item.partition("=")
             if not equals or role not in roles:
                 raise BadParameterError(
                     "bad-role",
-                    "{option.columns} is ROLE=NAME with one of {roles}, not '{item}'",
+                    "{option.role_columns} is ROLE=NAME with one of {roles}, not '{item}'",
                     roles=", ".join(roles),
                     item=item,
                 )

@@ -16,8 +16,25 @@ from tacit.documents.pretraining.clipping import ClippingSettings
 from tacit.documents.pretraining.corpus import read_public
 from tacit.documents.pretraining.folders import is_complete, measure_values, save_measured
 from tacit.errors import BadParameterError, require
-from tacit.jobs.config import Config, Group, Option
-from tacit.jobs.fields import Batch, LearningRate, Output, PublicName, PublicSeed, Resume, Source
+from tacit.jobs.config import Config, Group, Option, Varied
+from tacit.jobs.fields import (
+    Batch,
+    Delta,
+    Epsilons,
+    Kind,
+    LearningRate,
+    Length,
+    Model,
+    Noise,
+    Output,
+    PublicName,
+    PublicSeed,
+    PublicText,
+    Resume,
+    Start,
+    Steps,
+    VocabularySize,
+)
 from tacit.needs import BLEU, MODELS, Ability
 
 if TYPE_CHECKING:
@@ -26,14 +43,9 @@ if TYPE_CHECKING:
 FEWEST_PIECES = 16
 AN_AUTOENCODER = "A built-in name, a folder, or the name of a BART on the hub."
 
-Text = Annotated[
-    Source, Field(description="Public text, one per line, UTF-8."), Option(Group.DATA, positional=True, metavar="TEXT")
-]
 HeldOut = Annotated[int, Field(ge=1, description="Texts kept out of training, to measure on."), Option(Group.TRAINING)]
-Steps = Annotated[int, Field(ge=1, description="Batches to learn from."), Option(Group.TRAINING)]
-BatchSize = Annotated[
-    Batch, Field(ge=1, description="Texts of a batch."), Option(Group.TRAINING, old_names=("batch_size",))
-]
+Batches = Annotated[Steps[int], Field(ge=1, description="Batches to learn from.")]
+BatchSize = Annotated[Batch, Field(description="Texts of a batch."), Varied(old_names=("batch_size",))]
 LargestRate = Annotated[LearningRate[float], Field(lt=1, description="The largest learning rate.")]
 EvaluateEvery = Annotated[int, Field(ge=1, description="Steps between two checkpoints."), Option(Group.TRAINING)]
 Patience = Annotated[
@@ -45,20 +57,21 @@ Dropout = Annotated[
     Option(Group.TRAINING),
 ]
 Clip = Annotated[float | None, Field(gt=0, description="The clipping constant C."), Option(Group.TRAINING)]
-Bound = Annotated[
+ClipBy = Annotated[
     Literal["l1", "l2", "value"] | None,
     Field(description="What is clipped; by default what the model knows, for a new one value (bart) or l2."),
-    Option(Group.TRAINING),
+    Option(Group.TRAINING, old_names=("bound",)),
 ]
-LatentDelta = Annotated[float, Field(description="delta of the Gaussian noise."), Option(Group.TRAINING)]
-NoiseName = Annotated[Literal["gaussian", "laplace"], Field(description="Noise to train with."), Option(Group.TRAINING)]
-Budgets = tuple[Annotated[float, Field(gt=0)], ...]
+LatentDelta = Annotated[Delta[float], Field(description="delta of the Gaussian noise."), Varied(group=Group.TRAINING)]
+TrainingNoise = Annotated[
+    Noise[Literal["gaussian", "laplace"]], Field(description="Noise to train with."), Varied(group=Group.TRAINING)
+]
 
 
 class PublicTraining(Config):
     """Where a model goes, and how it is measured."""
 
-    output: Annotated[Output, Field(description="Folder for the model, its checkpoints and its log.")]
+    output: Annotated[Output[Path], Field(description="Folder for the model, its checkpoints and its log.")]
     public: PublicName = None
     held_out: HeldOut = 2_000
     half: Annotated[bool, Field(description="Save the weights in 16 bits."), Option(Group.MODEL)] = False
@@ -70,7 +83,7 @@ class PublicTraining(Config):
 class Learning(PublicTraining):
     """How a model learns from public text."""
 
-    steps: Steps = 20_000
+    steps: Batches = 20_000
     batch: BatchSize = 32
     learning_rate: LargestRate = 3e-4
     plain_share: Annotated[
@@ -96,28 +109,29 @@ class AutoencoderConfig(Learning):
 
     job: ClassVar[str] = "pretrain autoencoder"
 
-    text: Text
+    text: PublicText
     start: Annotated[
-        str | None,
+        Start[str | None],
         Field(
             description="Go on from this model, whose kind, vocabulary and shape are kept, and its clipping unless "
             "another is given; its length may grow."
         ),
-        Option(Group.MODEL, name="from", metavar="MODEL"),
+        Varied(name="from", metavar="MODEL"),
     ] = None
     kind: Annotated[
-        Literal["bart", "adept", "narrow"],
+        Kind[Literal["bart", "adept", "narrow"]],
         Field(description="bart, adept (LSTM), or narrow (trained with clipping and noise)."),
-        Option(Group.MODEL),
     ] = "bart"
-    length: Annotated[int, Field(ge=1, description="Largest number of pieces of a text."), Option(Group.MODEL)] = 20
-    vocabulary: Annotated[
-        int, Field(ge=FEWEST_PIECES, description="Number of word pieces, better thousands."), Option(Group.MODEL)
+    length: Annotated[Length, Field(ge=1, description="Largest number of pieces of a text.")] = 20
+    vocabulary_size: Annotated[
+        VocabularySize,
+        Field(ge=FEWEST_PIECES, description="Number of word pieces, better thousands."),
+        Varied(old_names=("vocabulary",)),
     ] = 8000
-    words: Annotated[
+    whole_words: Annotated[
         bool,
         Field(description="A vocabulary of whole words: every other word is the same unknown one."),
-        Option(Group.MODEL),
+        Option(Group.MODEL, old_names=("words",)),
     ] = False
     lowercase: Annotated[bool, Field(description="A vocabulary without capitals."), Option(Group.MODEL)] = False
     width: Annotated[
@@ -134,19 +148,17 @@ class AutoencoderConfig(Learning):
     ] = 8
     latent_width: Annotated[int, Field(ge=1, description="narrow: numbers of a position."), Option(Group.MODEL)] = 16
     clip: Clip = None
-    bound: Bound = None
+    clip_by: ClipBy = None
     unclipped: Annotated[
         bool,
         Field(description="Train without clipping; a bart does so by default, an adept with C 1."),
         Option(Group.TRAINING),
     ] = False
     epsilons: Annotated[
-        Budgets,
-        Field(description="narrow: budgets to train for, from the start; may be repeated."),
-        Option(Group.TRAINING),
+        Epsilons, Field(description="narrow: budgets to train for, from the start; may be repeated.")
     ] = ()
     delta: LatentDelta = 1e-5
-    noise: NoiseName = "gaussian"
+    noise: TrainingNoise = "gaussian"
     join: Annotated[
         bool, Field(description="Join neighboring texts to longer ones, up to the length."), Option(Group.TRAINING)
     ] = False
@@ -158,7 +170,7 @@ class AutoencoderConfig(Learning):
 
     @property
     def clipping(self) -> ClippingSettings:
-        return ClippingSettings(self.clip, self.bound, self.unclipped)
+        return ClippingSettings(self.clip, self.clip_by, self.unclipped)
 
     @model_validator(mode="after")
     def _heads_share_the_width(self) -> Self:
@@ -174,17 +186,17 @@ class AutoencoderConfig(Learning):
 
     @model_validator(mode="after")
     def _bounds_fit_together(self) -> Self:
-        if self.unclipped and (self.clip is not None or self.bound is not None):
+        if self.unclipped and (self.clip is not None or self.clip_by is not None):
             raise BadParameterError(
                 "clipped-and-unclipped",
-                "{option.unclipped} and {option.clip} or {option.bound} exclude each other: leave one of them out",
+                "{option.unclipped} and {option.clip} or {option.clip_by} exclude each other: leave one of them out",
             )
         if self.start is not None:
             return self
-        if self.bound is not None and self.clip is None and self.kind == "bart" and not self.epsilons:
+        if self.clip_by is not None and self.clip is None and self.kind == "bart" and not self.epsilons:
             raise BadParameterError(
                 "bound-without-clip",
-                "a bart is trained without clipping unless a C is given: add {option.clip} to {option.bound}",
+                "a bart is trained without clipping unless a C is given: add {option.clip} to {option.clip_by}",
             )
         if self.kind == "narrow" and not self.epsilons:
             raise BadParameterError(
@@ -215,9 +227,9 @@ class PruneConfig(Learning):
     job: ClassVar[str] = "pretrain prune"
 
     model: Annotated[
-        str, Field(description=f"A BART. {AN_AUTOENCODER}"), Option(Group.MODEL, positional=True, metavar="MODEL")
+        Model[str], Field(description=f"A BART. {AN_AUTOENCODER}"), Varied(positional=True, metavar="MODEL")
     ]
-    text: Text
+    text: PublicText
     clip: Clip = None
     stages: Annotated[int, Field(description="Times to prune and train."), Option(Group.TRAINING)] = 6
     quantile: Annotated[
@@ -228,7 +240,7 @@ class PruneConfig(Learning):
         Field(description="Stop with the first stage that repeats held-out texts worse than this BLEU."),
         Option(Group.TRAINING),
     ] = 95.0
-    steps: Annotated[int, Field(ge=1, description="Batches after each stage."), Option(Group.TRAINING)] = 500
+    steps: Annotated[Batches, Field(description="Batches after each stage.")] = 500
     learning_rate: LargestRate = 1e-4
     held_out: HeldOut = 1_000
     dropout: Dropout = None
@@ -240,20 +252,16 @@ class NoiseConfig(Learning):
     job: ClassVar[str] = "pretrain noise"
 
     model: Annotated[
-        str,
+        Model[str],
         Field(description="A pruned BART (folder), or any other autoencoder."),
-        Option(Group.MODEL, positional=True, metavar="MODEL"),
+        Varied(positional=True, metavar="MODEL"),
     ]
-    text: Text
-    epsilons: Annotated[
-        Budgets,
-        Field(min_length=1, description="The budget to train for; several make one model for all."),
-        Option(Group.TRAINING),
-    ]
+    text: PublicText
+    epsilons: Annotated[Epsilons, Field(min_length=1)]
     delta: LatentDelta = 1e-5
-    noise: NoiseName = "gaussian"
+    noise: TrainingNoise = "gaussian"
     clip: Clip = None
-    bound: Bound = None
+    clip_by: ClipBy = None
     content: Annotated[
         float | None,
         Field(
@@ -273,14 +281,14 @@ class AverageConfig(PublicTraining):
     job: ClassVar[str] = "pretrain average"
 
     start: Annotated[
-        str,
+        Start[str],
         Field(description="The model before noisy training (folder)."),
-        Option(Group.MODEL, positional=True, metavar="START"),
+        Varied(positional=True, metavar="START"),
     ]
     model: Annotated[
-        str, Field(description="The model after it (folder)."), Option(Group.MODEL, positional=True, metavar="MODEL")
+        Model[str], Field(description="The model after it (folder)."), Varied(positional=True, metavar="MODEL")
     ]
-    text: Text
+    text: PublicText
     share: Annotated[
         float, Field(description="Share of MODEL in the weights; the rest is of START."), Option(Group.MODEL)
     ] = 0.5
@@ -308,7 +316,7 @@ def run(config: PretrainConfig, progress: OnStep | None = None, command: str | N
     if is_complete(config.output, resume=not isinstance(config, AverageConfig) and config.resume):
         return Pretrained(config.output, None)
     require("torch", extra="documents", purpose="training a model")
-    from tacit.jobs.pretraining import made as made_by
+    from tacit.jobs.pretraining_runs import made as made_by
 
     made = made_by(config, corpus, progress)
     record = made.model.record

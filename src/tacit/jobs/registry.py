@@ -6,17 +6,57 @@ import importlib
 from collections.abc import Mapping
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from tacit.errors import BadInputError
 from tacit.jobs.config import Config, read_mapping
+from tacit.jobs.training.tasks import TASK_NAMES
 
-JOBS: Final[dict[str, str]] = {
-    "codebook": "tacit.jobs.codebook:CodebookConfig",
-    "evaluate": "tacit.jobs.evaluate:EvaluateConfig",
-    "rewrite": "tacit.jobs.rewrite:RewriteConfig",
+
+class JobPlace(NamedTuple):
+    """Where a job is declared: its module, the class of its configuration, and the function that takes one."""
+
+    module: str
+    config: str
+    function: str = "run"
+    task: str | None = None
+    """The task whose configuration it is, where `config` names those of all tasks."""
+
+
+def _of_tasks(job: str, module: str) -> dict[str, JobPlace]:
+    return {f"{job} {task}": JobPlace(module, "CONFIGS", task=task) for task in TASK_NAMES}
+
+
+JOBS: Final[dict[str, JobPlace]] = {
+    "rewrite": JobPlace("tacit.jobs.rewrite", "RewriteConfig"),
+    "synthesize": JobPlace("tacit.jobs.synthesize", "SynthesizeConfig"),
+    **_of_tasks("train", "tacit.jobs.train"),
+    "train rewrite": JobPlace("tacit.jobs.train_rewriter", "TrainRewriterConfig"),
+    "train selective": JobPlace("tacit.jobs.selective", "SelectiveConfig"),
+    "train check": JobPlace("tacit.jobs.train", "CheckConfig", "check"),
+    **_of_tasks("federate", "tacit.jobs.federate"),
+    "predict": JobPlace("tacit.jobs.predict", "PredictConfig"),
+    "graph train": JobPlace("tacit.jobs.graph", "GraphConfig"),
+    "graph predict": JobPlace("tacit.jobs.graph", "GraphPredictConfig", "run_predict"),
+    "vocabulary": JobPlace("tacit.jobs.vocabulary", "VocabularyConfig"),
+    "codebook": JobPlace("tacit.jobs.codebook", "CodebookConfig"),
+    "pretrain autoencoder": JobPlace("tacit.jobs.pretrain", "AutoencoderConfig"),
+    "pretrain prune": JobPlace("tacit.jobs.pretrain", "PruneConfig"),
+    "pretrain noise": JobPlace("tacit.jobs.pretrain", "NoiseConfig"),
+    "pretrain average": JobPlace("tacit.jobs.pretrain", "AverageConfig"),
+    "pretrain sanitized": JobPlace("tacit.jobs.sanitized", "SanitizedConfig"),
+    "evaluate": JobPlace("tacit.jobs.evaluate", "EvaluateConfig"),
+    "audit mechanism": JobPlace("tacit.jobs.audit.mechanism", "MechanismAuditConfig"),
+    "audit text": JobPlace("tacit.jobs.audit.text", "TextAuditConfig"),
+    "audit model": JobPlace("tacit.jobs.audit.model", "ModelAuditConfig"),
+    "audit canaries": JobPlace("tacit.jobs.audit.canaries", "CanariesConfig"),
+    "calibrate laplace": JobPlace("tacit.jobs.calibrate", "LaplaceConfig"),
+    "calibrate gaussian": JobPlace("tacit.jobs.calibrate", "GaussianConfig"),
+    "calibrate response": JobPlace("tacit.jobs.calibrate", "ResponseConfig"),
+    "calibrate sgd": JobPlace("tacit.jobs.calibrate", "SgdConfig"),
+    "experiment": JobPlace("tacit.experiments.job", "ExperimentConfig"),
 }
-"""Name: module and configuration. The module has a function `run`, which takes the configuration."""
+"""All jobs by their names; a module is imported when its job is needed."""
 
 
 def config_class(job: str) -> type[Config]:
@@ -30,8 +70,9 @@ def config_class(job: str) -> type[Config]:
             hint=f"; did you mean '{close[0]}'?" if close else ".",
             jobs=", ".join(JOBS),
         )
-    module, _, name = JOBS[job].partition(":")
-    config: type[Config] = getattr(importlib.import_module(module), name)
+    place = JOBS[job]
+    named = getattr(importlib.import_module(place.module), place.config)
+    config: type[Config] = named if place.task is None else named[place.task]
     return config
 
 
@@ -61,5 +102,5 @@ def run(config: Config) -> Any:
     >>> run(config_from({"job": "rewrite", "input": ["a good film"], "epsilon": 2})).facts.rows
     1
     """
-    module = JOBS[config.job].partition(":")[0]
-    return importlib.import_module(module).run(config)
+    place = JOBS[config.job]
+    return getattr(importlib.import_module(place.module), place.function)(config)

@@ -14,21 +14,30 @@ from tacit.engines.job import CARD_KINDS, USUAL_CARDS, card_kind
 from tacit.engines.users import UserRule
 from tacit.errors import BadParameterError
 from tacit.guarantee import check_epsilon
-from tacit.jobs.config import Group, Option, file_name
+from tacit.jobs.config import Group, Option, Varied, file_name
 from tacit.jobs.fields import (
     Columns,
-    CommaSeparated,
+    Dataset,
     DocumentsPerUser,
+    DryRun,
+    Epsilon,
+    Force,
     Format,
+    Labels,
+    Ledger,
+    MechanismName,
     MechanismOptions,
-    Source,
+    Output,
+    RefuseNominal,
+    Resume,
+    Seed,
+    UserColumn,
     UserMode,
     Vectors,
-    mechanism_options,
-    needs_of_source,
-    split_at_commas,
 )
 from tacit.jobs.running import EngineOptions
+from tacit.jobs.sources import Source, needs_of_source
+from tacit.jobs.values import CommaSeparated, mechanism_options, split_at_commas
 from tacit.labels import LabelRule, labels_need_local_engine
 from tacit.mechanism import Mechanism
 from tacit.needs import Ability, needs_of_ledger, needs_of_place
@@ -59,11 +68,7 @@ class RewriteConfig(EngineOptions):
         Field(description="The file to rewrite, or - for standard input."),
         Option(Group.DATA, positional=True, metavar="INPUT", private=True),
     ]
-    output: Annotated[
-        str | None,
-        Field(description="The file to write; by default standard output."),
-        Option(Group.DATA, private=True),
-    ] = None
+    output: Annotated[Output[str | None], Field(description="The file to write; by default standard output.")] = None
     columns: Annotated[
         Columns,
         Field(description="A column of texts to rewrite; may be repeated. By default the only column, or 'text'."),
@@ -77,9 +82,8 @@ class RewriteConfig(EngineOptions):
     ] = ()
     format: Format = None
     mechanism: Annotated[
-        str | None,
+        MechanismName[str | None],
         Field(description=f"See 'tacit mechanisms'. By default {DEFAULT_MECHANISM}, or that of the level."),
-        Option(Group.PRIVACY),
     ] = None
     level: Annotated[
         Literal["word", "document"] | None,
@@ -87,9 +91,8 @@ class RewriteConfig(EngineOptions):
         Option(Group.PRIVACY),
     ] = None
     epsilon: Annotated[
-        float | None,
+        Epsilon[float | None],
         Field(description="The privacy budget of one token, document or user; smaller is more private."),
-        Option(Group.PRIVACY),
     ] = None
     vectors: Vectors = None
     options: Annotated[
@@ -100,10 +103,10 @@ class RewriteConfig(EngineOptions):
         ),
     ]
     user_column: Annotated[
-        str | None,
+        UserColumn[str | None],
         Field(description="The column that says who wrote a row: epsilon is then the budget of a person (document "
               "level)."),
-        Option(Group.PRIVACY),
+        Varied(group=Group.PRIVACY),
     ] = None  # fmt: skip
     user_mode: UserMode = "divide"
     documents_per_user: DocumentsPerUser = 1
@@ -118,22 +121,15 @@ class RewriteConfig(EngineOptions):
         Field(description="The budget of the label of a row (or of a user's labels); adds to epsilon."),
         Option(Group.PRIVACY),
     ] = None
-    labels: Annotated[
-        tuple[str, ...],
-        CommaSeparated,
-        Field(description="All labels that exist, from public knowledge: never read off the data."),
-        Option(Group.PRIVACY, comma_separated=True, metavar="A,B,C"),
-    ] = ()
+    labels: Annotated[Labels[tuple[str, ...]], CommaSeparated, Varied(group=Group.PRIVACY, metavar="A,B,C")] = ()
     refuse_nominal: Annotated[
-        bool,
+        RefuseNominal[bool],
         Field(description="Stop, before any noise is drawn, where the card would say that the bound no longer protects "
               "(exit 3)."),
-        Option(Group.PRIVACY, variable="TACIT_REFUSE_NOMINAL"),
+        Varied(variable="TACIT_REFUSE_NOMINAL"),
     ] = False  # fmt: skip
     seed: Annotated[
-        int | None,
-        Field(description="Repeatable noise for tests. The output then has NO guarantee."),
-        Option(Group.PRIVACY),
+        Seed[int | None], Field(description="Repeatable noise for tests. The output then has NO guarantee.")
     ] = None
     card: Annotated[
         tuple[str, ...],
@@ -146,29 +142,20 @@ class RewriteConfig(EngineOptions):
         Field(description="Write the card to this file (.json, .md or .html) as well."),
         Option(Group.PRIVACY, private=True),
     ] = None
-    ledger: Annotated[
-        str | None,
-        Field(description="Write down what is spent in this ledger, and keep its limits (see 'tacit ledger')."),
-        Option(Group.BUDGET, metavar="FILE|URL", private=True),
-    ] = None
+    ledger: Ledger = None
     dataset: Annotated[
-        str | None,
+        Dataset[str | None],
         Field(description="Name of the data set in the ledger: releases of one name add up. By default the name of the "
               "input."),
-        Option(Group.BUDGET, private=True),
     ] = None  # fmt: skip
     document_column: Annotated[
         str | None,
         Field(description="The column that names a document in the ledger; by default it is recognized by its text."),
         Option(Group.BUDGET, private=True),
     ] = None
-    resume: Annotated[bool, Field(description="Go on with a run that was stopped."), Option(Group.RUN)] = False
-    force: Annotated[
-        bool, Field(description="Overwrite the output, and throw away an unfinished run."), Option(Group.RUN)
-    ] = False
-    dry_run: Annotated[
-        bool, Field(description="Show the privacy card without reading any text."), Option(Group.RUN)
-    ] = False
+    resume: Annotated[Resume, Field(description="Go on with a run that was stopped.")] = False
+    force: Annotated[Force, Field(description="Overwrite the output, and throw away an unfinished run.")] = False
+    dry_run: Annotated[DryRun, Field(description="Show the privacy card without reading any text.")] = False
 
     @model_validator(mode="after")
     def _options_fit_together(self) -> Self:
@@ -284,7 +271,7 @@ def _without_folder(value: Any) -> Any:
 
 
 def shown_options(config: RewriteConfig) -> list[tuple[str, str]]:
-    """The options that the promise depends on, each with its value; those of the mechanism as `options NAME=VALUE`.
+    """The options that the promise depends on, each with its value; those of the mechanism as NAME=VALUE.
 
     They stand on the card, so they are public; names of folders are not.
     """

@@ -15,24 +15,25 @@ from pydantic import Field
 from tacit.catalog import build, find, needs_of_mechanism
 from tacit.documents.pretraining.corpus import read_public
 from tacit.errors import require
-from tacit.jobs.config import Config, Group, Option
+from tacit.jobs.config import Config, Varied
 from tacit.jobs.fields import (
     Batch,
-    Epochs,
-    Epsilon,
     LearningRate,
     Length,
+    MechanismName,
     MechanismOptions,
     Model,
     Output,
     PublicName,
     PublicSeed,
+    PublicText,
     Resume,
-    Source,
+    SomeEpochs,
+    TrainingEpsilon,
     Vectors,
-    mechanism_options,
 )
 from tacit.jobs.training.planning import check_batch
+from tacit.jobs.values import mechanism_options
 from tacit.needs import Ability, needs_of_encoder
 from tacit.noise import source as noise
 from tacit.progress import WorkProgress
@@ -47,28 +48,22 @@ class SanitizedConfig(Config):
 
     job: ClassVar[str] = "pretrain sanitized"
 
-    text: Annotated[
-        Source,
-        Field(description="Public text, one per line, UTF-8."),
-        Option(Group.DATA, positional=True, metavar="PUBLIC_TEXT"),
-    ]
-    output: Annotated[Output, Field(description="Folder for the model.")]
-    epsilon: Annotated[Epsilon[float], Field(description="The budget that the private texts will have.")]
+    text: Annotated[PublicText, Varied(metavar="PUBLIC_TEXT")]
+    output: Annotated[Output[Path], Field(description="Folder for the model.")]
+    epsilon: Annotated[TrainingEpsilon[float], Field(description="The budget that the private texts will have.")]
     public: PublicName = None
     model: Annotated[
         Model[str], Field(description="'minilm', a folder, or a name on the hub; an encoder with a mask.")
     ] = "minilm"
-    mechanism: Annotated[str, Field(description="A word mechanism; see 'tacit mechanisms'."), Option(Group.PRIVACY)] = (
-        "santext"
-    )
+    mechanism: Annotated[MechanismName[str], Field(description="A word mechanism; see 'tacit mechanisms'.")] = "santext"
     vectors: Vectors = None
-    mechanism_options: MechanismOptions = Field(default_factory=dict)
-    length: Length[int] = 128
-    epochs: Epochs = 1.0
+    options: MechanismOptions = Field(default_factory=dict)
+    length: Length = 128
+    epochs: SomeEpochs = 1.0
     batch: Annotated[
         Batch,
         Field(description="Texts of a step, on average."),
-        Option(Group.TRAINING, old_names=("batch_size",)),
+        Varied(old_names=("batch_size",)),
     ] = 32
     learning_rate: Annotated[LearningRate[float], Field(description="The largest learning rate.")] = 5e-5
     seed: PublicSeed = 0
@@ -78,7 +73,7 @@ class SanitizedConfig(Config):
         vectors = {} if self.vectors is None else {"vectors": self.vectors}
         return [
             *needs_of_encoder(self.model),
-            *needs_of_mechanism(self.mechanism, {**self.mechanism_options, **vectors}),
+            *needs_of_mechanism(self.mechanism, {**self.options, **vectors}),
         ]
 
 
@@ -111,7 +106,7 @@ def run(
     from tacit.training.tasks.sanitized import check_word_level
 
     check_word_level(find(config.mechanism))
-    mechanism = build(config.mechanism, mechanism_options(config.epsilon, config.vectors, config.mechanism_options))
+    mechanism = build(config.mechanism, mechanism_options(config.epsilon, config.vectors, config.options))
 
     def rewritten(done: int, total: int) -> None:
         if progress is not None:
@@ -132,6 +127,7 @@ def run(
     training = TrainingRun(
         task, network, tokenizer, rows, plan, settings, config.output, seed=config.seed, warn=warn,
         origin=replace(starting_weights(model_folder(config.model)), public=corpus.name),
+        configuration=config.identity(),
     )  # fmt: skip
     losses: list[float] = []
 

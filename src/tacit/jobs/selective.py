@@ -15,18 +15,18 @@ from tacit.errors import BadParameterError
 from tacit.jobs.config import Group, Option
 from tacit.jobs.fields import (
     Data,
-    Epochs,
-    Epsilon,
     LabelColumn,
     Length,
     Model,
     Output,
     PublicName,
-    Source,
+    SomeEpochs,
     Strategy,
+    Task,
     TextColumn,
-    needs_of_rows,
+    TrainingEpsilon,
 )
+from tacit.jobs.sources import Source, needs_of_rows
 from tacit.jobs.training.options import ADAPTED, RecordTraining, needs_of_budget
 from tacit.jobs.training.result import TrainingProgress, TrainingResult
 from tacit.needs import ADAPTERS, Ability, needs_of_encoder, needs_of_language_model
@@ -49,8 +49,8 @@ class SelectiveConfig(RecordTraining):
     job: ClassVar[str] = "train selective"
 
     data: Annotated[Data, Field(description="The private records (csv, tsv, jsonl, txt …).")]
-    output: Output
-    epsilon: Annotated[Epsilon[float], Field(description="The privacy budget of the second, private phase.")]
+    output: Output[Path]
+    epsilon: Annotated[TrainingEpsilon[float], Field(description="The privacy budget of the second, private phase.")]
     sensitive: Annotated[
         str,
         Field(description="What is sensitive: 'patterns', 'spacy', 'spacy:PIPELINE', or a file, one word a line."),
@@ -75,20 +75,18 @@ class SelectiveConfig(RecordTraining):
         Field(description="For a private first phase: its budget, which is added."),
         Option(Group.PRIVACY),
     ] = None
-    task: Annotated[
-        Literal["write", "fill", "classify"], Field(description="What the model is for."), Option(Group.MODEL)
-    ] = "write"
+    task: Task[Literal["write", "fill", "classify"]] = "write"
     text_column: TextColumn = "text"
-    label_column: Annotated[LabelColumn, Field(description="For classify: the column of labels.")] = "label"
+    label_column: Annotated[LabelColumn[str], Field(description="For classify: the column of labels.")] = "label"
     model: Annotated[
         Model[str | None],
         Field(description="A folder or a hub name; by default 'smollm2' for write, 'minilm' for fill and classify."),
     ] = None
     strategy: Annotated[Strategy[str], Field(description="What is trained: lora, full, last-2 …")] = "lora"
-    first_epochs: Annotated[Epochs, Field(description="Passes of the first phase.")] = 1.0
-    epochs: Annotated[Epochs, Field(description="Passes of the second phase, on average.")] = 5.0
+    first_epochs: Annotated[SomeEpochs, Field(description="Passes of the first phase.")] = 1.0
+    epochs: Annotated[SomeEpochs, Field(description="Passes of the second phase, on average.")] = 5.0
     first_batch: Annotated[int, Field(ge=1, description="Records per step without noise."), Option(Group.TRAINING)] = 32
-    length: Length[int] = 64
+    length: Length = 64
 
     def needs(self) -> list[Ability]:
         weights = needs_of_language_model if self.chosen_model == WRITER else needs_of_encoder
@@ -146,7 +144,7 @@ class SelectiveConfig(RecordTraining):
     def columns(self) -> dict[str, str]:
         """The columns of the task, by role; they are saved with the model, which asks for them again to predict."""
         text = {"text": self.text_column}
-        return {**text, "label": self.label_column or "label"} if self.task == "classify" else text
+        return {**text, "label": self.label_column} if self.task == "classify" else text
 
 
 class SelectiveProgress(TrainingProgress):

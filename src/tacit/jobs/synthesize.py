@@ -16,19 +16,20 @@ from pydantic import BeforeValidator, Field, model_validator
 from tacit.card import Card
 from tacit.errors import BadParameterError
 from tacit.guarantee import Guarantee
-from tacit.jobs.config import Group, Option
+from tacit.jobs.config import Group, Option, Varied
 from tacit.jobs.fields import (
+    Canaries,
     Column,
-    CommaSeparated,
     Data,
-    Epsilon,
+    Force,
+    Labels,
     Length,
     Model,
     Output,
     Strategy,
-    needs_of_rows,
-    split_at_commas,
+    TrainingEpsilon,
 )
+from tacit.jobs.sources import needs_of_rows
 from tacit.jobs.training.options import (
     ADAPTED,
     EitherNeighbors,
@@ -37,6 +38,7 @@ from tacit.jobs.training.options import (
     needs_of_budget,
 )
 from tacit.jobs.training.result import TrainingProgress
+from tacit.jobs.values import CommaSeparated, split_at_commas
 from tacit.needs import ADAPTERS, MODELS, PLOTS, Ability, needs_of_language_model, needs_of_place
 from tacit.report import Report
 from tacit.report.parts import refuse_existing
@@ -77,13 +79,13 @@ class SynthesizeConfig(EitherNeighbors, RecordTraining):
     data: Annotated[
         Data,
         Field(description="The private rows (csv, tsv, jsonl, parquet; also .gz)."),
-        Option(Group.DATA, positional=True, metavar="[DATA]"),
+        Varied(metavar="[DATA]"),
     ] = None
-    output: Annotated[Output, Field(description="The file of synthetic rows; its card stands beside it.")] = Path(
+    output: Annotated[Output[Path], Field(description="The file of synthetic rows; its card stands beside it.")] = Path(
         "synthetic.csv"
     )
     rows: Annotated[int, Field(description="Rows to write."), Option(Group.WRITING, old_names=("number",))] = 1_000
-    column: Annotated[Column[str], Option(Group.DATA, old_names=("text_column",))] = "text"
+    column: Annotated[Column[str], Varied(old_names=("text_column",))] = "text"
     label_columns: Annotated[
         tuple[str, ...],
         CommaSeparated,
@@ -91,11 +93,11 @@ class SynthesizeConfig(EitherNeighbors, RecordTraining):
         Option(Group.DATA),
     ] = ()
     labels: Annotated[
-        NamedLabels,
+        Labels[NamedLabels],
         BeforeValidator(_named_labels),
         Field(description="All names of a label column, if they are known; otherwise those in DATA are declared "
               "public."),
-        Option(Group.DATA, metavar="COLUMN=A,B,C"),
+        Varied(comma_separated=False, metavar="COLUMN=A,B,C"),
     ] = ()  # fmt: skip
     keep_model: Annotated[
         Path | None,
@@ -108,7 +110,7 @@ class SynthesizeConfig(EitherNeighbors, RecordTraining):
         Option(Group.DATA, metavar="DIR"),
     ] = None
     epsilon: Annotated[
-        Epsilon[float | None], Field(description="The privacy budget of one record, for all; 'inf': none.")
+        TrainingEpsilon[float | None], Field(description="The privacy budget of one record, for all; 'inf': none.")
     ] = None
     count_share: Annotated[
         float,
@@ -124,7 +126,7 @@ class SynthesizeConfig(EitherNeighbors, RecordTraining):
         "smollm2"
     )
     strategy: Annotated[Strategy[str], Field(description="What is trained: lora, full, last-2 …")] = "lora"
-    length: Annotated[Length[int], Field(description="Word pieces of a row, control codes included.")] = 64
+    length: Annotated[Length, Field(description="Word pieces of a row, control codes included.")] = 64
     temperature: Annotated[float, Field(description="Below 1: safer texts."), Option(Group.WRITING)] = 1.0
     top_p: Annotated[float, Field(description="Nucleus sampling."), Option(Group.WRITING)] = 0.95
     sample_seed: Annotated[
@@ -142,14 +144,14 @@ class SynthesizeConfig(EitherNeighbors, RecordTraining):
     check: Annotated[
         Path | None,
         Field(description="Compare the finished texts with DATA and write a private report (html or json)."),
-        Option(Group.CHECK, metavar="REPORT"),
+        Option(Group.CHECK, metavar="REPORT", private=True),
     ] = None
     canaries: Annotated[
-        Path | None,
+        Canaries,
         Field(description="Coins of 'tacit audit canaries' whose texts stand in DATA."),
-        Option(Group.CHECK),
+        Varied(group=Group.CHECK),
     ] = None
-    force: Annotated[bool, Field(description="Replace existing files."), Option(Group.RUN)] = False
+    force: Annotated[Force, Field(description="Replace existing files.")] = False
 
     def needs(self) -> list[Ability]:
         if self.from_model is not None:

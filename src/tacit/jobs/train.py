@@ -14,21 +14,19 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, Self
 from pydantic import BeforeValidator, Field, model_validator
 
 from tacit.errors import BadParameterError
-from tacit.jobs.config import Config, Group, Option, quotable
-from tacit.jobs.fields import Bound, GradientEngine, Optimizer, PublicName, Released, Strategy, split_at_commas
-from tacit.jobs.training.options import RecordTraining, TaskTraining, missing_epsilon, needs_of_model
-from tacit.jobs.training.result import TrainingProgress, TrainingResult
-from tacit.jobs.training.tasks import (
-    AnswerRows,
-    ClassifyRows,
-    FillRows,
-    RegressRows,
-    TagRows,
-    TaskRows,
-    TranslateRows,
-    WriteRows,
+from tacit.jobs.config import Config, Group, Option, Varied, quotable
+from tacit.jobs.fields import Bound, GradientEngine, Model, Optimizer, PublicName, Released, Strategy, Task
+from tacit.jobs.training.options import (
+    RecordTraining,
+    TaskTraining,
+    configs_by_task,
+    missing_epsilon,
+    needs_of_model,
 )
-from tacit.needs import BLEU, OPACUS, Ability
+from tacit.jobs.training.result import TrainingProgress, TrainingResult
+from tacit.jobs.training.tasks import AnswerRows, ClassifyRows, RegressRows, TagRows
+from tacit.jobs.values import split_at_commas
+from tacit.needs import OPACUS, Ability
 from tacit.needs import check as check_needs
 from tacit.training.start import RANDOM_START, is_from_scratch, usual_rate
 
@@ -38,14 +36,14 @@ if TYPE_CHECKING:
 C = TypeVar("C", bound=Config)
 
 
-class TrainConfig(TaskRows, TaskTraining, RecordTraining):
+class TrainConfig(TaskTraining, RecordTraining):
     """Records, a model for a task, and what pays for what it learns."""
 
     usual_strategy: ClassVar[str] = "lora"
 
     strategy: Strategy[str | None] = None
     bound: Bound = 3.0
-    engine: GradientEngine = "auto"
+    gradient_engine: GradientEngine = "auto"
     optimizer: Optimizer = "adamw"
     released: Released = None
     public: Annotated[
@@ -70,7 +68,7 @@ class TrainConfig(TaskRows, TaskTraining, RecordTraining):
         return self
 
     def needs(self) -> list[Ability]:
-        engine = [OPACUS] if self.engine == "opacus" else []
+        engine = [OPACUS] if self.gradient_engine == "opacus" else []
         return [*self.needs_with(self.chosen_strategy, self.epsilon), *engine]
 
     @property
@@ -184,31 +182,9 @@ class TrainAnswer(AnswerRows, TrainConfig):
         return {"unanswerable": self.unanswerable}
 
 
-class TrainWrite(WriteRows, TrainConfig):
-    """A causal language model."""
-
-    job: ClassVar[str] = "train write"
-
-
-class TrainFill(FillRows, TrainConfig):
-    """A masked language model."""
-
-    job: ClassVar[str] = "train fill"
-
-
-class TrainTranslate(TranslateRows, TrainConfig):
-    """A text for a text."""
-
-    job: ClassVar[str] = "train translate"
-
-    def needs(self) -> list[Ability]:
-        return [*super().needs(), *([BLEU] if self.test is not None else [])]
-
-
-CONFIGS: Final[dict[str, type[TrainConfig]]] = {
-    config.task: config
-    for config in (TrainClassify, TrainRegress, TrainTag, TrainAnswer, TrainWrite, TrainFill, TrainTranslate)
-}
+CONFIGS: Final[dict[str, type[TrainConfig]]] = configs_by_task(
+    TrainConfig, "train", (TrainClassify, TrainRegress, TrainTag, TrainAnswer)
+)
 """The configuration of each task."""
 
 
@@ -260,20 +236,19 @@ class CheckConfig(Config):
     job: ClassVar[str] = "train check"
 
     model: Annotated[
-        str,
+        Model[str],
         Field(description="'minilm', a folder, or a name on the model hub."),
-        Option(Group.MODEL, positional=True, metavar="MODEL"),
+        Varied(positional=True, metavar="MODEL"),
     ]
     task: Annotated[
-        str,
+        Task[str],
         Field(description="What it would be trained for: classify, tag, answer, write, fill …"),
-        Option(Group.TRAINING),
     ] = "classify"
     strategy: Annotated[Strategy[str], Field(description="What would be trained.")] = "full"
-    engine: GradientEngine = "auto"
+    gradient_engine: GradientEngine = "auto"
 
     def needs(self) -> list[Ability]:
-        return needs_of_model(self.model, None, self.strategy, self.engine)
+        return needs_of_model(self.model, None, self.strategy, self.gradient_engine)
 
 
 def check(config: CheckConfig) -> GradientCheck:

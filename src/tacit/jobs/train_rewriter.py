@@ -10,7 +10,8 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
-from tacit.jobs.fields import Clipping, Data, Epsilon, Model, Output, Rank, Strategy, TextColumn, needs_of_rows
+from tacit.jobs.fields import Clipping, Data, Model, Output, Rank, Strategy, TextColumn, TrainingEpsilon
+from tacit.jobs.sources import needs_of_rows
 from tacit.jobs.training.options import RecordTraining, needs_of_budget, needs_of_model
 from tacit.jobs.training.result import TrainingProgress, TrainingResult
 from tacit.needs import Ability
@@ -23,8 +24,10 @@ class TrainRewriterConfig(RecordTraining):
     job: ClassVar[str] = "train rewrite"
 
     data: Data
-    output: Output
-    epsilon: Annotated[Epsilon[float], Field(description="The privacy budget of one record, for the training alone.")]
+    output: Output[Path]
+    epsilon: Annotated[
+        TrainingEpsilon[float], Field(description="The privacy budget of one record, for the training alone.")
+    ]
     model: Annotated[Model[str], Field(description="A BART to start from: built-in name, folder, hub name.")] = (
         "bart-20"
     )

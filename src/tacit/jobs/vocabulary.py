@@ -6,7 +6,8 @@ print(vocabulary.card)
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
 
@@ -15,20 +16,24 @@ from pydantic import Field, model_validator
 from tacit.card import Card
 from tacit.errors import BadInputError, BadParameterError
 from tacit.guarantee import Adjacency, Guarantee
-from tacit.jobs.config import Config, Group, Option
+from tacit.jobs.config import Config, Group, Option, Varied
 from tacit.jobs.fields import (
+    AutoDelta,
     Column,
     Data,
-    Delta,
-    Epsilon,
     Format,
+    Kind,
+    Noise,
     Output,
     PublicName,
+    PublicWords,
     ReplaceOne,
-    Source,
     TestSeed,
-    needs_of_source,
+    TrainingEpsilon,
+    UserColumn,
+    VocabularySize,
 )
+from tacit.jobs.sources import Source, needs_of_source
 from tacit.needs import TOKENIZERS, Ability
 from tacit.text.files import read_columns
 from tacit.text.files.memory import is_in_memory
@@ -47,20 +52,19 @@ class VocabularyConfig(Config):
     job: ClassVar[str] = "vocabulary"
 
     data: Annotated[Data, Field(description="The private texts: csv, tsv, jsonl, parquet, txt (also .gz).")]
-    output: Annotated[Output, Field(description="The folder to write; it must not exist yet.")]
-    epsilon: Annotated[Epsilon[float], Field(description="The privacy budget of one record or user.")]
+    output: Annotated[Output[Path], Field(description="The folder to write; it must not exist yet.")]
+    epsilon: Annotated[TrainingEpsilon[float], Field(description="The privacy budget of one record or user.")]
     column: Column[str] = "text"
-    delta: Delta = "auto"
+    delta: AutoDelta = "auto"
     kind: Annotated[
-        Literal["wordpiece", "bpe", "unigram", "words"],
+        Kind[Literal["wordpiece", "bpe", "unigram", "words"]],
         Field(description="Tokenizer: wordpiece (BERT), bpe (GPT-2), unigram; 'words' makes none."),
-        Option(Group.MODEL),
     ] = "wordpiece"
-    size: Annotated[int, Field(description="Most pieces of the tokenizer."), Option(Group.MODEL)] = 8000
+    vocabulary_size: Annotated[VocabularySize, Varied(old_names=("size",))] = 8000
     user_column: Annotated[
-        str | None,
+        UserColumn[str | None],
         Field(description="The column that says who wrote a row: the promise is then made to users."),
-        Option(Group.PRIVACY),
+        Varied(group=Group.PRIVACY),
     ] = None
     most_words: Annotated[
         int,
@@ -76,14 +80,12 @@ class VocabularyConfig(Config):
         Option(Group.PRIVACY),
     ] = None
     noise: Annotated[
-        Literal["gaussian", "laplace"],
+        Noise[Literal["gaussian", "laplace"]],
         Field(description="Noise on the counts; laplace goes with weighting 'one'."),
-        Option(Group.PRIVACY),
     ] = "gaussian"
     public_words: Annotated[
-        Source,
+        PublicWords[Source],
         Field(description="A public word list, one per line: only these are counted, and all of them are shown."),
-        Option(Group.PRIVACY, metavar="FILE"),
     ] = None
     public: Annotated[PublicName, Field(description="Declare the word list public, by its name.")] = None
     cased: Annotated[
@@ -119,6 +121,7 @@ class PrivateVocabulary:
     histogram: WordHistogram
     tokenizer: Any
     folder: Path
+    configuration: Mapping[str, object] = field(default_factory=dict)
 
     @property
     def guarantee(self) -> Guarantee:
@@ -126,7 +129,7 @@ class PrivateVocabulary:
 
     @property
     def card(self) -> Card:
-        return Card(self.guarantee)
+        return Card(self.guarantee, configuration=self.configuration)
 
     def __str__(self) -> str:
         pieces = "" if self.tokenizer is None else f", {len(self.tokenizer):,} pieces"
@@ -155,9 +158,11 @@ def run(config: VocabularyConfig) -> PrivateVocabulary:
         lowercase=not config.cased,
         seed=config.seed,
     )
-    tokenizer = None if config.kind == "words" else build_tokenizer(histogram, kind=config.kind, size=config.size)
-    save_vocabulary(config.output, histogram, tokenizer)
-    return PrivateVocabulary(histogram, tokenizer, config.output)
+    tokenizer = (
+        None if config.kind == "words" else build_tokenizer(histogram, kind=config.kind, size=config.vocabulary_size)
+    )
+    save_vocabulary(config.output, histogram, tokenizer, config.identity())
+    return PrivateVocabulary(histogram, tokenizer, config.output, config.identity())
 
 
 def build(data: Any, *, output: str | Path, epsilon: float, **options: Any) -> PrivateVocabulary:

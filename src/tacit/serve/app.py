@@ -55,7 +55,7 @@ from tacit.serve.messages import (
     upload_body,
 )
 from tacit.serve.metrics import Metrics
-from tacit.serve.rewriting import Pool
+from tacit.serve.pool import Pool
 from tacit.serve.runner import JobOutcome, JobTask, JobWork
 from tacit.serve.schedule import Schedule, Work
 from tacit.serve.settings import ServiceSettings, make_private_folder

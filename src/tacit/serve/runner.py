@@ -35,7 +35,7 @@ from tacit.serve.budget import DATASET, Accounts, command_of
 from tacit.serve.errors import HTTP, ServiceError, WrongLedgerError, as_service_error, note
 from tacit.serve.jobs import JobFolder
 from tacit.serve.messages import JobSettings
-from tacit.serve.rewriting import Pool
+from tacit.serve.pool import Pool
 from tacit.text.files import OutputError, choose_columns, open_table
 
 log = logging.getLogger("tacit.serve")

@@ -12,7 +12,8 @@ from pydantic import BeforeValidator, Field
 
 from tacit.atomic import write_file
 from tacit.errors import BadParameterError
-from tacit.jobs.config import Config, Group, Option
+from tacit.jobs.config import Config, Group, Option, Varied
+from tacit.jobs.fields import Ledger, RefuseNominal
 from tacit.needs import SERVICE, Ability, needs_of_ledger
 
 MEGABYTE = 1_000_000
@@ -48,9 +49,9 @@ StateFolder = Annotated[
     Path, Field(description="Folder of keys, jobs and ledger. Default: TACIT_STATE or your own."), Option(Group.DATA)
 ]
 LedgerPlace = Annotated[
-    str | None,
+    Ledger,
     Field(description="File or postgresql:// URL of the ledger; by default in the state folder."),
-    Option(Group.DATA),
+    Varied(group=Group.DATA, metavar=None),
 ]
 
 
@@ -103,12 +104,12 @@ class ServiceSettings(ServicePlace):
         Option(Group.PRIVACY, metavar="NAME"),
     ] = ()
     refuse_nominal: Annotated[
-        bool,
+        RefuseNominal[bool],
         Field(
             description="Refuse everybody's releases whose formal bound no longer protects; a key may have the same "
             "rule of its own."
         ),
-        Option(Group.PRIVACY, variable="TACIT_REFUSE_NOMINAL"),
+        Varied(variable="TACIT_REFUSE_NOMINAL"),
     ] = False
     allowed: Annotated[
         tuple[Annotated[tuple[str, str], BeforeValidator(_name_and_value)], ...],

@@ -12,7 +12,7 @@ another number, for many records at once. So records are computed in constant sh
 filled up with made-up ones; whether a record then has the same numbers, bit for bit, in any place and beside any others
 is tried on made-up records, and if not, each record is computed alone.
 
-A process that trains several models on the same records above the same layers computes them once (`REMEMBERED_BYTES`).
+A process that trains several models on the same records above the same layers computes them once (`StateMemory`).
 
 With `fast` the lower half is computed in 16 bits (bfloat16), which takes half the time and moves a number by some
 thousandths of it. That is another fixed function of a record, no less private than the first: the trial above decides
@@ -27,7 +27,7 @@ import pickle
 from collections import OrderedDict, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import numpy as np
 import torch
@@ -96,22 +96,30 @@ def cut(model: nn.Module, task: Task, probes: Sequence[Batch]) -> Halves | None:
     """The two halves of a model, or None if nothing can be saved or the cut is not exact."""
     if not task.fixed_inputs:
         return None
+    halves = _halves(model)
+    return halves if halves is not None and _is_exact(halves, model, task, probes) else None
+
+
+def _is_exact(halves: Halves, model: nn.Module, task: Task, probes: Sequence[Batch]) -> bool:
+    """Whether the halves, one after the other, give what the whole model gives on made-up records.
+
+    The code of a model that we do not know runs with some of its parts replaced. Whatever it raises then, the whole
+    model has just run on the same records without, so the cut is what it cannot do, and the model runs as a whole.
+    """
+    training = model.training
+    model.eval()
+    halves.top.eval()
     try:
-        halves = _halves(model)
-        if halves is None:
-            return None
-        training = model.training
-        model.eval()
-        halves.top.eval()
         with torch.no_grad():
-            off = max(
-                float((task.loss(model, b) - task.loss(halves.top, halves.continued(b))).abs().max()) for b in probes
-            )
+            whole = [task.loss(model, batch) for batch in probes]
+            try:
+                cut_up = [task.loss(halves.top, halves.continued(batch)) for batch in probes]
+            except Exception:
+                return False
+    finally:
         model.train(training)
         halves.top.train(training)
-    except (AttributeError, TypeError, ValueError, RuntimeError, StopIteration, KeyError):
-        return None
-    return halves if off <= TOLERANCE else None
+    return all(float((a - b).abs().max()) <= TOLERANCE for a, b in zip(whole, cut_up, strict=True))
 
 
 def _halves(model: nn.Module) -> Halves | None:
@@ -186,6 +194,46 @@ class Kept:
         return {**batch, "inputs_embeds": self.of(records, batch["input_ids"].shape[1])}
 
 
+class StateMemory:
+    """What the lower halves of models have made of records, up to so many bytes, the last used longest; and of which
+    shapes it is known whether records are independent of each other."""
+
+    def __init__(self, most_bytes: int = REMEMBERED_BYTES) -> None:
+        self.most_bytes = most_bytes
+        self._states: OrderedDict[bytes, Kept] = OrderedDict()
+        self._independent: dict[tuple[object, ...], bool] = {}
+
+    @property
+    def used_bytes(self) -> int:
+        """How much is remembered now."""
+        return sum(states.bytes for states in self._states.values())
+
+    def states(self, digest: bytes) -> Kept | None:
+        """What was computed from the same layers and records, if it is still there."""
+        if digest in self._states:
+            self._states.move_to_end(digest)
+        return self._states.get(digest)
+
+    def keep(self, digest: bytes, states: Kept) -> None:
+        """Remember states; what was not used for the longest time makes room."""
+        self._states[digest] = states
+        while self.used_bytes > self.most_bytes:
+            self._states.popitem(last=False)
+
+    def are_independent(self, halves: Halves, task: Task, tokenizer: PreTrainedTokenizerBase, rows: int) -> bool:
+        """Whether made-up records have the same numbers, bit for bit, whatever is computed beside them. It is a matter
+        of the machine and of shapes, so it is tried once for models of one shape."""
+        shapes = tuple((name, tuple(value.shape)) for name, value in halves.bottom.named_parameters())
+        key = (type(halves.bottom), shapes, halves.fast, type(task), task.length, rows, torch.get_num_threads())
+        if key not in self._independent:
+            self._independent[key] = _are_independent(halves, task, tokenizer, rows)
+        return self._independent[key]
+
+
+PROCESS_MEMORY: Final = StateMemory()
+"""The memory of this process, which all trainings in it share unless they are given another."""
+
+
 def computed_once(
     model: nn.Module,
     task: Task,
@@ -222,17 +270,18 @@ def keep(
     hidden: int,
     batch: int = ROWS,
     progress: StepProgress = lambda done, total: None,
+    memory: StateMemory | None = None,
 ) -> Kept:
-    """Run the lower half over all records once; what this process has just computed is taken as it is."""
+    """Run the lower half over all records once; what the memory still holds is taken as it is."""
+    memory = PROCESS_MEMORY if memory is None else memory
     digest = _digest(halves, task, encoded, tokenizer, batch)
-    if (states := _REMEMBERED.get(digest)) is not None:
-        _REMEMBERED.move_to_end(digest)
+    states = memory.states(digest)
+    if states is not None:
         progress(len(encoded), len(encoded))
         return states
-    states = _computed(halves, task, encoded, tokenizer, hidden, batch, progress)
-    _REMEMBERED[digest] = states
-    while sum(entry.bytes for entry in _REMEMBERED.values()) > REMEMBERED_BYTES:
-        _REMEMBERED.popitem(last=False)
+    rows = batch if batch > 1 and memory.are_independent(halves, task, tokenizer, batch) else 1
+    states = _computed(halves, task, encoded, tokenizer, hidden, rows, progress)
+    memory.keep(digest, states)
     return states
 
 
@@ -242,13 +291,12 @@ def _computed(
     encoded: Sequence[Encoded],
     tokenizer: PreTrainedTokenizerBase,
     hidden: int,
-    batch: int,
+    rows: int,
     progress: StepProgress,
 ) -> Kept:
     lengths = np.array([len(example["input_ids"]) for example in encoded], dtype=np.int64)
     starts = np.concatenate([[0], np.cumsum(lengths)[:-1]]).astype(np.int64)
     values = torch.empty(int(lengths.sum()), hidden, dtype=torch.float16)
-    rows = batch if batch > 1 and _independent(halves, task, tokenizer, batch) else 1
     done = 0
     for records in _together(lengths, task.length, rows):
         states = _filled(halves, task, [encoded[i] for i in records], tokenizer, rows).half()
@@ -258,9 +306,6 @@ def _computed(
         done += len(records)
         progress(done, len(encoded))
     return Kept(values, starts, lengths)
-
-
-_REMEMBERED: OrderedDict[bytes, Kept] = OrderedDict()
 
 
 def _digest(
@@ -314,19 +359,6 @@ def _widened(example: Encoded, width: int, task: Task, tokenizer: PreTrainedToke
         name: [*value, *[task.padding(name, tokenizer)] * (width - len(value))] if isinstance(value, list) else value
         for name, value in example.items()
     }
-
-
-def _independent(halves: Halves, task: Task, tokenizer: PreTrainedTokenizerBase, rows: int) -> bool:
-    """Whether made-up records have the same numbers, bit for bit, whatever is computed beside them. It is a matter of
-    the machine and of shapes, so a process that trains several models of one shape asks once."""
-    shapes = tuple((name, tuple(value.shape)) for name, value in halves.bottom.named_parameters())
-    key = (type(halves.bottom), shapes, halves.fast, type(task), task.length, rows, torch.get_num_threads())
-    if key not in _ASKED:
-        _ASKED[key] = _are_independent(halves, task, tokenizer, rows)
-    return _ASKED[key]
-
-
-_ASKED: dict[tuple[object, ...], bool] = {}
 
 
 def _are_independent(halves: Halves, task: Task, tokenizer: PreTrainedTokenizerBase, rows: int) -> bool:

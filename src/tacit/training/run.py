@@ -15,7 +15,7 @@ import hashlib
 import json
 import math
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -125,7 +125,8 @@ class TrainingRun:
     only its owner may enter.
 
     `origin` says what is known about the starting weights and the data; `trials` how many runs on the same records were
-    compared. In a `team` of processes each holds the same run.
+    compared; `configuration` the options that made the run, for its card. In a `team` of processes each holds the same
+    run.
     """
 
     task: Task
@@ -139,6 +140,7 @@ class TrainingRun:
     trials: int = 1
     warn: Callable[[str], None] = field(default=lambda message: None)
     origin: Origin = field(default_factory=Origin)
+    configuration: Mapping[str, object] = field(default_factory=dict)
     team: Team = field(default_factory=Team)
     checked: Checked | None = None
     prepared: StepProgress = field(default=lambda done, total: None)
@@ -396,7 +398,7 @@ class TrainingRun:
             self.tokenizer.save_pretrained(self.folder)
         settings = {**self.task.settings(), **self.origin.settings()}
         (self.folder / SETTINGS).write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
-        (self.folder / CARD).write_text(Card(guarantee).to_json(), encoding="utf-8")
+        (self.folder / CARD).write_text(Card(guarantee, configuration=self.configuration).to_json(), encoding="utf-8")
         forget(self.folder)
         return guarantee
 

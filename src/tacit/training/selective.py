@@ -20,7 +20,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
@@ -274,6 +274,7 @@ class TwoPhases:
     rule          what tells this redaction from any other: a digest of a word list, the name of a detector
     first_plan    without privacy for redacted and public text, private otherwise
     origin        what is known about the base model
+    configuration the options that made the model, for its card
     """
 
     task: Task
@@ -293,6 +294,7 @@ class TwoPhases:
     warn: Callable[[str], None] = lambda message: None
     origin: Origin = field(default_factory=Origin)
     rule: str = ""
+    configuration: Mapping[str, object] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if (self.kind is FirstKind.PRIVATE) != self.first_plan.private:
@@ -389,7 +391,7 @@ class TwoPhases:
         model, tokenizer = self.load(self.working_folder)
         run = SecondPhase(
             self.task, model, tokenizer, self.rows, self.plan, self.settings, self.folder, self.seed, self.trials,
-            self.warn, self.origin, first=first, facts=self.facts,
+            self.warn, self.origin, self.configuration, first=first, facts=self.facts,
         )  # fmt: skip
         unfinished = (self.folder / PRIVATE_FOLDER / STATE).exists()
         return run.run(None if progress is None else lambda p: progress(2, p), resume=unfinished)

@@ -25,6 +25,7 @@ from tacit.noise.normal import normal_noise
 from tacit.noise.source import Source, StreamKey
 from tacit.training.clipping import AutomaticClipping, FlatClipping, LayerClipping, QuantileClipping
 from tacit.training.gradients import Batch, Engine, Loss, buffers_of, restore_buffers
+from tacit.training.memory import is_out_of_memory
 from tacit.training.plan import TrainingPlan
 from tacit.training.team import Team
 
@@ -98,8 +99,7 @@ class TrainingStep:
 
     def _shrink(self, error: Exception) -> None:
         """Out of memory: go on with half as many examples at a time. Sums are only touched by parts that succeeded."""
-        memory = isinstance(error, MemoryError) or "memory" in str(error).lower()
-        if not memory:
+        if not is_out_of_memory(error):
             raise error
         if self.physical == 1:
             raise BadInputError(

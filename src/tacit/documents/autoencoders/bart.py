@@ -9,10 +9,10 @@ from __future__ import annotations
 import contextlib
 import copy
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 import numpy as np
 import torch
@@ -27,6 +27,10 @@ from tacit.documents.autoencoders.base import (
 )
 from tacit.errors import BadInputError, require
 
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+    from transformers import PreTrainedModel
+
 PURPOSE = "a BART model"
 
 
@@ -36,7 +40,7 @@ class BartAutoencoder(Autoencoder):
     kind: ClassVar[str] = "bart"
     mechanisms: ClassVar[tuple[str, ...]] = ("dp-bart",)
 
-    def __init__(self, model: Any, tokenizer: Any, record: Record) -> None:
+    def __init__(self, model: PreTrainedModel, tokenizer: Any, record: Record) -> None:
         self.model = model
         self.tokenizer = tokenizer
         self.record = record
@@ -58,7 +62,7 @@ class BartAutoencoder(Autoencoder):
         return self.record.positions
 
     @property
-    def module(self) -> Any:
+    def module(self) -> nn.Module:
         return self.model
 
     @property
@@ -72,32 +76,36 @@ class BartAutoencoder(Autoencoder):
     def ids(self, texts: Sequence[str]) -> Ids:
         return padded(self.tokenizer, texts, self.length, self.padding_id)
 
-    def latents(self, ids: Any) -> Any:
+    def latents(self, ids: Tensor) -> Tensor:
         mask = (ids != self.padding_id).long() if self.record.encoder_mask else torch.ones_like(ids)
-        return self.model.get_encoder()(input_ids=ids, attention_mask=mask).last_hidden_state
+        latents: Tensor = self.model.get_encoder()(input_ids=ids, attention_mask=mask).last_hidden_state
+        return latents
 
-    def memory(self, latents: Any) -> Any:
+    def memory(self, latents: Tensor) -> Tensor:
         """What the decoder attends to: the latent itself."""
         return latents
 
-    def states(self, latents: Any, ids: Any) -> Any:
+    def states(self, latents: Tensor, ids: Tensor) -> Tensor:
         memory = self.memory(latents)
         start = torch.full_like(ids[:, :1], int(self.model.config.decoder_start_token_id))
-        return self.model.get_decoder()(
+        states: Tensor = self.model.get_decoder()(
             input_ids=torch.cat([start, ids[:, :-1]], dim=1),
             encoder_hidden_states=memory,
             encoder_attention_mask=torch.ones(memory.shape[:2], dtype=torch.long),
             use_cache=False,
         ).last_hidden_state
+        return states
 
-    def scores(self, states: Any) -> Any:
-        return self.model.lm_head(states) + self.model.final_logits_bias
+    def scores(self, states: Tensor) -> Tensor:
+        scores: Tensor = self.model.lm_head(states) + self.model.final_logits_bias
+        return scores
 
-    def generate(self, latents: Any, beams: int) -> list[str]:
+    def generate(self, latents: Tensor, beams: int) -> list[str]:
         outputs = require("transformers.modeling_outputs", extra="documents", purpose=PURPOSE)
         memory = self.memory(latents)
         options = {"early_stopping": True} if beams > 1 else {}
-        rows = self.model.generate(
+        write = cast("Callable[..., Tensor]", self.model.generate)
+        rows = write(
             encoder_outputs=outputs.BaseModelOutput(last_hidden_state=memory),
             attention_mask=torch.ones(memory.shape[:2], dtype=torch.long),
             num_beams=beams,
@@ -231,7 +239,7 @@ def load_tokenizer(folder: str) -> Any:
         ) from error
 
 
-def load_bart(folder: str) -> Any:
+def load_bart(folder: str) -> PreTrainedModel:
     """A complete BART in single precision, or a sentence that says what is wrong."""
     transformers = require("transformers", extra="documents", purpose=PURPOSE)
     shown = Path(folder).name if Path(folder).is_dir() else folder
@@ -279,7 +287,8 @@ def load_bart(folder: str) -> Any:
         eos_token_id=config.eos_token_id,
         decoder_start_token_id=config.decoder_start_token_id,
     )
-    return model.eval()
+    bart: PreTrainedModel = model.eval()
+    return bart
 
 
 @contextlib.contextmanager

@@ -16,7 +16,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, NoReturn, Self
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +29,9 @@ from tacit.errors import BadInputError, BadParameterError, NoGuaranteeError, req
 from tacit.guarantee import Provenance
 from tacit.lineage import lineage_of, own_budget
 from tacit.plugins import Registry
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
 
 RECORD_FILE = "tacit.json"
 FORMAT = 1
@@ -146,7 +150,7 @@ class Autoencoder(ABC):
         self._refuse_training()
 
     @property
-    def module(self) -> Any:
+    def module(self) -> nn.Module:
         """The torch module with all weights."""
         self._refuse_training()
 
@@ -154,15 +158,15 @@ class Autoencoder(ABC):
         """Piece ids of constant shape (texts, length): pieces, end mark, padding."""
         self._refuse_training()
 
-    def latents(self, ids: Any) -> Any:
+    def latents(self, ids: Tensor) -> Tensor:
         """Tensor of latents (texts, positions, width) from a tensor of ids, with gradients."""
         self._refuse_training()
 
-    def states(self, latents: Any, ids: Any) -> Any:
+    def states(self, latents: Tensor, ids: Tensor) -> Tensor:
         """Tensor of decoder states (texts, length, ...) given the latents and the right pieces before."""
         self._refuse_training()
 
-    def scores(self, states: Any) -> Any:
+    def scores(self, states: Tensor) -> Tensor:
         """Next-piece scores of decoder states."""
         self._refuse_training()
 
@@ -175,7 +179,7 @@ class Autoencoder(ABC):
         """Size of the vocabulary."""
         self._refuse_training()
 
-    def generate(self, latents: Any, beams: int) -> list[str]:
+    def generate(self, latents: Tensor, beams: int) -> list[str]:
         """Texts from a tensor of latents: nothing else is looked at."""
         self._refuse_training()
 
@@ -217,7 +221,7 @@ class Autoencoder(ABC):
             encoded[start : start + len(part)] = latents[: len(part)]
         return encoded
 
-    def decode(self, latents: NDArray[Any], *, beams: int = 1) -> list[str]:
+    def decode(self, latents: NDArray[np.floating], *, beams: int = 1) -> list[str]:
         """Texts from latents alone, whose values may be anything finite."""
         torch = _torch()
         if len(latents) == 0:
@@ -228,7 +232,7 @@ class Autoencoder(ABC):
         with torch.inference_mode():
             return self.generate(torch.from_numpy(values.astype(np.float32)), beams)
 
-    def loss(self, latents: Any, ids: Any, weights: Any = None) -> Any:
+    def loss(self, latents: Tensor, ids: Tensor, weights: Tensor | None = None) -> Tensor:
         """Mean cross-entropy of the pieces of texts, given their latents; padding does not count.
 
         weights   of each piece of the vocabulary in that mean; all count the same by default
@@ -237,7 +241,8 @@ class Autoencoder(ABC):
         ids = ids[:, :longest]
         counted = ids != self.padding_id
         scores = self.scores(self.states(latents, ids)[counted])
-        return _torch().nn.functional.cross_entropy(scores, ids[counted], weight=weights)
+        loss: Tensor = _torch().nn.functional.cross_entropy(scores, ids[counted], weight=weights)
+        return loss
 
     def save_pretrained(self, folder: str | Path, *, half: bool = False, eight_bits: bool = False) -> None:
         """Weights (in 16 bits if `half`, an ADePT also in 8), vocabulary and record in one folder."""
@@ -271,7 +276,7 @@ class Autoencoder(ABC):
         return autoencoder
 
 
-def _is_autoencoder(thing: Any) -> bool:
+def _is_autoencoder(thing: object) -> bool:
     return isinstance(thing, type) and issubclass(thing, Autoencoder)
 
 
@@ -355,5 +360,5 @@ def _shown(name: str | Path) -> str:
     return Path(str(name)).name
 
 
-def _torch() -> Any:
+def _torch() -> ModuleType:
     return require("torch", extra="documents", purpose="a document-level model")

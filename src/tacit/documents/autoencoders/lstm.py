@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import torch
 
@@ -23,6 +23,10 @@ from tacit.documents.autoencoders.base import (
 )
 from tacit.documents.autoencoders.weights import load_tensors, save_in_eight_bits, save_tensors
 from tacit.errors import BadInputError
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+    from torch import Tensor, nn
 
 WEIGHTS_FILE = "model.safetensors"
 CONFIG_FILE = "lstm.json"
@@ -39,7 +43,7 @@ class LstmNetwork(torch.nn.Module):
         self.decoder = torch.nn.LSTM(embedding, hidden, batch_first=True)
         self.output = torch.nn.Linear(hidden, embedding)
 
-    def scores(self, hidden: Any) -> Any:
+    def scores(self, hidden: Tensor) -> Tensor:
         return torch.nn.functional.linear(self.output(hidden), self.embedding.weight)
 
 
@@ -49,7 +53,7 @@ class LstmAutoencoder(Autoencoder):
     kind: ClassVar[str] = "adept"
     mechanisms: ClassVar[tuple[str, ...]] = ("adept",)
 
-    def __init__(self, network: LstmNetwork, tokenizer: Any, record: Record, length: int) -> None:
+    def __init__(self, network: LstmNetwork, tokenizer: Tokenizer, record: Record, length: int) -> None:
         if record.positions != 2:
             raise BadInputError(
                 "damaged-model",
@@ -70,12 +74,17 @@ class LstmAutoencoder(Autoencoder):
         return self._length
 
     @property
-    def module(self) -> Any:
+    def module(self) -> nn.Module:
         return self.network
 
     @property
     def padding_id(self) -> int:
-        return int(self.tokenizer.token_to_id(vocabulary.PADDING))
+        return self._mark(vocabulary.PADDING)
+
+    def _mark(self, name: str) -> int:
+        number = self.tokenizer.token_to_id(name)
+        assert number is not None
+        return number
 
     @property
     def pieces(self) -> int:
@@ -84,26 +93,26 @@ class LstmAutoencoder(Autoencoder):
     def ids(self, texts: Sequence[str]) -> Ids:
         return padded(self.tokenizer, texts, self.length, self.padding_id)
 
-    def latents(self, ids: Any) -> Any:
+    def latents(self, ids: Tensor) -> Tensor:
         # Padding to the front: the last step reads the end mark, whatever the length.
         order = torch.argsort((ids != self.padding_id).long(), dim=1, stable=True)
         _, (hidden, cell) = self.network.encoder(self.network.embedding(ids.gather(1, order)))
         return torch.stack([hidden[0], cell[0]], dim=1)
 
-    def states(self, latents: Any, ids: Any) -> Any:
-        start = torch.full_like(ids[:, :1], self.tokenizer.token_to_id(vocabulary.START))
+    def states(self, latents: Tensor, ids: Tensor) -> Tensor:
+        start = torch.full_like(ids[:, :1], self._mark(vocabulary.START))
         before = torch.cat([start, ids[:, :-1]], dim=1)
-        hidden, _ = self.network.decoder(self.network.embedding(before), _state(latents))
+        hidden: Tensor = self.network.decoder(self.network.embedding(before), _state(latents))[0]
         return hidden
 
-    def scores(self, states: Any) -> Any:
+    def scores(self, states: Tensor) -> Tensor:
         return self.network.scores(states)
 
-    def generate(self, latents: Any, beams: int) -> list[str]:
-        end = self.tokenizer.token_to_id(vocabulary.END)
+    def generate(self, latents: Tensor, beams: int) -> list[str]:
+        end = self._mark(vocabulary.END)
         state = _state(latents)
-        piece = torch.full((len(latents), 1), self.tokenizer.token_to_id(vocabulary.START))
-        written: list[Any] = []
+        piece = torch.full((len(latents), 1), self._mark(vocabulary.START))
+        written: list[Tensor] = []
         for _ in range(self.length):
             hidden, state = self.network.decoder(self.network.embedding(piece), state)
             piece = self.network.scores(hidden).argmax(dim=-1)
@@ -141,10 +150,12 @@ class LstmAutoencoder(Autoencoder):
         return cls(network.eval(), load_tokenizer(folder), record, int(shape["length"]))
 
     @classmethod
-    def create(cls, tokenizer: Any, record: Record, *, length: int, embedding: int = 128, hidden: int = 256) -> Self:
+    def create(
+        cls, tokenizer: Tokenizer, record: Record, *, length: int, embedding: int = 128, hidden: int = 256
+    ) -> Self:
         """A new model with random weights, to be trained on public text."""
         return cls(LstmNetwork(tokenizer.get_vocab_size(), embedding, hidden), tokenizer, record, length)
 
 
-def _state(latents: Any) -> tuple[Any, Any]:
+def _state(latents: Tensor) -> tuple[Tensor, Tensor]:
     return latents[:, 0].unsqueeze(0).contiguous(), latents[:, 1].unsqueeze(0).contiguous()

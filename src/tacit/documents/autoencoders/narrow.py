@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import torch
 
@@ -26,6 +26,10 @@ from tacit.documents.autoencoders.bart import BartAutoencoder, load_bart, load_t
 from tacit.documents.autoencoders.base import Record
 from tacit.documents.autoencoders.weights import load_tensors, save_tensors
 from tacit.documents.bounds import AnalyticGaussian, ClipL2
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+    from transformers import PreTrainedModel
 
 NECK_FILE = "neck.safetensors"
 
@@ -54,7 +58,7 @@ class NarrowAutoencoder(BartAutoencoder):
     kind: ClassVar[str] = "narrow"
     mechanisms: ClassVar[tuple[str, ...]] = ("narrow",)
 
-    def __init__(self, model: Any, tokenizer: Any, record: Record, neck: Neck) -> None:
+    def __init__(self, model: PreTrainedModel, tokenizer: Any, record: Record, neck: Neck) -> None:
         super().__init__(model, tokenizer, record)
         self.neck = neck
         self._module = torch.nn.ModuleDict({"model": model, "neck": neck})
@@ -68,7 +72,7 @@ class NarrowAutoencoder(BartAutoencoder):
         return int(self.model.config.max_position_embeddings) - self.positions
 
     @property
-    def module(self) -> Any:
+    def module(self) -> nn.Module:
         return self._module
 
     @property
@@ -76,11 +80,11 @@ class NarrowAutoencoder(BartAutoencoder):
         """Whether the latent is a point of the simplex, which an l1 bound leaves as it is."""
         return (self.record.bound or {}).get("kind") == "l1"
 
-    def latents(self, ids: Any) -> Any:
+    def latents(self, ids: Tensor) -> Tensor:
         embedded = self.model.get_encoder().embed_tokens(ids)
         queries = self.neck.queries.expand(len(ids), -1, -1)
         read = self.model.get_encoder()(inputs_embeds=torch.cat([embedded, queries], dim=1)).last_hidden_state
-        latents = self.neck.down(read[:, -self.positions :])
+        latents: Tensor = self.neck.down(read[:, -self.positions :])
         if not self.on_simplex:
             return latents
         return torch.softmax(latents.flatten(1), dim=1).reshape(latents.shape) * self._C
@@ -89,9 +93,10 @@ class NarrowAutoencoder(BartAutoencoder):
     def _C(self) -> float:  # noqa: N802
         return float((self.record.bound or {"C": 1.0})["C"])
 
-    def memory(self, latents: Any) -> Any:
+    def memory(self, latents: Tensor) -> Tensor:
         scaled = latents * (math.sqrt(self.positions * self.width) / self._C)
-        return self.neck.norm(self.neck.up(scaled) + self.neck.places)
+        memory: Tensor = self.neck.norm(self.neck.up(scaled) + self.neck.places)
+        return memory
 
     def save_weights(self, folder: Path) -> None:
         super().save_weights(folder)

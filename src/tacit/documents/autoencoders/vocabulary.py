@@ -13,15 +13,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tacit.errors import BadInputError, require
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
 
 PADDING, START, END, UNKNOWN = "<pad>", "<s>", "</s>", "<unk>"
 FILE = "tokenizer.json"
 
 
-def train_vocabulary(texts: Iterable[str], size: int, *, lowercase: bool = False, words: bool = False) -> Any:
+def train_vocabulary(texts: Iterable[str], size: int, *, lowercase: bool = False, words: bool = False) -> Tokenizer:
     """A `tokenizers.Tokenizer` with `size` pieces (at most so many `words`), the four marks first."""
     library = require("tokenizers", extra="documents", purpose="a vocabulary of word pieces")
     shared: dict[str, Any] = {
@@ -39,15 +42,17 @@ def train_vocabulary(texts: Iterable[str], size: int, *, lowercase: bool = False
     if lowercase:
         tokenizer.normalizer = library.normalizers.Lowercase()
     tokenizer.train_from_iterator(texts, trainer=trainer)
-    return tokenizer
+    made: Tokenizer = tokenizer
+    return made
 
 
-def load_vocabulary(folder: Path) -> Any:
+def load_vocabulary(folder: Path) -> Tokenizer:
     library = require("tokenizers", extra="documents", purpose="a vocabulary of word pieces")
     path = folder / FILE
     try:
-        return library.Tokenizer.from_file(str(path))
+        tokenizer: Tokenizer = library.Tokenizer.from_file(str(path))
     except Exception as error:  # the library raises plain Exception
         raise BadInputError(
             "damaged-model", "{path} is missing or damaged: copy the whole checkpoint again", path=path
         ) from error
+    return tokenizer

@@ -7,21 +7,24 @@ In 8 bits a number is off by at most 1/254 of the largest number of its row, and
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from tacit.errors import BadInputError, require
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
 
 SCALE = ".scale"
 
 
-def save_tensors(module: Any, path: Path) -> None:
+def save_tensors(module: nn.Module, path: Path) -> None:
     _save({name: value.contiguous() for name, value in module.state_dict().items()}, path)
 
 
-def save_in_eight_bits(module: Any, path: Path) -> None:
+def save_in_eight_bits(module: nn.Module, path: Path) -> None:
     import torch
 
-    kept: dict[str, Any] = {}
+    kept: dict[str, Tensor] = {}
     for name, value in module.state_dict().items():
         if value.ndim != 2:
             kept[name] = value.contiguous()
@@ -32,15 +35,15 @@ def save_in_eight_bits(module: Any, path: Path) -> None:
     _save(kept, path)
 
 
-def _save(tensors: dict[str, Any], path: Path) -> None:
+def _save(tensors: dict[str, Tensor], path: Path) -> None:
     library = require("safetensors.torch", extra="documents", purpose="saving a model")
     library.save_file(tensors, str(path))
 
 
-def load_tensors(path: Path) -> dict[str, Any]:
+def load_tensors(path: Path) -> dict[str, Tensor]:
     library = require("safetensors.torch", extra="documents", purpose="loading a model")
     try:
-        tensors: dict[str, Any] = library.load_file(str(path))
+        tensors: dict[str, Tensor] = library.load_file(str(path))
     except Exception as error:  # the library has its own class, and OSError
         raise BadInputError(
             "damaged-model",

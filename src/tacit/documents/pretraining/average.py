@@ -10,10 +10,13 @@ between them is public too, and no guarantee changes: the bound and the noise ar
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tacit.documents.autoencoders.base import Autoencoder
 from tacit.errors import BadInputError, BadParameterError
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 def average_weights(start: Autoencoder, model: Autoencoder, share: float) -> Autoencoder:
@@ -48,7 +51,7 @@ def average_weights(start: Autoencoder, model: Autoencoder, share: float) -> Aut
     return model
 
 
-def _shapes(weights: dict[str, Any]) -> dict[str, tuple[int, ...]]:
+def _shapes(weights: dict[str, Tensor]) -> dict[str, tuple[int, ...]]:
     return {name: tuple(value.shape) for name, value in weights.items()}
 
 

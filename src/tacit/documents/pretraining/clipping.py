@@ -44,7 +44,7 @@ class ClippingSettings:
         if own is not None and own.get("kept") is not None and not same:
             raise BadParameterError(
                 "bound-of-a-pruned-model",
-                "a pruned model is clamped by value, not by {kind}: leave out {option.bound}",
+                "a pruned model is clamped by value, not by {kind}: leave out {option.clip_by}",
                 kind=kind,
             )
         return bound_from_dict(

@@ -12,7 +12,6 @@ import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from tacit.errors import BadInputError
 from tacit.text.files import choose_columns, text_value
@@ -70,14 +69,14 @@ def joined(texts: Sequence[str], fits: Callable[[str], bool], most: int = JOINED
     return [*documents, " ".join(parts)] if parts else documents
 
 
-def declared(corpus: Any) -> PublicText:
+def declared(corpus: object) -> PublicText:
     """The corpus, if it was declared public."""
     if not isinstance(corpus, PublicText):
         raise NotPublicError
     return corpus
 
 
-def read_public(source: Any, name: str | None) -> PublicText:
+def read_public(source: object, name: str | None) -> PublicText:
     """Public texts: of a file with one text per line, or in memory.
 
     >>> read_public(["one text", "another"], "two made-up texts").texts
@@ -91,7 +90,7 @@ def read_public(source: Any, name: str | None) -> PublicText:
             table.select((column,))
             return PublicText(texts=[text_value(values[0], row, column) for row, values in table.rows()], name=name)
     try:
-        lines = Path(source).read_text(encoding="utf-8").splitlines()
+        lines = Path(str(source)).read_text(encoding="utf-8").splitlines()
     except OSError as error:
         raise BadInputError(
             "unreadable-file",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from tacit.documents.autoencoders.base import RECORD_FILE, Autoencoder, load_autoencoder
 from tacit.documents.pretraining.corpus import PublicText
@@ -57,7 +56,9 @@ def _is_unmeasured(folder: Path) -> bool:
     return any(folder.glob("stage-*")) and "bleu_lowercase" not in record.get("results", {})
 
 
-def save_measured(model: Autoencoder, corpus: PublicText, folder: Path, saving: Saving, facts: dict[str, Any]) -> float:
+def save_measured(
+    model: Autoencoder, corpus: PublicText, folder: Path, saving: Saving, facts: dict[str, object]
+) -> float:
     """BLEU of the model on held-out texts, without noise: it is measured, saved, and only then loses its checkpoint."""
     from tacit.documents.pretraining.loop import held_out_bleu
 

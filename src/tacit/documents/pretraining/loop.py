@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -39,6 +39,10 @@ from tacit.documents.bounds import Bound, ClipL1, ClipL2, ClipValue, LatentNoise
 from tacit.documents.pretraining.corpus import PublicText, declared, joined
 from tacit.documents.pretraining.folders import BLEU, CHECKPOINT
 from tacit.errors import BadInputError, BadParameterError, require
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+    from torch.optim import Optimizer
 
 LOG = "training.jsonl"
 
@@ -170,7 +174,7 @@ def train(
     noise: LatentNoise | None = None,
     resume: bool = False,
     progress: OnStep | None = None,
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Train in place; checkpoints and logs go to `folder`. Returns steps, losses and minutes."""
     corpus = declared(corpus)
     if plan.epsilons and (noise is None or bound is None):
@@ -228,7 +232,7 @@ def train(
 
 def _step(
     autoencoder: Autoencoder,
-    optimizer: Any,
+    optimizer: Optimizer,
     data: _Data,
     plan: PretrainingPlan,
     step: int,
@@ -250,7 +254,7 @@ def _step(
             "training-diverged", "training diverged: start again with a smaller learning rate ({option.learning_rate})"
         )
     optimizer.zero_grad(set_to_none=True)
-    loss.backward()
+    torch.autograd.backward(loss)
     torch.nn.utils.clip_grad_norm_(autoencoder.module.parameters(), 1.0)
     for group in optimizer.param_groups:
         group["lr"] = plan.rate(step)
@@ -259,7 +263,7 @@ def _step(
 
 
 @contextmanager
-def dropping(module: Any, share: float | None) -> Iterator[None]:
+def dropping(module: nn.Module, share: float | None) -> Iterator[None]:
     """The module with this dropout wherever it has one (None: its own); afterwards with its own again."""
     places = [
         (part, name, value)
@@ -290,11 +294,11 @@ def mean_size(bound: Bound, n: int) -> float:
 
 def held_out_loss(
     autoencoder: Autoencoder,
-    ids: Any,
+    ids: Tensor,
     plan: PretrainingPlan,
     bound: Bound | None,
     noise: LatentNoise | None,
-    weights: Any = None,
+    weights: Tensor | None = None,
 ) -> float:
     """Mean loss on texts that training does not see, with the noise of the target, and always the same noise."""
     autoencoder.module.eval()
@@ -312,7 +316,7 @@ def held_out_loss(
     return float(np.mean(losses))
 
 
-def noisy(latents: Any, bound: Bound | None, noise: LatentNoise | None, scale: float | None) -> Any:
+def noisy(latents: Tensor, bound: Bound | None, noise: LatentNoise | None, scale: float | None) -> Tensor:
     """The tensor counterpart of `bounds.release`, with gradients; for public text only."""
     if bound is None:
         return latents
@@ -329,7 +333,7 @@ def noisy(latents: Any, bound: Bound | None, noise: LatentNoise | None, scale: f
     return latents + added
 
 
-def clipped(latents: Any, bound: Bound) -> Any:
+def clipped(latents: Tensor, bound: Bound) -> Tensor:
     """The bound in torch. Release uses `Bound.apply`, which is exact."""
     if isinstance(bound, ClipValue):
         mask = torch.zeros(latents.shape[2])
@@ -340,7 +344,7 @@ def clipped(latents: Any, bound: Bound) -> Any:
             "unknown-bound", "training knows no bound '{kind}': use l1, l2 or value", kind=bound.kind
         )
     flat = latents.flatten(1)
-    norm = torch.linalg.vector_norm(flat, ord=1 if isinstance(bound, ClipL1) else 2, dim=1, keepdim=True)
+    norm: Tensor = torch.linalg.vector_norm(flat, ord=1 if isinstance(bound, ClipL1) else 2, dim=1, keepdim=True)
     return (flat * (bound.C / norm.clamp(min=bound.C))).reshape(latents.shape)
 
 
@@ -393,7 +397,7 @@ class _Data:
         return [batches[number] for number in generator.permutation(len(batches))]
 
 
-def content_weights(ids: Ids, pieces: int, content: float) -> Any:
+def content_weights(ids: Ids, pieces: int, content: float) -> Tensor:
     """content / (content + p) for each piece of the vocabulary, p its share in the texts; rare pieces count most."""
     counts = np.bincount(ids.ravel(), minlength=pieces).astype(np.float64)
     weights = content / (content + counts / max(1.0, counts.sum()))
@@ -426,13 +430,18 @@ def _judge(autoencoder: Autoencoder, state: _State, loss: float, *, settled: boo
 # Checkpoints ------------------------------------------------------------------------------------------------------
 
 
-def _identity(plan: PretrainingPlan, corpus: PublicText) -> dict[str, Any]:
+def _identity(plan: PretrainingPlan, corpus: PublicText) -> dict[str, object]:
     values = {name: value for name, value in asdict(plan).items() if name != "steps"}
     return {**values, "epsilons": list(plan.epsilons), "corpus": corpus.name, "texts": len(corpus.texts)}
 
 
 def _start(
-    autoencoder: Autoencoder, optimizer: Any, plan: PretrainingPlan, corpus: PublicText, folder: Path, resume: bool
+    autoencoder: Autoencoder,
+    optimizer: Optimizer,
+    plan: PretrainingPlan,
+    corpus: PublicText,
+    folder: Path,
+    resume: bool,
 ) -> _State:
     path = folder / CHECKPOINT
     if not resume:
@@ -463,7 +472,12 @@ def _start(
 
 
 def _save(
-    autoencoder: Autoencoder, optimizer: Any, plan: PretrainingPlan, corpus: PublicText, state: _State, folder: Path
+    autoencoder: Autoencoder,
+    optimizer: Optimizer,
+    plan: PretrainingPlan,
+    corpus: PublicText,
+    state: _State,
+    folder: Path,
 ) -> None:
     checkpoint = {
         "identity": _identity(plan, corpus),

@@ -28,7 +28,7 @@ from tacit.experiments.inputs import check_part, data_in
 from tacit.experiments.raw import read_json, read_part, write_json
 from tacit.experiments.steps import Cell, Input, Inputs, Kind, Progress
 from tacit.jobs.pretrain import AutoencoderConfig, NoiseConfig, PretrainConfig, PruneConfig
-from tacit.jobs.pretraining import made
+from tacit.jobs.pretraining_runs import made
 
 if TYPE_CHECKING:
     from tacit.documents.pretraining.loop import PretrainingPlan
@@ -91,8 +91,8 @@ class Pretrain(Parameters):
             )  # fmt: skip
         return AutoencoderConfig(
             kind="adept", text=corpus.texts, public=corpus.name, output=work, length=self.length,
-            vocabulary=self.vocabulary, lowercase=self.lowercase, words=self.words, width=self.width,
-            embedding=self.embedding, clip=self.clip, bound=None if self.clip is None else self.bound,
+            vocabulary_size=self.vocabulary, lowercase=self.lowercase, whole_words=self.words, width=self.width,
+            embedding=self.embedding, clip=self.clip, clip_by=None if self.clip is None else self.bound,
             unclipped=self.clip is None, held_out=self.held_out, seed=self.seed,
         )  # fmt: skip
 

@@ -13,8 +13,8 @@ from pydantic import Field, model_validator
 
 from tacit.auditing.models.canaries import Canary, insert, make_canaries, save_canaries
 from tacit.errors import BadInputError
-from tacit.jobs.config import Config, Group, Option
-from tacit.jobs.fields import Force
+from tacit.jobs.config import Config, Group, Option, Varied
+from tacit.jobs.fields import Force, Output, Seed
 from tacit.noise.source import new_source
 from tacit.report.parts import refuse_existing
 
@@ -24,11 +24,11 @@ class CanariesConfig(Config):
 
     job: ClassVar[str] = "audit canaries"
 
-    output: Annotated[
-        Path, Field(description="The texts to add to the training data, one per line."), Option(Group.DATA)
-    ]
+    output: Annotated[Output[Path], Field(description="The texts to add to the training data, one per line.")]
     secret: Annotated[
-        Path, Field(description="All canaries with their coins (jsonl), for the audit."), Option(Group.DATA)
+        Path,
+        Field(description="All canaries with their coins (jsonl), for the audit."),
+        Option(Group.DATA, private=True),
     ]
     count: Annotated[int, Field(description="Number of canaries, left-out ones included."), Option(Group.MEASURES)] = (
         1_000
@@ -44,9 +44,9 @@ class CanariesConfig(Config):
         Option(Group.MEASURES),
     ] = (1,)
     seed: Annotated[
-        int | None,
+        Seed[int | None],
         Field(description="Repeat a test. Whoever knows the seed knows the coins, so never for an audit."),
-        Option(Group.MEASURES),
+        Varied(group=Group.MEASURES),
     ] = None
     force: Force = False
 

@@ -21,15 +21,18 @@ from tacit.auditing.claims.mechanisms import audit_mechanism as checks_of_mechan
 from tacit.catalog import build, needs_of_mechanism
 from tacit.errors import BadParameterError
 from tacit.evaluation.deniability import EPSILONS, deniability_section, over_epsilon
-from tacit.jobs.config import Config, Group, Option
+from tacit.jobs.config import Config, Group, Option, Varied
 from tacit.jobs.fields import (
     Confidence,
+    Delta,
+    MechanismEpsilon,
+    MechanismName,
     MechanismOptions,
-    OptionalEpsilon,
-    Source,
+    Seed,
     Vectors,
-    mechanism_options,
 )
+from tacit.jobs.sources import Source
+from tacit.jobs.values import mechanism_options
 from tacit.mechanism import Mechanism
 from tacit.needs import MODELS, Ability
 from tacit.progress import WorkProgress, steps_of
@@ -45,9 +48,9 @@ class MechanismAuditConfig(Config):
     job: ClassVar[str] = "audit mechanism"
 
     mechanism: Annotated[
-        Source,
+        MechanismName[Source],
         Field(description="A mechanism of 'tacit mechanisms', or published-adept."),
-        Option(Group.DATA, positional=True, metavar="[NAME]"),
+        Varied(positional=True, metavar="[NAME]"),
     ] = None
     matrix: Annotated[
         Source,
@@ -66,12 +69,10 @@ class MechanismAuditConfig(Config):
         Field(description="With a matrix or a function: a CSV of distances; the claim is epsilon times distance."),
         Option(Group.PRIVACY, metavar="FILE"),
     ] = None
-    epsilon: OptionalEpsilon = None
-    delta: Annotated[
-        float | None, Field(description="With a matrix or a function: the claimed delta."), Option(Group.PRIVACY)
-    ] = None
+    epsilon: MechanismEpsilon = None
+    delta: Annotated[Delta[float | None], Field(description="With a matrix or a function: the claimed delta.")] = None
     vectors: Vectors = None
-    mechanism_options: MechanismOptions = Field(default_factory=dict)
+    options: MechanismOptions = Field(default_factory=dict)
     words: Annotated[
         str | tuple[str, ...] | None,
         Field(description="Inputs to check: all, a number, closest:K pairs, or a file with one per line."),
@@ -89,14 +90,16 @@ class MechanismAuditConfig(Config):
         Field(description="Also how often words stay, and among how many they hide."),
         Option(Group.MEASURES),
     ] = False
-    seed: Annotated[int | None, Field(description="Repeatable samples, for tests."), Option(Group.MEASURES)] = None
+    seed: Annotated[
+        Seed[int | None], Field(description="Repeatable samples, for tests."), Varied(group=Group.MEASURES)
+    ] = None
 
     def needs(self) -> list[Ability]:
         if not isinstance(self.mechanism, str):
             return []
         vectors = {} if self.vectors is None else {"vectors": self.vectors}
         broken = [MODELS] if self.mechanism == PUBLISHED_ADEPT else []  # not in the catalog: it releases nothing
-        return [*broken, *needs_of_mechanism(self.mechanism, {**self.mechanism_options, **vectors})]
+        return [*broken, *needs_of_mechanism(self.mechanism, {**self.options, **vectors})]
 
     @model_validator(mode="after")
     def _one_thing_is_audited(self) -> Self:
@@ -109,20 +112,20 @@ class MechanismAuditConfig(Config):
             raise BadParameterError(
                 "claim-of-a-named-mechanism",
                 "what {name} claims is on its card: leave out {option.delta} and {option.metric} "
-                "(or use {option.mechanism_options})",
+                "(or use {option.options})",
                 name=_name(self),
             )
-        if self.mechanism is None and (self.deniability or self.mechanism_options):
+        if self.mechanism is None and (self.deniability or self.options):
             raise BadParameterError(
                 "options-without-mechanism",
-                "{option.deniability} and {option.mechanism_options} need the name of a mechanism",
+                "{option.deniability} and {option.options} need the name of a mechanism",
             )
-        stated = self.epsilon is not None or self.vectors is not None or self.mechanism_options
+        stated = self.epsilon is not None or self.vectors is not None or self.options
         if isinstance(self.mechanism, Mechanism) and stated:
             raise BadParameterError(
                 "options-of-a-built-mechanism",
                 "this mechanism has its options already: leave out {option.epsilon}, {option.vectors} and "
-                "{option.mechanism_options}, or give its name in its place",
+                "{option.options}, or give its name in its place",
             )
         if isinstance(self.words, tuple) and self.callable is None:
             raise BadParameterError(
@@ -194,7 +197,7 @@ def _words(config: MechanismAuditConfig) -> Sequence[str]:
 
 
 def _of_mechanism(config: MechanismAuditConfig, settings: ClaimAuditSettings, figures: bool) -> list[Section]:
-    options = mechanism_options(config.epsilon, config.vectors, config.mechanism_options)
+    options = mechanism_options(config.epsilon, config.vectors, config.options)
     if config.mechanism == PUBLISHED_ADEPT:
         return _published_adept(options, settings)
     mechanism = config.mechanism if isinstance(config.mechanism, Mechanism) else build(config.mechanism, options)

@@ -19,8 +19,9 @@ from tacit.auditing.models.members import read_members
 from tacit.auditing.models.one_run import check_confidence
 from tacit.errors import BadInputError, BadParameterError
 from tacit.guarantee import Adjacency
-from tacit.jobs.config import Config, Group, Option
-from tacit.jobs.fields import AuditSeed, Confidence, Format, LabelColumn, Source, UsualColumn, needs_of_source
+from tacit.jobs.config import Config, Group, Option, Varied
+from tacit.jobs.fields import AuditSeed, Canaries, Confidence, Format, LabelColumn, Model, UsualColumn
+from tacit.jobs.sources import Source, needs_of_source
 from tacit.needs import BLEU, MODELS, Ability
 from tacit.progress import WorkProgress, steps_of
 from tacit.report import Report
@@ -34,20 +35,22 @@ class ModelAuditConfig(Config):
     job: ClassVar[str] = "audit model"
 
     model: Annotated[
-        Source,
+        Model[Source],
         Field(description="A saved model, or its name on the model hub."),
-        Option(Group.DATA, positional=True, metavar="FOLDER"),
+        Varied(positional=True, metavar="FOLDER"),
     ]
     members: Annotated[
-        Source, Field(description="Texts the model was trained on."), Option(Group.DATA, metavar="FILE")
+        Source,
+        Field(description="Texts the model was trained on."),
+        Option(Group.DATA, metavar="FILE", private=True),
     ] = None
     non_members: Annotated[
         Source,
         Field(description="Texts of the same kind that it was not trained on."),
-        Option(Group.DATA, metavar="FILE"),
+        Option(Group.DATA, metavar="FILE", private=True),
     ] = None
     column: UsualColumn = None
-    label_column: LabelColumn = None
+    label_column: LabelColumn[str | None] = None
     format: Format = None
     split: Annotated[
         Split,
@@ -62,11 +65,7 @@ class ModelAuditConfig(Config):
         Field(description="A similar model that saw neither file, to compare losses with."),
         Option(Group.MODEL, metavar="FOLDER"),
     ] = None
-    canaries: Annotated[
-        Path | None,
-        Field(description="The coins of canaries in its training data, made by 'tacit audit canaries'."),
-        Option(Group.DATA),
-    ] = None
+    canaries: Canaries = None
     extract: Annotated[
         int,
         Field(description="Let the model write N texts, and look them up."),

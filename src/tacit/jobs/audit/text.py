@@ -16,18 +16,22 @@ from tacit.auditing.text.plan import audit_text as attacked
 from tacit.auditing.text.release import MadeBy, made_by
 from tacit.catalog import needs_of_mechanism
 from tacit.errors import BadInputError
-from tacit.jobs.config import Config, Group, Option
+from tacit.jobs.config import Config, Group, Option, Varied
 from tacit.jobs.fields import (
     AuditSeed,
-    CommaSeparated,
+    Encoder,
     Format,
+    MechanismEpsilon,
+    MechanismName,
     MechanismOptions,
-    OptionalEpsilon,
+    Original,
+    Private,
     PrivateFormat,
-    Source,
+    Sample,
     UsualColumn,
-    needs_of_source,
 )
+from tacit.jobs.sources import Source, needs_of_source
+from tacit.jobs.values import CommaSeparated
 from tacit.needs import (
     CLASSIFIERS,
     FREQUENCIES,
@@ -48,12 +52,8 @@ class TextAuditConfig(Config):
 
     job: ClassVar[str] = "audit text"
 
-    original: Annotated[
-        Source, Field(description="The private file (txt, csv, tsv, jsonl …)."), Option(Group.DATA, positional=True)
-    ]
-    private: Annotated[
-        Source, Field(description="The file that was made from it."), Option(Group.DATA, positional=True)
-    ]
+    original: Original
+    private: Private[Source]
     column: UsualColumn = None
     private_column: Annotated[
         str | None, Field(description="The column of texts in PRIVATE, if it is called otherwise."), Option(Group.DATA)
@@ -77,12 +77,10 @@ class TextAuditConfig(Config):
     format: Format = None
     private_format: PrivateFormat = None
     mechanism: Annotated[
-        str | None,
-        Field(description="What made PRIVATE; by default what the card beside it says."),
-        Option(Group.PRIVACY),
+        MechanismName[str | None], Field(description="What made PRIVATE; by default what the card beside it says.")
     ] = None
-    epsilon: OptionalEpsilon = None
-    mechanism_options: MechanismOptions = Field(default_factory=dict)
+    epsilon: MechanismEpsilon = None
+    options: MechanismOptions = Field(default_factory=dict)
     attacks: Annotated[
         tuple[str, ...],
         CommaSeparated,
@@ -98,9 +96,7 @@ class TextAuditConfig(Config):
         Option(Group.MODEL),
     ] = ()  # fmt: skip
     encoder: Annotated[
-        str,
-        Field(description="Sentence encoder for linkage: 'auto', 'none', 'minilm', a folder, a hub name."),
-        Option(Group.MODEL),
+        Encoder, Field(description="Sentence encoder for linkage: 'auto', 'none', 'minilm', a folder, a hub name.")
     ] = "auto"
     prior: Annotated[
         Source,
@@ -108,9 +104,9 @@ class TextAuditConfig(Config):
         Option(Group.MEASURES, metavar="FILE"),
     ] = None
     sample: Annotated[
-        int,
+        Sample,
         Field(ge=LEAST_SAMPLE, description="Rows (and words, for 'mask') that the slower attacks use at most."),
-        Option(Group.MEASURES, metavar="N"),
+        Varied(metavar="N"),
     ] = SAMPLE
     seed: AuditSeed = 0
 
@@ -119,7 +115,7 @@ class TextAuditConfig(Config):
         abilities = [
             *needs_of_source(self.original, self.format),
             *needs_of_source(self.private, self.private_format),
-            *needs_of_mechanism(self.mechanism or "", self.mechanism_options),
+            *needs_of_mechanism(self.mechanism or "", self.options),
         ]
         if chosen & CLASSIFYING:
             abilities.append(CLASSIFIERS)
@@ -198,9 +194,9 @@ def _made_by(config: TextAuditConfig) -> tuple[MadeBy | None, str]:
     if "inversion" not in config.chosen_attacks:
         return None, ""
     try:
-        return made_by(config.private, config.mechanism, config.epsilon, config.mechanism_options), ""
+        return made_by(config.private, config.mechanism, config.epsilon, config.options), ""
     except BadInputError as error:
-        if not config.all_attacks or config.mechanism is not None or config.mechanism_options:
+        if not config.all_attacks or config.mechanism is not None or config.options:
             raise
         return None, str(error)
 

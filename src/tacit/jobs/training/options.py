@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated, Any
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, TypeVar, cast
 
 from pydantic import BeforeValidator, Field
 
 from tacit.errors import BadParameterError
 from tacit.guarantee import Adjacency
-from tacit.jobs.config import Config, Group, Option
+from tacit.jobs.config import Config
 from tacit.jobs.fields import (
+    AutoDelta,
     Batch,
     Bound,
     Clipping,
     Data,
-    Delta,
-    Epochs,
-    Epsilon,
+    Labels,
     LearningRate,
     Model,
     Output,
@@ -26,14 +27,17 @@ from tacit.jobs.fields import (
     ReplaceOne,
     Resume,
     Schedule,
+    SomeEpochs,
     Tensorboard,
     TestRows,
     TestSeed,
     Tokenizer,
+    TrainingEpsilon,
     Trials,
-    needs_of_rows,
-    split_at_commas,
 )
+from tacit.jobs.sources import needs_of_rows
+from tacit.jobs.training.tasks import TASK_ROWS, TaskRows
+from tacit.jobs.values import split_at_commas
 from tacit.needs import ACCOUNTING, ADAPTERS, OPACUS, TENSORBOARD, Ability, needs_of_encoder
 
 ADAPTED = ("lora", "ia3")
@@ -42,11 +46,11 @@ ADAPTED = ("lora", "ia3")
 class PrivateTraining(Config):
     """The options of every training under differential privacy: what pays for it, how long and how far it steps."""
 
-    epsilon: Epsilon[float | None] = None
-    delta: Delta = "auto"
+    epsilon: TrainingEpsilon[float | None] = None
+    delta: AutoDelta = "auto"
     trials: Trials = 1
     seed: TestSeed = None
-    epochs: Epochs = 5.0
+    epochs: SomeEpochs = 5.0
     learning_rate: LearningRate[float | None] = None
     bound: Bound = 1.0
     resume: Resume = False
@@ -85,21 +89,20 @@ def _label_names(value: Any) -> Any:
     return tuple(map(str, parts)) if isinstance(parts, tuple | list) else parts
 
 
-class TaskTraining(EitherNeighbors):
+class TaskTraining(TaskRows, EitherNeighbors):
     """The options of training a model for one of the tasks, by records or by users."""
 
     data: Data
-    output: Output
+    output: Output[Path]
     model: Model[str] = "minilm"
     tokenizer: Tokenizer = None
     rank: Rank = 8
     clipping: Clipping = "flat"
     schedule: Schedule = "linear"
     labels: Annotated[
-        tuple[str, ...],
+        Labels[tuple[str, ...]],
         BeforeValidator(_label_names),
         Field(description="All labels, with commas, if they are known: then DATA does not even show which ones occur."),
-        Option(Group.DATA, comma_separated=True),
     ] = ()
     test: TestRows = None
     tensorboard: Tensorboard = False
@@ -112,7 +115,25 @@ class TaskTraining(EitherNeighbors):
             *needs_of_budget(epsilon),
             *needs_of_rows(self.data),
             *needs_of_rows(self.test),
+            *([] if self.test is None else self.scoring),
         ]
+
+
+Trained = TypeVar("Trained", bound=TaskTraining)
+
+
+def configs_by_task(base: type[Trained], job: str, own: Sequence[type[Trained]] = ()) -> dict[str, type[Trained]]:
+    """A configuration of `base` for each task, with the columns of its rows; `own` are those with further options."""
+    written = {config.task: config for config in own}
+    return {
+        task: written.get(task) or cast("type[Trained]", type(
+            f"{job}-{task}".title().replace("-", ""),
+            (rows, base),
+            {"__doc__": rows.__doc__, "__module__": base.__module__, "job": f"{job} {task}",
+             "__annotations__": {"job": ClassVar[str]}},
+        ))
+        for task, rows in TASK_ROWS.items()
+    }  # fmt: skip
 
 
 def needs_of_model(model: str, tokenizer: str | None, strategy: str, engine: str = "auto") -> list[Ability]:

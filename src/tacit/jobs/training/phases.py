@@ -108,12 +108,13 @@ def train_in_two_phases(config: SelectiveConfig, progress: SelectiveProgress) ->
         trials=config.trials,
         warn=progress.remarked,
         origin=starting_weights(model_folder(config.chosen_model)),
+        configuration=config.identity(),
         rule=redaction.rule,
     )
     phases.check_folder(resume=config.resume)
     progress.phases_planned(first_plan, plan)
     guarantee = phases.run(progress.phase_stepped, resume=config.resume)
-    return TrainingResult(guarantee, config.output, config.task, plan)
+    return TrainingResult(guarantee, config.output, config.task, plan, configuration=config.identity())
 
 
 def _private_plan(

@@ -23,7 +23,7 @@ def predict_for_rows(config: PredictConfig, progress: WorkProgress) -> Predictio
     if config.score and task.target and task.target not in names:
         raise BadInputError(
             "target-column-unknown",
-            "the model does not say which column its {target} had: name it with {option.columns} ({target}=NAME)",
+            "the model does not say which column its {target} had: name it with {option.role_columns} ({target}=NAME)",
             target=task.target,
         )
     needed = [role for role in names if role != task.target or config.score]

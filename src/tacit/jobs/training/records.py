@@ -36,7 +36,7 @@ def train_on_records(config: TrainConfig, progress: TrainingProgress) -> Trainin
         schedule=config.schedule,
         clipping=config.clipping,
         bound=config.bound,
-        engine=config.engine,
+        engine=config.gradient_engine,
         physical=config.physical,
         strategy=strategy,
         model=config.model,
@@ -60,6 +60,7 @@ def train_on_records(config: TrainConfig, progress: TrainingProgress) -> Trainin
         trials=config.trials,
         warn=progress.remarked,
         origin=origin,
+        configuration=config.identity(),
         team=Team.from_environment(),
     )
     return carry_out(run, progress, resume=config.resume, test=test)
@@ -101,5 +102,5 @@ def check_gradients(config: CheckConfig) -> GradientCheck:
     network, tokenizer = load_model(task, config.model)
     network = apply_strategy(network, config.strategy)
     padding = choose_layout(task, network, tokenizer)
-    _, checked = choose(network, task.loss, task.probes(tokenizer), config.engine)
+    _, checked = choose(network, task.loss, task.probes(tokenizer), config.gradient_engine)
     return GradientCheck(checked, task.side, padding, task.length if task.constant else None)

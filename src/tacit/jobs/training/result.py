@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -50,6 +51,7 @@ class TrainingResult:
     scores   a report on rows that are not private, if such rows were given
     checked  how the gradients were computed and how exactly; None where there is no noise, or no single records
     first    whether this is the process that writes and speaks, where several train together
+    configuration  the options that made it, as they stand on its card
     """
 
     guarantee: Guarantee
@@ -59,10 +61,11 @@ class TrainingResult:
     scores: Report | None = None
     checked: Checked | None = None
     first: bool = True
+    configuration: Mapping[str, object] = field(default_factory=dict)
 
     @property
     def card(self) -> Card:
-        return Card(self.guarantee)
+        return Card(self.guarantee, configuration=self.configuration)
 
     @property
     def score(self) -> float | None:

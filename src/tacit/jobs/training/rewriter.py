@@ -56,6 +56,7 @@ def train_on_texts(config: TrainRewriterConfig, progress: TrainingProgress) -> T
         trials=config.trials,
         warn=progress.remarked,
         origin=starting_weights(config.model),
+        configuration=config.identity(),
     )
     pieces.record_budget(run.promise())
     return carry_out(run, progress, resume=config.resume)

@@ -76,7 +76,7 @@ def carry_out(
     guarantee = run.run(progress.stepped, resume=resume)
     result = TrainingResult(
         guarantee, run.folder, run.task.name, run.plan, _scores(run, *test) if test and first else None, run.checked,
-        first,
+        first, run.configuration,
     )  # fmt: skip
     run.team.leave()
     return result

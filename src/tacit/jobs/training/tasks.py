@@ -8,8 +8,7 @@ from pydantic import Field
 
 from tacit.jobs.config import Config, Group, Option
 from tacit.jobs.fields import LabelColumn, Length, TextColumn
-
-TASK_NAMES: Final = ("classify", "regress", "tag", "answer", "write", "fill", "translate")
+from tacit.needs import BLEU, Ability
 
 
 class TaskRows(Config):
@@ -17,8 +16,10 @@ class TaskRows(Config):
 
     task: ClassVar[str]
     roles: ClassVar[tuple[str, ...]]
+    scoring: ClassVar[tuple[Ability, ...]] = ()
+    """What scores on test rows need."""
 
-    length: Length[int] = 64
+    length: Length = 64
 
     def columns(self) -> dict[str, str]:
         """The columns by role: the field `text_column` names the one of the role `text`."""
@@ -30,7 +31,7 @@ class _LabeledRows(TaskRows):
     roles = ("text", "label", "pair")
 
     text_column: TextColumn = "text"
-    label_column: LabelColumn = "label"
+    label_column: LabelColumn[str] = "label"
     pair_column: Annotated[
         str | None,
         Field(description="The column of the second text, if there are pairs."),
@@ -67,7 +68,7 @@ class AnswerRows(TaskRows):
     roles = ("question", "context", "answer")
 
     length: Annotated[
-        Length[int], Field(description="Word pieces of a question and its context that are read at a time.")
+        Length, Field(description="Word pieces of a question and its context that are read at a time.")
     ] = 384
     question_column: Annotated[str, Field(description="The column of the question."), Option(Group.DATA)] = "question"
     context_column: Annotated[str, Field(description="The column of the context."), Option(Group.DATA)] = "context"
@@ -97,6 +98,15 @@ class TranslateRows(TaskRows):
 
     task = "translate"
     roles = ("source", "target")
+    scoring = (BLEU,)
 
     source_column: Annotated[str, Field(description="The column of the source."), Option(Group.DATA)] = "source"
     target_column: Annotated[str, Field(description="The column of the target."), Option(Group.DATA)] = "target"
+
+
+TASK_ROWS: Final[dict[str, type[TaskRows]]] = {
+    rows.task: rows for rows in (ClassifyRows, RegressRows, TagRows, AnswerRows, WriteRows, FillRows, TranslateRows)
+}
+"""The rows of each task."""
+
+TASK_NAMES: Final = tuple(TASK_ROWS)

@@ -52,6 +52,7 @@ def train_on_users(config: FederateConfig, progress: TrainingProgress) -> Traini
         trials=config.trials,
         warn=progress.remarked,
         origin=origin_of(config.model, config.tokenizer),
+        configuration=config.identity(),
         team=Team.from_environment(),
         users=users,
         local=local,

@@ -88,6 +88,7 @@ def train_writer(config: SynthesizeConfig, progress: SynthesisProgress) -> None:
         trials=config.trials,
         warn=progress.remarked,
         origin=starting_weights(config.model),
+        configuration=config.identity(),
     )
     training.check_folder(resume=config.resume)
     counted = f"label counts for epsilon {rounded_up(budget.for_counts(counted=True), 3)}"
@@ -184,6 +185,7 @@ def _release_facts(config: SynthesizeConfig, texts: list[str]) -> ReleaseFacts:
         output=config.output.name,
         command=f"tacit synthesize -n {config.rows}{kept}",
         created=datetime.datetime.now(datetime.UTC).date().isoformat(),
+        configuration=config.identity(),
     )
 
 

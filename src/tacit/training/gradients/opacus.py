@@ -16,6 +16,7 @@ from torch import nn
 
 from tacit.errors import require
 from tacit.training.gradients.examples import Batch, Loss, PerExample, UnsupportedModelError, size_of, trainable
+from tacit.training.memory import is_out_of_memory
 
 
 class Opacus:
@@ -57,7 +58,7 @@ class Opacus:
                         )
                     gradients[name] = per_example.detach().clone()
         except (RuntimeError, ValueError, AttributeError, NotImplementedError) as error:
-            if "out of memory" in str(error).lower() or isinstance(error, UnsupportedModelError):
+            if is_out_of_memory(error) or isinstance(error, UnsupportedModelError):
                 raise
             raise UnsupportedModelError(
                 "engine-cannot-run-model", "Opacus cannot run this model: {reason}", reason=str(error).splitlines()[0]

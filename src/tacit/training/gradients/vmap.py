@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from tacit.training.gradients.examples import Batch, Loss, PerExample, UnsupportedModelError, trainable
+from tacit.training.memory import is_out_of_memory
 
 
 class Vmap:
@@ -46,7 +47,7 @@ class Vmap:
         try:
             gradients, losses = per_example(values, dict(batch))
         except (RuntimeError, ValueError, NotImplementedError) as error:
-            if "out of memory" in str(error).lower():
+            if is_out_of_memory(error):
                 raise
             first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
             raise UnsupportedModelError(

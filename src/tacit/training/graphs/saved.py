@@ -10,6 +10,7 @@ private/            (messages) evidence.npz: what each node received, with noise
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -53,20 +54,33 @@ def check_folder(folder: Path) -> None:
 
 
 def save_nodes(
-    folder: Path, graph: Graph, model: NodeModel, guarantee: Guarantee, method: str, columns: dict[str, str]
+    folder: Path,
+    graph: Graph,
+    model: NodeModel,
+    guarantee: Guarantee,
+    method: str,
+    columns: dict[str, str],
+    configuration: Mapping[str, object] | None = None,
 ) -> None:
     """Weights and card to the folder; what the nodes received to its private part."""
-    _save(folder, graph, {"weights": model.weights}, guarantee, method, columns)
+    _save(folder, graph, {"weights": model.weights}, guarantee, method, columns, configuration or {})
     if model.evidence.any():
         (folder / EVIDENCE).parent.mkdir(mode=0o700)
-        there = np.flatnonzero(model.evidence.any(axis=1))
-        np.savez(folder / EVIDENCE, names=np.array(graph.names)[there], evidence=model.evidence[there])
+        known_nodes = np.flatnonzero(model.evidence.any(axis=1))
+        np.savez(folder / EVIDENCE, names=np.array(graph.names)[known_nodes], evidence=model.evidence[known_nodes])
 
 
-def save_network(folder: Path, graph: Graph, network: nn.Module, guarantee: Guarantee, columns: dict[str, str]) -> None:
+def save_network(
+    folder: Path,
+    graph: Graph,
+    network: nn.Module,
+    guarantee: Guarantee,
+    columns: dict[str, str],
+    configuration: Mapping[str, object] | None = None,
+) -> None:
     """The weights of a graph convolution, by the names they have in torch-geometric."""
     arrays = {name: value.detach().numpy() for name, value in network.state_dict().items()}
-    _save(folder, graph, arrays, guarantee, "subgraphs", columns)
+    _save(folder, graph, arrays, guarantee, "subgraphs", columns, configuration or {})
 
 
 def load_saved(folder: Path) -> SavedModel:
@@ -146,6 +160,7 @@ def _save(
     guarantee: Guarantee,
     method: str,
     columns: dict[str, str],
+    configuration: Mapping[str, object],
 ) -> None:
     check_folder(folder)
     folder.mkdir(parents=True, exist_ok=True)
@@ -157,4 +172,4 @@ def _save(
     }
     np.savez(folder / WEIGHTS, **arrays)  # type: ignore[arg-type]
     (folder / SETTINGS).write_text(json.dumps(settings, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-    (folder / CARD).write_text(Card(guarantee).to_json(), encoding="utf-8")
+    (folder / CARD).write_text(Card(guarantee, configuration=configuration).to_json(), encoding="utf-8")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -119,6 +119,7 @@ class WriterTraining:
     trials: int = 1
     warn: Callable[[str], None] = lambda message: None
     origin: Origin = field(default_factory=Origin)
+    configuration: Mapping[str, object] = field(default_factory=dict)
 
     @property
     def counted(self) -> bool:
@@ -146,14 +147,14 @@ class WriterTraining:
         training = read_card(self.folder / TRAINING_CARD).guarantee
         counts = self._count()
         promised = writer_guarantee(training, counts, self.task.codes, self.trials)
-        write_whole(self.folder / CARD, Card(promised).to_json())
+        write_whole(self.folder / CARD, Card(promised, configuration=self.configuration).to_json())
         write_whole(self.folder / SYNTHESIS, json.dumps(self._facts(counts), indent=1) + "\n")
         return promised
 
     def _run(self) -> TrainingRun:
         return TrainingRun(
             self.task, self.model, self.tokenizer, self.rows, self.plan, self.settings, self.folder, self.seed,
-            self.trials, self.warn, self.origin,
+            self.trials, self.warn, self.origin, self.configuration,
         )  # fmt: skip
 
     def _command(self) -> dict[str, str]:

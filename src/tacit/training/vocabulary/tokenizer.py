@@ -18,7 +18,7 @@ from __future__ import annotations
 import json
 import math
 import string
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -198,8 +198,14 @@ def _letters(lowercase: bool) -> list[str]:
 # The folder ---------------------------------------------------------------------------------------------------------
 
 
-def save_vocabulary(folder: Path, histogram: WordHistogram, tokenizer: PreTrainedTokenizerBase | None = None) -> None:
-    """Words with noisy counts, the card, and the tokenizer, in a new folder that `AutoTokenizer` loads."""
+def save_vocabulary(
+    folder: Path,
+    histogram: WordHistogram,
+    tokenizer: PreTrainedTokenizerBase | None = None,
+    configuration: Mapping[str, object] | None = None,
+) -> None:
+    """Words with noisy counts, the card with the options that made them, and the tokenizer, in a new folder that
+    `AutoTokenizer` loads."""
     if folder.exists():
         raise BadInputError(
             "folder-exists", "'{path}' exists already: choose another folder, or remove it first", path=folder
@@ -209,7 +215,9 @@ def save_vocabulary(folder: Path, histogram: WordHistogram, tokenizer: PreTraine
         tokenizer.save_pretrained(folder)
     lines = (f"{word}\t{count:.6g}\n" for word, count in zip(histogram.words, histogram.counts.tolist(), strict=True))
     (folder / WORDS_FILE).write_text("word\tnoisy count\n" + "".join(lines), encoding="utf-8")
-    (folder / CARD_FILE).write_text(Card(histogram.guarantee).to_json(), encoding="utf-8")
+    (folder / CARD_FILE).write_text(
+        Card(histogram.guarantee, configuration=configuration or {}).to_json(), encoding="utf-8"
+    )
 
 
 def load_vocabulary(folder: str | Path) -> WordHistogram:

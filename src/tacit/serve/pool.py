@@ -289,5 +289,5 @@ class Pool:
 
 def _key(name: str, epsilon: float, options: Mapping[str, Any], tokens_apart: bool) -> tuple[Any, ...]:
     # The type tells 1, 1.0 and true apart, which are equal in Python and not the same option.
-    given = sorted((option.replace("-", "_"), type(value).__name__, str(value)) for option, value in options.items())
-    return name, float(epsilon), tokens_apart, tuple(given)
+    settings = sorted((option.replace("-", "_"), type(value).__name__, str(value)) for option, value in options.items())
+    return name, float(epsilon), tokens_apart, tuple(settings)

@@ -69,7 +69,7 @@ def _new(config: AutoencoderConfig, corpus: PublicText, progress: OnStep | None,
     )
     torch.manual_seed(config.seed)
     texts = corpus.split(config.held_out)[0]
-    tokenizer = train_vocabulary(texts, config.vocabulary, lowercase=config.lowercase, words=config.words)
+    tokenizer = train_vocabulary(texts, config.vocabulary_size, lowercase=config.lowercase, words=config.whole_words)
     model = _new_model(config, tokenizer, record)
     facts = train(
         model, corpus, plan or _plan(config), config.output, bound=limit,
@@ -155,7 +155,7 @@ def _with_noise(config: NoiseConfig, corpus: PublicText, progress: OnStep | None
     from tacit.documents.pretraining.loop import train
 
     model = load_for_release(config.model)
-    limit, other = ClippingSettings(config.clip, config.bound).for_noise(model)
+    limit, other = ClippingSettings(config.clip, config.clip_by).for_noise(model)
     known = None if other else min(model.record.epsilons(), default=None)
     model.record = replace(model.record, bound=limit.to_dict(), trained_for=_trained_for(config))
     facts = train(

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Self
 from pydantic import Field
 
 from tacit.cli.bars import Bars
+from tacit.cli.quiet import Quiet
 from tacit.cli.rendering import show_card
 from tacit.cli.reports import deliver
-from tacit.cli.shown import Quiet
 from tacit.cli.terminal import error_console, output_console, warn, warn_if_nominal
 from tacit.errors import StoppedError
 from tacit.guarantee import Unit
-from tacit.jobs.config import Group, Option
+from tacit.jobs.fields import Quiet as QuietOption
 from tacit.jobs.training.result import TrainingProgress, TrainingResult
 from tacit.jobs.training.tasks import TASK_NAMES
 from tacit.rounding import rounded_up
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 class QuietTraining(Quiet):
     """Whether a command shows anything but warnings and scores."""
 
-    quiet: Annotated[bool, Field(description="No progress bar and no card."), Option(Group.RUN)] = False
+    quiet: Annotated[QuietOption, Field(description="No progress bar and no card.")] = False
 
 
 class TrainingBar(TrainingProgress):

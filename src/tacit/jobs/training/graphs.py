@@ -1,0 +1,175 @@
+"""The trainings on a graph: how nodes become numbers, which of them train, and the two kinds of models."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.arrays import Ids
+from tacit.errors import BadInputError, require
+from tacit.guarantee import Guarantee, Provenance
+from tacit.jobs.graph_config import GraphConfig
+from tacit.noise.source import StreamKey, public_generator
+from tacit.training.graphs.graph import Encode, Features, Graph
+from tacit.training.graphs.messages import NodePlan, node_guarantee, train_messages
+from tacit.training.graphs.saved import save_network, save_nodes
+
+if TYPE_CHECKING:
+    from tacit.training.graphs.subgraphs import SubgraphPlan
+
+
+class GraphProgress:
+    """Hears of a training on a graph while it works; override what should be shown."""
+
+    def planned(self, plan: SubgraphPlan) -> None:
+        """The noise of a graph convolution is fixed, and nothing has been trained yet."""
+
+    def stepped(self, done: int, total: int) -> None:
+        """So many steps are done."""
+
+
+@dataclass(frozen=True)
+class TrainingPart:
+    """The nodes of a graph that train, and how nodes became numbers."""
+
+    graph: Graph
+    training: Ids
+    features: Features
+
+
+def features_of(config: GraphConfig) -> Features:
+    """How a node of a configuration becomes numbers."""
+    if config.features == "minilm":
+        return Features("vectors", config.feature_column or "text")
+    usual = "features" if config.features == "indices" else "text"
+    words = () if config.public_words is None else _listed_words(config.public_words)
+    return Features(config.features, config.feature_column or usual, config.feature_count or 0, words)
+
+
+def encoder_of(features: str) -> Encode | None:
+    """The public encoder of texts, where features come from one."""
+    if features != "minilm":
+        return None
+    from tacit.documents.encoder import SentenceEncoder
+
+    encoder = SentenceEncoder("minilm")
+
+    def encode(texts: Sequence[str]) -> NDArray[np.float64]:
+        # Each text alone: the last bits of a node's vector must not tell of the texts of other nodes.
+        return np.stack(list(map(encoder.encode_alone, texts)))
+
+    return encode
+
+
+def _listed_words(path: Path) -> tuple[str, ...]:
+    try:
+        lines = path.read_text(encoding="utf-8").split("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadInputError(
+            "unreadable-word-list",
+            "the vocabulary {path} cannot be read: give a text file, a word per line",
+            path=path,
+        ) from error
+    return tuple(dict.fromkeys(line.strip().lower() for line in lines if line.strip()))
+
+
+def _provenance(config: GraphConfig) -> tuple[Provenance, ...]:
+    """Where the meaning of the features comes from."""
+    if config.features == "minilm":
+        return (Provenance("text encoder", "all-MiniLM-L6-v2, assumed to be trained on public text"),)
+    if config.public_words is not None:
+        return (Provenance("vocabulary", f"{config.public_words.name}, given as public"),)
+    if config.features == "indices":
+        return (Provenance("words", "numbered in the nodes file, assumed to be a public list"),)
+    return ()
+
+
+def held_out_nodes(training: Ids, share: float) -> tuple[Ids, Ids]:
+    """Nodes to train on and nodes to score on, drawn by public randomness."""
+    order = public_generator(0).permutation(training)
+    held = round(share * len(order))
+    if not 0 < held < len(order):
+        raise BadInputError(
+            "nothing-held-out",
+            "a share of {share:g} ({option.hold_out}) of {nodes:,} labeled nodes leaves nothing to train or to score "
+            "on",
+            share=share,
+            nodes=len(order),
+        )
+    return order[held:], order[:held]
+
+
+def _key(config: GraphConfig) -> StreamKey:
+    return StreamKey.from_os() if config.seed is None else StreamKey.from_test_seed(config.seed)
+
+
+def trained_on_nodes(config: GraphConfig, part: TrainingPart, progress: GraphProgress) -> tuple[Guarantee, Ids]:
+    """A model of words, or of words and noisy messages, saved; what it promises, and the label of each node."""
+    graph, key = part.graph, _key(config)
+    plan = NodePlan.calibrated(
+        epsilon=config.epsilon,
+        nodes=graph.nodes,
+        delta=config.delta_of_one_run(graph.nodes),
+        links=config.use_links if config.method == "messages" else 0,
+        adjacency=config.adjacency,
+    )
+    guarantee = node_guarantee(
+        plan,
+        secure=key.secure,
+        trials=config.trials,
+        provenance=_provenance(config),
+        not_covered=part.features.not_covered,
+    )
+    model = train_messages(graph, part.training, plan, key, progress=progress.stepped)
+    save_nodes(
+        config.output,
+        graph,
+        model,
+        guarantee,
+        "messages" if plan.links else "words",
+        config.columns(),
+        config.identity(),
+    )
+    return guarantee, model.logits(graph.features, model.evidence).argmax(1)
+
+
+def trained_on_subgraphs(config: GraphConfig, part: TrainingPart, progress: GraphProgress) -> tuple[Guarantee, Ids]:
+    """A graph convolution, saved; what it promises, and the label of each node."""
+    require("torch", extra="training", purpose="a graph convolution")
+    from tacit.training.graphs.gcn import predict as predict_all
+    from tacit.training.graphs.subgraphs import (
+        SubgraphSettings,
+        plan_subgraphs,
+        split_nodes,
+        subgraph_guarantee,
+        train_subgraphs,
+    )
+
+    graph, key, settings = part.graph, _key(config), SubgraphSettings()
+    split_nodes(part.training, config.subgraphs)
+    plan = plan_subgraphs(
+        epsilon=config.epsilon,
+        nodes=graph.nodes,
+        delta=config.delta_of_one_run(graph.nodes),
+        subgraphs=config.subgraphs,
+        passes=config.passes,
+        reading=config.reading,
+        sampling=config.sampling,
+    )
+    guarantee = subgraph_guarantee(
+        plan,
+        settings,
+        secure=key.secure,
+        trials=config.trials,
+        provenance=_provenance(config),
+        not_covered=part.features.not_covered,
+    )
+    progress.planned(plan)
+    network, _ = train_subgraphs(graph, part.training, plan, key, settings, progress.stepped)
+    save_network(config.output, graph, network, guarantee, config.columns(), config.identity())
+    return guarantee, predict_all(network, graph).argmax(1)

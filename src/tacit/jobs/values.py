@@ -1,0 +1,75 @@
+"""Options whose values are written as text: lists with commas, names with values, numbers or 'auto'."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import BeforeValidator
+
+from tacit.errors import BadParameterError
+from tacit.guarantee import check_epsilon
+from tacit.jobs.config import option_twice, quotable
+
+
+def split_at_commas(value: Any) -> Any:
+    """`a,b` as a list; lists as they are."""
+    return tuple(part.strip() for part in value.split(",") if part.strip()) if isinstance(value, str) else value
+
+
+def named_values(value: Any) -> Any:
+    """`("limit=100", …)` as a mapping from names to values; mappings with plain names.
+
+    >>> named_values(["spell-out=yes"])
+    {'spell_out': 'yes'}
+    """
+    pairs = list(value.items()) if isinstance(value, Mapping) else [_named_value(text) for text in value or ()]
+    values: dict[str, Any] = {}
+    for name, item in pairs:
+        plain = str(name).strip().replace("-", "_")
+        if plain == "seed":
+            raise BadParameterError(
+                "seed-as-mechanism-option",
+                "give a test seed with {option.seed}, so that the card says that there is no guarantee",
+            )
+        if plain in values:
+            raise option_twice(plain)
+        values[plain] = item
+    return values
+
+
+def _named_value(text: Any) -> tuple[str, str]:
+    name, equals, value = str(text).partition("=")
+    if not equals or not name.strip():
+        raise BadParameterError(
+            "not-name-and-value",
+            "write an option as {option.options[name=value]}, not '{text}'",
+            text=quotable(text),
+        )
+    return name, value.strip()
+
+
+def mechanism_options(epsilon: float | None, vectors: str | None, options: Mapping[str, Any]) -> dict[str, Any]:
+    """All options of a mechanism in one mapping; what is given in two ways is refused."""
+    usual = {"epsilon": None if epsilon is None else check_epsilon(epsilon), "vectors": vectors}
+    chosen = {name: value for name, value in usual.items() if value is not None}
+    for name in chosen:
+        if name in options:
+            raise option_twice(name)
+    return {**chosen, **options}
+
+
+def number_or_auto(value: Any) -> Any:
+    """A delta as a number, or 'auto'."""
+    if (isinstance(value, str) and value == "auto") or isinstance(value, int | float):
+        return value
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise BadParameterError(
+            "bad-delta", "{option.delta} is a number or 'auto', not '{value}'", value=quotable(value)
+        ) from None
+
+
+CommaSeparated = BeforeValidator(split_at_commas)
+"""Lets `a,b` stand for a list."""
