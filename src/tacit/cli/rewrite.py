@@ -100,7 +100,7 @@ def check_diff(config: RewriteConfig, shown: Shown) -> None:
 
 
 def say_if_new(ledger: Ledger) -> None:
-    """Also with --quiet: whoever misspelled a name has to know that what was spent before is not counted."""
+    """Report a new ledger, also with --quiet: after a misspelled name, earlier spending is not counted."""
     if ledger.making is not None:
         click.echo(ledger.making, err=True)
 

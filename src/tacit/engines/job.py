@@ -275,7 +275,7 @@ def unfinished_error(partial: Path | str) -> OutputError:
 
 
 def exists_error(output: Path | str) -> OutputError:
-    """What to do about an output that is there already."""
+    """The error for an output that exists."""
     return OutputError(
         "output-exists",
         "'{path}' exists: add {option.force} to overwrite it, or choose another name with {option.output}",
@@ -375,7 +375,7 @@ def choose_output_format(job: RewriteJob, input_format: FileFormat) -> FileForma
 def describe(
     job: RewriteJob, selection: ColumnSelection, input_format: FileFormat, output_format: FileFormat
 ) -> Configuration:
-    """All that must be the same when a stopped run goes on. The input itself is compared block by block."""
+    """All settings that must be the same when a stopped run is resumed. The input is compared block by block."""
     return {
         "version": __version__,
         "mechanism": job.mechanism.name,

@@ -23,7 +23,7 @@ from tacit.text.files import OutputError, storage_error, write_at
 STATE_VERSION: Final = 2
 
 Configuration = dict[str, object]
-"""All that must be the same when a stopped run goes on, by name, as JSON can hold it."""
+"""All settings that must be the same when a stopped run is resumed, by name, as JSON values."""
 
 
 @dataclass(frozen=True)

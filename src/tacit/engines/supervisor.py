@@ -108,7 +108,7 @@ class Supervisor(Generic[Key]):
         return chosen if chosen is not None and len(chosen.in_hand) < self._in_hand else None
 
     def hand_out(self, key: Key, task: object, worker: SupervisedWorker[Key] | None = None) -> None:
-        """Give a task to a worker. One that cannot be reached is told of by `events`, as any other death."""
+        """Give a task to a worker. A worker that cannot be reached is reported by `events`, as any other death."""
         chosen = worker or self.free_worker()
         assert chosen is not None, "ask for a free worker first"
         chosen.in_hand.append(key)

@@ -224,7 +224,7 @@ def _toml(value: Any) -> str:
 
 
 def parameter_error(config: type[Config], error: ValidationError) -> BadParameterError:
-    """The first thing that is wrong with the values of a configuration, in our words."""
+    """An error for the first value of a configuration that is not valid."""
     first = error.errors(include_url=False)[0]
     nested = first.get("ctx", {}).get("error")
     if isinstance(nested, BadParameterError):
@@ -278,4 +278,4 @@ _REASONS = {
     "string_type": "must be a text, not '{given}'",
     "bool_parsing": "must be yes or no, not '{given}'",
 }
-"""Sentences of the library that checks values, in our words."""
+"""Our wording for the messages of pydantic, by their kind."""

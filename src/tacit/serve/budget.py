@@ -295,12 +295,12 @@ def charged_texts(order: Order) -> Iterator[tuple[str, int]]:
 
 
 def command_of(ledger: Ledger, key: str | None) -> str:
-    """How releases of a key are told apart in the ledger: like everybody in it, the key has no name there."""
+    """The command of the releases of a key in the ledger, where the key stands as a hash, like every subject."""
     return f"{COMMAND}: key {ledger.hash_of(Subject('key', key or LOCAL))}"
 
 
 def commands_of(ledger: Ledger, key: str | None) -> list[str]:
-    """All commands of a key; releases of before names were hidden tell it by its name."""
+    """All commands of a key; older releases have its name in place of the hash."""
     return [command_of(ledger, key), f"{COMMAND}: {key or LOCAL}"]
 
 

@@ -278,7 +278,7 @@ class Keys:
         try:
             facts = self._path.stat()
         except FileNotFoundError:
-            if self._seen is not None:  # it was there: whoever had a key must not become a stranger, or welcome
+            if self._seen is not None:  # there were keys before, so requests must not pass as if there were none
                 raise UnavailableError(
                     "keys-file-gone", "{path} has disappeared: bring it back", path=self._path
                 ) from None

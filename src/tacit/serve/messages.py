@@ -72,7 +72,7 @@ class AuditRequest(Message):
 
 
 def meaning(option: str) -> Any:
-    """The description of an option of `RewriteConfig` that strangers may use within narrower limits."""
+    """The description of an option of `RewriteConfig` that clients may use within narrower limits."""
     return Field(description=RewriteConfig.model_fields[option].description)
 
 

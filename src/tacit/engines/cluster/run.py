@@ -168,7 +168,7 @@ def outcomes(cluster: Cluster, plan: WorkerPlan, items: list[FileRow]) -> Iterat
 
 
 def _broken(error: Exception) -> TacitError:
-    """Ray gave up. Its messages can be long and can quote anything, so only their kind is told."""
+    """Ray gave up. Its messages can be long and can quote anything, so only their kind is reported."""
     kind = type(error).__name__
     cause = error.__cause__
     if isinstance(error, ModuleNotFoundError) or isinstance(cause, ModuleNotFoundError):

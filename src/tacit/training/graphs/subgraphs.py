@@ -163,7 +163,7 @@ def split_nodes(nodes: NDArray[np.int64], groups: int, seed: int = 0) -> list[ND
 
 @dataclass(frozen=True)
 class SubgraphSettings:
-    """What a run is told; nothing of it may depend on the private graph. The gradient of a mean over many nodes is
+    """Settings of a training; none may depend on the private graph. The gradient of a mean over many nodes is
     short, so that 'automatic' clipping, which brings each gradient to length C, loses less to the noise than 'flat'."""
 
     hidden: int = 32

@@ -210,7 +210,7 @@ def _lengthened(record: Encoded, length: int) -> Encoded:
 
 
 def label_options(labels: Sequence[str]) -> dict[str, Any]:
-    """What transformers is told about the classes of a model."""
+    """The names of the classes, as a configuration of transformers takes them."""
     return {
         "num_labels": len(labels),
         "id2label": dict(enumerate(labels)),
