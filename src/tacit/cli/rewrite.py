@@ -38,7 +38,7 @@ Example: tacit rewrite reviews.csv --column text --keep stars --epsilon 2 -o pri
 
 
 class Shown(Quiet):
-    """What the command shows."""
+    """Options of what the command shows."""
 
     diff: Annotated[
         int,

@@ -36,7 +36,7 @@ class SupervisedWorker(Generic[Key]):
 
 @dataclass(frozen=True)
 class WorkerReport(Generic[Key]):
-    """What a worker said; `key` is the oldest of the tasks it has in hand."""
+    """A message of a worker; `key` is the oldest of the tasks it has in hand."""
 
     worker: SupervisedWorker[Key]
     key: Key
@@ -123,7 +123,7 @@ class Supervisor(Generic[Key]):
         report.worker.in_hand.popleft()
 
     def events(self, timeout: float | None) -> Iterator[WorkerReport[Key] | WorkerDeath[Key]]:
-        """What has happened; waits for the first of it for so many seconds, None without an end."""
+        """All new events; waits for the first for so many seconds (None: without limit)."""
         lost = [worker for worker in self.workers if not worker.is_reachable]
         listening = {worker.connection: worker for worker in self.workers if worker.is_reachable and worker.in_hand}
         for worker in lost:

@@ -66,7 +66,7 @@ class RewriteResult:
         return self.card.guarantee
 
     def sentences(self) -> list[str]:
-        """What was promised, a sentence for a unit and one for a row of several texts."""
+        """The promise in words: a sentence for a unit and one for a row of several texts."""
         return [plain_sentence(self.guarantee), *row_sentences(self.guarantee, self.facts)]
 
     def counts(self) -> str:

@@ -91,7 +91,7 @@ class ServiceError(Exception):
         return {**headers, "www-authenticate": "Bearer"} if self.status == 401 else headers
 
     def facts(self) -> dict[str, Any]:
-        """What a client gets: the code of the refusal, its sentence, and the code and fields of its cause."""
+        """The body of the answer: the code of the refusal, its sentence, and the code and fields of its cause."""
         cause = {} if self.cause is None else {"cause": self.cause.code, "fields": self.cause.plain_fields()}
         return {"code": self.code, "message": self.message, **cause}
 

@@ -335,7 +335,7 @@ def check_columns(path: Path, settings: JobSettings) -> None:
 
 
 def check_job(pool: Pool, settings: JobSettings) -> None:
-    """What can be said at once, before the job waits for its turn."""
+    """Check a job as far as possible before it is queued."""
     mechanism = pool.built(settings.mechanism, settings.epsilon, settings.options)
     if settings.user_column is not None and mechanism.level == "word":
         raise BadInputError(

@@ -357,7 +357,7 @@ class TrainingRun:
                 )
 
     def promise(self) -> Guarantee:
-        """What the finished model promises."""
+        """The guarantee of the finished model."""
         own = self.plan.guarantee(
             steps=self.plan.steps,
             secure=self.seed is None,

@@ -1,4 +1,4 @@
-"""What a training reports while it works, and what it gives back."""
+"""Callbacks and result of a training."""
 
 from __future__ import annotations
 

@@ -232,7 +232,7 @@ def subgraph_guarantee(
     provenance: tuple[Provenance, ...] = (),
     not_covered: tuple[str, ...] = (),
 ) -> Guarantee:
-    """What the trained weights promise, in the reading and for the sampling of the plan."""
+    """The guarantee of the trained weights, in the reading and for the sampling of the plan."""
     check_delta(plan.delta * trials, plan.nodes)
     per_node = plan.unit is Unit.NODE
     promised = Guarantee(

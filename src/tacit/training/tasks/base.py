@@ -188,7 +188,7 @@ class Task(ABC):
         """A made-up record."""
 
     def settings(self) -> dict[str, object]:
-        """What has to be saved with a model to use it again."""
+        """The settings that are saved with a model, to use it again."""
         return {
             "task": self.name, "length": self.length, "labels": list(self.labels), "columns": dict(self.columns),
             "side": self.side, "constant": self.constant,
