@@ -17,7 +17,7 @@ import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from tacit.account.ledger import BudgetExceededError, LedgerError, Reservation, Subject, TokenUsedError
 from tacit.catalog import shortened
@@ -30,6 +30,7 @@ from tacit.errors import BadInputError, TacitError
 from tacit.guarantee import Guarantee
 from tacit.jobs.rewrite import rewrite_job
 from tacit.rounding import exact
+from tacit.serve.answers import JsonObject
 from tacit.serve.binding import LOCAL
 from tacit.serve.budget import DATASET, Accounts, command_of
 from tacit.serve.errors import HTTP, ServiceError, WrongLedgerError, as_service_error, note
@@ -71,7 +72,7 @@ class JobTask:
     id: str
     owner: str | None
     name: str
-    settings: dict[str, Any]
+    settings: JsonObject
     files: JobFolder
     workers: int
     unpacked: int
