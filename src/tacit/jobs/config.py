@@ -1,4 +1,4 @@
-"""What every configuration of a job is: frozen, validated, complete in its fields.
+"""The base class of all configurations of jobs: frozen, validated, complete in its fields.
 
 A field says all that an adapter has to know: its type with choices and range, its default, what it means
 (`description`), and by an `Option` in which group it is shown and whether it stands first on a command line. Fields of
@@ -97,7 +97,7 @@ class Config(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _with_names_of_now(cls, values: Any) -> Any:
+    def _with_names_of_now(cls, values: object) -> object:
         """The values by the names of now: options keep working by the names of earlier versions."""
         if not isinstance(values, dict):
             return values
@@ -111,7 +111,7 @@ class Config(BaseModel):
                 renamed[name] = renamed.pop(old)
         return renamed
 
-    def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:
+    def __repr_args__(self) -> Iterator[tuple[str | None, object]]:
         """The values as a file would hold them: rows in memory are private, and are not shown."""
         yield from self.model_dump(mode="json").items()
 
@@ -122,7 +122,7 @@ class Config(BaseModel):
             yield name, field, option_of(field)
 
     def needs(self) -> list[Ability]:
-        """What must be installed for this job with these options; checked before it begins."""
+        """The packages that this job needs with these options; checked before it begins."""
         return []
 
     def identity(self) -> dict[str, Any]:
@@ -142,7 +142,7 @@ class Config(BaseModel):
         return "\n".join(lines) + "\n"
 
     @classmethod
-    def from_mapping(cls, values: Mapping[str, Any]) -> Self:
+    def from_mapping(cls, values: Mapping[str, object]) -> Self:
         """A configuration from the values of a file, whose `job` must be this one."""
         fields = dict(values)
         job = fields.pop("job", cls.job)
@@ -196,7 +196,7 @@ def option_twice(name: str) -> BadParameterError:
     return BadParameterError("option-twice", "the option '{name}' is given twice: give it once", name=name)
 
 
-def read_mapping(path: Path) -> dict[str, Any]:
+def read_mapping(path: Path) -> dict[str, object]:
     """The values of a TOML or JSON file."""
     try:
         text = path.read_text(encoding="utf-8")
@@ -212,7 +212,7 @@ def read_mapping(path: Path) -> dict[str, Any]:
     return values
 
 
-def _toml(value: Any) -> str:
+def _toml(value: object) -> str:
     """A JSON value as TOML; strings, numbers, booleans and lists are written alike in both."""
     if isinstance(value, float):
         return repr(value)
@@ -224,7 +224,7 @@ def _toml(value: Any) -> str:
 
 
 def parameter_error(config: type[Config], error: ValidationError) -> BadParameterError:
-    """The first thing that is wrong with the values of a configuration, in our words."""
+    """An error for the first value of a configuration that is not valid."""
     first = error.errors(include_url=False)[0]
     nested = first.get("ctx", {}).get("error")
     if isinstance(nested, BadParameterError):
@@ -246,7 +246,7 @@ def parameter_error(config: type[Config], error: ValidationError) -> BadParamete
     )
 
 
-def quotable(value: Any) -> str:
+def quotable(value: object) -> str:
     """A value as an error may quote it: one that was typed, shortened; of anything larger, which may be the private
     data in the wrong place, only what kind of thing it is."""
     if not isinstance(value, str | int | float | bool | None):
@@ -255,8 +255,8 @@ def quotable(value: Any) -> str:
     return text if len(text) <= LONGEST_QUOTED else f"{text[:LONGEST_QUOTED]}…"
 
 
-def _reason(detail: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
-    """What is wrong with one value, as the rest of a sentence, and the fields that it names."""
+def _reason(detail: Mapping[str, Any]) -> tuple[str, Mapping[str, object]]:
+    """The reason why a value is not valid, as the rest of a sentence, and the fields that it names."""
     context = detail.get("ctx", {})
     known = _REASONS.get(str(detail["type"]))
     if known is not None:
@@ -278,4 +278,4 @@ _REASONS = {
     "string_type": "must be a text, not '{given}'",
     "bool_parsing": "must be yes or no, not '{given}'",
 }
-"""Sentences of the library that checks values, in our words."""
+"""Our wording for the messages of pydantic, by their kind."""

@@ -328,7 +328,7 @@ def run(config: PretrainConfig, progress: OnStep | None = None, command: str | N
 
 
 def autoencoder(
-    text: Any, *, output: str | Path, public: str, progress: OnStep | None = None, **options: Any
+    text: object, *, output: str | Path, public: str, progress: OnStep | None = None, **options: Any
 ) -> Pretrained:
     """A new autoencoder of some public text; options as in `AutoencoderConfig`."""
     return run(AutoencoderConfig(text=text, output=Path(output), public=public, **options), progress)
