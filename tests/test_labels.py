@@ -13,7 +13,7 @@ from scipy import stats
 
 from tacit import randomize_labels
 from tacit.account.ledger import Subject, open_ledger
-from tacit.auditing.text.release import told_by
+from tacit.auditing.text.release import mechanism_in
 from tacit.cli.main import run
 from tacit.engines.job import RewriteJob
 from tacit.engines.local import rewrite_file
@@ -201,7 +201,9 @@ def test_the_card_of_the_command_adds_both_up(table, capsys):
     assert "epsilon of 'stars'" in shown
     assert "2 per word" in shown
     assert "which texts are empty" in shown
-    assert told_by(card["release"]["command"]) == ("santext", {"epsilon": "2"}), "an audit finds the mechanism again"
+    assert mechanism_in(card["release"]["command"]) == ("santext", {"epsilon": "2"}), (
+        "an audit finds the mechanism again"
+    )
     place = table.with_name("ledger.db")
     assert run(["ledger", "add", str(place), str(table.with_name("out.csv.card.json")), "--dataset", "mail"]) == 0
     with open_ledger(str(place)) as ledger:

@@ -186,7 +186,7 @@ class ParameterFacts(TypedDict):
     high: float | None
 
 
-class MechanismFacts(TypedDict):
+class MechanismDescription(TypedDict):
     """What the catalog says about a mechanism."""
 
     name: str
@@ -201,7 +201,7 @@ class MechanismFacts(TypedDict):
     parameters: list[ParameterFacts]
 
 
-def described(mechanism: type[Mechanism]) -> MechanismFacts:
+def described(mechanism: type[Mechanism]) -> MechanismDescription:
     """All facts about a mechanism, as plain values."""
     meanings, known = parameter_meanings(mechanism), parameters_of(mechanism)
     return {

@@ -218,7 +218,7 @@ def test_no_other_way_is_forgotten() -> None:
         "integrations/presidio.py": "presidio",
         "integrations/spacy.py": "spacy",
         "mechanism.py": "mechanism and pandas",
-        "serve/rewriting.py": "service requests",
+        "serve/pool.py": "service requests",
         "training/tasks/sanitized.py": "a training, whose model has a card",
     }
     package = Path(tacit.__file__).parent

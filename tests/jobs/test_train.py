@@ -16,7 +16,7 @@ pytest.importorskip("transformers")
 import tacit  # noqa: E402
 from tacit.card import Card  # noqa: E402
 from tacit.cli.naming import TERMINAL  # noqa: E402
-from tacit.cli.training import TrainingBar  # noqa: E402
+from tacit.cli.training_display import TrainingBar  # noqa: E402
 from tacit.errors import BadInputError, BadParameterError, MissingExtraError  # noqa: E402
 from tacit.jobs.federate import CONFIGS as FEDERATED  # noqa: E402
 from tacit.jobs.train import CONFIGS, TrainClassify, run  # noqa: E402

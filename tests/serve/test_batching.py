@@ -18,7 +18,7 @@ from tacit.serve.batching import Order, Spender, next_slice, take, work
 from tacit.serve.budget import Accounts
 from tacit.serve.keys import Keys
 from tacit.serve.metrics import Metrics
-from tacit.serve.rewriting import Pool, Prepared, checked_options
+from tacit.serve.pool import Pool, Prepared, checked_options
 from tacit.serve.texts import cut
 
 

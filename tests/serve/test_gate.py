@@ -141,7 +141,7 @@ def test_a_text_without_spaces_cannot_hold_up_the_service(run):
 
 
 def test_questions_that_wait_for_the_one_thread_are_bounded(start, vectors, monkeypatch):
-    from tacit.serve import app, catalog
+    from tacit.serve import answers, app, catalog
 
     monkeypatch.setattr(app, "MOST_ASIDE", 1)
     entered, go = threading.Event(), threading.Event()
@@ -149,7 +149,7 @@ def test_questions_that_wait_for_the_one_thread_are_bounded(start, vectors, monk
     def slow(pool, asked):
         entered.set()
         assert go.wait(20)
-        return {}
+        return answers.Curve(points=[], how="slowly", blind=None, guessed_how=None)
 
     monkeypatch.setattr(catalog, "curve", slow)
     client = start()

@@ -8,6 +8,7 @@ import json
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import pytest
 
@@ -18,7 +19,7 @@ from tacit.serve.app import create_app
 from tacit.serve.errors import ServiceError
 from tacit.serve.jobs import JobStore
 from tacit.serve.keys import Keys
-from tacit.serve.rewriting import checked_options
+from tacit.serve.pool import checked_options
 from tacit.serve.settings import ServiceSettings
 from tests.serve.live import ask, served
 from tests.serve.waiting import finished
@@ -370,9 +371,9 @@ def test_b3_callers_take_turns_for_the_one_thread():
         done.append(name)
 
     async def ask_all():
-        questions = [asyncio.create_task(aside.run("one", work, f"one {number}")) for number in range(4)]
+        questions = [asyncio.create_task(aside.run("one", partial(work, f"one {number}"))) for number in range(4)]
         await asyncio.sleep(0.05)
-        questions.append(asyncio.create_task(aside.run("two", work, "two")))
+        questions.append(asyncio.create_task(aside.run("two", partial(work, "two"))))
         await asyncio.sleep(0.05)
         questions[2].cancel()  # nobody waits for it any more, and it has not begun
         await asyncio.sleep(0.05)
@@ -393,7 +394,7 @@ def test_b6_a_caller_who_fills_his_places_takes_none_of_anothers():
     aside, go = Aside(2), threading.Event()
 
     async def ask_all():
-        first = [asyncio.create_task(aside.run("one", go.wait, 20)) for _ in range(2)]
+        first = [asyncio.create_task(aside.run("one", partial(go.wait, 20))) for _ in range(2)]
         await asyncio.sleep(0)
         with pytest.raises(ServiceError) as refused:
             aside.check_room("one")

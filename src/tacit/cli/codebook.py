@@ -10,7 +10,7 @@ from pydantic import Field
 
 from tacit.cli.bars import Bars
 from tacit.cli.generated import command_for, group_of
-from tacit.cli.shown import Quiet
+from tacit.cli.quiet import Quiet
 from tacit.documents.codebook_build import PublicCodebook, load_codebook
 from tacit.jobs.codebook import CodebookConfig, expectations, run
 from tacit.jobs.config import Config, Group, Option

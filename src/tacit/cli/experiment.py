@@ -14,8 +14,8 @@ from rich.live import Live
 from rich.table import Table
 
 from tacit.cli.generated import command_for, group_of
+from tacit.cli.quiet import Quiet
 from tacit.cli.rendering import show_report
-from tacit.cli.shown import Quiet
 from tacit.cli.terminal import error_console, output_console, readable_seconds
 from tacit.errors import BadInputError, StoppedError
 from tacit.experiments import job

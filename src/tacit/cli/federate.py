@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tacit.cli.generated import command_for, group_of
 from tacit.cli.train import HELP as HELP_OF_TASKS
-from tacit.cli.training import QuietTraining, shown_training
+from tacit.cli.training_display import QuietTraining, shown_training
 from tacit.jobs.federate import CONFIGS, run
 
 HELP = {

@@ -9,8 +9,8 @@ from rich.console import Console
 
 from tacit.cli.bars import Bars
 from tacit.cli.generated import command_for, group_of
+from tacit.cli.quiet import Quiet
 from tacit.cli.rendering import show_card
-from tacit.cli.shown import Quiet
 from tacit.cli.terminal import error_console, output_console, warn_if_nominal
 from tacit.errors import BadParameterError
 from tacit.evaluation.collapse import prediction_flags

@@ -9,8 +9,8 @@ from pydantic import Field
 
 from tacit.cli.bars import Bars
 from tacit.cli.generated import command_for
+from tacit.cli.quiet import Quiet
 from tacit.cli.reports import deliver
-from tacit.cli.shown import Quiet
 from tacit.errors import BadParameterError
 from tacit.jobs.fields import AsJson
 from tacit.jobs.fields import Quiet as QuietOption

@@ -15,8 +15,8 @@ from tacit.cli import terminal
 from tacit.cli.bars import RewriteBar
 from tacit.cli.generated import command_for
 from tacit.cli.naming import TERMINAL
+from tacit.cli.quiet import Quiet
 from tacit.cli.rendering import show_card
-from tacit.cli.shown import Quiet
 from tacit.engines.notices import Notices
 from tacit.errors import BadInputError
 from tacit.guarantee import NOTE, Guarantee

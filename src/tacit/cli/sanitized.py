@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tacit.cli.bars import Bars
 from tacit.cli.generated import command_for
-from tacit.cli.shown import Quiet
+from tacit.cli.quiet import Quiet
 from tacit.cli.terminal import error_console
 from tacit.jobs.sanitized import SanitizedConfig, run
 

@@ -10,7 +10,7 @@ from pydantic import Field
 from tacit.cli.generated import command_for
 from tacit.cli.rendering import show_card
 from tacit.cli.terminal import error_console, output_console, warn_if_nominal
-from tacit.cli.training import QuietTraining, TrainingBar, how_to_score, stoppable
+from tacit.cli.training_display import QuietTraining, TrainingBar, how_to_score, stoppable
 from tacit.jobs.config import Config, Group, Option
 from tacit.jobs.selective import SelectiveConfig, SelectiveProgress, redacted_texts, run
 from tacit.training.plan import TrainingPlan

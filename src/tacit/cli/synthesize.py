@@ -11,7 +11,7 @@ from rich.console import Console
 from tacit.cli.generated import command_for
 from tacit.cli.rendering import show_card
 from tacit.cli.terminal import error_console, output_console, warn_if_nominal
-from tacit.cli.training import QuietTraining, TrainingBar, plan_line
+from tacit.cli.training_display import QuietTraining, TrainingBar, plan_line
 from tacit.errors import StoppedError
 from tacit.jobs.synthesize import SynthesisProgress, SynthesizeConfig, SyntheticRows, run
 from tacit.training.plan import TrainingPlan

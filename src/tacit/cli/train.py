@@ -5,7 +5,7 @@ from __future__ import annotations
 from tacit.cli import selective
 from tacit.cli.generated import command_for, group_of
 from tacit.cli.terminal import output_console
-from tacit.cli.training import QuietTraining, shown_training
+from tacit.cli.training_display import QuietTraining, shown_training
 from tacit.jobs.train import CONFIGS, CheckConfig, check, run
 from tacit.jobs.train_rewriter import TrainRewriterConfig
 from tacit.jobs.train_rewriter import run as run_rewriter

@@ -10,8 +10,8 @@ from pydantic import Field
 from tacit.card import Card
 from tacit.cli.bars import spinner
 from tacit.cli.generated import command_for, group_of
+from tacit.cli.quiet import Quiet
 from tacit.cli.rendering import show_card
-from tacit.cli.shown import Quiet
 from tacit.cli.terminal import error_console, output_console, warn_if_nominal
 from tacit.jobs.config import Config, Group, Option, Varied
 from tacit.jobs.fields import Folder

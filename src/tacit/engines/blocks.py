@@ -159,8 +159,8 @@ def with_labels(
     if labels is None:
         return block
     place = selection.kept.index(labels.column)
-    given = [cell_string(row[place]) for row in block.kept]
-    drawn = labels.draw(given, key.stream(block.index, labels.digest(given)))
+    originals = [cell_string(row[place]) for row in block.kept]
+    drawn = labels.draw(originals, key.stream(block.index, labels.digest(originals)))
     kept = [[*row[:place], values[label], *row[place + 1 :]] for row, label in zip(block.kept, drawn, strict=True)]
     return replace(block, kept=kept)
 

@@ -278,32 +278,32 @@ def entities(tags: Sequence[str]) -> set[tuple[int, int, str]]:
 def entity_scores(truth: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]) -> EntityScores:
     _same_length(truth, predicted)
     gold = [(i, *e) for i, tags in enumerate(truth) for e in entities(tags)]
-    said = [(i, *e) for i, tags in enumerate(predicted) for e in entities(tags)]
-    hits = set(gold) & set(said)
+    predicted_spans = [(i, *e) for i, tags in enumerate(predicted) for e in entities(tags)]
+    hits = set(gold) & set(predicted_spans)
     right = Counter(e[-1] for e in hits)
-    per_true, per_said = Counter(e[-1] for e in gold), Counter(e[-1] for e in said)
+    per_true, per_said = Counter(e[-1] for e in gold), Counter(e[-1] for e in predicted_spans)
     by_type = tuple(
         ClassScore(name, *_prf(right[name], per_true[name], per_said[name]), per_true[name], per_said[name])
         for name in sorted(per_true.keys() | per_said.keys())
     )
-    return EntityScores(*_prf(len(hits), len(gold), len(said)), len(gold), len(said), by_type)
+    return EntityScores(*_prf(len(hits), len(gold), len(predicted_spans)), len(gold), len(predicted_spans), by_type)
 
 
 def entity_counts(truth: Sequence[str], predicted: Sequence[str]) -> tuple[int, int, int]:
     """Right, true and predicted entities of one text."""
-    gold, said = entities(truth), entities(predicted)
-    return len(gold & said), len(gold), len(said)
+    gold, predicted_spans = entities(truth), entities(predicted)
+    return len(gold & predicted_spans), len(gold), len(predicted_spans)
 
 
 def tagging_scores(truth: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]) -> TaggingScores:
-    for row, (true, said) in enumerate(zip(truth, predicted, strict=True), start=1):
-        if len(true) != len(said):
+    for row, (true, predicted_tags) in enumerate(zip(truth, predicted, strict=True), start=1):
+        if len(true) != len(predicted_tags):
             raise BadInputError(
                 "wrong-number-of-tags",
                 "text {row} has {tags} tags but {predicted} predicted ones: give one per token",
                 row=row,
                 tags=len(true),
-                predicted=len(said),
+                predicted=len(predicted_tags),
             )
     flat = classification_scores([t for tags in truth for t in tags], [t for tags in predicted for t in tags])
     return TaggingScores(flat, entity_scores(truth, predicted) if marks_entities(truth) else None)
@@ -435,8 +435,8 @@ def macro_f1_of_items(truth: Sequence[Label], runs: Sequence[Sequence[Label]]) -
 
 
 def spearman_of_items(truth: Sequence[float], runs: Sequence[Sequence[float]]) -> Callable[[Integers], float]:
-    gold, said = np.asarray(truth, dtype=np.float64), [np.asarray(run, dtype=np.float64) for run in runs]
-    return lambda at: float(np.mean([spearman(gold[at], run[at]) for run in said]))
+    gold, predictions = np.asarray(truth, dtype=np.float64), [np.asarray(run, dtype=np.float64) for run in runs]
+    return lambda at: float(np.mean([spearman(gold[at], run[at]) for run in predictions]))
 
 
 def entity_f1_of_items(
@@ -462,8 +462,10 @@ def confusion_of_items(
     place, k = {label: i for i, label in enumerate(order)}, len(order)
     for t, p in zip(truth, predicted, strict=True):
         _same_length(t, p)
-    flat, said = (codes([label for labels in some for label in labels], place) for some in (truth, predicted))
-    cells, text = flat * k + said, np.repeat(np.arange(len(truth)), [len(labels) for labels in truth])
+    flat, predicted_codes = (
+        codes([label for labels in some for label in labels], place) for some in (truth, predicted)
+    )
+    cells, text = flat * k + predicted_codes, np.repeat(np.arange(len(truth)), [len(labels) for labels in truth])
 
     def confusion(at: Integers) -> Integers:
         times = np.bincount(at, minlength=len(truth))

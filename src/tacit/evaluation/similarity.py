@@ -238,8 +238,8 @@ def _stacked(
     weight = torch.full((len(texts), longest), torch.nan)
     for place, (ids, vectors) in enumerate(texts):
         stacked[place, : len(ids)] = torch.from_numpy(np.asarray(vectors, dtype=np.float32))
-        given = [1.0 if weights is None else weights.get(int(i), weights[-1]) for i in ids]
-        weight[place, : len(ids)] = torch.tensor(given)
+        token_weights = [1.0 if weights is None else weights.get(int(i), weights[-1]) for i in ids]
+        weight[place, : len(ids)] = torch.tensor(token_weights)
     return stacked, weight
 
 

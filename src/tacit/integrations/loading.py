@@ -14,14 +14,14 @@ from tacit.mechanism import Mechanism
 
 def settings_of(epsilon: Any, options: Mapping[str, Any] | None, *, example: str) -> dict[str, Any]:
     """epsilon and the other parameters of a mechanism as one dictionary. There is no default budget."""
-    given = dict(options or {})
+    others = dict(options or {})
     if epsilon is None:
         raise BadParameterError(
             "missing-epsilon", "how private? Give an epsilon, for example {example}", example=example
         )
-    if "epsilon" in given:
+    if "epsilon" in others:
         raise BadParameterError("epsilon-twice", "give epsilon once: beside the options, not among them")
-    return {"epsilon": epsilon, **given}
+    return {"epsilon": epsilon, **others}
 
 
 def canonical(settings: Mapping[str, Any]) -> str:

@@ -50,7 +50,7 @@ class Calibration(Config):
             )
 
     @abstractmethod
-    def result(self) -> dict[str, Any]:
+    def result(self) -> dict[str, object]:
         """All numbers by their names."""
 
 
@@ -65,7 +65,7 @@ class LaplaceConfig(Calibration):
         None
     )
 
-    def result(self) -> dict[str, Any]:
+    def result(self) -> dict[str, object]:
         from tacit.noise.laplace import laplace_epsilon, laplace_scale
 
         epsilon, scale = self.epsilon, self.scale
@@ -102,7 +102,7 @@ class GaussianConfig(Calibration):
         float | None, Field(description="Standard deviation, to get its epsilon."), Option(Group.PRIVACY)
     ] = None
 
-    def result(self) -> dict[str, Any]:
+    def result(self) -> dict[str, object]:
         from tacit.noise.gaussian import analytic_gaussian_sigma, classical_gaussian_sigma, gaussian_epsilon
 
         epsilon, sigma = self.epsilon, self.sigma
@@ -111,7 +111,7 @@ class GaussianConfig(Calibration):
             sigma = analytic_gaussian_sigma(epsilon, self.delta, self.sensitivity)
         else:
             epsilon = gaussian_epsilon(sigma, self.delta, self.sensitivity)
-        numbers: dict[str, Any] = {
+        numbers: dict[str, object] = {
             "mechanism": "gaussian",
             "notion": "approximate",
             "epsilon": epsilon,
@@ -139,7 +139,7 @@ class ResponseConfig(Calibration):
         Option(Group.PRIVACY),
     ] = None
 
-    def result(self) -> dict[str, Any]:
+    def result(self) -> dict[str, object]:
         from tacit.noise.response import response_shares
 
         epsilon = self.epsilon if self.truth is None else self._epsilon_of(self.truth)
@@ -204,7 +204,7 @@ class SgdConfig(Calibration):
         self.exactly_one("epochs", "steps")
         return self
 
-    def result(self) -> dict[str, Any]:
+    def result(self) -> dict[str, object]:
         from tacit.account.sgd import sgd_epsilon, sgd_noise_multiplier
         from tacit.guarantee import Adjacency
 
@@ -236,6 +236,6 @@ class SgdConfig(Calibration):
         }
 
 
-def run(config: Calibration) -> dict[str, Any]:
+def run(config: Calibration) -> dict[str, object]:
     """Noise and promise as numbers by their names."""
     return config.result()

@@ -100,13 +100,13 @@ def run(config: CodebookConfig, progress: StepProgress | None = None) -> tuple[P
 
 
 def build(
-    text: Any, *, output: str | Path, public: str, progress: StepProgress | None = None, **options: Any
+    text: object, *, output: str | Path, public: str, progress: StepProgress | None = None, **options: Any
 ) -> PublicCodebook:
     """The codebook of some public text; options as in `CodebookConfig`."""
     return run(CodebookConfig(text=text, output=Path(output), public=public, **options), progress)[0]
 
 
-def _texts(source: Any, format: str | None, column: str | None) -> list[str]:
+def _texts(source: object, format: str | None, column: str | None) -> list[str]:
     with open_table(source, format) as table:
         names = choose_columns(table.columns, () if column is None else (column,), ()).texts
         table.select(names)

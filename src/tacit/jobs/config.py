@@ -97,7 +97,7 @@ class Config(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _with_names_of_now(cls, values: Any) -> Any:
+    def _with_names_of_now(cls, values: object) -> object:
         """The values by the names of now: options keep working by the names of earlier versions."""
         if not isinstance(values, dict):
             return values
@@ -111,7 +111,7 @@ class Config(BaseModel):
                 renamed[name] = renamed.pop(old)
         return renamed
 
-    def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:
+    def __repr_args__(self) -> Iterator[tuple[str | None, object]]:
         """The values as a file would hold them: rows in memory are private, and are not shown."""
         yield from self.model_dump(mode="json").items()
 
@@ -142,15 +142,15 @@ class Config(BaseModel):
         return "\n".join(lines) + "\n"
 
     @classmethod
-    def from_mapping(cls, values: Mapping[str, Any]) -> Self:
+    def from_mapping(cls, values: Mapping[str, object]) -> Self:
         """A configuration from the values of a file, whose `job` must be this one."""
-        given = dict(values)
-        job = given.pop("job", cls.job)
+        fields = dict(values)
+        job = fields.pop("job", cls.job)
         if job != cls.job:
             raise BadInputError(
                 "another-job", "this file describes '{job}', not '{expected}'", job=job, expected=cls.job
             )
-        return cls(**given)
+        return cls(**fields)
 
 
 def file_name(path: str) -> str:
@@ -196,7 +196,7 @@ def option_twice(name: str) -> BadParameterError:
     return BadParameterError("option-twice", "the option '{name}' is given twice: give it once", name=name)
 
 
-def read_mapping(path: Path) -> dict[str, Any]:
+def read_mapping(path: Path) -> dict[str, object]:
     """The values of a TOML or JSON file."""
     try:
         text = path.read_text(encoding="utf-8")
@@ -212,7 +212,7 @@ def read_mapping(path: Path) -> dict[str, Any]:
     return values
 
 
-def _toml(value: Any) -> str:
+def _toml(value: object) -> str:
     """A JSON value as TOML; strings, numbers, booleans and lists are written alike in both."""
     if isinstance(value, float):
         return repr(value)
@@ -246,7 +246,7 @@ def parameter_error(config: type[Config], error: ValidationError) -> BadParamete
     )
 
 
-def quotable(value: Any) -> str:
+def quotable(value: object) -> str:
     """A value as an error may quote it: one that was typed, shortened; of anything larger, which may be the private
     data in the wrong place, only what kind of thing it is."""
     if not isinstance(value, str | int | float | bool | None):
@@ -255,7 +255,7 @@ def quotable(value: Any) -> str:
     return text if len(text) <= LONGEST_QUOTED else f"{text[:LONGEST_QUOTED]}…"
 
 
-def _reason(detail: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
+def _reason(detail: Mapping[str, Any]) -> tuple[str, Mapping[str, object]]:
     """What is wrong with one value, as the rest of a sentence, and the fields that it names."""
     context = detail.get("ctx", {})
     known = _REASONS.get(str(detail["type"]))

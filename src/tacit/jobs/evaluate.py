@@ -7,7 +7,7 @@ print(report)
 from __future__ import annotations
 
 from functools import partial
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -50,6 +50,10 @@ from tacit.needs import (
 )
 from tacit.progress import WorkProgress
 from tacit.report import Report
+
+if TYPE_CHECKING:
+    from tacit.errors import MissingExtraError
+    from tacit.evaluation.similarity import Measure
 
 DEFAULT = "default"
 
@@ -172,7 +176,7 @@ def run(config: EvaluateConfig, progress: WorkProgress | None = None) -> Report:
         return utility_report(comparison, plan, config.encoder)
 
 
-def evaluate(original: Any, *private: Any, progress: WorkProgress | None = None, **options: Any) -> Report:
+def evaluate(original: object, *private: object, progress: WorkProgress | None = None, **options: Any) -> Report:
     """The report on how useful releases of `original` are; files or data in memory, options as in `EvaluateConfig`.
 
     >>> import tacit
@@ -199,7 +203,7 @@ def _files(config: EvaluateConfig) -> RowFiles:
 
 def _measured(
     config: EvaluateConfig, cluster: Cluster, comparison: ComparedRows, progress: WorkProgress | None
-) -> dict[tuple[str, str], Any]:
+) -> dict[tuple[str, str], tuple[list[Measure], MissingExtraError | None]]:
     return measure_releases(
         cluster, comparison.original.all_texts, {name: rows.all_texts for name, rows in comparison.releases.items()},
         config.chosen_metrics, encoder=config.encoder, language_model=config.language_model, limit=config.sample,

@@ -119,7 +119,7 @@ def run(config: FederateConfig, progress: TrainingProgress | None = None) -> Tra
 
 def federate(
     task: str,
-    data: Any,
+    data: object,
     *,
     user_column: str,
     output: str | Path,

@@ -8,7 +8,7 @@ another way, `Varied` says how. A field of the same name always begins with the 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Literal, TypeVar
 
 from pydantic import BeforeValidator, Field
 
@@ -172,7 +172,7 @@ PublicSeed = Annotated[Seed[int], Field(description="Seed of the (public) random
 
 MechanismName = Annotated[T, Field(description="A mechanism; see 'tacit mechanisms'."), Option(Group.PRIVACY)]
 MechanismOptions = Annotated[
-    dict[str, Any],
+    dict[str, object],
     BeforeValidator(named_values),
     Field(description="Another option of the mechanism; may be repeated."),
     Option(Group.PRIVACY, metavar="NAME=VALUE", old_names=("mechanism_options",)),

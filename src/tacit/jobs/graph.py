@@ -104,8 +104,8 @@ def run(config: GraphConfig, progress: GraphProgress | None = None) -> GraphResu
 
 
 def train(
-    nodes: Any,
-    links: Any,
+    nodes: object,
+    links: object,
     *,
     epsilon: float,
     output: str | Path,
@@ -117,7 +117,7 @@ def train(
     return run(GraphConfig(nodes=nodes, links=links, epsilon=epsilon, output=Path(output), **options), progress)
 
 
-def predict(model: str | Path, nodes: Any, links: Any = None, **options: Any) -> GraphLabels:
+def predict(model: str | Path, nodes: object, links: object = None, **options: Any) -> GraphLabels:
     """A label for each node; files or data in memory, options as in `GraphPredictConfig`."""
     return run_predict(GraphPredictConfig(model=Path(model), nodes=nodes, links=links, **options))
 

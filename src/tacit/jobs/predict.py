@@ -24,7 +24,7 @@ from tacit.progress import WorkProgress
 from tacit.report import Report
 
 
-def _pairs(value: Any) -> Any:
+def _pairs(value: object) -> object:
     """Columns by role as ROLE=NAME."""
     return tuple(f"{role}={name}" for role, name in value.items()) if isinstance(value, Mapping) else value
 
@@ -100,7 +100,7 @@ def run(config: PredictConfig, progress: WorkProgress | None = None) -> Predicti
 
 def predict(
     model: str | Path,
-    data: Any,
+    data: object,
     *,
     output: str | Path | None = None,
     progress: WorkProgress | None = None,

@@ -316,7 +316,7 @@ def run(config: PretrainConfig, progress: OnStep | None = None, command: str | N
     if is_complete(config.output, resume=not isinstance(config, AverageConfig) and config.resume):
         return Pretrained(config.output, None)
     require("torch", extra="documents", purpose="training a model")
-    from tacit.jobs.pretraining import made as made_by
+    from tacit.jobs.pretraining_runs import made as made_by
 
     made = made_by(config, corpus, progress)
     record = made.model.record
@@ -328,7 +328,7 @@ def run(config: PretrainConfig, progress: OnStep | None = None, command: str | N
 
 
 def autoencoder(
-    text: Any, *, output: str | Path, public: str, progress: OnStep | None = None, **options: Any
+    text: object, *, output: str | Path, public: str, progress: OnStep | None = None, **options: Any
 ) -> Pretrained:
     """A new autoencoder of some public text; options as in `AutoencoderConfig`."""
     return run(AutoencoderConfig(text=text, output=Path(output), public=public, **options), progress)

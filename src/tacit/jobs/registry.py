@@ -6,7 +6,7 @@ import importlib
 from collections.abc import Mapping
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from tacit.errors import BadInputError
 from tacit.jobs.config import Config, read_mapping
@@ -76,7 +76,7 @@ def config_class(job: str) -> type[Config]:
     return config
 
 
-def config_from(values: Mapping[str, Any]) -> Config:
+def config_from(values: Mapping[str, object]) -> Config:
     """The configuration that a file of options describes: `job` says of what.
 
     >>> config_from({"job": "rewrite", "input": "in.csv", "epsilon": 2}).job
@@ -96,7 +96,7 @@ def config_of_file(path: Path) -> Config:
     return config_from(read_mapping(path))
 
 
-def run(config: Config) -> Any:
+def run(config: Config) -> object:
     """What the job of a configuration gives.
 
     >>> run(config_from({"job": "rewrite", "input": ["a good film"], "epsilon": 2})).facts.rows

@@ -56,7 +56,7 @@ class RewriteResult:
     output: str | None = None
     card_files: tuple[str, ...] = ()
     format: FileFormat | None = None
-    data: Any = None
+    data: object = None
     texts: list[str] | None = None
     left_out: int = 0
     spent: str | None = None
@@ -91,7 +91,7 @@ class RewriteResult:
 
 
 def rewrite(
-    input: Any,
+    input: object,
     mechanism: str | None = None,
     *,
     epsilon: float | None = None,

@@ -46,7 +46,7 @@ from tacit.text.files import STANDARD_STREAM
 from tacit.text.files.memory import is_in_memory
 
 
-def _card_kinds(value: Any) -> Any:
+def _card_kinds(value: object) -> object:
     """Kinds of cards: at least one, none twice."""
     kinds = tuple(dict.fromkeys(str(kind).lower() for kind in split_at_commas(value)))
     if not kinds or set(kinds) - set(CARD_KINDS):
@@ -263,7 +263,7 @@ class RewriteConfig(EngineOptions):
         return LedgerPlace(self.ledger, self.dataset or file_name(str(self.input)), self.document_column)
 
 
-def _without_folder(value: Any) -> Any:
+def _without_folder(value: object) -> object:
     return file_name(value) if isinstance(value, str) else value
 
 

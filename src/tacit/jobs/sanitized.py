@@ -141,7 +141,13 @@ def run(
 
 
 def pretrain(
-    text: Any, *, output: str | Path, public: str, epsilon: float, progress: WorkProgress | None = None, **options: Any
+    text: object,
+    *,
+    output: str | Path,
+    public: str,
+    epsilon: float,
+    progress: WorkProgress | None = None,
+    **options: Any,
 ) -> SanitizedModel:
     """A model of rewritten public text, from a file or data in memory; options as in `SanitizedConfig`."""
     return run(SanitizedConfig(text=text, output=Path(output), public=public, epsilon=epsilon, **options), progress)

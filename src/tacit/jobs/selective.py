@@ -175,7 +175,7 @@ def redacted_texts(config: SelectiveConfig, most: int) -> list[str]:
 
 
 def train(
-    data: Any,
+    data: object,
     *,
     output: str | Path,
     epsilon: float,

@@ -14,7 +14,7 @@ from tacit.text.files.memory import is_in_memory
 IN_MEMORY = "(in memory)"
 
 
-def _shown_source(source: Any) -> Any:
+def _shown_source(source: object) -> object:
     """How a source stands in a file of options: by its path, or as data that is not there any more."""
     if source is None:
         return None
@@ -23,20 +23,20 @@ def _shown_source(source: Any) -> Any:
     return IN_MEMORY if is_in_memory(source) else str(source)
 
 
-def needs_of_source(source: Any, format: str | None = None) -> list[Ability]:
+def needs_of_source(source: object, format: str | None = None) -> list[Ability]:
     """What reading a source needs; data in memory needs nothing."""
     return [] if is_in_memory(source) else needs_of_place(str(source), format)
 
 
-def needs_of_rows(source: Any) -> list[Ability]:
+def needs_of_rows(source: object) -> list[Ability]:
     """What reading rows as a whole needs; a folder is one of the library 'datasets'."""
     if is_in_memory(source):
         return []
-    is_folder = "://" not in str(source) and Path(source).is_dir()
+    is_folder = "://" not in str(source) and Path(str(source)).is_dir()
     return [*needs_of_place(str(source)), *([DATASETS] if is_folder else [])]
 
 
-def _still_there(source: Any) -> Any:
+def _still_there(source: object) -> object:
     """The source; paths as text."""
     if isinstance(source, str) and source == IN_MEMORY:
         raise BadInputError(

@@ -47,7 +47,7 @@ from tacit.text.files import format_of
 NamedLabels = tuple[tuple[str, tuple[str, ...]], ...]
 
 
-def _named_labels(value: Any) -> Any:
+def _named_labels(value: Any) -> object:
     """Names by label column: from a mapping, or from texts such as `stars=1,2,3`."""
     if value is None:
         return ()
@@ -56,7 +56,7 @@ def _named_labels(value: Any) -> Any:
     return tuple(_named_column(item) for item in ([value] if isinstance(value, str) else value))
 
 
-def _named_column(item: Any) -> tuple[str, Sequence[Any]]:
+def _named_column(item: Any) -> tuple[str, Sequence[object]]:
     column, names = (item.partition("=")[0], split_at_commas(item.partition("=")[2])) if isinstance(item, str) else item
     if not names:
         raise bad_labels(str(item))
@@ -281,7 +281,7 @@ def run(config: SynthesizeConfig, progress: SynthesisProgress | None = None) -> 
 
 
 def synthesize(
-    data: Any = None, *, epsilon: float | None = None, progress: SynthesisProgress | None = None, **options: Any
+    data: object = None, *, epsilon: float | None = None, progress: SynthesisProgress | None = None, **options: Any
 ) -> SyntheticRows:
     """Synthetic rows that may be shared, from a model trained under differential privacy; a file or data in memory,
     options as in `SynthesizeConfig`.

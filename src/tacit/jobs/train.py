@@ -124,7 +124,7 @@ class TrainClassify(ClassifyRows, _Pooled):
         return {"smoothing": self.label_smoothing}
 
 
-def _two_numbers(value: Any) -> Any:
+def _two_numbers(value: object) -> object:
     try:
         low, high = (float(part) for part in split_at_commas(value))
     except (TypeError, ValueError):
@@ -197,7 +197,7 @@ def run(config: TrainConfig, progress: TrainingProgress | None = None) -> Traini
 
 def train(
     task: str,
-    data: Any,
+    data: object,
     *,
     output: str | Path,
     epsilon: float | None = None,

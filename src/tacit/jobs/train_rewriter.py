@@ -53,7 +53,7 @@ def run(config: TrainRewriterConfig, progress: TrainingProgress | None = None) -
 
 
 def train_rewriter(
-    data: Any, *, output: str | Path, epsilon: float, progress: TrainingProgress | None = None, **options: Any
+    data: object, *, output: str | Path, epsilon: float, progress: TrainingProgress | None = None, **options: Any
 ) -> TrainingResult:
     """A rewriting model for 'dp-bart' that has learned from private texts; files or data in memory, options as in
     `TrainRewriterConfig`."""

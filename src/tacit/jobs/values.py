@@ -17,14 +17,14 @@ def split_at_commas(value: Any) -> Any:
     return tuple(part.strip() for part in value.split(",") if part.strip()) if isinstance(value, str) else value
 
 
-def named_values(value: Any) -> Any:
+def named_values(value: Any) -> object:
     """`("limit=100", …)` as a mapping from names to values; mappings with plain names.
 
     >>> named_values(["spell-out=yes"])
     {'spell_out': 'yes'}
     """
     pairs = list(value.items()) if isinstance(value, Mapping) else [_named_value(text) for text in value or ()]
-    values: dict[str, Any] = {}
+    values: dict[str, object] = {}
     for name, item in pairs:
         plain = str(name).strip().replace("-", "_")
         if plain == "seed":
@@ -38,7 +38,7 @@ def named_values(value: Any) -> Any:
     return values
 
 
-def _named_value(text: Any) -> tuple[str, str]:
+def _named_value(text: object) -> tuple[str, str]:
     name, equals, value = str(text).partition("=")
     if not equals or not name.strip():
         raise BadParameterError(
@@ -49,7 +49,7 @@ def _named_value(text: Any) -> tuple[str, str]:
     return name, value.strip()
 
 
-def mechanism_options(epsilon: float | None, vectors: str | None, options: Mapping[str, Any]) -> dict[str, Any]:
+def mechanism_options(epsilon: float | None, vectors: str | None, options: Mapping[str, object]) -> dict[str, Any]:
     """All options of a mechanism in one mapping; what is given in two ways is refused."""
     usual = {"epsilon": None if epsilon is None else check_epsilon(epsilon), "vectors": vectors}
     chosen = {name: value for name, value in usual.items() if value is not None}
@@ -59,7 +59,7 @@ def mechanism_options(epsilon: float | None, vectors: str | None, options: Mappi
     return {**chosen, **options}
 
 
-def number_or_auto(value: Any) -> Any:
+def number_or_auto(value: Any) -> object:
     """A delta as a number, or 'auto'."""
     if (isinstance(value, str) and value == "auto") or isinstance(value, int | float):
         return value

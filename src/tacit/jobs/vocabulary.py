@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -44,6 +44,9 @@ from tacit.training.vocabulary import (
     private_histogram,
     save_vocabulary,
 )
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerFast
 
 
 class VocabularyConfig(Config):
@@ -119,7 +122,7 @@ class PrivateVocabulary:
     """Words with noisy counts, the tokenizer made from them (None for words alone), and the folder of both."""
 
     histogram: WordHistogram
-    tokenizer: Any
+    tokenizer: PreTrainedTokenizerFast | None
     folder: Path
     configuration: Mapping[str, object] = field(default_factory=dict)
 
@@ -165,7 +168,7 @@ def run(config: VocabularyConfig) -> PrivateVocabulary:
     return PrivateVocabulary(histogram, tokenizer, config.output, config.identity())
 
 
-def build(data: Any, *, output: str | Path, epsilon: float, **options: Any) -> PrivateVocabulary:
+def build(data: object, *, output: str | Path, epsilon: float, **options: Any) -> PrivateVocabulary:
     """The words of private texts and a tokenizer; a file or data in memory, options as in `VocabularyConfig`."""
     return run(VocabularyConfig(data=data, output=Path(output), epsilon=epsilon, **options))
 

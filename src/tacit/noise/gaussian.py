@@ -150,10 +150,10 @@ def add_gaussian(values: ArrayLike, *, sigma: float, source: Source) -> NDArray[
     clamped, which moves no two of them apart.
     """
     step = step_below(positive(sigma, "sigma") * 2.0**-20)
-    given = finite_values(values)
-    scaled = multiples(given, step)
+    finite = finite_values(values)
+    scaled = multiples(finite, step)
     whole = np.rint(scaled)
-    flat_values, flat_whole = given.ravel(), whole.ravel()
+    flat_values, flat_whole = finite.ravel(), whole.ravel()
 
     def exact_rest(place: int) -> Fraction:
         exact = Fraction(float(flat_values[place])) / Fraction(step)

@@ -37,7 +37,7 @@ from tacit.serve.answers import Reports as ReportList
 from tacit.serve.aside import Aside
 from tacit.serve.batching import OrderQueues
 from tacit.serve.budget import Accounts
-from tacit.serve.description import BYTES, TEXT, WITH_BODY, answers, described
+from tacit.serve.description import BYTES, TEXT, WITH_BODY, answers, body_of, described, upload_body
 from tacit.serve.errors import STATUS_CODES, ServiceError, as_service_error, error_body
 from tacit.serve.files import JobRoutes
 from tacit.serve.gate import Gate, Receive, Scope, Send
@@ -50,12 +50,10 @@ from tacit.serve.messages import (
     CurveRequest,
     M,
     RewriteRequest,
-    body_of,
     read_message,
-    upload_body,
 )
 from tacit.serve.metrics import Metrics
-from tacit.serve.rewriting import Pool
+from tacit.serve.pool import Pool
 from tacit.serve.runner import JobOutcome, JobTask, JobWork
 from tacit.serve.schedule import Schedule, Work
 from tacit.serve.settings import ServiceSettings, make_private_folder

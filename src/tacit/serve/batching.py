@@ -24,7 +24,7 @@ from typing import Final, Protocol
 from tacit.noise.source import Source
 from tacit.serve.errors import ServiceError, as_service_error, note
 from tacit.serve.metrics import Metrics
-from tacit.serve.rewriting import Prepared
+from tacit.serve.pool import Prepared
 
 SLICE_TEXTS: Final = 256
 SLICE_CHARACTERS: Final = 30_000

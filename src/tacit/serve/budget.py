@@ -45,7 +45,7 @@ from tacit.serve.errors import ServiceError, WrongLedgerError, as_service_error,
 from tacit.serve.examples import is_public
 from tacit.serve.keys import NO_OPTIONS, KeyBudget, KeyOptions, Keys
 from tacit.serve.metrics import Metrics
-from tacit.serve.rewriting import Prepared
+from tacit.serve.pool import Prepared
 from tacit.serve.settings import ServicePlace, ServiceSettings, make_private_folder
 
 log = logging.getLogger("tacit.serve")

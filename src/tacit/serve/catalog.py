@@ -32,7 +32,7 @@ from tacit.serve.answers import (
 )
 from tacit.serve.errors import ServiceError
 from tacit.serve.messages import AuditRequest, CalibrateRequest, CurveRequest
-from tacit.serve.rewriting import Pool, document_promise, known_mechanism
+from tacit.serve.pool import Pool, document_promise, known_mechanism
 from tacit.words.base import WordMechanism
 
 CURVE_WORDS: Final = 80

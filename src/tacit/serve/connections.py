@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter, OrderedDict
+from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
@@ -220,7 +221,7 @@ class GuardedProtocol(HttpToolsProtocol):
 
     # Ends ---------------------------------------------------------------------------------------------------------
 
-    def _arm(self, seconds: float, then: Any) -> None:
+    def _arm(self, seconds: float, then: Callable[[], object]) -> None:
         self._disarm()
         self._timer = self.loop.call_later(seconds, then)
 
@@ -267,6 +268,6 @@ def _large_head() -> ServiceError:
     )
 
 
-def protocol_for(settings: ServiceSettings) -> Any:
+def protocol_for(settings: ServiceSettings) -> Callable[..., GuardedProtocol]:
     """What uvicorn makes for every connection."""
     return partial(GuardedProtocol, Connections(settings))

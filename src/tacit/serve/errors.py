@@ -6,8 +6,9 @@ import errno
 import json
 import logging
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from tacit.account.ledger import BudgetExceededError, LedgerError, MissingLimitError, RolledBackError
 from tacit.errors import (
     BadInputError,
     BadParameterError,
@@ -17,9 +18,6 @@ from tacit.errors import (
     TacitError,
     place_of,
 )
-
-if TYPE_CHECKING:
-    from tacit.account.ledger import BudgetExceededError
 
 log = logging.getLogger("tacit.serve")
 
@@ -106,8 +104,6 @@ def error_body(facts: Mapping[str, Any]) -> bytes:
 def as_service_error(error: Exception) -> ServiceError:
     """What a client is told about any error. One that we did not foresee is named by its kind and place only: its
     message could quote the text."""
-    from tacit.account.ledger import BudgetExceededError, LedgerError, MissingLimitError, RolledBackError
-
     if isinstance(error, ServiceError):
         return error
     if isinstance(error, BudgetExceededError):
@@ -144,8 +140,6 @@ def as_service_error(error: Exception) -> ServiceError:
 def note(error: Exception) -> None:
     """The log tells the operator what is damaged, and of an error that we did not foresee its kind and place: neither
     quotes a text."""
-    from tacit.account.ledger import LedgerError
-
     if isinstance(error, LedgerError | UnavailableError):
         log.error("%s", error)
     elif not isinstance(error, ServiceError | TacitError):

@@ -23,7 +23,7 @@ from tacit.serve.gate import REPORT_POLICY
 from tacit.serve.jobs import Job, JobStore
 from tacit.serve.keys import Keys
 from tacit.serve.messages import JobSettings, beside, parse_message
-from tacit.serve.rewriting import Pool
+from tacit.serve.pool import Pool
 from tacit.serve.runner import check_columns, check_job
 from tacit.serve.schedule import Schedule
 from tacit.serve.texts import json_response

@@ -20,6 +20,7 @@ from tacit.serve.reading import MOST_VALUES, READ_AT_ONCE, read_object
 Name = Annotated[str, Field(min_length=1, max_length=200)]
 PlainName = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f-\x9f]+$")]
 """A name that is written down: databases and terminals take no control characters."""
+Names = Annotated[list[Name], Field(max_length=100, fail_fast=True)]
 Options = Annotated[dict[str, str | bool | int | float | None], Field(max_length=50)]
 MechanismName = Annotated[str, Field(min_length=1, max_length=100, examples=["santext+"])]
 Epsilon = Annotated[float, Field(gt=0, le=1e6, examples=[2.0])]
@@ -27,7 +28,19 @@ MOST_DRAWS = 10
 
 
 class Message(BaseModel):
+    """A JSON object that a client sends; its types are those of JSON, and nothing is converted."""
+
     model_config = ConfigDict(extra="forbid", strict=True)
+
+
+def option(name: str, *, required: bool = False) -> Any:
+    """The field of a request that is an option of `RewriteConfig`: its default and its meaning. The type beside it is
+    what strangers may ask for within the limits of a service."""
+    field = RewriteConfig.model_fields[name]
+    if required:
+        return Field(description=field.description)
+    default = field.get_default(call_default_factory=True, validated_data={})
+    return Field(list(default) if isinstance(default, tuple) else default, description=field.description)
 
 
 class RewriteRequest(Message):
@@ -35,11 +48,11 @@ class RewriteRequest(Message):
 
     text: str | None = None
     texts: Annotated[list[str], Field(fail_fast=True)] | None = None
-    mechanism: MechanismName
-    epsilon: Epsilon
-    options: Options = {}
+    mechanism: MechanismName = option("mechanism", required=True)
+    epsilon: Epsilon = option("epsilon", required=True)
+    options: Options = option("options")
     draws: Annotated[int, Field(ge=1, le=MOST_DRAWS)] = 1
-    dataset: PlainName | None = None
+    dataset: PlainName | None = option("dataset")
     user: PlainName | None = None
     tokens: bool = False
     stream: bool = False
@@ -48,8 +61,8 @@ class RewriteRequest(Message):
 class CalibrateRequest(Message):
     """The epsilon of one unit that keeps a whole text of so many tokens within `document_epsilon`."""
 
-    mechanism: MechanismName
-    options: Options = {}
+    mechanism: MechanismName = option("mechanism", required=True)
+    options: Options = option("options")
     document_epsilon: Epsilon
     tokens: Annotated[int, Field(ge=1, le=1_000_000)] = 20
 
@@ -57,37 +70,32 @@ class CalibrateRequest(Message):
 class CurveRequest(Message):
     """Expected change of public words at several budgets."""
 
-    mechanism: MechanismName
-    options: Options = {}
+    mechanism: MechanismName = option("mechanism", required=True)
+    options: Options = option("options")
     epsilons: Annotated[list[Epsilon], Field(min_length=1, max_length=25, fail_fast=True)]
 
 
 class AuditRequest(Message):
     """The exact law of a word mechanism held against its claim; `words` are public words to compare."""
 
-    mechanism: MechanismName
-    epsilon: Epsilon
-    options: Options = {}
+    mechanism: MechanismName = option("mechanism", required=True)
+    epsilon: Epsilon = option("epsilon", required=True)
+    options: Options = option("options")
     words: Annotated[list[Name], Field(min_length=2, max_length=200, fail_fast=True)] | None = None
-
-
-def meaning(option: str) -> Any:
-    """The description of an option of `RewriteConfig` that strangers may use within narrower limits."""
-    return Field(description=RewriteConfig.model_fields[option].description)
 
 
 class JobSettings(Message):
     """How the file of a job is rewritten: options of `RewriteConfig`, within the limits of a service."""
 
-    mechanism: Annotated[MechanismName, meaning("mechanism")]
-    epsilon: Annotated[Epsilon, meaning("epsilon")]
-    options: Annotated[Options, meaning("options")] = {}
-    columns: Annotated[list[Name], Field(max_length=100, fail_fast=True), meaning("columns")] = []
-    keep: Annotated[list[Name], Field(max_length=100, fail_fast=True), meaning("keep")] = []
-    user_column: Annotated[Name | None, meaning("user_column")] = None
-    user_mode: UserMode = "divide"
-    documents_per_user: Annotated[DocumentsPerUser, Field(le=1_000_000)] = 1
-    dataset: Annotated[PlainName | None, meaning("dataset")] = None
+    mechanism: MechanismName = option("mechanism", required=True)
+    epsilon: Epsilon = option("epsilon", required=True)
+    options: Options = option("options")
+    columns: Names = option("columns")
+    keep: Names = option("keep")
+    user_column: Name | None = option("user_column")
+    user_mode: UserMode = option("user_mode")
+    documents_per_user: Annotated[DocumentsPerUser, Field(le=1_000_000)] = option("documents_per_user")
+    dataset: PlainName | None = option("dataset")
 
     def config(self, input: Path, output: Path) -> RewriteConfig:
         """The configuration of the job on files; the service itself keeps the ledger."""
@@ -121,8 +129,9 @@ def check_json(content_type: str) -> None:
 
 def parse_message(data: bytes, kind: type[M], most_values: int = MOST_VALUES) -> M:
     content = read_object(data, kind.model_fields, most_values)
-    if isinstance(content.get("epsilon"), float):
-        check_epsilon(content["epsilon"])  # says more than the schema: NaN, infinity, 1e308
+    epsilon = content.get("epsilon")
+    if isinstance(epsilon, float):
+        check_epsilon(epsilon)  # says more than the schema: NaN, infinity, 1e308
     try:
         return kind.model_validate(content)
     except ValidationError as error:
@@ -147,21 +156,3 @@ def is_unicode(text: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
-
-
-def body_of(kind: type[Message]) -> dict[str, Any]:
-    """The OpenAPI description of a JSON body."""
-    return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema_of(kind)}}}}
-
-
-def upload_body() -> dict[str, Any]:
-    """The OpenAPI description of the form of a job."""
-    properties = {"file": {"type": "string", "format": "binary"}, "settings": schema_of(JobSettings)}
-    schema = {"type": "object", "required": ["file", "settings"], "properties": properties}
-    encoding = {"settings": {"contentType": "application/json"}}
-    content = {"multipart/form-data": {"schema": schema, "encoding": encoding}}
-    return {"requestBody": {"required": True, "content": content}}
-
-
-def schema_of(kind: type[Message]) -> dict[str, Any]:
-    return kind.model_json_schema()

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Collection
-from typing import Any, Final, NoReturn
+from typing import Final, NoReturn
 
 from tacit.serve.errors import ServiceError
 
@@ -24,7 +24,7 @@ _SPACE: Final = re.compile(r"[ \t\n\r]*")
 _DECODER: Final = json.JSONDecoder()
 
 
-def read_object(data: bytes, known: Collection[str], most_values: int = MOST_VALUES) -> dict[str, Any]:
+def read_object(data: bytes, known: Collection[str], most_values: int = MOST_VALUES) -> dict[str, object]:
     """The one JSON object of a body, with fields of these names only."""
     try:
         text = data.decode("utf-8")
@@ -61,10 +61,10 @@ class _LargeBody:
         self._most = most_values
         self._place = 0
 
-    def content(self) -> dict[str, Any]:
+    def content(self) -> dict[str, object]:
         if self._ahead() != "{":
             raise ServiceError(400, "the body must be one JSON object", "bad_json")
-        content: dict[str, Any] = {}
+        content: dict[str, object] = {}
 
         def field() -> None:
             name = self._name()
@@ -77,10 +77,10 @@ class _LargeBody:
             raise ValueError
         return content
 
-    def _field(self, name: str) -> Any:
+    def _field(self, name: str) -> object:
         """A value, a list of values, or an object of values."""
-        values: list[Any] = []
-        pairs: dict[str, Any] = {}
+        values: list[object] = []
+        pairs: dict[str, object] = {}
 
         def item() -> None:
             values.append(self._value(name))
@@ -102,11 +102,12 @@ class _LargeBody:
             return pairs
         return self._value(name)
 
-    def _value(self, name: str) -> Any:
+    def _value(self, name: str) -> object:
         if self._ahead() in ("[", "{"):
             raise ServiceError(
                 422, f"the field '{name}' is not right: it holds a list or an object where a value belongs"
             )
+        value: object
         value, self._place = _DECODER.raw_decode(self._text, self._place)
         return value
 

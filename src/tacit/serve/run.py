@@ -9,7 +9,6 @@ import os
 import socket
 import sys
 import threading
-from typing import Any
 
 from tacit.errors import BadInputError, BadParameterError, place_of, require
 from tacit.serve.app import create_app
@@ -116,7 +115,7 @@ def _socket(settings: ServiceSettings) -> socket.socket:
 def _quiet_errors() -> None:
     """An error that nobody caught is told by its kind and place: its message could quote a text."""
 
-    def tell(kind: Any, error: BaseException | None, *rest: Any) -> None:
+    def tell(kind: object, error: BaseException | None, *rest: object) -> None:
         log.error("unexpected %s", place_of(error) if error is not None else getattr(kind, "__name__", "error"))
 
     sys.excepthook = tell

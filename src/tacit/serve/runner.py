@@ -17,7 +17,7 @@ import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from tacit.account.ledger import BudgetExceededError, LedgerError, Reservation, Subject, TokenUsedError
 from tacit.catalog import shortened
@@ -30,12 +30,13 @@ from tacit.errors import BadInputError, TacitError
 from tacit.guarantee import Guarantee
 from tacit.jobs.rewrite import rewrite_job
 from tacit.rounding import exact
+from tacit.serve.answers import JsonObject
 from tacit.serve.binding import LOCAL
 from tacit.serve.budget import DATASET, Accounts, command_of
 from tacit.serve.errors import HTTP, ServiceError, WrongLedgerError, as_service_error, note
 from tacit.serve.jobs import JobFolder
 from tacit.serve.messages import JobSettings
-from tacit.serve.rewriting import Pool
+from tacit.serve.pool import Pool
 from tacit.text.files import OutputError, choose_columns, open_table
 
 log = logging.getLogger("tacit.serve")
@@ -71,7 +72,7 @@ class JobTask:
     id: str
     owner: str | None
     name: str
-    settings: dict[str, Any]
+    settings: JsonObject
     files: JobFolder
     workers: int
     unpacked: int

@@ -6,7 +6,7 @@ import ipaddress
 import os
 from functools import lru_cache
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 from pydantic import BeforeValidator, Field
 
@@ -33,7 +33,7 @@ def default_state() -> Path:
     return (Path(base) if base else Path.home() / ".local" / "state") / "tacit"
 
 
-def _name_and_value(pair: Any) -> Any:
+def _name_and_value(pair: object) -> object:
     """`vectors=FILE` as a name and a value; pairs as they are."""
     if not isinstance(pair, str):
         return pair

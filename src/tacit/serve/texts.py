@@ -19,8 +19,8 @@ from tacit.serve.errors import ServiceError, as_service_error
 from tacit.serve.gate import Caller
 from tacit.serve.messages import RewriteRequest, beside, check_json, is_unicode, parse_message
 from tacit.serve.metrics import Metrics
+from tacit.serve.pool import Pieces, Pool, Prepared
 from tacit.serve.reading import MOST_VALUES
-from tacit.serve.rewriting import Pieces, Pool, Prepared
 from tacit.serve.settings import ServiceSettings
 from tacit.serve.written import written
 

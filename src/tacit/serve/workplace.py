@@ -24,7 +24,7 @@ from tacit.serve.budget import Accounts
 from tacit.serve.keys import Keys
 from tacit.serve.lock import lock_job
 from tacit.serve.metrics import Metrics
-from tacit.serve.rewriting import Pool
+from tacit.serve.pool import Pool
 from tacit.serve.runner import JobOutcome, JobTask, JobWork
 from tacit.serve.settings import ServiceSettings
 

@@ -337,9 +337,9 @@ class Ledger:
 
     def _limit(self, kind: str, name: str | None, dataset: str | None, epsilon: float, delta: float) -> Limit:
         check_kind(kind)
-        for given in (dataset, name if kind == DATASET else None):
-            if given:
-                check_dataset(given)
+        for dataset_name in (dataset, name if kind == DATASET else None):
+            if dataset_name:
+                check_dataset(dataset_name)
         if kind == DATASET:
             if name and dataset and name != dataset:
                 raise BadParameterError("data-set-name-twice", "a limit per data set has one name: give it once")

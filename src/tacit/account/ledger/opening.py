@@ -34,24 +34,24 @@ def open_ledger(place: str | os.PathLike[str], key: bytes | str | None = None, *
     `Ledger.new_key_place` then says where it is.
     """
     database = open_database(place)
-    given = given_key(key)
+    chosen_key = given_key(key)
     with contextlib.ExitStack() as on_failure:
         on_failure.callback(database.close)
         if not create and not database.exists():
             raise MissingLedgerError(database.name)
-        ledger = _opened(database, given)
+        ledger = _opened(database, chosen_key)
         on_failure.pop_all()
     return ledger
 
 
-def _opened(database: Database, given: LedgerKey | None) -> Ledger:
+def _opened(database: Database, chosen_key: LedgerKey | None) -> Ledger:
     is_new, place = False, None
     with database.speaking():
         version = database.version()
         if version is None:
             with database.writing():
                 if database.version() is None:  # nobody else was faster
-                    is_new, place = True, _make(database, given)
+                    is_new, place = True, _make(database, chosen_key)
         elif version != SCHEMA_VERSION:
             database.migrate()
         facts = {str(row[0]): str(row[1]) for row in database.rows("SELECT name, value FROM meta")}
@@ -62,8 +62,8 @@ def _opened(database: Database, given: LedgerKey | None) -> Ledger:
             database=database.name,
         )
     rules = (recognized, to_the_letter) if facts.get(DOCUMENTS) == BY_TOKENS else (to_the_letter, recognized)
-    key = _fitting(given, facts["ledger"], facts["key"], rules[0])
-    if key is None and _fitting(given, facts["ledger"], facts["key"], rules[1]) is not None:
+    key = _fitting(chosen_key, facts["ledger"], facts["key"], rules[0])
+    if key is None and _fitting(chosen_key, facts["ledger"], facts["key"], rules[1]) is not None:
         raise LedgerError(
             "ledger-was-changed",
             "{database} was changed without its key: it says otherwise how it recognizes documents; take a copy of "
@@ -80,24 +80,24 @@ def _opened(database: Database, given: LedgerKey | None) -> Ledger:
     return Ledger(database, key, facts["ledger"], is_new=is_new, new_key_place=place)
 
 
-def _fitting(given: LedgerKey | None, ledger: str, check: str, recognizes: Recognizes) -> LedgerKey | None:
+def _fitting(chosen_key: LedgerKey | None, ledger: str, check: str, recognizes: Recognizes) -> LedgerKey | None:
     """The key that fits: the one given, or that of the file, or the one of a change that was stopped at its end."""
-    if given is None:
+    if chosen_key is None:
         prepared = prepared_key(ledger)
         if prepared is not None:
             prepared.recognizes = recognizes
             if prepared.check(ledger) == check:
                 take_prepared_key(ledger)
-    key = given or kept_key(ledger)
+    key = chosen_key or kept_key(ledger)
     key.recognizes = recognizes
     return key.fitting(ledger, check)
 
 
-def _make(database: Database, given: LedgerKey | None) -> str | None:
+def _make(database: Database, chosen_key: LedgerKey | None) -> str | None:
     id = secrets.token_hex(8)
-    key = given or make_key(id)
+    key = chosen_key or make_key(id)
     key.recognizes = recognized
     database.make_tables()
     for name, value in (("ledger", id), ("key", key.check(id)), ("made", now()), (DOCUMENTS, BY_TOKENS)):
         database.run("INSERT INTO meta (name, value) VALUES (?, ?)", (name, value))
-    return None if given else str(key_file(id))
+    return None if chosen_key else str(key_file(id))

@@ -66,8 +66,8 @@ class Postgres(Database):
     def _connect(self) -> Connection:
         import psycopg
 
-        given = psycopg.conninfo.conninfo_to_dict(self._url)
-        settings: dict[str, Any] = {name: value for name, value in CONNECTION.items() if name not in given}
+        in_address = psycopg.conninfo.conninfo_to_dict(self._url)
+        settings: dict[str, Any] = {name: value for name, value in CONNECTION.items() if name not in in_address}
         connection = psycopg.connect(self._url, autocommit=True, **settings)
         connection.execute(f"SET lock_timeout = '{WAIT_SECONDS}s'")
         connection.execute("SET search_path TO tacit_ledger")

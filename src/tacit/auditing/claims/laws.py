@@ -187,9 +187,9 @@ def read_table(path: str | Path) -> tuple[list[str], list[str], Floats]:
                     cell=cell[:40],
                 ) from None
     names = [row[0].strip() for row in rows[1:]]
-    for what, given in (("row", names), ("column", header)):
-        if len(set(given)) < len(given):
-            twice = next(name for name in given if given.count(name) > 1)
+    for what, labels in (("row", names), ("column", header)):
+        if len(set(labels)) < len(labels):
+            twice = next(name for name in labels if labels.count(name) > 1)
             raise BadInputError(
                 "name-twice",
                 "{place} has two {what}s named '{twice}': name each once",

@@ -175,14 +175,14 @@ def compare(
     ours, theirs = Corpus(training), _same_size(control, training, seed)
     shorter = _same_size(training, theirs.texts, seed) if ours.tokens > theirs.tokens else ours
     texts = [text for _, text in outputs]
-    in_training, there = ours.overlaps(texts), theirs.overlaps(texts)
+    in_training, in_control = ours.overlaps(texts), theirs.overlaps(texts)
     fair = in_training if shorter is ours else shorter.overlaps(texts)
-    longer = sum(a.run > b.run for a, b in zip(fair, there, strict=True))
-    untied = sum(a.run != b.run for a, b in zip(fair, there, strict=True))
+    longer = sum(a.run > b.run for a, b in zip(fair, in_control, strict=True))
+    untied = sum(a.run != b.run for a, b in zip(fair, in_control, strict=True))
     test = float(binomtest(longer, untied, 0.5, alternative="greater").pvalue) if untied else 1.0
     rows = tuple(
         ModelOutput(prompt, text, a, b)
-        for (prompt, text), a, b in zip(outputs, in_training, there, strict=True)
+        for (prompt, text), a, b in zip(outputs, in_training, in_control, strict=True)
         if a.tokens
     )
     chance = max((row.control.run for row in rows), default=0)

@@ -336,12 +336,12 @@ def observe_steps(
     coins = generator.random(canaries) < 0.5
     gradients = np.zeros((int(coins.sum()), dimension), dtype=np.float32)
     gradients[np.arange(len(gradients)), places[coins]] = norm
-    given: Any = gradients
+    inputs: Any = gradients
     if tensors:
-        given = require("torch", extra="documents", purpose="auditing a training step").from_numpy(gradients)
+        inputs = require("torch", extra="documents", purpose="auditing a training step").from_numpy(gradients)
     total = np.zeros(dimension)
     for _ in range(steps):
-        released = step(given)
+        released = step(inputs)
         if hasattr(released, "detach"):
             released = released.detach().cpu().numpy()
         values = np.asarray(released, dtype=np.float64)

@@ -71,19 +71,19 @@ class Corpus:
 
     def _longest(self, ids: Ids) -> tuple[int, int, dict[int, int]]:
         """Length and place of the longest run, and how many pairs of tokens each text shares with it."""
-        in_text, there = self._pairs(ids)
+        in_text, in_file = self._pairs(ids)
         counts: dict[int, int] = {}
         best, start, length = 0, 0, 0
         while len(in_text):
             length += 1
             best, start = length, int(in_text[0])
             if length <= 2:
-                numbers, times = np.unique(self._number(there), return_counts=True)
+                numbers, times = np.unique(self._number(in_file), return_counts=True)
                 counts = dict(zip(numbers.tolist(), times.tolist(), strict=True))
             fits = in_text + length < len(ids)
-            in_text, there = in_text[fits], there[fits]
-            same = ids[in_text + length] == self._ids[there + length]
-            in_text, there = in_text[same], there[same]
+            in_text, in_file = in_text[fits], in_file[fits]
+            same = ids[in_text + length] == self._ids[in_file + length]
+            in_text, in_file = in_text[same], in_file[same]
         return best, start, counts
 
     def _pairs(self, ids: Ids) -> tuple[Ids, Ids]:
@@ -95,8 +95,8 @@ class Corpus:
         sizes = bounds[ids[known] + 1] - bounds[ids[known]]
         in_text = np.repeat(known, sizes)
         offsets = np.arange(len(in_text)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-        there = order[np.repeat(bounds[ids[known]], sizes) + offsets]
-        return in_text, there
+        in_file = order[np.repeat(bounds[ids[known]], sizes) + offsets]
+        return in_text, in_file
 
     def _index(self) -> tuple[Ids, Ids]:
         """Places of each token: `order[bounds[i]:bounds[i + 1]]`."""

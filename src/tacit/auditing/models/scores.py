@@ -292,11 +292,11 @@ class AutoencoderScorer(Scorer):
         for start in range(0, len(texts), 64):
             part = texts[start : start + 64]
             latents = model.encode(part)
-            given = latents if bound is None else bound.apply(latents)
+            bounded = latents if bound is None else bound.apply(latents)
             ids = torch.from_numpy(model.ids(part))
             counted = ids != model.padding_id
             with torch.inference_mode():
-                states = model.states(torch.from_numpy(np.asarray(given, dtype=np.float32)), ids)
+                states = model.states(torch.from_numpy(np.asarray(bounded, dtype=np.float32)), ids)
                 losses = torch.nn.functional.cross_entropy(
                     model.scores(states[counted]).double(), ids[counted], reduction="none"
                 )

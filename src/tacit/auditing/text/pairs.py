@@ -87,8 +87,8 @@ def read_pairs(
     """Two files, or tables in memory, as pairs of texts, with the columns of the original that the attacks need."""
     extra = [name for name in (*label_columns, spans_column) if name is not None]
     texts, more, keys, name = _read(original, original_format, column, key_column, extra)
-    there = private_column if private_column is not None else column
-    released, _, other_keys, _ = _read(private, private_format, there, key_column, (), fallback=name)
+    released_column = private_column if private_column is not None else column
+    released, _, other_keys, _ = _read(private, private_format, released_column, key_column, (), fallback=name)
     for row, (mine, other) in enumerate(zip(keys, other_keys, strict=False), start=1):
         if mine != other:
             raise BadInputError(

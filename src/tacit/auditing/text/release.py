@@ -51,7 +51,7 @@ def card_beside(private: object) -> Card | None:
         ) from error
 
 
-def told_by(command: str) -> tuple[str, dict[str, str]] | None:
+def mechanism_in(command: str) -> tuple[str, dict[str, str]] | None:
     """The mechanism and its options in a `tacit rewrite` command, as the card quotes it."""
     words = shlex.split(command)
     if words[:2] != ["tacit", "rewrite"]:
@@ -63,8 +63,8 @@ def told_by(command: str) -> tuple[str, dict[str, str]] | None:
         if key == "mechanism":
             name = value
         elif key == "option":
-            part, _, given = value.partition("=")
-            options[part] = given
+            part, _, setting = value.partition("=")
+            options[part] = setting
         elif key not in _IGNORED:
             options[key] = value
     return None if name is None else (name, options)
@@ -73,12 +73,12 @@ def told_by(command: str) -> tuple[str, dict[str, str]] | None:
 def made_by(private: object, name: str | None, epsilon: float | None, options: Mapping[str, object]) -> MadeBy | None:
     """The mechanism of a release; None when neither a card nor the user tells it."""
     card = card_beside(private)
-    from_card = None if card is None or card.facts is None else told_by(card.facts.command)
-    given = {key.replace("-", "_"): str(value) for key, value in options.items()}
+    from_card = None if card is None or card.facts is None else mechanism_in(card.facts.command)
+    parameters = {key.replace("-", "_"): str(value) for key, value in options.items()}
     if epsilon is not None:
-        given["epsilon"] = str(epsilon)
+        parameters["epsilon"] = str(epsilon)
     if name is None and from_card is None:
-        if given:
+        if parameters:
             raise BadParameterError(
                 "options-without-mechanism",
                 "say which mechanism the options belong to, with {option.mechanism[NAME]}",
@@ -86,10 +86,10 @@ def made_by(private: object, name: str | None, epsilon: float | None, options: M
         return None
     if from_card is None or name not in (None, from_card[0]):
         assert name is not None
-        return MadeBy(build(name, _with_files(given)), "the command line", card)
-    mechanism = build(from_card[0], _with_files({**from_card[1], **given}))
+        return MadeBy(build(name, _with_files(parameters)), "the command line", card)
+    mechanism = build(from_card[0], _with_files({**from_card[1], **parameters}))
     check_fingerprint(mechanism, card)
-    return MadeBy(mechanism, "the command line and the card" if given or name else "the privacy card", card)
+    return MadeBy(mechanism, "the command line and the card" if parameters or name else "the privacy card", card)
 
 
 def _with_files(options: dict[str, str]) -> dict[str, str]:

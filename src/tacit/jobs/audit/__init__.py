@@ -12,7 +12,7 @@ from tacit.report import Report
 __all__ = ["audit", "audit_mechanism", "audit_model", "audit_text"]
 
 
-def audit(audited: Any = None, private: Any = None, /, **options: Any) -> Report:
+def audit(audited: Any = None, private: object = None, /, **options: Any) -> Report:
     """The report of the audit that fits what is given.
 
     audit(original, private)    attacks on a release, `audit_text`

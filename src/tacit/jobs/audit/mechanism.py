@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, cast
 
 from pydantic import Field, model_validator
 
@@ -37,6 +37,9 @@ from tacit.mechanism import Mechanism
 from tacit.needs import MODELS, Ability
 from tacit.progress import WorkProgress, steps_of
 from tacit.report import Report, Section
+
+if TYPE_CHECKING:
+    from tacit.words.base import WordMechanism
 
 PUBLISHED_ADEPT = "published-adept"
 PUBLISHED_OPTIONS = {"epsilon": float, "model": str, "clip": float}
@@ -209,11 +212,11 @@ def _of_mechanism(config: MechanismAuditConfig, settings: ClaimAuditSettings, fi
         )
     sections = checks_of_mechanism(mechanism, settings)
     if config.deniability:
-        sections.append(_deniability(mechanism, settings, figures))
+        sections.append(_deniability(cast("WordMechanism", mechanism), settings, figures))
     return sections
 
 
-def _published_adept(options: dict[str, Any], settings: ClaimAuditSettings) -> list[Section]:
+def _published_adept(options: dict[str, object], settings: ClaimAuditSettings) -> list[Section]:
     """ADePT as it was published, held against what its paper claims."""
     from tacit.documents.adept import PublishedAdept
 
@@ -230,7 +233,7 @@ def _published_adept(options: dict[str, Any], settings: ClaimAuditSettings) -> l
     return audit_latents(broken, Claim(broken.epsilon), settings)
 
 
-def _deniability(mechanism: Any, settings: ClaimAuditSettings, figures: bool) -> Section:
+def _deniability(mechanism: WordMechanism, settings: ClaimAuditSettings, figures: bool) -> Section:
     epsilons = sorted({*EPSILONS, mechanism.epsilon}) if mechanism.every_epsilon else [mechanism.epsilon]
     measured = over_epsilon(mechanism, epsilons, seed=settings.seed, progress=settings.bar("deniability"))
     return deniability_section(measured, shown=mechanism.epsilon, draw=figures)

@@ -188,7 +188,9 @@ def run(config: ModelAuditConfig, progress: WorkProgress | None = None, *, figur
     return report
 
 
-def audit_model(model: Any, *, progress: WorkProgress | None = None, figures: bool = False, **options: Any) -> Report:
+def audit_model(
+    model: object, *, progress: WorkProgress | None = None, figures: bool = False, **options: Any
+) -> Report:
     """The report of attacks on a model: a folder, a hub name, or a function from texts to losses; members and
     non-members are files or data in memory, options as in `ModelAuditConfig`.
 
@@ -203,11 +205,11 @@ def audit_model(model: Any, *, progress: WorkProgress | None = None, figures: bo
     return run(ModelAuditConfig(model=model, **options), progress, figures=figures)
 
 
-def _name(model: Any) -> str:
+def _name(model: object) -> str:
     return Path(model).name if isinstance(model, str | Path) else str(getattr(model, "__name__", "in memory"))
 
 
-def _facts(config: ModelAuditConfig, claim: ModelClaim | None) -> dict[str, Any]:
+def _facts(config: ModelAuditConfig, claim: ModelClaim | None) -> dict[str, object]:
     return {
         "model": _name(config.model),
         "reference": None if config.reference is None else _name(config.reference),

@@ -176,7 +176,7 @@ def run(config: TextAuditConfig, progress: WorkProgress | None = None, *, figure
 
 
 def audit_text(
-    original: Any, private: Any, *, progress: WorkProgress | None = None, figures: bool = False, **options: Any
+    original: object, private: object, *, progress: WorkProgress | None = None, figures: bool = False, **options: Any
 ) -> Report:
     """The report of attacks on a release; files or data in memory, options as in `TextAuditConfig`.
 
@@ -201,7 +201,7 @@ def _made_by(config: TextAuditConfig) -> tuple[MadeBy | None, str]:
         return None, str(error)
 
 
-def _texts(source: Any) -> list[str]:
+def _texts(source: object) -> list[str]:
     with open_table(source) as table:
         names = choose_columns(table.columns, (), ()).texts
         table.select(names)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, TypeVar, cast
+from typing import Annotated, ClassVar, TypeVar, cast
 
 from pydantic import BeforeValidator, Field
 
@@ -84,7 +84,7 @@ class RecordTraining(PrivateTraining):
     physical: Physical = 32
 
 
-def _label_names(value: Any) -> Any:
+def _label_names(value: object) -> object:
     parts = split_at_commas(() if value is None else value)
     return tuple(map(str, parts)) if isinstance(parts, tuple | list) else parts
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import torch
 from torch import nn
@@ -24,10 +24,13 @@ from tacit.training.start import is_from_scratch
 from tacit.training.strategies import apply_strategy
 from tacit.training.tasks import Row, Task
 
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
 IN_MEMORY = "rows in memory"
 
 
-def read_rows(data: Any, roles: Mapping[str, str]) -> list[dict[str, str]]:
+def read_rows(data: object, roles: Mapping[str, str]) -> list[dict[str, str]]:
     """The rows of a file or of data in memory, each as its values by role."""
     columns = read_columns(data, list(dict.fromkeys(roles.values())))
     cells = {role: columns[column] for role, column in roles.items()}
@@ -36,7 +39,7 @@ def read_rows(data: Any, roles: Mapping[str, str]) -> list[dict[str, str]]:
 
 def load_network(
     config: TaskTraining, task: Task, strategy: str, progress: TrainingProgress, *, pooling: str = "auto"
-) -> tuple[nn.Module, Any]:
+) -> tuple[nn.Module, PreTrainedTokenizerBase]:
     """The model with the strategy on it, and its tokenizer."""
     # New heads start the same in a resumed run; weights before training are public.
     torch.manual_seed(config.seed or 0)
@@ -51,7 +54,7 @@ def origin_of(model: str, tokenizer: str | None) -> Origin:
     return with_tokenizer(origin, tokenizer or "minilm") if tokenizer or from_scratch else origin
 
 
-def name_of(data: Any) -> str:
+def name_of(data: object) -> str:
     """How a report calls the rows it speaks of."""
     return IN_MEMORY if is_in_memory(data) else str(data)
 
@@ -95,11 +98,11 @@ def rows_to_score(config: TaskTraining, roles: Mapping[str, str]) -> tuple[str, 
     return None if config.test is None else (name_of(config.test), read_rows(config.test, roles))
 
 
-def file_of(data: Any) -> Path:
+def file_of(data: object) -> Path:
     """The file that rows were read from; data in memory cannot be compared with the card of a file."""
     if is_in_memory(data):
         raise BadParameterError(
             "released-in-memory",
             "a card speaks of a file: give the released file itself as data, or train with {option.epsilon}",
         )
-    return Path(data)
+    return Path(str(data))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import secrets
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import torch
 
@@ -42,6 +42,9 @@ from tacit.training.synthesis import (
     write_rows,
     writing_plan,
 )
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 
 def train_writer(config: SynthesizeConfig, progress: SynthesisProgress) -> None:
@@ -193,7 +196,7 @@ def _checked(
     config: SynthesizeConfig,
     writer: PrivateWriter,
     texts: list[str],
-    loaded: tuple[Any, Any],
+    loaded: tuple[PreTrainedModel, PreTrainedTokenizerBase],
     progress: SynthesisProgress,
 ) -> Report:
     """An audit for the holder of the private rows; it changes nothing of what was written."""

@@ -82,11 +82,11 @@ def cell_string(value: object) -> str:
     return value if isinstance(value, str) else "" if value is None else str(value)
 
 
-def _wanted(there: Sequence[str], columns: Sequence[str], optional: Sequence[str], rest: bool) -> list[str]:
-    check_columns(columns, there)
+def _wanted(present: Sequence[str], columns: Sequence[str], optional: Sequence[str], rest: bool) -> list[str]:
+    check_columns(columns, present)
     if rest:
-        return list(there)
-    return [*dict.fromkeys(columns), *(name for name in optional if name in there and name not in columns)]
+        return list(present)
+    return [*dict.fromkeys(columns), *(name for name in optional if name in present and name not in columns)]
 
 
 def _blocks(rows: list[tuple[str, ...]], size: int = 10_000) -> Iterator[list[tuple[str, ...]]]:

@@ -90,14 +90,14 @@ class Graph:
                 "no-split-column",
                 "the nodes have no split column: name it with {option.split_column}, or let one be drawn",
             )
-        there = [i for i, value in enumerate(self.split) if value in values and self.labels[i] != NO_LABEL]
-        if not there:
+        labeled = [i for i, value in enumerate(self.split) if value in values and self.labels[i] != NO_LABEL]
+        if not labeled:
             raise BadInputError(
                 "no-labeled-node",
                 "no labeled node has the split {splits}: name another one",
                 splits=" or ".join(values),
             )
-        return np.array(there, dtype=np.int64)
+        return np.array(labeled, dtype=np.int64)
 
     def drawn_split(
         self, shares: Sequence[float], seed: int

@@ -66,8 +66,8 @@ def save_nodes(
     _save(folder, graph, {"weights": model.weights}, guarantee, method, columns, configuration or {})
     if model.evidence.any():
         (folder / EVIDENCE).parent.mkdir(mode=0o700)
-        there = np.flatnonzero(model.evidence.any(axis=1))
-        np.savez(folder / EVIDENCE, names=np.array(graph.names)[there], evidence=model.evidence[there])
+        known_nodes = np.flatnonzero(model.evidence.any(axis=1))
+        np.savez(folder / EVIDENCE, names=np.array(graph.names)[known_nodes], evidence=model.evidence[known_nodes])
 
 
 def save_network(

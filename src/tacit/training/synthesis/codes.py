@@ -81,7 +81,7 @@ class ControlCodes:
 
 
 def learn_codes(
-    rows: Sequence[Row], columns: Sequence[str], given: Mapping[str, Sequence[str]] | None = None
+    rows: Sequence[Row], columns: Sequence[str], public_values: Mapping[str, Sequence[str]] | None = None
 ) -> ControlCodes:
     """Codes for these columns: names from the user, who must name all that occur, or read off the rows and thereby
     declared public."""
@@ -90,7 +90,7 @@ def learn_codes(
     values = []
     for column in columns:
         observed = sorted({row[column] for row in rows})
-        named = list(dict.fromkeys((given or {}).get(column, ())))
+        named = list(dict.fromkeys((public_values or {}).get(column, ())))
         if named and (unknown := [name for name in observed if name not in named]):
             raise BadInputError(
                 "label-not-listed",
@@ -101,7 +101,7 @@ def learn_codes(
                 labels=len(named),
             )
         values.append(tuple(named or observed))
-    all_given = bool(columns) and all((given or {}).get(column) for column in columns)
+    all_given = bool(columns) and all((public_values or {}).get(column) for column in columns)
     return ControlCodes(tuple(columns), tuple(values), all_given)
 
 

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Self
 from pydantic import Field
 
 from tacit.cli.bars import Bars
+from tacit.cli.quiet import Quiet
 from tacit.cli.rendering import show_card
 from tacit.cli.reports import deliver
-from tacit.cli.shown import Quiet
 from tacit.cli.terminal import error_console, output_console, warn, warn_if_nominal
 from tacit.errors import StoppedError
 from tacit.guarantee import Unit

@@ -21,9 +21,11 @@ from tacit.jobs.pretrain import (
 )
 
 if TYPE_CHECKING:
-    from tacit.documents.autoencoders.base import Autoencoder
+    from tokenizers import Tokenizer
+
+    from tacit.documents.autoencoders.base import Autoencoder, Record
     from tacit.documents.bounds import LatentNoise
-    from tacit.documents.pretraining.loop import OnStep
+    from tacit.documents.pretraining.loop import OnStep, PretrainingPlan
 
 
 @dataclass(frozen=True)
@@ -31,7 +33,7 @@ class Made:
     """A model that is trained and not yet saved; `facts` say how it went."""
 
     model: Autoencoder
-    facts: dict[str, Any]
+    facts: dict[str, object]
     saving: Saving
 
 
@@ -75,7 +77,7 @@ def _new(config: AutoencoderConfig, corpus: PublicText, progress: OnStep | None)
     return Made(model, facts, _saving(config, lowercase=config.lowercase))
 
 
-def _new_model(config: AutoencoderConfig, tokenizer: Any, record: Any) -> Autoencoder:
+def _new_model(config: AutoencoderConfig, tokenizer: Tokenizer, record: Record) -> Autoencoder:
     from tacit.documents.autoencoders.bart import BartAutoencoder
     from tacit.documents.autoencoders.lstm import LstmAutoencoder
     from tacit.documents.autoencoders.narrow import NarrowAutoencoder
@@ -173,7 +175,7 @@ _OF_THE_PLAN = (
 )  # fmt: skip
 
 
-def _plan(config: Learning, **more: Any) -> Any:
+def _plan(config: Learning, **more: Any) -> PretrainingPlan:
     """How to train: what the configuration says, and the plan's own value where it has no such option."""
     from tacit.documents.pretraining.loop import PretrainingPlan
 
@@ -202,7 +204,7 @@ def _noise(config: AutoencoderConfig | NoiseConfig) -> LatentNoise:
     return AnalyticGaussian(config.delta) if config.noise == "gaussian" else Laplace()
 
 
-def _trained_for(config: AutoencoderConfig | NoiseConfig) -> dict[str, Any] | None:
+def _trained_for(config: AutoencoderConfig | NoiseConfig) -> dict[str, object] | None:
     if not config.epsilons:
         return None
     delta = config.delta if config.noise == "gaussian" else 0.0

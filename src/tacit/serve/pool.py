@@ -16,7 +16,7 @@ from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from functools import cached_property
-from typing import Any, Final
+from typing import Final
 
 from tacit.account.ledger.charges import ChargeRate, rate_of
 from tacit.card import Card, ReleaseFacts, plain_sentence
@@ -26,6 +26,7 @@ from tacit.guarantee import Guarantee, Notion, Unit
 from tacit.mechanism import Mechanism, Rewritten
 from tacit.noise.source import Source
 from tacit.parameters import Parameter, parameters_of
+from tacit.serve.answers import Scalar
 from tacit.serve.errors import ServiceError
 from tacit.serve.written import WrittenFields
 from tacit.text.tokens import is_punctuation, join, split
@@ -33,6 +34,10 @@ from tacit.text.tokens import is_punctuation, join, split
 REMEMBERED_GUARANTEES: Final = 500
 
 Pieces = list[tuple[str, str]]
+Options = Mapping[str, Scalar]
+"""Options of a mechanism, as a request gives them."""
+PoolKey = tuple[str, float, bool, tuple[tuple[str, str, str], ...]]
+"""A mechanism with its parameters: name, epsilon, tokens apart, and the options with their types."""
 
 
 class Prepared:
@@ -120,12 +125,12 @@ def document_promise(unit: Guarantee, tokens: int) -> tuple[Guarantee | None, st
 # What requests may ask for ------------------------------------------------------------------------------------------
 
 
-def checked_options(name: str, options: Mapping[str, Any], allowed: Sequence[tuple[str, str]]) -> dict[str, Any]:
+def checked_options(name: str, options: Options, allowed: Sequence[tuple[str, str]]) -> dict[str, Scalar]:
     """Options of a request: known, of the right type, and naming nothing on the server that was not allowed."""
     cls = known_mechanism(name)
     hints, known = typing.get_type_hints(cls), parameters_of(cls)
     defaults = {item.name: item.default for item in fields(cls) if item.init}
-    checked: dict[str, Any] = {}
+    checked: dict[str, Scalar] = {}
     for key, value in options.items():
         option = key.replace("-", "_")
         if option == "seed":
@@ -151,7 +156,7 @@ def known_mechanism(name: str) -> type[Mechanism]:
         raise ServiceError(404, str(error), "unknown_mechanism") from None
 
 
-def _check_type(option: str, value: Any, hint: Any) -> None:
+def _check_type(option: str, value: Scalar, hint: object) -> None:
     kinds = typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
     if value is None and type(None) in kinds:
         return
@@ -173,7 +178,7 @@ def _spoken(kinds: Sequence[type]) -> str:
 
 
 def _check_name(
-    option: str, value: str, parameter: Parameter, default: Any, allowed: Sequence[tuple[str, str]]
+    option: str, value: str, parameter: Parameter, default: object, allowed: Sequence[tuple[str, str]]
 ) -> None:
     # A text that is none of the choices names nothing on the server: the mechanism refuses it in its own words.
     if parameter.choices or parameter.service_takes(value) or value == default or (option, value) in allowed:
@@ -190,7 +195,7 @@ def _check_name(
 
 
 def _check_size(
-    option: str, value: int, parameter: Parameter, default: Any, allowed: Sequence[tuple[str, str]]
+    option: str, value: int, parameter: Parameter, default: object, allowed: Sequence[tuple[str, str]]
 ) -> None:
     """Prepared mechanisms stay in memory, so nobody may choose how large they are beyond what the operator allows."""
     permitted = [int(text) for name, text in allowed if name == option and text.isdigit()]
@@ -214,15 +219,13 @@ class Pool:
     def __init__(self, size: int, allowed: Sequence[tuple[str, str]] = ()) -> None:
         self._size = size
         self._allowed = allowed
-        self._known: OrderedDict[tuple[Any, ...], Prepared] = OrderedDict()
+        self._known: OrderedDict[PoolKey, Prepared] = OrderedDict()
         self._lock = threading.Lock()
-        self._loading: dict[tuple[Any, ...], threading.Lock] = {}
+        self._loading: dict[PoolKey, threading.Lock] = {}
         self.failures: dict[str, TacitError] = {}
         """Why mechanisms could not be loaded when they were last asked for."""
 
-    def ready(
-        self, name: str, epsilon: float, options: Mapping[str, Any], *, tokens_apart: bool = False
-    ) -> Prepared | None:
+    def ready(self, name: str, epsilon: float, options: Options, *, tokens_apart: bool = False) -> Prepared | None:
         """The mechanism if it is in memory: asking costs microseconds."""
         key = _key(name, epsilon, options, tokens_apart)
         with self._lock:
@@ -231,7 +234,7 @@ class Pool:
                 self._known.move_to_end(key)
             return prepared
 
-    def get(self, name: str, epsilon: float, options: Mapping[str, Any], *, tokens_apart: bool = False) -> Prepared:
+    def get(self, name: str, epsilon: float, options: Options, *, tokens_apart: bool = False) -> Prepared:
         """The mechanism, loaded first if need be; callers who want the same one wait for one loading."""
         prepared = self.ready(name, epsilon, options, tokens_apart=tokens_apart)
         if prepared is not None:
@@ -255,11 +258,11 @@ class Pool:
             self._loading.pop(key, None)
         return prepared
 
-    def built(self, name: str, epsilon: float, options: Mapping[str, Any]) -> Mechanism:
+    def built(self, name: str, epsilon: float, options: Options) -> Mechanism:
         """A mechanism as asked for, checked but not loaded."""
         return build(name, {**checked_options(name, options, self._allowed), "epsilon": epsilon})
 
-    def sibling(self, name: str, epsilon: float, options: Mapping[str, Any], loaded: Prepared) -> Mechanism:
+    def sibling(self, name: str, epsilon: float, options: Options, loaded: Prepared) -> Mechanism:
         """The same mechanism at another epsilon, for a look: it shares the loaded vectors and is not kept."""
         mechanism = self.built(name, epsilon, options)
         table = getattr(loaded.mechanism, "table", None)
@@ -287,7 +290,7 @@ class Pool:
         return prepared
 
 
-def _key(name: str, epsilon: float, options: Mapping[str, Any], tokens_apart: bool) -> tuple[Any, ...]:
+def _key(name: str, epsilon: float, options: Options, tokens_apart: bool) -> PoolKey:
     # The type tells 1, 1.0 and true apart, which are equal in Python and not the same option.
-    given = sorted((option.replace("-", "_"), type(value).__name__, str(value)) for option, value in options.items())
-    return name, float(epsilon), tokens_apart, tuple(given)
+    settings = sorted((option.replace("-", "_"), type(value).__name__, str(value)) for option, value in options.items())
+    return name, float(epsilon), tokens_apart, tuple(settings)

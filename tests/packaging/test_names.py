@@ -1,0 +1,98 @@
+"""Names say what a thing is, and each thing has one name: the rules of CONTRIBUTING.md about the source text."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+PACKAGE = Path(__file__).resolve().parents[2] / "src" / "tacit"
+
+NO_NAMES = {"found", "told", "asked", "here", "one"}
+
+SHARED_CLASS_NAMES = {
+    "EpsilonRange": "the answer of the service has the name of what it describes (a name in its OpenAPI document)",
+    "ReleaseFacts": "likewise",
+    "Rewritten": "likewise",
+}
+
+SHARED_TYPES = ("arrays.py", "progress.py")
+
+
+def modules() -> Iterator[tuple[str, ast.Module]]:
+    for path in sorted(PACKAGE.rglob("*.py")):
+        place = path.relative_to(PACKAGE)
+        if place.parts[0] != "experiments":  # their steps are named like what they try
+            yield str(place), ast.parse(path.read_text(encoding="utf-8"))
+
+
+def bindings(tree: ast.Module) -> Iterator[tuple[str, int]]:
+    """Names of variables, parameters, functions, classes, attributes and imports, with their lines."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.id, node.lineno
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+            yield node.attr, node.lineno
+        elif isinstance(node, ast.arg):
+            yield node.arg, node.lineno
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            yield node.name, node.lineno
+        elif isinstance(node, ast.alias):
+            yield node.asname or node.name, node.lineno
+        elif isinstance(node, ast.ExceptHandler | ast.MatchAs) and node.name is not None:
+            yield node.name, node.lineno
+
+
+def test_no_name_says_only_that_there_is_something() -> None:
+    bad = [
+        f"{place}:{line} {name}"
+        for place, tree in modules()
+        for name, line in bindings(tree)
+        if name.strip("_").lower() in NO_NAMES
+    ]
+    assert not bad, "say what the thing is: " + ", ".join(bad)
+
+
+def test_no_two_classes_share_a_name() -> None:
+    places = defaultdict(list)
+    for place, tree in modules():
+        for node in tree.body:
+            if isinstance(node, ast.ClassDef):
+                places[node.name].append(place)
+    shared = {name: files for name, files in places.items() if len(files) > 1}
+    assert set(shared) == set(SHARED_CLASS_NAMES), shared
+
+
+def test_types_of_arrays_and_of_progress_are_defined_once() -> None:
+    shared = re.compile(r"NDArray\[np\.(float64|float32|int64|int32|bool_)\]|Callable\[\[(str, )?int, int\], None\]")
+    again = [
+        f"{place}:{node.lineno}"
+        for place, tree in modules()
+        if place not in SHARED_TYPES
+        for node in tree.body
+        if isinstance(node, ast.Assign) and shared.fullmatch(ast.unparse(node.value))
+    ]
+    assert not again, "use tacit.arrays or tacit.progress: " + ", ".join(again)
+
+
+def test_drafts_of_files_are_written_in_one_module() -> None:
+    writers = {
+        place
+        for place, tree in modules()
+        for node in ast.walk(tree)
+        if (isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.endswith(".draft"))
+        or (isinstance(node, ast.Attribute) and node.attr in ("mkstemp", "NamedTemporaryFile"))
+    }
+    assert writers == {"atomic.py", "serve/jobs.py"}, "use tacit.atomic (serve/jobs.py only looks for what is left)"
+
+
+def test_progress_bars_are_drawn_in_one_module() -> None:
+    drawing = {
+        place
+        for place, tree in modules()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.module == "rich.progress"
+    }
+    assert drawing == {"cli/bars.py"}
