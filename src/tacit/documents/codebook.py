@@ -51,7 +51,8 @@ from tacit.arrays import Floats, Floats32, Integers
 from tacit.checks import Check, TextLaw
 from tacit.documents.apart import check_batches
 from tacit.documents.base import DocumentMechanism
-from tacit.documents.codebook_build import PROBE, Choice, Level, PublicCodebook, load_codebook, remainder
+from tacit.documents.codebook_build import remainder
+from tacit.documents.codebook_public import PROBE, Choice, Level, PublicCodebook, load_codebook
 from tacit.documents.encoder import (
     BATCH_ERROR,
     ENCODERS,

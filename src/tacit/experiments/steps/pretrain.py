@@ -73,7 +73,7 @@ class Pretrain(Parameters):
         return self.epsilons if self.epsilon is None else [self.epsilon]
 
     def plan(self) -> Any:
-        from tacit.documents.pretraining.loop import PretrainingPlan
+        from tacit.documents.pretraining.plan import PretrainingPlan
 
         return PretrainingPlan(
             steps=self.steps, batch_size=self.batch_size, learning_rate=self.learning_rate,
@@ -85,7 +85,7 @@ class Pretrain(Parameters):
 
 def run(parameters: Pretrain, inputs: Mapping[str, Path], folder: Path, progress: Progress) -> None:
     from tacit.documents.pretraining import PublicText
-    from tacit.documents.pretraining.loop import held_out_bleu
+    from tacit.documents.pretraining.measures import held_out_bleu
 
     texts = [text for row in read_part(inputs["corpus"], parameters.part).texts for text in row]
     corpus = PublicText(texts=texts, name=parameters.public)
