@@ -1,7 +1,7 @@
 """The private codebook: a document becomes a public sentence, drawn near its meaning.
 
 Public, fixed before any private text is seen: a sentence encoder f, and k public sentences with vectors v_1 .. v_k,
-each the center of a cell (see `codebook_build`).
+each the center of a cell (see `codebook_public`).
 
     near(x)  =  the s cells with the largest  [f(x)] . v_c                      exactly s of them, whatever x is
     c        ~  Pr[c | x] = t / Z  if c in near(x),  else  w / Z,    Z = s t + (k - s) w
