@@ -177,7 +177,7 @@ def cosine(
     """Cosine of the sentence vectors of original and release."""
     check_pairs(originals, releases)
     vectors = vectors or TextVectors()
-    # Originals by themselves: whoever remembers lists of texts computes them once for many releases.
+    # Originals by themselves: an encoder with a cache then computes them once for many releases.
     before, after = vectors(originals, progress), vectors(releases, progress)
     per_text = np.einsum("ij,ij->i", before, after).astype(np.float64)
     floor = float(np.einsum("ij,ij->i", before, after[strangers(len(releases))]).mean())

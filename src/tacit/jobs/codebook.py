@@ -115,7 +115,7 @@ def _texts(source: object, format: str | None, column: str | None) -> list[str]:
 
 
 def expectations(codebook: PublicCodebook, epsilons: tuple[float, ...]) -> list[dict[str, float]]:
-    """What is chosen at each budget, and the similarity of one sentence beside chance: a sentence drawn blindly."""
+    """The choice at each budget, and the similarity of one sentence beside that of a sentence drawn blindly."""
     rows = []
     for epsilon in epsilons:
         symbols = codebook.choose_symbols(epsilon)

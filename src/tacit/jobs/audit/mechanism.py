@@ -185,7 +185,7 @@ def audit_mechanism(
 
 
 def _name(config: MechanismAuditConfig) -> str:
-    """What is audited, in a word."""
+    """The name of what is audited."""
     if config.mechanism is not None:
         return config.mechanism if isinstance(config.mechanism, str) else str(config.mechanism.name)
     if config.matrix is not None:
