@@ -7,8 +7,10 @@ import pytest
 pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
+from tacit.auditing.claims.documents import exact_tokens
 from tacit.auditing.claims.exact import ClaimVerdict
-from tacit.auditing.claims.mechanisms import ClaimAuditSettings, audit_mechanism, exact_tokens
+from tacit.auditing.claims.mechanisms import audit_mechanism
+from tacit.auditing.claims.settings import ClaimAuditSettings
 from tacit.documents.paraphrase import Paraphrase
 from tacit.documents.paraphrase_loss import normalized
 from tacit.noise.choice import integer_weights
