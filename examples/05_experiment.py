@@ -3,7 +3,8 @@
     python examples/05_experiment.py [FOLDER]
 
 Checks and runs examples/requests.toml: requests are rewritten at five epsilons; a classifier is trained on each release
-and an attacker links it with the originals. Stopped in the middle, the same command goes on where it was.
+and an attacker links it with the originals. What that should show is in examples/requests_findings.py. Stopped in the
+middle, the same command goes on where it was.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from shell import HERE, tacit, workplace
 
 def main() -> None:
     folder = workplace("experiment")
-    shutil.copy(HERE / "requests.toml", folder)
+    for file in ("requests.toml", "requests_findings.py"):
+        shutil.copy(HERE / file, folder)
     write_requests(folder / "requests.csv")
     tacit(f"experiment run {folder}/requests.toml --check")
     tacit(f"experiment run {folder}/requests.toml -o {folder}/results --cache {folder}/cache --quiet")

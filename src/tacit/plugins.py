@@ -124,7 +124,7 @@ def _load_entry_points(group: str) -> None:
         try:
             point.load()
         except Exception as error:
-            # One broken package must not take everything else away; whoever asks for its things is told what there is.
+            # A broken package must not disable the others; an error about a missing plug-in lists those that exist.
             warnings.warn(
                 f"the plug-in {_shown(point)} cannot be loaded: {place_of(error)}", TacitWarning, stacklevel=4
             )

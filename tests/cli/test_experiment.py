@@ -118,7 +118,7 @@ def change_rows(folder: Path) -> None:
 def test_changed_data_replaces_no_results(command: str, finished: Path, tmp_path: Path):
     before = {path.name: path.read_bytes() for path in finished.iterdir()}
     change_rows(tmp_path)
-    with pytest.raises(BadInputError, match=r"^the data set 'rows' has changed since the run in .*--force") as error:
+    with pytest.raises(BadInputError, match=r"^the data set 'rows' has changed since the run in .*force") as error:
         run(command, finished)
     assert "\n" not in str(error.value)
     assert {path.name: path.read_bytes() for path in finished.iterdir()} == before

@@ -136,6 +136,7 @@ README_CALLS = [
     ("experiment run none.toml", ["pydantic"], "'tacit-dp[experiments]'"),
     ("experiment run none.toml", ["matplotlib"], "'tacit-dp[experiments]'"),
     ("experiment list", ["pydantic"], "'tacit-dp[experiments]'"),
+    ("experiment list", ["pandas"], "'tacit-dp[experiments]'"),
     ("ledger show postgresql://me@there/db", ["psycopg"], "'tacit-dp[ledger]'"),
     ("calibrate sgd --records 1000 --lot-size 10 --epochs 1 --epsilon 1", ["dp_accounting"], "'tacit-dp[accounting]'"),
 ]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 from tacit.errors import BadInputError
 from tacit.experiments.config import DATA_VARIABLE, data_folders, load
-from tacit.experiments.findings import judge_all
+from tacit.experiments.findings import judge_all, load_findings
 from tacit.experiments.pages import results_pages
 from tacit.experiments.plan import Plan, make_plan
 from tacit.experiments.results import Results
@@ -40,6 +41,31 @@ def test_committed_results_are_those_of_the_experiment_file(file: Path):
     assert found.digest == plan_now(found, file.stem).digest, f"{file.name} is of another configuration: {again}"
 
 
+VERDICTS_OF = json.loads((Path(__file__).parent / "verdicts.json").read_text(encoding="utf-8"))
+"""Statement, verdict, side on which the means are, and what was measured, of each committed result."""
+PLANS = json.loads((Path(__file__).parent / "plans.json").read_text(encoding="utf-8"))
+"""The digest of each plan, which changes with the name, the axes and the key of any cell, and how many cells it has."""
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_the_functions_come_to_the_committed_verdicts(file: Path):
+    results = Results.from_json(file.read_text(encoding="utf-8"), file.name)
+    verdicts = judge_all(load_findings(ROOT / "experiments" / f"{file.stem}.toml"), results)
+    assert verdicts == results.verdicts
+    assert [[v.statement, v.word.value, v.leaning, v.detail] for v in verdicts] == VERDICTS_OF[file.stem]
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_the_cells_of_the_experiments_and_their_keys_are_those_of_before(name: str):
+    stem, size = name.split()
+    file = ROOT / "experiments" / f"{stem}.toml"
+    try:
+        plan = make_plan(load(file, size), size, data_folders(file))
+    except BadInputError as error:
+        pytest.skip(f"the data is absent: {error}")
+    assert {"digest": plan.digest, "cells": len(plan.steps)} == PLANS[name]
+
+
 # The pages --------------------------------------------------------------------------------------------------------
 
 PAGE = ROOT / "docs" / "results.md"
@@ -63,11 +89,11 @@ def test_c8_committed_pages_are_those_of_the_committed_results(committed: list[R
 def test_c8_no_verdict_and_no_table_is_lost_by_the_split(committed: list[Results]):
     for results in committed:
         lines = (PAGE.with_suffix("") / f"{results.about.name}.md").read_text(encoding="utf-8").splitlines()
-        verdicts = judge_all(results)
+        verdicts = results.verdicts
         assert sum(line.startswith(tuple(f"| {word} |" for word in VERDICTS)) for line in lines) == len(verdicts)
         for verdict in verdicts:
-            assert any(verdict.finding.statement in line and verdict.finding.source in line for line in lines)
-        kinds = len({verdict.finding.ours for verdict in verdicts})
+            assert any(verdict.statement in line and verdict.source in line for line in lines)
+        kinds = len({verdict.ours for verdict in verdicts})
         tables = [*wide_tables(results), *published_tables(results)]
         assert sum(line.startswith("|---") for line in lines) == kinds + len(tables)
         assert {f"## {table.title}" for table in tables} <= set(lines)
@@ -78,5 +104,5 @@ def test_c8_the_page_that_sums_up_is_one_page(committed: list[Results]):
     assert len(text.split()) < 1200
     for results in committed:
         assert f"](results/{results.about.name}.md)" in text
-        for verdict in judge_all(results):
-            assert (verdict.finding.statement in text) == (verdict.word == "disagree")
+        for verdict in results.verdicts:
+            assert (verdict.statement in text) == (verdict.word == "disagree")

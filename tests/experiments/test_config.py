@@ -36,8 +36,8 @@ def test_an_unknown_key_is_named_with_what_is_allowed(value: dict[str, Any]):
 
 
 def test_an_unknown_key_in_a_list_of_tables(value: dict[str, Any]):
-    value["findings"] = [{"statement": "a", "source": "b", "chek": "c"}]
-    assert "unknown key 'chek' in findings.0; did you mean 'check'?" in complaint(value)
+    value["figures"] = [{"title": "a", "value": "b.c", "lable": "d"}]
+    assert "unknown key 'lable' in figures.0; did you mean 'label'?" in complaint(value)
 
 
 def test_a_value_outside_its_choices(value: dict[str, Any]):

@@ -48,7 +48,7 @@ def test_c9_an_experiment_from_a_clone_says_which_files_it_wants_and_where_they_
     said = capsys.readouterr().err
     for file in ("sst2/train.tsv.gz", "sst2/dev.tsv", "glue-small/qnli-dev.tsv", "stsb/train.tsv", "stsb/test.tsv"):
         assert file in said
-    assert "'tacit data fetch sst2 glue-small stsb --from FOLDER'" in said
+    assert "'tacit data fetch sst2 glue-small stsb'" in said
     assert "TACIT_DATA" in said
     assert "github.com/PhilipMay/stsb-multi-mt" in said
     assert "CC BY-SA 4.0" in said

@@ -10,11 +10,13 @@ import pytest
 from tacit.errors import BadInputError
 from tacit.experiments import steps as step_kinds
 from tacit.experiments.config import load
+from tacit.experiments.findings import Finding, Judge, load_findings
 from tacit.experiments.measures import check_measure
 from tacit.experiments.plan import Plan, outline
+from tacit.experiments.quantities import LARGEST, SMALLEST, score
 from tacit.experiments.results import Results
 from tacit.experiments.steps import Input, Kind
-from tacit.experiments.validation import check_choices, check_parts, validate
+from tacit.experiments.validation import check_choices, check_report, validate
 from tests.experiments.small import plan_of, small, write_files
 
 ROOT = Path(__file__).parent.parent.parent
@@ -30,9 +32,9 @@ def axes(plan: Plan, name: str) -> list[dict[str, Any]]:
     return [step.axes for step in plan.named(name)]
 
 
-def complaint(value: dict[str, Any], folder: Path) -> str:
+def complaint(value: dict[str, Any], folder: Path, *findings: Finding) -> str:
     with pytest.raises(BadInputError) as error:
-        validate(plan_of(value, folder))
+        validate(plan_of(value, folder, findings=findings))
     assert "\n" not in str(error.value)
     return str(error.value)
 
@@ -156,39 +158,75 @@ def test_metric_and_plain_epsilon_on_one_axis(value: dict[str, Any], tmp_path: P
     assert "do not go on one axis" in said
     figure["where"] = {"mechanism": ["santext", "none"]}
     validate(plan_of(value, tmp_path))
-    value["findings"] = [{"statement": "a", "source": "b", "check":
-                          "kept.words changed[mechanism=santext] < kept.words changed[mechanism=custext] "
-                          "for each epsilon"}]  # fmt: skip
-    assert "do not go on one axis" in complaint(value, tmp_path)
+    finding = Finding(
+        "a",
+        "b",
+        lambda scores: scores.below(
+            score("kept.words changed", mechanism="santext"),
+            score("kept.words changed", mechanism="custext"),
+            each=["epsilon"],
+        ),
+    )
+    assert "do not go on one axis" in complaint(value, tmp_path, finding)
 
 
 @pytest.mark.parametrize(
     ("check", "fine"),
     [
-        ("kept.BLEU[mechanism=santext, epsilon=4] > kept.BLEU[mechanism=custext, epsilon=4]", False),
-        ("kept.BLEU[mechanism=santext, epsilon=min] > kept.BLEU[mechanism=custext, epsilon=max]", False),
-        ("kept.BLEU[mechanism=santext|custext, epsilon=4] > 3", False),
-        ("kept.BLEU[mechanism=santext|custext] increases with epsilon", False),
-        ("kept.BLEU[mechanism=santext|custext] increases with epsilon for each mechanism", True),
-        ("kept.BLEU[mechanism=santext|custext, epsilon=4] > 3 for each mechanism", True),
-        ("kept.BLEU[mechanism=custext, epsilon=4] > kept.BLEU[mechanism=random]", True),
-        ("kept.BLEU[mechanism=custext, epsilon=4] > kept.BLEU[mechanism=custext, epsilon=1]", True),
+        (
+            lambda scores: scores.above(
+                score("kept.BLEU", mechanism="santext", epsilon=4), score("kept.BLEU", mechanism="custext", epsilon=4)
+            ),
+            False,
+        ),
+        (
+            lambda scores: scores.above(
+                score("kept.BLEU", mechanism="santext", epsilon=SMALLEST),
+                score("kept.BLEU", mechanism="custext", epsilon=LARGEST),
+            ),
+            False,
+        ),
+        (lambda scores: scores.above(score("kept.BLEU", mechanism=("santext", "custext"), epsilon=4), 3), False),
+        (lambda scores: scores.increases(score("kept.BLEU", mechanism=("santext", "custext")), along="epsilon"), False),
+        (
+            lambda scores: scores.increases(
+                score("kept.BLEU", mechanism=("santext", "custext")), along="epsilon", each=["mechanism"]
+            ),
+            True,
+        ),
+        (
+            lambda scores: scores.above(
+                score("kept.BLEU", mechanism=("santext", "custext"), epsilon=4), 3, each=["mechanism"]
+            ),
+            True,
+        ),
+        (
+            lambda scores: scores.above(
+                score("kept.BLEU", mechanism="custext", epsilon=4), score("kept.BLEU", mechanism="random")
+            ),
+            True,
+        ),
+        (
+            lambda scores: scores.above(
+                score("kept.BLEU", mechanism="custext", epsilon=4), score("kept.BLEU", mechanism="custext", epsilon=1)
+            ),
+            True,
+        ),
     ],
 )
 def test_epsilons_that_mean_different_things_are_not_compared(
-    check: str, fine: bool, value: dict[str, Any], tmp_path: Path
+    check: Judge, fine: bool, value: dict[str, Any], tmp_path: Path
 ):
     options = value["variants"]["mechanism"]["santext"]["options"]
     value["variants"]["mechanism"]["custext"] = {"options": options, "over": {"epsilon": [1, 4]}}
     value["steps"]["rewritten"]["over"]["mechanism"].append("custext")
-    finding = {"statement": "a", "source": "b", "check": check}
-    value["findings"] = [finding]
+    finding = Finding("a", "b", check)
     if not fine:
-        said = complaint(value, tmp_path)
-        assert said.startswith("findings.0: epsilon per token and unit of distance")
+        said = complaint(value, tmp_path, finding)
+        assert said.startswith("finding 'a': epsilon per token and unit of distance")
         assert "say with 'mixed' why it makes sense here" in said
-        finding["mixed"] = "the paper compares them so"
-    validate(plan_of(value, tmp_path))
+        finding = Finding("a", "b", check, mixed="the paper compares them so")
+    validate(plan_of(value, tmp_path, findings=[finding]))
 
 
 def test_a_published_table_of_epsilons_that_mean_different_things(value: dict[str, Any], tmp_path: Path):
@@ -229,7 +267,7 @@ def test_private_data_where_public_data_is_needed(
         ({"over": {"part": []}}, "'steps.kept.over.part' must be a list of values"),
         ({"over": {"part": ["test", "test"]}}, "names a value twice"),
         ({"rename": {"nothing": "a"}}, "'steps.kept.rename' names 'nothing'"),
-        ({"test_seed": 1}, "give --test-seed"),
+        ({"test_seed": 1}, "give test_seed"),
         ({"only": [{"mechanism": "nobody"}]}, "'steps.kept' has no cells"),
         ({"colour": 1}, "unknown key 'colour' in steps.kept"),
         ({"sizes": ["ful"]}, "'steps.kept.sizes' names 'ful': the sizes are quick, full"),
@@ -257,11 +295,6 @@ def test_wrong_steps(value: dict[str, Any], tmp_path: Path, change: dict[str, An
 @pytest.mark.parametrize(
     ("part", "said"),
     [
-        ({"findings": [{"statement": "a", "source": "b"}]}, "give 'check', or 'untestable'"),
-        ({"findings": [{"statement": "a", "source": "b", "check": "kept.BLEU > kep.y"}]}, "did you mean 'kept'?"),
-        ({"findings": [{"statement": "a", "source": "b", "check": "kept.x is nice"}]}, "is not understood"),
-        ({"findings": [{"statement": "a", "source": "b", "check": "kept.BLEU > 1 for each color"}]},
-         "varies over 'color'"),
         ({"figures": [{"title": "a", "value": "kept.BLEU", "lines": "color"}]}, "is asked about the axis 'color'"),
         ({"figures": [{"title": "a", "value": "kept.BLEU", "kind": "pie"}]},
          "must be one of 'curve', 'heatmap' or 'bars'"),
@@ -273,12 +306,6 @@ def test_wrong_steps(value: dict[str, Any], tmp_path: Path, change: dict[str, An
         ({"experiment": {"reference": {"mechanism": "nonne"}}}, "mechanism = 'nonne', which no size has; did you mean"),
         ({"variants": {"mechanism": {"santex": {"options": {}}}}},
          "'variants.mechanism.santex' is for a value of 'mechanism', which no size has; did you mean 'santext'?"),
-        ({"findings": [{"statement": "a", "source": "b", "check": "kept.words chnged > 0"}]},
-         "findings.0: 'kept' has no score 'words chnged'; did you mean 'words changed'? A similarity step has:"),
-        ({"findings": [{"statement": "a", "source": "b", "check": "kept.BLEU[mechanism=santex] > 0"}]},
-         "no cell of 'kept' has mechanism = santex in any size; did you mean 'santext'?"),
-        ({"findings": [{"statement": "a", "source": "b", "check": "kept.BLEU[epsilon=2] > 0"}]},
-         "no cell of 'kept' has epsilon = 2 in any size: it has 1, 4"),
         ({"figures": [{"title": "a", "value": "kept.BLEUE"}]}, "did you mean 'BLEU'?"),
         ({"figures": [{"title": "a", "value": "kept.BLEU", "where": {"mechanism": ["nobody"]}}]},
          "no cell of 'kept' has mechanism = nobody"),
@@ -301,17 +328,45 @@ def test_wrong_parts_of_the_report(value: dict[str, Any], tmp_path: Path, part: 
     assert said in complaint(value, tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("judge", "said"),
+    [
+        (lambda scores: scores.above(score("kept.BLEU"), score("kep.y")), "did you mean 'kept'?"),
+        (lambda scores: scores.above(score("kept.BLEU"), 1, each=["color"]), "varies over 'color'"),
+        (
+            lambda scores: scores.above(score("kept.words chnged"), 0),
+            "finding 'a': 'kept' has no score 'words chnged'; did you mean 'words changed'? A similarity step has:",
+        ),
+        (
+            lambda scores: scores.above(score("kept.BLEU", mechanism="santex"), 0),
+            "no cell of 'kept' has mechanism = santex in any size; did you mean 'santext'?",
+        ),
+        (
+            lambda scores: scores.above(score("kept.BLEU", epsilon=2), 0),
+            "no cell of 'kept' has epsilon = 2 in any size: it has 1, 4",
+        ),
+    ],
+)
+def test_findings_that_ask_for_what_is_not_there(value: dict[str, Any], tmp_path: Path, judge: Judge, said: str):
+    assert said in complaint(value, tmp_path, Finding("a", "b", judge))
+
+
+def test_findings_in_the_file_are_sent_to_their_own(value: dict[str, Any], tmp_path: Path):
+    value["findings"] = [{"statement": "a", "source": "b", "check": "kept.BLEU > 0"}]
+    assert "_findings.py" in complaint(value, tmp_path)
+
+
 def test_a_check_may_ask_for_what_only_another_size_has(value: dict[str, Any], tmp_path: Path):
     value["sizes"] = {"full": {"variants": {"mechanism": {"santext": {"over": {"epsilon": [1, 2, 4]}}}}}}
-    value["findings"] = [
-        {"statement": "a", "source": "b", "check": "kept.BLEU[epsilon=2.0] > 0"},
-        {"statement": "a", "source": "b", "check": "kept.BLEU.floor[epsilon=max] >= 0"},
+    findings = [
+        Finding("a", "b", lambda scores: scores.above(score("kept.BLEU", epsilon=2.0), 0)),
+        Finding("a", "b", lambda scores: scores.at_least(score("kept.BLEU.floor", epsilon=LARGEST), 0)),
     ]
     # A paper has more rows than we run.
     rows = [["santext", 3, 0.5], ["another system", "", 0.5]]
     value["published"] = [{"source": "t", "ours": "kept.BLEU", "axes": ["mechanism", "epsilon"], "rows": rows,
                            "difference": "d"}]  # fmt: skip
-    validate(plan_of(value, tmp_path))
+    validate(plan_of(value, tmp_path, findings=findings))
 
 
 def test_what_chooses_cells_may_name_what_only_another_size_has(value: dict[str, Any], tmp_path: Path):
@@ -324,7 +379,7 @@ def test_what_chooses_cells_may_name_what_only_another_size_has(value: dict[str,
 
 def test_a_seed_of_the_noise_from_a_variant(value: dict[str, Any], tmp_path: Path):
     value["variants"]["mechanism"]["random"]["test_seed"] = 1
-    assert "give --test-seed to the command" in complaint(value, tmp_path)
+    assert "give test_seed to the command" in complaint(value, tmp_path)
 
 
 # What does not go with the data -----------------------------------------------------------------------------------
@@ -455,7 +510,7 @@ def test_plain_masking_over_epsilons_with_a_figure(value: dict[str, Any], tmp_pa
     value["steps"]["masked"] = asked("sanitized", data="rows", public="rows", over=over)
     value["figures"] = [{"title": "Loss", "value": "masked.loss at the end", "lines": "masking"}]
     assert 'steps.masked: masking = "plain" rewrites nothing' in complaint(value, tmp_path)
-    check_parts(plan_of(value, tmp_path))  # by itself it does not ask what such an epsilon means
+    check_report(plan_of(value, tmp_path))  # by itself it does not ask what such an epsilon means
 
 
 @pytest.mark.parametrize("file", sorted((ROOT / "docs" / "results").glob("*.json")), ids=lambda path: path.stem)
@@ -468,9 +523,9 @@ def test_every_score_that_was_ever_made_has_a_name_that_checks_may_use(file: Pat
 @pytest.mark.parametrize("file", sorted((ROOT / "experiments").glob("*.toml")), ids=lambda path: path.stem)
 def test_the_reports_of_the_files_that_are_shipped(file: Path):
     experiment = load(file)
-    plan = Plan(experiment, "quick", tuple(outline(experiment, "quick")))
+    plan = Plan(experiment, "quick", tuple(outline(experiment, "quick")[0]), findings=tuple(load_findings(file)))
     check_choices(plan)
-    check_parts(plan)
+    check_report(plan)
 
 
 def test_missing_vectors_are_said_before_anything_runs(value: dict[str, Any], tmp_path: Path):

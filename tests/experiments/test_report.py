@@ -15,21 +15,26 @@ import pytest
 
 from tacit.errors import BadInputError
 from tacit.experiments import figures
-from tacit.experiments.config import About, Figure, Finding, Published, Value, WideTable, load
-from tacit.experiments.findings import evaluate, judge_all, parse_expression
+from tacit.experiments.collecting import collect
+from tacit.experiments.config import About, Figure, Published, WideTable, load
+from tacit.experiments.declared import Value
+from tacit.experiments.evaluation import evaluate
+from tacit.experiments.findings import Finding, load_findings
 from tacit.experiments.pages import results_pages
 from tacit.experiments.plan import make_plan
+from tacit.experiments.quantities import Score, score, share
 from tacit.experiments.report import KEPT, comparison, example_tables, page, write_files
-from tacit.experiments.results import ONE_DRAW, OTHER_SIZE, Cell, Results, collect, mean_of
+from tacit.experiments.results import ONE_DRAW, OTHER_SIZE, Cell, Results, mean_of_cells
 from tacit.experiments.steps.perturb import spaces
 from tacit.experiments.tables import markdown, published_tables, score_tables, scores_csv, wide_tables, with_error
 from tacit.experiments.validation import validate
-from tests.experiments.small import WORDS, plan_of, run_here, small
+from tacit.experiments.verdicts import Verdict, Word, not_testable
+from tests.experiments.small import WORDS, judged, plan_of, run_here, small
 from tests.experiments.small import write_files as write_data
 
 
-def cell(score: float, problem: str = "", **axes: Value) -> Cell:
-    scores = {} if problem else {"accuracy": score, "accuracy.low": score - 0.049, "accuracy.high": score + 0.049,
+def cell(value: float, problem: str = "", **axes: Value) -> Cell:
+    scores = {} if problem else {"accuracy": value, "accuracy.low": value - 0.049, "accuracy.high": value + 0.049,
                                  "accuracy.floor": 0.5}  # fmt: skip
     promise = "" if problem else "It <promises> little."
     return Cell("task", "downstream", axes, scores, problem, promise, failed=bool(problem))
@@ -59,7 +64,7 @@ PUBLISHED = Published(
 def test_results_survive_their_file():
     without_noise = PUBLISHED.model_copy(update={"rows": [["santext", math.inf, 0.9]]})
     found = results(published=(PUBLISHED, without_noise),
-                    findings=(Finding(statement="s", source="t", untestable="u"),),
+                    verdicts=(Verdict(statement="s", source="t", word=Word.NOT_TESTABLE, detail="u"),),
                     figures=(Figure(title="f", value="task.accuracy", where={"epsilon": math.inf}),))  # fmt: skip
     again = Results.from_json(found.to_json(), "file")
     assert again == found
@@ -70,33 +75,41 @@ def test_results_survive_their_file():
 def test_infinity_survives_the_file_wherever_an_axis_value_stands():
     """As the reference of the experiment, and among others in a list."""
     cells = (cell(0.8, mechanism="a", epsilon=5), cell(0.9, mechanism="a", epsilon=math.inf))
-    finding = Finding(statement="s", source="t", check="share(task.accuracy[epsilon=5]) > 0.5")
+    finding = Finding(
+        statement="s", source="t", judge=lambda scores: scores.above(share(score("task.accuracy", epsilon=5)), 0.5)
+    )
     both: dict[str, Any] = {"epsilon": [5, math.inf]}
     found = Results(
-        About(name="a", title="A", reference={"epsilon": math.inf}), "quick", "d", cells, {}, findings=(finding,),
+        About(name="a", title="A", reference={"epsilon": math.inf}), "quick", "d", cells, {},
         figures=(Figure(title="f", value="task.accuracy", where=both),),
         tables=(WideTable(title="w", values=["task.accuracy"], where=both),),
     )  # fmt: skip
     again = Results.from_json(found.to_json(), "file")
     assert again == found
-    assert [verdict.word for verdict in judge_all(again)] == ["agree"]
+    assert [verdict.word for verdict in judged(again, finding).verdicts] == ["agree"]
     assert wide_tables(again)[0].columns == ["mechanism", "5", "∞"]
 
 
-@pytest.mark.parametrize("text", ["", "{}", "[1]", '{"results_version": 1, "cells": 3}'])
+@pytest.mark.parametrize("text", ["", "{}", "[1]", '{"results_version": 2, "cells": 3}'])
 def test_a_file_that_holds_no_results(text: str):
     with pytest.raises(BadInputError, match=r"x.json is no results file"):
         Results.from_json(text, "x.json")
 
 
+def test_results_of_an_older_format_say_how_to_write_them_again():
+    with pytest.raises(BadInputError, match="tacit experiment report") as refused:
+        Results.from_json('{"results_version": 1}', "x.json")
+    assert refused.value.code == "results-of-another-version"
+
+
 def test_the_error_of_a_mean_by_hand():
-    one = mean_of([cell(0.6, mechanism="a")], "accuracy")
+    one = mean_of_cells([cell(0.6, mechanism="a")], "accuracy")
     assert one.error == pytest.approx(0.049 / 1.96)
-    seeds = mean_of([cell(0.6, mechanism="a", seed=1), cell(0.7, mechanism="a", seed=2)], "accuracy")
+    seeds = mean_of_cells([cell(0.6, mechanism="a", seed=1), cell(0.7, mechanism="a", seed=2)], "accuracy")
     student = 12.706 * 0.0707107 / math.sqrt(2) / 1.96  # t quantile with one degree of freedom
     assert seeds.value == pytest.approx(0.65)
     assert seeds.error == pytest.approx(math.hypot(student, 0.025), rel=1e-3)
-    apart = mean_of([cell(0.6, mechanism="a"), cell(0.7, mechanism="b")], "accuracy")
+    apart = mean_of_cells([cell(0.6, mechanism="a"), cell(0.7, mechanism="b")], "accuracy")
     assert apart.error == pytest.approx(0.025 / math.sqrt(2))
 
 
@@ -179,7 +192,7 @@ def test_a_failed_cell_is_in_every_table():
     found = results()
     assert any("failed" in row for table in score_tables(found) for row in table.rows)
     assert "failed: <b>" in scores_csv(found)
-    assert "## Cells without a result" in markdown(found, judge_all(found))
+    assert "## Cells without a result" in markdown(found)
 
 
 def test_a_mean_over_fewer_seeds_says_so():
@@ -255,7 +268,8 @@ def test_the_cell_without_noise_is_drawn_behind_a_gap(monkeypatch: pytest.Monkey
 
 
 def test_panels_of_a_heat_map_have_the_same_rows_and_colors(monkeypatch: pytest.MonkeyPatch):
-    rule = Figure(title="F", kind="heatmap", value="task.accuracy - 0.55", panels="data")
+    middle = Score(score="task.accuracy", where={"epsilon": 1000}, times=-1)
+    rule = Figure(title="F", kind="heatmap", value=[Score(score="task.accuracy"), middle], panels="data")
     _, areas = drawn_areas(rule, two_panels(), monkeypatch)
     assert [text.get_text() for text in areas[0].get_yticklabels()] == ["adept", "pr", "narrow"]
     assert all(area.get_images()[0].get_array().shape == (3, 3) for area in areas)
@@ -275,7 +289,7 @@ def with_seeds(*seeds: int) -> Results:
 )
 def test_one_draw_of_the_noise_is_told(seeds: tuple[int, ...], said: bool, spread: str):
     found = with_seeds(*seeds)
-    for text in (markdown(found, []), pages_text([found], "command")):
+    for text in (markdown(found), pages_text([found], "command")):
         assert (ONE_DRAW in text) == said
         assert f"± is 95 % {spread}." in text
     curve = figures.draw(Figure(title="F", value="task.accuracy"), found)
@@ -285,9 +299,14 @@ def test_one_draw_of_the_noise_is_told(seeds: tuple[int, ...], said: bool, sprea
 
 @pytest.mark.parametrize(("size", "said"), [("quick", False), ("full", True)])
 def test_explanations_of_the_quick_size_are_called_so_in_another(size: str, said: bool):
-    finding = Finding(statement="s", source="p", check="task.accuracy[mechanism=a] > 0.9", explanation="few rows")
-    found = replace(with_seeds(1), size=size, findings=(finding,))
-    for text in (markdown(found, []), pages_text([found], "command")):
+    finding = Finding(
+        statement="s",
+        source="p",
+        judge=lambda scores: scores.above(score("task.accuracy", mechanism="a"), 0.9),
+        explanation="few rows",
+    )
+    found = judged(replace(with_seeds(1), size=size), finding)
+    for text in (markdown(found), pages_text([found], "command")):
         assert (OTHER_SIZE in text) == said
 
 
@@ -304,12 +323,14 @@ def test_what_has_no_interval_is_exact_and_tells_of_no_draw():
     exact = Cell("spent", "accounting", {"seed": 1}, {"epsilon": 0.55})
     assert not Results(About(name="a", title="A"), "quick", "d", (exact,), {}).one_draw()
     found = Results(About(name="a", title="A"), "quick", "d", (cell(0.57, seed=1), exact), {})
-    number = evaluate(parse_expression("task.accuracy - spent.epsilon"), found, {})
+    number = evaluate(score("task.accuracy") - score("spent.epsilon"), found, {})
     assert number.error == pytest.approx(0.049 / 1.96)
-    check = Finding(statement="s", source="t", check="task.accuracy > spent.epsilon")
-    assert judge_all(replace(found, findings=(check,)))[0].word == "undecided"
-    clear = Finding(statement="s", source="t", check="spent.epsilon > 0.54")
-    assert judge_all(replace(found, findings=(clear,)))[0].word == "agree"
+    check = Finding(
+        statement="s", source="t", judge=lambda scores: scores.above(score("task.accuracy"), score("spent.epsilon"))
+    )
+    assert judged(found, check).verdicts[0].word == "undecided"
+    clear = Finding(statement="s", source="t", judge=lambda scores: scores.above(score("spent.epsilon"), 0.54))
+    assert judged(found, clear).verdicts[0].word == "agree"
 
 
 def test_the_caption_of_a_heat_map_counts_what_is_drawn():
@@ -320,9 +341,14 @@ def test_the_caption_of_a_heat_map_counts_what_is_drawn():
 
 
 def test_why_epsilons_were_mixed_is_told():
-    finding = Finding(statement="s", source="t", check="task.accuracy[mechanism=none] > 0.8", mixed="the paper does so")
-    found = results(findings=(finding,), published=(PUBLISHED.model_copy(update={"mixed": "one table."}),))
-    text = markdown(found, judge_all(found))
+    finding = Finding(
+        statement="s",
+        source="t",
+        judge=lambda scores: scores.above(score("task.accuracy", mechanism="none"), 0.8),
+        mixed="the paper does so",
+    )
+    found = judged(results(published=(PUBLISHED.model_copy(update={"mixed": "one table."}),)), finding)
+    text = markdown(found)
     assert "Epsilons that mean different things: the paper does so" in text
     assert "Epsilons that mean different things: one table. Why ours differs" in text
 
@@ -348,8 +374,14 @@ def test_two_results_side_by_side():
 
 
 def test_the_page_of_several_experiments():
-    findings = (Finding(statement="It works", source="t", check="task.accuracy[mechanism=none] > 0.8"),)
-    text = pages_text([results(findings=findings, published=(PUBLISHED,))], "tacit experiment summary x")
+    findings = (
+        Finding(
+            statement="It works",
+            source="t",
+            judge=lambda scores: scores.above(score("task.accuracy", mechanism="none"), 0.8),
+        ),
+    )
+    text = pages_text([judged(results(published=(PUBLISHED,)), *findings)], "tacit experiment summary x")
     assert "1 of 1 testable published findings agree (100%)" in text
     assert "| agree |  | It works (t) |" in text
     assert "tacit experiment run experiments/a.toml --size quick" in text
@@ -365,7 +397,7 @@ def test_one_wide_table_of_all_systems():
     assert list(rows) == ["none", "santext"]  # what failed has no score to show
     assert rows["none"] == ["", "", "0.90 ±\u00a00.05", "", "", "0.5"]
     assert rows["santext"][1] == "0.80 ±\u00a00.05"
-    for text in (markdown(found, judge_all(found)), pages_text([found], "command")):
+    for text in (markdown(found), pages_text([found], "command")):
         assert "| mechanism | right: 1 | right: ∞ | right: – | blind: 1 |" in text
     assert Results.from_json(found.to_json(), "file") == found
 
@@ -383,15 +415,29 @@ def test_a_wide_table_on_the_page(tmp_path: Path):
 
 
 OWN_AND_PUBLISHED = (
-    Finding(statement="A paper says so", source="t", check="task.accuracy[mechanism=none] > 0.8"),
-    Finding(statement="We say so", source="docs", ours=True, check="task.accuracy[mechanism=none] > 0.8"),
-    Finding(statement="We were wrong", source="docs", ours=True, check="task.accuracy[mechanism=none] > 0.99"),
+    Finding(
+        statement="A paper says so",
+        source="t",
+        judge=lambda scores: scores.above(score("task.accuracy", mechanism="none"), 0.8),
+    ),
+    Finding(
+        statement="We say so",
+        source="docs",
+        ours=True,
+        judge=lambda scores: scores.above(score("task.accuracy", mechanism="none"), 0.8),
+    ),
+    Finding(
+        statement="We were wrong",
+        source="docs",
+        ours=True,
+        judge=lambda scores: scores.above(score("task.accuracy", mechanism="none"), 0.99),
+    ),
 )
 
 
 def test_findings_of_our_own_stand_apart_in_every_file(tmp_path: Path):
-    found = results(findings=OWN_AND_PUBLISHED)
-    for text in (markdown(found, judge_all(found)), pages_text([found], "command")):
+    found = judged(results(), *OWN_AND_PUBLISHED)
+    for text in (markdown(found), pages_text([found], "command")):
         published, own = text.split("Findings of our own\n", 1)
         assert "A paper says so" in published
         assert "We say so" not in published
@@ -406,11 +452,11 @@ def test_findings_of_our_own_stand_apart_in_every_file(tmp_path: Path):
 def test_findings_of_our_own_stand_apart_on_the_page(tmp_path: Path):
     write_data(tmp_path)
     value = small(tmp_path)
-    value["findings"] = [
-        {"statement": "A paper says so", "source": "t", "untestable": "u"},
-        {"statement": "We say so", "source": "docs", "ours": True, "check": "words.word stays > 0"},
+    findings = [
+        Finding("A paper says so", "t", lambda _: not_testable("u")),
+        Finding("We say so", "docs", lambda scores: scores.above(score("words.word stays"), 0), ours=True),
     ]
-    plan = plan_of(value, tmp_path)
+    plan = plan_of(value, tmp_path, findings=findings)
     run_here(plan, tmp_path / "cache", "words")
     html = page(plan, collect(plan, tmp_path / "cache"), tmp_path / "cache").to_html()
     summary, rest = html.split("<h2>What was asked</h2>")
@@ -443,8 +489,14 @@ def test_examples_of_perturbed_words(tmp_path: Path):
 
 
 def test_an_experiment_that_does_not_count_is_left_out_of_the_total():
-    findings = (Finding(statement="It works", source="t", check="task.accuracy[mechanism=none] > 0.8"),)
-    one = results(findings=findings)
+    findings = (
+        Finding(
+            statement="It works",
+            source="t",
+            judge=lambda scores: scores.above(score("task.accuracy", mechanism="none"), 0.8),
+        ),
+    )
+    one = judged(results(), *findings)
     other = replace(one, about=one.about.model_copy(update={"count": False, "title": "Smoke", "name": "smoke"}))
     text = pages_text([one, other], "command")
     assert "Over all experiments, 1 of 1 testable published findings agree" in text
@@ -456,9 +508,12 @@ def test_page_and_files_of_a_run(tmp_path: Path):
     write_data(tmp_path)
     value = small(tmp_path)
     value["figures"] = [{"title": "Kept", "value": "kept.words changed"}]
-    value["findings"] = [{"statement": "<More> is kept", "source": "t",
-                          "check": "kept.words changed[mechanism=santext] decreases with epsilon"}]  # fmt: skip
-    plan = plan_of(value, tmp_path)
+    finding = Finding(
+        "<More> is kept",
+        "t",
+        lambda scores: scores.decreases(score("kept.words changed", mechanism="santext"), along="epsilon"),
+    )
+    plan = plan_of(value, tmp_path, findings=[finding])
     run_here(plan, tmp_path / "cache", "kept")
     found = collect(plan, tmp_path / "cache")
     html = page(plan, found, tmp_path / "cache").to_html()
@@ -484,10 +539,10 @@ def test_page_and_files_of_a_run(tmp_path: Path):
 
 def test_the_smoke_experiment(tmp_path: Path):
     file = Path(__file__).parent.parent.parent / "experiments" / "smoke.toml"
-    plan = make_plan(load(file), "quick", [file.parent], test_seed=1)
+    plan = make_plan(load(file), "quick", [file.parent], test_seed=1).judged_by(load_findings(file))
     validate(plan)
     run_here(plan, tmp_path, *plan.experiment.steps)
     found = collect(plan, tmp_path)
     assert all(cell.finished for cell in found.cells)
-    assert [v.word for v in judge_all(found)] == ["agree", "agree", "not testable"]
+    assert [v.word for v in found.verdicts] == ["agree", "agree", "not testable"]
     assert all(figures.draw(rule, found) is not None for rule in found.figures)

@@ -12,25 +12,12 @@ import numpy as np
 import pytest
 
 from tacit.errors import BadParameterError
-from tacit.experiments import runner
+from tacit.experiments import execution
+from tacit.experiments.collecting import collect, costs
+from tacit.experiments.execution import MARKER, Task, execute, folder_of, is_finished, outcome, rescore
 from tacit.experiments.raw import read_json
-from tacit.experiments.results import collect, costs
-from tacit.experiments.runner import (
-    KEY_FILE,
-    MARKER,
-    RUN_FOLDER,
-    Status,
-    Task,
-    chains_of,
-    execute,
-    folder_of,
-    is_finished,
-    next_for,
-    outcome,
-    rescore,
-    run_plan,
-)
-from tacit.experiments.steps import kinds
+from tacit.experiments.runner import Status, chains_of, next_for, run_plan
+from tacit.experiments.steps import KEY_FILE, RUN_FOLDER, kinds
 from tests.experiments.small import plan_of, run_here, small, write_files
 
 
@@ -187,9 +174,9 @@ def test_everything_is_on_the_disk_before_the_marker_and_the_marker_before_the_k
         return noted
 
     monkeypatch.setitem(kinds(), "data", replace(kinds()["data"], run=run, score=lambda _folder: {}))
-    monkeypatch.setattr(runner, "sync", note("sync", runner.sync))
-    monkeypatch.setattr(runner, "write_json", note("write", runner.write_json))
-    monkeypatch.setattr(runner, "destroy_key", note("destroy", runner.destroy_key))
+    monkeypatch.setattr(execution, "sync", note("sync", execution.sync))
+    monkeypatch.setattr(execution, "write_json", note("write", execution.write_json))
+    monkeypatch.setattr(execution, "destroy_key", note("destroy", execution.destroy_key))
     data = plan_of(value, tmp_path).named("rows")[0]
     execute(Task("data", data.parameters.model_dump(), {}, folder), lambda _done, _total: None)
     marked = events.index(f"write data/key/{MARKER}")
@@ -211,7 +198,7 @@ def test_scores_are_derived_from_raw_files(value: dict[str, Any], tmp_path: Path
     assert scores.read_bytes() == before == (folder_of(cache, step) / "scores.json").read_bytes()
 
 
-def test_changed_scoring_code_derives_the_scores_again_and_runs_nothing(
+def test_another_version_of_scoring_derives_the_scores_again_and_runs_nothing(
     value: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     plan = plan_of(value, tmp_path)
@@ -222,8 +209,8 @@ def test_changed_scoring_code_derives_the_scores_again_and_runs_nothing(
     original = kinds()["similarity"]
     changed = replace(original, score=lambda folder: {**original.score(folder), "one more": 1.0})
     monkeypatch.setitem(kinds(), "similarity", changed)
-    assert collect(plan, cache).to_json() == before.to_json()  # the hash is that of the same code
-    monkeypatch.setattr(runner, "scoring_digest", lambda name: f"other code of {name}")
+    assert collect(plan, cache).to_json() == before.to_json()  # the version is the same
+    monkeypatch.setitem(kinds(), "similarity", replace(changed, scoring=changed.scoring + 1))
     after = collect(plan, cache)
     assert all(cell.scores["one more"] == 1.0 for cell in after.of("kept"))
     assert {path: when for path, when in times(cache).items() if "scores" not in str(path)} == raw
@@ -237,7 +224,8 @@ def test_raw_files_that_changed_code_cannot_read_are_a_problem_of_their_cell(
 ):
     plan = plan_of(value, tmp_path)
     run_here(plan, tmp_path / "cache", "words")
-    monkeypatch.setattr(runner, "scoring_digest", lambda name: "other code")
+    statistics = kinds()["statistics"]
+    monkeypatch.setitem(kinds(), "statistics", replace(statistics, scoring=statistics.scoring + 1))
     for path in (tmp_path / "cache").rglob("words.jsonl"):
         path.unlink()
     cells = collect(plan, tmp_path / "cache").of("words")
@@ -245,7 +233,7 @@ def test_raw_files_that_changed_code_cannot_read_are_a_problem_of_their_cell(
 
 
 def test_no_workers(value: dict[str, Any], tmp_path: Path):
-    with pytest.raises(BadParameterError, match="--workers must be at least 1"):
+    with pytest.raises(BadParameterError, match="workers must be at least 1"):
         run_plan(plan_of(value, tmp_path), tmp_path / "cache", workers=0)
 
 

@@ -14,8 +14,8 @@ from tacit.auditing.text.pairs import TextPairs
 from tacit.card import Card
 from tacit.errors import BadInputError
 from tacit.experiments.config import DataSet, Part
+from tacit.experiments.execution import Task, execute, is_finished
 from tacit.experiments.raw import read_json, read_lines, read_part, read_released, write_json
-from tacit.experiments.runner import Task, execute, is_finished
 from tacit.experiments.steps import KEY_FILE, attack, downstream, kinds, rewrite, similarity
 from tests.experiments.small import write_files
 

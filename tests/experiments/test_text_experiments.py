@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,17 +15,23 @@ from hypothesis import strategies as st
 from tacit import catalog
 from tacit.card import Card
 from tacit.errors import BadInputError, BadParameterError, NoGuaranteeError
+from tacit.experiments.collecting import collect
 from tacit.experiments.config import load, read
 from tacit.experiments.conversion import calibrated, check_length, fixed_length, of_document
+from tacit.experiments.declared import allowed, matches
+from tacit.experiments.execution import folder_of
+from tacit.experiments.findings import Comparison, Finding, Judgment, Scores, load_findings
 from tacit.experiments.plan import Plan, make_plan
+from tacit.experiments.quantities import LARGEST, SMALLEST, Score, quantity_of, score
 from tacit.experiments.raw import read_json, read_lines
-from tacit.experiments.runner import folder_of, run_plan
+from tacit.experiments.runner import run_plan
 from tacit.experiments.steps.perturb import Perturb, facts_of, read_vectors, read_words, spaces
 from tacit.experiments.steps.perturbed_task import Pooled, VectorLstm, balanced, entity_scores, named
-from tacit.experiments.validation import check_parts, validate
+from tacit.experiments.validation import check_report, validate
+from tacit.experiments.verdicts import not_testable
 from tacit.guarantee import Adjacency, Unit
 from tacit.text.tokens import split
-from tests.experiments.small import plan_of, small, write_files
+from tests.experiments.small import plan_of, small, verdict_on, write_files
 
 ROOT = Path(__file__).parent.parent.parent
 FILES = ("embedding_perturbation", "memorization", "dp_bart", "all_systems")
@@ -36,9 +43,10 @@ FILES = ("embedding_perturbation", "memorization", "dp_bart", "all_systems")
 @pytest.mark.parametrize("size", ["quick", "full"])
 @pytest.mark.parametrize("name", FILES)
 def test_a_shipped_file_has_cells_and_speaks_of_existing_steps_and_axes(name: str, size: str, data_folder: Path):
-    experiment = load(ROOT / "experiments" / f"{name}.toml", size)
-    plan = make_plan(experiment, size, [data_folder])
-    check_parts(plan)
+    file = ROOT / "experiments" / f"{name}.toml"
+    experiment = load(file, size)
+    plan = make_plan(experiment, size, [data_folder]).judged_by(load_findings(file))
+    check_report(plan)
     assert experiment.experiment.name == name
     assert len(plan.steps) > 20
 
@@ -46,37 +54,47 @@ def test_a_shipped_file_has_cells_and_speaks_of_existing_steps_and_axes(name: st
 @pytest.mark.parametrize("name", FILES)
 def test_every_check_of_a_shipped_file_finds_its_cells_in_the_quick_size(name: str, data_folder: Path):
     """A misspelled axis value would make a finding silently untestable."""
-    from tacit.experiments.findings import parse_check
-    from tacit.experiments.plan import shown
+    file = ROOT / "experiments" / f"{name}.toml"
+    plan = make_plan(load(file), "quick", [data_folder])
+    for finding in load_findings(file):
+        for looked_at in compared_scores(finding):
+            there = [step.axes for step in plan.named(looked_at.step)]
+            wanted = {
+                axis: [value for value in allowed(values) if value not in (SMALLEST, LARGEST)]
+                for axis, values in looked_at.where.items()
+            }
+            for axis, values in wanted.items():
+                assert all(any(axes.get(axis) == value for axes in there) for value in values), (finding, axis, values)
+            chosen = {axis: values for axis, values in wanted.items() if values}
+            assert any(matches(axes, chosen) for axes in there), (finding, looked_at)
 
-    experiment = load(ROOT / "experiments" / f"{name}.toml")
-    plan = make_plan(experiment, "quick", [data_folder])
-    for finding in experiment.findings:
-        if finding.check is None:
-            continue
-        for expression in parse_check(finding.check).expressions:
-            for one in expression.selections:
-                wanted = {axis: {v for v in values if v not in ("min", "max")} for axis, values in one.where.items()}
-                for axis, values in wanted.items():
-                    there = {shown(step.axes[axis]) for step in plan.named(one.step) if axis in step.axes}
-                    assert values <= there, (finding.statement, axis, values - there)
-                fitting = [s for s in plan.named(one.step) if all(
-                    not values or (axis in s.axes and shown(s.axes[axis]) in values) for axis, values in wanted.items()
-                )]  # fmt: skip
-                assert fitting, finding.check
+
+def compared_scores(finding: Finding) -> list[Score]:
+    """The scores that a finding looks at."""
+    seen: list[Score] = []
+
+    class Listening(Scores):
+        frame = pd.DataFrame()
+
+        def judged(self, comparison: Comparison) -> Judgment:
+            seen.extend(comparison.scores)
+            return not_testable("nothing was run.")
+
+    finding.judge(Listening())
+    return seen
 
 
 def test_for_each_runs_over_the_values_in_brackets(tmp_path: Path):
-    from tacit.experiments.config import Finding
-    from tacit.experiments.findings import judge
-    from tacit.experiments.results import collect
-
     write_files(tmp_path)
     plan = plan_of(small(tmp_path), tmp_path)
     run_plan(plan, tmp_path / "cache", only={"kept"})
     results = collect(plan, tmp_path / "cache")
-    verdict = judge(Finding(statement="", source="", check="kept.words changed[mechanism=none|random] <= 0.5 for each "
-                            "mechanism"), results)  # fmt: skip
+    verdict = verdict_on(
+        lambda scores: scores.at_most(
+            score("kept.words changed", mechanism=("none", "random")), 0.5, each=["mechanism"]
+        ),
+        results,
+    )
     # Copied texts change in nothing, random ones in nearly everything: one of the two groups fails.
     assert verdict.word == "disagree"
     assert verdict.detail.startswith("1 of 2 groups")
@@ -84,8 +102,8 @@ def test_for_each_runs_over_the_values_in_brackets(tmp_path: Path):
 
 def test_published_values_are_those_of_the_papers():
     """Some cells, typed from the papers by hand."""
-    embedding = read(ROOT / "experiments" / "embedding_perturbation.toml")["published"]
-    rows = {(table["ours"], *row[:-1]): row[-1] for table in embedding for row in table["rows"]}
+    embedding = load(ROOT / "experiments" / "embedding_perturbation.toml").published
+    rows = {(str(quantity_of(table.ours)), *row[:-1]): row[-1] for table in embedding for row in table.rows}
     assert rows["task.change[learner=lstm]", "laplace", "blogs", "none", 50] == -0.090
     assert rows["attacker.privacy gain[learner=lstm]", "laplace", "news", "jl", 50] == 0.691
     assert rows["task.change[learner=bert]", "truncated-gumbel", "news", "none", 100] == 0.017

@@ -21,15 +21,16 @@ import torch
 from tacit.card import Card
 from tacit.errors import BadInputError, TacitError
 from tacit.evaluation import scores
+from tacit.experiments.collecting import collect
 from tacit.experiments.config import load, of_dict, read
-from tacit.experiments.findings import judge
+from tacit.experiments.execution import Task, execute, folder_of
+from tacit.experiments.findings import load_findings
 from tacit.experiments.plan import Plan, make_plan
 from tacit.experiments.raw import Rows, read_json, read_lines, write_json, write_lines
-from tacit.experiments.results import collect
-from tacit.experiments.runner import Task, execute, folder_of
 from tacit.experiments.steps import KEY_FILE, RUN_FOLDER, graph, kinds, sanitized, train
-from tacit.experiments.validation import check_parts
-from tacit.training.run import KEY, PRIVATE_FOLDER, STATE
+from tacit.experiments.validation import check_report
+from tacit.training.checkpoint import KEY, STATE
+from tacit.training.run import PRIVATE_FOLDER
 from tacit.training.tasks import Answering
 from tests.conftest import ROOT
 
@@ -57,14 +58,15 @@ def planned(name: str, size: str, data_folder: Path, spare: Path) -> Plan:
             if not (data_folder / file).is_file():
                 (spare / file).parent.mkdir(parents=True, exist_ok=True)
                 (spare / file).write_text(json.dumps(row) + "\n", encoding="utf-8")
-    return make_plan(experiment, size, [data_folder, spare])
+    findings = load_findings(ROOT / "experiments" / f"{name}.toml")
+    return make_plan(experiment, size, [data_folder, spare]).judged_by(findings)
 
 
 @pytest.mark.parametrize("size", ["quick", "full"])
 @pytest.mark.parametrize("name", FILES)
 def test_shipped_files_are_valid_in_both_sizes(name: str, size: str, data_folder: Path, tmp_path: Path):
     plan = planned(name, size, data_folder, tmp_path)
-    check_parts(plan)
+    check_report(plan)
     if size == "quick":
         assert not any(tmp_path.iterdir()), "the quick size needs data that is not at hand"
 
@@ -112,12 +114,11 @@ def test_the_verdicts_on_accounting_are_those_that_are_explained(data_folder: Pa
         for step in plan.named(name):
             done("accounting", step.parameters.model_dump(), {}, folder_of(tmp_path / "cache", step))
     results = collect(plan, tmp_path / "cache")
-    about = [f for f in results.findings if f.check and f.check.startswith(("budgets", "splits", "mnist"))]
-    verdicts = {finding.statement: judge(finding, results) for finding in about}
+    verdicts = [v for v in results.verdicts if v.check.startswith(("budgets", "splits", "mnist"))]
     assert len(verdicts) == 4  # the constants of the tables stand among the published values
-    disagreed = [verdict for verdict in verdicts.values() if verdict.word != "agree"]
+    disagreed = [verdict for verdict in verdicts if verdict.word != "agree"]
     assert len(disagreed) == 1
-    assert all(verdict.word == "disagree" and verdict.finding.explanation for verdict in disagreed)
+    assert all(verdict.word == "disagree" and verdict.explanation for verdict in disagreed)
 
 
 def test_a_lot_is_not_larger_than_the_data():

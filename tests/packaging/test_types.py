@@ -11,7 +11,7 @@ PACKAGE = Path(__file__).resolve().parents[2] / "src" / "tacit"
 MOST_PER_THOUSAND_LINES = 8.0
 UNTYPED_BY_NATURE = {"integrations"}
 """Other libraries hand in what they like."""
-NOT_DONE = {"experiments": 18.0}
+NOT_DONE = {"experiments": 11.0}
 """Rooms above the limit, and what they may not exceed until they are below it."""
 TOP = "the modules at the top"
 

@@ -70,7 +70,7 @@ class RewriteBar:
 
     def update(self, now: RewriteProgress) -> None:
         """Show how far the run is."""
-        if self._started is None:  # where a resumed run goes on does not count as its speed
+        if self._started is None:  # the part before a resumed run does not count for its speed
             self._started = time.monotonic(), now
         started, first = self._started
         line = rewriting_line(first, now, time.monotonic() - started)

@@ -19,7 +19,7 @@ WORKERS_HELP: Final = "With --engine ray: how many workers."
 
 
 def uses_cluster(engine: str, address: str | None) -> bool:
-    """Whether a cluster was asked for."""
+    """Whether the job runs on a cluster."""
     if engine not in ENGINES:
         raise BadParameterError(
             "unknown-engine",

@@ -20,16 +20,16 @@ from tacit.cli.terminal import error_console, output_console, readable_seconds
 from tacit.errors import BadInputError, StoppedError
 from tacit.experiments import job
 from tacit.experiments.config import SIZES, load
-from tacit.experiments.findings import judge_all
-from tacit.experiments.findings import summary as verdicts_in_words
+from tacit.experiments.declared import shown as axis_text
+from tacit.experiments.execution import folder_of, is_finished
 from tacit.experiments.job import CACHE, Cache, DataFolder, ExperimentConfig, ReportConfig, ResumeConfig
 from tacit.experiments.pages import results_pages
 from tacit.experiments.plan import Plan
-from tacit.experiments.plan import shown as axis_text
 from tacit.experiments.report import comparison
 from tacit.experiments.results import Results
-from tacit.experiments.runner import Status, Watch, folder_of, is_finished
+from tacit.experiments.runner import Status, Watch
 from tacit.experiments.tables import markdown_table, table_csv
+from tacit.experiments.verdicts import summary as verdicts_in_words
 from tacit.jobs.config import Config, Group, Option, Varied
 from tacit.jobs.fields import DryRun, Folder, Force, Output
 from tacit.needs import EXPERIMENTS, Ability
@@ -229,7 +229,7 @@ def _planned(plan: Plan, cache: Path) -> str:
 def _say(results: Results, folder: Path) -> None:
     missing = sum(not cell.finished for cell in results.cells)
     counted = f"{len(results.cells) - missing} of {len(results.cells)} cells have a result"
-    verdicts = judge_all(results)
+    verdicts = results.verdicts
     click.echo(f"{counted}{f'; {verdicts_in_words(verdicts)}' if verdicts else ''}.")
     click.echo(f"Page: {folder / 'report.html'}    Tables: {folder / 'tables.md'}    Scores: {folder / 'scores.csv'}")
 

@@ -161,7 +161,7 @@ Begin = Callable[[Sequence[Config]], None]
 
 
 def _beginning(action: Action) -> Begin:
-    """What checks the needs of configurations and begins with them."""
+    """A function that checks what configurations need and starts the command."""
 
     def begin(built: Sequence[Config]) -> None:
         check_needs(f"'{click.get_current_context().command_path}'", [need for each in built for need in each.needs()])
@@ -171,7 +171,7 @@ def _beginning(action: Action) -> Begin:
 
 
 def _callback(configs: Sequence[type[Config]], begin: Begin) -> Callable[..., None]:
-    """What builds the configurations from the values of a command line, and begins."""
+    """A function that builds the configurations from the values of a command line and starts the command."""
 
     def called(**given: Any) -> None:
         if click.get_current_context().invoked_subcommand is None:

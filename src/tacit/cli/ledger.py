@@ -32,7 +32,7 @@ DatasetOnly = Annotated[
 
 
 class LedgerShowOptions(LedgerOptions):
-    """What is shown: everything, or what one document, user or key has spent."""
+    """Options of `tacit ledger show`: all spending, or that of one document, user or key."""
 
     job: ClassVar[str] = "ledger show"
 
@@ -205,7 +205,7 @@ def add(options: LedgerAddOptions) -> None:
 
 
 class ExportOptions(LedgerOptions):
-    """What is exported, and where it goes."""
+    """Options of `tacit ledger export`: the data set and the file."""
 
     job: ClassVar[str] = "ledger export"
 
@@ -240,7 +240,7 @@ def export(options: ExportOptions) -> None:
 
 
 class VerifyOptions(LedgerOptions):
-    """What a ledger is compared with."""
+    """Options of `tacit ledger verify`: the anchor that the ledger is compared with."""
 
     job: ClassVar[str] = "ledger verify"
 

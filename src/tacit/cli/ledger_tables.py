@@ -1,4 +1,4 @@
-"""What `tacit ledger` shows, as tables and sentences."""
+"""Tables and sentences of `tacit ledger`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What commands that end in a report share: progress while they work, and the report as file, as JSON or shown."""
+"""Shared parts of the commands that end in a report: options, and the report as a file, as JSON or on the terminal."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ Example: tacit rewrite reviews.csv --column text --keep stars --epsilon 2 -o pri
 
 
 class Shown(Quiet):
-    """What the command shows."""
+    """Options of what the command shows."""
 
     diff: Annotated[
         int,
@@ -100,7 +100,7 @@ def check_diff(config: RewriteConfig, shown: Shown) -> None:
 
 
 def say_if_new(ledger: Ledger) -> None:
-    """Also with --quiet: whoever misspelled a name has to know that what was spent before is not counted."""
+    """Report a new ledger, also with --quiet: after a misspelled name, earlier spending is not counted."""
     if ledger.making is not None:
         click.echo(ledger.making, err=True)
 

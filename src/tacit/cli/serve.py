@@ -24,7 +24,7 @@ RequestsPerMinute = Annotated[T, Field(description="How often it may ask."), Opt
 
 
 class ServiceLogOptions(Config):
-    """What a service tells while it runs."""
+    """Options of the log of a service."""
 
     job: ClassVar[str] = "service log"
 
@@ -113,7 +113,7 @@ def list_keys(place: ServicePlace) -> None:
 
 
 class ChangeOptions(ServiceState):
-    """What is changed about a key."""
+    """Options of the change of a key."""
 
     job: ClassVar[str] = "serve keys change"
 

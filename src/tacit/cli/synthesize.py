@@ -52,7 +52,7 @@ class SynthesisBar(TrainingBar, SynthesisProgress):
 
 
 def say(made: SyntheticRows, console: Console) -> None:
-    """What was written, and what was not."""
+    """Print the numbers of written, refused and missing rows."""
     refused = ", ".join(f"{count:,} {reason}" for reason, count in sorted(made.refused.items()))
     console.print(
         f"{len(made):,} rows -> {made.output}; model: {made.folder}" + (f"; refused: {refused}" if refused else ""),

@@ -1,4 +1,4 @@
-"""What commands print: consoles, warnings, readable numbers, original and rewritten words side by side."""
+"""Output of the commands: consoles, warnings, readable numbers, original and rewritten words side by side."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What commands that train show: the plan, a bar, the card, the scores, and how to go on."""
+"""Output of the commands that train: the plan, a bar, the card, the scores, and the next steps."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def show_result(result: TrainingResult, *, quiet: bool) -> None:
 
 
 def how_to_score(folder: Path, *, after_training: bool = True) -> str:
-    """What to do for a score: none is computed on the private records, about which it would tell something."""
+    """The hint how to get a score: none is computed on the private records, because it would reveal some of them."""
     at_once = " (--test ROWS does so right after training)" if after_training else ""
     return (
         f"No score yet: tacit predict {folder} ROWS --score compares with what is true of rows that are not private"

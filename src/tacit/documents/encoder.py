@@ -82,7 +82,7 @@ class SentenceEncoder:
 
     @property
     def tokenizer(self) -> PreTrainedTokenizerBase:
-        """What cuts a text into word pieces, for whoever needs more than one vector per text."""
+        """The tokenizer, for uses that need more than one vector per text."""
         return self._model()[0]
 
     @property
@@ -117,7 +117,7 @@ class SentenceEncoder:
         if not len(texts):
             return []
         cut = [text[:LONGEST_CHARACTERS] for text in texts]
-        # The model may know fewer positions than it is asked to read.
+        # The model may have fewer positions than the text has pieces.
         longest = min(self.pieces, int(getattr(self._model()[1].config, "max_position_embeddings", self.pieces)))
         pieces: list[list[int]] = tokenizer(
             cut, truncation=True, max_length=longest, padding=False, return_attention_mask=False, verbose=False

@@ -117,7 +117,7 @@ def rows_to_rewrite(
 
 
 def document_name(value: object, row: int, column: str) -> str:
-    """What a row's document is called; white space makes no second document."""
+    """The name of the document of a row, without surrounding white space."""
     name = name_of(value)
     if not name:
         raise BadInputError(

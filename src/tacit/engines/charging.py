@@ -74,7 +74,7 @@ class LedgerPlace:
 
 
 class Reserved(NamedTuple):
-    """What is set aside for one block."""
+    """The budget that is set aside for one block."""
 
     parts: list[Reservation]
 

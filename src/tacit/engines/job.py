@@ -1,4 +1,4 @@
-"""What a rewriting job is asked to do, and what is checked before it begins."""
+"""The description of a rewriting job, and the checks before it begins."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class DeltaTooLargeError(BadParameterError):
 
 @dataclass(frozen=True)
 class RewriteJob:
-    """What to do. Everything but `workers`, `resume`, `force` and `refuse_nominal` decides the output.
+    """A rewriting job. Everything but `workers`, `resume`, `force` and `refuse_nominal` decides the output.
 
     input          a file, `-`, or data in memory
     output         a file, `-`, or None: the released rows are kept in memory
@@ -114,7 +114,7 @@ class RewriteJob:
 
     @cached_property
     def unit_promise(self) -> Guarantee:
-        """What one unit of the mechanism is promised; worked out once for a job."""
+        """The guarantee for one unit of the mechanism; computed once for a job."""
         return self.mechanism.guarantee(secure=self.seed is None)
 
     @property
@@ -129,7 +129,7 @@ class RewriteJob:
         return max(1, len(set(self.columns)))
 
     def promise(self, facts: ReleaseFacts | None = None) -> Guarantee:
-        """What this job promises: per unit of the mechanism, per record with its label, or per user.
+        """The guarantee of this job: per unit of the mechanism, per record with its label, or per user.
 
         A user's rows, and a record, have a text in every column that is rewritten, and all of them count. What the
         ledger charges a user, or the data set for a record, is the same number (`tacit.engines.charging`).
@@ -265,7 +265,7 @@ def check_output(job: RewriteJob) -> None:
 
 
 def unfinished_error(partial: Path | str) -> OutputError:
-    """What to do about a run that was stopped."""
+    """The error for a run that was stopped."""
     return OutputError(
         "unfinished-run",
         "an unfinished run is in '{path}': add {option.resume} to go on with it, or {option.force} to throw it away "
@@ -275,7 +275,7 @@ def unfinished_error(partial: Path | str) -> OutputError:
 
 
 def exists_error(output: Path | str) -> OutputError:
-    """What to do about an output that is there already."""
+    """The error for an output that exists."""
     return OutputError(
         "output-exists",
         "'{path}' exists: add {option.force} to overwrite it, or choose another name with {option.output}",
@@ -375,7 +375,7 @@ def choose_output_format(job: RewriteJob, input_format: FileFormat) -> FileForma
 def describe(
     job: RewriteJob, selection: ColumnSelection, input_format: FileFormat, output_format: FileFormat
 ) -> Configuration:
-    """All that must be the same when a stopped run goes on. The input itself is compared block by block."""
+    """All settings that must be the same when a stopped run is resumed. The input is compared block by block."""
     return {
         "version": __version__,
         "mechanism": job.mechanism.name,

@@ -102,7 +102,7 @@ def opened_ledger(job: RewriteJob, on_ledger: OnLedger | None) -> Iterator[Rewri
 
 
 def spent_by(job: RewriteJob) -> str | None:
-    """What one document of the data set has now spent, where the job opened its ledger itself."""
+    """The spending of one document of the data set, if the job opened its ledger itself."""
     if job.ledger is None or job.charging is None:
         return None
     return str(job.charging.ledger.spent(Subject("dataset", job.charging.dataset)))

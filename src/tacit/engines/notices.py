@@ -1,4 +1,4 @@
-"""A look at the first texts of a run, for whoever holds them: does the mechanism know their language, and does it read
+"""A look at the first texts of a run, for their owner: does the mechanism know their language, and does it read
 them to the end?"""
 
 from __future__ import annotations

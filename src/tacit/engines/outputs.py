@@ -47,7 +47,7 @@ class Totals:
 
 @dataclass(frozen=True)
 class Remains:
-    """What a stopped run has left: a sentence, and the fields it names."""
+    """The remains of a stopped run: a sentence, and the fields it names."""
 
     sentence: str
     fields: dict[str, int | str]
@@ -80,7 +80,7 @@ class JobOutput(ABC):
 
     @abstractmethod
     def remains(self) -> Remains:
-        """What a stopped run has left, in words."""
+        """The remains of a stopped run, in words."""
 
     def discard(self) -> None:
         return

@@ -37,7 +37,7 @@ class PublishedRelease:
 
 
 def release_facts(job: RewriteJob, selection: ColumnSelection, totals: Totals) -> ReleaseFacts:
-    """What a card says about the output of a job: how much it holds, and what made it."""
+    """The facts of a card about the output of a job: its size and the command that made it."""
     return ReleaseFacts(
         rows=totals.rows,
         documents=totals.documents,

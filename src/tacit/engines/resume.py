@@ -23,7 +23,7 @@ from tacit.text.files import OutputError, storage_error, write_at
 STATE_VERSION: Final = 2
 
 Configuration = dict[str, object]
-"""All that must be the same when a stopped run goes on, by name, as JSON can hold it."""
+"""All settings that must be the same when a stopped run is resumed, by name, as JSON values."""
 
 
 @dataclass(frozen=True)
@@ -197,7 +197,7 @@ def resume_path(output: Path) -> Path:
 
 
 def differences(before: Mapping[str, object], now: Mapping[str, object]) -> list[str]:
-    """What is not as in the run that was stopped, in words."""
+    """The differences to the run that was stopped, in words."""
     changes = []
     for name in sorted({*before, *now}):
         old, new = before.get(name), now.get(name)
@@ -211,7 +211,7 @@ def differences(before: Mapping[str, object], now: Mapping[str, object]) -> list
 
 
 def another_run_error(changes: Sequence[str]) -> BadInputError:
-    """What to do where an unfinished output is not of this version or configuration."""
+    """The hint for an unfinished output of another version or configuration."""
     return BadInputError(
         "another-run",
         "this is not the command that was stopped: {changes}. Give the same options to go on, or {option.force} to "

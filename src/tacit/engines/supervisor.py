@@ -36,7 +36,7 @@ class SupervisedWorker(Generic[Key]):
 
 @dataclass(frozen=True)
 class WorkerReport(Generic[Key]):
-    """What a worker said; `key` is the oldest of the tasks it has in hand."""
+    """A message of a worker; `key` is the oldest of the tasks it has in hand."""
 
     worker: SupervisedWorker[Key]
     key: Key
@@ -108,7 +108,7 @@ class Supervisor(Generic[Key]):
         return chosen if chosen is not None and len(chosen.in_hand) < self._in_hand else None
 
     def hand_out(self, key: Key, task: object, worker: SupervisedWorker[Key] | None = None) -> None:
-        """Give a task to a worker. One that cannot be reached is told of by `events`, as any other death."""
+        """Give a task to a worker. A worker that cannot be reached is reported by `events`, as any other death."""
         chosen = worker or self.free_worker()
         assert chosen is not None, "ask for a free worker first"
         chosen.in_hand.append(key)
@@ -123,7 +123,7 @@ class Supervisor(Generic[Key]):
         report.worker.in_hand.popleft()
 
     def events(self, timeout: float | None) -> Iterator[WorkerReport[Key] | WorkerDeath[Key]]:
-        """What has happened; waits for the first of it for so many seconds, None without an end."""
+        """All new events; waits for the first for so many seconds (None: without limit)."""
         lost = [worker for worker in self.workers if not worker.is_reachable]
         listening = {worker.connection: worker for worker in self.workers if worker.is_reachable and worker.in_hand}
         for worker in lost:

@@ -28,7 +28,7 @@ Results = Generator[tuple[Block, Rewritten], None, None]
 
 
 class WorkerDiedError(TacitError):
-    """The same block took several workers with it."""
+    """The error for a block at which several workers died."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Assignment:
 
 @dataclass(frozen=True)
 class BlockTask:
-    """What a worker needs to know of a block."""
+    """The data of a block for a worker."""
 
     index: int
     content: bytes

@@ -161,7 +161,7 @@ def deniability_section(series: Sequence[Deniability], *, shown: float | None = 
     """Medians and extremes at each epsilon, a drawing, and the words that are told apart most easily."""
     if not series:
         raise BadParameterError("nothing-measured", "there is nothing to show: measure at least one epsilon")
-    # The words that are shown are those at the epsilon asked for, or at the middle one.
+    # The words shown are those at the chosen epsilon, or at the middle one.
     last = next((d for d in series if d.epsilon == shown), series[len(series) // 2])
     rows = [
         [

@@ -1,11 +1,11 @@
-"""An experiment file: data, steps that vary over axes, published values, findings and figures.
+"""An experiment file: data, steps that vary over axes, published values, figures and tables.
 
     [experiment]   name, title, paper, question, reference (the axis values of the run without privacy)
     [data.NAME]    rows of files, taken once and frozen
     [steps.NAME]   kind, its parameters, its inputs by name, and `over`: the axes it varies over
     [variants.AXIS.VALUE]   what a value of an axis stands for: parameters, and further axes
     [sizes.NAME]   any key of the above, replaced for this size
-    [[published]], [[findings]], [[figures]], [[tables]]   what the report compares, checks and draws
+    [[published]], [[figures]], [[tables]]   what the report compares, draws and shows
 
 Every error is one sentence that names the key and what is allowed there.
 """
@@ -17,24 +17,22 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Final, Literal, TypeVar, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError
 
 from tacit.errors import BadInputError
 from tacit.experiments.data_sets import DATA_VARIABLE, FOLDER, brought_folders
+from tacit.experiments.declared import EPSILON, Strict, Value
+from tacit.experiments.quantities import Amount
 
-Value = str | int | float | bool
-SIZES = ("quick", "full")
-NAME = r"^[A-Za-z0-9][A-Za-z0-9+_.-]*$"
+SIZES: Final = ("quick", "full")
+NAME: Final = r"^[A-Za-z0-9][A-Za-z0-9+_.-]*$"
+LONGEST_QUOTED: Final = 60
 FileName = Annotated[str, Field(pattern=NAME)]
 """The name of something that becomes a file of that name: no path."""
-
-
-class Strict(BaseModel):
-    """A table of the file in which a misspelled key is an error."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=True)
+RawTable = dict[str, Any]
+"""A table of the file before it is validated."""
 
 
 class Parameters(Strict):
@@ -44,15 +42,18 @@ class Parameters(Strict):
 
 
 class About(Strict):
-    """What is asked. `reference` names the cells without privacy, such as { mechanism = "none" }: their scores are the
-    ceilings. `watts` is what one busy core is taken to draw, for the energy estimate. What does not `count` (a test of
-    the runner) is left out of the total over all experiments."""
+    """What an experiment asks.
+
+    reference  the cells without privacy, such as { mechanism = "none" }: their scores are the ceilings
+    watts      what a busy core is taken to draw, for the energy estimate
+    count      false for what is no evidence (a test of the runner): it is left out of the total over all experiments
+    """
 
     name: str = Field(pattern=NAME)
     title: str
     paper: str = ""
     question: str = ""
-    reference: dict[str, Value] = {}
+    reference: dict[str, Value] = Field(default={})
     watts: float = Field(default=15.0, gt=0)
     count: bool = True
 
@@ -65,7 +66,7 @@ class Part(Strict):
     rows: int | None = Field(default=None, ge=1)
     skip: int = Field(default=0, ge=0)
     seed: int = 0
-    where: dict[str, str] = {}
+    where: dict[str, str] = Field(default={})
 
 
 class DataSet(Strict):
@@ -78,11 +79,11 @@ class DataSet(Strict):
     about: str = ""
     access: Literal["private", "public"] = "private"
     task: Literal["classification", "pairs", "similarity", "tagging"] | None = None
-    text: str | list[str] = []
+    text: str | list[str] = Field(default=[])
     label: str | None = None
-    keep: list[str] = []
-    parts: dict[FileName, Part] = {}
-    files: dict[FileName, str] = {}
+    keep: list[str] = Field(default=[])
+    parts: dict[FileName, Part] = Field(default={})
+    files: dict[FileName, str] = Field(default={})
 
     @property
     def text_columns(self) -> list[str]:
@@ -92,7 +93,7 @@ class DataSet(Strict):
 class Published(Strict):
     """Values of one table of a paper. Each row holds one value for each of `axes`, then the published number.
 
-    ours         step and measure that it is compared with, such as "task.accuracy"
+    ours         the score that it is compared with, such as "task.accuracy"
     difference   why ours can differ: a smaller model, other data
     mixed        why epsilons that mean different things stand in one table, where they do
     signed       whether the numbers are changes, of which the sign matters; by default, whether one is negative or ours
@@ -100,7 +101,7 @@ class Published(Strict):
     """
 
     source: str
-    ours: str
+    ours: Amount
     axes: list[str]
     rows: list[list[Value]]
     unit: str = ""
@@ -109,51 +110,33 @@ class Published(Strict):
     signed: bool | None = None
 
 
-class Finding(Strict):
-    """A published statement and how to check it (see `tacit.experiments.findings`).
-
-    ours          nobody has published it: it is counted apart
-    explanation   why we do not agree, where that is known; needed for a disagreement
-    untestable    why it cannot be checked here, in place of a check
-    mixed         why epsilons that mean different things are compared, where they are
-    """
-
-    statement: str
-    source: str
-    ours: bool = False
-    check: str | None = None
-    explanation: str = ""
-    untestable: str = ""
-    mixed: str = ""
-
-
 class Figure(Strict):
-    """A drawing: `value` (an expression as in findings) against the axis `x`, one line (or row) for each value of
-    `lines`, one picture for each value of `panels`."""
+    """A drawing: `value` against the axis `x`, one line (or row) for each value of `lines`, one picture for each value
+    of `panels`."""
 
     title: str
     kind: Literal["curve", "heatmap", "bars"] = "curve"
-    value: str
-    x: str = "epsilon"
+    value: Amount
+    x: str = EPSILON
     lines: str = "mechanism"
     panels: str | None = None
     label: str = ""
-    where: dict[str, Value | list[Value]] = {}
+    where: dict[str, Value | list[Value]] = Field(default={})
 
 
 class WideTable(Strict):
-    """One table of everything: a row for each value of the axis `rows`, and for each of `values` (expressions as in
-    findings) a column for each value of the axis `columns`.
+    """One table of everything: a row for each value of the axis `rows`, and for each of `values` a column for each
+    value of the axis `columns`.
 
-    labels   what the values are called; the expressions themselves by default
+    labels   what the values are called; their own names by default
     """
 
     title: str
-    values: list[str] = Field(min_length=1)
-    labels: list[str] = []
+    values: list[Amount] = Field(min_length=1)
+    labels: list[str] = Field(default=[])
     rows: str = "mechanism"
-    columns: str = "epsilon"
-    where: dict[str, Value | list[Value]] = {}
+    columns: str = EPSILON
+    where: dict[str, Value | list[Value]] = Field(default={})
     note: str = ""
 
 
@@ -161,14 +144,13 @@ class Experiment(Strict):
     """A file in one size. `other_sizes` holds the same file in its other sizes."""
 
     experiment: About
-    data: dict[str, DataSet] = {}
-    variants: dict[str, dict[str, dict[str, Any]]] = {}
-    steps: dict[str, dict[str, Any]]
-    sizes: dict[str, dict[str, Any]] = {}
-    published: list[Published] = []
-    findings: list[Finding] = []
-    figures: list[Figure] = []
-    tables: list[WideTable] = []
+    data: dict[str, DataSet] = Field(default={})
+    variants: dict[str, dict[str, RawTable]] = Field(default={})
+    steps: dict[str, RawTable]
+    sizes: dict[str, RawTable] = Field(default={})
+    published: list[Published] = Field(default=[])
+    figures: list[Figure] = Field(default=[])
+    tables: list[WideTable] = Field(default=[])
     _other_sizes: dict[str, Experiment] = PrivateAttr(default_factory=dict)
 
     @property
@@ -184,53 +166,79 @@ def load(path: str | Path, size: str = "quick") -> Experiment:
     return of_dict(read(path), size, Path(path).name)
 
 
-def read(path: str | Path) -> dict[str, Any]:
+def read(path: str | Path) -> RawTable:
+    """The tables of an experiment file, not yet validated."""
     try:
         return tomllib.loads(Path(path).read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise BadInputError(
-            f"there is no experiment file '{path}': 'tacit experiment list' shows those of a folder"
+            "no-experiment-file",
+            "there is no experiment file '{path}': 'tacit experiment list' shows those of a folder",
+            path=path,
         ) from None
     except (OSError, UnicodeDecodeError) as error:
-        raise BadInputError(f"the experiment file '{path}' cannot be read: {type(error).__name__}") from None
+        raise BadInputError(
+            "unreadable-experiment",
+            "the experiment file '{path}' cannot be read: {kind}",
+            path=path,
+            kind=type(error).__name__,
+        ) from None
     except tomllib.TOMLDecodeError as error:
-        raise BadInputError(f"'{path}' is not a TOML file: {error}") from None
+        raise BadInputError("bad-toml", "'{path}' is not a TOML file: {error}", path=path, error=error) from None
 
 
-def of_dict(found: Mapping[str, Any], size: str, name: str = "the experiment") -> Experiment:
-    sizes = _sizes(found, name)
-    if size not in sizes and size not in SIZES:
-        raise BadInputError(f"{name} has no size '{size}': choose from {', '.join(dict.fromkeys((*SIZES, *sizes)))}")
-    # A mistake in a size is found whichever size is asked for.
-    _validated(found, name)
-    known = dict.fromkeys((*SIZES, *sizes))
-    every = {one: _validated(_replaced(found, sizes.get(one, {}), f"sizes.{one}"), f"{name}, {one}") for one in known}
-    asked = every.pop(size)
-    asked._other_sizes.update(every)
-    return asked
+def of_dict(tables: Mapping[str, Any], size: str, name: str = "the experiment") -> Experiment:
+    """The experiment that the tables of a file describe, in one size."""
+    sizes = _sizes(tables, name)
+    known = tuple(dict.fromkeys((*SIZES, *sizes)))
+    if size not in known:
+        raise BadInputError(
+            "no-such-size",
+            "{name} has no size '{size}': choose from {known}",
+            name=name,
+            size=size,
+            known=", ".join(known),
+        )
+    if "findings" in tables:
+        raise BadInputError(
+            "findings-in-the-file",
+            "{name}: findings are Python functions in a file beside this one, named like it with _findings.py at the "
+            "end; move them there",
+            name=name,
+        )
+    # A mistake in a size is an error whichever size is to run.
+    _validated(tables, name)
+    every = {other: _validated(_replaced(tables, sizes.get(other, {})), f"{name}, {other}") for other in known}
+    experiment = every.pop(size)
+    experiment._other_sizes.update(every)
+    return experiment
 
 
-def _sizes(found: Mapping[str, Any], name: str) -> Mapping[str, Mapping[str, Any]]:
+def _sizes(tables: Mapping[str, Any], name: str) -> Mapping[str, Mapping[str, Any]]:
     """What each size replaces. It is read before the file is validated, because it decides what is validated."""
-    sizes = found.get("sizes", {})
+    sizes = tables.get("sizes", {})
     if not isinstance(sizes, Mapping) or not all(isinstance(changes, Mapping) for changes in sizes.values()):
-        raise BadInputError(f"{name}: 'sizes' holds a table for each size, such as [sizes.full]; write it so")
+        raise BadInputError(
+            "bad-sizes", "{name}: 'sizes' holds a table for each size, such as [sizes.full]; write it so", name=name
+        )
     return sizes
 
 
-def _validated(found: Mapping[str, Any], name: str) -> Experiment:
+def _validated(tables: Mapping[str, Any], name: str) -> Experiment:
     try:
-        return Experiment.model_validate(dict(found))
+        return Experiment.model_validate(dict(tables))
     except ValidationError as error:
-        raise BadInputError(f"{name}: {sentence(error, Experiment)}") from None
+        raise BadInputError(
+            "bad-experiment", "{name}: {reason}", name=name, reason=first_mistake(error, Experiment)
+        ) from None
 
 
-def _replaced(base: Mapping[str, Any], changes: Mapping[str, Any], where: str) -> dict[str, Any]:
+def _replaced(base: Mapping[str, Any], changes: Mapping[str, Any]) -> RawTable:
     """`changes` laid over `base`, table by table; lists and values are replaced as a whole."""
     result = dict(base)
     for key, value in changes.items():
         if isinstance(value, Mapping) and isinstance(result.get(key, {}), Mapping):
-            result[key] = _replaced(result.get(key, {}), value, f"{where}.{key}")
+            result[key] = _replaced(result.get(key, {}), value)
         else:
             result[key] = value
     return result
@@ -239,7 +247,7 @@ def _replaced(base: Mapping[str, Any], changes: Mapping[str, Any], where: str) -
 # Errors -----------------------------------------------------------------------------------------------------------
 
 
-def sentence(error: ValidationError, model: type[BaseModel], where: str = "") -> str:
+def first_mistake(error: ValidationError, model: type[BaseModel], where: str = "") -> str:
     """The first thing that is wrong, as a sentence with the key and what is allowed."""
     first = error.errors(include_url=False)[0]
     # A key that is wrong itself has the mark "[key]" behind it.
@@ -256,16 +264,16 @@ def sentence(error: ValidationError, model: type[BaseModel], where: str = "") ->
         return f"'{place}' {context['error']}, not {first['input']!r}"
     if kind == "string_pattern_mismatch" and context["pattern"] == NAME:
         return (
-            f"'{place}' is {_shown(first['input'])}, which is no name: take letters, digits and + _ . - only, with a "
+            f"'{place}' is {_quoted(first['input'])}, which is no name: take letters, digits and + _ . - only, with a "
             "letter or digit in front"
         )
     reason = str(first["msg"])
-    return f"'{place}' is {_shown(first['input'])}, but {reason[:1].lower()}{reason[1:]}"
+    return f"'{place}' is {_quoted(first['input'])}, but {reason[:1].lower()}{reason[1:]}"
 
 
-def _shown(value: object) -> str:
+def _quoted(value: object) -> str:
     text = repr(value)
-    return text if len(text) <= 60 else f"a {type(value).__name__}"
+    return text if len(text) <= LONGEST_QUOTED else f"a {type(value).__name__}"
 
 
 def _unknown(place: str, known: Sequence[str]) -> str:
@@ -278,24 +286,27 @@ def _unknown(place: str, known: Sequence[str]) -> str:
 
 def _fields_at(model: type[BaseModel], place: Sequence[str | int]) -> list[str]:
     """The keys that are allowed at a place, following names through tables of tables and lists."""
-    here: Any = model
+    kind: Any = model
     for part in place:
-        if isinstance(here, type) and issubclass(here, BaseModel):
-            field = here.model_fields.get(str(part))
-            here = None if field is None else field.annotation
+        if isinstance(kind, type) and issubclass(kind, BaseModel):
+            field = kind.model_fields.get(str(part))
+            kind = None if field is None else field.annotation
         else:
-            here = (get_args(here) or (None,))[-1]
-    while not isinstance(here, type) and get_args(here):
-        here = get_args(here)[-1]
-    return list(here.model_fields) if isinstance(here, type) and issubclass(here, BaseModel) else []
+            kind = (get_args(kind) or (None,))[-1]
+    while not isinstance(kind, type) and get_args(kind):
+        kind = get_args(kind)[-1]
+    return list(kind.model_fields) if isinstance(kind, type) and issubclass(kind, BaseModel) else []
 
 
-def parse(model: type[Parameters], values: Mapping[str, Any], where: str) -> Parameters:
+P = TypeVar("P", bound=Strict)
+
+
+def parse(model: type[P], values: Mapping[str, Any], where: str) -> P:
     """The parameters of a step, or a sentence about the first that is wrong."""
     try:
         return model.model_validate(dict(values))
     except ValidationError as error:
-        raise BadInputError(sentence(error, model, where)) from None
+        raise BadInputError("bad-parameter", "{reason}", reason=first_mistake(error, model, where)) from None
 
 
 # Files ------------------------------------------------------------------------------------------------------------
@@ -307,8 +318,8 @@ def data_folders(experiment_file: Path | None, given: Path | None = None) -> lis
     if given is not None:
         return [*folders, given]
     named = os.environ.get(DATA_VARIABLE)
-    here = Path(FOLDER) if Path(FOLDER).is_dir() else Path("../shared/data")
-    return [*folders, Path(named) if named else here]
+    usual = Path(FOLDER) if Path(FOLDER).is_dir() else Path("../shared/data")
+    return [*folders, Path(named) if named else usual]
 
 
 def wanted_files(experiment: Experiment) -> list[str]:
@@ -318,11 +329,16 @@ def wanted_files(experiment: Experiment) -> list[str]:
 
 
 def find_file(name: str, folders: Sequence[Path], where: str) -> Path:
+    """Where a data file lies."""
     for folder in folders:
         if (folder / name).is_file():
             return folder / name
-    looked = " or ".join(str(folder) for folder in folders)
     raise BadInputError(
-        f"'{where}' names the file '{name}', which is not in {looked}: set {DATA_VARIABLE} (or --data) to the folder "
-        "of the data sets"
+        "missing-data-file",
+        "'{where}' names the file '{name}', which is not in {folders}: set {variable} (or {option.data_folder}) to the "
+        "folder of the data sets",
+        where=where,
+        name=name,
+        folders=" or ".join(str(folder) for folder in folders),
+        variable=DATA_VARIABLE,
     )

@@ -46,7 +46,9 @@ def of_document(promise: Guarantee, tokens: int) -> Guarantee:
         whole = whole.over_diameter()
     if whole.adjacency is not Adjacency.EQUAL_LENGTH:
         raise NoGuaranteeError(
-            f"it promises nothing between any two documents, only between {whole.adjacency.value.removeprefix('any ')}"
+            "not-between-documents",
+            "it promises nothing between any two documents, only between {neighbors}",
+            neighbors=whole.adjacency.value.removeprefix("any "),
         )
     cut = f"every text is cut or filled up to {tokens:,} tokens by a public rule; what stands behind them is not read"
     covered = tuple(item for item in whole.not_covered if Exclusion.kind_of(item) is not ExclusionKind.LENGTH)
@@ -78,7 +80,13 @@ def calibrated(name: str, options: Mapping[str, Any], epsilon: float, tokens: in
         guess += math.log((1 + CLOSE_ENOUGH) / 2 * epsilon / reached) if reached else math.inf
     if best is None:
         why = f": {refused}" if refused else ""
-        raise NoGuaranteeError(f"no epsilon of '{name}' gives a document {epsilon:g} or less{why}")
+        raise NoGuaranteeError(
+            "no-fitting-epsilon",
+            "no epsilon of '{name}' gives a document {epsilon:g} or less{why}",
+            name=name,
+            epsilon=epsilon,
+            why=why,
+        )
     return best[1]
 
 
@@ -86,5 +94,8 @@ def check_length(mechanism: Mechanism, texts: Sequence[str], tokens: int) -> Non
     """Whether a word mechanism really sees `tokens` tokens in each text, which its promise rests on."""
     if any(count != tokens for count in mechanism.count_units(texts)):
         raise BadParameterError(
-            f"'{mechanism.name}' does not read {tokens} tokens in each text: leave out the option 'punctuation'"
+            "other-number-of-tokens",
+            "'{mechanism}' does not read {tokens} tokens in each text: leave out the option 'punctuation'",
+            mechanism=mechanism.name,
+            tokens=tokens,
         )

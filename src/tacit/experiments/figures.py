@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from tacit.errors import require
+from tacit.experiments.chance import REACH, Number
 from tacit.experiments.config import Figure as Rule
-from tacit.experiments.config import Value
-from tacit.experiments.findings import Expression, parse_expression
-from tacit.experiments.grids import Grid, grid, in_order
-from tacit.experiments.plan import shown
-from tacit.experiments.results import Number, Results
+from tacit.experiments.declared import Value, shown
+from tacit.experiments.evaluation import Grid, grid, in_order
+from tacit.experiments.quantities import Quantity, quantity_of
+from tacit.experiments.results import Results
 from tacit.report import Figure
 from tacit.report.plot import COLORS, figure
 
@@ -27,10 +27,10 @@ INCHES_OF_A_DIGIT = 0.075
 
 def draw(rule: Rule, results: Results) -> Figure | None:
     """The drawing of a rule; None where no cell has a result."""
-    expression = parse_expression(rule.value)
-    step = expression.selections[0].step
+    quantity = quantity_of(rule.value)
+    step = quantity.scores[0].step
     panels: list[Value | None] = list(results.values(step, rule.panels, rule.where)) if rule.panels else [None]
-    tables = {panel: _grid(rule, expression, results, panel) for panel in panels}
+    tables = {panel: _grid(rule, quantity, results, panel) for panel in panels}
     tables = {panel: table for panel, table in tables.items() if table}
     if not tables:
         return None
@@ -84,9 +84,9 @@ def _look(place: int) -> Look:
     return Look(COLORS[place % len(COLORS)], MARKERS[(place + again) % len(MARKERS)], DASHES[again % len(DASHES)])
 
 
-def _grid(rule: Rule, expression: Expression, results: Results, panel: Value | None) -> Grid:
+def _grid(rule: Rule, quantity: Quantity, results: Results, panel: Value | None) -> Grid:
     fixed: dict[str, Any] = dict(rule.where) | ({} if panel is None else {str(rule.panels): panel})
-    return grid(expression, results, rule.lines, rule.x, fixed)
+    return grid(quantity, results, rule.lines, rule.x, fixed)
 
 
 def _panels(count: int, *, height: float) -> tuple[Any, list[Any]]:
@@ -126,7 +126,7 @@ def _curve(area: Any, rule: Rule, table: Grid, *, first: bool, shared: Shared) -
     _x_axis(area, scale, _width_of(area))
     area.set_xlabel(rule.x, fontsize=9)
     if first:
-        area.set_ylabel(rule.label or rule.value, fontsize=9)
+        area.set_ylabel(_label(rule), fontsize=9)
 
 
 def _line(area: Any, scale: Scale, points: Mapping[float, Number], look: Look, label: str) -> None:
@@ -165,7 +165,7 @@ class Scale:
 
     def place(self, value: float) -> float:
         if math.isinf(value):
-            places = [self.place(one) for one in self.finite] or [0.0]
+            places = [self.place(number) for number in self.finite] or [0.0]
             gap = GAP * (max(places) - min(places))
             return max(places) + (gap or 1.0)
         return math.log10(value) if self.logarithmic else value
@@ -191,9 +191,9 @@ class Scale:
 
 
 def _scale(values: Iterable[float]) -> Scale:
-    found = tuple(sorted(float(value) for value in values))
-    finite = [value for value in found if math.isfinite(value)]
-    return Scale(found, bool(finite) and min(finite) > 0 and max(finite) >= 8 * min(finite))
+    numbers = tuple(sorted(float(value) for value in values))
+    finite = [value for value in numbers if math.isfinite(value)]
+    return Scale(numbers, bool(finite) and min(finite) > 0 and max(finite) >= 8 * min(finite))
 
 
 def _width_of(area: Any) -> float:
@@ -261,13 +261,13 @@ def _bars(area: Any, rule: Rule, table: Grid, *, first: bool, shared: Shared) ->
         shift = (place - (len(table) - 1) / 2) * width
         xs = [i + shift for i, x in enumerate(columns) if x in points]
         numbers = [points[x] for x in columns if x in points]
-        errors = [0.0 if math.isnan(n.error) else 1.96 * n.error for n in numbers]
+        errors = [0.0 if math.isnan(n.error) else REACH * n.error for n in numbers]
         area.bar(xs, [n.value for n in numbers], width * 0.92, yerr=errors if any(errors) else None, capsize=2,
                  color=look.color, label=shown(line), error_kw={"linewidth": 0.8})  # fmt: skip
     area.set_xticks(range(len(columns)), [_name(x) for x in columns])
     area.set_xlabel(rule.x, fontsize=9)
     if first:
-        area.set_ylabel(rule.label or rule.value, fontsize=9)
+        area.set_ylabel(_label(rule), fontsize=9)
 
 
 def _name(value: Value) -> str:
@@ -276,23 +276,26 @@ def _name(value: Value) -> str:
 
 def _legend(canvas: Any, areas: Sequence[Any], names: Sequence[str]) -> None:
     """One legend for all panels, below the drawing: the lines in their order, then what else there is."""
-    found: dict[str, Any] = {}
+    handle_of: dict[str, Any] = {}
     for area in areas:
         for handle, label in zip(*area.get_legend_handles_labels(), strict=True):
-            found.setdefault(label, handle)
-    ordered = [*(name for name in names if name in found), *(name for name in found if name not in names)]
-    handles = [found[name] for name in ordered]
-    canvas.legend(handles, ordered, loc="outside lower center", ncols=min(5, len(found)), fontsize=8, frameon=False)
+            handle_of.setdefault(label, handle)
+    ordered = [*(name for name in names if name in handle_of), *(name for name in handle_of if name not in names)]
+    handles = [handle_of[name] for name in ordered]
+    canvas.legend(handles, ordered, loc="outside lower center", ncols=min(5, len(handles)), fontsize=8, frameon=False)
+
+
+def _label(rule: Rule) -> str:
+    return rule.label or str(quantity_of(rule.value))
 
 
 def _described(rule: Rule, tables: Mapping[Value | None, Grid], spread: str) -> str:
-    what = f"{rule.label or rule.value} against {rule.x}, by {rule.lines}"
+    what = f"{_label(rule)} against {rule.x}, by {rule.lines}"
     each = f", one picture for each {rule.panels}" if rule.panels else ""
     if rule.kind == "curve":
         endless = any(x == math.inf for table in tables.values() for points in table.values() for x in points)
         ceiling = "; ∞: without noise" if endless else ""
-        told = f"Shaded: 95 % {spread}; dashed: without {rule.x}; dotted: the floor{ceiling}."
-        return f"{what}{each}. {told}"
+        return f"{what}{each}. Shaded: 95 % {spread}; dashed: without {rule.x}; dotted: the floor{ceiling}."
     if rule.kind == "bars":
         return f"{what}{each}. Lines on the bars: 95 % {spread}."
     # What has no place on the x axis, such as the run without privacy, is not drawn.

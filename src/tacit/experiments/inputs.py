@@ -12,57 +12,78 @@ from tacit.experiments.steps import Cell
 
 
 def data_in(inputs: Mapping[str, Cell], name: str = "data") -> DataSet:
-    found = inputs[name].parameters
-    assert isinstance(found, DataSet)  # `Input.kinds` lets nothing else stand there
-    return found
+    """The data set that stands as an input."""
+    data = inputs[name].parameters
+    assert isinstance(data, DataSet)  # `Input.kinds` lets nothing else stand there
+    return data
 
 
 def check_texts(data: DataSet) -> None:
+    """Nothing if the data has texts."""
     if not data.parts:
-        raise BadInputError("the data set has files but no texts: give it 'parts', or take another one")
+        raise BadInputError(
+            "data-without-texts", "the data set has files but no texts: give it 'parts', or take another one"
+        )
 
 
 def check_part(data: DataSet, part: str, key: str) -> None:
-    """Whether the data has the part that the parameter `key` names."""
+    """Nothing if the data has the part that the parameter `key` names."""
     check_texts(data)
     if part not in data.parts:
         raise BadInputError(
-            f"'{key}' names the part '{part}', which the data set does not have: it has {', '.join(data.parts)}"
+            "no-such-part",
+            "'{key}' names the part '{part}', which the data set does not have: it has {parts}",
+            key=key,
+            part=part,
+            parts=", ".join(data.parts),
         )
 
 
 def check_column(data: DataSet, column: str, key: str) -> None:
-    """Whether the data keeps the column that the parameter `key` names."""
+    """Nothing if the data keeps the column that the parameter `key` names."""
     if column not in data.keep:
-        kept = f" (it keeps {', '.join(data.keep)})" if data.keep else ""
         raise BadInputError(
-            f"'{key}' names the column '{column}', which the data set does not keep: add it to 'keep' there{kept}"
+            "column-not-kept",
+            "'{key}' names the column '{column}', which the data set does not keep: add it to 'keep' there{kept}",
+            key=key,
+            column=column,
+            kept=f" (it keeps {', '.join(data.keep)})" if data.keep else "",
         )
 
 
 def check_labeled(data: DataSet) -> None:
+    """Nothing if the data has labels."""
     if data.label is None:
-        raise BadInputError("the data set names no label: add 'label' to it, the column with the labels")
-
-
-def check_apart(data: DataSet, train: str, test: str) -> None:
-    """Whether two parts that the data has hold different rows: what was learned by heart is no score."""
-    if train == test:
-        raise BadInputError(f"'train' and 'test' are both the part '{train}': test on rows that were held out")
-    if _share_rows(data.parts[train], data.parts[test]):
         raise BadInputError(
-            f"the parts '{train}' and '{test}' have rows of one file in common: give one of them a 'skip' of at least "
-            "the 'rows' of the other, and both the same 'seed'"
+            "data-without-labels", "the data set names no label: add 'label' to it, the column with the labels"
         )
 
 
-def _share_rows(one: Part, other: Part) -> bool:
-    if Path(one.file).resolve() != Path(other.file).resolve():
+def check_apart(data: DataSet, train: str, test: str) -> None:
+    """Nothing if two parts that the data has hold different rows: what was learned by heart is no score."""
+    if train == test:
+        raise BadInputError(
+            "tested-on-training-rows",
+            "'train' and 'test' are both the part '{part}': test on rows that were held out",
+            part=train,
+        )
+    if _share_rows(data.parts[train], data.parts[test]):
+        raise BadInputError(
+            "parts-share-rows",
+            "the parts '{train}' and '{test}' have rows of one file in common: give one of them a 'skip' of at least "
+            "the 'rows' of the other, and both the same 'seed'",
+            train=train,
+            test=test,
+        )
+
+
+def _share_rows(first: Part, second: Part) -> bool:
+    if Path(first.file).resolve() != Path(second.file).resolve():
         return False
-    if one.where == other.where:
+    if first.where == second.where:
         # Places in two shuffles say nothing about each other.
-        return one.seed != other.seed or (one.skip < _end(other) and other.skip < _end(one))
-    return _takes_all_of(one, other) or _takes_all_of(other, one)
+        return first.seed != second.seed or (first.skip < _end(second) and second.skip < _end(first))
+    return _takes_all_of(first, second) or _takes_all_of(second, first)
 
 
 def _end(part: Part) -> float:

@@ -13,11 +13,14 @@ from typing import Annotated, ClassVar
 from pydantic import Field
 
 from tacit.errors import BadInputError
-from tacit.experiments.config import Experiment, data_folders, load
+from tacit.experiments.collecting import collect, costs
+from tacit.experiments.config import data_folders, load
+from tacit.experiments.execution import folder_of, is_finished, rescore
+from tacit.experiments.findings import findings_file, load_findings
 from tacit.experiments.plan import Plan, make_plan
 from tacit.experiments.report import cost_table, page, timing_tables, write_files
-from tacit.experiments.results import Results, collect, costs
-from tacit.experiments.runner import Watch, folder_of, is_finished, rescore, run_plan
+from tacit.experiments.results import Results
+from tacit.experiments.runner import Watch, run_plan
 from tacit.experiments.started import COPY, Settings, read_settings, refuse_changed, refuse_lost, write_settings
 from tacit.experiments.tables import table_csv
 from tacit.experiments.validation import validate
@@ -119,7 +122,7 @@ class ExperimentRun:
 
 def plan_of(config: ExperimentConfig) -> Plan:
     """All cells of an experiment, checked before any of them runs."""
-    plan = _plan(config.file, load(config.file, config.size), config.size, config.data_folder, config.test_seed)
+    plan = _plan(config.file, config.size, data_folders(config.file, config.data_folder), config.test_seed)
     names = list(plan.experiment.steps)
     for name in config.only:
         if name not in names:
@@ -144,7 +147,10 @@ def run(config: ExperimentConfig, watch: Watch | None = None, *, plan: Plan | No
     folder = folder_of_results(config, plan)
     _refuse_others(folder, plan, force=config.force)
     folder.mkdir(parents=True, exist_ok=True)
-    put(folder / COPY, config.file.read_text(encoding="utf-8"))
+    for file, copy in ((config.file, folder / COPY), (findings_file(config.file), findings_file(folder / COPY))):
+        copy.unlink(missing_ok=True)
+        if file.is_file():
+            put(copy, file.read_text(encoding="utf-8"))
     settings = Settings(
         file=str(config.file.absolute()),
         size=config.size,
@@ -194,8 +200,9 @@ def _written(plan: Plan, folder: Path, cache: Path) -> Results:
     return results
 
 
-def _plan(file: Path, experiment: Experiment, size: str, data: Path | None, test_seed: int | None) -> Plan:
-    return make_plan(experiment, size, data_folders(file, data), test_seed=test_seed)
+def _plan(file: Path, size: str, folders: list[Path], test_seed: int | None) -> Plan:
+    """The cells of an experiment file, and the findings beside it."""
+    return make_plan(load(file, size), size, folders, test_seed=test_seed).judged_by(load_findings(file))
 
 
 def _started(config: StartedConfig) -> tuple[Plan, Settings]:
@@ -203,10 +210,10 @@ def _started(config: StartedConfig) -> tuple[Plan, Settings]:
     settings = read_settings(config.folder)
     if config.data_folder is not None:
         settings = settings.model_copy(update={"data": str(config.data_folder.absolute())})
-    experiment = load(config.folder / COPY, settings.size)
     # Data that was moved since is looked for where a new run would look: its content counts, not its place.
     place = Path(settings.data) if settings.data is not None and Path(settings.data).is_dir() else config.data_folder
-    plan = _plan(Path(settings.file), experiment, settings.size, place, settings.test_seed)
+    folders = data_folders(Path(settings.file), place)
+    plan = _plan(config.folder / COPY, settings.size, folders, settings.test_seed)
     if not config.force:
         known = _known_results(config.folder)
         refuse_changed(config.folder, settings, plan, known)
@@ -253,5 +260,6 @@ def _refuse_others(folder: Path, plan: Plan, *, force: bool) -> None:
 
 def finished_cells(file: Path, size: str, data: Path | None, cache: Path) -> tuple[int, int]:
     """How many cells of an experiment are finished, of how many."""
-    cells = {step.key: step for step in _plan(file, load(file, size), size, data, None).steps}
+    plan = make_plan(load(file, size), size, data_folders(file, data))
+    cells = {step.key: step for step in plan.steps}
     return sum(is_finished(folder_of(cache, step)) for step in cells.values()), len(cells)

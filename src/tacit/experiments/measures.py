@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
+from typing import Final
 
 from tacit.errors import BadInputError
 from tacit.experiments.steps import kinds
 
-ENDS = ("low", "high", "floor", "ceiling")
+ENDS: Final = ("low", "high", "floor", "ceiling")
 
 
 def measures_of(kind: str) -> tuple[str, ...]:
@@ -24,11 +25,18 @@ def is_measure(kind: str, name: str) -> bool:
 
 
 def check_measure(kind: str, name: str, step: str) -> None:
-    """Whether a step can have a score of this name (or an end of its interval)."""
+    """Nothing if a step can have a score of this name (or an end of its interval)."""
     stem, dot, end = name.rpartition(".")
     if is_measure(kind, name) or (dot and end in ENDS and is_measure(kind, stem)):
         return
     known = measures_of(kind)
     close = get_close_matches(name, known, n=1)
-    hint = f"; did you mean '{close[0]}'?" if close else "."
-    raise BadInputError(f"'{step}' has no score '{name}'{hint} A {kind} step has: {'; '.join(known)}")
+    raise BadInputError(
+        "no-such-score",
+        "'{step}' has no score '{name}'{hint} A {kind} step has: {known}",
+        step=step,
+        name=name,
+        hint=f"; did you mean '{close[0]}'?" if close else ".",
+        kind=kind,
+        known="; ".join(known),
+    )

@@ -9,19 +9,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tacit.atomic import write_file
 from tacit.errors import BadInputError
 from tacit.report.parts import plain
 
 
 def write_json(path: Path, value: Any) -> None:
-    """Whole or not at all: written beside its place, then renamed."""
-    draft = path.with_name(f".{path.name}.draft")
+    """Whole or not at all."""
     text = json.dumps(plain(value), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
-    with draft.open("w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    draft.replace(path)
+    write_file(path, text.encode("utf-8"))
 
 
 def read_json(path: Path) -> Any:
@@ -67,14 +63,23 @@ def read_part(folder: Path, part: str) -> Rows:
     """One part of a `data` step."""
     path = folder / f"{part}.jsonl"
     if not path.is_file():
-        raise BadInputError(f"the data has no part '{part}': it has {', '.join(parts_of(folder))}")
-    found = list(read_lines(path))
-    return Rows([row["texts"] for row in found], [row["label"] for row in found], [row["columns"] for row in found])
+        raise BadInputError(
+            "no-such-part",
+            "the data has no part '{part}': it has {parts}",
+            part=part,
+            parts=", ".join(parts_of(folder)),
+        )
+    rows = list(read_lines(path))
+    return Rows([row["texts"] for row in rows], [row["label"] for row in rows], [row["columns"] for row in rows])
 
 
 def read_released(folder: Path, part: str) -> list[list[str]]:
     """The texts of one part as a `rewrite` step released them, row by row."""
     path = folder / f"{part}.jsonl"
     if not path.is_file():
-        raise BadInputError(f"the part '{part}' was not rewritten: name it in 'parts' of the rewrite step")
+        raise BadInputError(
+            "part-not-rewritten",
+            "the part '{part}' was not rewritten: name it in 'parts' of the rewrite step",
+            part=part,
+        )
     return [row["texts"] for row in read_lines(path)]

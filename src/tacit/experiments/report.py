@@ -21,17 +21,13 @@ from typing import Any
 from tacit.errors import TacitError
 from tacit.evaluation.similarity import shortened
 from tacit.experiments import figures
-from tacit.experiments.config import Value
-from tacit.experiments.findings import (
-    Verdict,
-    judge_all,
-    of_source,
-    summary,
-)
-from tacit.experiments.plan import Plan, Step, shown
+from tacit.experiments.collecting import Cost, costs
+from tacit.experiments.declared import EPSILON, SEED, Value, shown
+from tacit.experiments.execution import folder_of, is_finished
+from tacit.experiments.expansion import Step
+from tacit.experiments.plan import Plan
 from tacit.experiments.raw import parts_of, read_part, read_released
-from tacit.experiments.results import SEED, Cost, Results, costs
-from tacit.experiments.runner import folder_of, is_finished
+from tacit.experiments.results import Results
 from tacit.experiments.steps import kinds
 from tacit.experiments.steps.perturb import read_words
 from tacit.experiments.steps.rewrite import NONE
@@ -52,6 +48,7 @@ from tacit.experiments.tables import (
     table_csv,
     wide_tables,
 )
+from tacit.experiments.verdicts import Verdict, of_source, summary
 from tacit.report import Finding, Light, Report, Section, Table
 from tacit.report.parts import put
 
@@ -62,12 +59,11 @@ KEPT = ("results.json", "scores.csv", "published.csv", "findings.csv", "tables.m
 
 def write_files(results: Results, folder: Path) -> None:
     """Everything that is small and holds no text of the data."""
-    verdicts = judge_all(results)
     put(folder / "results.json", results.to_json())
     put(folder / "scores.csv", scores_csv(results))
     put(folder / "published.csv", table_csv(published_tables(results)))
-    put(folder / "findings.csv", table_csv(findings_tables(verdicts)))
-    put(folder / "tables.md", markdown(results, verdicts))
+    put(folder / "findings.csv", table_csv(findings_tables(results.verdicts)))
+    put(folder / "tables.md", markdown(results))
 
 
 # The page ---------------------------------------------------------------------------------------------------------
@@ -75,9 +71,8 @@ def write_files(results: Results, folder: Path) -> None:
 
 def page(plan: Plan, results: Results, cache: Path) -> Report:
     """Everything on one page. It quotes texts of the data."""
-    verdicts = judge_all(results)
-    about = results.about
-    sections = [_asked(results, verdicts)]
+    about, verdicts = results.about, results.verdicts
+    sections = [_question(results)]
     if published := of_source(verdicts, ours=False):
         text = (
             "Each statement of the paper, checked against this run. A verdict is about its direction only, and it is "
@@ -139,9 +134,9 @@ OWN_MEANING = {
 }
 
 
-def _asked(results: Results, verdicts: Sequence[Verdict]) -> Section:
-    about = results.about
-    rows = [[name, told] for name, told in results.data.items()]
+def _question(results: Results) -> Section:
+    about, verdicts = results.about, results.verdicts
+    rows = [[name, about_data] for name, about_data in results.data.items()]
     text = " ".join(part for part in (about.question, f"Source: {about.paper}." if about.paper else "") if part)
     if verdicts:
         text += f" {summary(verdicts)}."
@@ -152,17 +147,17 @@ def _asked(results: Results, verdicts: Sequence[Verdict]) -> Section:
 def _findings(verdicts: Sequence[Verdict]) -> list[Finding]:
     return [
         Finding(
-            f"{v.finding.statement} ({v.shown})",
+            f"{v.statement} ({v.shown})",
             v.light,
-            _told(v),
-            " ".join(part for part in (f"{v.finding.source}.", f"Check: {v.finding.check}." if v.finding.check else "",
+            _measured(v),
+            " ".join(part for part in (f"{v.source}.", f"Check: {v.check}." if v.check else "",
                      f"The means stand {LEANING[v.leaning]}." if v.leaning is not None else "") if part),
         )
         for v in verdicts
     ]  # fmt: skip
 
 
-def _told(verdict: Verdict) -> str:
+def _measured(verdict: Verdict) -> str:
     """What was measured, and why it is not as published."""
     why = explained(verdict)
     if not why:
@@ -172,14 +167,14 @@ def _told(verdict: Verdict) -> str:
 
 def example_tables(plan: Plan, cache: Path) -> list[Table]:
     """Some rows of each data set as each mechanism and epsilon released them (first seed only)."""
-    releases = [s for s in plan.steps if s.kind in RELEASES and is_finished(folder_of(cache, s))]
+    finished = [s for s in plan.steps if s.kind in RELEASES and is_finished(folder_of(cache, s))]
     by_data: dict[str, list[tuple[Step, list[str]]]] = {}
-    for step in releases:
-        first = min(s.axes.get(SEED, 1) for s in releases if s.name == step.name)
+    for step in finished:
+        first = min(s.axes.get(SEED, 1) for s in finished if s.name == step.name)
         copied = getattr(step.parameters, "mechanism", NONE) == NONE
         if not copied and step.axes.get(SEED, 1) == first and (texts := _released(step, cache)):
             by_data.setdefault(step.inputs["data"].key, []).append((step, texts))
-    return [_examples(found, cache) for found in by_data.values()]
+    return [_examples(releases, cache) for releases in by_data.values()]
 
 
 def _released(step: Step, cache: Path) -> list[str]:
@@ -200,8 +195,8 @@ def _examples(releases: Sequence[tuple[Step, list[str]]], cache: Path) -> Table:
     for row, original in enumerate(originals[: max(1, MOST_EXAMPLES // len(releases))]):
         rows.append([row + 1, "original", "", shortened(original)])
         for step, texts in releases:
-            other = [shown(v) for axis, v in step.axes.items() if axis not in ("data", "epsilon", SEED)]
-            rows.append([row + 1, ", ".join(other), axis_text(step.axes.get("epsilon")), shortened(texts[row])])
+            other = [shown(v) for axis, v in step.axes.items() if axis not in ("data", EPSILON, SEED)]
+            rows.append([row + 1, ", ".join(other), axis_text(step.axes.get(EPSILON)), shortened(texts[row])])
     name = releases[0][0].inputs["data"].name
     return Table(str(name), ["row", "released by", "epsilon", "text"], rows, private=True)
 
@@ -216,43 +211,43 @@ RELEASES: Mapping[str, Callable[[Path, str], list[str]]] = {"rewrite": _rewritte
 
 def promise_table(results: Results) -> Table | None:
     """Each promise once, with the cells it holds for."""
-    found: dict[str, list[str]] = {}
+    places_of: dict[str, list[str]] = {}
     for cell in results.cells:
         if cell.promise:
             axes = {axis: value for axis, value in cell.axes.items() if axis not in (SEED, "data")}
-            found.setdefault(cell.promise, []).append(axes_text(axes))
-    rows = [["; ".join(dict.fromkeys(places)), promise] for promise, places in found.items()]
+            places_of.setdefault(cell.promise, []).append(axes_text(axes))
+    rows = [["; ".join(dict.fromkeys(places)), promise] for promise, places in places_of.items()]
     return Table("Promises", ["release", "promise"], rows) if rows else None
 
 
-def _cost(found: Sequence[Cost], watts: float, timings: Sequence[Table] = ()) -> Section:
+def _cost(paid: Sequence[Cost], watts: float, timings: Sequence[Table] = ()) -> Section:
     return Section(
         "Cost",
         "Processor time and peak memory of the processes that ran the steps. The energy is an estimate: processor "
         f"time x {watts:g} W for one busy core, a stated assumption and no measurement.",
-        tables=[cost_table(found, watts), *timings],
+        tables=[cost_table(paid, watts), *timings],
     )
 
 
 def timing_tables(plan: Plan, cache: Path) -> list[Table]:
     """What kinds of steps tell about time beyond their cost."""
-    found = []
+    tables = []
     for name in plan.names:
         cells = [step for step in plan.named(name) if is_finished(folder_of(cache, step))]
         timing = kinds()[cells[0].kind].timing if cells else None
         if timing and (table := timing([(step.axes, folder_of(cache, step)) for step in cells])):
-            found.append(replace(table, title=f"{name}: {table.title}"))
-    return found
+            tables.append(replace(table, title=f"{name}: {table.title}"))
+    return tables
 
 
-def cost_table(found: Sequence[Cost], watts: float) -> Table:
+def cost_table(paid: Sequence[Cost], watts: float) -> Table:
     rows: list[list[Any]] = [
-        [c.step, c.cells, c.cpu_seconds, c.cpu_seconds * watts / 3600, c.peak_megabytes] for c in found
+        [c.step, c.cells, c.cpu_seconds, c.cpu_seconds * watts / 3600, c.peak_megabytes] for c in paid
     ]
-    if found:
-        seconds = sum(c.cpu_seconds for c in found)
-        rows.append(["all", sum(c.cells for c in found), seconds, seconds * watts / 3600,
-                     max(c.peak_megabytes for c in found)])  # fmt: skip
+    if paid:
+        seconds = sum(c.cpu_seconds for c in paid)
+        rows.append(["all", sum(c.cells for c in paid), seconds, seconds * watts / 3600,
+                     max(c.peak_megabytes for c in paid)])  # fmt: skip
     return Table("Cost of each step", ["step", "cells", "CPU seconds", "watt-hours (estimate)", "peak MB"], rows)
 
 

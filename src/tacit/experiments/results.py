@@ -1,48 +1,53 @@
 """The scores of all cells as one table, small enough to be kept in the repository.
 
 It holds no text, no time and no place, so that two runs with the same noise give the same bytes. What a run cost is
-kept apart (`costs`).
+kept apart (`collecting.costs`).
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from functools import cached_property
-from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
-from tacit.card import Card, plain_sentence
-from tacit.errors import BadInputError, place_of
-from tacit.evaluation.scores import t_interval
-from tacit.experiments.config import About, Figure, Finding, Published, Value, WideTable
+import pandas as pd
+from pydantic import ValidationError
+from pydantic.dataclasses import dataclass as validated_dataclass
+
+from tacit.errors import BadInputError
+from tacit.experiments.chance import Number, Point, mean_of
+from tacit.experiments.config import About, Figure, Published, WideTable
+from tacit.experiments.declared import EPSILON, SEED, Axes, Strict, Value, Where, allowed
 from tacit.experiments.measures import ENDS
-from tacit.experiments.plan import Plan, Step, matches
-from tacit.experiments.raw import read_json
-from tacit.experiments.runner import failure_of, folder_of, is_finished, scores_in
 from tacit.experiments.steps import kinds
+from tacit.experiments.verdicts import Verdict
 from tacit.report.parts import plain
 from tacit.version import __version__
 
-RESULTS_VERSION = 1
-SEED = "seed"
-DOMAIN = "inside the domain"
-ONE_DRAW = "One draw of the noise: chance is that of the test items, not of the noise."
-OTHER_SIZE = "Explanations and reasons for differences were written about the quick size, and may not hold in this one."
+RESULTS_VERSION: Final = 2
+ONE_DRAW: Final = "One draw of the noise: chance is that of the test items, not of the noise."
+OTHER_SIZE: Final = (
+    "Explanations and reasons for differences were written about the quick size, and may not hold in this one."
+)
 
 
-@dataclass(frozen=True)
+@validated_dataclass(frozen=True)
 class Cell:
-    """One cell with its scores; `problem` says why it has none, `failed` whether it was tried and went wrong, `promise`
-    what its card says, `outside` whether it or what it was made from is outside the domain in which the mechanism is
-    defined."""
+    """One cell with its scores.
+
+    problem   why it has no scores
+    promise   what its card says
+    outside   it, or what it was made from, is outside the domain in which the mechanism is defined
+    failed    it was tried and went wrong
+    """
 
     step: str
     kind: str
-    axes: Mapping[str, Value]
-    scores: Mapping[str, float]
+    axes: Axes
+    scores: dict[str, float]
     problem: str = ""
     promise: str = ""
     outside: bool = False
@@ -52,113 +57,148 @@ class Cell:
     def finished(self) -> bool:
         return not self.problem
 
+    def point(self, measure: str) -> Point:
+        """One of its scores, with its interval, floor and ceiling."""
+        question = frozenset((axis, value) for axis, value in self.axes.items() if axis != SEED)
+        ends = {end: self.scores.get(f"{measure}.{end}", math.nan) for end in ENDS}
+        return Point((self.step, question), self.scores[measure], **ends, outside=self.outside)
 
-@dataclass(frozen=True)
-class Number:
-    """A mean over cells. `error` is its standard error: over test items where the score has an interval, and over seeds
-    where there are several, both together; NaN where there is neither.
-    `outside`: at least one of the cells is outside the domain of its mechanism."""
 
-    value: float
-    error: float = math.nan
-    floor: float = math.nan
-    ceiling: float = math.nan
-    cells: int = 1
-    outside: bool = False
-
-    @property
-    def low(self) -> float:
-        return self.value - 1.96 * self.error
-
-    @property
-    def high(self) -> float:
-        return self.value + 1.96 * self.error
+def mean_of_cells(cells: Iterable[Cell], measure: str) -> Number:
+    """The mean of a score, and how far it can be off."""
+    return mean_of([cell.point(measure) for cell in cells])
 
 
 @dataclass(frozen=True)
 class Results:
+    """What came out of an experiment in one size, and the verdicts on its findings."""
+
     about: About
     size: str
     digest: str
     cells: tuple[Cell, ...]
     data: Mapping[str, str]
     published: tuple[Published, ...] = ()
-    findings: tuple[Finding, ...] = ()
     figures: tuple[Figure, ...] = ()
+    tables: tuple[WideTable, ...] = ()
+    verdicts: tuple[Verdict, ...] = ()
     test_seed: int | None = None
     version: str = __version__
-    tables: tuple[WideTable, ...] = ()
 
     # Looking things up ----------------------------------------------------------------------------------------
 
-    @property
-    def steps(self) -> list[str]:
-        return list(dict.fromkeys(cell.step for cell in self.cells))
+    @cached_property
+    def frame(self) -> pd.DataFrame:
+        """A row for each score of each cell: step, kind, the axes, measure, value, low, high, floor, ceiling, outside.
+
+        An axis that a cell does not have is missing there.
+        """
+        rows = [
+            {
+                "step": cell.step, "kind": cell.kind, **cell.axes, "measure": name, "value": value,
+                **{end: cell.scores.get(f"{name}.{end}", math.nan) for end in ENDS}, "outside": cell.outside,
+            }
+            for cell in self.cells
+            for name, value in cell.scores.items()
+            if not is_end(name)
+        ]  # fmt: skip
+        return pd.DataFrame(rows, columns=self.empty_frame(self._cell_axes).columns)
+
+    @staticmethod
+    def empty_frame(axes: Sequence[str]) -> pd.DataFrame:
+        """A frame of scores without rows."""
+        return pd.DataFrame(columns=list(dict.fromkeys(["step", "kind", *axes, "measure", "value", *ENDS, "outside"])))
 
     @cached_property
-    def _looked_up(self) -> dict[tuple[Any, ...], list[Cell]]:
+    def _cell_axes(self) -> list[str]:
+        return list(dict.fromkeys(axis for cell in self.cells for axis in cell.axes))
+
+    @cached_property
+    def _places(self) -> dict[str, pd.DataFrame]:
+        """For each step the axes of its cells, by their number; whole numbers stay what they are."""
+        numbered: dict[str, dict[int, Axes]] = {}
+        for number, cell in enumerate(self.cells):
+            numbered.setdefault(cell.step, {})[number] = cell.axes
+        return {
+            step: pd.DataFrame(list(axes.values()), index=list(axes), dtype=object) for step, axes in numbered.items()
+        }
+
+    @cached_property
+    def _looked_up(self) -> dict[Hashable, list[Cell]]:
         """Findings, tables and page look the same cells up thousands of times."""
         return {}
 
-    def of(self, step: str, where: Mapping[str, Any] | None = None) -> list[Cell]:
-        asked = where or {}
-        key = (step, *((axis, tuple(v) if isinstance(v, list) else v) for axis, v in asked.items()))
+    @property
+    def steps(self) -> list[str]:
+        return list(self._places)
+
+    def of(self, step: str, where: Where | None = None) -> list[Cell]:
+        """The cells of a step at these axis values."""
+        key = (step, *((axis, tuple(allowed(wanted))) for axis, wanted in (where or {}).items()))
         if key not in self._looked_up:
-            among = self.cells if len(key) == 1 else self.of(step)
-            self._looked_up[key] = [cell for cell in among if cell.step == step and matches(cell.axes, asked)]
-        return list(self._looked_up[key])
+            self._looked_up[key] = self._selected(step, where or {})
+        return self._looked_up[key]
 
-    def axes(self, step: str) -> list[str]:
-        return list(dict.fromkeys(axis for cell in self.of(step) for axis in cell.axes))
+    def _selected(self, step: str, where: Where) -> list[Cell]:
+        places = self._places.get(step, pd.DataFrame())
+        if any(axis not in places for axis in where):
+            return []
+        for axis, wanted in where.items():
+            places = places[places[axis].isin(allowed(wanted))]
+        return [self.cells[number] for number in places.index]
 
-    def values(self, step: str, axis: str, where: Mapping[str, Any] | None = None) -> list[Value]:
+    def axes(self, step: str, where: Where | None = None) -> list[str]:
+        """The axes of the cells of a step."""
+        return list(dict.fromkeys(axis for cell in self.of(step, where) for axis in cell.axes))
+
+    def values(self, step: str, axis: str, where: Where | None = None) -> list[Value]:
         """The values of an axis in the order of the file, numbers sorted."""
-        found = list(dict.fromkeys(c.axes[axis] for c in self.of(step, where) if axis in c.axes))
-        numbers = all(isinstance(value, int | float) for value in found)
-        return sorted(found) if numbers else found
+        values = list(dict.fromkeys(cell.axes[axis] for cell in self.of(step, where) if axis in cell.axes))
+        numbers = [value for value in values if isinstance(value, int | float)]
+        return sorted(numbers) if len(numbers) == len(values) else values
 
     def measures(self, step: str) -> list[str]:
         """The scores of a step, those to show first in front; without intervals, floors and ceilings."""
-        found = dict.fromkeys(name for cell in self.of(step) for name in cell.scores)
-        names = [name for name in found if not name.endswith(tuple(f".{end}" for end in ENDS))]
+        names = [name for name in dict.fromkeys(n for cell in self.of(step) for n in cell.scores) if not is_end(name)]
         kind = next((cell.kind for cell in self.of(step)), "")
         first = kinds()[kind].measures if kind in kinds() else ()
-        return [*(n for n in first if n in names), *(n for n in names if n not in first)]
+        return [*(name for name in first if name in names), *(name for name in names if name not in first)]
 
-    def number(self, step: str, measure: str, where: Mapping[str, Any]) -> Number | None:
+    def number(self, step: str, measure: str, where: Where) -> Number | None:
         """The mean over all finished cells that match; None where there is none."""
-        cells = [c for c in self.of(step, where) if c.finished and measure in c.scores]
-        return mean_of(cells, measure) if cells else None
+        cells = [cell for cell in self.of(step, where) if cell.finished and measure in cell.scores]
+        return mean_of_cells(cells, measure) if cells else None
 
-    def reference(self, step: str, measure: str, where: Mapping[str, Any]) -> float:
+    def reference(self, step: str, measure: str, where: Where) -> float:
         """The same score without privacy: at the reference of the experiment, or the ceiling that the score carries."""
         own = self.number(step, measure, where)
         if own is not None and not math.isnan(own.ceiling):
             return own.ceiling
         if not self.about.reference:
             return math.nan
-        kept = {axis: value for axis, value in where.items() if axis not in (*self.about.reference, "epsilon")}
-        found = self.number(step, measure, {**kept, **self.about.reference})
-        return math.nan if found is None else found.value
+        kept = {axis: value for axis, value in where.items() if axis not in (*self.about.reference, EPSILON)}
+        number = self.number(step, measure, {**kept, **self.about.reference})
+        return math.nan if number is None else number.value
 
     # How far scores can be off ----------------------------------------------------------------------------------
 
     def repeated(self, step: str | None = None) -> bool:
         """Whether a question was asked with several seeds, in the whole experiment or in one step."""
         cells = [cell for cell in self.cells if cell.finished and step in (None, cell.step)]
-        return any(len(group) > 1 for group in _by_question(cells))
+        questions = {(c.step, frozenset((axis, v) for axis, v in c.axes.items() if axis != SEED)) for c in cells}
+        return len(questions) < len(cells)
 
     def one_draw(self, step: str | None = None) -> bool:
         """Whether standard errors know the chance of the test items only."""
-        named = (name for cell in self.cells if step in (None, cell.step) for name in cell.scores)
-        return any(name.endswith(".low") for name in named) and not self.repeated(step)
+        names = (name for cell in self.cells if step in (None, cell.step) for name in cell.scores)
+        return any(name.endswith(".low") for name in names) and not self.repeated(step)
 
     @property
     def caveats(self) -> list[str]:
         """What a reader of all tables should know first."""
-        explained = any(finding.explanation for finding in self.findings) or bool(self.published)
-        return [*([ONE_DRAW] if self.one_draw() else []),
-                *([OTHER_SIZE] if explained and self.size != "quick" else [])]  # fmt: skip
+        explained = any(verdict.explanation for verdict in self.verdicts) or bool(self.published)
+        other_size = explained and self.size != "quick"
+        return [*([ONE_DRAW] if self.one_draw() else []), *([OTHER_SIZE] if other_size else [])]
 
     @property
     def spread(self) -> str:
@@ -168,6 +208,7 @@ class Results:
     # For files ------------------------------------------------------------------------------------------------
 
     def to_json(self) -> str:
+        """Everything, with each cell on a line of its own."""
         value = {
             "results_version": RESULTS_VERSION,
             "tacit_version": self.version,
@@ -176,182 +217,81 @@ class Results:
             "test_seed": self.test_seed,
             "digest": self.digest,
             "data": dict(self.data),
-            "cells": [
-                {"step": c.step, "kind": c.kind, "axes": dict(c.axes), "scores": dict(c.scores), "problem": c.problem,
-                 "promise": c.promise, **({"outside": True} if c.outside else {}),
-                 **({"failed": True} if c.failed else {})}
-                for c in self.cells
-            ],
-            "published": [item.model_dump() for item in self.published],
-            "findings": [item.model_dump() for item in self.findings],
-            "figures": [item.model_dump() for item in self.figures],
-            "tables": [item.model_dump() for item in self.tables],
-        }  # fmt: skip
-        return json.dumps(plain(value), indent=None, separators=(",", ":"), ensure_ascii=False).replace(
-            '{"step":', '\n{"step":'
-        ) + "\n"  # fmt: skip
+            "cells": [_cell_values(cell) for cell in self.cells],
+            "published": _dumped(self.published),
+            "verdicts": _dumped(self.verdicts),
+            "figures": _dumped(self.figures),
+            "tables": _dumped(self.tables),
+        }
+        text = json.dumps(plain(value), separators=(",", ":"), ensure_ascii=False)
+        return text.replace('{"step":', '\n{"step":') + "\n"
 
     @classmethod
     def from_json(cls, text: str, name: str) -> Results:
+        """The results of a file, of which `name` is said in errors."""
         try:
-            found = json.loads(text)
-            if found["results_version"] != RESULTS_VERSION:
-                raise BadInputError(f"{name} has version {found['results_version']}: run the experiment again")
-            cells = [
-                Cell(c["step"], c["kind"], {axis: _value(v) for axis, v in c["axes"].items()},
-                     {measure: float(v) for measure, v in c["scores"].items()}, c["problem"], c["promise"],
-                     bool(c.get("outside", False)), bool(c.get("failed", False)))
-                for c in found["cells"]
-            ]  # fmt: skip
-            return cls(
-                About.model_validate(_with_infinity(found["experiment"], "reference")), found["size"],
-                found["digest"], tuple(cells), found["data"],
-                tuple(
-                    Published.model_validate({**item, "rows": [[_value(v) for v in row] for row in item["rows"]]})
-                    for item in found["published"]
-                ),
-                tuple(Finding.model_validate(item) for item in found["findings"]),
-                tuple(Figure.model_validate(_with_infinity(item, "where")) for item in found["figures"]),
-                found["test_seed"], found["tacit_version"],
-                tuple(WideTable.model_validate(_with_infinity(item, "where")) for item in found.get("tables", [])),
-            )  # fmt: skip
-        except (ValueError, KeyError, TypeError, AttributeError):
+            values = json.loads(text)
+            version = values["results_version"]
+            if version == RESULTS_VERSION:
+                return cls(
+                    About.model_validate(_with_infinity(values["experiment"])),
+                    values["size"],
+                    values["digest"],
+                    tuple(Cell(**_with_infinity(cell)) for cell in values["cells"]),
+                    values["data"],
+                    tuple(Published.model_validate(_with_infinity(item)) for item in values["published"]),
+                    tuple(Figure.model_validate(_with_infinity(item)) for item in values["figures"]),
+                    tuple(WideTable.model_validate(_with_infinity(item)) for item in values["tables"]),
+                    tuple(Verdict.model_validate(item) for item in values["verdicts"]),
+                    values["test_seed"],
+                    values["tacit_version"],
+                )
+        except (ValueError, KeyError, TypeError, AttributeError, ValidationError):
             raise BadInputError(
-                f"{name} is no results file: give a results.json that 'tacit experiment run' wrote"
+                "no-results-file",
+                "{name} is no results file: give a results.json that 'tacit experiment run' wrote",
+                name=name,
             ) from None
+        raise BadInputError(
+            "results-of-another-version",
+            "{name} has version {version} of the format, and this is version {known}: write it again with "
+            "'tacit experiment report' from its cache, or run the experiment again",
+            name=name,
+            version=version,
+            known=RESULTS_VERSION,
+        )
 
 
-def _value(value: Value) -> Value:
-    """Infinity is text in JSON."""
+def is_end(name: str) -> bool:
+    """Whether a name is that of an interval, a floor or a ceiling of another score."""
+    return name.endswith(tuple(f".{end}" for end in ENDS))
+
+
+def _dumped(items: Sequence[Strict]) -> list[dict[str, Any]]:
+    return [item.model_dump(exclude_defaults=True) for item in items]
+
+
+def _cell_values(cell: Cell) -> dict[str, Any]:
+    return {name: value for name, value in asdict(cell).items() if value is not False}
+
+
+HOLDS_AXIS_VALUES: Final = ("axes", "where", "reference", "rows", "scores")
+
+
+def _with_infinity(item: Mapping[str, Any]) -> dict[str, Any]:
+    """A table of the file; infinity is text in JSON, wherever numbers stand."""
+    return {name: _numbers(value) if name in HOLDS_AXIS_VALUES else _nested(value) for name, value in item.items()}
+
+
+def _nested(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_nested(part) for part in value]
+    return _with_infinity(value) if isinstance(value, dict) else value
+
+
+def _numbers(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_numbers(part) for part in value]
+    if isinstance(value, dict):
+        return {name: _numbers(part) for name, part in value.items()}
     return math.inf if value == "inf" else value
-
-
-def _with_infinity(item: Mapping[str, Any], key: str) -> dict[str, Any]:
-    """A table of the file whose `key` holds axis values, alone or in lists."""
-    places = item[key].items()
-    values = {axis: [_value(one) for one in v] if isinstance(v, list) else _value(v) for axis, v in places}
-    return {**item, key: values}
-
-
-def mean_of(cells: Sequence[Cell], measure: str) -> Number:
-    """Mean and standard error: cells that differ by their seed are repetitions, others are different questions.
-
-    The test items are the same for all seeds of a question, so more seeds do not make their part of the error smaller.
-    """
-    questions = _by_question(cells)
-    means = [_mean(c.scores[measure] for c in group) for group in questions]
-    errors = [_error(group, measure) for group in questions]
-    error = joint_error(errors) / len(errors)
-    return Number(
-        _mean(means), error, _mean(c.scores.get(f"{measure}.floor", math.nan) for c in cells),
-        _mean(c.scores.get(f"{measure}.ceiling", math.nan) for c in cells), len(cells), any(c.outside for c in cells),
-    )  # fmt: skip
-
-
-def _by_question(cells: Iterable[Cell]) -> list[list[Cell]]:
-    """Cells that differ by their seed only, together."""
-    found: dict[tuple[str, frozenset[tuple[str, Value]]], list[Cell]] = {}
-    for cell in cells:
-        place = frozenset((axis, value) for axis, value in cell.axes.items() if axis != SEED)
-        found.setdefault((cell.step, place), []).append(cell)
-    return list(found.values())
-
-
-def _error(group: Sequence[Cell], measure: str) -> float:
-    """Of one question: over seeds (Student), and over test items (from the 95 % interval of each run)."""
-    values = [cell.scores[measure] for cell in group]
-    widths = [c.scores.get(f"{measure}.high", math.nan) - c.scores.get(f"{measure}.low", math.nan) for c in group]
-    items = _mean(width for width in widths if not math.isnan(width)) / (2 * 1.96)
-    seeds = (t_interval(values).high - _mean(values)) / 1.96 if len(values) > 1 else math.nan
-    return joint_error([seeds, items])
-
-
-def joint_error(errors: Iterable[float]) -> float:
-    """The standard error of a sum: what has none (NaN) is exact and adds nothing; NaN if nothing has one."""
-    known = [error for error in errors if not math.isnan(error)]
-    return math.hypot(*known) if known else math.nan
-
-
-def _mean(values: Iterable[float]) -> float:
-    found = list(values)
-    return math.fsum(found) / len(found) if found else math.nan
-
-
-# From the cache -----------------------------------------------------------------------------------------------------
-
-
-def collect(plan: Plan, cache: Path) -> Results:
-    """What the cache knows about the cells of a plan. Data sets are told in words, not as cells."""
-    cells = [_cell(step, cache) for step in plan.steps if step.kind != "data"]
-    data = {step.name: _about_data(step, plan, cache) for step in plan.steps if step.kind == "data"}
-    experiment = plan.experiment
-    return Results(
-        experiment.experiment, plan.size, plan.digest, tuple(cells), data, tuple(experiment.published),
-        tuple(experiment.findings), tuple(experiment.figures), plan.test_seed, tables=tuple(experiment.tables),
-    )  # fmt: skip
-
-
-def _cell(step: Step, cache: Path) -> Cell:
-    folder = folder_of(cache, step)
-    if is_finished(folder):
-        try:
-            outside = any(_scores(cell, cache).get(DOMAIN) == 0 for cell in (step, *step.ancestors()))
-            scores = _scores(step, cache)
-        except Exception as error:
-            # The code that scores has changed, and the raw files are not what it expects.
-            problem = f"failed: its scores cannot be derived from its raw files ({place_of(error)}): remove its folder"
-            problem += f" {step.kind}/{step.key} from the cache"
-            return Cell(step.name, step.kind, step.axes, {}, problem, failed=True)
-        return Cell(step.name, step.kind, step.axes, scores, promise=_promise(folder), outside=outside)
-    for cell in (step, *step.ancestors()):
-        if (reason := failure_of(folder_of(cache, cell))) and not is_finished(folder_of(cache, cell)):
-            problem = f"failed: {reason}" if cell is step else f"left out, because its input '{cell.label}' failed"
-            return Cell(step.name, step.kind, step.axes, {}, problem, failed=cell is step)
-    return Cell(step.name, step.kind, step.axes, {}, "not run")
-
-
-def _scores(step: Step, cache: Path) -> dict[str, float]:
-    folder = folder_of(cache, step)
-    return scores_in(step.kind, folder) if is_finished(folder) else {}
-
-
-def _promise(folder: Path) -> str:
-    if not (folder / "card.json").is_file():
-        return ""
-    return plain_sentence(card_in(folder).guarantee)
-
-
-def card_in(folder: Path) -> Card:
-    return Card.from_json((folder / "card.json").read_text(encoding="utf-8"))
-
-
-def _about_data(step: Step, plan: Plan, cache: Path) -> str:
-    folder = folder_of(cache, step)
-    about = plan.experiment.data[step.name].about
-    if not is_finished(folder):
-        return about
-    rows = {k: v for k, v in scores_in(step.kind, folder).items() if k.startswith("rows in ")}
-    counted = ", ".join(f"{int(count):,} {name.removeprefix('rows in ')} rows" for name, count in rows.items())
-    return "; ".join(part for part in (about, counted) if part)
-
-
-@dataclass(frozen=True)
-class Cost:
-    """What the cells of one step cost; each cell once, also when a run took it from the cache."""
-
-    step: str
-    cells: int
-    cpu_seconds: float
-    peak_megabytes: float
-
-
-def costs(plan: Plan, cache: Path) -> list[Cost]:
-    found = []
-    for name in plan.names:
-        folders = {folder_of(cache, step) for step in plan.named(name)}
-        paid = [read_json(folder / "costs.json") for folder in sorted(folders) if is_finished(folder)]
-        if paid:
-            found.append(
-                Cost(name, len(paid), sum(p["cpu_seconds"] for p in paid), max(p["peak_megabytes"] for p in paid))
-            )
-    return found

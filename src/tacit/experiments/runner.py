@@ -1,13 +1,9 @@
 """Runs the cells of a plan that are not in the cache, with several processes.
 
-    CACHE/KIND/KEY/   parameters.json, the raw files of the step, costs.json, and last finished.json
-    CACHE/KIND/KEY/scores/CODE.json   the scores that this code derived from the raw files; scores.json is the newest
-
-`finished.json` appears by a rename when everything else is on the disk. So a run may be killed at any moment, itself or
-one of its processes: what is marked stays as it is, and the rest is run again from its beginning, with the noise it had
-before (`steps.rewrite`). Each folder is locked while a process works in it, and a process ends with the one that
-started it, so that an orphan never writes beside its successor. A step that fails is recorded and tried again by the
-next run; steps that need it are left out, all others go on.
+A run may be killed at any moment, itself or one of its processes: what is marked as finished (`execution`) stays as it
+is, and the rest is run again from its beginning, with the noise it had before (`steps.rewrite`). A process ends with
+the one that started it, so that an orphan never writes beside its successor. A step that fails is recorded and tried
+again by the next run; steps that need it are left out, all others go on.
 
 The cache holds the originals: it is as private as the data, and only its owner may read it.
 """
@@ -15,52 +11,24 @@ The cache holds the originals: it is as private as the data, and only its owner 
 from __future__ import annotations
 
 import contextlib
-import os
-import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
-from typing import Any
+from typing import Final
 
-from tacit.atomic import sync
 from tacit.engines import processes
-from tacit.errors import BadParameterError, TacitError, place_of
-from tacit.experiments.plan import Plan, Step
-from tacit.experiments.raw import read_json, write_json
-from tacit.experiments.sources import scoring_digest
-from tacit.experiments.steps import KEY_FILE, RUN_FOLDER, kinds
-from tacit.noise.kept_key import erase
+from tacit.errors import BadParameterError
+from tacit.experiments.execution import FAILURE, Task, destroy_key, folder_of, is_finished, outcome
+from tacit.experiments.expansion import Step
+from tacit.experiments.plan import Plan
+from tacit.experiments.raw import write_json
 
-MARKER = "finished.json"
-FAILURE = "failed.json"
-LOCK = "lock"
-SCORES = "scores"
-MOST_DEATHS = 2
-SECONDS_BETWEEN_NEWS = 0.25
-
-
-def folder_of(cache: Path, step: Step) -> Path:
-    return cache / step.kind / step.key
-
-
-def is_finished(folder: Path) -> bool:
-    return (folder / MARKER).is_file()
-
-
-@dataclass(frozen=True)
-class Task:
-    """All a worker needs to know of a step."""
-
-    kind: str
-    parameters: dict[str, Any]
-    inputs: dict[str, Path]
-    folder: Path
-
-
-SHORT_CHAIN = 2
+MOST_DEATHS: Final = 2
+SECONDS_BETWEEN_NEWS: Final = 0.25
+SHORT_CHAIN: Final = 2
 """A release and what is measured on it: such steps come in the order in which a process has most to use again."""
 
 
@@ -96,7 +64,9 @@ def run_plan(
 ) -> Status:
     """Run what is missing. `only` names steps; what they need is run as well."""
     if workers < 1:
-        raise BadParameterError(f"--workers must be at least 1, not {workers}")
+        raise BadParameterError(
+            "too-few-workers", "{option.workers} must be at least 1, not {workers}", workers=workers
+        )
     wanted = {step.key: step for step in plan.steps if only is None or step.name in only}
     for step in list(wanted.values()):
         wanted |= {cell.key: cell for cell in step.ancestors()}
@@ -114,12 +84,6 @@ def run_plan(
     finally:
         crew.stop()
     return status
-
-
-def destroy_key(folder: Path) -> None:
-    """What was released is on the disk: nobody needs the key any more, and whoever has it can undo the noise."""
-    erase(folder / KEY_FILE)
-    shutil.rmtree(folder / RUN_FOLDER, ignore_errors=True)
 
 
 # The processes ----------------------------------------------------------------------------------------------------
@@ -168,16 +132,16 @@ class Crew:
     def _hand_out(self) -> None:
         waiting = list(self._waiting())
         while waiting:
-            worker = next((one for one in self._workers if one.key is None), None)
+            worker = next((idle for idle in self._workers if idle.key is None), None)
             if worker is None:
                 if len(self._workers) >= self._count:
                     return
                 worker = self._hire()
             others = {
                 cell.key
-                for one in self._workers
-                if one.key is not None and one.last is not None
-                for cell in one.last.inputs.values()
+                for busy in self._workers
+                if busy.key is not None and busy.last is not None
+                for cell in busy.last.inputs.values()
             }
             step = next_for(worker.last, waiting, self._chains, others)
             waiting.remove(step)
@@ -256,12 +220,12 @@ def next_for(
 
 def chains_of(steps: Mapping[str, Step]) -> dict[str, int]:
     """How many steps, one after the other, begin with each: 1 for a step that nothing waits for."""
-    found = dict.fromkeys(steps, 1)
+    lengths = dict.fromkeys(steps, 1)
     for key, step in reversed(list(steps.items())):
         for cell in step.inputs.values():
-            if cell.key in found:
-                found[cell.key] = max(found[cell.key], found[key] + 1)
-    return found
+            if cell.key in lengths:
+                lengths[cell.key] = max(lengths[cell.key], lengths[key] + 1)
+    return lengths
 
 
 def _ending(process: BaseProcess) -> str:
@@ -271,146 +235,15 @@ def _ending(process: BaseProcess) -> str:
 def _work(connection: Connection) -> None:
     """The life of a worker: run what comes until the runner closes the pipe."""
     inbox = processes.inbox_of(connection)
-    told = [0.0]
+    last_news = 0.0
 
     def progress(done: int, total: int) -> None:
-        if time.monotonic() - told[0] > SECONDS_BETWEEN_NEWS:
-            told[0] = time.monotonic()
+        nonlocal last_news
+        if time.monotonic() - last_news > SECONDS_BETWEEN_NEWS:
+            last_news = time.monotonic()
             connection.send((int(done), int(total)))
 
     while True:
         task = inbox.get()
         assert isinstance(task, Task)
         connection.send(outcome(task, progress))
-
-
-# One step ---------------------------------------------------------------------------------------------------------
-
-
-def outcome(task: Task, progress: Callable[[int, int], None]) -> str | None:
-    """Run a step; what went wrong is returned, and kept in its folder, without any text of the data."""
-    try:
-        execute(task, progress)
-    except TacitError as error:
-        reason = str(error)
-    except MemoryError:
-        reason = "it ran out of memory: use fewer --workers, or a smaller size"
-    except Exception as error:
-        if os.environ.get("TACIT_DEBUG"):
-            raise
-        # The message of an unexpected error can quote the data.
-        reason = f"unexpected {place_of(error)}"
-    else:
-        return None
-    with contextlib.suppress(OSError):
-        write_json(task.folder / FAILURE, {"error": reason})
-    return reason
-
-
-def execute(task: Task, progress: Callable[[int, int], None]) -> None:
-    """Run a step in its folder from the beginning, and mark it finished."""
-    kind = kinds()[task.kind]
-    task.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    with locked(task.folder):
-        if is_finished(task.folder):  # by another run, while this one waited for the lock
-            return
-        for path in task.folder.iterdir():
-            if path.name not in (KEY_FILE, RUN_FOLDER, LOCK):
-                shutil.rmtree(path) if path.is_dir() else path.unlink()
-        write_json(task.folder / "parameters.json", task.parameters)
-        forget_peak()
-        processor, clock = time.process_time(), time.monotonic()
-        kind.run(kind.parameters.model_validate(task.parameters), task.inputs, task.folder, progress)
-        costs = {"cpu_seconds": time.process_time() - processor, "seconds": time.monotonic() - clock,
-                 "peak_megabytes": peak_megabytes()}  # fmt: skip
-        _derive(kind.name, task.folder)
-        write_json(task.folder / "costs.json", costs)
-        put_on_disk(task.folder)
-        write_json(task.folder / MARKER, {"kind": kind.name, "version": kind.version})
-        # Without its key a step that lost its marker would draw new noise, so the marker comes first here as well.
-        sync_folder(task.folder)
-        destroy_key(task.folder)
-
-
-def put_on_disk(folder: Path) -> None:
-    """Write through what the system still holds back: steps and libraries (arrays, models) leave that to it. What is
-    on the disk already costs next to nothing."""
-    for place, folders, files in os.walk(folder):
-        # Checkpoints, key and lock are gone or meaningless once the step is finished.
-        folders[:] = [name for name in folders if (Path(place) / name) != folder / RUN_FOLDER]
-        for name in files:
-            if name not in (KEY_FILE, LOCK):
-                sync(Path(place) / name)
-        sync_folder(Path(place))
-    for above in (folder.parent, folder.parent.parent):  # CACHE/KIND and CACHE, which may be new
-        sync_folder(above)
-
-
-def sync_folder(folder: Path) -> None:
-    """Names live in folders. Some systems cannot open one, and need not."""
-    with contextlib.suppress(OSError):
-        sync(folder)
-
-
-@contextlib.contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """One process at a time; the lock goes with the process, however it ends."""
-    try:
-        import fcntl
-    except ImportError:  # a system without this kind of lock
-        yield
-        return
-    with (folder / LOCK).open("a") as file:
-        with contextlib.suppress(OSError):  # a file system without locks
-            fcntl.flock(file.fileno(), fcntl.LOCK_EX)
-        yield
-
-
-def forget_peak() -> None:
-    """Let the peak memory of this process start anew (Linux; elsewhere it is that of its whole life)."""
-    with contextlib.suppress(OSError):
-        Path("/proc/self/clear_refs").write_text("5")
-
-
-def peak_megabytes() -> float:
-    with contextlib.suppress(OSError, ValueError, StopIteration):
-        lines = Path("/proc/self/status").read_text().splitlines()
-        return int(next(line for line in lines if line.startswith("VmHWM")).split()[1]) / 1024
-    import resource
-
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-
-
-def failure_of(folder: Path) -> str | None:
-    path = folder / FAILURE
-    return str(read_json(path)["error"]) if path.is_file() else None
-
-
-def scores_in(kind: str, folder: Path) -> dict[str, float]:
-    """The scores of a finished step, derived again from its raw files where other code made those that are there."""
-    path = _scores_file(kind, folder)
-    found = read_json(path) if path.is_file() else _derive_alone(kind, folder)
-    return {name: float(value) for name, value in found.items()}
-
-
-def rescore(step: Step, cache: Path) -> Mapping[str, float]:
-    """The scores of a finished step, derived again from its raw files in any case."""
-    return _derive_alone(step.kind, folder_of(cache, step))
-
-
-def _scores_file(kind: str, folder: Path) -> Path:
-    return folder / SCORES / f"{scoring_digest(kind)}.json"
-
-
-def _derive_alone(kind: str, folder: Path) -> Mapping[str, float]:
-    with locked(folder):
-        return _derive(kind, folder)
-
-
-def _derive(kind: str, folder: Path) -> Mapping[str, float]:
-    found = kinds()[kind].score(folder)
-    path = _scores_file(kind, folder)
-    path.parent.mkdir(exist_ok=True)
-    write_json(folder / "scores.json", found)  # for steps that go on from the scores of another
-    write_json(path, found)
-    return found

@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from tacit.errors import BadInputError
+from tacit.experiments.declared import Axes
+from tacit.experiments.execution import folder_of, is_finished
 from tacit.experiments.plan import Plan
 from tacit.experiments.raw import write_json
 from tacit.experiments.results import Results
-from tacit.experiments.runner import folder_of, is_finished
 from tacit.version import __version__
 
 FILE = "run.json"
@@ -58,13 +58,20 @@ def write_settings(folder: Path, settings: Settings) -> None:
 
 def read_settings(folder: Path) -> Settings:
     if not (folder / FILE).is_file() or not (folder / COPY).is_file():
-        raise BadInputError(f"no run was started in '{folder}': start one with 'tacit experiment run FILE.toml'")
+        raise BadInputError(
+            "no-run-there",
+            "no run was started in '{folder}': start one with 'tacit experiment run FILE.toml'",
+            folder=folder,
+        )
     try:
         return Settings.model_validate_json((folder / FILE).read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, ValidationError):
         raise BadInputError(
-            f"'{folder / FILE}' does not tell how the run was started: run the experiment again, with "
-            f"'tacit experiment run FILE.toml -o {folder}'"
+            "unreadable-run",
+            "'{file}' does not tell how the run was started: run the experiment again, with "
+            "'tacit experiment run FILE.toml -o {folder}'",
+            file=folder / FILE,
+            folder=folder,
         ) from None
 
 
@@ -73,8 +80,11 @@ def refuse_changed(folder: Path, settings: Settings, plan: Plan, known: Results 
     digest = settings.digest or (known.digest if known is not None else None)
     if digest is not None and digest != plan.digest:
         raise BadInputError(
-            f"{_changed(settings, plan)} since the run in '{folder}', so its cells would be others: run the experiment "
-            "again into another folder (--output), or give --force to replace its results"
+            "changed-since-run",
+            "{change} since the run in '{folder}', so its cells would be others: run the experiment again into another "
+            "folder ({option.output}), or give {option.force} to replace its results",
+            change=_changed(settings, plan),
+            folder=folder,
         )
 
 
@@ -94,16 +104,21 @@ def _changed(settings: Settings, plan: Plan) -> str:
 
 def refuse_lost(folder: Path, plan: Plan, cache: Path, known: Results | None) -> None:
     """Results whose cells have vanished from the cache cannot be made again as they are."""
-    here = {(step.name, _place(step.axes)) for step in plan.steps if is_finished(folder_of(cache, step))}
+    kept = {(step.name, _place(step.axes)) for step in plan.steps if is_finished(folder_of(cache, step))}
     finished = [cell for cell in known.cells if cell.finished] if known is not None else []
-    lost = sum((cell.step, _place(cell.axes)) not in here for cell in finished)
+    lost = sum((cell.step, _place(cell.axes)) not in kept for cell in finished)
     if lost:
         raise BadInputError(
-            f"{lost} of the {len(finished)} cells with a result in '{folder}' are no longer in the cache '{cache}': "
-            "put the cache back, run the experiment again into another folder (--output), or give --force to go on "
-            "without them"
+            "cells-lost",
+            "{lost} of the {finished} cells with a result in '{folder}' are no longer in the cache '{cache}': put the "
+            "cache back, run the experiment again into another folder ({option.output}), or give {option.force} to go "
+            "on without them",
+            lost=lost,
+            finished=len(finished),
+            folder=folder,
+            cache=cache,
         )
 
 
-def _place(axes: Mapping[str, object]) -> frozenset[tuple[str, object]]:
+def _place(axes: Axes) -> frozenset[tuple[str, object]]:
     return frozenset(axes.items())

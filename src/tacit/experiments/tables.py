@@ -8,21 +8,14 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from tacit.experiments.config import Published, Value, WideTable
-from tacit.experiments.findings import (
-    Expression,
-    NotTestableError,
-    Verdict,
-    evaluate,
-    of_source,
-    parse_expression,
-    rank_correlation,
-    summary,
-)
-from tacit.experiments.grids import Grid, grid, in_order
+from tacit.experiments.chance import REACH, Number, rank_correlation
+from tacit.experiments.config import Published, WideTable
+from tacit.experiments.declared import SEED, Value, shown
+from tacit.experiments.evaluation import Grid, NotTestableError, evaluate, grid, in_order
 from tacit.experiments.measures import ENDS
-from tacit.experiments.plan import shown
-from tacit.experiments.results import ONE_DRAW, SEED, Cell, Number, Results, mean_of
+from tacit.experiments.quantities import Quantity, quantity_of
+from tacit.experiments.results import ONE_DRAW, Cell, Results, is_end, mean_of_cells
+from tacit.experiments.verdicts import Verdict, Word, of_source, summary
 from tacit.report import Table
 from tacit.report.parts import cell_text
 
@@ -32,7 +25,7 @@ SHOWN_MEASURES = 6
 def score_tables(results: Results) -> list[Table]:
     """One table per step: its axes without the seed, and its main scores as means over the seeds; a mean over fewer
     seeds than were to run says so."""
-    found = []
+    tables = []
     for step in results.steps:
         measures = results.measures(step)[:SHOWN_MEASURES] or ["result"]
         axes = [axis for axis in results.axes(step) if axis != SEED]
@@ -44,8 +37,8 @@ def score_tables(results: Results) -> list[Table]:
         # Where the whole experiment has one draw, the head of the page says so.
         notes += [ONE_DRAW] if results.repeated() and results.one_draw(step) else []
         notes += [OUTSIDE_NOTE] if any(cell.outside for cell in results.of(step)) else []
-        found.append(Table(f"{step} ({results.of(step)[0].kind})", [*axes, *measures], rows, " ".join(notes)))
-    return found
+        tables.append(Table(f"{step} ({results.of(step)[0].kind})", [*axes, *measures], rows, " ".join(notes)))
+    return tables
 
 
 def axis_text(value: Value | None) -> str:
@@ -69,12 +62,12 @@ def _scores(
     finished = [cell for cell in cells if cell.finished]
     if not finished:
         return ["failed" if cells[0].failed else "no result", *[""] * (len(measures) - 1)]
-    found = []
+    texts = []
     for measure in measures:
         having = [cell for cell in finished if measure in cell.scores]
         fewer = f" ({len(having)} of {len(cells)} seeds)" if len(having) < len(cells) else ""
-        found.append(f"{score_text(mean_of(having, measure))}{fewer}" if having else "")
-    return found
+        texts.append(f"{score_text(mean_of_cells(having, measure))}{fewer}" if having else "")
+    return texts
 
 
 def score_text(number: Number, most: int = 9) -> str:
@@ -86,7 +79,7 @@ def with_error(value: float, error: float, most: int = 9) -> str:
     """A mean and how far it can be off at 95 %, both with the digits that the error leaves, or fewer."""
     if math.isnan(error) or error <= 1e-9 * abs(value):
         return cell_text(value)
-    reach = 1.96 * error
+    reach = REACH * error
     digits = min(most, max(0, 1 - math.floor(math.log10(reach))))
     return f"{value:,.{digits}f} ±\u00a0{reach:.{digits}f}"
 
@@ -97,21 +90,21 @@ def published_tables(results: Results) -> list[Table]:
 
 
 def _beside(results: Results, table: Published) -> Table:
-    expression = parse_expression(table.ours)
+    quantity = quantity_of(table.ours)
     pairs: list[tuple[float, Number | None]] = []
     for *place, value in table.rows:
         at = {axis: v for axis, v in zip(table.axes, place, strict=True) if v != ""}
         try:
-            pairs.append((float(value), evaluate(expression, results, at)))
+            pairs.append((float(value), evaluate(quantity, results, at)))
         except NotTestableError:
             pairs.append((float(value), None))
     rows = [
-        [*(shown(one) for one in place), *_compared(number, ours)]
+        [*(shown(value) for value in place), *_compared(number, ours)]
         for (*place, _), (number, ours) in zip(table.rows, pairs, strict=True)
     ]
     columns = [*table.axes, "published", "ours", "± 95 %", "difference"]
     notes = []
-    if _is_signed(table, expression):
+    if _is_signed(table, quantity):
         signs = [_sign(number, ours) for number, ours in pairs]
         columns, rows = [*columns, "sign"], [[*row, sign] for row, sign in zip(rows, signs, strict=True)]
         known = [sign for sign in signs if sign]
@@ -131,7 +124,7 @@ def _beside(results: Results, table: Published) -> Table:
 def _compared(number: float, ours: Number | None) -> list[float | None]:
     if ours is None:
         return [number, None, None, None]
-    return [number, ours.value, None if math.isnan(ours.error) else 1.96 * ours.error, ours.value - number]
+    return [number, ours.value, None if math.isnan(ours.error) else REACH * ours.error, ours.value - number]
 
 
 AGREES = "agrees"
@@ -143,11 +136,11 @@ LEAST_ROWS = 4
 WIDE_DIGITS = 2
 
 
-def _is_signed(table: Published, expression: Expression) -> bool:
+def _is_signed(table: Published, quantity: Quantity) -> bool:
     if table.signed is not None:
         return table.signed
-    difference = len(expression.selections) > 1 and any(sign < 0 for sign, _ in expression.terms)
-    change = any(one.measure in CHANGES for one in expression.selections)
+    difference = len(quantity.scores) > 1 and any(score.times < 0 for score in quantity.scores)
+    change = any(score.measure in CHANGES for score in quantity.scores)
     return difference or change or any(float(row[-1]) < 0 for row in table.rows)
 
 
@@ -163,8 +156,8 @@ def _trend_agreement(pairs: Sequence[tuple[float, Number | None]]) -> list[str]:
     published, own = ([pair[side] for pair in common] for side in (0, 1))
     if len(common) < LEAST_ROWS or len(set(published)) < 2 or len(set(own)) < 2:
         return []
-    told = f"Rank correlation of the published numbers and ours: {rank_correlation(published, own):.2f}"
-    return [f"{told} over {len(common)} common rows."]
+    correlation = f"Rank correlation of the published numbers and ours: {rank_correlation(published, own):.2f}"
+    return [f"{correlation} over {len(common)} common rows."]
 
 
 def wide_tables(results: Results) -> list[Table]:
@@ -173,37 +166,40 @@ def wide_tables(results: Results) -> list[Table]:
 
 
 def _wide(rule: WideTable, results: Results) -> Table | None:
+    quantities = [quantity_of(value) for value in rule.values]
     parts = {
-        label: grid(parse_expression(value), results, rule.rows, rule.columns, rule.where)
-        for value, label in zip(rule.values, rule.labels or rule.values, strict=True)
+        label: grid(value, results, rule.rows, rule.columns, rule.where)
+        for value, label in zip(quantities, rule.labels or map(str, quantities), strict=True)
     }
-    parts = {label: found for label, found in parts.items() if found}
-    lines = list(dict.fromkeys(line for found in parts.values() for line in found))
+    parts = {label: scores for label, scores in parts.items() if scores}
+    lines = list(dict.fromkeys(line for scores in parts.values() for line in scores))
     if not lines:
         return None
-    places = {label: _places(found) for label, found in parts.items()}
+    places = {label: _places(scores) for label, scores in parts.items()}
     columns = [_column(place) for label in parts for place in places[label]]
     rows = [
-        [shown(line), *(_score_at(found.get(line, {}), place) for label, found in parts.items()
+        [shown(line), *(_score_at(scores.get(line, {}), place) for label, scores in parts.items()
                         for place in places[label])]
         for line in lines
     ]  # fmt: skip
     groups = [("", 1), *((label, len(places[label])) for label in parts)]
-    outside = any(number.outside for found in parts.values() for points in found.values() for number in points.values())
+    outside = any(
+        number.outside for scores in parts.values() for points in scores.values() for number in points.values()
+    )
     without = f" (–: without {rule.columns})" if any(None in places[label] for label in parts) else ""
-    told = (
+    notes = (
         f"Columns: {rule.columns}{without}.",
         f"± is 95 % {results.spread}.",
         rule.note,
         OUTSIDE_NOTE if outside else "",
     )
-    note = " ".join(part for part in told if part)
+    note = " ".join(part for part in notes if part)
     return Table(rule.title, [rule.rows, *columns], rows, note, groups=groups)
 
 
-def _places(found: Grid) -> list[Value | None]:
+def _places(scores: Grid) -> list[Value | None]:
     """The columns of one score; last the one for lines that do not have this axis."""
-    known = {place for points in found.values() for place in points}
+    known = {place for points in scores.values() for place in points}
     last = [None] if None in known else []
     return [*sorted((place for place in known if place is not None), key=in_order), *last]
 
@@ -224,15 +220,11 @@ PUBLISHED = "Published findings"
 def findings_tables(verdicts: Sequence[Verdict]) -> list[Table]:
     """The verdicts on published statements, and apart from them those on what only we say."""
     split = {PUBLISHED: of_source(verdicts, ours=False), OWN: of_source(verdicts, ours=True)}
-    return [_findings_table(title, found) for title, found in split.items() if found]
+    return [_findings_table(title, those) for title, those in split.items() if those]
 
 
 def _findings_table(title: str, verdicts: Sequence[Verdict]) -> Table:
-    rows = [
-        [v.shown, LEANING[v.leaning], v.finding.statement, v.finding.source, v.detail, v.finding.check or "",
-         explained(v)]
-        for v in verdicts
-    ]  # fmt: skip
+    rows = [[v.shown, LEANING[v.leaning], v.statement, v.source, v.detail, v.check, explained(v)] for v in verdicts]
     columns = ["verdict", "means", "finding", "source", "what we measured", "check", "explanation"]
     nobody = " Nobody has published them: they are no agreement with a paper." if title == OWN else ""
     return Table(title, columns, rows, f"{summary(verdicts)}.{nobody}")
@@ -240,9 +232,9 @@ def _findings_table(title: str, verdicts: Sequence[Verdict]) -> Table:
 
 def explained(verdict: Verdict) -> str:
     """Why we do not agree, and why epsilons that mean different things were compared."""
-    mixed = f"Epsilons that mean different things: {verdict.finding.mixed}" if verdict.finding.mixed else ""
-    against = verdict.word == "disagree" or verdict.leaning is False
-    why = verdict.finding.explanation if against else ""
+    mixed = f"Epsilons that mean different things: {verdict.mixed}" if verdict.mixed else ""
+    against = verdict.word is Word.DISAGREE or verdict.leaning is False
+    why = verdict.explanation if against else ""
     return ". ".join(part.rstrip(".") for part in (why, mixed) if part)
 
 
@@ -263,7 +255,7 @@ def scores_csv(results: Results) -> str:
         if not cell.finished:
             lines.append([*start, "", "", *[""] * len(ENDS), cell.problem, ""])
         for name, value in cell.scores.items():
-            if not name.endswith(tuple(f".{end}" for end in ENDS)):
+            if not is_end(name):
                 ends = [_exact(cell.scores.get(f"{name}.{end}")) for end in ENDS]
                 lines.append([*start, name, _exact(value), *ends, "", "outside" if cell.outside else ""])
     return csv_text(lines)
@@ -289,12 +281,13 @@ def csv_text(lines: Iterable[Sequence[Any]]) -> str:
     return text.getvalue()
 
 
-def markdown(results: Results, verdicts: Sequence[Verdict]) -> str:
-    about = results.about
+def markdown(results: Results) -> str:
+    """All tables of one experiment, for reading."""
+    about, verdicts = results.about, results.verdicts
     parts = [f"# {about.title}", "", *([about.question, ""] if about.question else []), f"Size: {results.size}. "
              f"{summary(verdicts)}." if verdicts else f"Size: {results.size}.", ""]  # fmt: skip
     parts += [line for caveat in results.caveats for line in (caveat, "")]
-    parts += [f"- {name}: {told}" for name, told in results.data.items() if told]
+    parts += [f"- {name}: {about_data}" for name, about_data in results.data.items() if about_data]
     tables = [*wide_tables(results), *published_tables(results), *findings_tables(verdicts), *score_tables(results)]
     problems = problems_table(results)
     for table in [*tables, *([problems] if problems else [])]:

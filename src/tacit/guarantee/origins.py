@@ -38,7 +38,7 @@ class VoidReason(Enum):
     """Why nothing is promised. The sentence beside it (`Guarantee.void`) is for people."""
 
     TEST_SEED = "test seed"
-    """The noise can be drawn again by whoever knows the seed."""
+    """The noise can be drawn again by anybody who knows the seed."""
     NO_NOISE = "no noise"
     DECLARED_PUBLIC = "declared public"
     """No noise, on text that was declared public, from public weights."""

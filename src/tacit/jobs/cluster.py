@@ -1,4 +1,4 @@
-"""What a cluster does for building a codebook and for an evaluation: reading data sets, vectors, measures.
+"""Work of a cluster for codebooks and evaluations: reading data sets, vectors, measures.
 
 Nothing is released here, so nothing needs a commit (`tacit.engines.cluster.crew`). Over Ray Data go the reading of all
 files, and for a codebook the encoding of what is read, by actors that each load the model once. For an evaluation, each

@@ -12,7 +12,8 @@ from pydantic import Field, model_validator
 
 from tacit.documents import encoder as encoders
 from tacit.documents.codebook import staircase_shares
-from tacit.documents.codebook_build import SIZES, PublicCodebook, build_codebook
+from tacit.documents.codebook_build import SIZES, build_codebook
+from tacit.documents.codebook_public import PublicCodebook
 from tacit.errors import BadInputError, BadParameterError
 from tacit.guarantee import Provenance
 from tacit.jobs.cluster import encoded_texts
@@ -115,7 +116,7 @@ def _texts(source: object, format: str | None, column: str | None) -> list[str]:
 
 
 def expectations(codebook: PublicCodebook, epsilons: tuple[float, ...]) -> list[dict[str, float]]:
-    """What is chosen at each budget, and the similarity of one sentence beside chance: a sentence drawn blindly."""
+    """The choice at each budget, and the similarity of one sentence beside that of a sentence drawn blindly."""
     rows = []
     for epsilon in epsilons:
         symbols = codebook.choose_symbols(epsilon)

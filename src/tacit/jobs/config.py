@@ -1,4 +1,4 @@
-"""What every configuration of a job is: frozen, validated, complete in its fields.
+"""The base class of all configurations of jobs: frozen, validated, complete in its fields.
 
 A field says all that an adapter has to know: its type with choices and range, its default, what it means
 (`description`), and by an `Option` in which group it is shown and whether it stands first on a command line. Fields of
@@ -122,7 +122,7 @@ class Config(BaseModel):
             yield name, field, option_of(field)
 
     def needs(self) -> list[Ability]:
-        """What must be installed for this job with these options; checked before it begins."""
+        """The packages that this job needs with these options; checked before it begins."""
         return []
 
     def identity(self) -> dict[str, Any]:
@@ -224,7 +224,7 @@ def _toml(value: object) -> str:
 
 
 def parameter_error(config: type[Config], error: ValidationError) -> BadParameterError:
-    """The first thing that is wrong with the values of a configuration, in our words."""
+    """An error for the first value of a configuration that is not valid."""
     first = error.errors(include_url=False)[0]
     nested = first.get("ctx", {}).get("error")
     if isinstance(nested, BadParameterError):
@@ -256,7 +256,7 @@ def quotable(value: object) -> str:
 
 
 def _reason(detail: Mapping[str, Any]) -> tuple[str, Mapping[str, object]]:
-    """What is wrong with one value, as the rest of a sentence, and the fields that it names."""
+    """The reason why a value is not valid, as the rest of a sentence, and the fields that it names."""
     context = detail.get("ctx", {})
     known = _REASONS.get(str(detail["type"]))
     if known is not None:
@@ -278,4 +278,4 @@ _REASONS = {
     "string_type": "must be a text, not '{given}'",
     "bool_parsing": "must be yes or no, not '{given}'",
 }
-"""Sentences of the library that checks values, in our words."""
+"""Our wording for the messages of pydantic, by their kind."""

@@ -165,7 +165,7 @@ class GraphConfig(Config):
         return automatic_delta(nodes, self.trials) if self.delta == "auto" else self.delta
 
     def columns(self) -> dict[str, str]:
-        """What a saved model has to know to read other nodes."""
+        """The settings that a saved model needs to read other nodes."""
         return {"name": self.name_column, "label": self.label_column, "encoder": self.features}
 
 

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
     from tacit.documents.autoencoders.base import Autoencoder, Record
     from tacit.documents.bounds import LatentNoise
-    from tacit.documents.pretraining.loop import OnStep, PretrainingPlan
+    from tacit.documents.pretraining.loop import OnStep
+    from tacit.documents.pretraining.plan import PretrainingPlan
 
 
 @dataclass(frozen=True)
@@ -37,21 +38,24 @@ class Made:
     saving: Saving
 
 
-def made(config: PretrainConfig, corpus: PublicText, progress: OnStep | None) -> Made:
+def made(
+    config: PretrainConfig, corpus: PublicText, progress: OnStep | None, plan: PretrainingPlan | None = None
+) -> Made:
+    """The model of a configuration; `plan` says how it is trained where that is not as the configuration says."""
     match config:
         case AutoencoderConfig(start=None):
-            return _new(config, corpus, progress)
+            return _new(config, corpus, progress, plan)
         case AutoencoderConfig():
-            return _trained_on(config, corpus, progress)
+            return _trained_on(config, corpus, progress, plan)
         case PruneConfig():
-            return _pruned(config, corpus, progress)
+            return _pruned(config, corpus, progress, plan)
         case NoiseConfig():
-            return _with_noise(config, corpus, progress)
+            return _with_noise(config, corpus, progress, plan)
         case AverageConfig():
             return _average(config)
 
 
-def _new(config: AutoencoderConfig, corpus: PublicText, progress: OnStep | None) -> Made:
+def _new(config: AutoencoderConfig, corpus: PublicText, progress: OnStep | None, plan: PretrainingPlan | None) -> Made:
     import torch
 
     from tacit.documents.autoencoders.base import Record
@@ -71,8 +75,8 @@ def _new(config: AutoencoderConfig, corpus: PublicText, progress: OnStep | None)
     tokenizer = train_vocabulary(texts, config.vocabulary_size, lowercase=config.lowercase, words=config.whole_words)
     model = _new_model(config, tokenizer, record)
     facts = train(
-        model, corpus, _plan(config), config.output, bound=limit, noise=_noise(config) if config.epsilons else None,
-        resume=config.resume, progress=progress,
+        model, corpus, plan or _plan(config), config.output, bound=limit,
+        noise=_noise(config) if config.epsilons else None, resume=config.resume, progress=progress,
     )  # fmt: skip
     return Made(model, facts, _saving(config, lowercase=config.lowercase))
 
@@ -94,7 +98,9 @@ def _new_model(config: AutoencoderConfig, tokenizer: Tokenizer, record: Record) 
     return BartAutoencoder.create(tokenizer, record, **shape)
 
 
-def _trained_on(config: AutoencoderConfig, corpus: PublicText, progress: OnStep | None) -> Made:
+def _trained_on(
+    config: AutoencoderConfig, corpus: PublicText, progress: OnStep | None, plan: PretrainingPlan | None
+) -> Made:
     """A model that is trained on without noise, on texts of its own length or longer ones."""
     from tacit.documents.autoencoders.base import load_for_release
     from tacit.documents.pretraining.loop import train
@@ -111,7 +117,9 @@ def _trained_on(config: AutoencoderConfig, corpus: PublicText, progress: OnStep 
         model = _lengthened(model, config)
     limit = config.clipping.of(model)
     model.record = replace(model.record, bound=None if limit is None else limit.to_dict())
-    facts = train(model, corpus, _plan(config), config.output, bound=limit, resume=config.resume, progress=progress)
+    facts = train(
+        model, corpus, plan or _plan(config), config.output, bound=limit, resume=config.resume, progress=progress
+    )
     return Made(model, facts, _saving(config, lowercase=_lowercase(model)))
 
 
@@ -130,13 +138,14 @@ def _lengthened(model: Autoencoder, config: AutoencoderConfig) -> Autoencoder:
     return model.lengthened(config.length)
 
 
-def _pruned(config: PruneConfig, corpus: PublicText, progress: OnStep | None) -> Made:
+def _pruned(config: PruneConfig, corpus: PublicText, progress: OnStep | None, plan: PretrainingPlan | None) -> Made:
     from tacit.documents.autoencoders.bart import BartAutoencoder
     from tacit.documents.pretraining.prune import prune
 
     model = BartAutoencoder.from_pretrained(config.model)
     limit = prune(
-        model, corpus, config.output, _plan(config, evaluate_every=max(1, config.steps // 2), patience=1_000),
+        model, corpus, config.output,
+        plan or _plan(config, evaluate_every=max(1, config.steps // 2), patience=1_000),
         C=ClippingSettings(config.clip).for_pruning(model, corpus), stages=config.stages, quantile=config.quantile,
         least_bleu=config.least_bleu, resume=config.resume, progress=progress,
     )  # fmt: skip
@@ -144,7 +153,7 @@ def _pruned(config: PruneConfig, corpus: PublicText, progress: OnStep | None) ->
     return Made(model, facts, _saving(config))
 
 
-def _with_noise(config: NoiseConfig, corpus: PublicText, progress: OnStep | None) -> Made:
+def _with_noise(config: NoiseConfig, corpus: PublicText, progress: OnStep | None, plan: PretrainingPlan | None) -> Made:
     from tacit.documents.autoencoders.base import load_for_release
     from tacit.documents.pretraining.loop import train
 
@@ -153,7 +162,7 @@ def _with_noise(config: NoiseConfig, corpus: PublicText, progress: OnStep | None
     known = None if other else min(model.record.epsilons(), default=None)
     model.record = replace(model.record, bound=limit.to_dict(), trained_for=_trained_for(config))
     facts = train(
-        model, corpus, _plan(config, known_epsilon=known), config.output, bound=limit, noise=_noise(config),
+        model, corpus, plan or _plan(config, known_epsilon=known), config.output, bound=limit, noise=_noise(config),
         resume=config.resume, progress=progress,
     )  # fmt: skip
     return Made(model, facts, _saving(config, lowercase=_lowercase(model)))
@@ -177,7 +186,7 @@ _OF_THE_PLAN = (
 
 def _plan(config: Learning, **more: Any) -> PretrainingPlan:
     """How to train: what the configuration says, and the plan's own value where it has no such option."""
-    from tacit.documents.pretraining.loop import PretrainingPlan
+    from tacit.documents.pretraining.plan import PretrainingPlan
 
     shared = {name: getattr(config, name) for name in _OF_THE_PLAN if name in type(config).model_fields}
     return PretrainingPlan(batch_size=config.batch, **shared, **more)

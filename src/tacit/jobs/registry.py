@@ -100,7 +100,7 @@ def config_of_file(path: Path) -> Config:
 
 
 def run(config: Config) -> object:
-    """What the job of a configuration gives.
+    """The result of the job of a configuration.
 
     >>> run(config_from({"job": "rewrite", "input": ["a good film"], "epsilon": 2})).facts.rows
     1

@@ -66,7 +66,7 @@ class RewriteResult:
         return self.card.guarantee
 
     def sentences(self) -> list[str]:
-        """What was promised, a sentence for a unit and one for a row of several texts."""
+        """The promise in words: a sentence for a unit and one for a row of several texts."""
         return [plain_sentence(self.guarantee), *row_sentences(self.guarantee, self.facts)]
 
     def counts(self) -> str:
@@ -228,6 +228,6 @@ def _planned(config: RewriteConfig, job: RewriteJob) -> RewriteResult:
 
 
 def _warn_of_new_ledger(ledger: Ledger) -> None:
-    """Whoever misspelled a name, or lost the file, has to know that what was spent before is not counted."""
+    """Report a new ledger: after a misspelled name or a lost file, earlier spending is not counted."""
     if ledger.making is not None:
         warnings.warn(TacitWarning(ledger.making), stacklevel=2)

@@ -148,7 +148,7 @@ class SelectiveConfig(RecordTraining):
 
 
 class SelectiveProgress(TrainingProgress):
-    """Hears of the redaction and of both phases. What was redacted is for the eyes of whoever trains."""
+    """Callbacks of the redaction and of both phases. What was redacted is private."""
 
     def redacted(self, redacted: Redacted) -> None:
         """The texts are redacted, and nothing has been trained yet."""

@@ -24,12 +24,12 @@ def _shown_source(source: object) -> object:
 
 
 def needs_of_source(source: object, format: str | None = None) -> list[Ability]:
-    """What reading a source needs; data in memory needs nothing."""
+    """The packages that reading a source needs; none for data in memory."""
     return [] if is_in_memory(source) else needs_of_place(str(source), format)
 
 
 def needs_of_rows(source: object) -> list[Ability]:
-    """What reading rows as a whole needs; a folder is one of the library 'datasets'."""
+    """The packages that reading all rows needs; a folder is one of the library 'datasets'."""
     if is_in_memory(source):
         return []
     is_folder = "://" not in str(source) and Path(str(source)).is_dir()

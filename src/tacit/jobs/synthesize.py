@@ -220,7 +220,7 @@ class SynthesizeConfig(EitherNeighbors, RecordTraining):
 
 
 class SynthesisProgress(TrainingProgress):
-    """Hears of the training, and then of the writing."""
+    """Callbacks of the training and then of the generation."""
 
     def worked(self, what: str, done: int, total: int) -> None:
         """So much of the writing, or of a comparison, is done."""

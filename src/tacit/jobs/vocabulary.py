@@ -113,7 +113,7 @@ class VocabularyConfig(Config):
 
     @property
     def contribution(self) -> Contribution:
-        """What one record, or user, adds at most."""
+        """The largest contribution of one record or user."""
         return Contribution(self.most_words, self.weighting or ("one" if self.noise == "laplace" else "shared"))
 
 

@@ -49,7 +49,7 @@ class Source:
 
     @classmethod
     def from_test_seed(cls, seed: int) -> Source:
-        """A repeatable stream. Whoever knows the seed can undo the noise, so it gives no privacy."""
+        """A repeatable stream. Anybody who knows the seed can undo the noise, so it gives no privacy."""
         return cls(seed_key(seed), secure=False)
 
     @property

@@ -321,13 +321,13 @@ def create_app(settings: ServiceSettings, *, jobs_apart: bool = True) -> Service
 
 
 async def _any_error(request: Request, error: Exception) -> Response:
-    """Everything that the routes refuse; the gate hears of it as well."""
+    """The answer to any error of a route."""
     refusal = as_service_error(error)
     return Response(refusal.body(), refusal.status, headers=refusal.headers, media_type="application/json")
 
 
 async def _http_error(request: Request, error: Exception) -> Response:
-    """What the framework itself refuses, in our form; its own messages are kept out."""
+    """The answer to requests that the framework refuses; its own messages are left out."""
     assert isinstance(error, HTTPException)
     messages = {404: "there is nothing at this address: /openapi.json lists what there is",
                 405: "this address does not take this method: see /openapi.json"}  # fmt: skip

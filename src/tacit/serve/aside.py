@@ -72,7 +72,7 @@ class Aside:
             question = questions.popleft()
             if questions:
                 self._waiting[caller] = questions
-        # The place is free before the answer is there: whoever has an answer has room for the next question.
+        # The place is freed before the answer is set, so that a client with an answer can send the next request.
         question.run(partial(self._leave, caller))
 
     def _leave(self, caller: str | None) -> None:

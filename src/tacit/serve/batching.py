@@ -48,7 +48,7 @@ class BatchReservation(Protocol):
 
 
 class BatchBudget(Protocol):
-    """What a batch asks of the ledger (`tacit.serve.budget`)."""
+    """The part of the ledger that a batch uses (`tacit.serve.budget`)."""
 
     def reserve(self, prepared: Prepared, orders: Sequence[Order]) -> list[Exception | None]:
         """Reserve for each order, or say why not; called by the thread that works on the batch."""

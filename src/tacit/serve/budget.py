@@ -1,4 +1,4 @@
-"""What requests and jobs cost, written down in the ledger before any noise is drawn.
+"""Charges of requests and jobs, recorded in the ledger before any noise is drawn.
 
 The budget of a key counts everything that was ever released to it, as if all texts were about the same person: nobody
 has to know whose texts they were for the sum to be an upper bound. Each text is charged as well, recognized by its
@@ -143,7 +143,7 @@ class Accounts:
         return [] if registered.budget is None else [Subject("key", key)]
 
     def options_of(self, key: str | None) -> KeyOptions:
-        """What the operator has set for a key."""
+        """The options that the operator has set for a key."""
         known = None if key is None else self._keys.named(key)
         return NO_OPTIONS if known is None else known.options
 
@@ -221,13 +221,13 @@ class Accounts:
     # What is left ---------------------------------------------------------------------------------------------
 
     def remaining(self, key: str | None) -> float | None:
-        """What a key may still spend; None without a limit."""
+        """The budget that a key has left; None without a limit."""
         subject = Subject("key", key or LOCAL)
         limit = self.ledger.limit_of(subject)
         return None if limit is None else max(0.0, limit.epsilon - self.ledger.spent(subject).epsilon)
 
     def spent(self, prepared: Prepared, order: Order) -> dict[str, float | None]:
-        """What an answer has cost its key; no epsilon where none is proven for whole texts."""
+        """The cost of an answer for its key; no epsilon where none is proven for whole texts."""
         rate = prepared.rate
         if rate.measure != PLAIN and any(charged_texts(order)):
             return {"epsilon": None, "delta": None, "remaining": order.remaining}
@@ -295,12 +295,12 @@ def charged_texts(order: Order) -> Iterator[tuple[str, int]]:
 
 
 def command_of(ledger: Ledger, key: str | None) -> str:
-    """How releases of a key are told apart in the ledger: like everybody in it, the key has no name there."""
+    """The command of the releases of a key in the ledger, where the key stands as a hash, like every subject."""
     return f"{COMMAND}: key {ledger.hash_of(Subject('key', key or LOCAL))}"
 
 
 def commands_of(ledger: Ledger, key: str | None) -> list[str]:
-    """All commands of a key; releases of before names were hidden tell it by its name."""
+    """All commands of a key; older releases have its name in place of the hash."""
     return [command_of(ledger, key), f"{COMMAND}: {key or LOCAL}"]
 
 

@@ -89,7 +89,7 @@ class ServiceError(Exception):
         return {**headers, "www-authenticate": "Bearer"} if self.status == 401 else headers
 
     def facts(self) -> dict[str, Any]:
-        """What a client gets: the code of the refusal, its sentence, and the code and fields of its cause."""
+        """The body of the answer: the code of the refusal, its sentence, and the code and fields of its cause."""
         cause = {} if self.cause is None else {"cause": self.cause.code, "fields": self.cause.plain_fields()}
         return {"code": self.code, "message": self.message, **cause}
 
@@ -102,7 +102,7 @@ def error_body(facts: Mapping[str, Any]) -> bytes:
 
 
 def as_service_error(error: Exception) -> ServiceError:
-    """What a client is told about any error. One that we did not foresee is named by its kind and place only: its
+    """The answer to any error. An unforeseen error is named by its kind and place only: its
     message could quote the text."""
     if isinstance(error, ServiceError):
         return error
@@ -147,7 +147,7 @@ def note(error: Exception) -> None:
 
 
 def budget_sentence(error: BudgetExceededError) -> str:
-    """What a key may know of a refusal: numbers of its own account only. What documents, users and data sets have spent
+    """The facts of a refusal for a key: numbers of its own account only. What documents, users and data sets have spent
     was spent by other keys as well, so about them the sentence is always the same."""
     if error.kind == OWN_KIND or not error.of_others:
         return str(error)

@@ -196,7 +196,7 @@ class Gate:
             return Caller(None)
         if not self._keys_needed():
             if presented_key(headers):
-                # Whoever sends one counts on its budget: without the keys it must not be answered as if it had none.
+                # A client with a key counts on its budget: without the keys it must not be answered as if it had none.
                 raise ServiceError(
                     503, "a key was sent, and this service has no keys: ask its operator, or send none", retry_after=60
                 )

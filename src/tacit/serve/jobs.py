@@ -63,7 +63,7 @@ class Job(JobFacts):
     mark: int
 
     def shown(self) -> JobFacts:
-        """What its owner sees."""
+        """The job as its owner sees it."""
         return JobFacts.model_validate(self.model_dump(include=set(JobFacts.model_fields)))
 
     def record(self) -> bytes:

@@ -88,7 +88,7 @@ class Key:
 
 
 class KeyChanges(TypedDict, total=False):
-    """What can change about a key."""
+    """The changeable part of a key."""
 
     revoked: str
     options: KeyOptions
@@ -125,7 +125,7 @@ class Keys:
     # Reading --------------------------------------------------------------------------------------------------
 
     def register(self) -> Register:
-        """What the file says, at most half a second ago."""
+        """The register, at most half a second old."""
         with self._lock:
             now = time.monotonic()
             if now - self._checked >= REREAD_SECONDS:
@@ -238,7 +238,7 @@ class Keys:
 
     @contextlib.contextmanager
     def exclusively(self) -> Iterator[None]:
-        """Nobody else changes the file meanwhile, in this process or another; the file is read again first."""
+        """Hold the lock of the file against this and other processes; the file is read again first."""
         with self._lock, contextlib.ExitStack() as stack:
             if self._locked == 0:
                 stack.enter_context(_locked(self._path.with_name("keys.lock")))
@@ -278,7 +278,7 @@ class Keys:
         try:
             facts = self._path.stat()
         except FileNotFoundError:
-            if self._seen is not None:  # it was there: whoever had a key must not become a stranger, or welcome
+            if self._seen is not None:  # there were keys before, so requests must not pass as if there were none
                 raise UnavailableError(
                     "keys-file-gone", "{path} has disappeared: bring it back", path=self._path
                 ) from None

@@ -43,7 +43,7 @@ def lock_state(folder: Path) -> FolderLock:
 
 
 def lock_job(folder: Path) -> FolderLock:
-    """The right to work on a job, as soon as whoever worked on it before is gone."""
+    """The lock of a job; waits until the process that held it before has ended."""
     return FolderLock(folder / JOB_LOCK, wait=True)
 
 

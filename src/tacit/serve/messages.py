@@ -1,4 +1,4 @@
-"""What clients send: the shapes of JSON bodies, and reading them without ever quoting a value back."""
+"""Requests: the shapes of JSON bodies, and reading them without ever quoting a value back."""
 
 from __future__ import annotations
 

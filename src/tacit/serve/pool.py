@@ -223,7 +223,7 @@ class Pool:
         self._lock = threading.Lock()
         self._loading: dict[PoolKey, threading.Lock] = {}
         self.failures: dict[str, TacitError] = {}
-        """Why mechanisms could not be loaded when they were last asked for."""
+        """Reasons why mechanisms could not be loaded at the last request, by mechanism."""
 
     def ready(self, name: str, epsilon: float, options: Options, *, tokens_apart: bool = False) -> Prepared | None:
         """The mechanism if it is in memory: asking costs microseconds."""
@@ -240,7 +240,7 @@ class Pool:
         if prepared is not None:
             return prepared
         key = _key(name, epsilon, options, tokens_apart)
-        mechanism = self.built(name, epsilon, options)  # mistakes are told before anything is loaded
+        mechanism = self.built(name, epsilon, options)  # invalid options are refused before anything is loaded
         with self._lock:
             loading = self._loading.setdefault(key, threading.Lock())
         with loading:
@@ -259,7 +259,7 @@ class Pool:
         return prepared
 
     def built(self, name: str, epsilon: float, options: Options) -> Mechanism:
-        """A mechanism as asked for, checked but not loaded."""
+        """A mechanism with these options, checked but not loaded."""
         return build(name, {**checked_options(name, options, self._allowed), "epsilon": epsilon})
 
     def sibling(self, name: str, epsilon: float, options: Options, loaded: Prepared) -> Mechanism:

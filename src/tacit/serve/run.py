@@ -99,7 +99,7 @@ def _socket(settings: ServiceSettings) -> socket.socket:
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind((settings.host.strip("[]"), settings.port))
-        listening.listen(settings.connections)  # whoever reads that we serve can connect from then on
+        listening.listen(settings.connections)  # clients can connect as soon as they read that the service is up
     except OSError as error:
         listening.close()
         raise BadInputError(
@@ -113,7 +113,7 @@ def _socket(settings: ServiceSettings) -> socket.socket:
 
 
 def _quiet_errors() -> None:
-    """An error that nobody caught is told by its kind and place: its message could quote a text."""
+    """Log an uncaught error by its kind and place only: its message could quote a text."""
 
     def tell(kind: object, error: BaseException | None, *rest: object) -> None:
         log.error("unexpected %s", place_of(error) if error is not None else getattr(kind, "__name__", "error"))

@@ -62,7 +62,7 @@ class StopError(TacitError):
 
 @dataclass(frozen=True)
 class JobTask:
-    """A job as whoever works on it gets it; it can be sent to another process.
+    """A job as its worker gets it; it can be sent to another process.
 
     workers     processes that rewrite; 1 is the one that does everything else
     unpacked    most characters of text, unpacked, that the file may hold
@@ -92,7 +92,7 @@ class JobOutcome:
 
 
 class JobWork:
-    """The work on one job. `tell` hears of progress; `check` raises a `StopError` when the work must stop."""
+    """The work on one job. `tell` is called with the progress; `check` raises a `StopError` when the work must stop."""
 
     def __init__(
         self,
@@ -291,7 +291,7 @@ STARTS_OVER: Final = frozenset({"unreadable-state", "missing-state", "input-has-
 
 
 def for_owner(error: Exception) -> str | None:
-    """What the owner of a job is told in place of the engine's sentence, where that is for somebody with a command
+    """The message to the owner of a job in place of the engine's sentence, where that is for users of the command
     line; the columns of a file are not listed, because the first line of a file without a header is a text."""
     if not isinstance(error, TacitError):
         return None
@@ -336,7 +336,7 @@ def check_columns(path: Path, settings: JobSettings) -> None:
 
 
 def check_job(pool: Pool, settings: JobSettings) -> None:
-    """What can be said at once, before the job waits for its turn."""
+    """Check a job as far as possible before it is queued."""
     mechanism = pool.built(settings.mechanism, settings.epsilon, settings.options)
     if settings.user_column is not None and mechanism.level == "word":
         raise BadInputError(

@@ -64,7 +64,7 @@ class Schedule:
             thread.start()
 
     def stop(self) -> None:
-        """Stop what is at work; it goes on when a service starts again."""
+        """Stop running jobs; they resume when a service starts again."""
         self._ending.set()
         with self._changed:
             self._changed.notify_all()

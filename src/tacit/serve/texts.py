@@ -48,7 +48,7 @@ class RewriteService:
         self._metrics = metrics
 
     async def answer(self, request: Request) -> Response:
-        """The answer as JSON, or as a stream if that is asked for."""
+        """The answer as JSON, or as a stream if the request wants one."""
         caller: Caller = request.scope["caller"]
         self._lines.check_room(caller.name)
         check_json(request.headers.get("content-type", ""))

@@ -209,7 +209,7 @@ class StateMemory:
         return sum(states.bytes for states in self._states.values())
 
     def states(self, digest: bytes) -> Kept | None:
-        """What was computed from the same layers and records, if it is still there."""
+        """The states of the same layers and records, if they are still in memory."""
         if digest in self._states:
             self._states.move_to_end(digest)
         return self._states.get(digest)

@@ -15,7 +15,7 @@ CURVES = "tensorboard"
 
 
 class TrainingLog:
-    """`after`: the step a resumed run goes on from; what was logged beyond it is done again, and logged again."""
+    """The log of a training. A resumed run repeats, and logs again, all steps after the step `after`."""
 
     def __init__(self, folder: Path, *, after: int = 0, tensorboard: bool = False) -> None:
         self.path = folder / FILE

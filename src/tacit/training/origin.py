@@ -55,7 +55,7 @@ class Origin:
     tokenizer: Provenance | None = None
 
     def with_training(self, own: Guarantee, model: str) -> Guarantee:
-        """What the trained weights promise."""
+        """The guarantee of the trained weights."""
         promise = self._of_text_and_start(own, model)
         if self.tokenizer is None:
             return promise

@@ -137,7 +137,7 @@ class TrainingPlan:
 
     @property
     def _secret_sample(self) -> tuple[str, ...]:
-        """Amplification by sampling holds against whoever does not know the sample."""
+        """The assumption of amplification by sampling: the attacker does not know the sample."""
         return () if self.batch == self.records else (f"nobody learns which {self.unit.value}s were drawn for a step",)
 
     def guarantee(

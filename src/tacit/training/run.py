@@ -63,7 +63,7 @@ SCHEDULES = ("constant", "linear", "cosine")
 
 @dataclass(frozen=True)
 class TrainingSettings:
-    """What a run is told, apart from data, model and plan. Nothing of it may depend on the private data.
+    """The settings of a training besides data, model and plan. None of them may depend on the private data.
 
     precision   of the layers below the lowest trained one, which are computed once (`tacit.training.frozen`)
     """
@@ -243,7 +243,7 @@ class TrainingRun:
             self._padding = choose_layout(self.task, self.model, self.tokenizer, self.warn)
 
     def _encoded(self) -> list[Encoded]:
-        """The numbers of all rows; what is lost of them is said to whoever trains."""
+        """The token ids of all rows; the task may warn about them, for example about texts that are cut."""
         encoded = [self.task.encode(row, self.tokenizer, train=True) for row in self.rows]
         if self.team.first:
             for remark in self.task.remarks(self.rows, encoded):
@@ -339,11 +339,11 @@ class TrainingRun:
         return Beginning(key, checkpoint)
 
     def described(self) -> str:
-        """What decides the weights, as it was told. It names the data by a hash, so it belongs in a private folder."""
+        """All settings that decide the weights, as JSON. Private, because it has a hash of the data."""
         return json.dumps(self._fingerprint())
 
     def check_same(self, described: str, kind: str) -> None:
-        """Refuse a folder whose run was told something else."""
+        """Refuse a folder whose run had other settings."""
         kept, now = json.loads(described), json.loads(self.described())
         for part in now:
             if kept.get(part) != now[part]:
@@ -357,7 +357,7 @@ class TrainingRun:
                 )
 
     def promise(self) -> Guarantee:
-        """What the finished model promises."""
+        """The guarantee of the finished model."""
         own = self.plan.guarantee(
             steps=self.plan.steps,
             secure=self.seed is None,

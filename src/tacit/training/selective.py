@@ -363,7 +363,7 @@ class TwoPhases:
         self.redaction = str(kept["redaction"])
 
     def run(self, progress: Callable[[int, StepReport], None] | None = None, *, resume: bool = False) -> Guarantee:
-        """Both phases; `progress` is told which of them it is, 1 or 2."""
+        """Both phases; `progress` gets the number of the phase, 1 or 2."""
         self.check_folder(resume=resume)
         self._check_first_phase()
         finished = (self.folder / CARD).exists() and not (self.folder / PRIVATE_FOLDER / STATE).exists()

@@ -50,7 +50,7 @@ LEAST_TOGETHER = 4
 
 @dataclass(frozen=True)
 class StepFacts:
-    """What a step saw. All of it is private: for the eyes of the person who trains, never for a release."""
+    """Facts of a step. All of them are private: for the person who trains, never for a release."""
 
     examples: int
     loss: float
@@ -60,7 +60,7 @@ class StepFacts:
 
 @dataclass
 class TrainingStep:
-    """What private and plain steps share: going through the records of a step in parts that fit into memory.
+    """The shared part of private and plain steps: going through the records of a step in parts that fit into memory.
 
     `physical` is how many examples are worked on at a time; it shrinks when memory runs out. `lengths`, if given, lets
     records of similar length be worked on together, which saves padding: more than half of a batch of 32 sentences.

@@ -87,7 +87,7 @@ class Bounding(ABC):
     def sensitivity(self) -> Sensitivity: ...
 
     def _learn(self, public: NDArray[np.floating]) -> None:  # noqa: B027
-        """Nothing to learn, unless a map says so."""
+        """Learn parameters from the public vectors; most maps have none."""
 
     @abstractmethod
     def _map(self, X: NDArray[np.floating]) -> NDArray[np.floating]: ...

@@ -88,7 +88,7 @@ class KeptAnchor:
     def _write(self, anchor: Anchor, *, only_forward: bool) -> None:
         if self.path is None:
             return
-        with contextlib.suppress(OSError):  # what is not kept is told by `verify`
+        with contextlib.suppress(OSError):  # `verify` reports an anchor that could not be kept
             descriptor = _opened(self.path)
             try:
                 _lock(descriptor)

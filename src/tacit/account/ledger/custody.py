@@ -28,7 +28,7 @@ class KeyChangedError(LedgerError):
 
 
 class Custody:
-    """Whoever changes the ledger does it in `writing`: under the key that it has now, and only if it holds all events
+    """All changes of the ledger are made in `writing`: under the key that it has now, and only if it holds all events
     that it is known to have held. Nothing is charged to a name under a former key, and nothing is spent again because
     somebody brought back an older file."""
 

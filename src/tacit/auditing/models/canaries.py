@@ -170,7 +170,7 @@ def insert(texts: Sequence[str], canaries: Sequence[Canary], source: Source) -> 
 
 
 def save_canaries(canaries: Sequence[Canary], path: str | Path, *, force: bool = False) -> None:
-    """One JSON object a line. The file says which coins fell how: keep it from whoever trains or guesses. Only its
+    """One JSON object a line. The file says which coins fell how: keep it from people who train or guess. Only its
     owner can read it."""
     target = Path(path)
     refuse_existing(target, force=force)

@@ -1,4 +1,4 @@
-"""What is claimed about a trained model: by whoever audits it, or by the card beside it."""
+"""The claim about a trained model: from the user who audits it, or from the card beside it."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ class NotPublicError(BadInputError):
 
 @dataclass(frozen=True, kw_only=True)
 class PublicText:
-    """Texts that anybody may see, with the name they are known by. Whoever makes one declares them public."""
+    """Texts that anybody may see, with the name they are known by. Making one declares them public."""
 
     texts: Sequence[str]
     name: str

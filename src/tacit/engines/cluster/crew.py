@@ -34,7 +34,7 @@ Item = tuple[object, ...]
 
 @dataclass(frozen=True)
 class WorkOutcome(Generic[Result]):
-    """What became of the work at one place: its result, or the error that the user is told."""
+    """The outcome of the work at one place: its result, or the error for the user."""
 
     place: int
     result: Result | None = None

@@ -80,6 +80,6 @@ class PartBatch(TypedDict):
 
 
 class OutcomeBatch(TypedDict):
-    """What became of parts and files."""
+    """The outcomes of parts and files."""
 
     outcome: list[bytes]

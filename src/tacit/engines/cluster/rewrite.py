@@ -234,7 +234,7 @@ def _entry(job: RewriteJob) -> LedgerEntry | None:
 
 
 def output_format(output: str, input_format: FileFormat) -> FileFormat:
-    """The format of one file is told by its name; the files of a folder have that of the input, unzipped."""
+    """The format of the output: by the name of one file; in a folder that of the input, unzipped."""
     named = suffix_format(output) if is_one_file(output) else None
     if named is None:
         return FileFormat(input_format.kind)

@@ -34,7 +34,7 @@ def is_one_file(output: str) -> bool:
 
 
 class DatasetRun:
-    """What is finished so far, and what is left of it when the run stops."""
+    """A run on a cluster: the parts that are finished so far, and what remains when it stops."""
 
     def __init__(
         self,
@@ -146,7 +146,7 @@ def assembled_file(staging: str, encoder: RowEncoder, name: str, parts: list[str
 
 
 def outcomes(cluster: Cluster, plan: WorkerPlan, items: list[FileRow]) -> Iterator[PartOutcome]:
-    """What became of each part, as the parts are finished."""
+    """The outcome of each part, as the parts are finished."""
     ray, workers = cluster.ray, cluster.workers
     readers = min(len(items), 1 + workers // WORKERS_PER_READER)
     with streaming(ray):
@@ -168,7 +168,7 @@ def outcomes(cluster: Cluster, plan: WorkerPlan, items: list[FileRow]) -> Iterat
 
 
 def _broken(error: Exception) -> TacitError:
-    """Ray gave up. Its messages can be long and can quote anything, so only their kind is told."""
+    """Ray gave up. Its messages can be long and can quote anything, so only their kind is reported."""
     kind = type(error).__name__
     cause = error.__cause__
     if isinstance(error, ModuleNotFoundError) or isinstance(cause, ModuleNotFoundError):

@@ -1,4 +1,4 @@
-"""Ray itself: a small one on this machine, or one that is there already.
+"""Ray itself: a small one on this machine, or a cluster that is already running.
 
 On this machine Ray is started without a dashboard, metrics and messages about usage, with its files (logs, and what its
 object store spills) in a folder that only the owner may enter and that is deleted at the end. Whoever may talk to a Ray

@@ -216,7 +216,7 @@ class Staging:
         return self.digests.holds(name) and self.release.digest(name) == self.digests.read(name).decode()
 
     def check_release(self) -> None:
-        """Before a stopped publishing goes on: a file that was damaged since is made again from its parts."""
+        """Before publishing is resumed, make damaged files again from their parts."""
         damaged = [name for name in self.release.sizes() if not self._is_assembled(name)]
         if damaged:
             for name in damaged:
@@ -265,7 +265,7 @@ class Staging:
         return self.is_publishing() and not self.release.sizes()
 
     def publish(self, output: str, *, whole: bool, overwrite: bool) -> None:
-        """What was assembled becomes the output; repeating it after a crash goes on where it stopped."""
+        """Move the assembled files to the output; repeating it after a crash continues where it stopped."""
         target = Folder(output)
         if not self.is_publishing():
             if target.exists() and overwrite:

@@ -160,7 +160,7 @@ class Folder:
         self._call(lambda system, path: system.exists(path) and system.rm(path, recursive=True))
 
     def move_to(self, other: Folder) -> None:
-        """Under another name: at once on this machine, file by file elsewhere (repeating it goes on)."""
+        """Rename the folder: at once on this machine, file by file elsewhere (repeating it continues)."""
         if self.path is not None and other.path is not None:
             try:
                 self.path.rename(other.path)

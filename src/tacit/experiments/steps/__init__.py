@@ -18,20 +18,21 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 from tacit.errors import BadInputError
-from tacit.experiments.config import Strict
+from tacit.experiments.declared import Axes, Strict
 from tacit.report import Table
 
 Progress = Callable[[int, int], None]
-Run = Callable[[Any, Mapping[str, Path], Path, Progress], None]
-Score = Callable[[Path], dict[str, float]]
-OF_THE_CARD = ("epsilon of the card", "delta of the card")
-OF_CLASSES = ("score", "macro-F1", "accuracy", "entity F1", "collapsed", "never predicted", "lost classes")
+Inputs = Mapping[str, Path]
+"""The folders of the inputs of a step."""
+Scores = dict[str, float]
+OF_THE_CARD: Final = ("epsilon of the card", "delta of the card")
+OF_CLASSES: Final = ("score", "macro-F1", "accuracy", "entity F1", "collapsed", "never predicted", "lost classes")
 """Scores that several kinds have."""
-KEY_FILE = "noise.key"
-RUN_FOLDER = "run"
+KEY_FILE: Final = "noise.key"
+RUN_FOLDER: Final = "run"
 
 
 @dataclass(frozen=True)
@@ -60,11 +61,16 @@ class Cell(Protocol):
     def inputs(self) -> Mapping[str, Cell]: ...
 
 
+P = TypeVar("P", bound=Strict)
+
+
 @dataclass(frozen=True)
-class Kind:
+class Kind(Generic[P]):
     """One kind of step.
 
     version   raised whenever `run` would write something else: steps of older versions are run again
+    scoring   raised whenever `score` would derive something else: scores of older versions are derived again from the
+              raw files, and nothing is run
     check     says before anything runs what is missing or contradicts (a model, a library, a setting); it gets the
               parameters and the names of the inputs that are given
     fits      says before anything runs why the cells that are given as inputs do not go with the parameters (a part or
@@ -81,17 +87,18 @@ class Kind:
 
     name: str
     version: int
-    parameters: type[Strict]
-    run: Run
-    score: Score
+    parameters: type[P]
+    run: Callable[[P, Inputs, Path, Progress], None]
+    score: Callable[[Path], Scores]
     inputs: Mapping[str, Input] = field(default_factory=dict)
-    check: Callable[[Any, frozenset[str]], None] | None = None
-    content: Callable[[Any], Any] | None = None
-    epsilon: Callable[[Any], str | None] | None = None
+    check: Callable[[P, frozenset[str]], None] | None = None
+    content: Callable[[P], object] | None = None
+    epsilon: Callable[[P], str | None] | None = None
     measures: tuple[str, ...] = ()
-    timing: Callable[[Sequence[tuple[Mapping[str, Any], Path]]], Table | None] | None = None
-    fits: Callable[[Any, Mapping[str, Cell]], None] | None = None
+    timing: Callable[[Sequence[tuple[Axes, Path]]], Table | None] | None = None
+    fits: Callable[[P, Mapping[str, Cell]], None] | None = None
     further: tuple[str, ...] | Callable[[], tuple[str, ...]] = ()
+    scoring: int = 1
 
     @property
     def all_measures(self) -> tuple[str, ...]:
@@ -103,16 +110,47 @@ class Kind:
     def draws_noise(self) -> bool:
         return "test_seed" in self.parameters.model_fields
 
+    def check_parameters(self, parameters: P, inputs: frozenset[str]) -> None:
+        """Nothing if everything that a cell needs is there."""
+        if self.check is not None:
+            self.check(parameters, inputs)
+
+    def check_inputs(self, parameters: P, inputs: Mapping[str, Cell]) -> None:
+        """Nothing if the cells that are given as inputs go with the parameters."""
+        if self.fits is not None:
+            self.fits(parameters, inputs)
+
+    def content_of(self, parameters: P) -> object:
+        """What stands for the parameters in the key of a step."""
+        return parameters.model_dump() if self.content is None else self.content(parameters)
+
+    def meaning_of_epsilon(self, parameters: P) -> str | None:
+        """What the epsilon of a step is counted per."""
+        return None if self.epsilon is None else self.epsilon(parameters)
+
+
+AnyKind = Kind[Any]
+"""A kind of which the parameters are not known."""
+
 
 @cache
-def kinds() -> dict[str, Kind]:
+def kinds() -> dict[str, AnyKind]:
+    """All kinds of steps by name."""
     package = importlib.import_module(__name__)
-    found = (importlib.import_module(f"{__name__}.{module.name}") for module in pkgutil.iter_modules(package.__path__))
-    return {module.KIND.name: module.KIND for module in found}
+    names = [module.name for module in pkgutil.iter_modules(package.__path__)]
+    modules = [importlib.import_module(f"{__name__}.{name}") for name in names]
+    return {module.KIND.name: module.KIND for module in modules if hasattr(module, "KIND")}
 
 
-def kind(name: str, where: str) -> Kind:
+def kind_named(name: str, where: str) -> AnyKind:
+    """The kind of a step of the file."""
     known = kinds()
     if name not in known:
-        raise BadInputError(f"'{where}.kind' must be one of {', '.join(known)}, not '{name}'")
+        raise BadInputError(
+            "no-such-kind",
+            "'{where}.kind' must be one of {known}, not '{name}'",
+            where=where,
+            known=", ".join(known),
+            name=name,
+        )
     return known[name]

@@ -75,7 +75,12 @@ def score(folder: Path) -> dict[str, float]:
 def check(parameters: Accounting, inputs: frozenset[str] = frozenset()) -> None:
     require("dp_accounting", extra="accounting", purpose="accounting for DP-SGD")
     if parameters.lot > parameters.records:
-        raise BadInputError(f"a lot of {parameters.lot:,} is larger than the {parameters.records:,} records")
+        raise BadInputError(
+            "lot-larger-than-data",
+            "a lot of {lot:,} is larger than the {records:,} records",
+            lot=parameters.lot,
+            records=parameters.records,
+        )
 
 
 KIND = Kind(

@@ -81,7 +81,11 @@ def successes(parameters: Attack, pairs: TextPairs, made: Rewrite, progress: Pro
         survivors = entities.survival(pairs, entities.from_patterns(pairs.originals), source="patterns", seed=seed)
         return {"whole entity": survivors.by_kind["all types"].whole.numbers()}
     if parameters.column is None:
-        raise BadInputError(f"the attack '{kind}' needs a 'column'")
+        raise BadInputError(
+            "attack-needs-column",
+            "the attack '{kind}' needs a 'column'",
+            kind=kind,
+        )
     if kind == "authorship":
         some = some_authors(pairs, parameters.column, parameters.sample, seed)
         named = authorship.authorship(some, some.labels[parameters.column], seed=seed, progress=progress)
@@ -105,7 +109,11 @@ def _inverted(pairs: TextPairs, made: Rewrite, seed: int, progress: Progress) ->
         return {"released word": same.numbers()}
     mechanism = made.build()
     if not isinstance(mechanism, WordMechanism):
-        raise BadInputError(f"'{made.mechanism}' rewrites whole documents, which shows no word by itself: leave it out")
+        raise BadInputError(
+            "attack-on-documents",
+            "'{mechanism}' rewrites whole documents, which shows no word by itself: leave it out",
+            mechanism=made.mechanism,
+        )
     mechanism.prepare()
     prior = inversion.frequency_prior(mechanism.vocabulary)
     found = inversion.invert(pairs, mechanism, prior, seed=seed, progress=progress)
@@ -131,7 +139,11 @@ def check(parameters: Attack, inputs: frozenset[str] = frozenset()) -> None:
     if parameters.attack in ("attributes", "authorship"):
         require("sklearn", extra="audit", purpose="a classifier that attacks texts")
         if parameters.column is None:
-            raise BadInputError(f"the attack '{parameters.attack}' needs a 'column' that the data set keeps ('keep')")
+            raise BadInputError(
+                "attack-needs-column",
+                "the attack '{attack}' needs a 'column' that the data set keeps ('keep')",
+                attack=parameters.attack,
+            )
     if parameters.attack == "mask":
         mask_inference.load(parameters.model)
 
@@ -147,8 +159,10 @@ def fits(parameters: Attack, inputs: Mapping[str, Cell]) -> None:
     known = made.mechanism in catalog.mechanism_names()  # of another one the rewrite step says that it does not exist
     if parameters.attack == "inversion" and known and not issubclass(catalog.find(made.mechanism), WordMechanism):
         raise BadInputError(
-            f"the attack 'inversion' is about words, and '{made.mechanism}' rewrites whole documents: leave it out "
-            f'with skip = [{{ mechanism = "{made.mechanism}" }}]'
+            "attack-on-documents",
+            "the attack 'inversion' is about words, and '{mechanism}' rewrites whole documents: leave it out with skip"
+            ' = [{{ mechanism = "{mechanism}" }}]',
+            mechanism=made.mechanism,
         )
 
 

@@ -69,7 +69,11 @@ def score(folder: Path) -> dict[str, float]:
 def check(parameters: Conversion, inputs: frozenset[str] = frozenset()) -> None:
     cls = catalog.find(parameters.mechanism)
     if not has_epsilon(cls):
-        raise BadInputError(f"the mechanism '{parameters.mechanism}' has no epsilon to be converted: leave it out")
+        raise BadInputError(
+            "mechanism-without-epsilon",
+            "the mechanism '{mechanism}' has no epsilon to be converted: leave it out",
+            mechanism=parameters.mechanism,
+        )
     catalog.build(parameters.mechanism, {**parameters.options, "epsilon": parameters.epsilon})
 
 

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from tacit.errors import BadInputError
 from tacit.experiments.config import DataSet, Part
@@ -54,18 +54,30 @@ def taken_rows(data: DataSet, part: Part, name: str) -> list[dict[str, Any]]:
     order = public_generator(part.seed).permutation(len(found))[part.skip :][: part.rows]
     if not len(order):
         raise BadInputError(
-            f"the part '{name}' has no rows: {len(found):,} rows match, and {part.skip:,} of them are skipped"
+            "part-without-rows",
+            "the part '{name}' has no rows: {matching:,} rows match, and {skip:,} of them are skipped",
+            name=name,
+            matching=len(found),
+            skip=part.skip,
         )
     return [found[i] for i in sorted(order.tolist())]
 
 
+ROWS: Final = "rows in "
+
+
 def score(folder: Path) -> dict[str, float]:
-    found: dict[str, float] = {}
+    scores: dict[str, float] = {}
     for part in parts_of(folder):
         rows = list(read_lines(folder / f"{part}.jsonl"))
-        found[f"rows in {part}"] = len(rows)
-        found[f"words per row in {part}"] = sum(len(t.split()) for row in rows for t in row["texts"]) / len(rows)
-    return found
+        scores[f"{ROWS}{part}"] = len(rows)
+        scores[f"words per row in {part}"] = sum(len(t.split()) for row in rows for t in row["texts"]) / len(rows)
+    return scores
+
+
+def row_counts(scores: Mapping[str, float]) -> dict[str, int]:
+    """How many rows each part has, from the scores of a step."""
+    return {name.removeprefix(ROWS): int(count) for name, count in scores.items() if name.startswith(ROWS)}
 
 
 def content(data: DataSet) -> dict[str, Any]:
@@ -79,11 +91,21 @@ def content(data: DataSet) -> dict[str, Any]:
 
 def check(data: DataSet, inputs: frozenset[str] = frozenset()) -> None:
     if data.parts and not data.text_columns:
-        raise BadInputError("'text' is missing: name the column (or two) with the texts")
+        raise BadInputError(
+            "missing-text-column",
+            "'text' is missing: name the column (or two) with the texts",
+        )
     if data.task in ("pairs", "similarity") and len(data.text_columns) != 2:
-        raise BadInputError(f"the task '{data.task}' is about two texts: give two columns in 'text'")
+        raise BadInputError(
+            "task-of-two-texts",
+            "the task '{task}' is about two texts: give two columns in 'text'",
+            task=data.task,
+        )
     if not data.parts and not data.files:
-        raise BadInputError("there is nothing in it: give 'parts' (rows of texts) or 'files'")
+        raise BadInputError(
+            "empty-data-set",
+            "there is nothing in it: give 'parts' (rows of texts) or 'files'",
+        )
     for part in data.parts.values():
         with open_table(part.file, format_of(part.file, part.format)) as table:
             for column in _columns(data, part):
@@ -98,12 +120,19 @@ def fits(data: DataSet, inputs: Mapping[str, Cell]) -> None:
         if data.task == "similarity" and data.label is not None:
             if not all(_is_number(row["label"]) for row in taken_rows(data, part, name)):
                 raise BadInputError(
-                    f"not all labels of the part '{name}' are numbers, which the task 'similarity' is about: name "
-                    "another column in 'label'"
+                    "labels-not-numbers",
+                    "not all labels of the part '{name}' are numbers, which the task 'similarity' is about: name "
+                    "another column in 'label'",
+                    name=name,
                 )
         elif not _has_rows(data, part):
             skipped = f" after the {part.skip:,} that are skipped" if part.skip else ""
-            raise BadInputError(f"the part '{name}' has no rows: none matches{skipped}; correct 'where' or 'skip'")
+            raise BadInputError(
+                "part-without-rows",
+                "the part '{name}' has no rows: none matches{skipped}; correct 'where' or 'skip'",
+                name=name,
+                skipped=skipped,
+            )
 
 
 def _is_number(label: str) -> bool:

@@ -58,7 +58,10 @@ def run(parameters: Downstream, inputs: Mapping[str, Path], folder: Path, progre
     data, texts = inputs["data"], inputs.get("texts")
     task: Task = read_json(data / "about.json")["task"]
     if task is None:
-        raise BadInputError("the data set names no task: add 'task', such as task = \"classification\"")
+        raise BadInputError(
+            "data-without-task",
+            "the data set names no task: add 'task', such as task = \"classification\"",
+        )
     train = labeled(task, data, texts if parameters.train_on == "released" else None, parameters.train)
     test = labeled(task, data, texts if parameters.test_on == "released" else None, parameters.test)
     if parameters.unseen == "drop" and task in ("classification", "pairs"):
@@ -135,7 +138,10 @@ def _tokens(text: str, wanted: int) -> list[str]:
 
 def _labels(task: Task, rows: Rows) -> list[Any]:
     if any(label is None or not label.strip() for label in rows.labels):
-        raise BadInputError("a row has no label: name the column with 'label', or leave such rows out with 'where'")
+        raise BadInputError(
+            "row-without-label",
+            "a row has no label: name the column with 'label', or leave such rows out with 'where'",
+        )
     found = [str(label) for label in rows.labels]
     if task == "tagging":
         return [label.split() for label in found]
@@ -186,7 +192,10 @@ def check(parameters: Downstream, inputs: frozenset[str] = frozenset()) -> None:
 def check_encoder(learner: str, name: str, precision: Precision) -> None:
     """Say before anything runs that an encoder is missing, or told what it cannot do."""
     if precision == "fast" and learner != "probe":
-        raise BadInputError('precision = "fast" is for learner = "probe": leave it out')
+        raise BadInputError(
+            "precision-without-probe",
+            'precision = "fast" is for learner = "probe": leave it out',
+        )
     if learner in ("probe", "transformer"):
         encoder(name).tokenizer  # noqa: B018  # loads it, or says what is missing
 
@@ -194,7 +203,10 @@ def check_encoder(learner: str, name: str, precision: Precision) -> None:
 def fits_data(parameters: Downstream, inputs: Mapping[str, Cell]) -> None:
     data = data_in(inputs)
     if data.task is None:
-        raise BadInputError("the data set names no task: add 'task', such as task = \"classification\"")
+        raise BadInputError(
+            "data-without-task",
+            "the data set names no task: add 'task', such as task = \"classification\"",
+        )
     check_labeled(data)
     named = {"train": (parameters.train, parameters.train_on), "test": (parameters.test, parameters.test_on)}
     for key, (part, seen) in named.items():

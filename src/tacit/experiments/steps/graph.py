@@ -115,7 +115,10 @@ def load_graph(data: Path, parameters: GraphTraining) -> Graph:
 
     files = {name: next(data.glob(f"{name}.*"), None) for name in ("nodes", "edges")}
     if files["nodes"] is None or files["edges"] is None:
-        raise BadInputError("a graph needs two files: files.nodes and files.edges of the data set")
+        raise BadInputError(
+            "graph-files-missing",
+            "a graph needs two files: files.nodes and files.edges of the data set",
+        )
     return read_graph(
         files["nodes"], files["edges"], FEATURES, label_column=parameters.label,
         split_column=parameters.split, clean=True,
@@ -236,19 +239,33 @@ def above_largest(truth: Sequence[str], predicted: Sequence[str], train: Mapping
 
 def check(parameters: GraphTraining, inputs: frozenset[str] = frozenset()) -> None:
     if parameters.method in ("words", "messages") and not parameters.private:
-        raise BadInputError(f"the method '{parameters.method}' needs an epsilon: give one, or vary over epsilon")
+        raise BadInputError(
+            "method-needs-epsilon",
+            "the method '{method}' needs an epsilon: give one, or vary over epsilon",
+            method=parameters.method,
+        )
     if parameters.method == "majority" and parameters.private:
-        raise BadInputError("the method 'majority' has no noise, so an epsilon says nothing: leave it out")
+        raise BadInputError(
+            "method-without-noise",
+            "the method 'majority' has no noise, so an epsilon says nothing: leave it out",
+        )
     if parameters.method == "convolution":
         require("torch", extra="training", purpose="a graph convolution")
     if parameters.nodes == "rest" and parameters.split is None:
-        raise BadInputError("nodes = \"rest\" reads the split of the file: name its column with 'split'")
+        raise BadInputError(
+            "rest-without-split",
+            "nodes = \"rest\" reads the split of the file: name its column with 'split'",
+        )
 
 
 def fits(parameters: GraphTraining, inputs: Mapping[str, Cell]) -> None:
     files = data_in(inputs).files
     if missing := [name for name in ("nodes", "edges") if name not in files]:
-        raise BadInputError(f"a graph needs two files, and 'files.{missing[0]}' of the data set is missing: add it")
+        raise BadInputError(
+            "graph-files-missing",
+            "a graph needs two files, and 'files.{file}' of the data set is missing: add it",
+            file=missing[0],
+        )
 
 
 def meaning(parameters: GraphTraining) -> str:

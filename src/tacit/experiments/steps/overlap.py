@@ -32,7 +32,10 @@ def run(parameters: Overlap, inputs: Mapping[str, Path], folder: Path, progress:
         for name in ("setting", "full")
     }
     if wrong["setting"].keys() != wrong["full"].keys():
-        raise BadInputError("the two were tested on different nodes: give both the same 'nodes', data and seed")
+        raise BadInputError(
+            "other-test-nodes",
+            "the two were tested on different nodes: give both the same 'nodes', data and seed",
+        )
     nodes = sorted(wrong["full"])
     write_json(folder / "wrong.json", {name: [int(wrong[name][node]) for node in nodes] for name in wrong})
 

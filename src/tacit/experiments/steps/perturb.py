@@ -104,7 +104,9 @@ class Space:
         )  # fmt: skip
         if len(self.mapped_table) != len(table):
             raise BadParameterError(
-                f"the map '{name}' turns a word vector into zero: choose another map, or other vectors"
+                "map-to-zero",
+                "the map '{name}' turns a word vector into zero: choose another map, or other vectors",
+                name=name,
             )
         self.lexicon = Lexicon(table.words)
 
@@ -229,7 +231,10 @@ def read_words(folder: Path, part: str) -> list[str]:
     """Each text as its released words."""
     path = folder / f"{part}.words.npy"
     if not path.is_file():
-        raise BadInputError("a learner that reads text needs words: give the perturb step a 'mapping'")
+        raise BadInputError(
+            "learner-needs-words",
+            "a learner that reads text needs words: give the perturb step a 'mapping'",
+        )
     words = _space_of(folder).table.words
     lengths = np.load(folder / f"{part}.lengths.npy")
     return [" ".join(words[i] for i in row) for row in np.split(np.load(path), np.cumsum(lengths)[:-1])]
@@ -248,15 +253,31 @@ def check(parameters: Perturb, inputs: frozenset[str] = frozenset()) -> None:
         told = (
             "copies the words and has no epsilon: leave it out" if parameters.mechanism == NONE else "needs an epsilon"
         )
-        raise BadInputError(f"the mechanism '{parameters.mechanism}' {told}")
+        raise BadInputError(
+            "epsilon-and-mechanism",
+            "the mechanism '{mechanism}' {advice}",
+            mechanism=parameters.mechanism,
+            advice=told,
+        )
     if parameters.mapping != "none" and parameters.mechanism not in ("laplace", "mahalanobis"):
-        raise BadInputError(f"'{parameters.mechanism}' gives words by itself: leave out 'mapping'")
+        raise BadInputError(
+            "mapping-built-in",
+            "'{mechanism}' gives words by itself: leave out 'mapping'",
+            mechanism=parameters.mechanism,
+        )
     if parameters.mechanism == "mahalanobis" and parameters.bounding != "none":
-        raise BadInputError("Mahalanobis noise is defined on the vectors as they are: leave out 'bounding'")
+        raise BadInputError(
+            "bounding-with-mahalanobis",
+            "Mahalanobis noise is defined on the vectors as they are: leave out 'bounding'",
+        )
     try:
         spaces(parameters.vectors, parameters.limit, parameters.bounding)
     except BadParameterError as error:
-        raise BadInputError(str(error)) from None
+        raise BadInputError(
+            "bad-map",
+            "{error}",
+            error=error,
+        ) from None
 
 
 def fits(parameters: Perturb, inputs: Mapping[str, Cell]) -> None:

@@ -68,7 +68,11 @@ def run(parameters: PerturbedTask, inputs: Mapping[str, Path], folder: Path, pro
     }
     train, truth = labels[parameters.train], labels[parameters.test]
     if len(set(train)) < 2:
-        raise BadInputError(f"the target '{parameters.target}' has one value only: take more rows, or another target")
+        raise BadInputError(
+            "one-value-only",
+            "the target '{target}' has one value only: take more rows, or another target",
+            target=parameters.target,
+        )
     learner: Any
     if parameters.learner in ("pooled", "lstm"):
         read: Any = read_vectors
@@ -95,7 +99,11 @@ def targets(parameters: PerturbedTask, rows: Rows) -> list[str]:
     if parameters.target == "label":
         return [str(label) for label in rows.labels]
     if parameters.target not in rows.columns[0]:
-        raise BadInputError(f"the data set does not keep the column '{parameters.target}': name it in 'keep'")
+        raise BadInputError(
+            "column-not-kept",
+            "the data set does not keep the column '{target}': name it in 'keep'",
+            target=parameters.target,
+        )
     return [row[parameters.target] for row in rows.columns]
 
 
@@ -257,7 +265,10 @@ def _f1_of_names(
 def check(parameters: PerturbedTask, inputs: frozenset[str] = frozenset()) -> None:
     require("sklearn", extra="audit", purpose="a downstream task")
     if (parameters.target == "entities") != bool(parameters.entities):
-        raise BadInputError("the target 'entities' and the list 'entities' of names go together: give both, or none")
+        raise BadInputError(
+            "entities-without-names",
+            "the target 'entities' and the list 'entities' of names go together: give both, or none",
+        )
     if parameters.learner in ("lstm", "transformer"):
         require("torch", extra="documents", purpose="a neural learner")
     check_encoder(parameters.learner, parameters.encoder, parameters.precision)
@@ -276,13 +287,19 @@ def fits(parameters: PerturbedTask, inputs: Mapping[str, Cell]) -> None:
         before = inputs["baseline"].parameters
         assert isinstance(before, PerturbedTask)  # as for "vectors"
         if (before.target, before.test, before.entities) != (parameters.target, parameters.test, parameters.entities):
-            raise BadInputError("'baseline' has to learn the same 'target' and be tried on the same 'test' part")
+            raise BadInputError(
+                "baseline-of-another-task",
+                "'baseline' has to learn the same 'target' and be tried on the same 'test' part",
+            )
     made = inputs["vectors"].parameters
     assert isinstance(made, Perturb)  # `Input.kinds` lets nothing else stand there
     if parameters.learner in ("probe", "transformer") and not gives_words(made):
         raise BadInputError(
-            f"the learner '{parameters.learner}' reads words, and '{made.mechanism}' without a mapping gives vectors: "
-            "give the perturb step a 'mapping', or skip such cells"
+            "learner-needs-words",
+            "the learner '{learner}' reads words, and '{mechanism}' without a mapping gives vectors: give the perturb "
+            "step a 'mapping', or skip such cells",
+            learner=parameters.learner,
+            mechanism=made.mechanism,
         )
 
 

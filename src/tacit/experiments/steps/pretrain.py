@@ -16,17 +16,22 @@ from __future__ import annotations
 import math
 import shutil
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from pydantic import Field
 
+from tacit.documents.pretraining.corpus import PublicText
 from tacit.errors import BadInputError, require
 from tacit.experiments.config import Parameters
 from tacit.experiments.inputs import check_part, data_in
 from tacit.experiments.raw import read_json, read_part, write_json
-from tacit.experiments.steps import Cell, Input, Kind, Progress
+from tacit.experiments.steps import Cell, Input, Inputs, Kind, Progress
+from tacit.jobs.pretrain import AutoencoderConfig, NoiseConfig, PretrainConfig, PruneConfig
+from tacit.jobs.pretraining_runs import made
+
+if TYPE_CHECKING:
+    from tacit.documents.pretraining.plan import PretrainingPlan
 
 
 class Pretrain(Parameters):
@@ -72,8 +77,28 @@ class Pretrain(Parameters):
     def budgets(self) -> list[float]:
         return self.epsilons if self.epsilon is None else [self.epsilon]
 
-    def plan(self) -> Any:
-        from tacit.documents.pretraining.loop import PretrainingPlan
+    def job(self, start: str, corpus: PublicText, work: Path) -> PretrainConfig:
+        """The job that makes the model, from the name or folder that it starts with."""
+        if self.how == "prune":
+            return PruneConfig(
+                model=start, text=corpus.texts, public=corpus.name, output=work, clip=self.clip, stages=self.stages,
+                least_bleu=self.least_bleu,
+            )  # fmt: skip
+        if self.how == "noise":
+            return NoiseConfig(
+                model=start, text=corpus.texts, public=corpus.name, output=work, clip=self.clip,
+                epsilons=tuple(self.budgets), delta=self.delta,
+            )  # fmt: skip
+        return AutoencoderConfig(
+            kind="adept", text=corpus.texts, public=corpus.name, output=work, length=self.length,
+            vocabulary_size=self.vocabulary, lowercase=self.lowercase, whole_words=self.words, width=self.width,
+            embedding=self.embedding, clip=self.clip, clip_by=None if self.clip is None else self.bound,
+            unclipped=self.clip is None, held_out=self.held_out, seed=self.seed,
+        )  # fmt: skip
+
+    def plan(self) -> PretrainingPlan:
+        """How the model is trained."""
+        from tacit.documents.pretraining.plan import PretrainingPlan
 
         return PretrainingPlan(
             steps=self.steps, batch_size=self.batch_size, learning_rate=self.learning_rate,
@@ -83,112 +108,59 @@ class Pretrain(Parameters):
         )  # fmt: skip
 
 
-def run(parameters: Pretrain, inputs: Mapping[str, Path], folder: Path, progress: Progress) -> None:
-    from tacit.documents.pretraining import PublicText
-    from tacit.documents.pretraining.loop import held_out_bleu
+FACTS: Final = ("steps", "held_out_loss", "training_texts", "stages")
+"""What is kept of how a training went. Minutes belong to the costs: equal steps write equal files."""
+
+
+def run(parameters: Pretrain, inputs: Inputs, folder: Path, progress: Progress) -> None:
+    from tacit.documents.pretraining.measures import held_out_bleu
 
     texts = [text for row in read_part(inputs["corpus"], parameters.part).texts for text in row]
     corpus = PublicText(texts=texts, name=parameters.public)
     work = folder / "training"
-    trained = {"autoencoder": _from_scratch, "prune": _pruned, "noise": _with_noise}[parameters.how]
     start = str(inputs["start"] / "model") if "start" in inputs else parameters.start_from
-    model, facts = trained(parameters, start, corpus, work, progress)
+    trained = made(
+        parameters.job(start, corpus, work), corpus, lambda step: progress(step.done, step.total), parameters.plan()
+    )
+    model = trained.model
     model.record.corpora = list(dict.fromkeys([*model.record.corpora, corpus.name]))
     model.record.commands = [*model.record.commands, f"a step of the kind pretrain ({parameters.how})"]
     model.save_pretrained(folder / "model")
     bleu = held_out_bleu(model, corpus, parameters.held_out, lowercase=parameters.lowercase)
     shutil.rmtree(work, ignore_errors=True)
+    facts: dict[str, object] = {name: trained.facts[name] for name in FACTS if name in trained.facts}
     kept = (model.record.bound or {}).get("kept")
     facts |= bleu | {"kept columns": len(kept) if kept else model.width, "width": model.width}
     write_json(folder / "facts.json", facts)
-
-
-def _from_scratch(parameters: Pretrain, start: str, corpus: Any, work: Path, progress: Progress) -> tuple[Any, Any]:
-    import torch
-
-    from tacit.documents.autoencoders.base import Record
-    from tacit.documents.autoencoders.lstm import LstmAutoencoder
-    from tacit.documents.autoencoders.vocabulary import train_vocabulary
-    from tacit.documents.bounds import bound_from_dict
-
-    limit = None if parameters.clip is None else bound_from_dict({"kind": parameters.bound, "C": parameters.clip})
-    tokenizer = train_vocabulary(
-        corpus.split(parameters.held_out)[0], parameters.vocabulary, lowercase=parameters.lowercase,
-        words=parameters.words,
-    )  # fmt: skip
-    record = Record(kind="adept", positions=2, bound=None if limit is None else limit.to_dict())
-    torch.manual_seed(parameters.seed)
-    model = LstmAutoencoder.create(
-        tokenizer, record, length=parameters.length, embedding=parameters.embedding, hidden=parameters.width
-    )
-    return model, _train(model, parameters, corpus, work, progress, limit, None)
-
-
-def _pruned(parameters: Pretrain, start: str, corpus: Any, work: Path, progress: Progress) -> tuple[Any, Any]:
-    from tacit.documents.autoencoders.bart import BartAutoencoder
-    from tacit.documents.bounds import ClipValue
-    from tacit.documents.dp_bart import estimate_clip
-    from tacit.documents.pretraining.prune import prune
-
-    model = BartAutoencoder.from_pretrained(start)
-    record, own = model.record, model.record.trained_bound()
-    value = own.C if isinstance(own, ClipValue) else None  # the C of a norm is no bound of a value
-    C = parameters.clip or value or record.sigma or 2 * estimate_clip(model, corpus).C
-    prune(
-        model, corpus, work, parameters.plan(), C=float(C), stages=parameters.stages,
-        least_bleu=parameters.least_bleu, progress=_told(progress),
-    )  # fmt: skip
-    return model, {"stages": (model.record.pruning or {})["stages"]}
-
-
-def _with_noise(parameters: Pretrain, start: str, corpus: Any, work: Path, progress: Progress) -> tuple[Any, Any]:
-    from tacit.documents.autoencoders.base import load_for_release
-    from tacit.documents.bounds import AnalyticGaussian, bound_from_dict
-
-    model = load_for_release(start)
-    if model.record.bound is None and parameters.clip is None:
-        raise BadInputError("this model was not trained with clipping: give its C with 'clip', for example 0.1")
-    bound = dict(model.record.bound or {"kind": parameters.bound})
-    if parameters.clip is not None:
-        bound["C"] = parameters.clip
-    limit = bound_from_dict(bound)
-    trained_for = {"noise": "gaussian", "delta": parameters.delta, "epsilons": parameters.budgets}
-    model.record = replace(model.record, bound=limit.to_dict(), trained_for=trained_for)
-    return model, _train(model, parameters, corpus, work, progress, limit, AnalyticGaussian(parameters.delta))
-
-
-def _train(
-    model: Any, parameters: Pretrain, corpus: Any, work: Path, progress: Progress, limit: Any, noise: Any
-) -> dict[str, Any]:
-    from tacit.documents.pretraining.loop import train
-
-    found = train(model, corpus, parameters.plan(), work, bound=limit, noise=noise, progress=_told(progress))
-    # Minutes belong to the costs: equal steps write equal files.
-    return {name: found[name] for name in ("steps", "held_out_loss", "training_texts")}
-
-
-def _told(progress: Progress) -> Any:
-    return lambda step: progress(step.done, step.total)
 
 
 def score(folder: Path) -> dict[str, float]:
     shown = {"held_out_bleu_without_noise": "held-out BLEU without noise", "held_out_loss": "held-out loss",
              "kept columns": "kept columns", "width": "width"}  # fmt: skip
     facts = read_json(folder / "facts.json")
-    found = {shown[name]: float(value) for name, value in facts.items() if name in shown}
+    scores = {shown[name]: float(value) for name, value in facts.items() if name in shown}
     # In a cube of n numbers the noise grows with sqrt(n) (section 6.6.1).
-    return found | {"noise share": math.sqrt(found["kept columns"] / found["width"])}
+    return scores | {"noise share": math.sqrt(scores["kept columns"] / scores["width"])}
 
 
 def check(parameters: Pretrain, inputs: frozenset[str] = frozenset()) -> None:
     require("torch", extra="documents", purpose="training a rewriting model")
     require("sacrebleu", extra="audit", purpose="BLEU")
     if parameters.epsilon is not None and parameters.epsilons:
-        raise BadInputError("'epsilon' and 'epsilons' are the same twice: leave one of them out")
+        raise BadInputError(
+            "epsilon-twice",
+            "'epsilon' and 'epsilons' are the same twice: leave one of them out",
+        )
     if (parameters.how == "noise") != bool(parameters.budgets):
-        raise BadInputError("how = \"noise\" and the 'epsilons' to train for go together: give both, or none")
+        raise BadInputError(
+            "noise-and-epsilons",
+            "how = \"noise\" and the 'epsilons' to train for go together: give both, or none",
+        )
     if parameters.how == "autoencoder" and "start" in inputs:
-        raise BadInputError("an autoencoder is trained from scratch: leave out 'start', or choose prune or noise")
+        raise BadInputError(
+            "autoencoder-with-start",
+            "an autoencoder is trained from scratch: leave out 'start', or choose prune or noise",
+        )
     if parameters.how != "autoencoder" and "start" not in inputs:
         from tacit.documents.autoencoders.base import load_for_release
 

@@ -233,21 +233,35 @@ def check(rewrite: Rewrite, inputs: frozenset[str] = frozenset()) -> None:
     if rewrite.mechanism == NONE:
         if rewrite.epsilon is not None or rewrite.settings:
             raise BadInputError(
-                "the mechanism 'none' copies the texts: it has no epsilon and no options; leave them out"
+                "copy-with-options",
+                "the mechanism 'none' copies the texts: it has no epsilon and no options; leave them out",
             )
         return
     cls = catalog.find(rewrite.mechanism)
     if not has_epsilon(cls) and rewrite.epsilon is not None:
         raise BadInputError(
-            f"the mechanism '{rewrite.mechanism}' has no epsilon, so an epsilon or a grid of them says nothing: leave "
-            "it out"
+            "mechanism-without-epsilon",
+            "the mechanism '{mechanism}' has no epsilon, so an epsilon or a grid of them says nothing: leave it out",
+            mechanism=rewrite.mechanism,
         )
     if has_epsilon(cls) and rewrite.epsilon is None:
-        raise BadInputError(f"the mechanism '{rewrite.mechanism}' needs an epsilon: give one, or vary over epsilon")
+        raise BadInputError(
+            "mechanism-needs-epsilon",
+            "the mechanism '{mechanism}' needs an epsilon: give one, or vary over epsilon",
+            mechanism=rewrite.mechanism,
+        )
     if rewrite.epsilon == math.inf and not any(item.name == "noise" for item in fields(cls)):
-        raise BadInputError(f"the mechanism '{rewrite.mechanism}' cannot run without noise: leave out epsilon = inf")
+        raise BadInputError(
+            "mechanism-needs-noise",
+            "the mechanism '{mechanism}' cannot run without noise: leave out epsilon = inf",
+            mechanism=rewrite.mechanism,
+        )
     if forbidden := {"seed", "epsilon"} & set(rewrite.settings):
-        raise BadInputError(f"'options' cannot hold '{min(forbidden)}': the runner gives it to the mechanism")
+        raise BadInputError(
+            "option-of-the-runner",
+            "'options' cannot hold '{option}': the runner gives it to the mechanism",
+            option=min(forbidden),
+        )
     if "model" not in inputs and rewrite.document_tokens is not None:
         prepare(rewrite.build())
     elif "model" not in inputs:
@@ -269,8 +283,12 @@ def check_released(texts: Cell, part: str, key: str) -> None:
     released = made.parts or list(data_in(texts.inputs).parts)
     if part not in released:
         raise BadInputError(
-            f"'{key}' names the part '{part}', which is not rewritten: name it in 'parts' of the rewrite step, or take "
-            f"one of {', '.join(released)}"
+            "part-not-rewritten",
+            "'{key}' names the part '{part}', which is not rewritten: name it in 'parts' of the rewrite step, or take "
+            "one of {parts}",
+            key=key,
+            part=part,
+            parts=", ".join(released),
         )
 
 

@@ -99,8 +99,10 @@ def check_public(start: str) -> None:
     known = lineage_of(model_folder(start)) if start != SMALL else None
     if known is not None and (known.unpaid is not None or known.paid is not None):
         raise BadInputError(
-            f"the network '{start}' was trained on text that nobody declared public: take another one, because what is "
-            "made from it would carry on what it has read"
+            "network-not-public",
+            "the network '{start}' was trained on text that nobody declared public: take another one, because what is "
+            "made from it would carry on what it has read",
+            start=start,
         )
 
 
@@ -211,10 +213,16 @@ def check(parameters: Sanitized, inputs: frozenset[str] = frozenset()) -> None:
     from tacit.training.tasks.sanitized import check_word_level
 
     if parameters.masking == "plain" and (parameters.mechanism or parameters.epsilon or parameters.options):
-        raise BadInputError("masking = \"plain\" rewrites nothing: leave 'mechanism', 'epsilon' and 'options' out")
+        raise BadInputError(
+            "plain-with-mechanism",
+            "masking = \"plain\" rewrites nothing: leave 'mechanism', 'epsilon' and 'options' out",
+        )
     if parameters.masking == "aware":
         if parameters.mechanism is None:
-            raise BadInputError("masking = \"aware\" needs the 'mechanism' that rewrites the texts, such as santext")
+            raise BadInputError(
+                "aware-without-mechanism",
+                "masking = \"aware\" needs the 'mechanism' that rewrites the texts, such as santext",
+            )
         check_word_level(find(parameters.mechanism))
         check_mechanism(parameters.rewriting())
     require("torch", extra="training", purpose="training a model")

@@ -56,7 +56,11 @@ def score(folder: Path) -> dict[str, float]:
 
 def check(parameters: Statistics, inputs: frozenset[str] = frozenset()) -> None:
     if parameters.mechanism == NONE or find(parameters.mechanism).level != "word":
-        raise BadInputError(f"'{parameters.mechanism}' is no word mechanism: statistics are about words")
+        raise BadInputError(
+            "no-word-mechanism",
+            "'{mechanism}' is no word mechanism: statistics are about words",
+            mechanism=parameters.mechanism,
+        )
     check_mechanism(parameters, inputs)
 
 

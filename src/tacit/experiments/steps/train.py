@@ -144,8 +144,10 @@ def task_of(data: Path) -> TaskName:
     task: TaskName | None = read_json(data / "about.json")["task"]
     if task not in ("classification", "pairs", "tagging"):
         raise BadInputError(
-            f"the data set has the task '{task}': models are trained for classification, pairs and tagging, or for "
-            'task = "answering" on the step'
+            "untrained-task",
+            "the data set has the task '{task}': models are trained for classification, pairs and tagging, or for task"
+            ' = "answering" on the step',
+            task=task,
         )
     return task
 
@@ -157,7 +159,10 @@ def task_rows(name: TaskName, train: Rows, test: Rows, seed: int) -> tuple[TaskR
     """Training and test rows, by the roles that a task of `tacit.training` reads."""
     for rows in (train, test):
         if any(label is None for label in rows.labels):
-            raise BadInputError("the data set names no label: add 'label' to it")
+            raise BadInputError(
+                "data-without-labels",
+                "the data set names no label: add 'label' to it",
+            )
     if name != "answering":
         return _plain_rows(name, train), _plain_rows(name, test)
     if len(train.texts[0]) == 2:
@@ -189,7 +194,10 @@ def questions_from_tags(rows: Rows, kinds: Sequence[str], seed: int) -> TaskRows
     What is asked is drawn by a public hash of the text: a record decides about no other record's question.
     """
     if len(kinds) < 2:
-        raise BadInputError("questions are made from tags such as B-artist: the data set has fewer than two kinds")
+        raise BadInputError(
+            "too-few-kinds",
+            "questions are made from tags such as B-artist: the data set has fewer than two kinds",
+        )
     found = []
     for texts, label in zip(rows.texts, rows.labels, strict=True):
         words = texts[0].split()
@@ -441,8 +449,10 @@ def check_rows(data: DataSet, task: str | None, train: str, test: str) -> None:
     if task not in ("classification", "pairs", "tagging", "answering"):
         has = "no task" if task is None else f"the task '{task}'"
         raise BadInputError(
-            f"the data set has {has}: models are trained for classification, pairs and tagging; name one of them in "
-            "'task' of the data set"
+            "untrained-task",
+            "the data set has {has}: models are trained for classification, pairs and tagging; name one of them in "
+            "'task' of the data set",
+            has=has,
         )
     check_labeled(data)
     check_part(data, train, "train")
@@ -451,16 +461,22 @@ def check_rows(data: DataSet, task: str | None, train: str, test: str) -> None:
     there, wanted = len(data.text_columns), 2 if task == "pairs" else 1
     if there != wanted and task != "answering":
         raise BadInputError(
-            f"the task '{task}' reads {wanted} of the columns, and 'text' of the data set names {there}: change 'text' "
-            "or 'task'"
+            "columns-of-task",
+            "the task '{task}' reads {wanted} of the columns, and 'text' of the data set names {named}: change 'text' "
+            "or 'task'",
+            task=task,
+            wanted=wanted,
+            named=there,
         )
 
 
 def check_strategy(strategy: str) -> None:
     if _STRATEGY.fullmatch(strategy) is None:
         raise BadInputError(
-            f"there is no strategy '{strategy}': choose full, no-embeddings, last-2, head, bias, lora, ia3 or "
-            "frozen-lstm"
+            "no-such-strategy",
+            "there is no strategy '{strategy}': choose full, no-embeddings, last-2, head, bias, lora, ia3 or "
+            "frozen-lstm",
+            strategy=strategy,
         )
 
 
@@ -477,8 +493,11 @@ def check_network(model: str) -> None:
         transformers.AutoConfig.from_pretrained(model_folder(model), trust_remote_code=False)
     except (OSError, ValueError, KeyError) as error:
         raise BadInputError(
-            f"the model '{model}' is neither a folder nor can it be fetched from the model hub "
-            f"({type(error).__name__}): give a local folder, or a connection"
+            "model-not-found",
+            "the model '{model}' is neither a folder nor can it be fetched from the model hub ({kind}): give a local "
+            "folder, or a connection",
+            model=model,
+            kind=type(error).__name__,
         ) from None
 
 

@@ -61,7 +61,10 @@ def run(parameters: Tune, inputs: Mapping[str, Path], folder: Path, progress: Pr
     data, texts = inputs["data"], inputs.get("texts")
     name = task_of(data)
     if name == "tagging":
-        raise BadInputError("a release need not keep the number of words, so tags do not fit: take texts or pairs")
+        raise BadInputError(
+            "tags-do-not-fit",
+            "a release need not keep the number of words, so tags do not fit: take texts or pairs",
+        )
     train = _shown(data, texts, parameters.train)
     test = _shown(data, texts if parameters.test_on == "released" else None, parameters.test)
     rows, tested = task_rows(name, train, test, parameters.seed)
@@ -106,7 +109,10 @@ def check(parameters: Tune, inputs: frozenset[str] = frozenset()) -> None:
 def fits(parameters: Tune, inputs: Mapping[str, Cell]) -> None:
     data = data_in(inputs)
     if data.task == "tagging":
-        raise BadInputError("a release need not keep the number of words, so tags do not fit: take texts or pairs")
+        raise BadInputError(
+            "tags-do-not-fit",
+            "a release need not keep the number of words, so tags do not fit: take texts or pairs",
+        )
     check_rows(data, data.task, parameters.train, parameters.test)
     if "texts" in inputs:
         check_released(inputs["texts"], parameters.train, "train")

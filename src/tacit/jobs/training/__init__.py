@@ -1,4 +1,4 @@
-"""What jobs that train on private records share.
+"""Shared parts of the jobs that train on private records.
 
 options      the options that all of them have, or all that train a model for a task
 tasks        the columns of each task

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class GraphProgress:
-    """Hears of a training on a graph while it works; override what should be shown."""
+    """Callbacks of a training on a graph while it runs; override those that should show something."""
 
     def planned(self, plan: SubgraphPlan) -> None:
         """The noise of a graph convolution is fixed, and nothing has been trained yet."""

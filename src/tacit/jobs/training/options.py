@@ -108,7 +108,7 @@ class TaskTraining(TaskRows, EitherNeighbors):
     tensorboard: Tensorboard = False
 
     def needs_with(self, strategy: str, epsilon: float | None) -> list[Ability]:
-        """What the model, what is trained in it, its budget and its rows need."""
+        """The packages that model, strategy, budget and rows need."""
         return [
             *needs_of_model(self.model, self.tokenizer, strategy),
             *([TENSORBOARD] if self.tensorboard else []),
@@ -137,7 +137,7 @@ def configs_by_task(base: type[Trained], job: str, own: Sequence[type[Trained]] 
 
 
 def needs_of_model(model: str, tokenizer: str | None, strategy: str, engine: str = "auto") -> list[Ability]:
-    """What a model needs to be trained."""
+    """The packages that training a model needs."""
     pieces_of_minilm = model == "bilstm" and not tokenizer
     return [
         *needs_of_encoder("minilm" if pieces_of_minilm else model),
@@ -147,7 +147,7 @@ def needs_of_model(model: str, tokenizer: str | None, strategy: str, engine: str
 
 
 def needs_of_budget(epsilon: float | None) -> list[Ability]:
-    """What accounting needs; nothing without noise."""
+    """The packages that accounting needs; none without noise."""
     return [ACCOUNTING] if epsilon is not None and epsilon != math.inf else []
 
 

@@ -1,4 +1,4 @@
-"""What a training reports while it works, and what it gives back."""
+"""Callbacks and result of a training."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class TrainingProgress:
-    """Hears of a training while it works; override what should be shown.
+    """Callbacks of a training while it runs; override those that should show something.
 
     Losses and the shares of clipped gradients are private, and so are the remarks: they are for whoever trains.
     """

@@ -83,7 +83,7 @@ def load_start(name: str) -> BartAutoencoder:
 
 
 def rewriting_task(start: BartAutoencoder, text_column: str) -> Rewriting:
-    """What a rewriting model learns: to write a text again from its latent, bounded as it was before."""
+    """The task of a rewriting model: reconstruct a text from its latent, with the bound the model had before."""
     bound = start.record.trained_bound()
     return Rewriting(
         length=start.length,

@@ -48,7 +48,7 @@ def load_network(
 
 
 def origin_of(model: str, tokenizer: str | None) -> Origin:
-    """What is known about weights and words; see `tacit.training.origin`."""
+    """The origin of weights and vocabulary; see `tacit.training.origin`."""
     from_scratch = is_from_scratch(model)
     origin = Origin(from_scratch=True) if from_scratch else starting_weights(model_folder(model))
     return with_tokenizer(origin, tokenizer or "minilm") if tokenizer or from_scratch else origin

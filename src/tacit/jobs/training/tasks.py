@@ -17,7 +17,7 @@ class TaskRows(Config):
     task: ClassVar[str]
     roles: ClassVar[tuple[str, ...]]
     scoring: ClassVar[tuple[Ability, ...]] = ()
-    """What scores on test rows need."""
+    """The packages that scores on test rows need."""
 
     length: Length = 64
 

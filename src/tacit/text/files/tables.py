@@ -80,7 +80,7 @@ def open_table(
     most_bytes: int | None = None,
 ) -> TableReader:
     """Open a file, or data in memory, for reading; by default all its columns are selected. With `most_bytes` no more
-    than so many unzipped bytes are ever read, for a look at the first line of a stranger's file."""
+    than so many unzipped bytes are ever read, to read the first line of an untrusted file."""
     table = _table_of(source, format, most_bytes)
     try:
         table.select(unambiguous(table.columns) if columns is None else columns)
@@ -148,7 +148,7 @@ class TextTable(_LineTable):
 
 
 def allow_long_cells() -> None:
-    """The csv module refuses cells above 128 kB unless it is told otherwise, once for the whole process."""
+    """Let the csv module read cells above 128 kB; the limit belongs to the whole process."""
     csv.field_size_limit(max(csv.field_size_limit(), 2 * RECORD_LIMIT))
 
 

@@ -122,7 +122,7 @@ def _loaded(path: str) -> Dataset:
             return datasets.load_dataset(*name.split(",", 1), split=split or USUAL_SPLIT)
         loaded = datasets.load_from_disk(path)
     except Exception as error:
-        # Only what is about the place is told: other messages can quote what is in the files.
+        # Only errors about the place are passed on: other messages can quote the content of the files.
         lines = str(error).strip().splitlines() if isinstance(error, OSError) else []
         raise BadInputError(
             "unreadable-data-set",

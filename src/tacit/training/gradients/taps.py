@@ -57,7 +57,7 @@ from tacit.training.gradients.examples import (
 
 
 class _Context(Protocol):
-    """What a pass remembers for its way back."""
+    """The values of a forward pass that its backward pass needs."""
 
     listener: Callable[[Tensor], None]
 

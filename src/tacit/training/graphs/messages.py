@@ -212,7 +212,7 @@ def pair_priority(pairs: NDArray[np.int64], seed: int) -> NDArray[np.uint64]:
 
 
 def received(pairs: NDArray[np.int64], messages: Floats) -> Floats:
-    """What each node receives: the sum of the messages (n, k) of those who send to it."""
+    """The sum of the messages (n, k) that each node receives."""
     nodes = len(messages)
     ones = np.ones(len(pairs))
     return np.asarray(sparse.csr_matrix((ones, (pairs[:, 1], pairs[:, 0])), shape=(nodes, nodes)) @ messages)
@@ -293,7 +293,7 @@ def node_guarantee(
     provenance: tuple[Provenance, ...] = (),
     not_covered: tuple[str, ...] = (),
 ) -> Guarantee:
-    """What the weights, and the predictions of all other nodes, promise to one node."""
+    """The guarantee of the weights, and of the predictions of all other nodes, for one node."""
     check_delta(plan.delta * trials, plan.nodes)
     words_alone = not plan.links
     parameters: dict[str, object] = {

@@ -144,7 +144,7 @@ def predict_saved(model: SavedModel, graph: Graph) -> list[str]:
 
 
 def prediction_guarantee(model: SavedModel) -> Guarantee:
-    """What a file of predictions promises."""
+    """The guarantee of a file of predictions."""
     if model.needs_links:
         return model.guarantee.voided(
             "each prediction reads the words and links of the neighbors, which no noise covers; the weights of the "

@@ -163,7 +163,7 @@ def split_nodes(nodes: NDArray[np.int64], groups: int, seed: int = 0) -> list[ND
 
 @dataclass(frozen=True)
 class SubgraphSettings:
-    """What a run is told; nothing of it may depend on the private graph. The gradient of a mean over many nodes is
+    """Settings of a training; none may depend on the private graph. The gradient of a mean over many nodes is
     short, so that 'automatic' clipping, which brings each gradient to length C, loses less to the noise than 'flat'."""
 
     hidden: int = 32
@@ -232,7 +232,7 @@ def subgraph_guarantee(
     provenance: tuple[Provenance, ...] = (),
     not_covered: tuple[str, ...] = (),
 ) -> Guarantee:
-    """What the trained weights promise, in the reading and for the sampling of the plan."""
+    """The guarantee of the trained weights, in the reading and for the sampling of the plan."""
     check_delta(plan.delta * trials, plan.nodes)
     per_node = plan.unit is Unit.NODE
     promised = Guarantee(

@@ -188,7 +188,7 @@ class Task(ABC):
         """A made-up record."""
 
     def settings(self) -> dict[str, object]:
-        """What has to be saved with a model to use it again."""
+        """The settings that are saved with a model, to use it again."""
         return {
             "task": self.name, "length": self.length, "labels": list(self.labels), "columns": dict(self.columns),
             "side": self.side, "constant": self.constant,
@@ -210,7 +210,7 @@ def _lengthened(record: Encoded, length: int) -> Encoded:
 
 
 def label_options(labels: Sequence[str]) -> dict[str, Any]:
-    """What transformers is told about the classes of a model."""
+    """The names of the classes, as a configuration of transformers takes them."""
     return {
         "num_labels": len(labels),
         "id2label": dict(enumerate(labels)),

@@ -95,7 +95,7 @@ def _rewritten(texts: list[list[str]], mechanism: Mechanism, source: Source) -> 
 @dataclass
 class SanitizedMasking(MaskedLanguage):
     """Masked language modeling with rewritten contexts and original targets; rows come from `sanitized_rows`.
-    `mechanism` says what rewrote them, for whoever uses the model."""
+    `mechanism` names what rewrote them, for users of the model."""
 
     mechanism: str = ""
 

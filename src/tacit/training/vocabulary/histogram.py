@@ -100,7 +100,7 @@ class Contribution:
             )
 
     def weight(self, held: int) -> float:
-        """What each of `held` words of a unit gets."""
+        """The weight of each of `held` words of a unit."""
         return 1.0 if self.weighting == "one" else held**-0.5
 
     def l2_sensitivity(self, adjacency: Adjacency) -> float:
