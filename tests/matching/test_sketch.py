@@ -143,7 +143,7 @@ def test_a_ledger_may_refuse_before_any_noise_is_drawn(monkeypatch: pytest.Monke
 
     def refuse(promised: Guarantee) -> None:
         assert promised.epsilon == 1.0
-        raise BadParameterError("no budget left")
+        raise BadParameterError("no-budget", "no budget left")
 
     with pytest.raises(BadParameterError, match="no budget"):
         build_sketch(rows(), LABELS, SMALL, epsilon=1.0, before_noise=refuse)

