@@ -32,7 +32,8 @@ import numpy as np
 from corpus import data_rows
 from tacit.arrays import Floats32
 from tacit.documents.codebook import Codebook
-from tacit.documents.codebook_build import PublicCodebook, build_codebook
+from tacit.documents.codebook_build import build_codebook
+from tacit.documents.codebook_public import PublicCodebook
 from tacit.documents.encoder import (
     SentenceEncoder,
 )
@@ -246,7 +247,7 @@ def main() -> None:
         options.seeds, options.sets = 1, ["snips"]
     import torch
 
-    from tacit.documents.codebook_build import load_codebook
+    from tacit.documents.codebook_public import load_codebook
 
     torch.set_num_threads(1)
     encoder = KeptVectors()

@@ -18,13 +18,8 @@ import numpy as np
 
 from measure import Report, Stopwatch, arguments_parser, say, seconds
 from tacit.documents.language_models import PUBLIC_SENTENCES, load_generator
-from tacit.documents.paraphrase import (
-    KNOWN_INTERVALS,
-    Paraphrase,
-    normalized,
-    tilted_weights,
-    uniform_weights,
-)
+from tacit.documents.paraphrase import KNOWN_INTERVALS, Paraphrase
+from tacit.documents.paraphrase_loss import normalized, tilted_weights, uniform_weights
 from tacit.noise.choice import integer_weights, probabilities
 from tacit.noise.source import Source
 

@@ -20,7 +20,7 @@ from wordfreq import word_frequency
 
 import tacit
 from tacit.card import strength
-from tacit.documents.codebook_build import load_codebook
+from tacit.documents.codebook_public import load_codebook
 from tacit.noise.source import public_generator
 from tacit.report.plot import COLORS, axes, figure
 from tacit.text.tokens import split

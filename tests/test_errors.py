@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import math
 import pickle
+from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tacit.errors import PYTHON, BadInputError, BadParameterError, TacitError
@@ -46,16 +50,27 @@ def test_programs_see_code_and_fields() -> None:
 def test_values_with_braces_are_not_templates() -> None:
     error = TacitError("odd-name", "there is no file '{name}'", name="{option.secret}")
     assert str(error) == "there is no file '{option.secret}'"
-    assert str(TacitError("a {whole} sentence")) == "a {whole} sentence"
+    assert str(TacitError("odd-format", "write {{text}}")) == "write {text}"
 
 
-def test_a_lone_sentence_has_the_code_of_its_class() -> None:
-    error = BadParameterError("epsilon must be positive")
-    assert error.code == "BadParameterError"
-    assert error.rendered(FlagNaming()) == "epsilon must be positive"
+def test_an_error_needs_a_code() -> None:
+    with pytest.raises(TypeError):
+        BadParameterError("epsilon must be positive")  # type: ignore[call-arg]
 
 
-@pytest.mark.parametrize("error", [few_rows(), TacitError("a sentence {}")])
+def test_the_same_cause_as_an_error_of_another_class() -> None:
+    error = BadParameterError.of(few_rows())
+    assert isinstance(error, BadParameterError)
+    assert (error.code, error.fields, str(error)) == (few_rows().code, few_rows().fields, str(few_rows()))
+
+
+def test_plain_fields_fit_into_json() -> None:
+    error = TacitError("odd", "x", count=np.int64(3), share=np.float32(0.5), path=Path("a"), none=None, no=math.inf)
+    assert error.plain_fields() == {"count": 3, "share": 0.5, "path": "a", "none": None, "no": "inf"}
+    json.dumps(error.plain_fields(), allow_nan=False)
+
+
+@pytest.mark.parametrize("error", [few_rows(), TacitError("odd", "a sentence {{}} of {path}", path=Path("a"))])
 def test_errors_travel_between_processes(error: TacitError) -> None:
     error.add_note("what remains")
     copy = pickle.loads(pickle.dumps(error))

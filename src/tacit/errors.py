@@ -78,9 +78,7 @@ class TacitError(Exception):
 
     exit_code: int = 2
 
-    def __init__(self, code: str, sentence: str | None = None, /, **fields: Any) -> None:
-        if sentence is None:  # a lone argument is a whole sentence, and the error has the code of its class
-            code, sentence = type(self).__name__, code.replace("{", "{{").replace("}", "}}")
+    def __init__(self, code: str, sentence: str, /, **fields: Any) -> None:
         self.code: str = code
         self.sentence: str = sentence
         self.fields: Mapping[str, Any] = fields

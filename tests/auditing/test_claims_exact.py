@@ -19,8 +19,10 @@ from tacit.auditing.claims.exact import (
     words_of,
 )
 from tacit.auditing.claims.laws import MatrixLaw, MechanismLaw, law_of, load_stranger, matrix_law, read_matrix
-from tacit.auditing.claims.mechanisms import ClaimAuditSettings, audit_mechanism, exact_words, word_law_of
+from tacit.auditing.claims.mechanisms import audit_mechanism
 from tacit.auditing.claims.radial import check_vocabulary, measure_form
+from tacit.auditing.claims.settings import ClaimAuditSettings
+from tacit.auditing.claims.words import exact_words, word_law_of
 from tacit.errors import BadInputError, BadParameterError
 from tacit.noise.choice import rounding_slack
 from tacit.noise.response import response_matrix

@@ -14,11 +14,12 @@ from scipy.stats import binomtest
 from tacit import build
 from tacit.auditing.binomial import at_least, at_most
 from tacit.auditing.claims.claim import Claim, VectorDistance, claim_of
-from tacit.auditing.claims.mechanisms import ClaimAuditSettings, sampled_vectors, sampled_words, secret_words
 from tacit.auditing.claims.noise import laplace_scale_at_most, noise_check, noise_section, normal_scale_at_most
 from tacit.auditing.claims.sampling import ceiling, sampled_check, sampled_section
 from tacit.auditing.claims.scores import Agreement, MeanDirection, NearerTo, OutputRatio
 from tacit.auditing.claims.secrets import secrets_check, secrets_section
+from tacit.auditing.claims.settings import ClaimAuditSettings
+from tacit.auditing.claims.words import sampled_vectors, sampled_words, secret_words
 from tacit.documents.bounds import AnalyticGaussian, ClipL2, Laplace
 from tacit.errors import BadInputError, BadParameterError
 from tacit.noise.gaussian import analytic_gaussian_sigma, gaussian_delta
@@ -335,7 +336,8 @@ def folders(tmp_path_factory):
 
 
 def test_the_published_adept_is_refuted_and_our_latent_mechanisms_are_not(folders):
-    from tacit.auditing.claims.mechanisms import audit_mechanism, check_latents
+    from tacit.auditing.claims.documents import check_latents
+    from tacit.auditing.claims.mechanisms import audit_mechanism
     from tacit.documents.adept import Adept, published_adept
     from tacit.documents.dp_bart import DPBart
 
@@ -361,7 +363,8 @@ def test_the_published_adept_is_refuted_and_our_latent_mechanisms_are_not(folder
 
 @pytest.mark.parametrize("words", [None, "30"])
 def test_the_codebook_keeps_its_epsilon_exactly(tmp_path, words):
-    from tacit.auditing.claims.mechanisms import audit_mechanism, exact_texts
+    from tacit.auditing.claims.documents import exact_texts
+    from tacit.auditing.claims.mechanisms import audit_mechanism
     from tacit.documents.codebook_build import build_codebook
     from tacit.guarantee import Provenance
     from tests.documents.test_codebook import WordEncoder, mechanism, sentences

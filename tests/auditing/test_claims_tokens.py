@@ -7,9 +7,12 @@ import pytest
 pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
+from tacit.auditing.claims.documents import exact_tokens
 from tacit.auditing.claims.exact import ClaimVerdict
-from tacit.auditing.claims.mechanisms import ClaimAuditSettings, audit_mechanism, exact_tokens
-from tacit.documents.paraphrase import Paraphrase, normalized
+from tacit.auditing.claims.mechanisms import audit_mechanism
+from tacit.auditing.claims.settings import ClaimAuditSettings
+from tacit.documents.paraphrase import Paraphrase
+from tacit.documents.paraphrase_loss import normalized
 from tacit.noise.choice import integer_weights
 from tests.documents.test_dp_mlm import tiny_mlm
 from tests.documents.test_paraphrase import tiny_paraphrase

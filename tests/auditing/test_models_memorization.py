@@ -114,7 +114,8 @@ def test_two_tiny_autoencoders_show_the_direction_of_the_published_matrix(tmp_pa
     from tacit.documents.autoencoders.base import Record
     from tacit.documents.autoencoders.vocabulary import train_vocabulary
     from tacit.documents.pretraining import PublicText
-    from tacit.documents.pretraining.loop import PretrainingPlan, train
+    from tacit.documents.pretraining.loop import train
+    from tacit.documents.pretraining.plan import PretrainingPlan
 
     data = {"flights": FLIGHTS, "music": MUSIC}
     rewriters = {}

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from tacit.cli.codebook import command as app
 from tacit.documents import encoder
-from tacit.documents.codebook_build import load_codebook
+from tacit.documents.codebook_public import load_codebook
 from tacit.errors import BadInputError, BadParameterError, TacitError
 from tests.documents.test_codebook import WordEncoder, sentences
 

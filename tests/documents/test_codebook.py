@@ -20,7 +20,7 @@ import pytest
 from scipy import stats
 
 from tacit.catalog import build
-from tacit.documents import codebook_build, encoder
+from tacit.documents import codebook_build, codebook_public, encoder
 from tacit.documents.codebook import (
     Codebook,
     draw_cells,
@@ -28,7 +28,8 @@ from tacit.documents.codebook import (
     staircase_law,
     staircase_shares,
 )
-from tacit.documents.codebook_build import PublicCodebook, build_codebook, load_codebook
+from tacit.documents.codebook_build import build_codebook
+from tacit.documents.codebook_public import PublicCodebook, load_codebook
 from tacit.documents.encoder import BATCH_ERROR, BATCH_PIECES, SentenceEncoder, _batches
 from tacit.errors import BadInputError, BadParameterError, MissingExtraError, TacitError
 from tacit.guarantee import Adjacency, Notion, Provenance, Unit
@@ -345,11 +346,11 @@ def test_choice_moves_with_epsilon(public: PublicCodebook):
     assert choices[-1].s <= 2
     assert public.choose(3.0, k=16).k == 16
     assert public.choose(3.0, s=2).s == 2
-    assert public.choose(3.0, k=16, s=5) == codebook_build.Choice(16, 5, public.level(16).similarity(3.0, 5))
+    assert public.choose(3.0, k=16, s=5) == codebook_public.Choice(16, 5, public.level(16).similarity(3.0, 5))
 
 
 def test_more_sentences_only_for_a_budget_that_one_cannot_use(public: PublicCodebook, folder: Path):
-    rising = np.linspace(0.4, 0.7, len(codebook_build.REPEAT_EPSILONS))
+    rising = np.linspace(0.4, 0.7, len(codebook_public.REPEAT_EPSILONS))
     made = replace(public, repeats=np.stack([np.full(len(rising), 0.5), rising, rising + 0.01]))
     assert [made.choose_symbols(epsilon) for epsilon in (0.1, 9.9, 10.0, 60.0, 1e6)] == [1, 1, 1, 2, 2]
     several = mechanism(folder, epsilon=60.0, seed=None)
@@ -424,8 +425,8 @@ def test_many_centers_in_two_steps(monkeypatch: pytest.MonkeyPatch):
     vectors = WordEncoder().encode(sentences())
     chosen = codebook_build.covering(vectors, 64)
     assert 40 <= len(chosen) == len(set(chosen.tolist())) <= 64
-    _, near = codebook_build.nearest(vectors, vectors[chosen])
-    _, by_chance = codebook_build.nearest(vectors, vectors[:: len(vectors) // len(chosen)])
+    _, near = codebook_public.nearest(vectors, vectors[chosen])
+    _, by_chance = codebook_public.nearest(vectors, vectors[:: len(vectors) // len(chosen)])
     assert near.mean() > by_chance.mean()
 
 
@@ -465,7 +466,7 @@ def test_saved_and_loaded(public: PublicCodebook, tmp_path: Path):
 def test_stored_vectors_are_those_of_the_encoder(public: PublicCodebook):
     vectors = WordEncoder().encode(public.sentences)
     np.testing.assert_allclose(public.level(64).vectors, vectors, atol=1 / 200)
-    np.testing.assert_array_equal(codebook_build.packed(public.level(64).vectors)[0], public.codes)
+    np.testing.assert_array_equal(codebook_public.packed(public.level(64).vectors)[0], public.codes)
 
 
 def copy_of(folder: Path, target: Path) -> Path:

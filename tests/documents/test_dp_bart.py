@@ -12,7 +12,7 @@ from tacit.documents.bounds import ClipL1, ClipL2, ClipValue  # noqa: E402
 from tacit.documents.dp_bart import DPBart, estimate_clip  # noqa: E402
 from tacit.documents.pretraining import PublicText, loop  # noqa: E402
 from tacit.documents.pretraining.corpus import NotPublicError  # noqa: E402
-from tacit.documents.pretraining.loop import PretrainingPlan  # noqa: E402
+from tacit.documents.pretraining.plan import PretrainingPlan  # noqa: E402
 from tacit.documents.pretraining.prune import key_importance, next_kept, prune  # noqa: E402
 from tacit.errors import BadInputError, BadParameterError  # noqa: E402
 from tests.documents.test_latent_models import PUBLIC_TEXTS, save_tiny, tiny  # noqa: E402

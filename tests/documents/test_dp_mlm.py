@@ -18,7 +18,7 @@ transformers = pytest.importorskip("transformers")
 from tacit.catalog import build, find  # noqa: E402
 from tacit.documents.dp_mlm import DPMLM  # noqa: E402
 from tacit.documents.language_models import LogitInterval, MaskedModel  # noqa: E402
-from tacit.documents.paraphrase import token_loss  # noqa: E402
+from tacit.documents.paraphrase_loss import token_loss  # noqa: E402
 from tacit.errors import BadInputError, BadParameterError, NoGuaranteeError  # noqa: E402
 from tacit.guarantee import Adjacency, Notion, Unit  # noqa: E402
 from tacit.noise.source import Source  # noqa: E402

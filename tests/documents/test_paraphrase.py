@@ -19,10 +19,8 @@ transformers = pytest.importorskip("transformers")
 from tacit.catalog import build, find  # noqa: E402
 from tacit.documents import paraphrase as module  # noqa: E402
 from tacit.documents.language_models import CausalModel, LogitInterval, Seq2SeqModel  # noqa: E402
-from tacit.documents.paraphrase import (  # noqa: E402
-    EXAMPLES_PROMPT,
-    KNOWN_INTERVALS,
-    Paraphrase,
+from tacit.documents.paraphrase import EXAMPLES_PROMPT, KNOWN_INTERVALS, Paraphrase  # noqa: E402
+from tacit.documents.paraphrase_loss import (  # noqa: E402
     interval_loss,
     largest_loss,
     spread_for,

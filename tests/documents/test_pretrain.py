@@ -12,22 +12,12 @@ pytest.importorskip("transformers")
 
 from tacit.documents.bounds import AnalyticGaussian, ClipL1, ClipL2, ClipValue, Laplace  # noqa: E402
 from tacit.documents.pretraining import PublicText  # noqa: E402
+from tacit.documents.pretraining.batches import content_weights, mixed, plain, texts_to_train_and_measure  # noqa: E402
 from tacit.documents.pretraining.corpus import NotPublicError, declared, joined, read_public  # noqa: E402
 from tacit.documents.pretraining.folders import CHECKPOINT  # noqa: E402
-from tacit.documents.pretraining.loop import (  # noqa: E402
-    LOG,
-    PretrainingPlan,
-    clipped,
-    content_weights,
-    dropping,
-    mean_size,
-    mixed,
-    noisy,
-    plain,
-    reconstruction_bleu,
-    texts_to_train_and_measure,
-    train,
-)
+from tacit.documents.pretraining.loop import LOG, dropping, train  # noqa: E402
+from tacit.documents.pretraining.measures import clipped, mean_size, noisy, reconstruction_bleu  # noqa: E402
+from tacit.documents.pretraining.plan import PretrainingPlan  # noqa: E402
 from tacit.errors import BadInputError, BadParameterError  # noqa: E402
 from tests.documents.test_latent_models import PUBLIC_TEXTS, tiny  # noqa: E402
 

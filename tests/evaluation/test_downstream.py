@@ -13,16 +13,8 @@ import pytest
 
 from tacit.documents.encoder import SentenceEncoder
 from tacit.errors import BadInputError, BadParameterError, MissingExtraError
-from tacit.evaluation.downstream import (
-    Labeled,
-    check_task,
-    downstream_section,
-    evaluate_downstream,
-    make_arm,
-    metric_name,
-    split_rows,
-    utility_light,
-)
+from tacit.evaluation.downstream import Labeled, check_task, evaluate_downstream, make_arm, metric_name, split_rows
+from tacit.evaluation.downstream_report import downstream_section, utility_light
 from tacit.evaluation.learners import LEARNERS, make_learner
 from tacit.evaluation.learners.linear import VectorProbe, WordProbe
 from tacit.evaluation.learners.lstm import Lstm

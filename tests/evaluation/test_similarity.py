@@ -11,13 +11,12 @@ from tacit.documents.encoder import SentenceEncoder
 from tacit.documents.language_models import PUBLIC_SENTENCES
 from tacit.errors import BadInputError, BadParameterError, MissingExtraError
 from tacit.evaluation import similarity
+from tacit.evaluation.bertscore import bert_scores, idf_weights
 from tacit.evaluation.similarity import (
     Measure,
-    bert_scores,
     bleu,
     check_metrics,
     chrf,
-    idf_weights,
     kept_anywhere,
     kept_in_place,
     kept_words,

@@ -24,9 +24,9 @@ from tacit.evaluation.tradeoff import (
     pareto_front,
     points_of,
     privacy_axis,
-    tradeoff_section,
     weighted_score,
 )
+from tacit.evaluation.tradeoff_report import tradeoff_section
 from tacit.guarantee import Adjacency, Guarantee, Metric, Notion, Unit
 
 EUCLIDEAN = Metric("Euclidean distance", diameter=5.0, typical=2.0, fingerprint="x")

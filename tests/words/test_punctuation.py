@@ -9,7 +9,8 @@ import pytest
 
 import tacit
 from tacit.auditing.claims.claim import claim_of
-from tacit.auditing.claims.mechanisms import ClaimAuditSettings, audit_mechanism
+from tacit.auditing.claims.mechanisms import audit_mechanism
+from tacit.auditing.claims.settings import ClaimAuditSettings
 from tacit.auditing.text.inversion import posterior
 from tacit.card import Card, plain_sentence
 from tacit.catalog import mechanism_names

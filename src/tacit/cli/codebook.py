@@ -11,7 +11,7 @@ from pydantic import Field
 from tacit.cli.bars import Bars
 from tacit.cli.generated import command_for, group_of
 from tacit.cli.quiet import Quiet
-from tacit.documents.codebook_build import PublicCodebook, load_codebook
+from tacit.documents.codebook_public import PublicCodebook, load_codebook
 from tacit.jobs.codebook import CodebookConfig, expectations, run
 from tacit.jobs.config import Config, Group, Option
 from tacit.jobs.fields import AsJson, Budget, Epsilon

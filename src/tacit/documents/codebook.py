@@ -1,7 +1,7 @@
 """The private codebook: a document becomes a public sentence, drawn near its meaning.
 
 Public, fixed before any private text is seen: a sentence encoder f, and k public sentences with vectors v_1 .. v_k,
-each the center of a cell (see `codebook_build`).
+each the center of a cell (see `codebook_public`).
 
     near(x)  =  the s cells with the largest  [f(x)] . v_c                      exactly s of them, whatever x is
     c        ~  Pr[c | x] = t / Z  if c in near(x),  else  w / Z,    Z = s t + (k - s) w
@@ -51,7 +51,8 @@ from tacit.arrays import Floats, Floats32, Integers
 from tacit.checks import Check, TextLaw
 from tacit.documents.apart import check_batches
 from tacit.documents.base import DocumentMechanism
-from tacit.documents.codebook_build import PROBE, Choice, Level, PublicCodebook, load_codebook, remainder
+from tacit.documents.codebook_build import remainder
+from tacit.documents.codebook_public import PROBE, Choice, Level, PublicCodebook, load_codebook
 from tacit.documents.encoder import (
     BATCH_ERROR,
     ENCODERS,

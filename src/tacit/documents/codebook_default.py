@@ -18,7 +18,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tacit.arrays import Floats32
-from tacit.documents.codebook_build import PublicCodebook, build_codebook
+from tacit.documents.codebook_build import build_codebook
+from tacit.documents.codebook_public import PublicCodebook
 from tacit.errors import BadInputError, MissingExtraError
 from tacit.guarantee import Provenance
 from tacit.noise.source import public_generator

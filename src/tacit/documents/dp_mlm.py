@@ -42,7 +42,8 @@ from tacit.documents.language_models import (
     calibrate_logits,
     load_masked,
 )
-from tacit.documents.paraphrase import spread_for, step_slack, token_loss, uniform_weights, whole
+from tacit.documents.paraphrase import whole
+from tacit.documents.paraphrase_loss import spread_for, step_slack, token_loss, uniform_weights
 from tacit.guarantee import Adjacency, Guarantee, Notion
 from tacit.needs import MODELS, Ability
 from tacit.noise.choice import (

@@ -8,12 +8,14 @@ from dataclasses import dataclass, replace
 from tacit.card import plain_sentence
 from tacit.errors import MissingExtraError
 from tacit.evaluation.collapse import text_flags
-from tacit.evaluation.downstream import DownstreamResult, downstream_section, evaluate_downstream
+from tacit.evaluation.downstream import DownstreamResult, evaluate_downstream
+from tacit.evaluation.downstream_report import downstream_section
 from tacit.evaluation.learners import make_learner
 from tacit.evaluation.releases import ComparedRows, Splits, split_comparison
 from tacit.evaluation.rows import TextRows
 from tacit.evaluation.similarity import LIT, Measure, SimilarityResult, measure_similarity, similarity_section
-from tacit.evaluation.tradeoff import Point, compare_arms, measure_tradeoff, points_of, tradeoff_section
+from tacit.evaluation.tradeoff import Point, compare_arms, measure_tradeoff, points_of
+from tacit.evaluation.tradeoff_report import tradeoff_section
 from tacit.evaluation.vectors import TextVectors
 from tacit.progress import WorkProgress
 from tacit.report import Finding, Light, Report, Section

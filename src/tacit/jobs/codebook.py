@@ -12,7 +12,8 @@ from pydantic import Field, model_validator
 
 from tacit.documents import encoder as encoders
 from tacit.documents.codebook import staircase_shares
-from tacit.documents.codebook_build import SIZES, PublicCodebook, build_codebook
+from tacit.documents.codebook_build import SIZES, build_codebook
+from tacit.documents.codebook_public import PublicCodebook
 from tacit.errors import BadInputError, BadParameterError
 from tacit.guarantee import Provenance
 from tacit.jobs.cluster import encoded_texts

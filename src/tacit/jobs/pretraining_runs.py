@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
     from tacit.documents.autoencoders.base import Autoencoder, Record
     from tacit.documents.bounds import LatentNoise
-    from tacit.documents.pretraining.loop import OnStep, PretrainingPlan
+    from tacit.documents.pretraining.loop import OnStep
+    from tacit.documents.pretraining.plan import PretrainingPlan
 
 
 @dataclass(frozen=True)
@@ -185,7 +186,7 @@ _OF_THE_PLAN = (
 
 def _plan(config: Learning, **more: Any) -> PretrainingPlan:
     """How to train: what the configuration says, and the plan's own value where it has no such option."""
-    from tacit.documents.pretraining.loop import PretrainingPlan
+    from tacit.documents.pretraining.plan import PretrainingPlan
 
     shared = {name: getattr(config, name) for name in _OF_THE_PLAN if name in type(config).model_fields}
     return PretrainingPlan(batch_size=config.batch, **shared, **more)

@@ -221,7 +221,8 @@ def audit_exact(pool: Pool, request: AuditRequest) -> AuditReport:
     from tacit.auditing.claims.claim import claim_of
     from tacit.auditing.claims.exact import check_all, exact_section
     from tacit.auditing.claims.laws import MechanismLaw
-    from tacit.auditing.claims.mechanisms import ClaimAuditSettings, exact_words, word_law_of
+    from tacit.auditing.claims.settings import ClaimAuditSettings
+    from tacit.auditing.claims.words import exact_words, word_law_of
     from tacit.report import Report
 
     refusal = ServiceError(

@@ -8,6 +8,8 @@ sampling    lower bounds from samples, for black boxes: refuted, or not refuted 
 scores      events to look at in samples
 secrets     does a made-up secret come back?
 noise       is the noise on a latent as large as the claim needs?
+words       exact laws and samples of word mechanisms
+documents   exact laws and samples of document mechanisms
 mechanisms  which of these checks fit one of our mechanisms
 
 An attack can refute a claim and never prove one. An exact check proves it for the inputs that were checked.

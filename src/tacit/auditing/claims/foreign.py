@@ -16,10 +16,10 @@ import numpy as np
 from tacit.auditing.claims.claim import Claim, Distance, TableDistance, VectorDistance
 from tacit.auditing.claims.exact import ExactResult, check_all, check_pairs, exact_section, words_of
 from tacit.auditing.claims.laws import MatrixLaw, Stranger, law_of, load_stranger, matrix_law, read_matrix, read_table
-from tacit.auditing.claims.mechanisms import SAMPLES, ClaimAuditSettings, listed
 from tacit.auditing.claims.sampling import sampled_check, sampled_section
 from tacit.auditing.claims.scores import Agreement, MeanDirection, NearerTo, OutputRatio, Score
 from tacit.auditing.claims.secrets import secrets_check, secrets_section
+from tacit.auditing.claims.settings import SAMPLES, ClaimAuditSettings, listed
 from tacit.errors import BadInputError, BadParameterError
 from tacit.noise.source import public_generator
 from tacit.report import Section

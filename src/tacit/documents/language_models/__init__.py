@@ -16,6 +16,7 @@ without special tokens, but with the end token). An interval [low, high] then me
 calibrated here, the interval, is calibrated on public text and remembers where it came from.
 """
 
+from tacit.documents.language_models.generators import PLACE, CausalModel, Seq2SeqModel
 from tacit.documents.language_models.guide import Guide
 from tacit.documents.language_models.interval import CANDIDATES, PUBLIC_SENTENCES, LogitInterval, calibrate_logits
 from tacit.documents.language_models.loading import (
@@ -26,15 +27,8 @@ from tacit.documents.language_models.loading import (
     load_language_model,
     load_masked,
 )
-from tacit.documents.language_models.models import (
-    PLACE,
-    CausalModel,
-    Continuation,
-    Frame,
-    LanguageModel,
-    MaskedModel,
-    Seq2SeqModel,
-)
+from tacit.documents.language_models.masked import MaskedModel
+from tacit.documents.language_models.models import Continuation, Frame, LanguageModel
 
 __all__ = [
     "CANDIDATES",

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tacit.documents.language_models.models import CausalModel, MaskedModel, Seq2SeqModel
+from tacit.documents.language_models.generators import CausalModel, Seq2SeqModel
+from tacit.documents.language_models.masked import MaskedModel
 from tacit.errors import BadParameterError, NoGuaranteeError
 from tacit.guarantee import Provenance
 

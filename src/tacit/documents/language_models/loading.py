@@ -12,7 +12,9 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from tacit import needs
-from tacit.documents.language_models.models import CausalModel, LanguageModel, MaskedModel, Seq2SeqModel
+from tacit.documents.language_models.generators import CausalModel, Seq2SeqModel
+from tacit.documents.language_models.masked import MaskedModel
+from tacit.documents.language_models.models import LanguageModel
 from tacit.errors import BadInputError, BadParameterError, MissingExtraError, TacitError, install_line, require
 from tacit.vectors.cache import cache_folder, keep_folder, key_of
 

@@ -60,7 +60,7 @@ def save_measured(
     model: Autoencoder, corpus: PublicText, folder: Path, saving: Saving, facts: dict[str, object]
 ) -> float:
     """BLEU of the model on held-out texts, without noise: it is measured, saved, and only then loses its checkpoint."""
-    from tacit.documents.pretraining.loop import held_out_bleu
+    from tacit.documents.pretraining.measures import held_out_bleu
 
     model.save_pretrained(folder, half=saving.half, eight_bits=saving.eight_bits)
     saved = load_autoencoder(folder)  # measured as it will be used, in 16 or 8 bits if so saved

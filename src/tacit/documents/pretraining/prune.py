@@ -28,7 +28,7 @@ from tacit.documents.pretraining.folders import CHECKPOINT
 from tacit.errors import BadInputError, BadParameterError
 
 if TYPE_CHECKING:
-    from tacit.documents.pretraining.loop import PretrainingPlan
+    from tacit.documents.pretraining.plan import PretrainingPlan
 
 STAGES = 6
 QUANTILE = 0.25
@@ -79,7 +79,8 @@ def prune(
     plan         of the training after each stage; its seed counts up with the stages
     least_bleu   pruning ends with the first stage that repeats held-out texts worse than this, without noise
     """
-    from tacit.documents.pretraining.loop import reconstruction_bleu, train
+    from tacit.documents.pretraining.loop import train
+    from tacit.documents.pretraining.measures import reconstruction_bleu
 
     corpus = declared(corpus)
     if stages < 2:

@@ -31,7 +31,7 @@ from tacit.jobs.pretrain import AutoencoderConfig, NoiseConfig, PretrainConfig, 
 from tacit.jobs.pretraining_runs import made
 
 if TYPE_CHECKING:
-    from tacit.documents.pretraining.loop import PretrainingPlan
+    from tacit.documents.pretraining.plan import PretrainingPlan
 
 
 class Pretrain(Parameters):
@@ -98,7 +98,7 @@ class Pretrain(Parameters):
 
     def plan(self) -> PretrainingPlan:
         """How the model is trained."""
-        from tacit.documents.pretraining.loop import PretrainingPlan
+        from tacit.documents.pretraining.plan import PretrainingPlan
 
         return PretrainingPlan(
             steps=self.steps, batch_size=self.batch_size, learning_rate=self.learning_rate,
@@ -113,7 +113,7 @@ FACTS: Final = ("steps", "held_out_loss", "training_texts", "stages")
 
 
 def run(parameters: Pretrain, inputs: Inputs, folder: Path, progress: Progress) -> None:
-    from tacit.documents.pretraining.loop import held_out_bleu
+    from tacit.documents.pretraining.measures import held_out_bleu
 
     texts = [text for row in read_part(inputs["corpus"], parameters.part).texts for text in row]
     corpus = PublicText(texts=texts, name=parameters.public)

@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, cast
 from pydantic import Field, model_validator
 
 from tacit.auditing.claims.claim import Claim
+from tacit.auditing.claims.documents import audit_latents
 from tacit.auditing.claims.foreign import audit_function, audit_matrix, stated_claim
-from tacit.auditing.claims.mechanisms import ClaimAuditSettings, audit_latents, listed
 from tacit.auditing.claims.mechanisms import audit_mechanism as checks_of_mechanism
+from tacit.auditing.claims.settings import ClaimAuditSettings, listed
 from tacit.catalog import build, needs_of_mechanism
 from tacit.errors import BadParameterError
 from tacit.evaluation.deniability import EPSILONS, deniability_section, over_epsilon
