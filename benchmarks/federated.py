@@ -134,9 +134,10 @@ def word_means(texts: list[str]) -> np.ndarray:
 
 
 def plan_of(method: str, epsilon: float, users: int, posts: int) -> Any:
+    from tacit.account.delta import automatic_delta
     from tacit.guarantee import Unit, group_delta
     from tacit.training.federated import VisitPlan
-    from tacit.training.plan import TrainingPlan, automatic_delta
+    from tacit.training.plan import TrainingPlan
 
     if method.startswith("FedAvg"):
         return TrainingPlan.without_privacy(records=users, batch=COHORT, epochs=PASSES)

@@ -137,7 +137,8 @@ def subgraph_plan(epsilon: float, nodes: int, reading: str, sampling: str) -> An
 
 @cache
 def poisson_plan(epsilon: float, records: int, nodes: int) -> Any:
-    from tacit.training.plan import TrainingPlan, automatic_delta
+    from tacit.account.delta import automatic_delta
+    from tacit.training.plan import TrainingPlan
 
     return TrainingPlan.calibrated(
         epsilon=epsilon, records=records, batch=records // 4, epochs=15, delta=automatic_delta(nodes)

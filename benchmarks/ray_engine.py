@@ -10,8 +10,8 @@ Target: the work takes under 15 % more with Ray. The start stands beside it. Bot
 the fastest run of each counts. Nothing is extrapolated: a longer job is measured with more --rows.
 
 CPU seconds are those of all processes of a command. On a machine that is busy with something else the wall clock says
-little: "by others" tells how many cores everything else took meanwhile, and a missed target counts only where that is
-next to nothing. Before the clock each command has been planned once (--dry-run), so that the numbers of the card are
+little: "by others" tells how many cores everything else took meanwhile, and a target is judged only where that is next
+to nothing. Before the clock each command has been planned once (--dry-run), so that the numbers of the card are
 kept and the modules are compiled, as they are on any second run.
 
     python benchmarks/ray_engine.py                                     some fifteen minutes
@@ -198,9 +198,9 @@ def model_bound(documents: int) -> list[Facts]:
 
 
 def judged(met: bool, *runs: Facts) -> str:
-    if met:
-        return "met"
-    return "machine busy" if max(run["by others"] for run in runs) > IDLE_ENOUGH else "MISSED"
+    if max(run["by others"] for run in runs) > IDLE_ENOUGH:
+        return "machine busy"
+    return "met" if met else "MISSED"
 
 
 def line(name: str, run: Facts) -> list[str]:

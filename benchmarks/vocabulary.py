@@ -39,7 +39,7 @@ def wikitext() -> list[str]:
 
 
 def words(report: Report) -> None:
-    from tacit.training.plan import automatic_delta
+    from tacit.account.delta import automatic_delta
     from tacit.training.vocabulary import private_histogram
     from tacit.training.vocabulary.histogram import words_of
 

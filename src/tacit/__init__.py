@@ -28,6 +28,7 @@ __all__ = [
     "mechanism_names",
     "predict",
     "rewrite",
+    "sketch",
     "synthesize",
     "train",
 ]
@@ -53,6 +54,7 @@ _LAZY = {
     "train": "tacit.jobs.train",
     "federate": "tacit.jobs.federate",
     "predict": "tacit.jobs.predict",
+    "sketch": "tacit.jobs.sketch",
     "synthesize": "tacit.jobs.synthesize",
 }
 

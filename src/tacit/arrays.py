@@ -20,5 +20,8 @@ Ids32 = NDArray[np.int32]
 Integers = NDArray[np.int64]
 """Whole numbers that are not positions: counts, sizes, integer weights."""
 
+Integers32 = NDArray[np.int32]
+"""The same where 64 bits each would not fit."""
+
 Mask = NDArray[np.bool_]
 """One truth value for each entry of another array."""

@@ -119,7 +119,9 @@ def why_not(who: str, abilities: Iterable[Ability]) -> MissingExtraError | None:
 
 
 def needs_of_encoder(name: str) -> list[Ability]:
-    """A sentence encoder by its name; folders and hub names bring their own files."""
+    """A sentence encoder by its name; folders and hub names bring their own files, and 'static' comes with Tacit."""
+    if name == "static":
+        return []
     return [MODELS, MINILM] if name == "minilm" else [MODELS]
 
 

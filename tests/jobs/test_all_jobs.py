@@ -32,6 +32,7 @@ REQUIRED: dict[str, Any] = {
     "links": "l.csv", "model": "a-model", "start": "a-model", "text": "public.txt", "public": "a public text",
     "original": "a.csv", "private": ("b.csv",), "members": "a.csv", "non_members": "b.csv", "secret": "coins.jsonl",
     "records": 1000, "lot_size": 10, "file": "experiment.toml", "epsilons": (8.0,),
+    "sketches": ("a.tacit", "b.tacit"), "public_files": ("public.txt",),
 }  # fmt: skip
 """Values of options that jobs need."""
 
@@ -41,6 +42,7 @@ OF_JOB: dict[str, dict[str, Any]] = {
     "audit model": {"members": "a.csv", "non_members": "b.csv"},
     "calibrate sgd": {"steps": 5},
     "codebook": {"public": "a public text"},
+    "pool": {"public": "a public text"},
     "synthesize": {"data": "rows.csv"},
 }
 """What a job needs that its required fields do not say."""

@@ -17,7 +17,11 @@ torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
 from tacit.account import sgd as account  # noqa: E402
-from tacit.account.delta import leak_probability  # noqa: E402
+from tacit.account.delta import (  # noqa: E402
+    LEAST_DELTA,
+    automatic_delta,
+    leak_probability,
+)
 from tacit.card import Card  # noqa: E402
 from tacit.errors import BadInputError, BadParameterError  # noqa: E402
 from tacit.guarantee import Adjacency, Notion, Unit  # noqa: E402
@@ -31,7 +35,7 @@ from tacit.training.clipping import (  # noqa: E402
 )
 from tacit.training.gradients import choose  # noqa: E402
 from tacit.training.origin import Origin  # noqa: E402
-from tacit.training.plan import LEAST_DELTA, TrainingPlan, automatic_delta  # noqa: E402
+from tacit.training.plan import TrainingPlan  # noqa: E402
 from tacit.training.run import TrainingRun, TrainingSettings  # noqa: E402
 from tacit.training.step import PlainStep, PrivateStep, add_noise  # noqa: E402
 from tacit.training.strategies import apply_strategy  # noqa: E402

@@ -10,12 +10,13 @@ import pytest
 from scipy import integrate
 from scipy.stats import norm
 
+from tacit.account.delta import automatic_delta
 from tacit.auditing.binomial import at_least
 from tacit.errors import BadInputError, BadParameterError, NoGuaranteeError
 from tacit.guarantee import Adjacency, Notion, Unit
 from tacit.noise.gaussian import gaussian_delta
 from tacit.noise.source import Source
-from tacit.training.plan import TrainingPlan, automatic_delta
+from tacit.training.plan import TrainingPlan
 from tacit.training.vocabulary import (
     Contribution,
     WordNoise,

@@ -30,6 +30,8 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "graph": ("tacit.cli.graph", "Label the nodes of a private graph of texts."),
     "predict": ("tacit.cli.predict", "Use a trained model: predictions and scores."),
     "synthesize": ("tacit.cli.synthesize", "Write synthetic text with a model trained under differential privacy."),
+    "sketch": ("tacit.cli.sketch", "Release noisy sums of private rows, from which a corpus can be made."),
+    "pool": ("tacit.cli.pool", "Build a pool of public sentences, or look into one."),
     "evaluate": ("tacit.cli.evaluate", "Measure what released texts are still good for."),
     "audit": ("tacit.cli.audit", "Check a privacy claim, or attack a released file or a trained model."),
     "serve": ("tacit.cli.serve", "Serve the page and the HTTP interface; manage their keys."),

@@ -23,6 +23,7 @@ SHORT: Final = {
 SINGULAR: Final = {
     "attribute_columns": "attribute_column",
     "columns": "column",
+    "encoders": "encoder",
     "epsilons": "epsilon",
     "label_columns": "label_column",
     "language_models": "language_model",

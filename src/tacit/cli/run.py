@@ -18,6 +18,8 @@ from tacit.jobs.registry import config_class, config_from
 COMMAND_OF: Final = {
     "codebook": ("codebook", "build"),
     "vocabulary": ("vocabulary", "build"),
+    "sketch": ("sketch", "build"),
+    "pool": ("pool", "build"),
     "experiment": ("experiment", "run"),
 }
 """Jobs whose command is not called as they are."""

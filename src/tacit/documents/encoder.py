@@ -19,20 +19,18 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tacit import plugins
 from tacit.arrays import Floats32
+from tacit.encoders import ENCODERS, Encoder, encoder_provenance, load_encoder
 from tacit.errors import BadInputError, BadParameterError, TacitError, require
 from tacit.guarantee import Provenance
-from tacit.lineage import Lineage, lineage_of
-from tacit.plugins import Registry
 from tacit.precision import Precision, in_sixteen_bits
 from tacit.progress import StepProgress
 from tacit.vectors.minilm import minilm_folder
@@ -48,18 +46,7 @@ BATCH_PIECES = 1_600
 
 PURPOSE = "the sentence encoder"
 
-
-class Encoder(Protocol):
-    """What a codebook needs of an encoder: a name for its card, and unit vectors."""
-
-    name: str
-
-    @property
-    def dimension(self) -> int: ...
-
-    def encode(self, texts: Sequence[str], progress: StepProgress | None = None) -> Floats32: ...
-
-    def encode_alone(self, text: str) -> Floats32: ...
+__all__ = ["ENCODERS", "Encoder", "SentenceEncoder", "encoder_provenance", "load_encoder"]
 
 
 class SentenceEncoder:
@@ -173,30 +160,6 @@ def _pooled(model: PreTrainedModel, pieces: Sequence[Sequence[int]], padding: in
         unit = torch.nn.functional.normalize(mean, dim=1)
     result: Floats32 = unit.numpy().astype(np.float32, copy=False)
     return result
-
-
-def _makes_encoders(thing: object) -> bool:
-    return callable(thing)
-
-
-ENCODERS: Registry[Callable[[], Encoder]] = Registry(plugins.ENCODERS, "sentence encoder", {}, _makes_encoders)
-"""Sentence encoders of plug-ins: name to a function (or class) that makes one. It may have `provenance()`, a line for
-the card; without it the encoder is taken as public."""
-
-
-def load_encoder(name: str | Path, *, batch_size: int = 64) -> Encoder:
-    """A sentence encoder by the name of a plug-in, or as `SentenceEncoder` takes it."""
-    if str(name) in ENCODERS:
-        return ENCODERS[str(name)]()
-    return SentenceEncoder(name, batch_size=batch_size)
-
-
-def encoder_provenance(name: str) -> Provenance:
-    if name in ENCODERS:
-        own: Callable[[], Provenance] | None = getattr(ENCODERS[name](), "provenance", None)
-        return Provenance("sentence encoder", f"{name}, of a plug-in") if own is None else own()
-    known = Lineage() if name == "minilm" else lineage_of(name)
-    return known.provenance("sentence encoder", name)
 
 
 # Loading ----------------------------------------------------------------------------------------------------

@@ -21,6 +21,7 @@ from tacit.jobs.config import Group, Option, Varied
 from tacit.jobs.fields import (
     Encoder,
     Format,
+    License,
     Output,
     PublicName,
     PublicSeed,
@@ -49,7 +50,7 @@ class CodebookConfig(EngineOptions):
     public: PublicName = None
     column: UsualColumn = None
     format: Format = None
-    license: Annotated[str, Field(description="License of the text, for the privacy card."), Option(Group.DATA)] = ""
+    license: License = ""
     encoder: Encoder = "minilm"
     sizes: Annotated[
         tuple[Annotated[int, Field(ge=1)], ...],

@@ -81,6 +81,7 @@ Format = Annotated[
     Option(Group.DATA),
 ]  # fmt: skip
 PrivateFormat = Annotated[str | None, Field(description="Format of PRIVATE and its test files."), Option(Group.DATA)]
+License = Annotated[str, Field(description="License of the text, for the privacy card."), Option(Group.DATA)]
 Dataset = Annotated[
     T,
     Field(description="Name of the data set in the ledger: releases of one name add up."),

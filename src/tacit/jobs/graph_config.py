@@ -7,6 +7,7 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
+from tacit.account.delta import automatic_delta
 from tacit.errors import BadParameterError
 from tacit.guarantee import Adjacency, check_epsilon
 from tacit.jobs.config import Config, Group, Option, Varied
@@ -25,7 +26,6 @@ from tacit.jobs.fields import (
 from tacit.jobs.sources import Source, needs_of_source
 from tacit.jobs.values import CommaSeparated
 from tacit.needs import ACCOUNTING, MODELS, Ability, needs_of_encoder, needs_of_place
-from tacit.training.plan import automatic_delta
 
 Nodes = Annotated[
     Source,

@@ -16,7 +16,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.account.delta import check_delta
+from tacit.account.delta import automatic_delta, check_delta, check_trials
 from tacit.account.sgd import sgd_epsilon, sgd_noise_multiplier
 from tacit.errors import BadParameterError
 from tacit.guarantee import Adjacency, Guarantee, Model, Notion, Provenance, Unit, VoidReason
@@ -203,31 +203,6 @@ def steps_of(epochs: float, records: int, batch: int) -> int:
             epochs=epochs,
         )
     return max(1, math.ceil(epochs * records / batch))
-
-
-LEAST_DELTA = 1e-11
-"""No smaller delta is chosen by itself: below it the tight accountant has too few digits for long runs and a looser one
-takes its place (`account/sgd.py`). It is far below 1 / records for any data."""
-
-
-def automatic_delta(records: int, releases: int = 1) -> float:
-    """Well below 1 / records: records^-1.5, rounded down to one digit, for all releases about these records together.
-
-    The worst mechanism with this delta publishes somebody with probability records^-0.5 at most (account/delta.py): one
-    in 260 for 67,349 records, where records^-1.1 would allow one in four.
-    """
-    count = float(max(records, 2))
-    value = max(count**-1.5, min(LEAST_DELTA, count**-1.1)) / check_trials(releases)
-    digit = 10.0 ** math.floor(math.log10(value))
-    return float(math.floor(value / digit) * digit)
-
-
-def check_trials(trials: int) -> int:
-    if trials < 1:
-        raise BadParameterError(
-            "too-few-trials", "{option.trials} counts runs, so it is at least 1, not {trials}", trials=trials
-        )
-    return trials
 
 
 def check_composed(promise: Guarantee, records: int) -> Guarantee:

@@ -27,7 +27,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tacit.account.delta import check_delta
+from tacit.account.delta import check_delta, check_trials
 from tacit.card import Card
 from tacit.errors import BadInputError, BadParameterError, NoGuaranteeError
 from tacit.guarantee import Adjacency, Guarantee, Provenance, ProvenanceKind
@@ -35,7 +35,7 @@ from tacit.text.sensitive import Detector, Flags, listed_words
 from tacit.text.tokens import normalize, split
 from tacit.training.checkpoint import PRIVATE_FOLDER, STATE
 from tacit.training.origin import Origin
-from tacit.training.plan import TrainingPlan, check_composed, check_trials
+from tacit.training.plan import TrainingPlan, check_composed
 from tacit.training.run import CARD, StepReport, TrainingRun, TrainingSettings, digest_of
 from tacit.training.tasks import Row, Task
 

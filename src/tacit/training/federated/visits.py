@@ -19,7 +19,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.account.delta import check_delta
+from tacit.account.delta import automatic_delta, check_delta, check_trials
 from tacit.account.matrix import (
     Buffered,
     Toeplitz,
@@ -34,15 +34,7 @@ from tacit.guarantee import Adjacency, Guarantee, Model, Notion, Unit
 from tacit.noise.gaussian import analytic_gaussian_sigma, gaussian_epsilon
 from tacit.noise.source import StreamKey
 from tacit.rounding import rounded_up
-from tacit.training.plan import (
-    GAUSSIAN_NOISE,
-    MOST_NOISE,
-    TrainingPlan,
-    automatic_delta,
-    check_trials,
-    steps_of,
-    unless_seeded,
-)
+from tacit.training.plan import GAUSSIAN_NOISE, MOST_NOISE, TrainingPlan, steps_of, unless_seeded
 
 Factor = Toeplitz | Buffered | Tree
 NOISES = ("buffered", "banded", "tree", "independent")

@@ -49,7 +49,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from tacit.account.delta import check_delta
+from tacit.account.delta import automatic_delta, check_delta
 from tacit.arrays import Floats
 from tacit.errors import BadParameterError
 from tacit.guarantee import Adjacency, Guarantee, Model, Notion, Provenance, Unit
@@ -57,7 +57,7 @@ from tacit.noise.gaussian import add_gaussian, analytic_gaussian_sigma, gaussian
 from tacit.noise.source import StreamKey
 from tacit.progress import StepProgress
 from tacit.training.graphs.graph import Graph
-from tacit.training.plan import automatic_delta, unless_seeded
+from tacit.training.plan import unless_seeded
 
 MARGIN = 1e-9
 """Clipped gradients are shorter than their bound by this share, more than double precision can err."""

@@ -35,7 +35,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from tacit.account.delta import check_delta
+from tacit.account.delta import automatic_delta, check_delta
 from tacit.account.sgd import sgd_epsilon, sgd_noise_multiplier
 from tacit.errors import BadParameterError
 from tacit.guarantee import Adjacency, Guarantee, Model, Notion, Provenance, Unit
@@ -45,7 +45,7 @@ from tacit.training.clipping import make_clipping
 from tacit.training.gradients import Checked, choose
 from tacit.training.graphs.gcn import GCN, collate_subgraphs, probes, subgraph_loss
 from tacit.training.graphs.graph import Graph
-from tacit.training.plan import TrainingPlan, automatic_delta, unless_seeded
+from tacit.training.plan import TrainingPlan, unless_seeded
 from tacit.training.step import PrivateStep
 
 READINGS = {

@@ -47,7 +47,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tacit.account.delta import check_delta
+from tacit.account.delta import automatic_delta, check_delta
 from tacit.arrays import Floats
 from tacit.errors import BadInputError, BadParameterError
 from tacit.guarantee import Adjacency, Guarantee, Model, Notion, Provenance, Unit, VoidReason, check_epsilon
@@ -56,7 +56,6 @@ from tacit.noise.grid import step_below
 from tacit.noise.laplace import discrete_laplace
 from tacit.noise.parameters import proper_delta
 from tacit.noise.source import Source, new_source, public_generator
-from tacit.training.plan import automatic_delta
 
 WEIGHTINGS = ("one", "shared")
 NOISES = ("gaussian", "laplace")

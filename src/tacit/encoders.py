@@ -1,0 +1,79 @@
+"""Sentence encoders by name: the one that comes with Tacit, those of plug-ins, and Hugging Face models.
+
+    static          word vectors averaged (`tacit.matching.encoder`): numpy and `tokenizers` alone, exact for any batch
+    minilm          all-MiniLM-L6-v2 by torch (`tacit.documents.encoder`), a folder, or a name on the model hub
+    another name    what a plug-in has registered in the group `tacit.encoders`
+
+An encoder is a public function from a text to a vector of length 1 (or 0, for a text in which it knows nothing).
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from tacit import plugins
+from tacit.guarantee import Provenance
+from tacit.lineage import Lineage, lineage_of
+from tacit.plugins import Registry
+from tacit.progress import StepProgress
+
+if TYPE_CHECKING:
+    from tacit.arrays import Floats32
+
+
+class Encoder(Protocol):
+    """What a mechanism needs of an encoder: a name for its card, and vectors.
+
+    An encoder whose vectors are the same bit for bit whatever texts are beside them says so by an attribute
+    `batch_independent = True`; of any other one only `encode_alone` is a function of the text alone. One that has an
+    attribute `digest` is recognized by it, otherwise by its name.
+    """
+
+    name: str
+
+    @property
+    def dimension(self) -> int: ...
+
+    def encode(self, texts: Sequence[str], progress: StepProgress | None = None) -> Floats32: ...
+
+    def encode_alone(self, text: str) -> Floats32: ...
+
+
+def _makes_encoders(thing: object) -> bool:
+    return callable(thing)
+
+
+ENCODERS: Registry[Callable[[], Encoder]] = Registry(
+    plugins.ENCODERS, "sentence encoder", {"static": "tacit.matching.encoder:StaticEncoder"}, _makes_encoders
+)
+"""Name to a function (or class) that makes an encoder. It may have `provenance()`, a line for the card; without it the
+encoder is taken as public."""
+
+HUGGING_FACE = ("tacit.documents.encoder", "SentenceEncoder")
+"""What reads every other name; imported on first use, because it needs torch."""
+
+
+def load_encoder(name: str | Path, *, batch_size: int = 64) -> Encoder:
+    """A sentence encoder by its registered name, or as `tacit.documents.encoder.SentenceEncoder` takes it."""
+    if str(name) in ENCODERS:
+        return ENCODERS[str(name)]()
+    module, attribute = HUGGING_FACE
+    made: Encoder = getattr(importlib.import_module(module), attribute)(name, batch_size=batch_size)
+    return made
+
+
+def encoder_provenance(name: str) -> Provenance:
+    """The line of a card that uses the encoder; refused if its weights may repeat private text."""
+    if name in ENCODERS:
+        own: Callable[[], Provenance] | None = getattr(ENCODERS[name](), "provenance", None)
+        return Provenance("sentence encoder", f"{name}, of a plug-in") if own is None else own()
+    known = Lineage() if name == "minilm" else lineage_of(name)
+    return known.provenance("sentence encoder", name)
+
+
+def is_batch_independent(encoder: Encoder) -> bool:
+    """Whether the vector of a text is the same bit for bit in every batch."""
+    return bool(getattr(encoder, "batch_independent", False))

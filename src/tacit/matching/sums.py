@@ -1,0 +1,246 @@
+"""Exact sums of features per label: private, and only ever used to be released with noise.
+
+Rows come in blocks and are forgotten after they are added: memory does not grow with their number. Sums are whole
+numbers, so neither their order nor the blocks matter.
+
+Per record, the vector of one row has length 1 at most (`tacit.matching.features`). Per user, all that a user's rows add
+to all labels together is one long vector; where it is longer than 1 it is shortened to that, in integer arithmetic. The
+sums of a user have to be complete before they can be shortened, so users are worked on in groups, by a hash of their
+names: the rows are read once to count the users and once for every group. A group holds about `GROUP_NUMBERS` numbers.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from tacit.arrays import Integers
+from tacit.errors import BadInputError, BadParameterError
+from tacit.matching.features import GRID, FeatureMap, TextFeatures
+from tacit.matching.labels import NO_LABEL, PublicLabels
+
+BLOCK_ROWS = 4_096
+MOST_NUMBERS = 1 << 26
+"""Of the sums of all labels together: half a gigabyte."""
+GROUP_NUMBERS = 1 << 24
+MOST_ROWS_OF_USER = 1 << 16
+"""A user with more rows has the sums divided first, so that their squares fit into 64 bits."""
+WORDS_AT_ONCE = 1 << 22
+
+
+@dataclass(frozen=True)
+class RowBlock:
+    """Some rows: texts, the values of the label column (or nothing), and the names of users (or nothing)."""
+
+    texts: Sequence[str]
+    labels: Sequence[object] = ()
+    users: Sequence[str] = ()
+
+
+RowSource = Callable[[], Iterable[RowBlock]]
+"""Reads all rows from the beginning, each time it is called."""
+
+
+def rows_in_memory(
+    texts: Sequence[str], labels: Sequence[object] | None = None, users: Sequence[str] | None = None
+) -> RowSource:
+    """Rows that are in memory as a source of blocks."""
+    for column in (labels, users):
+        if column is not None and len(column) != len(texts):
+            raise BadInputError("uneven-columns", "there must be as many labels and users as texts")
+
+    def blocks() -> Iterator[RowBlock]:
+        for start in range(0, len(texts), BLOCK_ROWS):
+            part = slice(start, start + BLOCK_ROWS)
+            yield RowBlock(texts[part], () if labels is None else labels[part], () if users is None else users[part])
+
+    return blocks
+
+
+@dataclass(frozen=True)
+class PrivateFindings:
+    """What was seen of the rows: for the eyes of their holder only, never for a card.
+
+    rows       all rows that were read
+    unlabeled  rows whose label is not in the public list, and which add nothing
+    empty      rows without a text, which are only counted
+    users      different users, where the promise is made to them
+    """
+
+    rows: int = 0
+    unlabeled: int = 0
+    empty: int = 0
+    users: int | None = None
+
+
+@dataclass(frozen=True)
+class ExactSums:
+    """Sums in steps, one line per label: all features, then the count. Private."""
+
+    totals: Integers = field(repr=False)
+    findings: PrivateFindings = field(repr=False)
+
+    @property
+    def units(self) -> int:
+        """Records, or users."""
+        return self.findings.rows if self.findings.users is None else self.findings.users
+
+
+def exact_sums(rows: RowSource, rule: PublicLabels, features: FeatureMap, *, by_user: bool = False) -> ExactSums:
+    """The sums of all rows, without any noise."""
+    width = features.dimension + 1
+    if len(rule.names) * width > MOST_NUMBERS:
+        raise BadParameterError(
+            "too-many-labels",
+            "{labels:,} labels with {width:,} features each are more than fit into memory: give at most {most:,} "
+            "labels, or a smaller {option.vocabulary}",
+            labels=len(rule.names), width=width, most=MOST_NUMBERS // width,
+        )  # fmt: skip
+    totals = np.zeros((len(rule.names), width), dtype=np.int64)
+    findings = _by_user(rows, rule, features, totals) if by_user else _by_record(rows, rule, features, totals)
+    if findings.rows == 0:
+        raise BadInputError("no-rows", "{name} has no rows", name="the data")
+    return ExactSums(totals, findings)
+
+
+# Records ------------------------------------------------------------------------------------------------------------
+
+
+def _by_record(rows: RowSource, rule: PublicLabels, features: FeatureMap, totals: Integers) -> PrivateFindings:
+    seen = unlabeled = empty = 0
+    for block in rows():
+        places, kept, texts = _labeled(block, rule)
+        seen += len(block.texts)
+        unlabeled += len(block.texts) - len(kept)
+        empty += sum(not text.strip() for text in block.texts)
+        if texts:
+            _add(totals, places, features.features(texts, alone=True), features.count_steps)
+    return PrivateFindings(seen, unlabeled, empty)
+
+
+def _labeled(block: RowBlock, rule: PublicLabels) -> tuple[Integers, Integers, list[str]]:
+    """Places of the labels, the rows that have one, and their texts."""
+    places = rule.places(block.texts, block.labels)
+    kept = np.flatnonzero(places != NO_LABEL)
+    return places[kept], kept, [block.texts[row] for row in kept.tolist()]
+
+
+def _add(totals: Integers, lines: Integers, added: TextFeatures, count_steps: int) -> None:
+    """Add the features of rows to their lines of the totals."""
+    dense = added.dense.shape[1]
+    order = np.argsort(lines, kind="stable")
+    ordered = lines[order]
+    starts = np.flatnonzero(np.diff(ordered, prepend=-1))
+    totals[ordered[starts], :dense] += np.add.reduceat(added.dense[order], starts, axis=0, dtype=np.int64)
+    width = totals.shape[1]
+    np.add.at(totals.reshape(-1), lines[added.rows] * width + dense + added.words, added.word_steps)
+    totals[:, -1] += np.bincount(lines, minlength=len(totals)) * count_steps
+
+
+# Users --------------------------------------------------------------------------------------------------------------
+
+
+def _by_user(rows: RowSource, rule: PublicLabels, features: FeatureMap, totals: Integers) -> PrivateFindings:
+    users: set[bytes] = set()
+    seen = empty = unlabeled = 0
+    for block in rows():
+        for row, user in enumerate(block.users, seen + 1):
+            users.add(_user_key(user, row))
+        seen += len(block.texts)
+        empty += sum(not text.strip() for text in block.texts)
+    pairs = min(seen, len(users) * len(rule.names))
+    groups = max(1, math.ceil(pairs * max(1, features.dense_dimension) / GROUP_NUMBERS))
+    for group in range(groups):
+        collected = _UserSums(features, len(rule.names))
+        for block in rows():
+            keys = [_user_key(user, 0) for user in block.users]
+            mine = [row for row, key in enumerate(keys) if int.from_bytes(key[:8], "little") % groups == group]
+            part = RowBlock(
+                [block.texts[row] for row in mine], [block.labels[row] for row in mine] if len(block.labels) else ()
+            )
+            places, kept, texts = _labeled(part, rule)
+            unlabeled += len(mine) - len(kept)
+            collected.add([keys[mine[row]] for row in kept.tolist()], places, texts)
+        collected.finish(totals)
+    return PrivateFindings(seen, unlabeled, empty, len(users))
+
+
+def _user_key(user: str, row: int) -> bytes:
+    name = user.strip()  # white space makes no second person
+    if not name:
+        raise BadInputError("no-user", "row {row:,} has no user: every row must belong to one", row=row)
+    return hashlib.blake2b(name.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+class _UserSums:
+    """The sums of a group of users: one line for every pair of a user and a label that occurs."""
+
+    def __init__(self, features: FeatureMap, labels: int) -> None:
+        self._features = features
+        self._labels = labels
+        self._users: dict[bytes, int] = {}
+        self._lines: dict[int, int] = {}
+        self._dense: Integers = np.zeros((64, features.dense_dimension), dtype=np.int64)
+        self._rows: Integers = np.zeros(64, dtype=np.int64)
+        self._open: list[tuple[Integers, Integers]] = []
+
+    def add(self, keys: Sequence[bytes], places: Integers, texts: Sequence[str]) -> None:
+        """Add rows of these users with these labels."""
+        if not texts:
+            return
+        users = [self._users.setdefault(key, len(self._users)) for key in keys]
+        pairs = (user * self._labels + place for user, place in zip(users, places.tolist(), strict=True))
+        lines = np.array([self._lines.setdefault(pair, len(self._lines)) for pair in pairs], dtype=np.int64)
+        while len(self._dense) < len(self._lines):
+            self._dense = np.concatenate([self._dense, np.zeros_like(self._dense)])
+            self._rows = np.concatenate([self._rows, np.zeros_like(self._rows)])
+        added = self._features.features(texts, alone=True)
+        np.add.at(self._dense, lines, added.dense)
+        np.add.at(self._rows, lines, 1)
+        if self._features.vocabulary:
+            self._open.append((lines[added.rows] * self._features.vocabulary + added.words, added.word_steps))
+        if sum(len(each) for each, _ in self._open) > WORDS_AT_ONCE:
+            self._open = [self._gathered()]
+
+    def _gathered(self) -> tuple[Integers, Integers]:
+        """(line and word, steps) with each pair once."""
+        if not self._open:
+            return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
+        places, inverse = np.unique(np.concatenate([each for each, _ in self._open]), return_inverse=True)
+        steps = np.zeros(len(places), dtype=np.int64)
+        np.add.at(steps, inverse.ravel(), np.concatenate([each for _, each in self._open]))
+        return places, steps
+
+    def finish(self, totals: Integers) -> None:
+        """Shorten what each user adds, and add it to the totals."""
+        if not self._lines:
+            return
+        count = len(self._lines)
+        users, labels = np.divmod(np.fromiter(self._lines, dtype=np.int64, count=count), self._labels)
+        places, word_steps = self._gathered()
+        word_lines, words = np.divmod(places, max(1, self._features.vocabulary))
+        dense, counts = self._dense[:count], self._rows[:count] * self._features.count_steps
+        rows_of_user = np.bincount(users, weights=self._rows[:count]).astype(np.int64)
+        parts = -(-rows_of_user // MOST_ROWS_OF_USER)
+        dense = _divided(dense, parts[users][:, None])
+        counts, word_steps = counts // parts[users], word_steps // parts[users[word_lines]]
+        squares = np.zeros(len(self._users), dtype=np.int64)
+        np.add.at(squares, users, (dense * dense).sum(axis=1) + counts * counts)
+        np.add.at(squares, users[word_lines], word_steps * word_steps)
+        # A user whose vector is longer than GRID is divided by more than its length / GRID; others stay as they are.
+        above = np.array([max(GRID, math.isqrt(int(s)) + 1) if s > GRID**2 else GRID for s in squares], dtype=np.int64)
+        dense = np.sign(dense) * (np.abs(dense) * GRID // above[users][:, None])
+        counts, word_steps = counts * GRID // above[users], word_steps * GRID // above[users[word_lines]]
+        np.add.at(totals[:, : dense.shape[1]], labels, dense)
+        np.add.at(totals[:, -1], labels, counts)
+        flat = labels[word_lines] * totals.shape[1] + dense.shape[1] + words
+        np.add.at(totals.reshape(-1), flat, word_steps)
+
+
+def _divided(values: Integers, parts: Integers) -> Integers:
+    """Whole numbers divided toward zero."""
+    return np.asarray(np.sign(values) * (np.abs(values) // parts))

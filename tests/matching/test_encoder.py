@@ -1,0 +1,124 @@
+"""The static encoder: a function of the text alone, bit for bit."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tacit.documents.encoder import load_encoder as load_of_documents
+from tacit.encoders import ENCODERS, encoder_provenance, is_batch_independent, load_encoder
+from tacit.errors import BadInputError
+from tacit.matching.encoder import ASSETS, LONGEST_CHARACTERS, StaticEncoder
+from tacit.matching.encoder_build import quantized, save
+from tacit.matching.pool import load_pool
+from tacit.needs import needs_of_encoder
+
+TEXTS = [
+    *load_pool().sentences[::1500],
+    "",
+    "   ",
+    "🙂🙂",
+    "a" * 300,
+    "[UNK] [PAD]",
+    "half of a pair: \ud83d",
+    "\0 zero",
+    "une phrase française à côté",
+    "word " * 2_000,
+]
+
+
+@pytest.fixture(scope="module")
+def encoder() -> StaticEncoder:
+    return StaticEncoder()
+
+
+def test_the_vector_of_a_text_is_the_same_bit_for_bit_in_every_batch(encoder: StaticEncoder) -> None:
+    alone = np.stack([encoder.encode_alone(text) for text in TEXTS])
+    rng = np.random.default_rng(0)
+    for size in (1, 2, 3, 7, 31, len(TEXTS), 3 * len(TEXTS)):
+        order = rng.integers(0, len(TEXTS), size=200)
+        for start in range(0, len(order), size):
+            part = order[start : start + size]
+            vectors = encoder.encode([TEXTS[place] for place in part])
+            assert vectors.tobytes() == alone[part].tobytes()
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.text(max_size=80), min_size=1, max_size=12), st.randoms())
+def test_no_text_changes_the_vector_of_another(texts: list[str], random: object) -> None:
+    encoder = StaticEncoder()
+    together = encoder.encode(texts)
+    for text, vector in zip(texts, together, strict=True):
+        assert vector.tobytes() == encoder.encode_alone(text).tobytes()
+        assert np.linalg.norm(vector) == pytest.approx(1, abs=1e-6) or not vector.any()
+
+
+def test_texts_without_a_known_piece_have_the_vector_zero(encoder: StaticEncoder) -> None:
+    assert not encoder.encode(["", "  \t ", "🙂", "[UNK]"]).any()
+
+
+def test_a_long_text_counts_up_to_512_pieces_and_20000_characters(encoder: StaticEncoder) -> None:
+    beginning = "river " * encoder.pieces
+    assert (encoder.encode_alone(beginning) == encoder.encode_alone(beginning + "volcano " * 99_000)).all()
+    shorter = "river " * (encoder.pieces - 1)
+    assert (encoder.encode_alone(shorter) != encoder.encode_alone(shorter + "volcano")).any()
+    padded = "river" + " " * LONGEST_CHARACTERS
+    assert (encoder.encode_alone("river") == encoder.encode_alone(padded + "volcano")).all()
+
+
+def test_it_tells_meanings_apart(encoder: StaticEncoder) -> None:
+    cat, kitten, bank = encoder.encode(["the cat sleeps on the sofa", "a kitten naps on a couch", "transfer the money"])
+    assert cat @ kitten > 0.4 > 0.2 > cat @ bank
+
+
+def test_one_registry_serves_all_rooms() -> None:
+    assert "static" in ENCODERS
+    assert load_of_documents("static").name == load_encoder("static").name == "static"
+    assert is_batch_independent(load_encoder("static"))
+    assert needs_of_encoder("static") == []
+    assert "all-MiniLM-L6-v2" in encoder_provenance("static").source
+
+
+def test_it_needs_neither_torch_nor_transformers() -> None:
+    code = (
+        "from tacit.encoders import load_encoder; load_encoder('static').encode(['a cat']); "
+        "import sys; print(*sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not {"torch", "transformers", "sklearn", "pandas"} & set(done.stdout.split())
+
+
+def test_quantization_keeps_the_direction_of_sentences() -> None:
+    rng = np.random.default_rng(1)
+    vectors = (rng.standard_normal((500, 48)) * np.exp(rng.standard_normal((500, 1)))).astype(np.float32)
+    small, shifts, scales = quantized(vectors)
+    again = np.ldexp(small.astype(np.float64), shifts[:, None].astype(int)) * scales
+    for _ in range(200):
+        rows = rng.integers(0, 500, size=9)
+        first, second = vectors[rows].sum(axis=0), again[rows].sum(axis=0)
+        assert first @ second / np.linalg.norm(first) / np.linalg.norm(second) > 0.999
+
+
+def test_weights_of_any_dimension_are_read_and_changed_ones_refused(tmp_path: Path) -> None:
+    tokenizer = (ASSETS / "tokenizer.json").read_text()
+    words = len(json.loads(tokenizer)["model"]["vocab"])
+    vectors = np.random.default_rng(0).standard_normal((words, 12)).astype(np.float32)
+    save(vectors, tokenizer, tmp_path / "mine")
+    mine = StaticEncoder(tmp_path / "mine")
+    assert mine.encode(["a cat", ""]).shape == (2, 12)
+    assert mine.digest != StaticEncoder().digest
+    shutil.copytree(tmp_path / "mine", tmp_path / "changed")
+    facts = json.loads((tmp_path / "changed" / "encoder.json").read_text())
+    (tmp_path / "changed" / "encoder.json").write_text(json.dumps({**facts, "digest": "0" * 32}))
+    with pytest.raises(BadInputError, match="was changed"):
+        StaticEncoder(tmp_path / "changed").encode(["a"])
+    with pytest.raises(BadInputError, match="no static encoder"):
+        StaticEncoder(tmp_path / "nowhere").encode(["a"])
