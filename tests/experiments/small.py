@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 
 from tacit.experiments.config import of_dict
-from tacit.experiments.execution import Task, execute, folder_of
-from tacit.experiments.findings import Finding, Judge, MeasuredScores, judge_all
+from tacit.experiments.execution import StepTask, execute, folder_of
+from tacit.experiments.findings import ExperimentFinding, Judge, MeasuredScores, judge_all
 from tacit.experiments.plan import Plan, make_plan
 from tacit.experiments.results import Results
-from tacit.experiments.verdicts import Verdict
+from tacit.experiments.verdicts import FindingVerdict
 
 WORDS = [f"w{i}" for i in range(30)]
 
@@ -64,21 +64,23 @@ def run_here(plan: Plan, cache: Path, *names: str) -> None:
     for step in (step for name in names for step in plan.named(name)):
         for cell in (*reversed(list(step.ancestors())), step):
             inputs = {name: folder_of(cache, behind) for name, behind in cell.inputs.items()}
-            execute(Task(cell.kind, cell.parameters.model_dump(), inputs, folder_of(cache, cell)), lambda _, __: None)
+            execute(
+                StepTask(cell.kind, cell.parameters.model_dump(), inputs, folder_of(cache, cell)), lambda _, __: None
+            )
 
 
 def plan_of(
     value: dict[str, Any], folder: Path, *, test_seed: int | None = 1, size: str = "quick",
-    findings: Sequence[Finding] = (),
+    findings: Sequence[ExperimentFinding] = (),
 ) -> Plan:  # fmt: skip
     return make_plan(of_dict(value, size), size, [folder], test_seed=test_seed).judged_by(findings)
 
 
-def judged(results: Results, *findings: Finding) -> Results:
+def judged(results: Results, *findings: ExperimentFinding) -> Results:
     """The results with the verdicts on some findings."""
     return replace(results, verdicts=judge_all(findings, results))
 
 
-def verdict_on(judge: Judge, results: Results, **more: Any) -> Verdict:
+def verdict_on(judge: Judge, results: Results, **more: Any) -> FindingVerdict:
     """The verdict of a function on some results."""
-    return Finding("s", "t", judge, **more).verdict(MeasuredScores(results))
+    return ExperimentFinding("s", "t", judge, **more).verdict(MeasuredScores(results))

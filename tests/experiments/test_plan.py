@@ -10,7 +10,7 @@ import pytest
 from tacit.errors import BadInputError
 from tacit.experiments import steps as step_kinds
 from tacit.experiments.config import load
-from tacit.experiments.findings import Finding, Judge, load_findings
+from tacit.experiments.findings import ExperimentFinding, Judge, load_findings
 from tacit.experiments.measures import check_measure
 from tacit.experiments.plan import Plan, outline
 from tacit.experiments.quantities import LARGEST, SMALLEST, score
@@ -32,7 +32,7 @@ def axes(plan: Plan, name: str) -> list[dict[str, Any]]:
     return [step.axes for step in plan.named(name)]
 
 
-def complaint(value: dict[str, Any], folder: Path, *findings: Finding) -> str:
+def complaint(value: dict[str, Any], folder: Path, *findings: ExperimentFinding) -> str:
     with pytest.raises(BadInputError) as error:
         validate(plan_of(value, folder, findings=findings))
     assert "\n" not in str(error.value)
@@ -158,7 +158,7 @@ def test_metric_and_plain_epsilon_on_one_axis(value: dict[str, Any], tmp_path: P
     assert "do not go on one axis" in said
     figure["where"] = {"mechanism": ["santext", "none"]}
     validate(plan_of(value, tmp_path))
-    finding = Finding(
+    finding = ExperimentFinding(
         "a",
         "b",
         lambda scores: scores.below(
@@ -220,12 +220,12 @@ def test_epsilons_that_mean_different_things_are_not_compared(
     options = value["variants"]["mechanism"]["santext"]["options"]
     value["variants"]["mechanism"]["custext"] = {"options": options, "over": {"epsilon": [1, 4]}}
     value["steps"]["rewritten"]["over"]["mechanism"].append("custext")
-    finding = Finding("a", "b", check)
+    finding = ExperimentFinding("a", "b", check)
     if not fine:
         said = complaint(value, tmp_path, finding)
         assert said.startswith("finding 'a': epsilon per token and unit of distance")
         assert "say with 'mixed' why it makes sense here" in said
-        finding = Finding("a", "b", check, mixed="the paper compares them so")
+        finding = ExperimentFinding("a", "b", check, mixed="the paper compares them so")
     validate(plan_of(value, tmp_path, findings=[finding]))
 
 
@@ -348,7 +348,7 @@ def test_wrong_parts_of_the_report(value: dict[str, Any], tmp_path: Path, part: 
     ],
 )
 def test_findings_that_ask_for_what_is_not_there(value: dict[str, Any], tmp_path: Path, judge: Judge, said: str):
-    assert said in complaint(value, tmp_path, Finding("a", "b", judge))
+    assert said in complaint(value, tmp_path, ExperimentFinding("a", "b", judge))
 
 
 def test_findings_in_the_file_are_sent_to_their_own(value: dict[str, Any], tmp_path: Path):
@@ -359,8 +359,8 @@ def test_findings_in_the_file_are_sent_to_their_own(value: dict[str, Any], tmp_p
 def test_a_check_may_ask_for_what_only_another_size_has(value: dict[str, Any], tmp_path: Path):
     value["sizes"] = {"full": {"variants": {"mechanism": {"santext": {"over": {"epsilon": [1, 2, 4]}}}}}}
     findings = [
-        Finding("a", "b", lambda scores: scores.above(score("kept.BLEU", epsilon=2.0), 0)),
-        Finding("a", "b", lambda scores: scores.at_least(score("kept.BLEU.floor", epsilon=LARGEST), 0)),
+        ExperimentFinding("a", "b", lambda scores: scores.above(score("kept.BLEU", epsilon=2.0), 0)),
+        ExperimentFinding("a", "b", lambda scores: scores.at_least(score("kept.BLEU.floor", epsilon=LARGEST), 0)),
     ]
     # A paper has more rows than we run.
     rows = [["santext", 3, 0.5], ["another system", "", 0.5]]

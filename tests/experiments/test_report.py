@@ -16,19 +16,19 @@ import pytest
 from tacit.errors import BadInputError
 from tacit.experiments import figures
 from tacit.experiments.collecting import collect
-from tacit.experiments.config import About, Figure, Published, WideTable, load
+from tacit.experiments.config import About, FigureRule, Published, WideTable, load
 from tacit.experiments.declared import Value
 from tacit.experiments.evaluation import evaluate
-from tacit.experiments.findings import Finding, load_findings
+from tacit.experiments.findings import ExperimentFinding, load_findings
 from tacit.experiments.pages import results_pages
 from tacit.experiments.plan import make_plan
-from tacit.experiments.quantities import Score, score, share
+from tacit.experiments.quantities import ScoreTerm, score, share
 from tacit.experiments.report import KEPT, comparison, example_tables, page, write_files
 from tacit.experiments.results import ONE_DRAW, OTHER_SIZE, Cell, Results, mean_of_cells
 from tacit.experiments.steps.perturb import spaces
 from tacit.experiments.tables import markdown, published_tables, score_tables, scores_csv, wide_tables, with_error
 from tacit.experiments.validation import validate
-from tacit.experiments.verdicts import Verdict, Word, not_testable
+from tacit.experiments.verdicts import FindingVerdict, Word, not_testable
 from tests.experiments.small import WORDS, judged, plan_of, run_here, small
 from tests.experiments.small import write_files as write_data
 
@@ -64,8 +64,8 @@ PUBLISHED = Published(
 def test_results_survive_their_file():
     without_noise = PUBLISHED.model_copy(update={"rows": [["santext", math.inf, 0.9]]})
     found = results(published=(PUBLISHED, without_noise),
-                    verdicts=(Verdict(statement="s", source="t", word=Word.NOT_TESTABLE, detail="u"),),
-                    figures=(Figure(title="f", value="task.accuracy", where={"epsilon": math.inf}),))  # fmt: skip
+                    verdicts=(FindingVerdict(statement="s", source="t", word=Word.NOT_TESTABLE, detail="u"),),
+                    figures=(FigureRule(title="f", value="task.accuracy", where={"epsilon": math.inf}),))  # fmt: skip
     again = Results.from_json(found.to_json(), "file")
     assert again == found
     assert again.to_json() == found.to_json()
@@ -75,13 +75,13 @@ def test_results_survive_their_file():
 def test_infinity_survives_the_file_wherever_an_axis_value_stands():
     """As the reference of the experiment, and among others in a list."""
     cells = (cell(0.8, mechanism="a", epsilon=5), cell(0.9, mechanism="a", epsilon=math.inf))
-    finding = Finding(
+    finding = ExperimentFinding(
         statement="s", source="t", judge=lambda scores: scores.above(share(score("task.accuracy", epsilon=5)), 0.5)
     )
     both: dict[str, Any] = {"epsilon": [5, math.inf]}
     found = Results(
         About(name="a", title="A", reference={"epsilon": math.inf}), "quick", "d", cells, {},
-        figures=(Figure(title="f", value="task.accuracy", where=both),),
+        figures=(FigureRule(title="f", value="task.accuracy", where=both),),
         tables=(WideTable(title="w", values=["task.accuracy"], where=both),),
     )  # fmt: skip
     again = Results.from_json(found.to_json(), "file")
@@ -214,16 +214,16 @@ def test_the_csv_has_a_line_for_each_score():
 
 @pytest.mark.parametrize("kind", ["curve", "heatmap", "bars"])
 def test_figures(kind: str):
-    rule = Figure(title="F", kind=kind, value="task.accuracy", label="accuracy")
+    rule = FigureRule(title="F", kind=kind, value="task.accuracy", label="accuracy")
     drawn = figures.draw(rule, results())
     assert drawn is not None
     assert drawn.svg.startswith("<svg")
     assert "santext" in drawn.svg
     assert figures.draw(rule, results()) == drawn
-    assert figures.draw(Figure(title="F", value="task.nothing"), results()) is None
+    assert figures.draw(FigureRule(title="F", value="task.nothing"), results()) is None
 
 
-def drawn_areas(rule: Figure, found: Results, monkeypatch: pytest.MonkeyPatch) -> tuple[Any, list[Any]]:
+def drawn_areas(rule: FigureRule, found: Results, monkeypatch: pytest.MonkeyPatch) -> tuple[Any, list[Any]]:
     """The drawing before it becomes text: canvas and panels."""
     kept: list[Any] = []
     monkeypatch.setattr(figures, "figure", lambda canvas, *_: kept.append(canvas))
@@ -244,7 +244,7 @@ def two_panels() -> Results:
 
 @pytest.mark.parametrize("kind", ["curve", "bars"])
 def test_one_legend_is_right_for_all_panels(kind: str, monkeypatch: pytest.MonkeyPatch):
-    rule = Figure(title="F", kind=kind, value="task.accuracy", panels="data")
+    rule = FigureRule(title="F", kind=kind, value="task.accuracy", panels="data")
     canvas, areas = drawn_areas(rule, two_panels(), monkeypatch)
     looks: dict[str, set[Any]] = {}
     for area in areas:
@@ -258,7 +258,7 @@ def test_one_legend_is_right_for_all_panels(kind: str, monkeypatch: pytest.Monke
 
 
 def test_the_cell_without_noise_is_drawn_behind_a_gap(monkeypatch: pytest.MonkeyPatch):
-    rule = Figure(title="F", value="task.accuracy", where={"data": "snips"})
+    rule = FigureRule(title="F", value="task.accuracy", where={"data": "snips"})
     _, (area,) = drawn_areas(rule, two_panels(), monkeypatch)
     names = {text.get_text(): place for text, place in zip(area.get_xticklabels(), area.get_xticks(), strict=True)}
     assert "∞" in names
@@ -268,8 +268,8 @@ def test_the_cell_without_noise_is_drawn_behind_a_gap(monkeypatch: pytest.Monkey
 
 
 def test_panels_of_a_heat_map_have_the_same_rows_and_colors(monkeypatch: pytest.MonkeyPatch):
-    middle = Score(score="task.accuracy", where={"epsilon": 1000}, times=-1)
-    rule = Figure(title="F", kind="heatmap", value=[Score(score="task.accuracy"), middle], panels="data")
+    middle = ScoreTerm(score="task.accuracy", where={"epsilon": 1000}, times=-1)
+    rule = FigureRule(title="F", kind="heatmap", value=[ScoreTerm(score="task.accuracy"), middle], panels="data")
     _, areas = drawn_areas(rule, two_panels(), monkeypatch)
     assert [text.get_text() for text in areas[0].get_yticklabels()] == ["adept", "pr", "narrow"]
     assert all(area.get_images()[0].get_array().shape == (3, 3) for area in areas)
@@ -292,14 +292,14 @@ def test_one_draw_of_the_noise_is_told(seeds: tuple[int, ...], said: bool, sprea
     for text in (markdown(found), pages_text([found], "command")):
         assert (ONE_DRAW in text) == said
         assert f"± is 95 % {spread}." in text
-    curve = figures.draw(Figure(title="F", value="task.accuracy"), found)
+    curve = figures.draw(FigureRule(title="F", value="task.accuracy"), found)
     assert curve is not None
     assert f"Shaded: 95 % {spread};" in curve.description
 
 
 @pytest.mark.parametrize(("size", "said"), [("quick", False), ("full", True)])
 def test_explanations_of_the_quick_size_are_called_so_in_another(size: str, said: bool):
-    finding = Finding(
+    finding = ExperimentFinding(
         statement="s",
         source="p",
         judge=lambda scores: scores.above(score("task.accuracy", mechanism="a"), 0.9),
@@ -325,23 +325,25 @@ def test_what_has_no_interval_is_exact_and_tells_of_no_draw():
     found = Results(About(name="a", title="A"), "quick", "d", (cell(0.57, seed=1), exact), {})
     number = evaluate(score("task.accuracy") - score("spent.epsilon"), found, {})
     assert number.error == pytest.approx(0.049 / 1.96)
-    check = Finding(
+    check = ExperimentFinding(
         statement="s", source="t", judge=lambda scores: scores.above(score("task.accuracy"), score("spent.epsilon"))
     )
     assert judged(found, check).verdicts[0].word == "undecided"
-    clear = Finding(statement="s", source="t", judge=lambda scores: scores.above(score("spent.epsilon"), 0.54))
+    clear = ExperimentFinding(
+        statement="s", source="t", judge=lambda scores: scores.above(score("spent.epsilon"), 0.54)
+    )
     assert judged(found, clear).verdicts[0].word == "agree"
 
 
 def test_the_caption_of_a_heat_map_counts_what_is_drawn():
-    drawn = figures.draw(Figure(title="F", kind="heatmap", value="task.accuracy"), results())
+    drawn = figures.draw(FigureRule(title="F", kind="heatmap", value="task.accuracy"), results())
     assert drawn is not None
     # the run without privacy has no epsilon, and so no place
     assert drawn.description.endswith("; 2 cells.")
 
 
 def test_why_epsilons_were_mixed_is_told():
-    finding = Finding(
+    finding = ExperimentFinding(
         statement="s",
         source="t",
         judge=lambda scores: scores.above(score("task.accuracy", mechanism="none"), 0.8),
@@ -357,7 +359,7 @@ def test_names_of_ticks_do_not_run_into_each_other(monkeypatch: pytest.MonkeyPat
     epsilons = [10, 50, 100, 250, 500, 750, 1000, 2500, math.inf]
     cells = tuple(cell(0.5, data=data, mechanism="a", epsilon=epsilon) for data in "abcd" for epsilon in epsilons)
     found = Results(About(name="a", title="A"), "quick", "d", cells, {})
-    canvas, areas = drawn_areas(Figure(title="F", value="task.accuracy", panels="data"), found, monkeypatch)
+    canvas, areas = drawn_areas(FigureRule(title="F", value="task.accuracy", panels="data"), found, monkeypatch)
     canvas.canvas.draw()
     for area in areas:
         boxes = [text.get_window_extent() for text in area.get_xticklabels() if text.get_text()]
@@ -375,7 +377,7 @@ def test_two_results_side_by_side():
 
 def test_the_page_of_several_experiments():
     findings = (
-        Finding(
+        ExperimentFinding(
             statement="It works",
             source="t",
             judge=lambda scores: scores.above(score("task.accuracy", mechanism="none"), 0.8),
@@ -415,18 +417,18 @@ def test_a_wide_table_on_the_page(tmp_path: Path):
 
 
 OWN_AND_PUBLISHED = (
-    Finding(
+    ExperimentFinding(
         statement="A paper says so",
         source="t",
         judge=lambda scores: scores.above(score("task.accuracy", mechanism="none"), 0.8),
     ),
-    Finding(
+    ExperimentFinding(
         statement="We say so",
         source="docs",
         ours=True,
         judge=lambda scores: scores.above(score("task.accuracy", mechanism="none"), 0.8),
     ),
-    Finding(
+    ExperimentFinding(
         statement="We were wrong",
         source="docs",
         ours=True,
@@ -453,8 +455,8 @@ def test_findings_of_our_own_stand_apart_on_the_page(tmp_path: Path):
     write_data(tmp_path)
     value = small(tmp_path)
     findings = [
-        Finding("A paper says so", "t", lambda _: not_testable("u")),
-        Finding("We say so", "docs", lambda scores: scores.above(score("words.word stays"), 0), ours=True),
+        ExperimentFinding("A paper says so", "t", lambda _: not_testable("u")),
+        ExperimentFinding("We say so", "docs", lambda scores: scores.above(score("words.word stays"), 0), ours=True),
     ]
     plan = plan_of(value, tmp_path, findings=findings)
     run_here(plan, tmp_path / "cache", "words")
@@ -490,7 +492,7 @@ def test_examples_of_perturbed_words(tmp_path: Path):
 
 def test_an_experiment_that_does_not_count_is_left_out_of_the_total():
     findings = (
-        Finding(
+        ExperimentFinding(
             statement="It works",
             source="t",
             judge=lambda scores: scores.above(score("task.accuracy", mechanism="none"), 0.8),
@@ -508,7 +510,7 @@ def test_page_and_files_of_a_run(tmp_path: Path):
     write_data(tmp_path)
     value = small(tmp_path)
     value["figures"] = [{"title": "Kept", "value": "kept.words changed"}]
-    finding = Finding(
+    finding = ExperimentFinding(
         "<More> is kept",
         "t",
         lambda scores: scores.decreases(score("kept.words changed", mechanism="santext"), along="epsilon"),

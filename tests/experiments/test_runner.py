@@ -14,7 +14,7 @@ import pytest
 from tacit.errors import BadParameterError
 from tacit.experiments import execution
 from tacit.experiments.collecting import collect, costs
-from tacit.experiments.execution import MARKER, Task, execute, folder_of, is_finished, outcome, rescore
+from tacit.experiments.execution import MARKER, StepTask, execute, folder_of, is_finished, outcome, rescore
 from tacit.experiments.raw import read_json
 from tacit.experiments.runner import Status, chains_of, next_for, run_plan
 from tacit.experiments.steps import KEY_FILE, RUN_FOLDER, kinds
@@ -83,7 +83,7 @@ def test_an_unexpected_error_tells_its_place_and_no_text(tmp_path: Path):
     secret = "my name is Ada"
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "about.json").write_text(f'["{secret}"]')
-    reason = outcome(Task("downstream", {"learner": "tfidf"}, {"data": tmp_path / "data"}, tmp_path / "out"),
+    reason = outcome(StepTask("downstream", {"learner": "tfidf"}, {"data": tmp_path / "data"}, tmp_path / "out"),
                      lambda _done, _total: None)  # fmt: skip
     assert reason is not None
     assert "unexpected TypeError in downstream.py" in reason
@@ -103,9 +103,9 @@ def test_a_failed_task_tells_no_label(label: str, learner: str, value: dict[str,
     value |= {"variants": {}, "steps": {"task": {"kind": "downstream", "data": "rows", "learner": learner}}}
     step = plan_of(value, tmp_path).named("task")[0]
     data = step.inputs["data"]
-    execute(Task("data", data.parameters.model_dump(), {}, tmp_path / "data"), lambda _done, _total: None)
-    reason = outcome(Task("downstream", step.parameters.model_dump(), {"data": tmp_path / "data"}, tmp_path / "out"),
-                     lambda _done, _total: None)  # fmt: skip
+    execute(StepTask("data", data.parameters.model_dump(), {}, tmp_path / "data"), lambda _done, _total: None)
+    task = StepTask("downstream", step.parameters.model_dump(), {"data": tmp_path / "data"}, tmp_path / "out")
+    reason = outcome(task, lambda _done, _total: None)
     assert reason is not None
     assert "label" in reason
     assert "Ada" not in reason
@@ -178,7 +178,7 @@ def test_everything_is_on_the_disk_before_the_marker_and_the_marker_before_the_k
     monkeypatch.setattr(execution, "write_json", note("write", execution.write_json))
     monkeypatch.setattr(execution, "destroy_key", note("destroy", execution.destroy_key))
     data = plan_of(value, tmp_path).named("rows")[0]
-    execute(Task("data", data.parameters.model_dump(), {}, folder), lambda _done, _total: None)
+    execute(StepTask("data", data.parameters.model_dump(), {}, folder), lambda _done, _total: None)
     marked = events.index(f"write data/key/{MARKER}")
     synced = {event.removeprefix("sync ") for event in events[:marked] if event.startswith("sync ")}
     assert {"data/key/model/weights.npy", "data/key/copied.txt", "data/key/model", "data/key", "data", "."} <= synced

@@ -14,7 +14,7 @@ from tacit.auditing.text.pairs import TextPairs
 from tacit.card import Card
 from tacit.errors import BadInputError
 from tacit.experiments.config import DataSet, Part
-from tacit.experiments.execution import Task, execute, is_finished
+from tacit.experiments.execution import StepTask, execute, is_finished
 from tacit.experiments.raw import read_json, read_lines, read_part, read_released, write_json
 from tacit.experiments.steps import KEY_FILE, attack, downstream, kinds, rewrite, similarity
 from tests.experiments.small import write_files
@@ -34,7 +34,7 @@ def data(tmp_path: Path) -> Path:
 
 
 def done(kind: str, parameters: dict[str, Any], inputs: dict[str, Path], folder: Path) -> Path:
-    execute(Task(kind, parameters, inputs, folder), nothing)
+    execute(StepTask(kind, parameters, inputs, folder), nothing)
     assert is_finished(folder)
     return folder
 
@@ -94,7 +94,7 @@ def test_a_step_that_was_killed_draws_the_same_noise_again(data: Path, tmp_path:
     monkeypatch.setattr(rewrite, "released_parts", killed)
     for _ in range(2):
         with pytest.raises(KeyboardInterrupt):
-            execute(Task("rewrite", santext(tmp_path), {"data": data}, folder), nothing)
+            execute(StepTask("rewrite", santext(tmp_path), {"data": data}, folder), nothing)
         assert stat.S_IMODE((folder / KEY_FILE).stat().st_mode) == 0o600
     monkeypatch.setattr(rewrite, "released_parts", draw)
     done("rewrite", santext(tmp_path), {"data": data}, folder)

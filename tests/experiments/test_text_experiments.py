@@ -20,9 +20,9 @@ from tacit.experiments.config import load, read
 from tacit.experiments.conversion import calibrated, check_length, fixed_length, of_document
 from tacit.experiments.declared import allowed, matches
 from tacit.experiments.execution import folder_of
-from tacit.experiments.findings import Comparison, Finding, Judgment, Scores, load_findings
+from tacit.experiments.findings import Comparison, ExperimentFinding, Judgment, Scores, load_findings
 from tacit.experiments.plan import Plan, make_plan
-from tacit.experiments.quantities import LARGEST, SMALLEST, Score, quantity_of, score
+from tacit.experiments.quantities import LARGEST, SMALLEST, ScoreTerm, quantity_of, score
 from tacit.experiments.raw import read_json, read_lines
 from tacit.experiments.runner import run_plan
 from tacit.experiments.steps.perturb import Perturb, facts_of, read_vectors, read_words, spaces
@@ -69,9 +69,9 @@ def test_every_check_of_a_shipped_file_finds_its_cells_in_the_quick_size(name: s
             assert any(matches(axes, chosen) for axes in there), (finding, looked_at)
 
 
-def compared_scores(finding: Finding) -> list[Score]:
+def compared_scores(finding: ExperimentFinding) -> list[ScoreTerm]:
     """The scores that a finding looks at."""
-    seen: list[Score] = []
+    seen: list[ScoreTerm] = []
 
     class Listening(Scores):
         frame = pd.DataFrame()

@@ -21,9 +21,10 @@ import torch
 from tacit.card import Card
 from tacit.errors import BadInputError, TacitError
 from tacit.evaluation import scores
+from tacit.experiments import task_rows, task_scores
 from tacit.experiments.collecting import collect
 from tacit.experiments.config import load, of_dict, read
-from tacit.experiments.execution import Task, execute, folder_of
+from tacit.experiments.execution import StepTask, execute, folder_of
 from tacit.experiments.findings import load_findings
 from tacit.experiments.plan import Plan, make_plan
 from tacit.experiments.raw import Rows, read_json, read_lines, write_json, write_lines
@@ -42,7 +43,7 @@ def nothing(_done: int, _total: int) -> None:
 
 
 def done(kind: str, parameters: dict[str, Any], inputs: dict[str, Path], folder: Path) -> Path:
-    execute(Task(kind, kinds()[kind].parameters.model_validate(parameters).model_dump(), inputs, folder), nothing)
+    execute(StepTask(kind, kinds()[kind].parameters.model_validate(parameters).model_dump(), inputs, folder), nothing)
     return folder
 
 
@@ -139,21 +140,21 @@ def test_questions_ask_for_what_the_tags_say(lines: list[list[str]], seed: int):
     rows = Rows([[" ".join(f"w{i}" for i in range(len(tags)))] for tags in lines], [" ".join(t) for t in lines],
                 [{} for _ in lines])  # fmt: skip
     kinds_of_entities = ["artist", "city", "time_range", "year"]
-    found = train.questions_from_tags(rows, kinds_of_entities, seed)
-    assert found == train.questions_from_tags(rows, kinds_of_entities, seed)
+    found = task_rows.questions_from_tags(rows, kinds_of_entities, seed)
+    assert found == task_rows.questions_from_tags(rows, kinds_of_entities, seed)
     for row, tags in zip(found, lines, strict=True):
         kind = row["question"].removesuffix("?").replace(" ", "_")
         assert row["answer"] in row["context"]
         assert bool(row["answer"]) == any(tag.endswith(kind) for tag in tags)
     # Each question depends on its own row alone.
     rest = Rows(rows.texts[1:], rows.labels[1:], rows.columns[1:])
-    assert train.questions_from_tags(rest, kinds_of_entities, seed) == found[1:]
+    assert task_rows.questions_from_tags(rest, kinds_of_entities, seed) == found[1:]
 
 
 def test_about_half_of_the_questions_have_no_answer():
     # 400 fair coins: outside of 160 to 240 less than once in 10,000 seeds.
     rows = Rows([[f"play abba{i} in rome"] for i in range(400)], ["O B-artist O B-city"] * 400, [{}] * 400)
-    found = train.questions_from_tags(rows, ["artist", "city", "year"], seed=1)
+    found = task_rows.questions_from_tags(rows, ["artist", "city", "year"], seed=1)
     assert 160 <= sum(not row["answer"] for row in found) <= 240
 
 
@@ -182,12 +183,12 @@ def test_a_published_collapse_is_flagged():
     # Igamberdiev 2023, table 4.4, a tenth of it: macro-F1 is .33, whatever the text says.
     truth = [["pos"]] * 1250 + [["neg"]] * 1250
     said = [["neg"]] * 2500
-    found = train.class_scores(truth, said, {"pos": 1250, "neg": 1250})
+    found = task_scores.class_scores(truth, said, {"pos": 1250, "neg": 1250})
     assert found["macro-F1"] == pytest.approx(1 / 3, abs=0.001)
     assert found["collapsed"] == 1
     assert found["never predicted"] == 0.5
     assert found["accuracy"] == 0.5
-    mixed = train.class_scores(truth, [["pos"]] * 1300 + [["neg"]] * 1200, {"pos": 1250, "neg": 1250})
+    mixed = task_scores.class_scores(truth, [["pos"]] * 1300 + [["neg"]] * 1200, {"pos": 1250, "neg": 1250})
     assert mixed["collapsed"] == 0
 
 
@@ -195,10 +196,10 @@ def test_which_rare_tags_are_lost_is_uncertain_when_it_hangs_on_one_row():
     common = [["NOUN", "VERB", "NOUN"]] * 40
     truth = [*common, ["INTJ"]]
     said = [*common, ["NOUN"]]
-    found = train.class_scores(truth, said, {"NOUN": 80, "VERB": 40, "INTJ": 1})
+    found = task_scores.class_scores(truth, said, {"NOUN": 80, "VERB": 40, "INTJ": 1})
     assert found["lost classes"] == pytest.approx(1 / 3)
     assert (found["lost classes.low"], found["lost classes.high"]) == (0, pytest.approx(1 / 3))
-    many = train.class_scores([*common, *[["INTJ"]] * 20], [*common, *[["NOUN"]] * 20], {"NOUN": 80, "INTJ": 20})
+    many = task_scores.class_scores([*common, *[["INTJ"]] * 20], [*common, *[["NOUN"]] * 20], {"NOUN": 80, "INTJ": 20})
     assert many["lost classes.low"] == many["lost classes.high"] == pytest.approx(1 / 3)
 
 
@@ -206,7 +207,7 @@ def test_every_tag_that_occurs_has_an_f1_with_an_interval():
     rng = np.random.default_rng(3)
     truth = [["NOUN", "VERB"] for _ in range(200)]
     said = [["NOUN" if rng.random() < 0.8 else "ADJ", "VERB"] for _ in range(200)]
-    found = train.tag_scores(truth, said)
+    found = task_scores.tag_scores(truth, said)
     assert {name for name in found if "." not in name} == {"F1 of NOUN", "F1 of VERB"}
     flat = scores.classification_scores([t for row in truth for t in row], [t for row in said for t in row])
     assert found["F1 of NOUN"] == pytest.approx(next(one.f1 for one in flat.classes if one.label == "NOUN"))
@@ -216,10 +217,10 @@ def test_every_tag_that_occurs_has_an_f1_with_an_interval():
 
 
 def test_saying_nothing_scores_the_floor_of_answers():
-    found = train.answer_scores(["the abba", "", "rome"], ["", "", ""])
+    found = task_scores.answer_scores(["the abba", "", "rome"], ["", "", ""])
     assert found["word F1"] == found["word F1.floor"] == pytest.approx(1 / 3)
     assert found["unanswered"] == found["collapsed"] == 1
-    assert train.answer_scores(["the abba", ""], ["Abba", ""])["word F1"] == 1
+    assert task_scores.answer_scores(["the abba", ""], ["Abba", ""])["word F1"] == 1
 
 
 def test_epochs_are_compared_with_and_without_privacy(tmp_path: Path):
@@ -288,7 +289,7 @@ def stopped_at(step: int) -> Any:
 
 def begun(parameters: dict[str, Any], inputs: dict[str, Path], folder: Path) -> bytes:
     """A training that was stopped after some steps; returns the key of its noise."""
-    task = Task("train", train.Train.model_validate(parameters).model_dump(), inputs, folder)
+    task = StepTask("train", train.Train.model_validate(parameters).model_dump(), inputs, folder)
     with pytest.raises(StoppedError):
         execute(task, stopped_at(4))
     return (folder / RUN_FOLDER / PRIVATE_FOLDER / KEY).read_bytes()

@@ -214,6 +214,11 @@ def test_an_identity_names_no_private_file(job: str) -> None:
     assert not config.identity().keys() & private
 
 
+def test_an_identity_is_plain_json_even_without_privacy() -> None:
+    config = config_class("train classify")(**{**smallest("train classify"), "epsilon": float("inf")})
+    assert json.loads(json.dumps(config.identity(), allow_nan=False))["epsilon"] == "inf"
+
+
 @pytest.mark.parametrize(
     ("job", "old", "new", "value"),
     [

@@ -81,9 +81,9 @@ import sys, json
 from pathlib import Path
 from starlette.testclient import TestClient
 from tacit.serve.app import create_app
-from tacit.serve.settings import Settings
+from tacit.serve.settings import ServiceSettings
 state, vectors = sys.argv[1:]
-app = create_app(Settings(state=Path(state), allowed=(("vectors", vectors),)))
+app = create_app(ServiceSettings(state=Path(state), allowed=(("vectors", vectors),)))
 with TestClient(app, base_url="http://localhost") as client:
     listed = {entry["name"]: entry for entry in client.get("/v1/mechanisms").json()["mechanisms"]}
     body = {"mechanism": "toy-response", "epsilon": 4, "options": {"vectors": vectors, "mood": "wild"}}

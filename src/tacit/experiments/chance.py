@@ -49,7 +49,7 @@ class Number:
 
 
 @dataclass(frozen=True)
-class Point:
+class ScoredPoint:
     """One score of one cell; cells that differ by their seed only have the same question."""
 
     question: Hashable
@@ -61,12 +61,12 @@ class Point:
     outside: bool = False
 
 
-def mean_of(points: Sequence[Point]) -> Number:
+def mean_of(points: Sequence[ScoredPoint]) -> Number:
     """Mean and standard error: points of one question are repetitions, others are different questions.
 
     The test items are the same for all seeds of a question, so more seeds do not make their part of the error smaller.
     """
-    questions: dict[Hashable, list[Point]] = {}
+    questions: dict[Hashable, list[ScoredPoint]] = {}
     for point in points:
         questions.setdefault(point.question, []).append(point)
     means = [mean(point.value for point in group) for group in questions.values()]
@@ -81,7 +81,7 @@ def mean_of(points: Sequence[Point]) -> Number:
     )
 
 
-def _error(repetitions: Sequence[Point]) -> float:
+def _error(repetitions: Sequence[ScoredPoint]) -> float:
     """Of one question: over seeds (Student), and over test items (from the 95 % interval of each run)."""
     values = [point.value for point in repetitions]
     widths = [point.high - point.low for point in repetitions]

@@ -110,7 +110,7 @@ class Published(Strict):
     signed: bool | None = None
 
 
-class Figure(Strict):
+class FigureRule(Strict):
     """A drawing: `value` against the axis `x`, one line (or row) for each value of `lines`, one picture for each value
     of `panels`."""
 
@@ -149,7 +149,7 @@ class Experiment(Strict):
     steps: dict[str, RawTable]
     sizes: dict[str, RawTable] = Field(default={})
     published: list[Published] = Field(default=[])
-    figures: list[Figure] = Field(default=[])
+    figures: list[FigureRule] = Field(default=[])
     tables: list[WideTable] = Field(default=[])
     _other_sizes: dict[str, Experiment] = PrivateAttr(default_factory=dict)
 

@@ -33,8 +33,8 @@ SMALLEST, LARGEST = 1e-4, 1e6
 
 def fixed_length(text: str, tokens: int) -> str:
     """The first `tokens` tokens of a text; a shorter one is filled up."""
-    found = split(text)[:tokens]
-    return " ".join([*found, *[FILLING] * (tokens - len(found))])
+    words = split(text)[:tokens]
+    return " ".join([*words, *[FILLING] * (tokens - len(words))])
 
 
 def of_document(promise: Guarantee, tokens: int) -> Guarantee:

@@ -8,7 +8,7 @@ from itertools import product
 
 from tacit.experiments.chance import Number, joint_error
 from tacit.experiments.declared import Value, Where, allowed, shown
-from tacit.experiments.quantities import LARGEST, SMALLEST, Quantity, Score
+from tacit.experiments.quantities import LARGEST, SMALLEST, Quantity, ScoreTerm
 from tacit.experiments.results import Results
 
 
@@ -29,7 +29,7 @@ def evaluate(quantity: Quantity, results: Results, at: Where) -> Number:
     return Number(value + quantity.added, error, outside=outside)
 
 
-def place_in(score: Score, results: Results, at: Where) -> dict[str, Value | list[Value]]:
+def place_in(score: ScoreTerm, results: Results, at: Where) -> dict[str, Value | list[Value]]:
     """The axis values that a score is looked up at in a group. An axis that its cells do not have says nothing about
     them: the text without privacy has no epsilon."""
     where: dict[str, Value | list[Value]] = {}
@@ -42,7 +42,7 @@ def place_in(score: Score, results: Results, at: Where) -> dict[str, Value | lis
     return {**_known(score, results, where, at), **where}
 
 
-def _known(score: Score, results: Results, where: Where, at: Where) -> dict[str, Value | list[Value]]:
+def _known(score: ScoreTerm, results: Results, where: Where, at: Where) -> dict[str, Value | list[Value]]:
     there = results.axes(score.step, where)
     return {axis: value for axis, value in at.items() if axis in there and axis not in score.where}
 
@@ -55,7 +55,7 @@ def _end(value: Value, known: Sequence[Value]) -> Value:
     return value
 
 
-def _number(score: Score, results: Results, at: Where) -> Number:
+def _number(score: ScoreTerm, results: Results, at: Where) -> Number:
     where = place_in(score, results, at)
     cells = results.of(score.step, where)
     place = f"{score.step}{f'[{_text(where)}]' if where else ''}"
@@ -78,12 +78,12 @@ def _text(where: Where) -> str:
     return ", ".join(f"{axis}={'|'.join(map(shown, allowed(values)))}" for axis, values in where.items())
 
 
-def is_there(score: Score, results: Results, at: Where) -> bool:
+def is_there(score: ScoreTerm, results: Results, at: Where) -> bool:
     """Whether a group has cells for a score, finished or not."""
     return bool(results.of(score.step, place_in(score, results, at)))
 
 
-def groups(scores: Sequence[Score], axes: Sequence[str], results: Results) -> list[dict[str, Value]]:
+def groups(scores: Sequence[ScoreTerm], axes: Sequence[str], results: Results) -> list[dict[str, Value]]:
     """Every combination of values of the axes for which there is a cell for each score."""
     if not axes:
         return [{}]

@@ -42,7 +42,7 @@ def is_finished(folder: Path) -> bool:
 
 
 @dataclass(frozen=True)
-class Task:
+class StepTask:
     """All a worker needs to know of a step."""
 
     kind: str
@@ -57,7 +57,7 @@ def destroy_key(folder: Path) -> None:
     shutil.rmtree(folder / RUN_FOLDER, ignore_errors=True)
 
 
-def outcome(task: Task, progress: Callable[[int, int], None]) -> str | None:
+def outcome(task: StepTask, progress: Callable[[int, int], None]) -> str | None:
     """Run a step; what went wrong is returned, and kept in its folder, without any text of the data."""
     try:
         execute(task, progress)
@@ -77,7 +77,7 @@ def outcome(task: Task, progress: Callable[[int, int], None]) -> str | None:
     return reason
 
 
-def execute(task: Task, progress: Callable[[int, int], None]) -> None:
+def execute(task: StepTask, progress: Callable[[int, int], None]) -> None:
     """Run a step in its folder from the beginning, and mark it finished."""
     kind = kinds()[task.kind]
     task.folder.mkdir(parents=True, exist_ok=True, mode=0o700)

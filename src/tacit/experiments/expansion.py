@@ -252,7 +252,7 @@ def _joined(
     for so_far, inputs in combined:
         for name, wanted in kind.inputs.items():
             if wanted.required and name not in inputs:
-                behind = {found.key: found for cell in inputs.values() for found in _behind(cell, name, wanted.kinds)}
+                behind = {inner.key: inner for cell in inputs.values() for inner in _behind(cell, name, wanted.kinds)}
                 if len(behind) != 1:
                     raise BadInputError(
                         "missing-input",

@@ -34,7 +34,7 @@ Converter = Callable[[Path], bytes]
 
 
 @dataclass(frozen=True)
-class Outcome:
+class FetchedFile:
     """What became of one file."""
 
     file: str
@@ -67,7 +67,7 @@ PACKAGES: Final[Mapping[str, Package]] = {
 }
 
 
-def fetch(data: KnownData, folder: Path, source: Path | None = None, *, force: bool = False) -> list[Outcome]:
+def fetch(data: KnownData, folder: Path, source: Path | None = None, *, force: bool = False) -> list[FetchedFile]:
     """Put what can be found of a data set into `folder`. A file with other content is replaced only with `force`."""
     if source is not None and not source.is_dir():
         raise BadInputError(
@@ -81,18 +81,18 @@ def fetch(data: KnownData, folder: Path, source: Path | None = None, *, force: b
         ]
 
 
-def _put(data: KnownData, file: str, digest: str, place: Path, offered: Offered, *, force: bool) -> Outcome:
+def _put(data: KnownData, file: str, digest: str, place: Path, offered: Offered, *, force: bool) -> FetchedFile:
     state = state_of(place, digest)
     if state == THERE or (state != MISSING and not force):
-        return Outcome(file, KEPT, state == THERE)
-    how, content = _found(data, file, digest, offered)
+        return FetchedFile(file, KEPT, state == THERE)
+    how, content = _located(data, file, digest, offered)
     if content is None:
-        return Outcome(file, NOT_FOUND, False)
+        return FetchedFile(file, NOT_FOUND, False)
     _write(place, content)
-    return Outcome(file, how, hashlib.sha256(content).hexdigest() == digest)
+    return FetchedFile(file, how, hashlib.sha256(content).hexdigest() == digest)
 
 
-def _found(data: KnownData, file: str, digest: str, offered: Offered) -> tuple[str, bytes | None]:
+def _located(data: KnownData, file: str, digest: str, offered: Offered) -> tuple[str, bytes | None]:
     for path in offered.named(file):
         content = _content(path)
         if content is not None and hashlib.sha256(content).hexdigest() == digest:

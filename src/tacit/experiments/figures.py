@@ -5,17 +5,22 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 from tacit.errors import require
 from tacit.experiments.chance import REACH, Number
-from tacit.experiments.config import Figure as Rule
+from tacit.experiments.config import FigureRule as Rule
 from tacit.experiments.declared import Value, shown
 from tacit.experiments.evaluation import Grid, grid, in_order
 from tacit.experiments.quantities import Quantity, quantity_of
 from tacit.experiments.results import Results
 from tacit.report import Figure
 from tacit.report.plot import COLORS, figure
+
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure as Canvas
 
 MARKERS = "osD^vPX*"
 DASHES = ("-", "-.", (0, (1, 1)))
@@ -53,7 +58,7 @@ class Look:
 
     color: str
     marker: str
-    dashes: Any
+    dashes: object
 
 
 @dataclass(frozen=True)
@@ -85,11 +90,11 @@ def _look(place: int) -> Look:
 
 
 def _grid(rule: Rule, quantity: Quantity, results: Results, panel: Value | None) -> Grid:
-    fixed: dict[str, Any] = dict(rule.where) | ({} if panel is None else {str(rule.panels): panel})
+    fixed: dict[str, Value | list[Value]] = dict(rule.where) | ({} if panel is None else {str(rule.panels): panel})
     return grid(quantity, results, rule.lines, rule.x, fixed)
 
 
-def _panels(count: int, *, height: float) -> tuple[Any, list[Any]]:
+def _panels(count: int, *, height: float) -> tuple[Canvas, list[Axes]]:
     require("matplotlib", extra="report", purpose="drawing plots")
     from matplotlib.figure import Figure as Canvas
 
@@ -106,7 +111,7 @@ def _panels(count: int, *, height: float) -> tuple[Any, list[Any]]:
     return canvas, areas[:count]
 
 
-def _curve(area: Any, rule: Rule, table: Grid, *, first: bool, shared: Shared) -> None:
+def _curve(area: Axes, rule: Rule, table: Grid, *, first: bool, shared: Shared) -> None:
     area.grid(alpha=0.25, linewidth=0.6)
     scale = _scale({x for points in table.values() for x in points if isinstance(x, int | float)})
     for line, look in _shown_lines(table, shared.looks):
@@ -129,16 +134,16 @@ def _curve(area: Any, rule: Rule, table: Grid, *, first: bool, shared: Shared) -
         area.set_ylabel(_label(rule), fontsize=9)
 
 
-def _line(area: Any, scale: Scale, points: Mapping[float, Number], look: Look, label: str) -> None:
+def _line(area: Axes, scale: Scale, points: Mapping[float, Number], look: Look, label: str) -> None:
     """The finite points as a line, the point at infinity on its own behind the gap."""
-    style = {"color": look.color, "marker": look.marker, "markersize": 4}
     finite = [x for x in sorted(points) if math.isfinite(x)]
     for xs, named in ((finite, label), ([x for x in points if math.isinf(x)], label if not finite else None)):
         if not xs:
             continue
         places = [scale.place(x) for x in xs]
         dashes = look.dashes if len(xs) > 1 else "none"
-        area.plot(places, [points[x].value for x in xs], linewidth=1.4, linestyle=dashes, label=named, **style)
+        area.plot(places, [points[x].value for x in xs], linewidth=1.4, linestyle=dashes, label=named,
+                  color=look.color, marker=look.marker, markersize=4)  # fmt: skip
         if any(math.isnan(points[x].error) for x in xs):
             continue
         low, high = [points[x].low for x in xs], [points[x].high for x in xs]
@@ -196,13 +201,15 @@ def _scale(values: Iterable[float]) -> Scale:
     return Scale(numbers, bool(finite) and min(finite) > 0 and max(finite) >= 8 * min(finite))
 
 
-def _width_of(area: Any) -> float:
+def _width_of(area: Axes) -> float:
     """The inches that are left for the x axis of a panel, about."""
-    columns = int(area.get_subplotspec().get_gridspec().ncols)
-    return float(area.figure.get_figwidth()) / columns - 0.7
+    place = area.get_subplotspec()
+    assert place is not None  # every panel stands in a grid
+    inches = area.figure.bbox.width / area.figure.dpi
+    return float(inches) / place.get_gridspec().ncols - 0.7
 
 
-def _x_axis(area: Any, scale: Scale, inches: float) -> None:
+def _x_axis(area: Axes, scale: Scale, inches: float) -> None:
     if not scale.values:
         area.set_xticks([])
         return
@@ -223,7 +230,7 @@ def _shown_lines(table: Grid, looks: Mapping[Value, Look]) -> list[tuple[Value, 
     return [(line, look) for line, look in looks.items() if line in table]
 
 
-def _heatmap(area: Any, rule: Rule, table: Grid, *, first: bool, shared: Shared) -> None:
+def _heatmap(area: Axes, rule: Rule, table: Grid, *, first: bool, shared: Shared) -> None:
     columns = sorted({x for points in table.values() for x in points if x is not None}, key=in_order)
     # All panels have the same rows, of which only those of the first have names, and the same colors.
     lines = shared.lines
@@ -252,7 +259,7 @@ def _at(table: Grid, line: Value, x: Value) -> float:
     return points[x].value if x in points else math.nan
 
 
-def _bars(area: Any, rule: Rule, table: Grid, *, first: bool, shared: Shared) -> None:
+def _bars(area: Axes, rule: Rule, table: Grid, *, first: bool, shared: Shared) -> None:
     area.grid(alpha=0.25, linewidth=0.6, axis="y")
     columns = sorted({x for points in table.values() for x in points if x is not None}, key=in_order)
     width = 0.8 / max(1, len(table))
@@ -274,9 +281,9 @@ def _name(value: Value) -> str:
     return _tick(value) if isinstance(value, float) else shown(value)
 
 
-def _legend(canvas: Any, areas: Sequence[Any], names: Sequence[str]) -> None:
+def _legend(canvas: Canvas, areas: Sequence[Axes], names: Sequence[str]) -> None:
     """One legend for all panels, below the drawing: the lines in their order, then what else there is."""
-    handle_of: dict[str, Any] = {}
+    handle_of: dict[str, Artist] = {}
     for area in areas:
         for handle, label in zip(*area.get_legend_handles_labels(), strict=True):
             handle_of.setdefault(label, handle)

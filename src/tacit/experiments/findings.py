@@ -35,17 +35,26 @@ from tacit.errors import BadInputError, place_of
 from tacit.experiments.chance import Number, chance_ruled_out, in_errors, joint_error, rank_correlation
 from tacit.experiments.declared import Value, shown
 from tacit.experiments.evaluation import NotTestableError, evaluate, groups, is_there, place_in
-from tacit.experiments.quantities import Quantity, Score, quantity_of
+from tacit.experiments.quantities import Quantity, ScoreTerm, quantity_of
 from tacit.experiments.results import Results
-from tacit.experiments.verdicts import Judgment, Verdict, Word, not_testable
+from tacit.experiments.verdicts import FindingVerdict, Judgment, Word, not_testable
 
-__all__ = ["Comparison", "Finding", "Findings", "Judgment", "Order", "Scores", "judge_all", "load_findings"]
+__all__ = [
+    "Comparison",
+    "ExperimentFinding",
+    "Findings",
+    "Judgment",
+    "Relation",
+    "Scores",
+    "judge_all",
+    "load_findings",
+]
 
 LEAST_CORRELATION: Final = 0.5
 GROUPS_IN_DETAIL: Final = 6
 
 
-class Order(StrEnum):
+class Relation(StrEnum):
     """How two quantities, or the values of one along an axis, stand to each other."""
 
     ABOVE = ">"
@@ -69,7 +78,7 @@ class Comparison:
     most     whether it is to hold in more than half of the groups, or in each
     """
 
-    order: Order
+    order: Relation
     left: Quantity
     right: Quantity | None = None
     along: str | None = None
@@ -82,15 +91,15 @@ class Comparison:
         return [self.left] if self.right is None else [self.left, self.right]
 
     @property
-    def scores(self) -> list[Score]:
+    def scores(self) -> list[ScoreTerm]:
         return [score for quantity in self.quantities for score in quantity.scores]
 
     def __str__(self) -> str:
         where = f" for {'most' if self.most else 'each'} {', '.join(self.over)}" if self.over else ""
         if self.along is not None:
-            within = f" within {self.within:g}" if self.order is Order.FLAT else ""
+            within = f" within {self.within:g}" if self.order is Relation.FLAT else ""
             return f"{self.left} {self.order.value} with {self.along}{within}{where}"
-        order = f"within {self.within:g} of" if self.order is Order.NEAR else self.order.value
+        order = f"within {self.within:g} of" if self.order is Relation.NEAR else self.order.value
         return f"{self.left} {order} {self.right}{where}"
 
 
@@ -110,54 +119,54 @@ class Scores(ABC):
         self, left: Quantity, right: Quantity | float, *, each: Sequence[str] = (), most: Sequence[str] = ()
     ) -> Judgment:
         """Whether the left mean is larger."""
-        return self._compared(Order.ABOVE, left, right, each, most)
+        return self._compared(Relation.ABOVE, left, right, each, most)
 
     def below(
         self, left: Quantity, right: Quantity | float, *, each: Sequence[str] = (), most: Sequence[str] = ()
     ) -> Judgment:
         """Whether the left mean is smaller."""
-        return self._compared(Order.BELOW, left, right, each, most)
+        return self._compared(Relation.BELOW, left, right, each, most)
 
     def at_least(
         self, left: Quantity, right: Quantity | float, *, each: Sequence[str] = (), most: Sequence[str] = ()
     ) -> Judgment:
         """Whether the left mean is not smaller."""
-        return self._compared(Order.AT_LEAST, left, right, each, most)
+        return self._compared(Relation.AT_LEAST, left, right, each, most)
 
     def at_most(
         self, left: Quantity, right: Quantity | float, *, each: Sequence[str] = (), most: Sequence[str] = ()
     ) -> Judgment:
         """Whether the left mean is not larger."""
-        return self._compared(Order.AT_MOST, left, right, each, most)
+        return self._compared(Relation.AT_MOST, left, right, each, most)
 
     def near(
         self, left: Quantity, right: Quantity | float, *, within: float, each: Sequence[str] = (),
         most: Sequence[str] = (),
     ) -> Judgment:  # fmt: skip
         """Whether the means differ by at most `within`."""
-        return self._compared(Order.NEAR, left, right, each, most, within)
+        return self._compared(Relation.NEAR, left, right, each, most, within)
 
     def increases(
         self, quantity: Quantity, *, along: str, each: Sequence[str] = (), most: Sequence[str] = ()
     ) -> Judgment:
         """Whether the mean at the largest value of an axis is above that at the smallest, and Spearman's rank
         correlation at least 0.5."""
-        return self.judged(Comparison(Order.INCREASES, quantity, None, along, 0.0, (*each, *most), bool(most)))
+        return self.judged(Comparison(Relation.INCREASES, quantity, None, along, 0.0, (*each, *most), bool(most)))
 
     def decreases(
         self, quantity: Quantity, *, along: str, each: Sequence[str] = (), most: Sequence[str] = ()
     ) -> Judgment:
         """The same downward."""
-        return self.judged(Comparison(Order.DECREASES, quantity, None, along, 0.0, (*each, *most), bool(most)))
+        return self.judged(Comparison(Relation.DECREASES, quantity, None, along, 0.0, (*each, *most), bool(most)))
 
     def is_flat(
         self, quantity: Quantity, *, along: str, within: float, each: Sequence[str] = (), most: Sequence[str] = ()
     ) -> Judgment:
         """Whether the largest and smallest mean along an axis differ by at most `within`."""
-        return self.judged(Comparison(Order.FLAT, quantity, None, along, within, (*each, *most), bool(most)))
+        return self.judged(Comparison(Relation.FLAT, quantity, None, along, within, (*each, *most), bool(most)))
 
     def _compared(
-        self, order: Order, left: Quantity, right: Quantity | float, each: Sequence[str], most: Sequence[str],
+        self, order: Relation, left: Quantity, right: Quantity | float, each: Sequence[str], most: Sequence[str],
         within: float = 0.0,
     ) -> Judgment:  # fmt: skip
         return self.judged(Comparison(order, left, quantity_of(right), None, within, (*each, *most), bool(most)))
@@ -192,7 +201,7 @@ class MeasuredScores(Scores):
 
 
 @dataclass(frozen=True)
-class Outcome:
+class GroupOutcome:
     """One group: whether the statement holds there, how it looks in numbers, and by how many standard errors."""
 
     holds: bool
@@ -200,7 +209,7 @@ class Outcome:
     errors: float
 
 
-def _word(outcomes: Sequence[Outcome], *, most: bool) -> tuple[Word, bool | None]:
+def _word(outcomes: Sequence[GroupOutcome], *, most: bool) -> tuple[Word, bool | None]:
     """The verdict over all groups, and for an undecided one the side on which the means are."""
     enough = len(outcomes) // 2 + 1 if most else len(outcomes)
     too_many = len(outcomes) - enough + 1 if most else 1
@@ -215,18 +224,18 @@ def _group(at: Mapping[str, Value]) -> str:
     return f"{', '.join(shown(value) for value in at.values())}: " if at else ""
 
 
-def _outcome(comparison: Comparison, results: Results, at: Mapping[str, Value]) -> Outcome:
+def _outcome(comparison: Comparison, results: Results, at: Mapping[str, Value]) -> GroupOutcome:
     if comparison.right is None:
         return _trend(comparison, results, at)
     left, right = evaluate(comparison.left, results, at), evaluate(comparison.right, results, at)
     difference, error = left.value - right.value, joint_error([left.error, right.error])
     holds = {
-        Order.ABOVE: difference > 0, Order.BELOW: difference < 0, Order.AT_LEAST: difference >= 0,
-        Order.AT_MOST: difference <= 0, Order.NEAR: abs(difference) <= comparison.within,
+        Relation.ABOVE: difference > 0, Relation.BELOW: difference < 0, Relation.AT_LEAST: difference >= 0,
+        Relation.AT_MOST: difference <= 0, Relation.NEAR: abs(difference) <= comparison.within,
     }[comparison.order]  # fmt: skip
-    gap = abs(abs(difference) - comparison.within) if comparison.order is Order.NEAR else abs(difference)
+    gap = abs(abs(difference) - comparison.within) if comparison.order is Relation.NEAR else abs(difference)
     measured = f"{_measured(comparison.left, left)} and {_measured(comparison.right, right)}"
-    return Outcome(holds, measured, in_errors(gap, error))
+    return GroupOutcome(holds, measured, in_errors(gap, error))
 
 
 def _measured(quantity: Quantity, number: Number) -> str:
@@ -237,22 +246,22 @@ def _measured(quantity: Quantity, number: Number) -> str:
     return f"{number.value - added:.3f} {'+' if added > 0 else '-'} {abs(added):g}"
 
 
-def _trend(comparison: Comparison, results: Results, at: Mapping[str, Value]) -> Outcome:
+def _trend(comparison: Comparison, results: Results, at: Mapping[str, Value]) -> GroupOutcome:
     numbers = _along(comparison, results, at)
     means = [number.value for number in numbers]
     text = " → ".join(f"{mean:.3f}" for mean in means)
-    if comparison.order is Order.FLAT:
+    if comparison.order is Relation.FLAT:
         low, high = min(numbers, key=lambda number: number.value), max(numbers, key=lambda number: number.value)
         spread = high.value - low.value
         errors = in_errors(abs(spread - comparison.within), joint_error([low.error, high.error]))
-        return Outcome(spread <= comparison.within, text, errors)
+        return GroupOutcome(spread <= comparison.within, text, errors)
     start, end = numbers[0], numbers[-1]
-    sign = 1.0 if comparison.order is Order.INCREASES else -1.0
+    sign = 1.0 if comparison.order is Relation.INCREASES else -1.0
     rise = sign * (end.value - start.value)
     holds = rise > 0 and sign * rank_correlation(means) >= LEAST_CORRELATION
     errors = in_errors(abs(rise), joint_error([start.error, end.error]))
     # The ends stand as stated, but the values between them do not: no way to tell whether chance did that.
-    return Outcome(holds, text, 0.0 if rise > 0 and not holds and math.isfinite(errors) else errors)
+    return GroupOutcome(holds, text, 0.0 if rise > 0 and not holds and math.isfinite(errors) else errors)
 
 
 def _along(comparison: Comparison, results: Results, at: Mapping[str, Value]) -> list[Number]:
@@ -276,8 +285,8 @@ Judge = Callable[[Scores], Judgment]
 
 
 @dataclass(frozen=True)
-class Finding:
-    """A statement, where it stands, and the function that judges it; see `Verdict` for the rest."""
+class ExperimentFinding:
+    """A statement, where it stands, and the function that judges it; see `FindingVerdict` for the rest."""
 
     statement: str
     source: str
@@ -286,10 +295,10 @@ class Finding:
     explanation: str = ""
     mixed: str = ""
 
-    def verdict(self, scores: Scores) -> Verdict:
+    def verdict(self, scores: Scores) -> FindingVerdict:
         """The judgment on some scores, with the statement."""
         judgment = self.judge(scores)
-        return Verdict(
+        return FindingVerdict(
             statement=self.statement,
             source=self.source,
             ours=self.ours,
@@ -299,7 +308,7 @@ class Finding:
         )
 
 
-class Findings(list[Finding]):
+class Findings(list[ExperimentFinding]):
     """The findings of one experiment, in the order of its file."""
 
     def says(
@@ -313,17 +322,17 @@ class Findings(list[Finding]):
         """
 
         def add(judge: Judge) -> Judge:
-            self.append(Finding(statement, source, judge, ours, explanation, mixed))
+            self.append(ExperimentFinding(statement, source, judge, ours, explanation, mixed))
             return judge
 
         return add
 
     def not_testable(self, statement: str, *, source: str, reason: str, ours: bool = False) -> None:
         """Adds a statement that no run can check, with the reason."""
-        self.append(Finding(statement, source, lambda _: not_testable(reason), ours))
+        self.append(ExperimentFinding(statement, source, lambda _: not_testable(reason), ours))
 
 
-def judge_all(findings: Sequence[Finding], results: Results) -> tuple[Verdict, ...]:
+def judge_all(findings: Sequence[ExperimentFinding], results: Results) -> tuple[FindingVerdict, ...]:
     """The verdicts on all findings of an experiment."""
     scores = MeasuredScores(results)
     return tuple(finding.verdict(scores) for finding in findings)

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from tacit.errors import BadInputError
 from tacit.experiments.config import DataSet, Part
-from tacit.experiments.steps import Cell
+from tacit.experiments.steps import PlannedCell
 
 
-def data_in(inputs: Mapping[str, Cell], name: str = "data") -> DataSet:
+def data_in(inputs: Mapping[str, PlannedCell], name: str = "data") -> DataSet:
     """The data set that stands as an input."""
     data = inputs[name].parameters
     assert isinstance(data, DataSet)  # `Input.kinds` lets nothing else stand there

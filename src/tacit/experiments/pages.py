@@ -13,7 +13,7 @@ from pathlib import Path
 from tacit.errors import BadInputError
 from tacit.experiments.results import Results
 from tacit.experiments.tables import findings_tables, markdown_table, published_tables, wide_tables
-from tacit.experiments.verdicts import Verdict, Word, of_source, summary
+from tacit.experiments.verdicts import FindingVerdict, Word, of_source, summary
 from tacit.report import Table
 
 WHAT_A_VERDICT_IS = (
@@ -101,7 +101,7 @@ def _counts_table(every: Sequence[Results], names: Sequence[str]) -> Table:
     return Table("Verdicts", columns, rows, groups=[("", 3), ("published", 4), ("our own", 4)])
 
 
-def _counts(verdicts: Sequence[Verdict]) -> list[int]:
+def _counts(verdicts: Sequence[FindingVerdict]) -> list[int]:
     """How often each word is the verdict, in the order of the words."""
     times = Counter(verdict.word for verdict in verdicts)
     return [times[word] for word in Word]

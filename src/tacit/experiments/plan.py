@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tacit.errors import BadInputError, TacitError
 from tacit.experiments.config import SIZES, DataSet, Experiment, RawTable, find_file, wanted_files
@@ -30,7 +30,7 @@ from tacit.report.parts import plain
 from tacit.version import __version__
 
 if TYPE_CHECKING:
-    from tacit.experiments.findings import Finding
+    from tacit.experiments.findings import ExperimentFinding
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Plan:
     size: str
     steps: tuple[Step, ...]
     test_seed: int | None = None
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[ExperimentFinding, ...] = ()
 
     @property
     def digest(self) -> str:
@@ -55,7 +55,7 @@ class Plan:
     def names(self) -> list[str]:
         return list(dict.fromkeys(step.name for step in self.steps))
 
-    def judged_by(self, findings: Sequence[Finding]) -> Plan:
+    def judged_by(self, findings: Sequence[ExperimentFinding]) -> Plan:
         """The same cells with these findings."""
         return replace(self, findings=tuple(findings))
 
@@ -183,7 +183,7 @@ def _keyed(name: str, cell: Unkeyed) -> Step:
     return Step(key, name, kind.name, cell.axes, cell.parameters, cell.inputs)
 
 
-def digest_of(value: Any) -> str:
+def digest_of(value: object) -> str:
     """A digest of anything that JSON can hold."""
     text = json.dumps(plain(value), sort_keys=True, separators=(",", ":"))
     return hashlib.blake2b(text.encode("utf-8"), digest_size=12).hexdigest()

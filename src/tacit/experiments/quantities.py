@@ -23,7 +23,7 @@ LARGEST: Final = "max"
 """In place of a value of a numeric axis: its ends among the cells of a group."""
 
 
-class Score(Strict):
+class ScoreTerm(Strict):
     """One score of the cells of one step.
 
     score   STEP.MEASURE
@@ -55,7 +55,7 @@ class Score(Strict):
         return f"share({text})" if self.share else text
 
 
-Amount = str | list[Score]
+Amount = str | list[ScoreTerm]
 """A quantity in a file: STEP.MEASURE, or a sum of scores."""
 
 
@@ -63,7 +63,7 @@ Amount = str | list[Score]
 class Quantity:
     """A sum of scores and a number."""
 
-    scores: tuple[Score, ...] = ()
+    scores: tuple[ScoreTerm, ...] = ()
     added: float = 0.0
 
     def __add__(self, other: Quantity | float) -> Quantity:
@@ -85,7 +85,7 @@ class Quantity:
         return " ".join([first, *(f"{'-' if sign < 0 else '+'} {text}" for sign, text in parts[1:])])
 
 
-def _scaled(score: Score) -> str:
+def _scaled(score: ScoreTerm) -> str:
     size = abs(score.times)
     return str(score) if size == 1 else f"{size:g} {score}"
 
@@ -93,12 +93,12 @@ def _scaled(score: Score) -> str:
 def score(name: str, /, **where: Value | tuple[Value, ...]) -> Quantity:
     """The score STEP.MEASURE of the cells at these axis values; a tuple allows each of its values."""
     chosen = {axis: list(values) if isinstance(values, tuple) else values for axis, values in where.items()}
-    return Quantity((Score(score=name, where=chosen),))
+    return Quantity((ScoreTerm(score=name, where=chosen),))
 
 
 def share(quantity: Quantity) -> Quantity:
     """(value - floor) / (ceiling - floor) of each score."""
-    return replace(quantity, scores=tuple(one.model_copy(update={"share": True}) for one in quantity.scores))
+    return replace(quantity, scores=tuple(term.model_copy(update={"share": True}) for term in quantity.scores))
 
 
 def quantity_of(amount: Amount | Quantity | float) -> Quantity:

@@ -14,7 +14,7 @@ from tacit.errors import BadInputError
 from tacit.report.parts import plain
 
 
-def write_json(path: Path, value: Any) -> None:
+def write_json(path: Path, value: object) -> None:
     """Whole or not at all."""
     text = json.dumps(plain(value), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
     write_file(path, text.encode("utf-8"))
@@ -24,7 +24,7 @@ def read_json(path: Path) -> Any:
     return json.loads(path.read_text(encoding="utf-8"))
 
 
-def write_lines(path: Path, rows: Iterable[Any]) -> None:
+def write_lines(path: Path, rows: Iterable[object]) -> None:
     with path.open("w", encoding="utf-8") as file:
         file.writelines(json.dumps(plain(row), ensure_ascii=False, allow_nan=False) + "\n" for row in rows)
         file.flush()

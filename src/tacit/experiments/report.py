@@ -16,7 +16,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from tacit.errors import TacitError
 from tacit.evaluation.similarity import shortened
@@ -48,7 +47,7 @@ from tacit.experiments.tables import (
     table_csv,
     wide_tables,
 )
-from tacit.experiments.verdicts import Verdict, of_source, summary
+from tacit.experiments.verdicts import FindingVerdict, of_source, summary
 from tacit.report import Finding, Light, Report, Section, Table
 from tacit.report.parts import put
 
@@ -144,7 +143,7 @@ def _question(results: Results) -> Section:
     return Section("What was asked", text, tables=[Table("Data", ["data set", "what it is"], rows)] if rows else [])
 
 
-def _findings(verdicts: Sequence[Verdict]) -> list[Finding]:
+def _findings(verdicts: Sequence[FindingVerdict]) -> list[Finding]:
     return [
         Finding(
             f"{v.statement} ({v.shown})",
@@ -157,7 +156,7 @@ def _findings(verdicts: Sequence[Verdict]) -> list[Finding]:
     ]  # fmt: skip
 
 
-def _measured(verdict: Verdict) -> str:
+def _measured(verdict: FindingVerdict) -> str:
     """What was measured, and why it is not as published."""
     why = explained(verdict)
     if not why:
@@ -191,7 +190,7 @@ def _examples(releases: Sequence[tuple[Step, list[str]]], cache: Path) -> Table:
     step = releases[0][0]
     part = parts_of(folder_of(cache, step))[-1]
     originals = read_part(folder_of(cache, step.inputs["data"]), part).joined[:EXAMPLES]
-    rows: list[list[Any]] = []
+    rows: list[list[object]] = []
     for row, original in enumerate(originals[: max(1, MOST_EXAMPLES // len(releases))]):
         rows.append([row + 1, "original", "", shortened(original)])
         for step, texts in releases:
@@ -241,7 +240,7 @@ def timing_tables(plan: Plan, cache: Path) -> list[Table]:
 
 
 def cost_table(paid: Sequence[Cost], watts: float) -> Table:
-    rows: list[list[Any]] = [
+    rows: list[list[object]] = [
         [c.step, c.cells, c.cpu_seconds, c.cpu_seconds * watts / 3600, c.peak_megabytes] for c in paid
     ]
     if paid:
@@ -256,7 +255,7 @@ def cost_table(paid: Sequence[Cost], watts: float) -> Table:
 
 def comparison(first: Results, second: Results, names: tuple[str, str]) -> Table:
     """The main scores of both, cell by cell; cells that only one of them has are left open."""
-    rows: list[list[Any]] = []
+    rows: list[list[object]] = []
     for step in dict.fromkeys([*first.steps, *second.steps]):
         groups: dict[tuple[tuple[str, Value], ...], None] = {}
         for results in (first, second):

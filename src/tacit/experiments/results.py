@@ -18,12 +18,12 @@ from pydantic import ValidationError
 from pydantic.dataclasses import dataclass as validated_dataclass
 
 from tacit.errors import BadInputError
-from tacit.experiments.chance import Number, Point, mean_of
-from tacit.experiments.config import About, Figure, Published, WideTable
+from tacit.experiments.chance import Number, ScoredPoint, mean_of
+from tacit.experiments.config import About, FigureRule, Published, WideTable
 from tacit.experiments.declared import EPSILON, SEED, Axes, Strict, Value, Where, allowed
 from tacit.experiments.measures import ENDS
 from tacit.experiments.steps import kinds
-from tacit.experiments.verdicts import Verdict
+from tacit.experiments.verdicts import FindingVerdict
 from tacit.report.parts import plain
 from tacit.version import __version__
 
@@ -57,11 +57,11 @@ class Cell:
     def finished(self) -> bool:
         return not self.problem
 
-    def point(self, measure: str) -> Point:
+    def point(self, measure: str) -> ScoredPoint:
         """One of its scores, with its interval, floor and ceiling."""
         question = frozenset((axis, value) for axis, value in self.axes.items() if axis != SEED)
         ends = {end: self.scores.get(f"{measure}.{end}", math.nan) for end in ENDS}
-        return Point((self.step, question), self.scores[measure], **ends, outside=self.outside)
+        return ScoredPoint((self.step, question), self.scores[measure], **ends, outside=self.outside)
 
 
 def mean_of_cells(cells: Iterable[Cell], measure: str) -> Number:
@@ -79,9 +79,9 @@ class Results:
     cells: tuple[Cell, ...]
     data: Mapping[str, str]
     published: tuple[Published, ...] = ()
-    figures: tuple[Figure, ...] = ()
+    figures: tuple[FigureRule, ...] = ()
     tables: tuple[WideTable, ...] = ()
-    verdicts: tuple[Verdict, ...] = ()
+    verdicts: tuple[FindingVerdict, ...] = ()
     test_seed: int | None = None
     version: str = __version__
 
@@ -240,9 +240,9 @@ class Results:
                     tuple(Cell(**_with_infinity(cell)) for cell in values["cells"]),
                     values["data"],
                     tuple(Published.model_validate(_with_infinity(item)) for item in values["published"]),
-                    tuple(Figure.model_validate(_with_infinity(item)) for item in values["figures"]),
+                    tuple(FigureRule.model_validate(_with_infinity(item)) for item in values["figures"]),
                     tuple(WideTable.model_validate(_with_infinity(item)) for item in values["tables"]),
-                    tuple(Verdict.model_validate(item) for item in values["verdicts"]),
+                    tuple(FindingVerdict.model_validate(item) for item in values["verdicts"]),
                     values["test_seed"],
                     values["tacit_version"],
                 )

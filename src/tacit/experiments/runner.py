@@ -21,7 +21,7 @@ from typing import Final
 
 from tacit.engines import processes
 from tacit.errors import BadParameterError
-from tacit.experiments.execution import FAILURE, Task, destroy_key, folder_of, is_finished, outcome
+from tacit.experiments.execution import FAILURE, StepTask, destroy_key, folder_of, is_finished, outcome
 from tacit.experiments.expansion import Step
 from tacit.experiments.plan import Plan
 from tacit.experiments.raw import write_json
@@ -148,7 +148,7 @@ class Crew:
             inputs = {name: folder_of(self._cache, cell).absolute() for name, cell in step.inputs.items()}
             folder = folder_of(self._cache, step).absolute()
             with contextlib.suppress(OSError):  # a dead worker is found when it is listened to
-                worker.connection.send(Task(step.kind, step.parameters.model_dump(), inputs, folder))
+                worker.connection.send(StepTask(step.kind, step.parameters.model_dump(), inputs, folder))
             worker.key, worker.last = step.key, step
             self._status.running[step.key] = time.monotonic()
 
@@ -245,5 +245,5 @@ def _work(connection: Connection) -> None:
 
     while True:
         task = inbox.get()
-        assert isinstance(task, Task)
+        assert isinstance(task, StepTask)
         connection.send(outcome(task, progress))

@@ -6,7 +6,6 @@ import csv
 import io
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 from tacit.experiments.chance import REACH, Number, rank_correlation
 from tacit.experiments.config import Published, WideTable
@@ -15,7 +14,7 @@ from tacit.experiments.evaluation import Grid, NotTestableError, evaluate, grid,
 from tacit.experiments.measures import ENDS
 from tacit.experiments.quantities import Quantity, quantity_of
 from tacit.experiments.results import ONE_DRAW, Cell, Results, is_end, mean_of_cells
-from tacit.experiments.verdicts import Verdict, Word, of_source, summary
+from tacit.experiments.verdicts import FindingVerdict, Word, of_source, summary
 from tacit.report import Table
 from tacit.report.parts import cell_text
 
@@ -217,20 +216,20 @@ OWN = "Findings of our own"
 PUBLISHED = "Published findings"
 
 
-def findings_tables(verdicts: Sequence[Verdict]) -> list[Table]:
+def findings_tables(verdicts: Sequence[FindingVerdict]) -> list[Table]:
     """The verdicts on published statements, and apart from them those on what only we say."""
     split = {PUBLISHED: of_source(verdicts, ours=False), OWN: of_source(verdicts, ours=True)}
     return [_findings_table(title, those) for title, those in split.items() if those]
 
 
-def _findings_table(title: str, verdicts: Sequence[Verdict]) -> Table:
+def _findings_table(title: str, verdicts: Sequence[FindingVerdict]) -> Table:
     rows = [[v.shown, LEANING[v.leaning], v.statement, v.source, v.detail, v.check, explained(v)] for v in verdicts]
     columns = ["verdict", "means", "finding", "source", "what we measured", "check", "explanation"]
     nobody = " Nobody has published them: they are no agreement with a paper." if title == OWN else ""
     return Table(title, columns, rows, f"{summary(verdicts)}.{nobody}")
 
 
-def explained(verdict: Verdict) -> str:
+def explained(verdict: FindingVerdict) -> str:
     """Why we do not agree, and why epsilons that mean different things were compared."""
     mixed = f"Epsilons that mean different things: {verdict.mixed}" if verdict.mixed else ""
     against = verdict.word is Word.DISAGREE or verdict.leaning is False
@@ -249,7 +248,7 @@ def axes_text(axes: Mapping[str, Value]) -> str:
 
 def scores_csv(results: Results) -> str:
     axes = list(dict.fromkeys(axis for cell in results.cells for axis in cell.axes))
-    lines: list[list[Any]] = [["step", "kind", *axes, "measure", "value", *ENDS, "problem", "domain"]]
+    lines: list[list[object]] = [["step", "kind", *axes, "measure", "value", *ENDS, "problem", "domain"]]
     for cell in results.cells:
         start = [cell.step, cell.kind, *(axis_text(cell.axes.get(axis)) for axis in axes)]
         if not cell.finished:
@@ -261,7 +260,7 @@ def scores_csv(results: Results) -> str:
     return csv_text(lines)
 
 
-def _exact(value: Any) -> str:
+def _exact(value: object) -> str:
     if isinstance(value, float):
         return "" if math.isnan(value) else repr(value)
     return "" if value is None else str(value)
@@ -269,13 +268,14 @@ def _exact(value: Any) -> str:
 
 def table_csv(tables: Iterable[Table]) -> str:
     """Tables below each other, each with its title in front of its rows."""
-    lines: list[list[Any]] = []
+    lines: list[list[object]] = []
     for table in tables:
-        lines += [["table", *table.headings], *([table.title, *(_exact(cell) for cell in row)] for row in table.rows)]
+        lines.append(["table", *table.headings])
+        lines.extend([table.title, *(_exact(cell) for cell in row)] for row in table.rows)
     return csv_text(lines)
 
 
-def csv_text(lines: Iterable[Sequence[Any]]) -> str:
+def csv_text(lines: Iterable[Sequence[object]]) -> str:
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows(lines)
     return text.getvalue()
@@ -306,5 +306,5 @@ def markdown_table(table: Table, heading: str = "##") -> list[str]:
     return [*lines, *(["", table.note] if table.note else [])]
 
 
-def _inside(cell: Any) -> str:
+def _inside(cell: object) -> str:
     return cell_text(cell).replace("|", "\\|").replace("\n", " ") if cell is not None else ""

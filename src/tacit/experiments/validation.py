@@ -13,13 +13,13 @@ from typing import Any, Final, TypeVar
 import pandas as pd
 
 from tacit.errors import BadInputError
-from tacit.experiments.config import Experiment, Figure, Published, WideTable
+from tacit.experiments.config import Experiment, FigureRule, Published, WideTable
 from tacit.experiments.declared import EPSILON, Axes, Value, Where, allowed, matches, shown
 from tacit.experiments.expansion import Offered, Step
-from tacit.experiments.findings import Comparison, Finding, Scores
+from tacit.experiments.findings import Comparison, ExperimentFinding, Scores
 from tacit.experiments.measures import check_measure
 from tacit.experiments.plan import Plan, check_plan, outline, prefixed, varied_values
-from tacit.experiments.quantities import LARGEST, SMALLEST, Quantity, Score, quantity_of
+from tacit.experiments.quantities import LARGEST, SMALLEST, Quantity, ScoreTerm, quantity_of
 from tacit.experiments.results import Results
 from tacit.experiments.steps import kinds
 from tacit.experiments.verdicts import Judgment, not_testable
@@ -27,7 +27,7 @@ from tacit.experiments.verdicts import Judgment, not_testable
 MISSPELLED: Final = 0.75
 """From which similarity on an unknown name is taken for a misspelled known one, where unknown ones are allowed."""
 SIMILAR: Final = 0.6
-Told = TypeVar("Told")
+Answer = TypeVar("Answer")
 Cells = Mapping[str, Sequence[Step]]
 """The cells of each step: of this size, or of all sizes, because a check may ask for what another size has."""
 
@@ -79,7 +79,7 @@ class PlannedCells:
             for score in quantity.scores:
                 self._check_score(score, axes, str(quantity))
 
-    def _check_score(self, score: Score, axes: Sequence[str], text: str) -> None:
+    def _check_score(self, score: ScoreTerm, axes: Sequence[str], text: str) -> None:
         if score.step not in self.axes:
             raise BadInputError(
                 "no-such-step",
@@ -127,14 +127,14 @@ class PlannedCells:
 # What chooses cells -----------------------------------------------------------------------------------------------
 
 
-def in_other_sizes(plan: Plan, look: Callable[[Experiment, str], Told]) -> dict[str, Told]:
+def in_other_sizes(plan: Plan, look: Callable[[Experiment, str], Answer]) -> dict[str, Answer]:
     """What the other sizes of the file tell. A size that the file does not write down may lack what it needs; one that
     it does is an error."""
-    told = {}
+    looked_at = {}
     for size, experiment in plan.experiment.other_sizes.items():
         with prefixed(f"sizes.{size}") if size in plan.experiment.sizes else suppress(BadInputError):
-            told[size] = look(experiment, size)
-    return told
+            looked_at[size] = look(experiment, size)
+    return looked_at
 
 
 def check_choices(plan: Plan) -> None:
@@ -207,14 +207,14 @@ def _hint(name: str, known: Sequence[str], cutoff: float = SIMILAR, end: str = N
 # The report -------------------------------------------------------------------------------------------------------
 
 
-def _quantity(amount: str | list[Score]) -> Quantity:
+def _quantity(amount: str | list[ScoreTerm]) -> Quantity:
     quantity = quantity_of(amount)
     if not quantity.scores:
         raise BadInputError("no-score", "it shows nothing: name a step and a measure")
     return quantity
 
 
-def _check_figure(figure: Figure, planned: PlannedCells) -> None:
+def _check_figure(figure: FigureRule, planned: PlannedCells) -> None:
     quantity = _quantity(figure.value)
     panels = [figure.panels] if figure.panels else []
     planned.check_quantities([quantity], [figure.x, figure.lines, *panels, *figure.where])
@@ -268,7 +268,7 @@ def _check_published(table: Published, planned: PlannedCells) -> None:
 class PlannedScores(Scores):
     """The scores that a plan will have: comparisons are checked and not yet made."""
 
-    def __init__(self, planned: PlannedCells, finding: Finding) -> None:
+    def __init__(self, planned: PlannedCells, finding: ExperimentFinding) -> None:
         self._planned, self._finding = planned, finding
 
     @property
@@ -305,7 +305,7 @@ def _groups(comparison: Comparison, cells: Cells) -> list[Axes]:
     return [dict(zip(values, place, strict=True)) for place in product(*values.values())]
 
 
-def _selected(score: Score, cells: Cells) -> list[Step]:
+def _selected(score: ScoreTerm, cells: Cells) -> list[Step]:
     """The cells that a score can look at; where the smallest or largest value is asked for, any of them."""
     return [
         step
@@ -348,7 +348,7 @@ def check_one_epsilon(
         )
 
 
-def _stands_at(step: Step, score: Score, place: Where) -> bool:
+def _stands_at(step: Step, score: ScoreTerm, place: Where) -> bool:
     """An axis that a cell does not have, or that the score fixes, says nothing about it."""
     known = {axis: value for axis, value in place.items() if axis in step.axes and score.varies(axis) and value != ""}
     return matches(step.axes, known)
@@ -357,5 +357,5 @@ def _stands_at(step: Step, score: Score, place: Where) -> bool:
 def _meanings(step: Step) -> set[str]:
     """What the epsilon on the axis of a cell means: that of the steps behind it that have one."""
     with_epsilon = [cell for cell in (step, *step.ancestors()) if EPSILON in cell.axes]
-    told = [kinds()[cell.kind].meaning_of_epsilon(cell.parameters) for cell in with_epsilon]
-    return {meaning for meaning in told if meaning is not None}
+    meanings = [kinds()[cell.kind].meaning_of_epsilon(cell.parameters) for cell in with_epsilon]
+    return {meaning for meaning in meanings if meaning is not None}

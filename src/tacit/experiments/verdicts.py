@@ -42,7 +42,7 @@ def not_testable(reason: str, check: str = "") -> Judgment:
     return Judgment(word=Word.NOT_TESTABLE, detail=reason, check=check)
 
 
-class Verdict(Judgment):
+class FindingVerdict(Judgment):
     """A judgment with the statement it is about.
 
     ours         nobody has published the statement: it is counted apart
@@ -70,12 +70,12 @@ class Verdict(Judgment):
         return Light.AMBER if self.explanation else Light.RED
 
 
-def of_source(verdicts: Sequence[Verdict], *, ours: bool) -> list[Verdict]:
+def of_source(verdicts: Sequence[FindingVerdict], *, ours: bool) -> list[FindingVerdict]:
     """Those on published statements, or those on our own."""
     return [verdict for verdict in verdicts if verdict.ours is ours]
 
 
-def summary(verdicts: Sequence[Verdict]) -> str:
+def summary(verdicts: Sequence[FindingVerdict]) -> str:
     """How many published findings hold, and how many the sample is too small for; apart from them, those of ours."""
     published, own = (of_source(verdicts, ours=ours) for ours in (False, True))
     parts = [_counted(published, "testable published findings agree")] if published or not own else []
@@ -83,7 +83,7 @@ def summary(verdicts: Sequence[Verdict]) -> str:
     return "; ".join(parts)
 
 
-def _counted(verdicts: Sequence[Verdict], what: str) -> str:
+def _counted(verdicts: Sequence[FindingVerdict], what: str) -> str:
     agreed = sum(verdict.word is Word.AGREE for verdict in verdicts)
     tested = sum(verdict.word in TESTED for verdict in verdicts)
     undecided = [verdict for verdict in verdicts if verdict.word is Word.UNDECIDED]

@@ -9,6 +9,7 @@ left out of `Config.identity`, by which a release names the configuration that m
 from __future__ import annotations
 
 import json
+import math
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -170,6 +171,8 @@ def without_folders(value: object) -> object:
     """
     if isinstance(value, str):
         return file_name(value) if value.startswith(("/", "~", "./", "../")) or "\\" in value else value
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)  # JSON has no infinite numbers
     if isinstance(value, list):
         return [without_folders(item) for item in value]
     if isinstance(value, dict):

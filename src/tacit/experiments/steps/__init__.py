@@ -22,9 +22,10 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 
 from tacit.errors import BadInputError
 from tacit.experiments.declared import Axes, Strict
+from tacit.progress import StepProgress
 from tacit.report import Table
 
-Progress = Callable[[int, int], None]
+Progress = StepProgress
 Inputs = Mapping[str, Path]
 """The folders of the inputs of a step."""
 Scores = dict[str, float]
@@ -48,7 +49,7 @@ class Input:
     public: bool = False
 
 
-class Cell(Protocol):
+class PlannedCell(Protocol):
     """What a cell tells about itself before anything runs."""
 
     @property
@@ -58,7 +59,7 @@ class Cell(Protocol):
     def parameters(self) -> Strict: ...
 
     @property
-    def inputs(self) -> Mapping[str, Cell]: ...
+    def inputs(self) -> Mapping[str, PlannedCell]: ...
 
 
 P = TypeVar("P", bound=Strict)
@@ -96,7 +97,7 @@ class Kind(Generic[P]):
     epsilon: Callable[[P], str | None] | None = None
     measures: tuple[str, ...] = ()
     timing: Callable[[Sequence[tuple[Axes, Path]]], Table | None] | None = None
-    fits: Callable[[P, Mapping[str, Cell]], None] | None = None
+    fits: Callable[[P, Mapping[str, PlannedCell]], None] | None = None
     further: tuple[str, ...] | Callable[[], tuple[str, ...]] = ()
     scoring: int = 1
 
@@ -115,7 +116,7 @@ class Kind(Generic[P]):
         if self.check is not None:
             self.check(parameters, inputs)
 
-    def check_inputs(self, parameters: P, inputs: Mapping[str, Cell]) -> None:
+    def check_inputs(self, parameters: P, inputs: Mapping[str, PlannedCell]) -> None:
         """Nothing if the cells that are given as inputs go with the parameters."""
         if self.fits is not None:
             self.fits(parameters, inputs)

@@ -58,14 +58,14 @@ def epsilons(parameters: Accounting) -> dict[str, float]:
     def tight(rate: float, steps: int, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> float:
         return sgd_epsilon(sampling_rate=rate, noise_multiplier=sigma, steps=steps, delta=delta, adjacency=adjacency)
 
-    found = {
+    counted = {
         "epsilon": bound(rate, steps, sigma),
         "tight": tight(rate, steps),
         "tight, replaced": tight(rate, steps, Adjacency.REPLACE_ONE),
         "visits": bound(1.0, parameters.epochs, sigma),
         "tight, visits": tight(1.0, parameters.epochs),
     }
-    return found if rate < 1 else {**found, "replaced": bound(1.0, steps, sigma / 2)}
+    return counted if rate < 1 else {**counted, "replaced": bound(1.0, steps, sigma / 2)}
 
 
 def score(folder: Path) -> dict[str, float]:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import Field
 
@@ -29,7 +29,7 @@ from tacit.errors import BadInputError, require
 from tacit.experiments.config import Parameters
 from tacit.experiments.inputs import check_column, data_in
 from tacit.experiments.raw import read_json, read_part, read_released, write_json
-from tacit.experiments.steps import Cell, Input, Kind, Progress
+from tacit.experiments.steps import Input, Kind, PlannedCell, Progress
 from tacit.experiments.steps.downstream import encoder
 from tacit.experiments.steps.rewrite import NONE, Rewrite, check_both
 from tacit.words.base import WordMechanism
@@ -63,14 +63,14 @@ def run(parameters: Attack, inputs: Mapping[str, Path], folder: Path, progress: 
     write_json(folder / "successes.json", successes(parameters, pairs, made, progress))
 
 
-def successes(parameters: Attack, pairs: TextPairs, made: Rewrite, progress: Progress) -> dict[str, dict[str, Any]]:
+def successes(parameters: Attack, pairs: TextPairs, made: Rewrite, progress: Progress) -> dict[str, dict[str, object]]:
     """The success of each variant of an attack, by name."""
     kind, seed = parameters.attack, parameters.seed
     if kind == "mask":
-        found = mask_inference.infer_masked(
+        inferred = mask_inference.infer_masked(
             pairs, parameters.model, tokens=parameters.sample, seed=seed, progress=progress
         )
-        return {"context": found.recovered.numbers()}
+        return {"context": inferred.recovered.numbers()}
     if kind == "inversion":
         return _inverted(pairs.some(parameters.sample, seed), made, seed, progress)
     if kind == "linkage":
@@ -103,7 +103,7 @@ def successes(parameters: Attack, pairs: TextPairs, made: Rewrite, progress: Pro
     }  # fmt: skip
 
 
-def _inverted(pairs: TextPairs, made: Rewrite, seed: int, progress: Progress) -> dict[str, dict[str, Any]]:
+def _inverted(pairs: TextPairs, made: Rewrite, seed: int, progress: Progress) -> dict[str, dict[str, object]]:
     if made.mechanism == NONE:
         same = Success(1.0, 1.0, 1.0, 0.0, 1.0, len(pairs))
         return {"released word": same.numbers()}
@@ -116,21 +116,21 @@ def _inverted(pairs: TextPairs, made: Rewrite, seed: int, progress: Progress) ->
         )
     mechanism.prepare()
     prior = inversion.frequency_prior(mechanism.vocabulary)
-    found = inversion.invert(pairs, mechanism, prior, seed=seed, progress=progress)
-    return {"best guess": found.bayes.numbers(), "released word": found.nearest.numbers()}
+    inverted = inversion.invert(pairs, mechanism, prior, seed=seed, progress=progress)
+    return {"best guess": inverted.bayes.numbers(), "released word": inverted.nearest.numbers()}
 
 
 def score(folder: Path) -> dict[str, float]:
-    found = read_json(folder / "successes.json")
+    of_variants = read_json(folder / "successes.json")
     result: dict[str, float] = {}
-    best = max(found.values(), key=lambda success: float(success["rate"]))
-    for name, success in (("rate", best), *((f"rate of {name}", each) for name, each in found.items())):
+    best = max(of_variants.values(), key=lambda success: float(success["rate"]))
+    for name, success in (("rate", best), *((f"rate of {name}", each) for name, each in of_variants.items())):
         result[name] = float(success["rate"])
         result |= {f"{name}.{end}": float(success[end]) for end in ("low", "high", "floor", "ceiling")}
     result |= {"defended": 1 - result["rate"], "defended.low": 1 - result["rate.high"],
                "defended.high": 1 - result["rate.low"], "cases": float(best["cases"])}  # fmt: skip
     if "macro-F1" in best:
-        strongest = max(found.values(), key=lambda success: float(success["macro-F1"]))
+        strongest = max(of_variants.values(), key=lambda success: float(success["macro-F1"]))
         result |= {name: float(strongest[name]) for name in ("macro-F1", "macro-F1.floor", "macro-F1.ceiling")}
     return result
 
@@ -148,7 +148,7 @@ def check(parameters: Attack, inputs: frozenset[str] = frozenset()) -> None:
         mask_inference.load(parameters.model)
 
 
-def fits(parameters: Attack, inputs: Mapping[str, Cell]) -> None:
+def fits(parameters: Attack, inputs: Mapping[str, PlannedCell]) -> None:
     check_both(inputs, parameters.part)
     if parameters.attack in ("attributes", "authorship") and parameters.column is not None:
         check_column(data_in(inputs), parameters.column, "column")

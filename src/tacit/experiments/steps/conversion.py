@@ -38,13 +38,13 @@ def run(parameters: Conversion, inputs: Mapping[str, Path], folder: Path, progre
     try:
         mechanism = calibrated(parameters.mechanism, parameters.options, parameters.epsilon, parameters.document_tokens)
         promise = of_document(mechanism.guarantee(secure=True), parameters.document_tokens)
-        found = {"converted": True, "epsilon": mechanism.epsilon, "document epsilon": promise.exponent(),
+        converted = {"converted": True, "epsilon": mechanism.epsilon, "document epsilon": promise.exponent(),
                  "delta": promise.delta}  # fmt: skip
     except NoGuaranteeError as error:
         cls = catalog.find(parameters.mechanism)
         promise = without_conversion(cls, str(error))
-        found = {"converted": False}
-    write_json(folder / "conversion.json", found)
+        converted = {"converted": False}
+    write_json(folder / "conversion.json", converted)
     write_json(folder / "card.json", Card(promise, nothing).to_dict())
     progress(1, 1)
 
@@ -59,10 +59,10 @@ def without_conversion(mechanism: type[Mechanism], reason: str) -> Guarantee:
 
 
 def score(folder: Path) -> dict[str, float]:
-    found = read_json(folder / "conversion.json")
+    converted = read_json(folder / "conversion.json")
     names = {"epsilon": "epsilon of the mechanism", "document epsilon": "document epsilon", "delta": "delta"}
-    return {"converted": float(found["converted"])} | {
-        shown: float(found[name]) for name, shown in names.items() if name in found
+    return {"converted": float(converted["converted"])} | {
+        shown: float(converted[name]) for name, shown in names.items() if name in converted
     }
 
 

@@ -19,7 +19,7 @@ from tacit.errors import BadInputError
 from tacit.experiments.config import DataSet, Part
 from tacit.experiments.inputs import check_apart
 from tacit.experiments.raw import parts_of, read_lines, write_json, write_lines
-from tacit.experiments.steps import Cell, Kind, Progress
+from tacit.experiments.steps import Kind, PlannedCell, Progress
 from tacit.noise.source import public_generator
 from tacit.text.files import cell_string, check_column, format_of, open_table, text_value
 
@@ -37,30 +37,30 @@ def run(data: DataSet, inputs: Mapping[str, Path], folder: Path, progress: Progr
 
 def taken_rows(data: DataSet, part: Part, name: str) -> list[dict[str, Any]]:
     texts, columns = data.text_columns, _columns(data, part)
-    found: list[dict[str, Any]] = []
+    matching: list[dict[str, Any]] = []
     with open_table(part.file, format_of(part.file, part.format)) as table:
         table.select(columns)
         for row, values in table.rows():
             cells = dict(zip(columns, values, strict=True))
             if any(cell_string(cells[column]) != wanted for column, wanted in part.where.items()):
                 continue
-            found.append(
+            matching.append(
                 {
                     "texts": [text_value(cells[column], row, column) for column in texts],
                     "label": cell_string(cells[data.label]) if data.label is not None else None,
                     "columns": {column: cell_string(cells[column]) for column in data.keep},
                 }
             )
-    order = public_generator(part.seed).permutation(len(found))[part.skip :][: part.rows]
+    order = public_generator(part.seed).permutation(len(matching))[part.skip :][: part.rows]
     if not len(order):
         raise BadInputError(
             "part-without-rows",
             "the part '{name}' has no rows: {matching:,} rows match, and {skip:,} of them are skipped",
             name=name,
-            matching=len(found),
+            matching=len(matching),
             skip=part.skip,
         )
-    return [found[i] for i in sorted(order.tolist())]
+    return [matching[i] for i in sorted(order.tolist())]
 
 
 ROWS: Final = "rows in "
@@ -112,7 +112,7 @@ def check(data: DataSet, inputs: frozenset[str] = frozenset()) -> None:
                 check_column(column, table.columns)
 
 
-def fits(data: DataSet, inputs: Mapping[str, Cell]) -> None:
+def fits(data: DataSet, inputs: Mapping[str, PlannedCell]) -> None:
     """What the rows themselves say; only as many are read as it takes."""
     if {"train", "test"} <= set(data.parts):
         check_apart(data, "train", "test")

@@ -32,7 +32,7 @@ from tacit.evaluation.vectors import (
 from tacit.experiments.config import Parameters
 from tacit.experiments.inputs import check_apart, check_labeled, check_part, data_in
 from tacit.experiments.raw import Rows, read_json, read_lines, read_part, read_released, write_json, write_lines
-from tacit.experiments.steps import Cell, Input, Kind, Progress
+from tacit.experiments.steps import Input, Kind, PlannedCell, Progress
 from tacit.experiments.steps.rewrite import check_released
 from tacit.precision import Precision
 from tacit.text.tokens import split
@@ -99,14 +99,14 @@ class RememberingEncoder(SentenceEncoder):
         self._lists: dict[tuple[str, ...], Floats32] = {}
 
     def encode(self, texts: Sequence[str], progress: Progress | None = None) -> Floats32:
-        asked = tuple(texts)
-        found = self._lists.pop(asked, None)
-        if found is None:
-            found = super().encode(asked, progress)
-        self._lists[asked] = found
+        key = tuple(texts)
+        vectors = self._lists.pop(key, None)
+        if vectors is None:
+            vectors = super().encode(key, progress)
+        self._lists[key] = vectors
         while len(self._lists) > 1 and sum(map(len, self._lists)) > self.MOST_VECTORS:
             del self._lists[next(iter(self._lists))]
-        return found.copy()
+        return vectors.copy()
 
 
 @lru_cache(maxsize=3)
@@ -142,12 +142,12 @@ def _labels(task: Task, rows: Rows) -> list[Any]:
             "row-without-label",
             "a row has no label: name the column with 'label', or leave such rows out with 'where'",
         )
-    found = [str(label) for label in rows.labels]
+    labels = [str(label) for label in rows.labels]
     if task == "tagging":
-        return [label.split() for label in found]
+        return [label.split() for label in labels]
     if task == "similarity":
-        return [float(label) for label in found]
-    return list(found)
+        return [float(label) for label in labels]
+    return list(labels)
 
 
 def score(folder: Path) -> dict[str, float]:
@@ -162,12 +162,13 @@ def scores_of(task: Task, train: Sequence[Any], truth: Sequence[Any], predicted:
     main = scores.bootstrap_interval(statistic, len(truth), resamples=RESAMPLES)
     floor = floor_of(task, train, truth).value
     if task == "similarity":
-        found = scores.similarity_scores(truth, predicted)
+        similarity = scores.similarity_scores(truth, predicted)
         gold, said = np.asarray(truth), np.asarray(predicted)
         also = scores.bootstrap_interval(lambda at: scores.pearson(gold[at], said[at]), len(truth), resamples=RESAMPLES)
         return {**with_interval("spearman", main, floor), **with_interval("pearson", also, 0.0),
-                **scores.t_interval(np.abs(gold - said).tolist()).named("mean absolute error"), "score": found.pearson,
-                "score.low": also.low, "score.high": also.high, "score.floor": 0.0}  # fmt: skip
+                **scores.t_interval(np.abs(gold - said).tolist()).named("mean absolute error"),
+                "score": similarity.pearson, "score.low": also.low, "score.high": also.high,
+                "score.floor": 0.0}  # fmt: skip
     if task == "tagging":
         name = "entity F1" if scores.marks_entities(truth) else "macro-F1"
         return {**with_interval(name, main, floor), **with_interval("score", main, floor)}
@@ -180,8 +181,8 @@ def scores_of(task: Task, train: Sequence[Any], truth: Sequence[Any], predicted:
             **with_interval("score", accuracy, blind)}  # fmt: skip
 
 
-def with_interval(name: str, found: scores.Interval, floor: float) -> dict[str, float]:
-    return {**found.named(name), f"{name}.floor": floor}
+def with_interval(name: str, interval: scores.Interval, floor: float) -> dict[str, float]:
+    return {**interval.named(name), f"{name}.floor": floor}
 
 
 def check(parameters: Downstream, inputs: frozenset[str] = frozenset()) -> None:
@@ -200,7 +201,7 @@ def check_encoder(learner: str, name: str, precision: Precision) -> None:
         encoder(name).tokenizer  # noqa: B018  # loads it, or says what is missing
 
 
-def fits_data(parameters: Downstream, inputs: Mapping[str, Cell]) -> None:
+def fits_data(parameters: Downstream, inputs: Mapping[str, PlannedCell]) -> None:
     data = data_in(inputs)
     if data.task is None:
         raise BadInputError(

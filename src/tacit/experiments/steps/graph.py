@@ -30,19 +30,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
+from tacit.arrays import Ids
 from tacit.card import Card
 from tacit.errors import BadInputError, require
 from tacit.evaluation.scores import Interval, mean_interval, most_frequent
 from tacit.experiments.config import Parameters
 from tacit.experiments.inputs import data_in
 from tacit.experiments.raw import read_json, read_lines, write_json, write_lines
-from tacit.experiments.steps import OF_CLASSES, OF_THE_CARD, Cell, Input, Kind, Progress
+from tacit.experiments.steps import OF_CLASSES, OF_THE_CARD, Input, Kind, PlannedCell, Progress
 from tacit.experiments.steps.downstream import RESAMPLES
 from tacit.experiments.steps.rewrite import step_key
-from tacit.experiments.steps.train import REPEATED, class_scores, repetition_seed
+from tacit.experiments.steps.train import REPEATED, repetition_seed
+from tacit.experiments.task_scores import class_scores
 from tacit.guarantee import Adjacency, Guarantee
 from tacit.noise.source import StreamKey, public_generator
 from tacit.training.graphs.graph import Features
@@ -50,8 +51,6 @@ from tacit.training.graphs.graph import Features
 if TYPE_CHECKING:
     from tacit.training.graphs.graph import Graph
 
-Places = NDArray[np.int64]
-Answers = NDArray[np.int64]
 TRAIN_SHARE, VALID_SHARE = 0.75, 0.10
 
 FEATURES = Features("indices", "features")
@@ -84,7 +83,7 @@ class GraphTraining(Parameters):
 def run(parameters: GraphTraining, inputs: Mapping[str, Path], folder: Path, progress: Progress) -> None:
     graph = load_graph(inputs["data"], parameters)
     train, test = parts(graph, parameters)
-    predicted: Answers
+    predicted: Ids
     if parameters.method == "majority":
         predicted = np.full(graph.nodes, np.bincount(graph.labels[train]).argmax())
     elif not parameters.private:
@@ -125,7 +124,7 @@ def load_graph(data: Path, parameters: GraphTraining) -> Graph:
     )  # fmt: skip
 
 
-def parts(graph: Graph, parameters: GraphTraining) -> tuple[Places, Places]:
+def parts(graph: Graph, parameters: GraphTraining) -> tuple[Ids, Ids]:
     """Nodes for training and for test. Both are drawn by public randomness, without a look at words and links."""
     if parameters.nodes == "random":
         train, _, test = graph.drawn_split((TRAIN_SHARE, VALID_SHARE), parameters.seed)
@@ -137,11 +136,11 @@ def parts(graph: Graph, parameters: GraphTraining) -> tuple[Places, Places]:
 
 # Methods ----------------------------------------------------------------------------------------------------------
 
-Learned = tuple[Answers, Guarantee, dict[str, float]]
+Learned = tuple[Ids, Guarantee, dict[str, float]]
 
 
 def private_convolution(
-    graph: Graph, train: Places, parameters: GraphTraining, key: StreamKey, progress: Progress
+    graph: Graph, train: Ids, parameters: GraphTraining, key: StreamKey, progress: Progress
 ) -> Learned:
     from tacit.training.graphs.gcn import predict
     from tacit.training.graphs.subgraphs import (
@@ -168,9 +167,7 @@ def private_convolution(
     return predict(network, graph).argmax(1), subgraph_guarantee(plan, settings, secure=key.secure), readings
 
 
-def private_nodes(
-    graph: Graph, train: Places, parameters: GraphTraining, key: StreamKey, progress: Progress
-) -> Learned:
+def private_nodes(graph: Graph, train: Ids, parameters: GraphTraining, key: StreamKey, progress: Progress) -> Learned:
     from tacit.training.graphs.messages import NodePlan, node_guarantee, train_messages
 
     plan = NodePlan.calibrated(
@@ -182,7 +179,7 @@ def private_nodes(
     return predicted, node_guarantee(plan, secure=key.secure), {}
 
 
-def plain_convolution(graph: Graph, train: Places, parameters: GraphTraining, progress: Progress) -> Answers:
+def plain_convolution(graph: Graph, train: Ids, parameters: GraphTraining, progress: Progress) -> Ids:
     """The same network and the same subgraphs, one after the other in each pass, without clipping and noise."""
     import torch
 
@@ -220,14 +217,14 @@ def plain_convolution(graph: Graph, train: Places, parameters: GraphTraining, pr
 def score(folder: Path) -> dict[str, float]:
     about = read_json(folder / "about.json")
     rows = list(read_lines(folder / "predictions.jsonl"))
-    found = class_scores([[row["true"]] for row in rows], [[row["predicted"]] for row in rows], about["train labels"])
-    found["training nodes"] = float(about["train nodes"])
+    numbers = class_scores([[row["true"]] for row in rows], [[row["predicted"]] for row in rows], about["train labels"])
+    numbers["training nodes"] = float(about["train nodes"])
     above = above_largest([row["true"] for row in rows], [row["predicted"] for row in rows], about["train labels"])
-    exact = replace(above, value=found["accuracy"] - found["accuracy.floor"])  # the last digit of a mean may differ
-    found |= {name: max(0.0, value) for name, value in exact.named("above the largest class").items()}
+    exact = replace(above, value=numbers["accuracy"] - numbers["accuracy.floor"])  # the last digit of a mean may differ
+    numbers |= {name: max(0.0, value) for name, value in exact.named("above the largest class").items()}
     if (folder / "readings.json").is_file():
-        found |= {name: float(value) for name, value in read_json(folder / "readings.json").items()}
-    return found
+        numbers |= {name: float(value) for name, value in read_json(folder / "readings.json").items()}
+    return numbers
 
 
 def above_largest(truth: Sequence[str], predicted: Sequence[str], train: Mapping[str, int]) -> Interval:
@@ -258,7 +255,7 @@ def check(parameters: GraphTraining, inputs: frozenset[str] = frozenset()) -> No
         )
 
 
-def fits(parameters: GraphTraining, inputs: Mapping[str, Cell]) -> None:
+def fits(parameters: GraphTraining, inputs: Mapping[str, PlannedCell]) -> None:
     files = data_in(inputs).files
     if missing := [name for name in ("nodes", "edges") if name not in files]:
         raise BadInputError(

@@ -22,7 +22,7 @@ from tacit.errors import require
 from tacit.evaluation.scores import Interval
 from tacit.experiments.config import Parameters
 from tacit.experiments.raw import read_json, read_part, read_released, write_json
-from tacit.experiments.steps import Cell, Input, Kind, Progress
+from tacit.experiments.steps import Input, Kind, PlannedCell, Progress
 from tacit.experiments.steps.rewrite import check_both
 from tacit.experiments.steps.sanitized import MODEL
 
@@ -38,24 +38,24 @@ class Guessing(Parameters):
 def run(parameters: Guessing, inputs: Mapping[str, Path], folder: Path, progress: Progress) -> None:
     rows, released = read_part(inputs["data"], parameters.part).texts, read_released(inputs["texts"], parameters.part)
     originals, shown = ([text for texts in some for text in texts] for some in (rows, released))
-    found = infer_masked(
+    inferred = infer_masked(
         TextPairs(originals, shown, {}), inputs["model"] / MODEL, tokens=parameters.words, seed=parameters.seed,
         progress=progress,
     )  # fmt: skip
-    write_json(folder / "success.json", {**found.recovered.numbers(), "unchanged": found.unchanged})
+    write_json(folder / "success.json", {**inferred.recovered.numbers(), "unchanged": inferred.unchanged})
 
 
 def score(folder: Path) -> dict[str, float]:
-    found = {name: float(value) for name, value in read_json(folder / "success.json").items()}
-    ends = {f"rate.{end}": found[end] for end in ("low", "high", "floor", "ceiling")}
-    words = int(found["cases"])
-    defended = Interval(1 - found["rate"], 1 - found["high"], 1 - found["low"], words)
-    told = {"defended": defended, "gained": gained(defended, of_words(found["ceiling"], words))}
-    if found["ceiling"] - found["floor"] > WORKS:
-        told |= {f"{name} where the attack works": interval for name, interval in told.items()}
-    told["unchanged words"] = of_words(found["unchanged"], words)
-    shown = {end: value for name, interval in told.items() for end, value in interval.named(name).items()}
-    return {"rate": found["rate"], **ends, **shown}
+    success = {name: float(value) for name, value in read_json(folder / "success.json").items()}
+    ends = {f"rate.{end}": success[end] for end in ("low", "high", "floor", "ceiling")}
+    words = int(success["cases"])
+    defended = Interval(1 - success["rate"], 1 - success["high"], 1 - success["low"], words)
+    intervals = {"defended": defended, "gained": gained(defended, of_words(success["ceiling"], words))}
+    if success["ceiling"] - success["floor"] > WORKS:
+        intervals |= {f"{name} where the attack works": interval for name, interval in intervals.items()}
+    intervals["unchanged words"] = of_words(success["unchanged"], words)
+    shown = {end: value for name, interval in intervals.items() for end, value in interval.named(name).items()}
+    return {"rate": success["rate"], **ends, **shown}
 
 
 def of_words(share: float, words: int) -> Interval:
@@ -75,7 +75,7 @@ def check(parameters: Guessing, inputs: frozenset[str] = frozenset()) -> None:
     require("torch", extra="training", purpose="a language model that attacks texts")
 
 
-def fits(parameters: Guessing, inputs: Mapping[str, Cell]) -> None:
+def fits(parameters: Guessing, inputs: Mapping[str, PlannedCell]) -> None:
     check_both(inputs, parameters.part)
 
 

@@ -25,7 +25,7 @@ from tacit.evaluation.scores import mean_interval, t_interval
 from tacit.experiments.config import Parameters
 from tacit.experiments.inputs import check_part, data_in
 from tacit.experiments.raw import read_json, read_lines, read_part, read_released, write_json, write_lines
-from tacit.experiments.steps import Cell, Input, Kind, Progress
+from tacit.experiments.steps import Input, Kind, PlannedCell, Progress
 from tacit.experiments.steps.downstream import RESAMPLES, with_interval
 from tacit.experiments.steps.rewrite import check_both
 
@@ -41,10 +41,10 @@ def run(parameters: Memorize, inputs: Mapping[str, Path], folder: Path, progress
     originals = [text for row in read_part(inputs["data"], parameters.part).texts for text in row][:many]
     released = [text for row in read_released(inputs["texts"], parameters.part) for text in row][:many]
     pretraining = [text for row in read_part(inputs["corpus"], parameters.pretraining_part).texts for text in row]
-    found = repeats(released, originals, pretraining)
+    repeated = repeats(released, originals, pretraining)
     write_lines(
         folder / "nearest.jsonl",
-        ({"to the original": own, "to pre-training": other, "sentence": s} for own, other, s in found.nearest),
+        ({"to the original": own, "to pre-training": other, "sentence": s} for own, other, s in repeated.nearest),
     )
     write_json(folder / "bleu.json", bleu(released, originals))
     progress(1, 1)
@@ -67,7 +67,7 @@ def check(parameters: Memorize, inputs: frozenset[str] = frozenset()) -> None:
     require("sacrebleu", extra="audit", purpose="BLEU")
 
 
-def fits(parameters: Memorize, inputs: Mapping[str, Cell]) -> None:
+def fits(parameters: Memorize, inputs: Mapping[str, PlannedCell]) -> None:
     check_both(inputs, parameters.part)
     check_part(data_in(inputs, "corpus"), parameters.pretraining_part, "pretraining_part")
 

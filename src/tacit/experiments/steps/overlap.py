@@ -41,8 +41,8 @@ def run(parameters: Overlap, inputs: Mapping[str, Path], folder: Path, progress:
 
 
 def score(folder: Path) -> dict[str, float]:
-    found = read_json(folder / "wrong.json")
-    setting, full = (np.array(found[name], dtype=bool) for name in ("setting", "full"))
+    wrong = read_json(folder / "wrong.json")
+    setting, full = (np.array(wrong[name], dtype=bool) for name in ("setting", "full"))
     if not full.any():
         return {"hard cases": 0.0}
     on_hard = setting[full].astype(np.float64)

@@ -40,7 +40,7 @@ from tacit.evaluation.scores import Interval
 from tacit.experiments.config import Parameters
 from tacit.experiments.inputs import check_texts, data_in
 from tacit.experiments.raw import parts_of, read_json, read_part, write_json
-from tacit.experiments.steps import Cell, Input, Kind, Progress
+from tacit.experiments.steps import Input, Kind, PlannedCell, Progress
 from tacit.experiments.steps.rewrite import NONE, REPEATED, step_key
 from tacit.text.lexicon import Lexicon
 from tacit.text.tokens import split
@@ -180,29 +180,29 @@ def _released(
 
 def facts_of(parameters: Perturb, space: Space) -> dict[str, float]:
     """Public numbers of a cell: how much noise, which promise, and whether the mechanism is defined there."""
-    found = {"sensitivity of the map": space.sensitivity.value, "diameter after the map": diameter(space.mapped_table)}
+    facts = {"sensitivity of the map": space.sensitivity.value, "diameter after the map": diameter(space.mapped_table)}
     epsilon = parameters.epsilon
     if epsilon is None:
-        return found
+        return facts
     stretch = space.sensitivity.value
     if parameters.mechanism == "mahalanobis":
         root = inverse_root(np.asarray(space.table.vectors, dtype=np.float64), parameters.lam)
         stretch = float(np.linalg.norm(root, 2))
-    found["epsilon in the original distance"] = epsilon * stretch
+    facts["epsilon in the original distance"] = epsilon * stretch
     if parameters.mechanism == "truncated-gumbel":
         smallest = space.smallest_gumbel_epsilon
-        found |= {"smallest epsilon of the domain": smallest, "inside the domain": float(epsilon > smallest)}
+        facts |= {"smallest epsilon of the domain": smallest, "inside the domain": float(epsilon > smallest)}
     elif parameters.mechanism == "laplace":
-        found["noise over diameter"] = space.vectors.shape[1] / epsilon / found["diameter after the map"]
-    return found
+        facts["noise over diameter"] = space.vectors.shape[1] / epsilon / facts["diameter after the map"]
+    return facts
 
 
 def score(folder: Path) -> dict[str, float]:
-    found = {name: float(value) for name, value in read_json(folder / "facts.json").items()}
-    if "words kept" in found and (folder / "card.json").is_file():
+    facts = {name: float(value) for name, value in read_json(folder / "facts.json").items()}
+    if "words kept" in facts and (folder / "card.json").is_file():
         lengths = np.concatenate([np.load(folder / f"{part}.lengths.npy") for part in parts_of(folder)])
-        found |= kept_interval(found["words kept"], lengths).named("words kept")
-    return found
+        facts |= kept_interval(facts["words kept"], lengths).named("words kept")
+    return facts
 
 
 def kept_interval(share: float, lengths: NDArray[np.int32]) -> Interval:
@@ -250,14 +250,14 @@ def _space_of(folder: Path) -> Space:
 
 def check(parameters: Perturb, inputs: frozenset[str] = frozenset()) -> None:
     if (parameters.mechanism == NONE) != (parameters.epsilon is None):
-        told = (
+        advice = (
             "copies the words and has no epsilon: leave it out" if parameters.mechanism == NONE else "needs an epsilon"
         )
         raise BadInputError(
             "epsilon-and-mechanism",
             "the mechanism '{mechanism}' {advice}",
             mechanism=parameters.mechanism,
-            advice=told,
+            advice=advice,
         )
     if parameters.mapping != "none" and parameters.mechanism not in ("laplace", "mahalanobis"):
         raise BadInputError(
@@ -280,7 +280,7 @@ def check(parameters: Perturb, inputs: frozenset[str] = frozenset()) -> None:
         ) from None
 
 
-def fits(parameters: Perturb, inputs: Mapping[str, Cell]) -> None:
+def fits(parameters: Perturb, inputs: Mapping[str, PlannedCell]) -> None:
     check_texts(data_in(inputs))
 
 

@@ -27,6 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from tacit.arrays import Floats, Integers
 from tacit.errors import BadInputError, require
 from tacit.evaluation import scores
 from tacit.evaluation.downstream import item_statistic
@@ -36,7 +37,7 @@ from tacit.evaluation.vectors import TextVectors
 from tacit.experiments.config import Parameters
 from tacit.experiments.inputs import check_apart, check_column, check_labeled, check_part, data_in
 from tacit.experiments.raw import Rows, read_json, read_lines, read_part, write_json, write_lines
-from tacit.experiments.steps import Cell, Input, Kind, Progress
+from tacit.experiments.steps import Input, Kind, PlannedCell, Progress
 from tacit.experiments.steps.downstream import RESAMPLES, check_encoder, encoder, scores_of, with_interval
 from tacit.experiments.steps.perturb import Perturb, gives_words, read_vectors, read_words
 from tacit.precision import Precision
@@ -87,7 +88,7 @@ def run(parameters: PerturbedTask, inputs: Mapping[str, Path], folder: Path, pro
     predicted = learner.predict(read(inputs["vectors"], parameters.test))
     write_lines(folder / "predictions.jsonl", ({"true": a, "predicted": b} for a, b in
                                                zip(truth, predicted, strict=True)))  # fmt: skip
-    about: dict[str, Any] = {"train labels": train, "entities": entities_of(parameters), "baseline": None}
+    about: dict[str, object] = {"train labels": train, "entities": entities_of(parameters), "baseline": None}
     if "baseline" in inputs:  # the same test rows: a change is measured text by text
         about["baseline"] = [row["predicted"] for row in read_lines(inputs["baseline"] / "predictions.jsonl")]
     write_json(folder / "about.json", about)
@@ -199,13 +200,13 @@ def score(folder: Path) -> dict[str, float]:
     rows = list(read_lines(folder / "predictions.jsonl"))
     truth, predicted = [row["true"] for row in rows], [row["predicted"] for row in rows]
     if about["entities"]:
-        found = entity_scores(about["entities"], truth, predicted)
+        numbers = entity_scores(about["entities"], truth, predicted)
     else:
-        found = scores_of("classification", about["train labels"], truth, predicted)
-    found |= _mirrored("privacy", "macro-F1", found, 1.0)
+        numbers = scores_of("classification", about["train labels"], truth, predicted)
+    numbers |= _mirrored("privacy", "macro-F1", numbers, 1.0)
     if about["baseline"] is not None:
-        found |= _changes(about["entities"], truth, predicted, about["baseline"], found["macro-F1.floor"])
-    return found
+        numbers |= _changes(about["entities"], truth, predicted, about["baseline"], numbers["macro-F1.floor"])
+    return numbers
 
 
 def _changes(
@@ -215,17 +216,17 @@ def _changes(
     now, then = (_macro_f1(entities, truth, labels) for labels in (predicted, before))
     base = then(np.arange(len(truth)))
     change = scores.bootstrap_interval(lambda at: now(at) - then(at), len(truth), resamples=RESAMPLES)
-    found = with_interval("change", change, floor - base)
-    return found | _mirrored("privacy gain", "change", found, 0.0) | {"macro-F1.ceiling": base}
+    changes = with_interval("change", change, floor - base)
+    return changes | _mirrored("privacy gain", "change", changes, 0.0) | {"macro-F1.ceiling": base}
 
 
-def _mirrored(name: str, of: str, found: Mapping[str, float], top: float) -> dict[str, float]:
+def _mirrored(name: str, of: str, numbers: Mapping[str, float], top: float) -> dict[str, float]:
     """top - a score: its interval is turned around, and its floor becomes the most there is."""
-    return {name: top - found[of], f"{name}.low": top - found[f"{of}.high"],
-            f"{name}.high": top - found[f"{of}.low"], f"{name}.ceiling": top - found[f"{of}.floor"]}  # fmt: skip
+    return {name: top - numbers[of], f"{name}.low": top - numbers[f"{of}.high"],
+            f"{name}.high": top - numbers[f"{of}.low"], f"{name}.ceiling": top - numbers[f"{of}.floor"]}  # fmt: skip
 
 
-def _macro_f1(entities: Sequence[str], truth: Sequence[str], predicted: Sequence[str]) -> Callable[[Any], float]:
+def _macro_f1(entities: Sequence[str], truth: Sequence[str], predicted: Sequence[str]) -> Callable[[Integers], float]:
     """Macro-F1 on some of the texts."""
     if not entities:
         return item_statistic("classification", truth, [predicted])
@@ -238,15 +239,15 @@ def entity_scores(entities: Sequence[str], truth: Sequence[str], predicted: Sequ
     macro, *of_names = scores.bootstrap_intervals(
         _f1_of_names(entities, truth, predicted), len(truth), resamples=RESAMPLES
     )
-    found = with_interval("macro-F1", macro, 0.0)
+    numbers = with_interval("macro-F1", macro, 0.0)
     for name, interval in zip(entities, of_names, strict=True):
-        found |= interval.named(f"F1 of {name}")
-    return found
+        numbers |= interval.named(f"F1 of {name}")
+    return numbers
 
 
 def _f1_of_names(
     entities: Sequence[str], truth: Sequence[str], predicted: Sequence[str]
-) -> Callable[[Any], NDArray[np.float64]]:
+) -> Callable[[Integers], Floats]:
     """On some of the texts: the macro-F1, then the F1 of each name."""
     there, said = (
         np.array([[name in label.split(JOINT) for name in entities] for label in labels], dtype=bool)
@@ -274,7 +275,7 @@ def check(parameters: PerturbedTask, inputs: frozenset[str] = frozenset()) -> No
     check_encoder(parameters.learner, parameters.encoder, parameters.precision)
 
 
-def fits(parameters: PerturbedTask, inputs: Mapping[str, Cell]) -> None:
+def fits(parameters: PerturbedTask, inputs: Mapping[str, PlannedCell]) -> None:
     data = data_in(inputs)
     check_part(data, parameters.train, "train")
     check_part(data, parameters.test, "test")

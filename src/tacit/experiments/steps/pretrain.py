@@ -26,7 +26,7 @@ from tacit.errors import BadInputError, require
 from tacit.experiments.config import Parameters
 from tacit.experiments.inputs import check_part, data_in
 from tacit.experiments.raw import read_json, read_part, write_json
-from tacit.experiments.steps import Cell, Input, Inputs, Kind, Progress
+from tacit.experiments.steps import Input, Inputs, Kind, PlannedCell, Progress
 from tacit.jobs.pretrain import AutoencoderConfig, NoiseConfig, PretrainConfig, PruneConfig
 from tacit.jobs.pretraining_runs import made
 
@@ -167,7 +167,7 @@ def check(parameters: Pretrain, inputs: frozenset[str] = frozenset()) -> None:
         load_for_release(parameters.start_from)
 
 
-def fits(parameters: Pretrain, inputs: Mapping[str, Cell]) -> None:
+def fits(parameters: Pretrain, inputs: Mapping[str, PlannedCell]) -> None:
     check_part(data_in(inputs, "corpus"), parameters.part, "part")
 
 

@@ -23,6 +23,7 @@ from typing import Any
 from pydantic import Field, field_validator
 
 from tacit import catalog
+from tacit.atomic import write_file
 from tacit.card import Card, ReleaseFacts
 from tacit.engines.blocks import content_digest, fingerprint, rewrite_block
 from tacit.engines.local import longest_sum
@@ -32,10 +33,10 @@ from tacit.experiments.config import Parameters
 from tacit.experiments.conversion import calibrated, check_length, fixed_length, of_document
 from tacit.experiments.inputs import check_part, check_texts, data_in
 from tacit.experiments.raw import parts_of, read_json, read_lines, read_part, write_json, write_lines
-from tacit.experiments.steps import KEY_FILE, OF_THE_CARD, Cell, Input, Kind, Progress
+from tacit.experiments.steps import KEY_FILE, OF_THE_CARD, Input, Kind, PlannedCell, Progress
 from tacit.guarantee import Guarantee
 from tacit.mechanism import Mechanism
-from tacit.noise.kept_key import keep_key, kept_key
+from tacit.noise.kept_key import kept_key
 from tacit.noise.source import KEY_BYTES, StreamKey
 from tacit.plugins import source_digest
 from tacit.text.tokens import split
@@ -158,15 +159,15 @@ def released_parts(
 
 def blocks(rows: Sequence[list[str]], characters: int) -> list[list[list[str]]]:
     """Consecutive rows of about so many characters; the cuts depend on the texts alone."""
-    found: list[list[list[str]]] = [[]]
+    cut: list[list[list[str]]] = [[]]
     size = 0
     for row in rows:
-        found[-1].append(row)
+        cut[-1].append(row)
         size += sum(map(len, row))
         if size >= characters:
-            found.append([])
+            cut.append([])
             size = 0
-    return [block for block in found if block]
+    return [block for block in cut if block]
 
 
 def step_key(folder: Path, test_seed: int | None) -> StreamKey:
@@ -178,10 +179,7 @@ def step_key(folder: Path, test_seed: int | None) -> StreamKey:
         return StreamKey(kept_key(path, KEY_BYTES), secure=True)
     except FileNotFoundError:
         key = StreamKey.from_os()
-    draft = folder / f".{KEY_FILE}.draft"
-    draft.unlink(missing_ok=True)
-    keep_key(draft, key.key)
-    draft.replace(path)
+    write_file(path, key.key, private=True)
     return key
 
 
@@ -203,19 +201,19 @@ def card_of(promise: Guarantee, data: Path, released: Texts, units: Mapping[str,
 
 def score(folder: Path) -> dict[str, float]:
     units = [unit for values in read_json(folder / "units.json").values() for unit in values]
-    found = {"documents": len(units), **t_interval(units or [0]).named("units per document")}
+    numbers = {"documents": len(units), **t_interval(units or [0]).named("units per document")}
     for part in parts_of(folder):
         texts = [split(text) for row in read_lines(folder / f"{part}.jsonl") for text in row["texts"]]
         per_text = t_interval([len(words) for words in texts] or [0])
-        found |= different_words(texts).named(f"different words in {part}")
-        found |= per_text.times(len(texts)).named(f"words in {part}")
-        found |= per_text.named(f"words per text in {part}")
+        numbers |= different_words(texts).named(f"different words in {part}")
+        numbers |= per_text.times(len(texts)).named(f"words in {part}")
+        numbers |= per_text.named(f"words per text in {part}")
     if (folder / "card.json").is_file():
         card = Card.from_json((folder / "card.json").read_text(encoding="utf-8"))
         if card.guarantee.is_private:
-            found["epsilon of the card"] = card.guarantee.epsilon
-            found["delta of the card"] = card.guarantee.delta
-    return found
+            numbers["epsilon of the card"] = card.guarantee.epsilon
+            numbers["delta of the card"] = card.guarantee.delta
+    return numbers
 
 
 def different_words(texts: Sequence[Sequence[str]]) -> Interval:
@@ -269,14 +267,14 @@ def check(rewrite: Rewrite, inputs: frozenset[str] = frozenset()) -> None:
         _prepared(rewrite.mechanism, tuple(sorted(rewrite.settings.items())), rewrite.epsilon)
 
 
-def fits(rewrite: Rewrite, inputs: Mapping[str, Cell]) -> None:
+def fits(rewrite: Rewrite, inputs: Mapping[str, PlannedCell]) -> None:
     data = data_in(inputs)
     check_texts(data)
     for part in rewrite.parts:
         check_part(data, part, "parts")
 
 
-def check_released(texts: Cell, part: str, key: str) -> None:
+def check_released(texts: PlannedCell, part: str, key: str) -> None:
     """Whether a rewrite step releases the part that the parameter `key` of another step names."""
     made = texts.parameters
     assert isinstance(made, Rewrite)  # `Input.kinds` lets nothing else stand there
@@ -292,7 +290,7 @@ def check_released(texts: Cell, part: str, key: str) -> None:
         )
 
 
-def check_both(inputs: Mapping[str, Cell], part: str, key: str = "part") -> None:
+def check_both(inputs: Mapping[str, PlannedCell], part: str, key: str = "part") -> None:
     """Whether there are originals and released texts of a part, for a step that compares them."""
     check_part(data_in(inputs), part, key)
     check_released(inputs["texts"], part, key)

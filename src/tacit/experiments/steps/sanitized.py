@@ -29,7 +29,7 @@ from tacit.evaluation import scores
 from tacit.experiments.config import Parameters
 from tacit.experiments.inputs import check_part, data_in
 from tacit.experiments.raw import read_json, read_part, write_json
-from tacit.experiments.steps import RUN_FOLDER, Cell, Input, Kind, Progress
+from tacit.experiments.steps import RUN_FOLDER, Input, Kind, PlannedCell, Progress
 from tacit.experiments.steps.rewrite import Rewrite
 from tacit.experiments.steps.rewrite import check as check_mechanism
 from tacit.experiments.steps.rewrite import meaning as meaning_of_rewriting
@@ -197,15 +197,15 @@ def public_tokenizer(lines: Sequence[str], pieces: int) -> Any:
 def score(folder: Path) -> dict[str, float]:
     about, losses = read_json(folder / "about.json"), read_json(folder / "losses.json")
     kept, lines = float(about["words kept"]), int(about["lines"])
-    found = {"words kept": kept, "lines": float(lines)}
+    numbers = {"words kept": kept, "lines": float(lines)}
     if read_json(folder / "parameters.json")["masking"] == "aware":
         # The words of a line are not independent; no more is known than that lines are.
-        found |= scores.Interval(kept, *binomial.interval(kept * lines, lines), lines).named("words kept")
+        numbers |= scores.Interval(kept, *binomial.interval(kept * lines, lines), lines).named("words kept")
     if not losses:
-        return found
+        return numbers
     tenth = max(1, len(losses) // 10)
     first, last = (scores.t_interval(some) for some in (losses[:tenth], losses[-tenth:]))
-    return {**last.named("loss at the end"), **first.named("loss at the beginning"), **found}
+    return {**last.named("loss at the end"), **first.named("loss at the beginning"), **numbers}
 
 
 def check(parameters: Sanitized, inputs: frozenset[str] = frozenset()) -> None:
@@ -230,7 +230,7 @@ def check(parameters: Sanitized, inputs: frozenset[str] = frozenset()) -> None:
         check_network(parameters.network)
 
 
-def fits(parameters: Sanitized, inputs: Mapping[str, Cell]) -> None:
+def fits(parameters: Sanitized, inputs: Mapping[str, PlannedCell]) -> None:
     check_part(data_in(inputs), parameters.part, "part")
 
 

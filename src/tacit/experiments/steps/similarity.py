@@ -18,7 +18,7 @@ from tacit.evaluation.similarity import MEASURES, METRICS, measure_similarity
 from tacit.evaluation.vectors import TextVectors
 from tacit.experiments.config import Parameters
 from tacit.experiments.raw import read_json, read_part, read_released, write_json, write_lines
-from tacit.experiments.steps import Cell, Input, Kind, Progress
+from tacit.experiments.steps import Input, Kind, PlannedCell, Progress
 from tacit.experiments.steps.downstream import encoder
 from tacit.experiments.steps.rewrite import check_both
 from tacit.plugins import source_digest
@@ -53,7 +53,7 @@ def run(parameters: Similarity, inputs: Mapping[str, Path], folder: Path, progre
     vectors = TextVectors(encoder(parameters.encoder))
     # The data sets are tokenized, which BLEU warns about for every cell.
     logging.getLogger("sacrebleu").setLevel(logging.ERROR)
-    found = measure_similarity(
+    measured = measure_similarity(
         originals, released, parameters.measures, vectors=vectors, progress=lambda _, done, total: progress(done, total)
     )
     write_json(
@@ -61,10 +61,10 @@ def run(parameters: Similarity, inputs: Mapping[str, Path], folder: Path, progre
         [
             {"name": m.name, "value": m.value, "low": m.interval.low, "high": m.interval.high, "floor": m.floor,
              "ceiling": m.ceiling, "texts": m.texts, "note": m.note}
-            for m in found.measures
+            for m in measured.measures
         ],
     )  # fmt: skip
-    per_text = {m.name: m.per_text for m in found.measures if m.per_text is not None}
+    per_text = {m.name: m.per_text for m in measured.measures if m.per_text is not None}
     write_lines(folder / "texts.jsonl", (dict(zip(per_text, values, strict=True)) for values in
                                          zip(*(v.tolist() for v in per_text.values()), strict=False)))  # fmt: skip
 
@@ -77,15 +77,15 @@ def first_pieces(tokenizer: Any, text: str, pieces: int) -> str:
 
 
 def score(folder: Path) -> dict[str, float]:
-    found: dict[str, float] = {}
+    result: dict[str, float] = {}
     for m in read_json(folder / "measures.json"):
         numbers = {end: float(m[end]) for end in ("low", "high", "floor", "ceiling")}
-        found |= {m["name"]: float(m["value"]), **{f"{m['name']}.{end}": x for end, x in numbers.items()}}
+        result |= {m["name"]: float(m["value"]), **{f"{m['name']}.{end}": x for end, x in numbers.items()}}
         if m["name"] == "words kept in place":
-            found |= {"words changed": 1 - float(m["value"]), "words changed.low": 1 - numbers["high"],
+            result |= {"words changed": 1 - float(m["value"]), "words changed.low": 1 - numbers["high"],
                       "words changed.high": 1 - numbers["low"], "words changed.floor": 0.0,
                       "words changed.ceiling": 1 - numbers["floor"]}  # fmt: skip
-    return found
+    return result
 
 
 def check(parameters: Similarity, inputs: frozenset[str] = frozenset()) -> None:
@@ -95,7 +95,7 @@ def check(parameters: Similarity, inputs: frozenset[str] = frozenset()) -> None:
         encoder(parameters.encoder).tokenizer  # noqa: B018  # loads it, or says what is missing
 
 
-def fits(parameters: Similarity, inputs: Mapping[str, Cell]) -> None:
+def fits(parameters: Similarity, inputs: Mapping[str, PlannedCell]) -> None:
     check_both(inputs, parameters.part)
 
 

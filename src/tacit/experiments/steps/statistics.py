@@ -33,11 +33,19 @@ class Statistics(Rewrite):
 
 def run(parameters: Statistics, inputs: Mapping[str, Path], folder: Path, progress: Progress) -> None:
     # The simulation tells something about a public law and releases no text, so its seed may be public.
-    found = deniability(parameters.build(), words=parameters.words, runs=parameters.runs, seed=parameters.seed)
-    rows = zip(found.words, found.stays, found.outputs, found.inputs, found.effective, found.entropy, strict=True)
+    measured = deniability(parameters.build(), words=parameters.words, runs=parameters.runs, seed=parameters.seed)
+    rows = zip(
+        measured.words,
+        measured.stays,
+        measured.outputs,
+        measured.inputs,
+        measured.effective,
+        measured.entropy,
+        strict=True,
+    )
     names = ("word", "N", "S", "S*", "effective", "bits")
     write_lines(folder / "words.jsonl", (dict(zip(names, row, strict=True)) for row in rows))
-    write_json(folder / "about.json", {"exact": found.exact, "runs": found.runs})
+    write_json(folder / "about.json", {"exact": measured.exact, "runs": measured.runs})
 
 
 def score(folder: Path) -> dict[str, float]:

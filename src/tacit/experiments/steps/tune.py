@@ -19,21 +19,18 @@ from tacit.errors import BadInputError, require
 from tacit.experiments.config import Parameters
 from tacit.experiments.inputs import data_in
 from tacit.experiments.raw import Rows, read_part, read_released, write_json
-from tacit.experiments.steps import OF_CLASSES, OF_THE_CARD, RUN_FOLDER, Cell, Input, Kind, Progress
+from tacit.experiments.steps import OF_CLASSES, OF_THE_CARD, RUN_FOLDER, Input, Kind, PlannedCell, Progress
 from tacit.experiments.steps.rewrite import check_released
 from tacit.experiments.steps.sanitized import MODEL
 from tacit.experiments.steps.train import (
     carry_out,
     check_network,
-    check_rows,
     check_strategy,
     load_network,
-    make_task,
-    score,
-    task_of,
-    task_rows,
     write_predictions,
 )
+from tacit.experiments.task_rows import check_rows, make_task, task_of, task_rows
+from tacit.experiments.task_scores import score
 from tacit.guarantee import Guarantee
 
 
@@ -106,7 +103,7 @@ def check(parameters: Tune, inputs: frozenset[str] = frozenset()) -> None:
         check_network(parameters.network)
 
 
-def fits(parameters: Tune, inputs: Mapping[str, Cell]) -> None:
+def fits(parameters: Tune, inputs: Mapping[str, PlannedCell]) -> None:
     data = data_in(inputs)
     if data.task == "tagging":
         raise BadInputError(
