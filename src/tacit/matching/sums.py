@@ -27,6 +27,7 @@ BLOCK_ROWS = 4_096
 MOST_NUMBERS = 1 << 26
 """Of the sums of all labels together: half a gigabyte."""
 GROUP_NUMBERS = 1 << 24
+"""Of the sums of a group of users: 128 megabytes, twice that while the table grows."""
 MOST_ROWS_OF_USER = 1 << 16
 """A user with more rows has the sums divided first, so that their squares fit into 64 bits."""
 WORDS_AT_ONCE = 1 << 22
@@ -223,22 +224,31 @@ class _UserSums:
         users, labels = np.divmod(np.fromiter(self._lines, dtype=np.int64, count=count), self._labels)
         places, word_steps = self._gathered()
         word_lines, words = np.divmod(places, max(1, self._features.vocabulary))
-        dense, counts = self._dense[:count], self._rows[:count] * self._features.count_steps
-        rows_of_user = np.bincount(users, weights=self._rows[:count]).astype(np.int64)
-        parts = -(-rows_of_user // MOST_ROWS_OF_USER)
-        dense = _divided(dense, parts[users][:, None])
+        counts = self._rows[:count] * self._features.count_steps
+        parts = -(-np.bincount(users, weights=self._rows[:count]).astype(np.int64) // MOST_ROWS_OF_USER)
         counts, word_steps = counts // parts[users], word_steps // parts[users[word_lines]]
         squares = np.zeros(len(self._users), dtype=np.int64)
-        np.add.at(squares, users, (dense * dense).sum(axis=1) + counts * counts)
+        np.add.at(squares, users, counts * counts)
         np.add.at(squares, users[word_lines], word_steps * word_steps)
+        for lines in _slices(count):  # some lines at a time: the copies that arithmetic makes stay small
+            dense = self._dense[lines]
+            dense[:] = _divided(dense, parts[users[lines]][:, None])
+            np.add.at(squares, users[lines], (dense * dense).sum(axis=1))
         # A user whose vector is longer than GRID is divided by more than its length / GRID; others stay as they are.
-        above = np.array([max(GRID, math.isqrt(int(s)) + 1) if s > GRID**2 else GRID for s in squares], dtype=np.int64)
-        dense = np.sign(dense) * (np.abs(dense) * GRID // above[users][:, None])
+        above = np.array([math.isqrt(int(s)) + 1 if s > GRID**2 else GRID for s in squares], dtype=np.int64)
         counts, word_steps = counts * GRID // above[users], word_steps * GRID // above[users[word_lines]]
-        np.add.at(totals[:, : dense.shape[1]], labels, dense)
+        width = self._dense.shape[1]
+        for lines in _slices(count):
+            np.add.at(
+                totals[:, :width], labels[lines], _divided(self._dense[lines] * GRID, above[users[lines]][:, None])
+            )
         np.add.at(totals[:, -1], labels, counts)
-        flat = labels[word_lines] * totals.shape[1] + dense.shape[1] + words
+        flat = labels[word_lines] * totals.shape[1] + width + words
         np.add.at(totals.reshape(-1), flat, word_steps)
+
+
+def _slices(count: int) -> Iterator[slice]:
+    return (slice(start, min(start + BLOCK_ROWS, count)) for start in range(0, count, BLOCK_ROWS))
 
 
 def _divided(values: Integers, parts: Integers) -> Integers:
