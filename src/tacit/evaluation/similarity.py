@@ -31,10 +31,11 @@ from numpy.typing import NDArray
 from tacit import plugins
 from tacit.arrays import Floats
 from tacit.documents.encoder import SentenceEncoder
+from tacit.encoders import load_encoder
 from tacit.errors import BadInputError, BadParameterError, require
 from tacit.evaluation.bertscore import bert_scores, idf_weights, unit_rows
 from tacit.evaluation.scores import Interval, bootstrap_interval, mean_interval
-from tacit.evaluation.vectors import TextVectors, plain_pieces, token_states
+from tacit.evaluation.vectors import TextVectors, plain_pieces, token_states, with_pieces
 from tacit.noise.source import public_generator
 from tacit.plugins import Registry
 from tacit.progress import StepProgress, WorkProgress
@@ -199,7 +200,7 @@ def bertscore(
     The published numbers use a tuned layer of RoBERTa-large and are not comparable; floor and ceiling are.
     """
     check_pairs(originals, releases)
-    encoder = SentenceEncoder(encoder) if isinstance(encoder, str | Path) else encoder
+    encoder = with_pieces(load_encoder(encoder) if isinstance(encoder, str | Path) else encoder, "BERTScore")
     texts = list(dict.fromkeys([*originals, *releases]))
     pieces = plain_pieces(encoder.tokenizer, texts, min(LONGEST, encoder.pieces) - 2)
     states = token_states(encoder, pieces, progress)
@@ -441,11 +442,8 @@ def measure_similarity(
         elif name == "cosine":
             measures.append(cosine(*taken(limit), vectors, steps_of_measure("sentence vectors")))
         elif name == "bertscore":
-            if not isinstance(vectors.encoder, SentenceEncoder):
-                raise BadParameterError(
-                    "wrong-kind-of-encoder", "BERTScore needs an encoder with word pieces: give 'minilm' or a folder"
-                )
-            measures.append(bertscore(*taken(limit), vectors.encoder, idf=idf, progress=steps_of_measure("BERTScore")))
+            pieces = with_pieces(vectors.encoder, "BERTScore")
+            measures.append(bertscore(*taken(limit), pieces, idf=idf, progress=steps_of_measure("BERTScore")))
         elif name in MEASURES:
             measures.append(of_plugin(name, MEASURES[name], originals, releases))
         else:
