@@ -13,7 +13,15 @@ import pytest
 from scipy.stats import binom
 
 from tacit.auditing.text import inversion
-from tacit.auditing.text.inversion import chance_of_at_least, corpus_prior, frequency_prior, invert, posterior, section
+from tacit.auditing.text.inversion import (
+    bayes,
+    chance_of_at_least,
+    corpus_prior,
+    frequency_prior,
+    invert,
+    posterior,
+    section,
+)
 from tacit.auditing.text.pairs import TextPairs
 from tacit.catalog import build
 from tacit.errors import BadInputError
@@ -45,7 +53,7 @@ def released(name: str, epsilon: float, originals: list[str], **options):
 )
 def test_posterior_is_the_maximum_of_the_full_matrix(name: str, options: dict, monkeypatch: pytest.MonkeyPatch):
     mechanism = build(name, {"epsilon": 2.0, "vectors": small_table(WORDS, 3), **options})
-    monkeypatch.setattr(inversion, "BLOCK_CELLS", 7 * WORDS)  # several blocks, the last one shorter
+    monkeypatch.setattr(bayes, "BLOCK_CELLS", 7 * WORDS)  # several blocks, the last one shorter
     prior = public_generator(5).dirichlet(np.ones(WORDS))
     joint = prior[:, None] * mechanism.laws(np.arange(WORDS))
     found = posterior(mechanism, prior)

@@ -10,7 +10,7 @@ pytest.importorskip("transformers")
 
 from tacit.documents.bounds import ClipL1, ClipL2, ClipValue  # noqa: E402
 from tacit.documents.dp_bart import DPBart, estimate_clip  # noqa: E402
-from tacit.documents.pretraining import PublicText, loop  # noqa: E402
+from tacit.documents.pretraining import PublicText, measures  # noqa: E402
 from tacit.documents.pretraining.corpus import NotPublicError  # noqa: E402
 from tacit.documents.pretraining.plan import PretrainingPlan  # noqa: E402
 from tacit.documents.pretraining.prune import key_importance, next_kept, prune  # noqa: E402
@@ -81,14 +81,14 @@ def test_pruning_trains_keeps_the_stage_before_and_resumes(tmp_path):
 
 def test_pruning_ends_where_public_texts_are_no_longer_repeated(tmp_path, monkeypatch):
     scores = iter([99.0, 96.0, 94.0, 98.0])
-    monkeypatch.setattr(loop, "reconstruction_bleu", lambda *_, **__: next(scores))
+    monkeypatch.setattr(measures, "reconstruction_bleu", lambda *_, **__: next(scores))
     model = tiny("bart")
     bound = prune(model, CORPUS, tmp_path / "a", PLAN, C=1.0, stages=6)
     assert model.record.pruning["held_out_bleu"] == [99.0, 96.0, 94.0]
     assert model.record.pruning["stages"] == 3
     assert bound.kept is not None
     assert len(bound.kept) == 16 - 7  # what stage 2 kept, the last with BLEU 95 and more
-    monkeypatch.setattr(loop, "reconstruction_bleu", lambda *_, **__: 94.0)
+    monkeypatch.setattr(measures, "reconstruction_bleu", lambda *_, **__: 94.0)
     with pytest.raises(BadInputError, match=r"BLEU 94\.0 only: train longer"):
         prune(tiny("bart"), CORPUS, tmp_path / "b", PLAN, C=1.0)
     assert prune(tiny("bart"), CORPUS, tmp_path / "b", PLAN, **OPTIONS, resume=True).kept is not None

@@ -12,6 +12,7 @@ from tacit.documents.language_models import PUBLIC_SENTENCES
 from tacit.errors import BadInputError, BadParameterError, MissingExtraError
 from tacit.evaluation import similarity
 from tacit.evaluation.bertscore import bert_scores, idf_weights
+from tacit.evaluation.scores import Interval
 from tacit.evaluation.similarity import (
     Measure,
     bleu,
@@ -183,7 +184,7 @@ def test_surprise_is_that_of_the_model_without_padding():
 
 def test_the_light_follows_the_gap_and_the_interval():
     def measure(value, low, floor=0.2):
-        return Measure("cosine", similarity.Interval(value, low, value + 0.1, 9), floor, 1.0, 9)
+        return Measure("cosine", Interval(value, low, value + 0.1, 9), floor, 1.0, 9)
 
     assert similarity_light(measure(0.7, 0.6)) is Light.GREEN
     assert similarity_light(measure(0.4, 0.3)) is Light.AMBER

@@ -211,7 +211,7 @@ def test_no_other_way_is_forgotten() -> None:
     """Where noise is drawn for texts in the package, and which of the ways above goes there; a new place is a new
     way."""
     known = {
-        "auditing/claims/mechanisms.py": "draws from public texts to check a claim",
+        "auditing/claims/words.py": "draws from public texts to check a claim",
         "documents/latent.py": "calls its own base",
         "engines/blocks.py": "command, Python, engine, cluster, service jobs",
         "integrations/datasets.py": "datasets",

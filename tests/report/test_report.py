@@ -61,6 +61,19 @@ def test_the_page_stands_alone_and_shows_text_as_text(report):
     assert page.count("the bound is a theorem") == 1
 
 
+def test_the_page_escapes_text_wherever_it_stands():
+    hostile = "<b onclick='x'>\"&{{ 1 }}"
+    figure = Figure(hostile, "<svg><g/></svg>", hostile)
+    table = Table(hostile, [hostile], [[hostile]], note=hostile, groups=[(hostile, 1)])
+    finding = Finding(hostile, Light.GREEN, hostile, why=hostile)
+    shared = Section(hostile, hostile, [finding], [table], [figure])
+    apart = Section(hostile, findings=[finding], meaning={Light.GREEN: hostile})
+    page = Report(hostile, [shared, apart], {hostile: hostile}, meaning={Light.GREEN: hostile}).to_html()
+    assert "<b" not in page.replace("<body>", "")
+    assert page.count("&lt;b onclick=&#39;x&#39;&gt;&#34;&amp;{{ 1 }}") == 25
+    assert "<svg><g/></svg>" in page
+
+
 def test_the_terminal_shows_text_as_text(report):
     out = io.StringIO()
     show_report(report, Console(file=out, width=200))

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
+from tacit.errors import BadParameterError
 from tacit.guarantee import Adjacency, Guarantee, Notion, Unit, VoidReason
 from tacit.mechanism import TEST_SEED_REASON, Mechanism, Rewritten
 from tacit.noise.source import Source
@@ -91,3 +92,11 @@ class DocumentMechanism(Mechanism):
         hidden = {"epsilon", "seed", "batch_size"}
         given = ((item.name, getattr(self, item.name)) for item in fields(self) if item.name not in hidden)
         return {name: value for name, value in given if value is not None}
+
+
+def check_count(name: str, value: int) -> None:
+    """Refuses a parameter that is no whole number of at least 1."""
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise BadParameterError(
+            "impossible-count", "{name} must be a whole number of at least 1, not {value}", name=name, value=value
+        )

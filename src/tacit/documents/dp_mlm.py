@@ -35,14 +35,13 @@ import numpy as np
 
 from tacit.arrays import Floats, Integers
 from tacit.checks import Check, TokenLaw
-from tacit.documents.base import DocumentMechanism
+from tacit.documents.base import DocumentMechanism, check_count
 from tacit.documents.language_models import (
     LogitInterval,
     MaskedModel,
     calibrate_logits,
     load_masked,
 )
-from tacit.documents.paraphrase import whole
 from tacit.documents.paraphrase_loss import spread_for, step_slack, token_loss, uniform_weights
 from tacit.guarantee import Adjacency, Guarantee, Notion
 from tacit.needs import MODELS, Ability
@@ -88,7 +87,7 @@ class DPMLM(DocumentMechanism):
 
     def check_parameters(self) -> None:
         super().check_parameters()
-        whole("tokens", self.tokens)
+        check_count("tokens", self.tokens)
         if isinstance(self.interval, str):
             LogitInterval.parse(self.interval)
 

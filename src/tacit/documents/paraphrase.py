@@ -70,7 +70,7 @@ import numpy as np
 
 from tacit.arrays import Floats, Integers
 from tacit.checks import Check, TokenLaw
-from tacit.documents.base import DocumentMechanism
+from tacit.documents.base import DocumentMechanism, check_count
 from tacit.documents.language_models import (
     SMOLLM2,
     CausalModel,
@@ -180,8 +180,8 @@ class Paraphrase(DocumentMechanism):
 
     def check_parameters(self) -> None:
         super().check_parameters()
-        whole("tokens", self.tokens)
-        whole("input_tokens", self.input_tokens)
+        check_count("tokens", self.tokens)
+        check_count("input_tokens", self.input_tokens)
         if not isinstance(self.shortest, int) or isinstance(self.shortest, bool) or self.shortest < 0:
             raise BadParameterError(
                 "impossible-length",
@@ -397,10 +397,3 @@ class Paraphrase(DocumentMechanism):
         if note := self.note():
             shown[NOTE] = note
         return shown
-
-
-def whole(name: str, value: int) -> None:
-    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise BadParameterError(
-            "impossible-count", "{name} must be a whole number of at least 1, not {value}", name=name, value=value
-        )

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tacit.account.ledger import Ledger, LedgerError, Subject, database, open_ledger
+from tacit.account.ledger import Ledger, LedgerError, Subject, open_ledger, sqlite
 from tacit.account.ledger.keys import LedgerKey, key_file
 from tacit.account.ledger.schema import SCHEMA_VERSION as NOW
 from tacit.errors import BadInputError, BadParameterError, MissingExtraError
@@ -114,7 +114,7 @@ def test_a_damaged_ledger(tmp_path: Path) -> None:
 
 
 def test_a_locked_ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(database, "WAIT_SECONDS", 0)
+    monkeypatch.setattr(sqlite, "WAIT_SECONDS", 0)
     path = tmp_path / "budget.db"
     with open_ledger(path, KEY) as ledger:
         other = sqlite3.connect(path, isolation_level=None)

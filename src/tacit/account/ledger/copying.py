@@ -8,9 +8,11 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from tacit.account.ledger.database import Database, LedgerError, Sqlite, open_database
+from tacit.account.ledger.database import Database, LedgerError
 from tacit.account.ledger.keys import LedgerKey
+from tacit.account.ledger.places import open_database
 from tacit.account.ledger.schema import TABLE_NAMES
+from tacit.account.ledger.sqlite import Sqlite
 from tacit.account.ledger.verify import Verification, verify
 from tacit.atomic import draft_file
 

@@ -7,7 +7,7 @@ import os
 import secrets
 
 from tacit.account.ledger.books import now
-from tacit.account.ledger.database import Database, LedgerError, MissingLedgerError, open_database
+from tacit.account.ledger.database import Database, LedgerError, MissingLedgerError
 from tacit.account.ledger.keys import (
     LedgerKey,
     Recognizes,
@@ -21,6 +21,7 @@ from tacit.account.ledger.keys import (
     to_the_letter,
 )
 from tacit.account.ledger.ledger import Ledger
+from tacit.account.ledger.places import open_database
 from tacit.account.ledger.schema import SCHEMA_VERSION
 
 DOCUMENTS, BY_TOKENS = "documents", "by their tokens"

@@ -18,7 +18,6 @@ from tacit.atomic import sync
 from tacit.errors import BadInputError, require
 from tacit.text.files.arrow import ArrowCell, arrow_library, is_text_type
 from tacit.text.files.formats import MISSING, FileFormat
-from tacit.text.files.parquet import ParquetTable
 from tacit.text.files.tables import TableReader, dialect
 
 if TYPE_CHECKING:
@@ -208,6 +207,8 @@ def arrow_column(values: Sequence[object], kind: pyarrow.DataType) -> pyarrow.Ar
 def _column_types(
     columns: Sequence[str], source: TableReader | None, texts: Sequence[str]
 ) -> dict[str, pyarrow.DataType]:
+    from tacit.text.files.parquet import ParquetTable  # loads numpy, which the start of a command need not wait for
+
     arrow = arrow_library()
     known = {field.name: field.type for field in source.schema} if isinstance(source, ParquetTable) else {}
 

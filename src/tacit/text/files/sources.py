@@ -8,17 +8,13 @@ import sys
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Final, cast
+from typing import BinaryIO, Final, cast
 
 from tacit.errors import BadInputError, require
 from tacit.text.files.formats import (
     STANDARD_STREAM,
     SUPPORTED,
 )
-
-if TYPE_CHECKING:
-    pass
-
 
 RECORD_LIMIT: Final = 16_000_000
 """The longest line, or row of a csv file, in characters. It also bounds what an open quote can swallow."""

@@ -1,32 +1,16 @@
-"""Per-example losses: what every attack on a model looks at.
-
-    causal                 -sum_t ln p(x_t | x_<t); the first token counts only if the tokenizer puts one before it
-    masked                 -sum_t ln p(x_t | the others), with every 7th token hidden at a time (the 15 % of BERT's
-                           training; hiding one at a time is the pseudo-likelihood of Salazar et al., ACL 2020)
-    sequence-to-sequence   -sum_t ln p(y_t | y_<t, x); y is the target, or the text itself
-    classifier             -ln p(label | x), or without labels -ln of the largest probability; models of 'tacit train'
-                           read texts as they did in training, and those that guess numbers have squared errors
-    autoencoder            -sum_t ln p(x_t | x_<t, latent of x), without noise: models of 'tacit pretrain'
-    any callable           texts in, one loss each out
-
-Texts are put into batches of one length, so nothing is ever padded: a text has the same loss alone and in any company,
-up to rounding. Texts longer than the model reads are cut; how many is reported.
-"""
+"""Scorers of Hugging Face models and of autoencoders."""
 
 from __future__ import annotations
 
-import json
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from tacit.arrays import Floats, Integers
-from tacit.errors import BadInputError, BadParameterError, TacitError, require
+from tacit.auditing.models.scores.losses import Scorer, TextLosses
+from tacit.errors import BadInputError, require
 from tacit.progress import StepProgress
 
 if TYPE_CHECKING:
@@ -38,45 +22,8 @@ if TYPE_CHECKING:
 LONGEST = 1024
 CELLS = 48_000_000
 """Tokens times vocabulary of one batch: 200 MB of logits."""
-
 BATCH_TOKENS = 8_192
 HIDDEN_STEP = 7
-
-
-@dataclass(frozen=True)
-class TextLosses:
-    """Losses in nats of whole texts, the number of tokens they are sums over, and how many texts were cut.
-
-    A text without any token to predict has `tokens` 0 and a mean that is not a number.
-    """
-
-    total: Floats
-    tokens: Integers
-    cut: int = 0
-
-    @property
-    def mean(self) -> Floats:
-        """Loss per token."""
-        means: Floats = np.divide(self.total, self.tokens, out=np.full(len(self.total), np.nan), where=self.tokens > 0)
-        return means
-
-    def take(self, places: Sequence[int] | Integers) -> TextLosses:
-        return TextLosses(self.total[places], self.tokens[places])
-
-
-class Scorer(ABC):
-    """Texts (with labels or targets, where the model has them) to losses."""
-
-    kind: ClassVar[str]
-    name: str
-
-    @abstractmethod
-    def losses(
-        self, texts: Sequence[str], labels: Sequence[str] | None = None, progress: StepProgress | None = None
-    ) -> TextLosses: ...
-
-
-# Hugging Face models ----------------------------------------------------------------------------------------------
 
 
 class _ModelScorer(Scorer):
@@ -269,9 +216,6 @@ def _batches(lengths: Sequence[tuple[int, int]], width: int) -> Iterator[list[in
         start = end
 
 
-# Others -----------------------------------------------------------------------------------------------------------
-
-
 class AutoencoderScorer(Scorer):
     """A model of 'tacit pretrain': the loss of a text given its own latent, bounded as at release, without noise."""
 
@@ -306,140 +250,3 @@ class AutoencoderScorer(Scorer):
             if progress:
                 progress(start + len(part), len(texts))
         return TextLosses(total, tokens)
-
-
-class CallableScorer(Scorer):
-    """Any function from texts to one loss each."""
-
-    kind = "function"
-
-    def __init__(self, function: Callable[[Sequence[str]], ArrayLike], name: str = "function") -> None:
-        self.function = function
-        self.name = name
-
-    def losses(
-        self, texts: Sequence[str], labels: Sequence[str] | None = None, progress: StepProgress | None = None
-    ) -> TextLosses:
-        try:
-            losses = np.asarray(self.function(list(texts)), dtype=np.float64)
-        except TacitError:
-            raise
-        except Exception as error:
-            raise BadInputError(
-                "function-failed",
-                "the function {name} failed ({error}): it takes a list of texts and returns one loss for each",
-                name=self.name,
-                error=type(error).__name__,
-            ) from error
-        if losses.shape != (len(texts),) or not np.isfinite(losses).all():
-            raise BadInputError(
-                "not-finite",
-                "the function {name} must return {texts:,} finite numbers, one loss for each text",
-                name=self.name,
-                texts=len(texts),
-            )
-        return TextLosses(losses, np.ones(len(texts), dtype=np.int64))
-
-
-# Loading ----------------------------------------------------------------------------------------------------------
-
-
-ScoredModel = str | Path | Scorer | Callable[[Sequence[str]], ArrayLike]
-"""A folder, a hub name, a model that comes with Tacit, or a function from texts to losses."""
-
-
-def load_scorer(model: ScoredModel, *, longest: int = LONGEST) -> Scorer:
-    """A scorer for a folder, a hub name, a model that comes with Tacit, or a function."""
-    if isinstance(model, Scorer):
-        return model
-    if callable(model):
-        return CallableScorer(model, getattr(model, "__name__", "function"))
-    if not isinstance(model, str | Path):
-        raise BadParameterError(
-            "not-a-model", "a model is a folder, a name or a function, not a {given}", given=type(model).__name__
-        )
-    for library in ("torch", "transformers"):
-        require(library, extra="documents", purpose="auditing a model")
-    from tacit.documents.autoencoders.base import RECORD_FILE, built_in_folder, load_autoencoder
-    from tacit.documents.language_models import CausalModel, MaskedModel, load_language_model
-
-    folder = Path(model).expanduser()
-    if built_in_folder(str(model)) is not None or (folder / RECORD_FILE).is_file():
-        return AutoencoderScorer(load_autoencoder(model), folder.name)
-    architecture = _saved_architecture(folder)
-    if architecture.endswith("ForSequenceClassification"):
-        from tacit.auditing.models.trained import trained_scorer
-
-        made_here = trained_scorer(folder)
-        return ClassifierScorer(*_classifier(folder), longest=longest) if made_here is None else made_here
-    if architecture and not architecture.endswith(_SCORED):
-        raise BadInputError(
-            "model-without-loss",
-            "the folder {folder} holds a {architecture}, for which there is no loss of a text: give a model saved "
-            "as ...ForCausalLM, ...LMHeadModel, ...ForMaskedLM, ...ForConditionalGeneration or "
-            "...ForSequenceClassification",
-            folder=folder.name,
-            architecture=architecture,
-        )
-    loaded = load_language_model(model)
-    kind = (
-        CausalScorer if isinstance(loaded, CausalModel)
-        else MaskedScorer if isinstance(loaded, MaskedModel)
-        else Seq2SeqScorer
-    )  # fmt: skip
-    return kind(loaded.model, loaded.tokenizer, loaded.name, loaded.room, longest)
-
-
-_SCORED = ("ForCausalLM", "LMHeadModel", "ForMaskedLM", "ForPreTraining", "ForConditionalGeneration")
-
-
-def _saved_architecture(folder: Path) -> str:
-    """What a folder says it holds; nothing for hub names and for folders without a configuration."""
-    try:
-        architectures = json.loads((folder / "config.json").read_text(encoding="utf-8")).get("architectures")
-    except (OSError, ValueError, AttributeError):
-        return ""
-    return str(architectures[0]) if isinstance(architectures, list) and architectures else ""
-
-
-def _classifier(folder: Path) -> tuple[Any, Any, str, int | None]:
-    transformers = require("transformers", extra="documents", purpose="auditing a model")
-    torch = require("torch", extra="documents", purpose="auditing a model")
-    if not [p for n in ("tokenizer*", "vocab*", "spiece*", "sentencepiece*") for p in folder.glob(n)]:
-        raise BadInputError(
-            "no-tokenizer",
-            "the folder {folder} has no tokenizer (tokenizer.json or vocabulary files): save it beside the model",
-            folder=folder.name,
-        )
-    from tacit.documents.autoencoders.bart import quiet
-    from tacit.training.models import know_our_networks
-
-    know_our_networks(str(folder))
-    try:
-        with quiet():
-            tokenizer = transformers.AutoTokenizer.from_pretrained(str(folder), trust_remote_code=False)
-            model, report = transformers.AutoModelForSequenceClassification.from_pretrained(
-                str(folder), dtype=torch.float32, output_loading_info=True, trust_remote_code=False
-            )
-    except Exception as error:  # safetensors, pickle and shape errors have no common class
-        raise BadInputError(
-            "unreadable-model",
-            "the classifier in {folder} cannot be read ({error}): copy the whole folder again (config.json, "
-            "weights, tokenizer files)",
-            folder=folder.name,
-            error=type(error).__name__,
-        ) from error
-    if report["missing_keys"]:
-        raise BadInputError(
-            "incomplete-weights",
-            "{folder} lacks {missing} of the weights of a {type}: random ones would say nothing about its training "
-            "data; give a model that was saved whole",
-            folder=folder.name,
-            missing=len(report["missing_keys"]),
-            type=type(model).__name__,
-        )
-    config = model.config
-    limits = [getattr(config, name, None) for name in ("max_position_embeddings", "n_positions")]
-    reserved = 2 if "roberta" in config.model_type or config.model_type == "camembert" else 0
-    known = [int(limit) - reserved for limit in limits if limit]
-    return model, tokenizer, folder.name, min(known) if known else None

@@ -1,0 +1,113 @@
+"""The engine: torch functions intercepted by parameter while the loss is computed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import nn
+from torch.overrides import TorchFunctionMode
+
+from tacit.errors import BadParameterError
+from tacit.training.gradients.examples import (
+    Batch,
+    Grams,
+    Loss,
+    PerExample,
+    UnsupportedModelError,
+    safe_squared_norm,
+    size_of,
+    squared_norm,
+    trainable,
+)
+from tacit.training.gradients.taps.operations import OPERATIONS
+from tacit.training.gradients.taps.passes import TapPass, TapSite
+from tacit.training.gradients.taps.relative import relative_biases
+
+
+class _Intercept(TorchFunctionMode):
+    def __init__(self, pass_: TapPass) -> None:
+        super().__init__()
+        self._pass = pass_
+
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: Sequence[type],
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
+        kwargs = kwargs or {}
+        handler = OPERATIONS.get(func)
+        if handler is not None:
+            result = handler(self._pass, *args, **kwargs)
+            if result is not None:
+                return result
+        elif self._pass.learning:
+            self._pass.note_unknown(func, args)
+        return func(*args, **kwargs)
+
+
+class Taps:
+    """The engine for one model and one loss. `learn` first, on two batches of different sizes; then `run`."""
+
+    name = "taps"
+
+    def __init__(self, model: nn.Module, loss: Loss) -> None:
+        self.model = model
+        self.loss = loss
+        self.parameters = trainable(model)
+        self.names = {id(parameter): name for name, parameter in self.parameters.items()}
+        self.sites: dict[tuple[str, int], TapSite] = {}
+
+    def learn(self, *batches: Batch) -> None:
+        """See how each parameter is used. Batches must have different sizes, above 1, none of which is the length of a
+        sequence or the width of a layer (3 and 5 do)."""
+        sizes = {size_of(batch) for batch in batches}
+        if len(sizes) < 2 or min(sizes) < 2:
+            raise BadParameterError("too-few-batches", "checking a model takes batches of two different sizes above 1")
+        for batch in batches:
+            self._run(batch, learning=True)
+
+    def run(self, batch: Batch) -> PerExample:
+        return self._run(batch, learning=False)
+
+    def _run(self, batch: Batch, *, learning: bool) -> PerExample:
+        size = size_of(batch)
+        pass_ = TapPass(self.names, self.sites, size, learning=learning)
+        for parameter in self.parameters.values():
+            parameter.grad = None
+        with relative_biases(self.model, pass_), _Intercept(pass_):
+            losses = self.loss(self.model, batch)
+        if losses.shape != (size,):
+            raise BadParameterError(
+                "wrong-shape",
+                "the loss must have one value per example, ({size},), not {shape}",
+                size=size,
+                shape=tuple(losses.shape),
+            )
+        torch.autograd.backward(losses.sum())
+        self._refuse_leaks(pass_)
+        grams: Grams = {}
+        with torch.no_grad():
+            norms = {name: squared_norm(record, grams) for name, record in pass_.records.items()}
+            safe = {name: safe_squared_norm(pass_.records[name], norm, grams) for name, norm in norms.items()}
+        shapes = {name: parameter.shape for name, parameter in self.parameters.items()}
+        return PerExample(losses.detach(), norms, dict(pass_.records), shapes, safe)
+
+    def _refuse_leaks(self, pass_: TapPass) -> None:
+        leaks = [name for name, parameter in self.parameters.items() if parameter.grad is not None]
+        if not leaks:
+            return
+        for parameter in self.parameters.values():
+            parameter.grad = None
+        used = ", ".join(sorted(pass_.unknown.get(leaks[0], ()))) or "an operation without known algebra"
+        more = f" (and {len(leaks) - 1} more)" if len(leaks) > 1 else ""
+        raise UnsupportedModelError(
+            "no-gradient-per-example",
+            "the gradient of '{parameter}'{more} cannot be told apart by example: it is used by {used}",
+            parameter=leaks[0],
+            more=more,
+            used=used,
+        )
