@@ -168,3 +168,45 @@ def test_the_task_of_the_example_is_learned(tmp_path):
                     "--batch", "12", "--learning-rate", "0.05", "--seed", "1", "--test", data, "-o",
                     str(tmp_path / "model"), "-q", package=None)  # fmt: skip
     assert "micro-F1: 1.0000" in written
+
+
+MIXED = """
+from tacit_toy.lines import Lines
+from tacit.training.tasks import TASKS
+class Mixed(Lines):
+    name = "mixed"
+    def loss(self, model, batch):
+        losses = super().loss(model, batch)
+        return losses / losses.detach().mean()
+TASKS.register("mixed", Mixed)
+"""
+
+
+def test_a_loss_that_mixes_records_does_not_pass_where_they_are_computed_together(tmp_path, lines):
+    (tmp_path / "mixed_task.py").write_text(MIXED)
+    done = call(COMMAND, "--plugin", str(tmp_path / "mixed_task.py"), "train", "mixed", lines, "-e", "3", *SMALL,
+                "--batch", "10", "--gradient-engine", "taps", "-o", str(tmp_path / "model"))  # fmt: skip
+    assert done.returncode == 2
+    assert "taps" in done.stderr
+    assert not (tmp_path / "model" / "card.json").exists()
+
+
+DESCRIBED = """
+import sys, tacit
+from tacit import plugins
+from tacit.jobs.training import records
+records.carry_out = lambda run, *others, **options: print(run.described())
+plugins.use(sys.argv[1])
+tacit.train("mixed", sys.argv[2], epsilon=3, model="bilstm-1x8", length=12, batch=10, output=sys.argv[3])
+"""
+
+
+def test_a_run_that_other_code_began_is_another_run(tmp_path, lines):
+    described = []
+    for text in (MIXED, MIXED + "# changed\n"):
+        (tmp_path / "mixed_task.py").write_text(text)
+        done = call(DESCRIBED, str(tmp_path / "mixed_task.py"), lines, str(tmp_path / "model"))
+        assert done.returncode == 0, done.stderr
+        described.append(json.loads(done.stdout))
+    first, second = described
+    assert [part for part in first if first[part] != second[part]] == ["code of the task"]
