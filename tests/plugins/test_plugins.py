@@ -156,11 +156,18 @@ over = { mechanism = ["none", "toy-response"] }
 [steps.kept]
 kind = "similarity"
 texts = "rewritten"
-measures = ["kept-words", "toy-overlap"]
+measures = ["kept-words", "toy-overlap", "cosine"]
+encoder = "toy-letters"
+
+[steps.learned]
+kind = "downstream"
+data = "films"
+texts = "rewritten"
+encoder = "toy-letters"
 """
 
 
-def test_a_data_set_is_listed_and_used_in_an_experiment_with_a_mechanism_and_a_measure(tmp_path):
+def test_a_data_set_is_listed_and_used_in_an_experiment_with_a_mechanism_a_measure_and_an_encoder(tmp_path):
     data = json.loads(tacit("data", "--json"))
     assert data["toy-films"]["files"] == {"test.csv": "there", "train.csv": "there"}
     tacit("data", "fetch", "toy-films", TACIT_DATA=str(tmp_path / "data"))
@@ -175,6 +182,9 @@ def test_a_data_set_is_listed_and_used_in_an_experiment_with_a_mechanism_and_a_m
         if cell["step"] == "kept"
     }
     assert scores["none", None]["toy-overlap"] == 1.0
+    assert scores["none", None]["cosine"] == pytest.approx(1.0)
+    assert scores["toy-response", 1]["cosine"] < 1.0
+    assert sum(cell["step"] == "learned" for cell in results["cells"]) == 3
     assert scores["toy-response", 1]["toy-overlap"] < scores["toy-response", 8]["toy-overlap"] < 1.0
 
 

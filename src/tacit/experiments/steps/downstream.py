@@ -22,18 +22,18 @@ import numpy as np
 
 from tacit.arrays import Floats32
 from tacit.documents.encoder import SentenceEncoder
+from tacit.encoders import ENCODERS, Encoder, load_encoder
 from tacit.errors import BadInputError, require
 from tacit.evaluation import scores
 from tacit.evaluation.downstream import Labeled, check_task, floor_of, item_statistic
 from tacit.evaluation.learners import Task, make_learner
-from tacit.evaluation.vectors import (
-    TextVectors,
-)
+from tacit.evaluation.vectors import TextVectors, with_pieces
 from tacit.experiments.config import Parameters
 from tacit.experiments.inputs import check_apart, check_labeled, check_part, data_in
 from tacit.experiments.raw import Rows, read_json, read_lines, read_part, read_released, write_json, write_lines
 from tacit.experiments.steps import Input, Kind, PlannedCell, Progress
 from tacit.experiments.steps.rewrite import check_released
+from tacit.plugins import source_digest
 from tacit.precision import Precision
 from tacit.text.tokens import split
 
@@ -110,9 +110,15 @@ class RememberingEncoder(SentenceEncoder):
 
 
 @lru_cache(maxsize=3)
-def encoder(name: str, precision: Precision = "float32") -> RememberingEncoder:
+def encoder(name: str, precision: Precision = "float32") -> Encoder:
     """Loaded once per process."""
-    return RememberingEncoder(name, precision)
+    return load_encoder(name) if name in ENCODERS else RememberingEncoder(name, precision)
+
+
+def code_of_encoder(name: str) -> dict[str, str]:
+    """The hash of the code of a plug-in's encoder, for the key of a step; nothing for any other."""
+    digest = source_digest(ENCODERS[name]) if name in ENCODERS else None
+    return {} if digest is None else {"encoder of a plug-in": digest}
 
 
 def labeled(task: Task, data: Path, released: Path | None, part: str) -> Labeled:
@@ -198,7 +204,14 @@ def check_encoder(learner: str, name: str, precision: Precision) -> None:
             'precision = "fast" is for learner = "probe": leave it out',
         )
     if learner in ("probe", "transformer"):
-        encoder(name).tokenizer  # noqa: B018  # loads it, or says what is missing
+        encoder(name).dimension  # noqa: B018  # loads it, or says what is missing
+    if learner == "transformer" or precision == "fast":
+        with_pieces(encoder(name), "fine-tuning" if learner == "transformer" else "reduced precision")
+
+
+def content(parameters: Downstream) -> dict[str, Any]:
+    """What the key is made from: other code of a plug-in is another step."""
+    return {**parameters.model_dump(), **code_of_encoder(parameters.encoder)}
 
 
 def fits_data(parameters: Downstream, inputs: Mapping[str, PlannedCell]) -> None:
@@ -219,7 +232,7 @@ def fits_data(parameters: Downstream, inputs: Mapping[str, PlannedCell]) -> None
 
 KIND = Kind(
     "downstream", 2, Downstream, run, score,
-    {"data": Input(("data",)), "texts": Input(("rewrite",), required=False)}, check,
+    {"data": Input(("data",)), "texts": Input(("rewrite",), required=False)}, check, content,
     measures=("accuracy", "macro-F1", "pearson", "spearman", "entity F1", "score"), fits=fits_data,
     further=("mean absolute error",),
 )  # fmt: skip

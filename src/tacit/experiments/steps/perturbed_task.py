@@ -38,7 +38,14 @@ from tacit.experiments.config import Parameters
 from tacit.experiments.inputs import check_apart, check_column, check_labeled, check_part, data_in
 from tacit.experiments.raw import Rows, read_json, read_lines, read_part, write_json, write_lines
 from tacit.experiments.steps import Input, Kind, PlannedCell, Progress
-from tacit.experiments.steps.downstream import RESAMPLES, check_encoder, encoder, scores_of, with_interval
+from tacit.experiments.steps.downstream import (
+    RESAMPLES,
+    check_encoder,
+    code_of_encoder,
+    encoder,
+    scores_of,
+    with_interval,
+)
 from tacit.experiments.steps.perturb import Perturb, gives_words, read_vectors, read_words
 from tacit.precision import Precision
 from tacit.progress import StepProgress
@@ -275,6 +282,11 @@ def check(parameters: PerturbedTask, inputs: frozenset[str] = frozenset()) -> No
     check_encoder(parameters.learner, parameters.encoder, parameters.precision)
 
 
+def content(parameters: PerturbedTask) -> dict[str, Any]:
+    """What the key is made from: other code of a plug-in is another step."""
+    return {**parameters.model_dump(), **code_of_encoder(parameters.encoder)}
+
+
 def fits(parameters: PerturbedTask, inputs: Mapping[str, PlannedCell]) -> None:
     data = data_in(inputs)
     check_part(data, parameters.train, "train")
@@ -311,6 +323,6 @@ KIND = Kind(
         "vectors": Input(("perturb",)),
         "baseline": Input(("perturbed_task",), required=False),
     },
-    check, measures=("macro-F1", "change", "privacy", "privacy gain"), fits=fits,
+    check, content, measures=("macro-F1", "change", "privacy", "privacy gain"), fits=fits,
     further=("accuracy", "score", "F1 of *"),
 )  # fmt: skip

@@ -15,11 +15,11 @@ from pydantic import AfterValidator, Field
 
 from tacit.errors import require
 from tacit.evaluation.similarity import MEASURES, METRICS, measure_similarity
-from tacit.evaluation.vectors import TextVectors
+from tacit.evaluation.vectors import TextVectors, with_pieces
 from tacit.experiments.config import Parameters
 from tacit.experiments.raw import read_json, read_part, read_released, write_json, write_lines
 from tacit.experiments.steps import Input, Kind, PlannedCell, Progress
-from tacit.experiments.steps.downstream import encoder
+from tacit.experiments.steps.downstream import code_of_encoder, encoder
 from tacit.experiments.steps.rewrite import check_both
 from tacit.plugins import source_digest
 
@@ -49,7 +49,8 @@ def run(parameters: Similarity, inputs: Mapping[str, Path], folder: Path, progre
     originals = [t for row in read_part(inputs["data"], parameters.part).texts for t in row][: parameters.texts_at_most]
     released = [t for row in read_released(inputs["texts"], parameters.part) for t in row][: parameters.texts_at_most]
     if parameters.pieces is not None:
-        originals = [first_pieces(encoder(parameters.encoder).tokenizer, text, parameters.pieces) for text in originals]
+        tokenizer = with_pieces(encoder(parameters.encoder), "pieces").tokenizer
+        originals = [first_pieces(tokenizer, text, parameters.pieces) for text in originals]
     vectors = TextVectors(encoder(parameters.encoder))
     # The data sets are tokenized, which BLEU warns about for every cell.
     logging.getLogger("sacrebleu").setLevel(logging.ERROR)
@@ -92,7 +93,9 @@ def check(parameters: Similarity, inputs: frozenset[str] = frozenset()) -> None:
     if {"bleu", "chrf"} & set(parameters.measures):
         require("sacrebleu", extra="audit", purpose="BLEU")
     if NEURAL & set(parameters.measures) or parameters.pieces is not None:
-        encoder(parameters.encoder).tokenizer  # noqa: B018  # loads it, or says what is missing
+        encoder(parameters.encoder).dimension  # noqa: B018  # loads it, or says what is missing
+    if "bertscore" in parameters.measures or parameters.pieces is not None:
+        with_pieces(encoder(parameters.encoder), "pieces" if parameters.pieces is not None else "BERTScore")
 
 
 def fits(parameters: Similarity, inputs: Mapping[str, PlannedCell]) -> None:
@@ -103,7 +106,7 @@ def content(parameters: Similarity) -> dict[str, Any]:
     """What the key is made from. A parameter that came later counts where it is used: no earlier cell is run again."""
     values = parameters.model_dump(exclude={"pieces"} if parameters.pieces is None else set())
     plugins = {name: source_digest(MEASURES[name]) for name in parameters.measures if name in MEASURES}
-    return {**values, **({"plugins": plugins} if plugins else {})}
+    return {**values, **({"plugins": plugins} if plugins else {}), **code_of_encoder(parameters.encoder)}
 
 
 KIND = Kind(
