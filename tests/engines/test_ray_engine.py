@@ -135,6 +135,18 @@ def test_sentence_vectors_are_those_of_one_process(two_workers: Cluster, monkeyp
     assert seen[-1] == (50, 50)
 
 
+def test_a_registered_encoder_works_on_a_cluster_too(two_workers: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    from tacit.encoders import load_encoder
+    from tacit.jobs import cluster as on_cluster
+
+    monkeypatch.setattr(on_cluster, "TEXTS_AT_A_TIME", 20)
+    texts = [f"text number {number} is {'very ' * (number % 7)}short" for number in range(50)]
+    alone, together = load_encoder("static"), on_cluster.cluster_encoder(two_workers, "static")
+    assert (together.name, together.dimension) == ("static", alone.dimension)
+    assert np.array_equal(together.encode(texts), alone.encode(texts))
+    assert np.array_equal(together.encode_alone(texts[0]), alone.encode_alone(texts[0]))
+
+
 def test_a_codebook_gets_the_texts_of_a_folder_and_the_vectors_of_one_process(
     two_workers: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
