@@ -247,11 +247,12 @@ def description(mechanism: type[Mechanism]) -> str:
 _PARAMETER = re.compile(r"^(\w+)  +(\S.*)$")
 
 
-def parameter_meanings(mechanism: type[Mechanism]) -> dict[str, str]:
-    """What each parameter is for: the lines `name   meaning` of the docstrings, the most special class first."""
-    known = {item.name for item in fields(mechanism)}
+def parameter_meanings(described: type) -> dict[str, str]:
+    """What each parameter of a class is for: the lines `name   meaning` of the docstrings, the most special class
+    first."""
+    known = {item.name for item in fields(described)}
     meanings: dict[str, str] = {}
-    for cls in mechanism.__mro__:
+    for cls in described.__mro__:
         current = None
         for line in inspect.cleandoc(cls.__dict__.get("__doc__") or "").splitlines():
             match = _PARAMETER.match(line)

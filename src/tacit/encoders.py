@@ -12,11 +12,13 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from tacit import plugins
+from tacit.errors import BadInputError
 from tacit.guarantee import Provenance
 from tacit.lineage import Lineage, lineage_of
+from tacit.needs import Ability, needs_of_encoder
 from tacit.plugins import Registry
 from tacit.progress import StepProgress
 
@@ -49,8 +51,11 @@ def _makes_encoders(thing: object) -> bool:
 ENCODERS: Registry[Callable[[], Encoder]] = Registry(
     plugins.ENCODERS, "sentence encoder", {"static": "tacit.matching.encoder:StaticEncoder"}, _makes_encoders
 )
-"""Name to a function (or class) that makes an encoder. It may have `provenance()`, a line for the card; without it the
-encoder is taken as public."""
+"""Name to a function (or class) that makes an encoder of this name. The encoder may have `provenance()`, a line for the
+card; without it the encoder is taken as public. The function may have `abilities`, what must be installed for it."""
+
+PARTS: Final = ("name", "dimension", "encode", "encode_alone")
+"""What every encoder has."""
 
 HUGGING_FACE = ("tacit.documents.encoder", "SentenceEncoder")
 """What reads every other name; imported on first use, because it needs torch."""
@@ -59,16 +64,37 @@ HUGGING_FACE = ("tacit.documents.encoder", "SentenceEncoder")
 def load_encoder(name: str | Path, *, batch_size: int = 64) -> Encoder:
     """A sentence encoder by its registered name, or as `tacit.documents.encoder.SentenceEncoder` takes it."""
     if str(name) in ENCODERS:
-        return ENCODERS[str(name)]()
+        return _registered(str(name))
     module, attribute = HUGGING_FACE
     made: Encoder = getattr(importlib.import_module(module), attribute)(name, batch_size=batch_size)
     return made
 
 
+def _registered(name: str) -> Encoder:
+    """The encoder of a registered name. Codebooks, sketches and cards find it again by its own name, so that has to be
+    the same."""
+    made = ENCODERS[name]()
+    missing = [part for part in PARTS if not hasattr(made, part)]
+    if missing or made.name != name:
+        raise BadInputError(
+            "broken-encoder",
+            "the plug-in '{name}' makes no sentence encoder of this name (it needs {parts}, and its own name has to be "
+            "'{name}'): correct the plug-in",
+            name=name,
+            parts=", ".join(PARTS),
+        )
+    return made
+
+
+def encoder_needs(name: str) -> list[Ability]:
+    """What must be installed for a sentence encoder; one of a plug-in says it by its attribute `abilities`."""
+    return list(getattr(ENCODERS[name], "abilities", ())) if name in ENCODERS else needs_of_encoder(name)
+
+
 def encoder_provenance(name: str) -> Provenance:
     """The line of a card that uses the encoder; refused if its weights may repeat private text."""
     if name in ENCODERS:
-        own: Callable[[], Provenance] | None = getattr(ENCODERS[name](), "provenance", None)
+        own: Callable[[], Provenance] | None = getattr(_registered(name), "provenance", None)
         return Provenance("sentence encoder", f"{name}, of a plug-in") if own is None else own()
     known = Lineage() if name == "minilm" else lineage_of(name)
     return known.provenance("sentence encoder", name)

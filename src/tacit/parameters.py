@@ -116,6 +116,11 @@ def parameter(
     return field(default=default, metadata={_METADATA: known})
 
 
+def declared_parameters(cls: type) -> dict[str, Parameter]:
+    """The parameters of a class that say something about themselves, by `parameter`."""
+    return {item.name: item.metadata[_METADATA] for item in fields(cls) if _METADATA in item.metadata}
+
+
 @cache
 def parameters_of(cls: type) -> dict[str, Parameter]:
     """All parameters of a mechanism's class by name; those that say nothing about themselves have an empty entry."""

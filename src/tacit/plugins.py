@@ -19,7 +19,7 @@ import importlib.util
 import os
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
@@ -44,18 +44,28 @@ T = TypeVar("T")
 class Registry(Mapping[str, T], Generic[T]):
     """Things of one kind by name: those of Tacit, those that were registered, and those of installed packages.
 
-    group   the entry points that are read
-    what    a word for one thing, for errors
-    own     Tacit's own: name to "module:attribute", imported on first use
-    accept  whether a thing is one of this kind
+    group     the entry points that are read
+    what      a word for one thing, for errors
+    own       Tacit's own: name to "module:attribute", imported on first use
+    accept    whether a thing is one of this kind
+    reserved  names that no plug-in may take
     """
 
-    def __init__(self, group: str, what: str, own: Mapping[str, str], accept: Callable[[object], bool]) -> None:
+    def __init__(
+        self,
+        group: str,
+        what: str,
+        own: Mapping[str, str],
+        accept: Callable[[object], bool],
+        reserved: Collection[str] = (),
+    ) -> None:
         self._group = group
         self._what = what
         self._own = dict(own)
         self._accept = accept
+        self._reserved = frozenset(reserved)
         self._registered: dict[str, T] = {}
+        self._places: dict[str, str] = {}
 
     def register(self, name: str, thing: T) -> T:
         """Make a thing known under a name. A module that is imported again may register its own again."""
@@ -63,22 +73,32 @@ class Registry(Mapping[str, T], Generic[T]):
             raise BadParameterError("not-a-plugin", "'{name}' is no {what}", name=name, what=self._what)
         other = self._registered.get(name)
         elsewhere = name in self._own and self._own[name].partition(":")[0] != getattr(thing, "__module__", None)
-        if elsewhere or (other is not None and _identity(other) != _identity(thing)):
-            raise BadParameterError(
-                "name-taken",
-                "there is already a {what} '{name}': give the one of the plug-in another name",
-                what=self._what,
-                name=name,
-            )
+        if elsewhere or name in self._reserved or (other is not None and _identity(other) != _identity(thing)):
+            raise self._name_taken(name)
         self._registered[name] = thing
         return thing
+
+    def register_place(self, name: str, place: str) -> None:
+        """Make a thing known under a name by its place, "module:attribute", which is imported on first use."""
+        if name in self._own or name in self._reserved or self._places.get(name, place) != place:
+            raise self._name_taken(name)
+        self._places[name] = place
+
+    def _name_taken(self, name: str) -> BadParameterError:
+        return BadParameterError(
+            "name-taken",
+            "there is already a {what} '{name}': give the one of the plug-in another name",
+            what=self._what,
+            name=name,
+        )
 
     def __getitem__(self, name: str) -> T:
         load_named()
         if name not in self._registered:
             if name in self._own:
-                module, _, attribute = self._own[name].partition(":")
-                self._registered[name] = getattr(importlib.import_module(module), attribute)
+                self._registered[name] = cast("T", _at(self._own[name]))
+            elif name in self._places:
+                self.register(name, cast("T", _at(self._places[name])))
             elif name in (points := _points(self._group)):
                 self.register(name, cast("T", _loaded(points[name])))
             else:
@@ -87,18 +107,31 @@ class Registry(Mapping[str, T], Generic[T]):
 
     def __iter__(self) -> Iterator[str]:
         load_named()
-        return iter(dict.fromkeys([*self._own, *sorted({*self._registered, *_points(self._group)})]))
+        return iter(dict.fromkeys([*self._own, *sorted({*self._registered, *self._places, *_points(self._group)})]))
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
 
     def __contains__(self, name: object) -> bool:
         load_named()
-        return name in self._own or name in self._registered or name in _points(self._group)
+        return any(name in names for names in (self._own, self._registered, self._places, _points(self._group)))
 
     def is_own(self, name: str) -> bool:
         """Whether a thing comes with Tacit."""
         return name in self._own
+
+    def of_plugins(self) -> list[str]:
+        """The names of all things that do not come with Tacit; none of them is imported for that."""
+        return [name for name in self if not self.is_own(name)]
+
+    def imported(self, name: str) -> T | None:
+        """A thing that has been imported already; None for one that would have to be."""
+        return self._registered.get(name)
+
+
+def _at(place: str) -> object:
+    module, _, attribute = place.partition(":")
+    return getattr(importlib.import_module(module), attribute)
 
 
 def use(*names: str | Path) -> None:

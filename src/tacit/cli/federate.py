@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from tacit.cli.generated import command_for, group_of
+from tacit.cli.task_commands import TaskGroup
 from tacit.cli.train import HELP as HELP_OF_TASKS
-from tacit.cli.training_display import QuietTraining, shown_training
+from tacit.cli.training_display import shown_training
 from tacit.jobs.federate import CONFIGS, run
 
 HELP = {
@@ -13,12 +13,11 @@ HELP = {
     "--epsilon 3 -o model",
 }
 
-command = group_of(
+command = TaskGroup(
     "federate",
-    [
-        command_for(task, [config, QuietTraining], shown_training(run), help=HELP[task])
-        for task, config in CONFIGS.items()
-    ],
+    CONFIGS,
+    shown_training(run),
+    HELP,
     help="Train a model so that no single user can be recognized in it, in a simulation of federated training; name "
     "the task first: tacit federate classify …",
 )

@@ -62,7 +62,7 @@ def command_of(job: str) -> SectionedCommand:
     words = COMMAND_OF.get(job, tuple(job.split()))
     command: Any = importlib.import_module(f"tacit.cli.{words[0]}").command
     for word in words[1:]:
-        command = command.commands[word]
+        command = command.get_command(click.Context(command), word)
     if not isinstance(command, SectionedCommand):
         raise BadInputError("no-command-for-job", "'{job}' cannot be run from a file", job=job)
     return command

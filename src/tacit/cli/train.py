@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from tacit.cli import selective
-from tacit.cli.generated import command_for, group_of
+from tacit.cli.generated import command_for
+from tacit.cli.task_commands import TaskGroup
 from tacit.cli.terminal import output_console
 from tacit.cli.training_display import QuietTraining, shown_training
 from tacit.jobs.train import CONFIGS, CheckConfig, check, run
@@ -56,13 +57,12 @@ def show_check(config: CheckConfig) -> None:
         console.print(f"not {name}: {reason}")
 
 
-command = group_of(
+command = TaskGroup(
     "train",
+    CONFIGS,
+    shown_training(run),
+    HELP,
     [
-        *(
-            command_for(task, [config, QuietTraining], shown_training(run), help=HELP[task])
-            for task, config in CONFIGS.items()
-        ),
         command_for("rewrite", [TrainRewriterConfig, QuietTraining], shown_training(run_rewriter), help=REWRITER_HELP),
         selective.command,
         command_for("check", [CheckConfig], show_check, help=CHECK_HELP),

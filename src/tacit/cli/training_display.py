@@ -19,9 +19,9 @@ from tacit.errors import StoppedError
 from tacit.guarantee import Unit
 from tacit.jobs.fields import Quiet as QuietOption
 from tacit.jobs.training.result import TrainingProgress, TrainingResult
-from tacit.jobs.training.tasks import TASK_NAMES
 from tacit.rounding import rounded_up
 from tacit.training.plan import TrainingPlan
+from tacit.training.task_registry import TASKS
 
 if TYPE_CHECKING:
     from tacit.training.run import StepReport as Step
@@ -114,7 +114,7 @@ def show_result(result: TrainingResult, *, quiet: bool) -> None:
         show_card(result.card, output_console())
     if result.scores is not None:
         deliver(result.scores, None, None, as_json=False, force=False)
-    elif not quiet and result.task in TASK_NAMES:
+    elif not quiet and result.task in TASKS:
         error_console().print(how_to_score(result.folder))
     warn_if_nominal(result.card)
 

@@ -54,18 +54,13 @@ from tacit.documents.base import DocumentMechanism
 from tacit.documents.codebook_build import remainder
 from tacit.documents.codebook_language import LanguageDecoder
 from tacit.documents.codebook_public import PROBE, Choice, Level, PublicCodebook, load_codebook
-from tacit.documents.encoder import (
-    BATCH_ERROR,
-    ENCODERS,
-    Encoder,
-    encoder_provenance,
-    load_encoder,
-)
+from tacit.documents.encoder import BATCH_ERROR
+from tacit.encoders import Encoder, encoder_needs, encoder_provenance, load_encoder
 from tacit.errors import BadInputError, BadParameterError
 from tacit.guarantee import Guarantee, Notion, Provenance
 from tacit.lineage import lineage_of
 from tacit.mechanism import Rewritten
-from tacit.needs import MODELS, Ability, needs_of_encoder, needs_of_language_model
+from tacit.needs import MODELS, Ability, needs_of_language_model
 from tacit.noise.parameters import positive
 from tacit.noise.source import Source, public_generator
 from tacit.parameters import parameter
@@ -136,7 +131,7 @@ def draw_cells(order: Integers, s: int, epsilon: float, source: Source) -> Integ
 
 
 def _needs_of_encoder(value: str) -> list[Ability]:
-    return [] if value in ENCODERS else needs_of_encoder(value or "minilm")
+    return encoder_needs(value or "minilm")
 
 
 def _needs_of_decoder(value: str) -> list[Ability]:

@@ -3,6 +3,7 @@
 classify    macro-F1, accuracy, each class      tag    entity F1 or macro-F1 over words, each tag
 regress     Spearman, Pearson, mean error       answer exact match and word overlap (Rajpurkar et al. 2016)
 translate   BLEU and chrF (sacrebleu)           write  perplexity          fill  share of masked pieces guessed
+exact       the share that equals the truth, for tasks of plug-ins that say nothing else
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import math
 import re
 import string
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -52,7 +53,15 @@ def prediction_section(
         return _translations(title, truth, predicted)
     if task in ("write", "fill"):
         return _language(title, task, predicted)
+    if task == "exact":
+        equal = sum(a == b for a, b in zip(truth, predicted, strict=True))
+        return measured_section(title, {"exact match": equal / max(1, len(truth))})
     raise BadParameterError("unknown-task", "there is no measure for the task '{task}'", task=task)
+
+
+def measured_section(title: str, measures: Mapping[str, float]) -> Section:
+    """Measures that were worked out already, the most important one first."""
+    return Section(title, findings=[_score(name, value) for name, value in measures.items()])
 
 
 def main_score(section: Section) -> float:

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tacit.arrays import Floats32
-from tacit.documents.encoder import Encoder, SentenceEncoder, load_encoder
+from tacit.documents.encoder import SentenceEncoder
+from tacit.encoders import Encoder, load_encoder
+from tacit.errors import BadParameterError
 from tacit.progress import StepProgress
 
 if TYPE_CHECKING:
@@ -41,6 +43,17 @@ class TextVectors:
         if not len(texts):
             return np.empty((0, self.encoder.dimension), dtype=np.float32)
         return np.stack([self._known[text] for text in texts])
+
+
+def with_pieces(encoder: Encoder, purpose: str) -> SentenceEncoder:
+    """The encoder, if it is a model with word pieces and states, as `purpose` needs one."""
+    if not isinstance(encoder, SentenceEncoder):
+        raise BadParameterError(
+            "wrong-kind-of-encoder",
+            "{purpose} needs an encoder with weights and word pieces: give 'minilm' or a folder",
+            purpose=purpose,
+        )
+    return encoder
 
 
 def token_states(

@@ -22,9 +22,8 @@ import numpy as np
 
 from tacit.arrays import Floats32
 from tacit.documents.codebook_build import public_form
-from tacit.documents.encoder import (
-    SentenceEncoder,
-)
+from tacit.documents.encoder import SentenceEncoder
+from tacit.encoders import ENCODERS, Encoder, load_encoder
 from tacit.engines.cluster.crew import handed_out, streamed
 from tacit.engines.cluster.dataset import SourceFile, find_data_set, opened
 from tacit.engines.cluster.session import Cluster
@@ -54,24 +53,60 @@ class ClusterEncoder(SentenceEncoder):
     def encode(self, texts: Sequence[str], progress: StepProgress | None = None) -> Floats32:
         if len(texts) <= TEXTS_AT_A_TIME:
             return super().encode(texts, progress)
-        vectors = np.empty((len(texts), self.dimension), dtype=np.float32)
-        # Texts of one length together: less padding, as in one process.
-        order = sorted(range(len(texts)), key=lambda place: len(texts[place]))
-        parts = [order[start : start + TEXTS_AT_A_TIME] for start in range(0, len(order), TEXTS_AT_A_TIME)]
-        items = [(self.name, [texts[place] for place in part]) for part in parts]
-        done = 0
-        for number, part_vectors in handed_out(self._cluster, encoded, items):
-            vectors[parts[number]] = part_vectors
-            done += len(part_vectors)
-            if progress is not None:
-                progress(done, len(texts))
-        return vectors
+        return _divided(self._cluster, self, texts, progress)
+
+
+class ClusterRegisteredEncoder:
+    """A registered encoder ('static', or one of a plug-in), with the texts divided over the actors of a cluster."""
+
+    def __init__(self, cluster: Cluster, encoder: Encoder) -> None:
+        self._cluster = cluster
+        self._encoder = encoder
+        self.name = encoder.name
+
+    @property
+    def dimension(self) -> int:
+        return self._encoder.dimension
+
+    def encode(self, texts: Sequence[str], progress: StepProgress | None = None) -> Floats32:
+        if len(texts) <= TEXTS_AT_A_TIME:
+            return self._encoder.encode(texts, progress)
+        return _divided(self._cluster, self, texts, progress)
+
+    def encode_alone(self, text: str) -> Floats32:
+        return self._encoder.encode_alone(text)
+
+
+def cluster_encoder(cluster: Cluster, name: str) -> Encoder:
+    """The sentence encoder of that name, with the texts divided over the actors of a cluster."""
+    if name in ENCODERS:
+        return ClusterRegisteredEncoder(cluster, load_encoder(name))
+    return ClusterEncoder(cluster, name)
+
+
+def _divided(
+    cluster: Cluster, encoder: Encoder, texts: Sequence[str], progress: StepProgress | None = None
+) -> Floats32:
+    """The vectors of texts, computed by the actors."""
+    vectors = np.empty((len(texts), encoder.dimension), dtype=np.float32)
+    # Texts of one length together: less padding, as in one process.
+    order = sorted(range(len(texts)), key=lambda place: len(texts[place]))
+    parts = [order[start : start + TEXTS_AT_A_TIME] for start in range(0, len(order), TEXTS_AT_A_TIME)]
+    items = [(encoder.name, [texts[place] for place in part]) for part in parts]
+    done = 0
+    for number, part_vectors in handed_out(cluster, encoded, items):
+        vectors[parts[number]] = part_vectors
+        done += len(part_vectors)
+        if progress is not None:
+            progress(done, len(texts))
+    return vectors
 
 
 def encoded(memory: dict[str, Any], name: str, texts: Sequence[str]) -> Floats32:
     """In an actor: the model is loaded with the first texts."""
-    encoder = memory.setdefault(name, SentenceEncoder(name))
-    vectors: Floats32 = encoder.encode(texts)
+    if name not in memory:
+        memory[name] = load_encoder(name)
+    vectors: Floats32 = memory[name].encode(texts)
     return vectors
 
 

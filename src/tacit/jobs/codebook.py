@@ -10,10 +10,10 @@ from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import Field, model_validator
 
-from tacit.documents import encoder as encoders
 from tacit.documents.codebook import staircase_shares
 from tacit.documents.codebook_build import SIZES, build_codebook
 from tacit.documents.codebook_public import PublicCodebook
+from tacit.encoders import encoder_needs, load_encoder
 from tacit.errors import BadInputError, BadParameterError
 from tacit.guarantee import Provenance
 from tacit.jobs.cluster import encoded_texts
@@ -31,7 +31,7 @@ from tacit.jobs.fields import (
 from tacit.jobs.running import EngineOptions
 from tacit.jobs.sources import needs_of_source
 from tacit.jobs.values import CommaSeparated
-from tacit.needs import CLUSTERING, Ability, needs_of_encoder
+from tacit.needs import CLUSTERING, Ability
 from tacit.progress import StepProgress
 from tacit.text.files import choose_columns, open_table, text_value
 
@@ -61,7 +61,7 @@ class CodebookConfig(EngineOptions):
     seed: PublicSeed = 0
 
     def needs(self) -> list[Ability]:
-        return [*super().needs(), *needs_of_encoder(self.encoder), CLUSTERING, *needs_of_source(self.text, self.format)]
+        return [*super().needs(), *encoder_needs(self.encoder), CLUSTERING, *needs_of_source(self.text, self.format)]
 
     @model_validator(mode="after")
     def _text_is_declared_public(self) -> Self:
@@ -90,7 +90,7 @@ def run(config: CodebookConfig, progress: StepProgress | None = None) -> tuple[P
         codebook = build_codebook(
             texts,
             Provenance(name, name),
-            encoders.load_encoder(config.encoder),
+            load_encoder(config.encoder),
             vectors=vectors,
             license=config.license,
             sizes=config.sizes,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
+from tacit.encoders import encoder_needs
 from tacit.engines.cluster.session import Cluster
 from tacit.errors import BadParameterError
 from tacit.evaluation.learners import Task as DownstreamTask
@@ -22,7 +23,7 @@ from tacit.evaluation.utility import (
     utility_report,
 )
 from tacit.evaluation.vectors import TextVectors
-from tacit.jobs.cluster import ClusterEncoder, measure_releases, read_data_set
+from tacit.jobs.cluster import cluster_encoder, measure_releases, read_data_set
 from tacit.jobs.config import Group, Option, Varied
 from tacit.jobs.fields import (
     Columns,
@@ -39,15 +40,7 @@ from tacit.jobs.fields import (
 from tacit.jobs.running import EngineOptions
 from tacit.jobs.sources import Source, needs_of_source
 from tacit.jobs.values import CommaSeparated
-from tacit.needs import (
-    BLEU,
-    CLASSIFIERS,
-    MODELS,
-    PLOTS,
-    Ability,
-    needs_of_encoder,
-    needs_of_language_model,
-)
+from tacit.needs import BLEU, CLASSIFIERS, MODELS, PLOTS, Ability, needs_of_language_model
 from tacit.progress import WorkProgress
 from tacit.report import Report
 
@@ -121,7 +114,7 @@ class EvaluateConfig(EngineOptions):
         if measures & {"bleu", "chrf"}:
             abilities.append(BLEU)
         if measures & {"bertscore", "cosine"} or learner in ("probe", "transformer"):
-            abilities += needs_of_encoder(self.encoder)
+            abilities += encoder_needs(self.encoder)
         if "perplexity" in measures:
             abilities += needs_of_language_model(self.language_model)
         if learner in ("probe", "tfidf"):
@@ -166,7 +159,7 @@ def run(config: EvaluateConfig, progress: WorkProgress | None = None) -> Report:
             metrics=config.chosen_metrics,
             strict=config.metrics != (DEFAULT,),
             learner=config.learner,
-            vectors=TextVectors(config.encoder if cluster is None else ClusterEncoder(cluster, config.encoder)),
+            vectors=TextVectors(config.encoder if cluster is None else cluster_encoder(cluster, config.encoder)),
             language_model=config.language_model,
             seeds=config.seeds,
             sample=config.sample,

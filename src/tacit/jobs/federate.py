@@ -24,7 +24,7 @@ from tacit.jobs.fields import (
     UserColumn,
 )
 from tacit.jobs.train import config_for
-from tacit.jobs.training.options import TaskTraining, configs_by_task
+from tacit.jobs.training.options import TaskConfigs, TaskTraining
 from tacit.jobs.training.result import TrainingProgress, TrainingResult
 from tacit.needs import Ability
 from tacit.needs import check as check_needs
@@ -106,8 +106,8 @@ class FederateConfig(TaskTraining):
         return SERVER_RATE if self.optimizer == "sgd" else usual_rate(self.strategy, private=True)
 
 
-CONFIGS: Final[dict[str, type[FederateConfig]]] = configs_by_task(FederateConfig, "federate")
-"""The configuration of each task."""
+CONFIGS: Final[TaskConfigs[FederateConfig]] = TaskConfigs(FederateConfig, "federate")
+"""The configuration of each task, those of plug-ins too."""
 
 
 def run(config: FederateConfig, progress: TrainingProgress | None = None) -> TrainingResult:

@@ -203,7 +203,11 @@ Tokenizer = Annotated[
 ]
 VocabularySize = Annotated[int, Field(description="Most pieces of the tokenizer."), Option(Group.MODEL)]
 Length = Annotated[int, Field(description="Word pieces of a record that count."), Option(Group.MODEL)]
-Encoder = Annotated[str, Field(description="Sentence encoder: 'minilm', a folder, or a hub name."), Option(Group.MODEL)]
+Encoder = Annotated[
+    str,
+    Field(description="Sentence encoder: 'static', 'minilm', one of a plug-in, a folder, or a hub name."),
+    Option(Group.MODEL),
+]
 
 # Training -------------------------------------------------------------------------------------------------------------
 

@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 from tacit.errors import BadInputError
 from tacit.jobs.config import Config, read_mapping
 from tacit.jobs.training.tasks import TASK_NAMES
+from tacit.training.task_registry import TASKS
 
 
 class JobPlace(NamedTuple):
@@ -23,18 +24,22 @@ class JobPlace(NamedTuple):
     """The task whose configuration it is, where `config` names those of all tasks."""
 
 
-def _of_tasks(job: str, module: str) -> dict[str, JobPlace]:
-    return {f"{job} {task}": JobPlace(module, "CONFIGS", task=task) for task in TASK_NAMES}
+TASK_JOBS: Final = {"train": "tacit.jobs.train", "federate": "tacit.jobs.federate"}
+"""The jobs that every task has, and their modules."""
+
+
+def _of_tasks(job: str) -> dict[str, JobPlace]:
+    return {f"{job} {task}": JobPlace(TASK_JOBS[job], "CONFIGS", task=task) for task in TASK_NAMES}
 
 
 JOBS: Final[dict[str, JobPlace]] = {
     "rewrite": JobPlace("tacit.jobs.rewrite", "RewriteConfig"),
     "synthesize": JobPlace("tacit.jobs.synthesize", "SynthesizeConfig"),
-    **_of_tasks("train", "tacit.jobs.train"),
+    **_of_tasks("train"),
     "train rewrite": JobPlace("tacit.jobs.train_rewriter", "TrainRewriterConfig"),
     "train selective": JobPlace("tacit.jobs.selective", "SelectiveConfig"),
     "train check": JobPlace("tacit.jobs.train", "CheckConfig", "check"),
-    **_of_tasks("federate", "tacit.jobs.federate"),
+    **_of_tasks("federate"),
     "predict": JobPlace("tacit.jobs.predict", "PredictConfig"),
     "graph train": JobPlace("tacit.jobs.graph", "GraphConfig"),
     "graph predict": JobPlace("tacit.jobs.graph", "GraphPredictConfig", "run_predict"),
@@ -59,21 +64,35 @@ JOBS: Final[dict[str, JobPlace]] = {
     "calibrate sgd": JobPlace("tacit.jobs.calibrate", "SgdConfig"),
     "experiment": JobPlace("tacit.experiments.job", "ExperimentConfig"),
 }
-"""All jobs by their names; a module is imported when its job is needed."""
+"""Tacit's jobs by their names; a module is imported when its job is needed."""
+
+
+def job_names() -> tuple[str, ...]:
+    """All jobs, those for tasks of plug-ins too."""
+    return (*JOBS, *(f"{job} {task}" for job in TASK_JOBS for task in TASKS.of_plugins()))
+
+
+def job_place(job: str) -> JobPlace:
+    """Where a job is declared."""
+    if job in JOBS:
+        return JOBS[job]
+    names = job_names()
+    if job in names:
+        kind, _, task = job.partition(" ")
+        return JobPlace(TASK_JOBS[kind], "CONFIGS", task=task)
+    close = get_close_matches(job, names, n=1)
+    raise BadInputError(
+        "no-such-job",
+        "there is no job '{job}'{hint} The jobs are: {jobs}",
+        job=job,
+        hint=f"; did you mean '{close[0]}'?" if close else ".",
+        jobs=", ".join(names),
+    )
 
 
 def config_class(job: str) -> type[Config]:
     """The configuration of a job."""
-    if job not in JOBS:
-        close = get_close_matches(job, JOBS, n=1)
-        raise BadInputError(
-            "no-such-job",
-            "there is no job '{job}'{hint} The jobs are: {jobs}",
-            job=job,
-            hint=f"; did you mean '{close[0]}'?" if close else ".",
-            jobs=", ".join(JOBS),
-        )
-    place = JOBS[job]
+    place = job_place(job)
     named = getattr(importlib.import_module(place.module), place.config)
     config: type[Config] = named if place.task is None else named[place.task]
     return config
@@ -89,7 +108,7 @@ def config_from(values: Mapping[str, object]) -> Config:
     if not isinstance(job, str):
         raise BadInputError(
             "no-job", 'the file does not say what it describes: begin it with job = "NAME" of {jobs}',
-            jobs=", ".join(JOBS),
+            jobs=", ".join(job_names()),
         )  # fmt: skip
     return config_class(job).from_mapping(values)
 
@@ -105,5 +124,5 @@ def run(config: Config) -> object:
     >>> run(config_from({"job": "rewrite", "input": ["a good film"], "epsilon": 2})).facts.rows
     1
     """
-    place = JOBS[config.job]
+    place = job_place(config.job)
     return getattr(importlib.import_module(place.module), place.function)(config)

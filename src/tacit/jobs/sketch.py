@@ -18,6 +18,7 @@ from pydantic import Field, model_validator
 
 from tacit.account.ledger import Reservation, Subject, open_ledger
 from tacit.card import Card
+from tacit.encoders import encoder_needs
 from tacit.errors import BadInputError, BadParameterError, TacitWarning
 from tacit.guarantee import Guarantee
 from tacit.jobs.config import Config, Group, Option, Varied, file_name
@@ -43,7 +44,7 @@ from tacit.matching.features import FeatureMap, default_map
 from tacit.matching.labels import Bins, ListedLabels, PublicLabels, label_name, public_topics
 from tacit.matching.sketch import Sketch, build_sketch
 from tacit.matching.sums import BLOCK_ROWS, PrivateFindings, RowBlock, RowSource
-from tacit.needs import Ability, needs_of_encoder, needs_of_ledger
+from tacit.needs import Ability, needs_of_ledger
 from tacit.progress import StepProgress
 from tacit.text.files import (
     STANDARD_STREAM,
@@ -110,8 +111,8 @@ class SketchConfig(Config):
     seed: TestSeed = None
     encoders: Annotated[
         tuple[str, ...],
-        Field(description="Sentence encoder: 'static', 'minilm', a folder, or a hub name; may be repeated "
-              "(by default static)."),
+        Field(description="Sentence encoder: 'static', 'minilm', one of a plug-in, a folder, or a hub name; may be "
+              "repeated (by default static)."),
         Option(Group.MODEL),
     ] = ("static",)  # fmt: skip
     vocabulary: Annotated[
@@ -128,7 +129,7 @@ class SketchConfig(Config):
     force: Force = False
 
     def needs(self) -> list[Ability]:
-        encoders = [need for name in self.encoders for need in needs_of_encoder(name)]
+        encoders = [need for name in self.encoders for need in encoder_needs(name)]
         return [*encoders, *needs_of_source(self.data, self.format), *needs_of_ledger(self.ledger)]
 
     @model_validator(mode="after")

@@ -18,8 +18,8 @@ from tacit.jobs.config import Config, Group, Option, Varied, quotable
 from tacit.jobs.fields import Bound, GradientEngine, Model, Optimizer, PublicName, Released, Strategy, Task
 from tacit.jobs.training.options import (
     RecordTraining,
+    TaskConfigs,
     TaskTraining,
-    configs_by_task,
     missing_epsilon,
     needs_of_model,
 )
@@ -85,10 +85,6 @@ class TrainConfig(TaskTraining, RecordTraining):
         if self.learning_rate is not None:
             return self.learning_rate
         return usual_rate(RANDOM_START if is_from_scratch(self.model) else self.chosen_strategy, private=private)
-
-    def task_options(self) -> dict[str, Any]:
-        """Options of this task alone, as its class takes them."""
-        return {}
 
     @property
     def chosen_pooling(self) -> str:
@@ -182,10 +178,13 @@ class TrainAnswer(AnswerRows, TrainConfig):
         return {"unanswerable": self.unanswerable}
 
 
-CONFIGS: Final[dict[str, type[TrainConfig]]] = configs_by_task(
-    TrainConfig, "train", (TrainClassify, TrainRegress, TrainTag, TrainAnswer)
+CONFIGS: Final[TaskConfigs[TrainConfig]] = TaskConfigs(
+    TrainConfig,
+    "train",
+    (TrainClassify, TrainRegress, TrainTag, TrainAnswer),
+    by_model={"AutoModelForSequenceClassification": _Pooled},
 )
-"""The configuration of each task."""
+"""The configuration of each task, those of plug-ins too."""
 
 
 def run(config: TrainConfig, progress: TrainingProgress | None = None) -> TrainingResult:
@@ -207,7 +206,7 @@ def train(
     """A model for a task, trained under differential privacy; files or data in memory, options as in the task's
     configuration (`tacit.jobs.train.CONFIGS`).
 
-    task     classify, regress, tag, answer, write, fill or translate
+    task     classify, regress, tag, answer, write, fill or translate, or a task of a plug-in
     data     a file, a list of rows, a pandas frame, an Arrow table, a data set
     output   the folder of the model and its card; it must be empty or not exist
     epsilon  the budget of one record; infinite trains without privacy, for comparison

@@ -30,6 +30,7 @@ from tacit.card import Card
 from tacit.errors import BadInputError, BadParameterError
 from tacit.guarantee import Guarantee
 from tacit.noise.source import StreamKey
+from tacit.plugins import source_digest
 from tacit.precision import Precision
 from tacit.progress import StepProgress
 from tacit.rounding import rounded_up
@@ -303,7 +304,9 @@ class TrainingRun:
         """What must be the same for a run to go on."""
         plan = {**asdict(self.plan), "adjacency": self.plan.adjacency.value, "unit": self.plan.unit.value}
         settings = {name: value for name, value in asdict(self.settings).items() if name not in WITHOUT_INFLUENCE}
+        digest = source_digest(type(self.task))
         return {
+            **({} if digest is None else {"code of the task": digest}),
             "plan": plan,
             "settings": settings,
             "task": {name: value for name, value in self.task.settings().items() if name not in LAYOUT},
@@ -367,8 +370,20 @@ class TrainingRun:
             parameters=self._parameters(),
             trials=self.trials,
         )
+        own = self._with_code_of_plugin(own)
         promise = self.origin.with_training(own, self.settings.model or "a model")
         return check_composed(promise, self.plan.records) if own.is_private else promise
+
+    def _with_code_of_plugin(self, promise: Guarantee) -> Guarantee:
+        """The promise with what it assumes of a task that does not come with Tacit."""
+        digest = source_digest(type(self.task))
+        if digest is None or not promise.is_private:
+            return promise
+        return promise.also_assuming(
+            f"the task '{self.task.name}' is code of a plug-in ({type(self.task).__module__}, hash {digest}): that it "
+            "reads each record by itself, and takes nothing of the records into the model but by its loss and the "
+            "names of the labels, was not checked"
+        )
 
     def _parameters(self) -> dict[str, object]:
         """Details for the card. How the gradients were worked out is known once the engine was compared."""

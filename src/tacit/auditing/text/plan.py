@@ -16,8 +16,8 @@ from tacit.auditing.text import attributes, authorship, entities, inversion, lin
 from tacit.auditing.text.pairs import TextPairs
 from tacit.auditing.text.release import MadeBy
 from tacit.card import plain_sentence
-from tacit.documents.encoder import Encoder, SentenceEncoder
 from tacit.documents.language_models import SMOLLM2, SMOLLM2_INSTALL
+from tacit.encoders import Encoder, load_encoder
 from tacit.errors import BadParameterError
 from tacit.noise.source import public_generator
 from tacit.progress import StepProgress, WorkProgress
@@ -284,7 +284,7 @@ def _encoder(run: _AuditRun) -> Encoder | None:
             run.not_run.append(f"linkage by sentence vectors: no encoder is installed; {MINILM_INSTALL}")
             return None
         name = "minilm"
-    return SentenceEncoder(name)
+    return load_encoder(name)
 
 
 # The drawing --------------------------------------------------------------------------------------------------------

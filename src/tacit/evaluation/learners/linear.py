@@ -20,9 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.documents.encoder import SentenceEncoder
-from tacit.errors import BadParameterError, require
+from tacit.errors import require
 from tacit.evaluation.learners.base import Task, Text, check_trainable, flat_labels
-from tacit.evaluation.vectors import TextVectors, plain_pieces, token_states
+from tacit.evaluation.vectors import TextVectors, plain_pieces, token_states, with_pieces
 from tacit.text.tokens import normalize, split
 
 if TYPE_CHECKING:
@@ -87,11 +87,7 @@ class VectorProbe(_Linear):
         if self.task == "classification":
             return self.vectors(cast("Sequence[str]", texts))
         if self.task == "tagging":
-            if not isinstance(self.vectors.encoder, SentenceEncoder):
-                raise BadParameterError(
-                    "wrong-kind-of-encoder", "tagging needs an encoder with word pieces: give 'minilm' or a folder"
-                )
-            return word_states(self.vectors.encoder, texts)
+            return word_states(with_pieces(self.vectors.encoder, "tagging"), texts)
         both = self.vectors([text for pair in texts for text in pair])
         u, v = both[0::2], both[1::2]
         if self.task == "similarity":

@@ -13,13 +13,12 @@ from collections.abc import Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
-from tacit.documents.encoder import Encoder, SentenceEncoder
-from tacit.errors import BadParameterError
+from tacit.encoders import Encoder, load_encoder
 from tacit.evaluation.learners.base import (
     Task,
 )
 from tacit.evaluation.learners.neural import NeuralLearner
-from tacit.evaluation.vectors import padded, plain_pieces, special_pieces
+from tacit.evaluation.vectors import padded, plain_pieces, special_pieces, with_pieces
 from tacit.progress import StepProgress
 
 if TYPE_CHECKING:
@@ -41,11 +40,7 @@ class Transformer(NeuralLearner[tuple[list[int], list[int]]]):
         progress: StepProgress | None = None,
     ) -> None:
         super().__init__(task, epochs=epochs, batch_size=batch_size, learning_rate=learning_rate, progress=progress)
-        loaded = SentenceEncoder(encoder) if isinstance(encoder, str) else encoder
-        if not isinstance(loaded, SentenceEncoder):
-            raise BadParameterError(
-                "wrong-kind-of-encoder", "fine-tuning needs an encoder with weights: give 'minilm' or a folder"
-            )
+        loaded = with_pieces(load_encoder(encoder) if isinstance(encoder, str) else encoder, "fine-tuning")
         self.encoder = loaded
         self.longest = min(longest, int(getattr(loaded.model.config, "max_position_embeddings", longest)))
         self.name = f"fine-tuned {loaded.name}"

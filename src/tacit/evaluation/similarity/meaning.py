@@ -7,11 +7,11 @@ from pathlib import Path
 
 import numpy as np
 
-from tacit.documents.encoder import SentenceEncoder
+from tacit.encoders import Encoder, load_encoder
 from tacit.evaluation.bertscore import bert_scores, idf_weights, unit_rows
 from tacit.evaluation.scores import mean_interval
 from tacit.evaluation.similarity.measure import Measure, check_pairs, strangers
-from tacit.evaluation.vectors import TextVectors, plain_pieces, token_states
+from tacit.evaluation.vectors import TextVectors, plain_pieces, token_states, with_pieces
 from tacit.progress import StepProgress
 
 LONGEST = 256
@@ -38,7 +38,7 @@ def cosine(
 def bertscore(
     originals: Sequence[str],
     releases: Sequence[str],
-    encoder: str | Path | SentenceEncoder = "minilm",
+    encoder: str | Path | Encoder = "minilm",
     *,
     idf: bool = False,
     progress: StepProgress | None = None,
@@ -48,7 +48,7 @@ def bertscore(
     The published numbers use a tuned layer of RoBERTa-large and are not comparable; floor and ceiling are.
     """
     check_pairs(originals, releases)
-    encoder = SentenceEncoder(encoder) if isinstance(encoder, str | Path) else encoder
+    encoder = with_pieces(load_encoder(encoder) if isinstance(encoder, str | Path) else encoder, "BERTScore")
     texts = list(dict.fromkeys([*originals, *releases]))
     pieces = plain_pieces(encoder.tokenizer, texts, min(LONGEST, encoder.pieces) - 2)
     states = token_states(encoder, pieces, progress)

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from tacit.documents.encoder import SentenceEncoder
 from tacit.errors import BadParameterError
 from tacit.evaluation.similarity.fluency import perplexity
 from tacit.evaluation.similarity.meaning import bertscore, cosine
@@ -86,10 +85,6 @@ def measure_similarity(
         elif name == "cosine":
             measures.append(cosine(*taken(limit), vectors, steps_of_measure("sentence vectors")))
         elif name == "bertscore":
-            if not isinstance(vectors.encoder, SentenceEncoder):
-                raise BadParameterError(
-                    "wrong-kind-of-encoder", "BERTScore needs an encoder with word pieces: give 'minilm' or a folder"
-                )
             measures.append(bertscore(*taken(limit), vectors.encoder, idf=idf, progress=steps_of_measure("BERTScore")))
         elif name in MEASURES:
             measures.append(of_plugin(name, MEASURES[name], originals, releases))

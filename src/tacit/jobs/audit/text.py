@@ -15,6 +15,7 @@ from tacit.auditing.text.plan import ALL, LEAST_SAMPLE, SAMPLE, TextAuditSetting
 from tacit.auditing.text.plan import audit_text as attacked
 from tacit.auditing.text.release import MadeBy, made_by
 from tacit.catalog import needs_of_mechanism
+from tacit.encoders import encoder_needs
 from tacit.errors import BadInputError
 from tacit.jobs.config import Config, Group, Option, Varied
 from tacit.jobs.fields import (
@@ -32,13 +33,7 @@ from tacit.jobs.fields import (
 )
 from tacit.jobs.sources import Source, needs_of_source
 from tacit.jobs.values import CommaSeparated
-from tacit.needs import (
-    CLASSIFIERS,
-    FREQUENCIES,
-    Ability,
-    needs_of_encoder,
-    needs_of_language_model,
-)
+from tacit.needs import CLASSIFIERS, FREQUENCIES, Ability, needs_of_language_model
 from tacit.progress import WorkProgress
 from tacit.report import Report
 from tacit.text.files import choose_columns, open_table, text_value
@@ -96,8 +91,10 @@ class TextAuditConfig(Config):
         Option(Group.MODEL),
     ] = ()  # fmt: skip
     encoder: Annotated[
-        Encoder, Field(description="Sentence encoder for linkage: 'auto', 'none', 'minilm', a folder, a hub name.")
-    ] = "auto"
+        Encoder,
+        Field(description="Sentence encoder for linkage: 'auto', 'none', 'static', 'minilm', one of a plug-in, a "
+              "folder, or a hub name."),
+    ] = "auto"  # fmt: skip
     prior: Annotated[
         Source,
         Field(description="A public text whose word counts the inversion knows; by default public word frequencies."),
@@ -122,7 +119,7 @@ class TextAuditConfig(Config):
         if "inversion" in chosen and self.prior is None:
             abilities.append(FREQUENCIES)
         if self.encoder not in ("auto", "none"):
-            abilities += needs_of_encoder(self.encoder)
+            abilities += encoder_needs(self.encoder)
         for model in self.language_models:
             abilities += needs_of_language_model(model)
         return abilities

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, ClassVar, TypeVar, cast
+from typing import Annotated, Any, ClassVar, TypeVar, cast
 
 from pydantic import BeforeValidator, Field
 
@@ -39,6 +39,7 @@ from tacit.jobs.sources import needs_of_rows
 from tacit.jobs.training.tasks import TASK_ROWS, TaskRows
 from tacit.jobs.values import split_at_commas
 from tacit.needs import ACCOUNTING, ADAPTERS, OPACUS, TENSORBOARD, Ability, needs_of_encoder
+from tacit.training.task_registry import TASKS
 
 ADAPTED = ("lora", "ia3")
 
@@ -107,6 +108,10 @@ class TaskTraining(TaskRows, EitherNeighbors):
     test: TestRows = None
     tensorboard: Tensorboard = False
 
+    def task_options(self) -> dict[str, Any]:
+        """Options of this task alone, as its class takes them."""
+        return {}
+
     def needs_with(self, strategy: str, epsilon: float | None) -> list[Ability]:
         """The packages that model, strategy, budget and rows need."""
         return [
@@ -122,7 +127,55 @@ class TaskTraining(TaskRows, EitherNeighbors):
 Trained = TypeVar("Trained", bound=TaskTraining)
 
 
-def configs_by_task(base: type[Trained], job: str, own: Sequence[type[Trained]] = ()) -> dict[str, type[Trained]]:
+class TaskConfigs(Mapping[str, type[Trained]]):
+    """The configuration of each task by name. Those of plug-ins are made when they are used.
+
+    base      what the configurations of all tasks have
+    job       the job that they configure: train or federate
+    own       those of Tacit's tasks that have further options
+    by_model  what the configurations of a plug-in's task have, by the class of its model
+    """
+
+    def __init__(
+        self,
+        base: type[Trained],
+        job: str,
+        own: Sequence[type[Trained]] = (),
+        by_model: Mapping[str, type[Trained]] | None = None,
+    ) -> None:
+        self._base = base
+        self._job = job
+        self._own = _own_configs(base, job, own)
+        self._by_model = by_model or {}
+        self._of_plugins: dict[str, type[Trained]] = {}
+
+    def __getitem__(self, task: str) -> type[Trained]:
+        if task in self._own:
+            return self._own[task]
+        if task not in TASKS:
+            raise KeyError(task)
+        if task not in self._of_plugins:
+            from tacit.jobs.training.plugin_tasks import config_of_plugin
+
+            self._of_plugins[task] = config_of_plugin(task, self._job, self._base, self._own, self._by_model)
+        return self._of_plugins[task]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter([*self._own, *TASKS.of_plugins()])
+
+    def __len__(self) -> int:
+        return len(self._own) + len(TASKS.of_plugins())
+
+    def __contains__(self, task: object) -> bool:
+        return task in self._own or task in TASKS
+
+    @property
+    def own(self) -> Mapping[str, type[Trained]]:
+        """The configurations of Tacit's tasks."""
+        return self._own
+
+
+def _own_configs(base: type[Trained], job: str, own: Sequence[type[Trained]]) -> dict[str, type[Trained]]:
     """A configuration of `base` for each task, with the columns of its rows; `own` are those with further options."""
     written = {config.task: config for config in own}
     return {

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from tacit.errors import BadInputError
-from tacit.evaluation.predictions import prediction_section
 from tacit.jobs.predict import (
     PredictConfig,
     PredictionResult,
 )
-from tacit.jobs.training.running import name_of
+from tacit.jobs.training.running import name_of, score_section
 from tacit.progress import WorkProgress
 from tacit.report import Report
 from tacit.text.files import read_columns, write_columns
@@ -18,7 +17,7 @@ from tacit.training.prediction import load_trained, predict_rows
 def predict_for_rows(config: PredictConfig, progress: WorkProgress) -> PredictionResult:
     """The predictions of a trained model, written and scored as its options say."""
     task, network, tokenizer = load_trained(config.model)
-    usual = task.columns or {role: role for role in task.roles if role != "pair"}
+    usual = task.columns or {role: role for role in task.roles if role not in task.optional_roles}
     names = {**usual, **config.named_columns(task.roles)}
     if config.score and task.target and task.target not in names:
         raise BadInputError(
@@ -40,7 +39,5 @@ def predict_for_rows(config: PredictConfig, progress: WorkProgress) -> Predictio
     if config.score:
         truth = [row[task.target] for row in rows] if task.target else predicted
         title = f"{config.model.name} on {name_of(config.data)}"
-        scores = Report(
-            "Predictions", [prediction_section(task.name, truth, predicted, known=task.labels, title=title)]
-        )
+        scores = Report("Predictions", [score_section(task, truth, predicted, title=title)])
     return PredictionResult(task.name, predicted, scores, config.output)

@@ -8,7 +8,7 @@ from tacit.guarantee import Guarantee
 from tacit.jobs.train import CheckConfig, TrainConfig
 from tacit.jobs.training.planning import plan_for_records
 from tacit.jobs.training.result import TrainingProgress, TrainingResult
-from tacit.jobs.training.running import carry_out, file_of, load_network, origin_of, read_rows, rows_to_score
+from tacit.jobs.training.running import carry_out, file_of, load_network, origin_of, read_rows, rows_to_score, task_of
 from tacit.training.gradients import Checked, choose
 from tacit.training.layout import choose_layout
 from tacit.training.models import load_model
@@ -17,8 +17,6 @@ from tacit.training.run import TrainingRun, TrainingSettings
 from tacit.training.strategies import apply_strategy
 from tacit.training.tasks import Task, task_named
 from tacit.training.team import Team
-
-WITH_LABELS = ("classify", "regress", "tag")
 
 
 def train_on_records(config: TrainConfig, progress: TrainingProgress) -> TrainingResult:
@@ -66,18 +64,11 @@ def train_on_records(config: TrainConfig, progress: TrainingProgress) -> Trainin
     return carry_out(run, progress, resume=config.resume, test=test)
 
 
-def task_of(config: TrainConfig) -> Task:
-    """The task of a configuration, before it has seen any row."""
-    return task_named(config.task)(
-        length=config.length, columns=config.columns(), labels=list(config.labels), **config.task_options()
-    )
-
-
 def _promise_of_text(config: TrainConfig, task: Task, rows: int) -> Guarantee | None:
     """The promise of a released file; what the model learns to write must have passed the mechanism as well."""
     if config.released is None:
         return None
-    label = task.target if task.name in WITH_LABELS else None
+    label = task.target if task.target_is_label else None
     read = [column for role, column in task.columns.items() if role != label]
     return released_text(config.released, str(file_of(config.data)), rows, read)
 

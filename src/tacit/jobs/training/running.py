@@ -10,10 +10,10 @@ import torch
 from torch import nn
 
 from tacit.errors import BadParameterError
-from tacit.evaluation.predictions import prediction_section
+from tacit.evaluation.predictions import measured_section, prediction_section
 from tacit.jobs.training.options import TaskTraining
 from tacit.jobs.training.result import TrainingProgress, TrainingResult
-from tacit.report import Report
+from tacit.report import Report, Section
 from tacit.text.files import read_columns
 from tacit.text.files.memory import is_in_memory
 from tacit.training.models import load_model, model_folder
@@ -22,12 +22,19 @@ from tacit.training.prediction import predict_rows
 from tacit.training.run import TrainingRun
 from tacit.training.start import is_from_scratch
 from tacit.training.strategies import apply_strategy
-from tacit.training.tasks import Row, Task
+from tacit.training.tasks import Row, Task, task_named
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 IN_MEMORY = "rows in memory"
+
+
+def task_of(config: TaskTraining) -> Task:
+    """The task of a configuration, before it has seen any row."""
+    return task_named(config.task)(
+        length=config.length, columns=config.columns(), labels=list(config.labels), **config.task_options()
+    )
 
 
 def read_rows(data: object, roles: Mapping[str, str]) -> list[dict[str, str]]:
@@ -89,8 +96,15 @@ def _scores(run: TrainingRun, name: str, rows: Sequence[Row]) -> Report:
     task = run.task
     predicted = predict_rows(task, run.model, run.tokenizer, rows)
     truth = [row[task.target] for row in rows] if task.target else predicted
-    section = prediction_section(task.name, truth, predicted, known=task.labels, title=f"Scores on {name}")
-    return Report("Scores", [section])
+    return Report("Scores", [score_section(task, truth, predicted, title=f"Scores on {name}")])
+
+
+def score_section(task: Task, truth: Sequence[str], predicted: Sequence[str], *, title: str) -> Section:
+    """The scores of predictions: by the measures of the task itself, or by those of the task that it is scored as."""
+    own = task.scores(truth, predicted)
+    if own:
+        return measured_section(title, own)
+    return prediction_section(task.scored_as, truth, predicted, known=task.labels, title=title)
 
 
 def rows_to_score(config: TaskTraining, roles: Mapping[str, str]) -> tuple[str, list[dict[str, str]]] | None:

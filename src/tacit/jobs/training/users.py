@@ -8,11 +8,10 @@ from tacit.errors import BadInputError
 from tacit.guarantee import Unit
 from tacit.jobs.federate import FederateConfig
 from tacit.jobs.training.result import TrainingProgress, TrainingResult
-from tacit.jobs.training.running import carry_out, load_network, origin_of, read_rows, rows_to_score
+from tacit.jobs.training.running import carry_out, load_network, origin_of, read_rows, rows_to_score, task_of
 from tacit.training.federated import FederatedRun, LocalTraining, VisitPlan, group_by_user
 from tacit.training.plan import TrainingPlan
 from tacit.training.run import TrainingSettings
-from tacit.training.tasks import task_named
 from tacit.training.team import Team
 
 USER = "whose row it is"
@@ -25,7 +24,7 @@ def train_on_users(config: FederateConfig, progress: TrainingProgress) -> Traini
     rows = read_rows(config.data, {**roles, USER: config.user_column})
     users = group_by_user([row.pop(USER) for row in rows], config.user_column)
     test = rows_to_score(config, roles)
-    task = task_named(config.task)(length=config.length, columns=roles, labels=list(config.labels))
+    task = task_of(config)
     task.learn(rows)
     plan = plan_for_users(config, len(users))
     local = LocalTraining(config.local_epochs, config.local_batch, config.local_rate, config.rows_per_user)

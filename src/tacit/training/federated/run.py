@@ -122,6 +122,7 @@ class FederatedRun(TrainingRun):
         )
         if private:
             own = own.also_not_covered(ONE_NAME).also_assuming(TRUSTED_SERVER)
+        own = self._with_code_of_plugin(own)
         promise = self.origin.with_training(own, self.settings.model or "a model")
         return check_composed(promise, self.plan.records) if own.is_private else promise
 

@@ -41,6 +41,7 @@ class Answering(Task):
     unanswerable: bool = True
 
     name: ClassVar[str] = "answer"
+    scored_as: ClassVar[str] = "answer"
     help: ClassVar[str] = "find the part of a context that answers a question"
     roles: ClassVar[tuple[str, ...]] = ("question", "context", "answer")
     model_class: ClassVar[str] = "AutoModelForQuestionAnswering"

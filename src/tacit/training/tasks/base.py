@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 from tacit.errors import BadInputError
 from tacit.noise.source import public_generator
+from tacit.parameters import declared_parameters
 from tacit.training.gradients import Batch, Filled
 
 if TYPE_CHECKING:
@@ -40,7 +41,10 @@ class Generates(Protocol):
 
 @dataclass
 class Task(ABC):
-    """length: the most word pieces of a record that count; labels: learned from the training rows unless given;
+    """What is learned of records. Fields that the task of a plug-in declares with `tacit.parameters.parameter` are
+    options of its command, and are saved with the model.
+
+    length: the most word pieces of a record that count; labels: learned from the training rows unless given;
     columns: what the columns of the training file were called, by role, so that a saved model finds them again.
 
     How records are filled up to one length is chosen before a private run (`layouts`) and saved with the model. side:
@@ -57,6 +61,12 @@ class Task(ABC):
     roles: ClassVar[tuple[str, ...]]
     model_class: ClassVar[str]
     target: ClassVar[str] = ""
+    target_is_label: ClassVar[bool] = False
+    """Whether the target is a label, and no text that the model learns to write."""
+    optional_roles: ClassVar[tuple[str, ...]] = ()
+    """Roles whose column may be missing."""
+    scored_as: ClassVar[str] = "exact"
+    """The task of Tacit whose measures score its predictions, or "exact": the share that equals the truth."""
     fixed_inputs: ClassVar[bool] = True
     """Whether a record is read in the same form in every step."""
     read_once: ClassVar[bool] = True
@@ -85,6 +95,10 @@ class Task(ABC):
         self.check_rows(rows)
 
     def model_options(self) -> dict[str, Any]:
+        return {}
+
+    def scores(self, truth: Sequence[str], predicted: Sequence[str]) -> dict[str, float]:
+        """The measures of a task that has its own, the most important one first; without any, those of `scored_as`."""
         return {}
 
     def remarks(self, rows: Sequence[Row], encoded: Sequence[Encoded]) -> list[str]:
@@ -192,6 +206,7 @@ class Task(ABC):
         return {
             "task": self.name, "length": self.length, "labels": list(self.labels), "columns": dict(self.columns),
             "side": self.side, "constant": self.constant,
+            **{name: getattr(self, name) for name in declared_parameters(type(self))},
         }  # fmt: skip
 
     def check_rows(self, rows: Sequence[Row]) -> None:

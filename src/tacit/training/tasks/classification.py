@@ -29,6 +29,9 @@ class Labeling(Task):
 
     ending: int | None = field(default=None, kw_only=True)
 
+    target_is_label: ClassVar[bool] = True
+    optional_roles: ClassVar[tuple[str, ...]] = ("pair",)
+
     def pieces(self, row: Row, tokenizer: PreTrainedTokenizerBase) -> Encoded:
         text, pair = row["text"], row.get("pair")
         if self.ending is None:
@@ -68,6 +71,7 @@ class Classification(Labeling):
     smoothing: float = 0.0
 
     name: ClassVar[str] = "classify"
+    scored_as: ClassVar[str] = "classify"
     help: ClassVar[str] = "one label for each text, or pair of texts"
     roles: ClassVar[tuple[str, ...]] = ("text", "pair", "label")
     model_class: ClassVar[str] = "AutoModelForSequenceClassification"
@@ -137,6 +141,7 @@ class Regression(Labeling):
     bounded: bool = False
 
     name: ClassVar[str] = "regress"
+    scored_as: ClassVar[str] = "regress"
     help: ClassVar[str] = "a number for each text, or pair of texts"
     roles: ClassVar[tuple[str, ...]] = ("text", "pair", "label")
     model_class: ClassVar[str] = "AutoModelForSequenceClassification"

@@ -36,6 +36,7 @@ class CausalLanguage(Task):
     prefix: str = ""
 
     name: ClassVar[str] = "write"
+    scored_as: ClassVar[str] = "write"
     help: ClassVar[str] = "a causal language model: what comes next"
     roles: ClassVar[tuple[str, ...]] = ("text",)
     model_class: ClassVar[str] = "AutoModelForCausalLM"
@@ -78,6 +79,7 @@ class MaskedLanguage(Task):
     share: float = 0.15
 
     name: ClassVar[str] = "fill"
+    scored_as: ClassVar[str] = "fill"
     help: ClassVar[str] = "a masked language model: what stands behind the masks"
     roles: ClassVar[tuple[str, ...]] = ("text",)
     model_class: ClassVar[str] = "AutoModelForMaskedLM"
@@ -132,6 +134,7 @@ class MaskedLanguage(Task):
 @dataclass
 class SequenceToSequence(Task):
     name: ClassVar[str] = "translate"
+    scored_as: ClassVar[str] = "translate"
     help: ClassVar[str] = "a text for a text: translation, summaries"
     roles: ClassVar[tuple[str, ...]] = ("source", "target")
     model_class: ClassVar[str] = "AutoModelForSeq2SeqLM"

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 @dataclass
 class Tagging(Task):
     name: ClassVar[str] = "tag"
+    scored_as: ClassVar[str] = "tag"
+    target_is_label: ClassVar[bool] = True
     help: ClassVar[str] = "a tag for each word; words and tags separated by spaces"
     roles: ClassVar[tuple[str, ...]] = ("text", "tags")
     model_class: ClassVar[str] = "AutoModelForTokenClassification"
