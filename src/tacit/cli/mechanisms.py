@@ -7,6 +7,9 @@ from typing import Annotated, ClassVar
 
 import click
 from pydantic import Field
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
 
 from tacit.catalog import DEFAULT_MECHANISM, described, find, mechanism_names, summary
 from tacit.cli.generated import command_for
@@ -42,9 +45,6 @@ def mechanisms(options: Listed) -> None:
 
 def show_all(everything: list[type[Mechanism]]) -> None:
     """Facts of each mechanism in columns, and below them what it does."""
-    from rich.padding import Padding
-    from rich.text import Text
-
     headings = ("name", "level", "notion", "unit", "model needed", "paper")
     rows = [
         headings,
@@ -62,9 +62,6 @@ def show_all(everything: list[type[Mechanism]]) -> None:
 
 
 def show_one(mechanism: type[Mechanism]) -> None:
-    from rich.table import Table
-    from rich.text import Text
-
     console = output_console()
     facts = described(mechanism)
     console.print(Text(f"{facts['title']} ({facts['name']})", style="bold"))

@@ -9,6 +9,7 @@ import click
 from pydantic import Field
 
 from tacit.cli.rendering import show_report
+from tacit.cli.terminal import output_console
 from tacit.errors import BadParameterError
 from tacit.jobs.config import Config, Group, Option
 from tacit.jobs.fields import AsJson, Force, Quiet
@@ -94,8 +95,6 @@ def deliver(
 
     Ends the command with exit code 3 for a refuted claim, and for findings that `fail_on` asks to fail on.
     """
-    from tacit.cli.terminal import output_console
-
     for path in (html, json_file):
         if path is not None:
             report.save(path, force=force)

@@ -52,6 +52,7 @@ from tacit.checks import Check, TextLaw
 from tacit.documents.apart import check_batches
 from tacit.documents.base import DocumentMechanism
 from tacit.documents.codebook_build import remainder
+from tacit.documents.codebook_language import LanguageDecoder
 from tacit.documents.codebook_public import PROBE, Choice, Level, PublicCodebook, load_codebook
 from tacit.documents.encoder import BATCH_ERROR
 from tacit.encoders import Encoder, encoder_needs, encoder_provenance, load_encoder
@@ -231,8 +232,6 @@ class Codebook(DocumentMechanism):
 
     @cached_property
     def _decoder(self) -> Any:
-        from tacit.documents.codebook_language import LanguageDecoder
-
         return LanguageDecoder(str(self.language_model))
 
     def prepare(self) -> None:

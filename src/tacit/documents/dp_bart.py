@@ -26,18 +26,16 @@ uses the classical Gaussian rule above epsilon 1; the parts used here allow none
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from tacit.documents.autoencoders.base import Autoencoder, load_for_release
 from tacit.documents.bounds import Bound, ClipValue
 from tacit.documents.latent import LatentMechanism
+from tacit.documents.pretraining.corpus import PublicText, declared
 from tacit.errors import BadInputError, BadParameterError
 from tacit.parameters import parameter
-
-if TYPE_CHECKING:
-    from tacit.documents.pretraining.corpus import PublicText
 
 VARIANTS = ("clv", "pr", "pr+")
 PUBLISHED_C = 0.1
@@ -139,8 +137,6 @@ class ClipEstimate:
 
 def estimate_clip(autoencoder: Autoencoder, corpus: PublicText, *, texts: int = 1_000) -> ClipEstimate:
     """Choose C on public text (section 6.3.3: values near normal, mean 0.00, sigma 0.2 on bart-base, so C = 0.1)."""
-    from tacit.documents.pretraining.corpus import declared
-
     chosen = declared(corpus).texts[:texts]
     total = squares = 0.0
     for start in range(0, len(chosen), 64):

@@ -17,6 +17,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import json
 import os
 from collections.abc import Iterator, Sequence
@@ -209,8 +210,6 @@ def _load(name: str) -> tuple[PreTrainedTokenizerBase, PreTrainedModel]:
 
 @lru_cache(maxsize=1)
 def _smaller(name: str) -> PreTrainedModel:
-    import copy
-
     import torch
 
     smaller: PreTrainedModel = copy.deepcopy(_load(name)[1]).to(torch.bfloat16)  # type: ignore[arg-type]

@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from tacit.card import Card, ReleaseFacts, for_file
+from tacit.engines.cluster.storage import Folder
 from tacit.engines.job import RewriteJob, card_kind
 from tacit.engines.outputs import Totals
 from tacit.text.files import STANDARD_STREAM, ColumnSelection, FileFormat
@@ -88,7 +89,5 @@ def rendered(card: Card, kind: str) -> str:
 def _write_to_stores(texts: Iterable[tuple[str, str]]) -> None:
     """Cards beside an output in a store that fsspec reaches."""
     for path, text in texts:
-        from tacit.engines.cluster.storage import Folder
-
         folder, _, name = path.rpartition("/")
         Folder(folder).write(name, text.encode())

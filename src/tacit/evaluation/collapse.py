@@ -13,6 +13,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+import numpy as np
+
 from tacit.evaluation.scores import (
     OUTSIDE,
     ClassificationScores,
@@ -240,8 +242,6 @@ def scheme_flags(train: Sequence[Sequence[str]], test: Sequence[Sequence[str]]) 
 
 def flags_of_confusion(confusion: Sequence[Sequence[int]], labels: Sequence[Label], what: str = "class") -> list[Flag]:
     """The same flags for a table somebody else has printed."""
-    import numpy as np
-
     return prediction_flags(scores_of_confusion(np.asarray(confusion, dtype=np.int64), labels), what)
 
 

@@ -26,6 +26,7 @@ from tacit.mechanism import Mechanism
 from tacit.noise.source import new_source, public_generator
 from tacit.progress import StepProgress
 from tacit.report import Figure, Finding, Light, Section, Table
+from tacit.report.plot import axes, figure
 from tacit.words.base import WordMechanism
 
 RUNS = 1_000
@@ -204,8 +205,6 @@ def deniability_section(series: Sequence[Deniability], *, shown: float | None = 
 
 
 def deniability_figure(series: Sequence[Deniability]) -> Figure:
-    from tacit.report.plot import axes, figure
-
     canvas, area = axes()
     epsilons = [d.epsilon for d in series]
     many = max(float(np.median(d.outputs)) for d in series)

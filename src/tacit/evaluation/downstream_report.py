@@ -14,6 +14,7 @@ from tacit.evaluation.learners.base import Text
 from tacit.evaluation.scores import Label, SimilarityScores, TaggingScores
 from tacit.evaluation.similarity import shortened
 from tacit.report import Figure, Finding, Light, Section, Table
+from tacit.report.plot import axes, figure
 
 GREEN_FROM, AMBER_FROM = 0.8, 0.4
 LARGEST_CONFUSION = 25
@@ -139,7 +140,6 @@ def _confusion_figure(arm: Arm) -> Figure | None:
     details = arm.details.tokens if isinstance(arm.details, TaggingScores) else arm.details
     if isinstance(details, SimilarityScores) or len(details.labels) > LARGEST_CONFUSION:
         return None
-    from tacit.report.plot import axes, figure
 
     size = 2.6 + 0.32 * len(details.labels)
     canvas, area = axes(size + 0.8, size)

@@ -12,6 +12,7 @@ from tacit.evaluation.scores import (
 )
 from tacit.evaluation.tradeoff import RESAMPLES, Axis, Point, Tradeoff, pareto_front, promise
 from tacit.report import Figure, Finding, Light, Section, Table
+from tacit.report.plot import axes, figure
 
 
 def tradeoff_section(tradeoff: Tradeoff, title: str = "Privacy against utility", weight: float = 0.5) -> Section:
@@ -85,8 +86,6 @@ def _comparisons_table(tradeoff: Tradeoff) -> Table:
 
 
 def _figure(metric: str, axis: Axis, points: Sequence[Point]) -> Figure:
-    from tacit.report.plot import axes, figure
-
     canvas, area = axes()
     families: dict[str, list[tuple[float, Point]]] = {}
     for value, point in zip(axis.values, points, strict=True):

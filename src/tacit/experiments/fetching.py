@@ -25,6 +25,7 @@ import numpy as np
 from tacit.atomic import write_file
 from tacit.errors import BadInputError
 from tacit.experiments.data_sets import MISSING, THERE, KnownData, state_of
+from tacit.vectors import load_vectors
 
 COPIED, CONVERTED, UNPACKED, KEPT, NOT_FOUND = "copied", "converted", "unpacked", "already there", "not found"
 MOST_FILES: Final = 200_000
@@ -250,8 +251,6 @@ SUBSET_WORDS: Final = 20_000
 
 
 def _subset_of_glove() -> bytes:
-    from tacit.vectors import load_vectors
-
     rows = np.asfortranarray(load_vectors("default", limit=SUBSET_WORDS).vectors.astype(np.float16))
     buffer = io.BytesIO()
     np.save(buffer, rows)
@@ -259,8 +258,6 @@ def _subset_of_glove() -> bytes:
 
 
 def _words_of_subset() -> bytes:
-    from tacit.vectors import load_vectors
-
     return "".join(f"{word}\n" for word in load_vectors("default", limit=SUBSET_WORDS).words).encode()
 
 

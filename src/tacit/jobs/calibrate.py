@@ -17,6 +17,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from tacit.errors import BadParameterError
+from tacit.guarantee import Adjacency
 from tacit.jobs.config import Config, Group, Option
 from tacit.jobs.fields import Delta, Epochs, Epsilon, Steps
 from tacit.needs import ACCOUNTING, Ability
@@ -206,7 +207,6 @@ class SgdConfig(Calibration):
 
     def result(self) -> dict[str, object]:
         from tacit.account.sgd import sgd_epsilon, sgd_noise_multiplier
-        from tacit.guarantee import Adjacency
 
         steps = self.steps
         if steps is None:

@@ -5,9 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from tacit.documents.autoencoders.base import Autoencoder, Record, load_for_release
+from tacit.documents.autoencoders.vocabulary import train_vocabulary
+from tacit.documents.bounds import AnalyticGaussian, Laplace, LatentNoise
+from tacit.documents.pretraining.average import average_weights
 from tacit.documents.pretraining.clipping import ClippingSettings
 from tacit.documents.pretraining.corpus import PublicText
 from tacit.documents.pretraining.folders import Saving
+from tacit.documents.pretraining.plan import PretrainingPlan
+from tacit.documents.pretraining.prune import prune
 from tacit.errors import BadParameterError
 from tacit.jobs.pretrain import (
     AutoencoderConfig,
@@ -23,10 +29,7 @@ from tacit.jobs.pretrain import (
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-    from tacit.documents.autoencoders.base import Autoencoder, Record
-    from tacit.documents.bounds import LatentNoise
     from tacit.documents.pretraining.loop import OnStep
-    from tacit.documents.pretraining.plan import PretrainingPlan
 
 
 @dataclass(frozen=True)
@@ -58,8 +61,6 @@ def made(
 def _new(config: AutoencoderConfig, corpus: PublicText, progress: OnStep | None, plan: PretrainingPlan | None) -> Made:
     import torch
 
-    from tacit.documents.autoencoders.base import Record
-    from tacit.documents.autoencoders.vocabulary import train_vocabulary
     from tacit.documents.pretraining.loop import train
 
     limit = config.clipping.of_new(config.kind, noisy=bool(config.epsilons))
@@ -102,7 +103,6 @@ def _trained_on(
     config: AutoencoderConfig, corpus: PublicText, progress: OnStep | None, plan: PretrainingPlan | None
 ) -> Made:
     """A model that is trained on without noise, on texts of its own length or longer ones."""
-    from tacit.documents.autoencoders.base import load_for_release
     from tacit.documents.pretraining.loop import train
 
     model = load_for_release(str(config.start))
@@ -140,7 +140,6 @@ def _lengthened(model: Autoencoder, config: AutoencoderConfig) -> Autoencoder:
 
 def _pruned(config: PruneConfig, corpus: PublicText, progress: OnStep | None, plan: PretrainingPlan | None) -> Made:
     from tacit.documents.autoencoders.bart import BartAutoencoder
-    from tacit.documents.pretraining.prune import prune
 
     model = BartAutoencoder.from_pretrained(config.model)
     limit = prune(
@@ -154,7 +153,6 @@ def _pruned(config: PruneConfig, corpus: PublicText, progress: OnStep | None, pl
 
 
 def _with_noise(config: NoiseConfig, corpus: PublicText, progress: OnStep | None, plan: PretrainingPlan | None) -> Made:
-    from tacit.documents.autoencoders.base import load_for_release
     from tacit.documents.pretraining.loop import train
 
     model = load_for_release(config.model)
@@ -169,9 +167,6 @@ def _with_noise(config: NoiseConfig, corpus: PublicText, progress: OnStep | None
 
 
 def _average(config: AverageConfig) -> Made:
-    from tacit.documents.autoencoders.base import load_for_release
-    from tacit.documents.pretraining.average import average_weights
-
     model = average_weights(load_for_release(config.start), load_for_release(config.model), config.share)
     return Made(model, {"share": config.share}, _saving(config, lowercase=_lowercase(model)))
 
@@ -186,8 +181,6 @@ _OF_THE_PLAN = (
 
 def _plan(config: Learning, **more: Any) -> PretrainingPlan:
     """How to train: what the configuration says, and the plan's own value where it has no such option."""
-    from tacit.documents.pretraining.plan import PretrainingPlan
-
     shared = {name: getattr(config, name) for name in _OF_THE_PLAN if name in type(config).model_fields}
     return PretrainingPlan(batch_size=config.batch, **shared, **more)
 
@@ -208,8 +201,6 @@ def _lowercase(model: Autoencoder) -> bool:
 
 
 def _noise(config: AutoencoderConfig | NoiseConfig) -> LatentNoise:
-    from tacit.documents.bounds import AnalyticGaussian, Laplace
-
     return AnalyticGaussian(config.delta) if config.noise == "gaussian" else Laplace()
 
 

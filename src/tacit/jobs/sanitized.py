@@ -38,6 +38,8 @@ from tacit.needs import Ability, needs_of_encoder
 from tacit.noise import source as noise
 from tacit.progress import WorkProgress
 from tacit.rounding import exact
+from tacit.training.origin import starting_weights
+from tacit.training.plan import TrainingPlan
 
 if TYPE_CHECKING:
     from tacit.training.run import StepReport
@@ -99,8 +101,6 @@ def run(
     corpus = read_public(config.text, config.public)
     torch = require("torch", extra="documents", purpose="training a model")
     from tacit.training.models import load_model, model_folder
-    from tacit.training.origin import starting_weights
-    from tacit.training.plan import TrainingPlan
     from tacit.training.run import TrainingRun, TrainingSettings
     from tacit.training.tasks import SanitizedMasking, sanitized_rows
     from tacit.training.tasks.sanitized import check_word_level

@@ -15,6 +15,7 @@ from torch import nn
 from tacit.errors import BadInputError, BadParameterError, require
 from tacit.training.start import FROM_SCRATCH, is_from_scratch
 from tacit.training.tasks import Labeling, Task
+from tacit.vectors import load_vectors
 from tacit.vectors.minilm import minilm_folder
 
 if TYPE_CHECKING:
@@ -295,8 +296,6 @@ def _from_scratch(task: Task, name: str, words: PreTrainedTokenizerBase) -> PreT
 def start_from_vectors(model: PreTrainedModel, words: PreTrainedTokenizerBase, vectors: str) -> int:
     """Put public word vectors where a piece is a whole word; returns how many. The vectors are scaled to the spread of
     the random ones, and cut or filled up to their width."""
-    from tacit.vectors import load_vectors
-
     table = load_vectors(vectors)
     place = {word: i for i, word in enumerate(table.words)}
     weight = model.get_input_embeddings().weight

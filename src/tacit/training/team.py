@@ -12,7 +12,7 @@ from typing import TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, distributed
 
 Sent = TypeVar("Sent")
 
@@ -30,7 +30,6 @@ class Team:
         size = int(os.environ.get("WORLD_SIZE", "1"))
         if size == 1:
             return cls()
-        from torch import distributed
 
         if not distributed.is_initialized():
             distributed.init_process_group("gloo")
@@ -46,8 +45,6 @@ class Team:
     def add_up(self, values: Tensor) -> Tensor:
         """The sum over all processes, in place."""
         if self.size > 1:
-            from torch import distributed
-
             distributed.all_reduce(values)
         return values
 
@@ -55,7 +52,6 @@ class Team:
         """What the first process has; what the others have is ignored."""
         if self.size == 1:
             return cast("Sent", thing)
-        from torch import distributed
 
         box = [thing]
         distributed.broadcast_object_list(box, src=0)
@@ -64,13 +60,9 @@ class Team:
     def same_weights(self, parameters: list[Tensor]) -> None:
         """Give every process the weights of the first."""
         if self.size > 1:
-            from torch import distributed
-
             for parameter in parameters:
                 distributed.broadcast(parameter.data, src=0)
 
     def leave(self) -> None:
         if self.size > 1:
-            from torch import distributed
-
             distributed.destroy_process_group()

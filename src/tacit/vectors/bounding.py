@@ -28,6 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.errors import BadParameterError
+from tacit.noise.source import public_generator
 from tacit.rounding import rounded_down, rounded_up
 from tacit.vectors.geometry import Vectors, largest_ratio, matrix_of
 
@@ -332,8 +333,6 @@ class JohnsonLindenstrauss(Bounding):
         self.matrix: NDArray[np.float64] = np.empty((0, 0))
 
     def _learn(self, public: NDArray[np.floating]) -> None:
-        from tacit.noise.source import public_generator
-
         n, d = public.shape
         m = self.dimension or projection_dimension(n, self.beta, self.delta)
         if m >= d:

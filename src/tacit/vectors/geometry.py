@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from tacit.arrays import Floats, Ids
 from tacit.errors import BadInputError, BadParameterError
+from tacit.noise.source import public_generator
 from tacit.vectors import cache
 from tacit.vectors.table import (
     VectorTable,
@@ -278,8 +279,6 @@ def median_distance(vectors: Vectors) -> float:
 
 def _sample_pairs(n: int, count: int) -> Ids:
     """A fixed public sample of pairs of different rows (count, 2)."""
-    from tacit.noise.source import public_generator
-
     generator = public_generator(0)
     i = generator.integers(n, size=count)
     j = (i + generator.integers(1, n, size=count)) % n

@@ -41,6 +41,8 @@ from tacit.auditing.models.scores import TextLosses
 from tacit.errors import BadInputError, BadParameterError
 from tacit.noise.source import public_generator
 from tacit.report import Figure, Finding, Light, Section, Table
+from tacit.report.plot import axes, figure
+from tacit.text.tokens import split
 
 FALSE_ALARMS = (0.001, 0.01)
 SMALLEST_SIDE = 10
@@ -264,8 +266,6 @@ def blind(
     members: Sequence[str], non_members: Sequence[str], *, confidence: float = 0.95, folds: int = 5, seed: int = 0
 ) -> Blind:
     """Naive Bayes on words, trained and tested on different texts (cross-validated within folds)."""
-    from tacit.text.tokens import split
-
     texts = [set(split(text)) | {f"length {len(text) // 20}"} for text in (*members, *non_members)]
     labels = np.concatenate([np.ones(len(members)), np.zeros(len(non_members))])
     parts = public_generator(seed).permutation(len(texts)) % folds
@@ -369,8 +369,6 @@ def membership_section(
 
 def roc_figure(signals: Sequence[tuple[str, Floats, Floats]]) -> Figure:
     """ROC curves on logarithmic axes, where the small false-alarm rates that matter can be seen."""
-    from tacit.report.plot import axes, figure
-
     canvas, area = axes()
     smallest = 1.0
     for name, members, non_members in signals:

@@ -16,6 +16,7 @@ from tacit.auditing.models.scores import (
 )
 from tacit.errors import BadInputError
 from tacit.progress import StepProgress
+from tacit.training.origin import SETTINGS
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -27,7 +28,6 @@ ROWS = 32
 
 def trained_scorer(folder: Path) -> TrainedScorer | None:
     """The scorer of a folder of `tacit train classify` or `regress`; None for any other folder."""
-    from tacit.training.origin import SETTINGS
     from tacit.training.prediction import load_trained
 
     if not (folder / SETTINGS).is_file():

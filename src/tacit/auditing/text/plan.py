@@ -22,6 +22,7 @@ from tacit.errors import BadParameterError
 from tacit.noise.source import public_generator
 from tacit.progress import StepProgress, WorkProgress
 from tacit.report import Figure, Report, Section
+from tacit.report.plot import COLORS, axes, figure
 from tacit.text.tokens import split
 from tacit.vectors.minilm import MINILM_INSTALL, MINILM_PACKAGE
 from tacit.words.base import WordMechanism
@@ -291,8 +292,6 @@ def _encoder(run: _AuditRun) -> Encoder | None:
 
 def overview(report: Report) -> Figure | None:
     """The share that each attack keeps, as bars with their intervals."""
-    from tacit.report.plot import COLORS, axes, figure
-
     numeric = [
         (f, {name: value for name, value in f.numbers.items() if isinstance(value, int | float)})
         for f in report.findings

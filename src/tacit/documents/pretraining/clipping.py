@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tacit.documents.bounds import Bound, ClipValue, bound_from_dict
+from tacit.documents.dp_bart import estimate_clip
 from tacit.errors import BadParameterError
 
 if TYPE_CHECKING:
@@ -68,8 +69,6 @@ class ClippingSettings:
 
     def for_pruning(self, model: Autoencoder, corpus: PublicText) -> float:
         """C while pruning: the model's own if it is of single values, else one sigma of its values."""
-        from tacit.documents.dp_bart import estimate_clip
-
         own = model.record.trained_bound()
         value = own.C if isinstance(own, ClipValue) else None  # the C of a norm is no bound of a value
         return float(self.C or value or model.record.sigma or 2 * estimate_clip(model, corpus).C)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tacit.documents.autoencoders.base import RECORD_FILE, Autoencoder, load_autoencoder
+from tacit.documents.dp_bart import estimate_clip
 from tacit.documents.pretraining.corpus import PublicText
 from tacit.errors import BadInputError
 
@@ -73,8 +74,6 @@ def save_measured(
 
 def measure_values(model: Autoencoder, corpus: PublicText) -> None:
     """Record how large the values of a model are that was trained without a bound: C can be chosen by it later."""
-    from tacit.documents.dp_bart import estimate_clip
-
     model.record.sigma = None
     if model.kind in ("bart", "adept") and model.record.bound is None:
         model.record.sigma = round(estimate_clip(model, corpus).sigma, 4)

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tacit.arrays import Floats
+from tacit.documents.language_models import CausalModel, Generator, load_generator
 from tacit.errors import BadParameterError
 from tacit.evaluation.scores import Interval, bootstrap_interval
 from tacit.evaluation.similarity.measure import Measure, check_pairs
 from tacit.noise.source import public_generator
 from tacit.progress import StepProgress
-
-if TYPE_CHECKING:
-    from tacit.documents.language_models import CausalModel, Generator
 
 PERPLEXITY_TOKENS = 64
 
@@ -56,7 +53,6 @@ def perplexity(
 ) -> Measure:
     """Perplexity per token of the released texts. Lower is more fluent; it says nothing about what they mean."""
     check_pairs(originals, releases)
-    from tacit.documents.language_models import CausalModel, load_generator
 
     model = load_generator(model)
     if not isinstance(model, CausalModel):

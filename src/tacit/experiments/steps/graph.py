@@ -27,7 +27,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 from pydantic import Field
@@ -46,10 +46,8 @@ from tacit.experiments.steps.train import REPEATED, repetition_seed
 from tacit.experiments.task_scores import class_scores
 from tacit.guarantee import Adjacency, Guarantee
 from tacit.noise.source import StreamKey, public_generator
-from tacit.training.graphs.graph import Features
-
-if TYPE_CHECKING:
-    from tacit.training.graphs.graph import Graph
+from tacit.training.graphs.graph import Features, Graph, read_graph
+from tacit.training.graphs.messages import NodePlan, node_guarantee, train_messages
 
 TRAIN_SHARE, VALID_SHARE = 0.75, 0.10
 
@@ -110,8 +108,6 @@ def run(parameters: GraphTraining, inputs: Mapping[str, Path], folder: Path, pro
 
 
 def load_graph(data: Path, parameters: GraphTraining) -> Graph:
-    from tacit.training.graphs.graph import read_graph
-
     files = {name: next(data.glob(f"{name}.*"), None) for name in ("nodes", "edges")}
     if files["nodes"] is None or files["edges"] is None:
         raise BadInputError(
@@ -168,8 +164,6 @@ def private_convolution(
 
 
 def private_nodes(graph: Graph, train: Ids, parameters: GraphTraining, key: StreamKey, progress: Progress) -> Learned:
-    from tacit.training.graphs.messages import NodePlan, node_guarantee, train_messages
-
     plan = NodePlan.calibrated(
         epsilon=parameters.epsilon, nodes=graph.nodes, links=parameters.links if parameters.method == "messages" else 0,
         adjacency=Adjacency.REPLACE_ONE, delta=parameters.delta,

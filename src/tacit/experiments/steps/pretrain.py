@@ -17,11 +17,13 @@ import math
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal
+from typing import Final, Literal
 
 from pydantic import Field
 
+from tacit.documents.autoencoders.base import load_for_release
 from tacit.documents.pretraining.corpus import PublicText
+from tacit.documents.pretraining.plan import PretrainingPlan
 from tacit.errors import BadInputError, require
 from tacit.experiments.config import Parameters
 from tacit.experiments.inputs import check_part, data_in
@@ -29,9 +31,6 @@ from tacit.experiments.raw import read_json, read_part, write_json
 from tacit.experiments.steps import Input, Inputs, Kind, PlannedCell, Progress
 from tacit.jobs.pretrain import AutoencoderConfig, NoiseConfig, PretrainConfig, PruneConfig
 from tacit.jobs.pretraining_runs import made
-
-if TYPE_CHECKING:
-    from tacit.documents.pretraining.plan import PretrainingPlan
 
 
 class Pretrain(Parameters):
@@ -98,8 +97,6 @@ class Pretrain(Parameters):
 
     def plan(self) -> PretrainingPlan:
         """How the model is trained."""
-        from tacit.documents.pretraining.plan import PretrainingPlan
-
         return PretrainingPlan(
             steps=self.steps, batch_size=self.batch_size, learning_rate=self.learning_rate,
             evaluate_every=max(1, self.steps // (4 if self.keep == "best" else 1)), patience=1_000,
@@ -162,8 +159,6 @@ def check(parameters: Pretrain, inputs: frozenset[str] = frozenset()) -> None:
             "an autoencoder is trained from scratch: leave out 'start', or choose prune or noise",
         )
     if parameters.how != "autoencoder" and "start" not in inputs:
-        from tacit.documents.autoencoders.base import load_for_release
-
         load_for_release(parameters.start_from)
 
 

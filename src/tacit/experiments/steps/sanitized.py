@@ -21,9 +21,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
 from pydantic import Field
 
 from tacit.auditing import binomial
+from tacit.catalog import find
 from tacit.errors import BadInputError, require
 from tacit.evaluation import scores
 from tacit.experiments.config import Parameters
@@ -34,7 +36,13 @@ from tacit.experiments.steps.rewrite import Rewrite
 from tacit.experiments.steps.rewrite import check as check_mechanism
 from tacit.experiments.steps.rewrite import meaning as meaning_of_rewriting
 from tacit.experiments.steps.train import carry_out, check_network
+from tacit.guarantee import Adjacency, Guarantee, Notion, Unit
+from tacit.lineage import lineage_of
 from tacit.noise.source import Source
+from tacit.training.origin import Origin
+from tacit.training.plan import TrainingPlan
+from tacit.training.vocabulary import Contribution, WordHistogram, build_tokenizer
+from tacit.training.vocabulary.histogram import count_words, units_of
 
 if TYPE_CHECKING:
     from tacit.training.tasks import Task
@@ -93,7 +101,6 @@ def run(parameters: Sanitized, inputs: Mapping[str, Path], folder: Path, progres
 
 def check_public(start: str) -> None:
     """A model that Tacit trained tells what it has read; that must have been declared public."""
-    from tacit.lineage import lineage_of
     from tacit.training.models import model_folder
 
     known = lineage_of(model_folder(start)) if start != SMALL else None
@@ -124,8 +131,6 @@ def pretrain(
 ) -> list[float]:
     """Train without noise, put the model into its place, and return the loss of each step."""
     from tacit.training.checkpoint import PRIVATE_FOLDER
-    from tacit.training.origin import Origin
-    from tacit.training.plan import TrainingPlan
     from tacit.training.run import TrainingRun, TrainingSettings
 
     plan = TrainingPlan(len(rows), parameters.batch, parameters.steps, 0.0, 0.0, private=False)
@@ -179,12 +184,6 @@ def small_bert(lines: Sequence[str], parameters: Sanitized) -> tuple[Any, Any]:
 
 def public_tokenizer(lines: Sequence[str], pieces: int) -> Any:
     """Word pieces of the most frequent words. The text is public, so they are counted without noise."""
-    import numpy as np
-
-    from tacit.guarantee import Adjacency, Guarantee, Notion, Unit
-    from tacit.training.vocabulary import Contribution, WordHistogram, build_tokenizer
-    from tacit.training.vocabulary.histogram import count_words, units_of
-
     counts = count_words(units_of(list(lines), None, None, lowercase=True), Contribution(10_000, "one"))
     words = sorted(counts, key=lambda word: (-counts[word], word))[:FREQUENT_WORDS]
     none = Guarantee(
@@ -209,7 +208,6 @@ def score(folder: Path) -> dict[str, float]:
 
 
 def check(parameters: Sanitized, inputs: frozenset[str] = frozenset()) -> None:
-    from tacit.catalog import find
     from tacit.training.tasks.sanitized import check_word_level
 
     if parameters.masking == "plain" and (parameters.mechanism or parameters.epsilon or parameters.options):

@@ -41,10 +41,10 @@ from tacit.experiments.task_rows import TaskName, TaskRows, check_rows, make_tas
 from tacit.experiments.task_scores import score
 from tacit.precision import Precision
 from tacit.report import Table
+from tacit.training.plan import TrainingPlan
 from tacit.training.start import is_from_scratch
 
 if TYPE_CHECKING:
-    from tacit.training.plan import TrainingPlan
     from tacit.training.run import TrainingRun
     from tacit.training.tasks import Task
 
@@ -128,8 +128,6 @@ def run(parameters: Train, inputs: Mapping[str, Path], folder: Path, progress: P
 
 
 def plan_of(parameters: Train, records: int) -> TrainingPlan:
-    from tacit.training.plan import TrainingPlan
-
     if not parameters.private:
         return TrainingPlan.without_privacy(records=records, batch=parameters.batch, epochs=parameters.epochs)
     return _calibrated(parameters.epsilon, records, parameters.batch, parameters.epochs, parameters.delta)
@@ -138,8 +136,6 @@ def plan_of(parameters: Train, records: int) -> TrainingPlan:
 @lru_cache(maxsize=64)
 def _calibrated(epsilon: float, records: int, batch: int, epochs: float, delta: float | None) -> TrainingPlan:
     """Finding the noise takes seconds, and all strategies on the same rows need the same."""
-    from tacit.training.plan import TrainingPlan
-
     return TrainingPlan.calibrated(epsilon=epsilon, records=records, batch=batch, epochs=epochs, delta=delta)
 
 

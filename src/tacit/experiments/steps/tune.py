@@ -32,6 +32,8 @@ from tacit.experiments.steps.train import (
 from tacit.experiments.task_rows import check_rows, make_task, task_of, task_rows
 from tacit.experiments.task_scores import score
 from tacit.guarantee import Guarantee
+from tacit.training.origin import starting_weights
+from tacit.training.plan import TrainingPlan
 
 
 class Tune(Parameters):
@@ -51,8 +53,6 @@ class Tune(Parameters):
 
 def run(parameters: Tune, inputs: Mapping[str, Path], folder: Path, progress: Progress) -> None:
     from tacit.training.models import model_folder
-    from tacit.training.origin import starting_weights
-    from tacit.training.plan import TrainingPlan
     from tacit.training.run import TrainingRun, TrainingSettings
 
     data, texts = inputs["data"], inputs.get("texts")

@@ -20,6 +20,7 @@ from tacit.auditing.claims.foreign import audit_function, audit_matrix, stated_c
 from tacit.auditing.claims.mechanisms import audit_mechanism as checks_of_mechanism
 from tacit.auditing.claims.settings import ClaimAuditSettings, listed
 from tacit.catalog import build, needs_of_mechanism
+from tacit.documents.adept import PublishedAdept
 from tacit.errors import BadParameterError
 from tacit.evaluation.deniability import EPSILONS, deniability_section, over_epsilon
 from tacit.jobs.config import Config, Group, Option, Varied
@@ -219,8 +220,6 @@ def _of_mechanism(config: MechanismAuditConfig, settings: ClaimAuditSettings, fi
 
 def _published_adept(options: dict[str, object], settings: ClaimAuditSettings) -> list[Section]:
     """ADePT as it was published, held against what its paper claims."""
-    from tacit.documents.adept import PublishedAdept
-
     if "epsilon" not in options:
         raise BadParameterError("no-epsilon", "published-adept needs epsilon, for example {option.epsilon[2]}")
     unknown = [name for name in options if name not in PUBLISHED_OPTIONS]

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arrays import Ids
+from tacit.documents.encoder import SentenceEncoder
 from tacit.errors import BadInputError, require
 from tacit.guarantee import Guarantee, Provenance
 from tacit.jobs.graph_config import GraphConfig
@@ -55,7 +56,6 @@ def encoder_of(features: str) -> Encode | None:
     """The public encoder of texts, where features come from one."""
     if features != "minilm":
         return None
-    from tacit.documents.encoder import SentenceEncoder
 
     encoder = SentenceEncoder("minilm")
 

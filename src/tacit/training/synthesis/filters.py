@@ -19,9 +19,12 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+import torch
+
 from tacit.errors import BadParameterError
 from tacit.text.tokens import split
 from tacit.training.synthesis.codes import Combination, ControlCodes
+from tacit.training.tasks import CausalLanguage
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -127,10 +130,6 @@ def causal_perplexity(
     model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, *, length: int = 128, batch: int = 32
 ) -> Perplexity:
     """Perplexities by a public causal language model, its mean over the word pieces of a text."""
-    import torch
-
-    from tacit.training.tasks import CausalLanguage
-
     task = CausalLanguage(length=length)
 
     def judged(texts: Sequence[str]) -> list[float]:

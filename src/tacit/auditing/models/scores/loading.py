@@ -18,6 +18,8 @@ from tacit.auditing.models.scores.networks import (
     MaskedScorer,
     Seq2SeqScorer,
 )
+from tacit.documents.autoencoders.base import RECORD_FILE, built_in_folder, load_autoencoder
+from tacit.documents.language_models import CausalModel, MaskedModel, load_language_model
 from tacit.errors import BadInputError, BadParameterError, require
 
 ScoredModel = str | Path | Scorer | Callable[[Sequence[str]], ArrayLike]
@@ -36,8 +38,6 @@ def load_scorer(model: ScoredModel, *, longest: int = LONGEST) -> Scorer:
         )
     for library in ("torch", "transformers"):
         require(library, extra="documents", purpose="auditing a model")
-    from tacit.documents.autoencoders.base import RECORD_FILE, built_in_folder, load_autoencoder
-    from tacit.documents.language_models import CausalModel, MaskedModel, load_language_model
 
     folder = Path(model).expanduser()
     if built_in_folder(str(model)) is not None or (folder / RECORD_FILE).is_file():
