@@ -49,14 +49,14 @@ from tacit.errors import BadParameterError
 
 
 class Factorization(Protocol):
-    """What the noise of a run is made from."""
+    """The factors from which the noise of a run is made."""
 
     @property
     def label(self) -> str:
         """In a few words, for a card."""
 
     def sensitivity(self, rounds: int, separation: int) -> float:
-        """How far one user moves C x, in units of the clipping bound."""
+        """The largest distance that one user moves C x, in units of the clipping bound."""
 
     def variances(self, rounds: int) -> Floats:
         """Of the noise on each running sum, for z of variance 1: the squared norms of the rows of B."""

@@ -238,7 +238,7 @@ def _rdp_epsilon(
 
 
 def _reach(adjacency: Adjacency) -> float:
-    """How far one change moves the clipped sum, in units of the clipping norm."""
+    """The distance that one change moves the clipped sum, in units of the clipping norm."""
     return 2.0 if adjacency is Adjacency.REPLACE_ONE else 1.0
 
 

@@ -30,7 +30,8 @@ MANY = 64
 
 
 def batch_error(encoder: Encoder) -> float:
-    """How far a coordinate of a probe moves at most between a batch of its own and batches with other texts."""
+    """The distance that a coordinate of a probe moves at most between a batch of its own and batches with other
+    texts."""
     alone = {text: encoder.encode_alone(text) for text in PROBES}
     worst = 0.0
     for batch in _batches():

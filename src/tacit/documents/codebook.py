@@ -195,7 +195,7 @@ class Codebook(DocumentMechanism):
 
     @cached_property
     def count(self) -> int:
-        """How many sentences a document becomes, as given or as chosen on public text."""
+        """The number of sentences that a document becomes, as given or as chosen on public text."""
         return self.public.choose_symbols(self.epsilon) if self.symbols is None else self.symbols
 
     @cached_property

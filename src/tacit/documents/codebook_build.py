@@ -128,7 +128,7 @@ def build_codebook(
 
 
 def remainder(vector: Floats32, released: Floats32) -> Floats32:
-    """What the directions of released sentences (rows) do not explain of a vector."""
+    """The part of a vector that the directions of released sentences (rows) do not explain."""
     basis, _ = np.linalg.qr(released.T.astype(np.float64))
     exact = vector.astype(np.float64)
     return np.asarray(exact - basis @ (basis.T @ exact), dtype=np.float32)

@@ -80,7 +80,7 @@ BUILD_AGAIN = "build it again with 'tacit codebook build'"
 
 @dataclass(frozen=True)
 class Choice:
-    """Which cells to use at an epsilon, and the similarity to expect on public text."""
+    """The cells to use at an epsilon, and the similarity to expect on public text."""
 
     k: int
     s: int
@@ -239,7 +239,8 @@ class PublicCodebook:
         return Choice(size, s, level.similarity(epsilon, s, random=random))
 
     def choose_symbols(self, epsilon: float) -> int:
-        """How many sentences to release at this epsilon: more only where they are clearly nearer to public text."""
+        """The number of sentences to release at this epsilon: more only where they are clearly nearer to public
+        text."""
         best = 1
         for count in range(2, len(self.repeats) + 1):
             now, more = (float(np.interp(epsilon, REPEAT_EPSILONS, self.repeats[m - 1])) for m in (best, count))

@@ -221,14 +221,14 @@ class Paraphrase(DocumentMechanism):
 
     @cached_property
     def stops(self) -> Any:
-        """Which tokens of the support end an output."""
+        """The tokens of the support that end an output."""
         model = self.language_model
         texts = model.texts_of_tokens() if self.stop else [""] * len(model.support)
         return np.array([bool(self.stop) and self.stop in text for text in texts]) | (model.support == model.end)
 
     @cached_property
     def guide(self) -> Guide:
-        """What should not be written next, by the prompt and the tokens released so far."""
+        """The tokens that should not be written next, by the prompt and the tokens released so far."""
         return Guide.of_prompt(self.frame, self.language_model.support, self.stops, self.shortest)
 
     def prepare(self) -> None:
@@ -244,7 +244,7 @@ class Paraphrase(DocumentMechanism):
         return True
 
     def note(self) -> str | None:
-        """What the budget is too small for."""
+        """A note about what the budget is too small for."""
         if self.epsilon_token >= WEAK:
             return None
         return (

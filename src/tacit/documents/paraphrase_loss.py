@@ -50,7 +50,7 @@ def tilt_loss(down: float, up: float, outcomes: int) -> float:
 
 
 def token_loss(epsilon: float, outcomes: int) -> float:
-    """What one token can lose at most when it is given `epsilon`: the cap of the sampler bounds it, too."""
+    """The largest loss of one token when it is given `epsilon`: the cap of the sampler bounds it, too."""
     return min(epsilon, largest_loss(exponent_cap(outcomes), outcomes))
 
 
@@ -62,7 +62,7 @@ def spread_for(epsilon: float, interval: LogitInterval, outcomes: int) -> float:
 
 @lru_cache(maxsize=64)
 def tilt_for(epsilon: float, outcomes: int) -> tuple[float, float]:
-    """How far the document may push a token down and up, in logarithms, at a cost of epsilon."""
+    """The logarithms by which the document may push a token down and up, at a cost of epsilon."""
     down = max(0.0, epsilon / 4.0 - 1.0)
     most = largest_loss(exponent_cap(outcomes), outcomes)
     if epsilon >= most:  # everything costs the same from here on
@@ -105,7 +105,8 @@ def tilted_weights(scores: Floats, reference: Floats, temperature: float, epsilo
 
 
 def step_slack(outcomes: int) -> float:
-    """What arithmetic can add to the loss of a token: rounded weights, and probabilities that add up to 1 +- 1e-12."""
+    """The amount that arithmetic can add to the loss of a token: rounded weights, and probabilities that add up to 1 +-
+    1e-12."""
     return rounding_slack(outcomes) + 1e-9
 
 

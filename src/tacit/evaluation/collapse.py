@@ -127,7 +127,7 @@ def at_floor(low: float, value: float, floor: Floor) -> Flag | None:
 
 
 def text_flags(originals: Sequence[str], releases: Sequence[str]) -> list[Flag]:
-    """What is wrong with the released texts themselves, beyond what the originals do too."""
+    """Flags for faults of the released texts themselves, beyond what the originals do too."""
     flags = (empty_output(originals, releases), one_output(originals, releases), token_loops(originals, releases))
     return [flag for flag in flags if flag is not None]
 

@@ -33,7 +33,7 @@ class ComparedRows:
 
 @dataclass(frozen=True)
 class RowFiles:
-    """Where the rows are: paths or data in memory, their columns and formats."""
+    """The place of the rows: paths or data in memory, their columns and formats."""
 
     original: object
     private: Sequence[object]
@@ -99,7 +99,7 @@ def release_names(sources: Sequence[object]) -> list[str]:
 
 @dataclass(frozen=True)
 class Splits:
-    """What is trained on and tested on, checked before anything slow begins."""
+    """The rows for training and for testing, checked before anything slow begins."""
 
     train: Labeled
     test: Labeled

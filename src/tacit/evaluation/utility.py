@@ -29,7 +29,7 @@ MeasuredMetric = tuple[list[Measure], MissingExtraError | None]
 
 @dataclass(frozen=True)
 class UtilityPlan:
-    """What is measured, and with what.
+    """The plan of an evaluation: what is measured, and with what.
 
     strict    a metric whose library is missing is an error, not a remark
     measured  metrics by release and name that other machines have measured already

@@ -85,7 +85,7 @@ def token_states(
 
 
 def special_pieces(tokenizer: PreTrainedTokenizerBase) -> tuple[list[int], list[int]]:
-    """What a model expects before and after each text."""
+    """The pieces that a model expects before and after each text."""
     sample = tokenizer("a", return_special_tokens_mask=True)
     ids, mask = list(sample["input_ids"]), list(sample["special_tokens_mask"])
     inside = [i for i, special in enumerate(mask) if not special] or [len(ids)]

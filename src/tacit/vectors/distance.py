@@ -58,8 +58,8 @@ class VectorDistance:
         return closest_pairs(self.points, count)[0]
 
     def metric(self, fingerprint: str | None = None) -> Metric:
-        """What a guarantee says about this distance. The largest one is rounded up by more than its arithmetic can be
-        off; a number of bits is a whole one."""
+        """The metric of a guarantee about this distance. The largest distance is rounded up by more than its arithmetic
+        can be off; a number of bits is a whole one."""
         largest, typical = diameter(self.points), median_distance(self.points)
         if self.squared:
             largest, typical = float(round(largest**2)), float(round(typical**2))
@@ -95,7 +95,7 @@ class TableDistance:
         return np.stack([i[order], j[order]], axis=1).astype(np.int64)
 
     def metric(self, fingerprint: str | None = None) -> Metric:
-        """What a guarantee says about this distance."""
+        """The metric of a guarantee about this distance."""
         i, j = np.triu_indices(len(self.values), 1)
         largest = float(self.values.max(initial=0.0))
         typical = float(np.median(self.values[i, j])) if len(i) else None

@@ -131,7 +131,7 @@ def _minilm(limit: int | None) -> VectorTable:
 
 
 def _package_folder(package: str, what: str, install: str) -> Path:
-    """Where an installed package lies, without importing it."""
+    """The folder of an installed package, without importing it."""
     package_spec = importlib.util.find_spec(package)
     if package_spec is None or not package_spec.submodule_search_locations:
         raise MissingExtraError(
@@ -194,7 +194,8 @@ def _from_folder(folder: Path, limit: int | None) -> VectorTable:
 
 
 def _parsed_once(files: list[Path], limit: int | None, build: Callable[[], VectorTable]) -> VectorTable:
-    """What `build` makes of these files, kept as float32 rows that the next call and the workers memory-map."""
+    """The table that `build` makes of these files, kept as float32 rows that the next call and the workers
+    memory-map."""
     states = [(str(file.resolve()), file.stat().st_size, file.stat().st_mtime_ns) for file in files]
     key = cache.key_of("vectors-1", states, limit)
     folder = cache.cache_folder() / "vectors" / key

@@ -19,7 +19,7 @@ _BLOCK_ROWS = 16_384
 
 @dataclass(frozen=True)
 class MappedRows:
-    """Where rows of float32 numbers lie in a file, so that another process can open instead of copy them."""
+    """The place of rows of float32 numbers in a file, so that another process can open instead of copy them."""
 
     path: str
     offset: int

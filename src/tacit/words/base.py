@@ -114,7 +114,7 @@ class WordMechanism(Mechanism):
 
     @property
     def law_check(self) -> WordLaw:
-        """How the exact law is looked at, where there is one."""
+        """The check of the exact law, where there is one."""
         return WordLaw()
 
     def checks(self) -> tuple[Check, ...]:
@@ -182,7 +182,7 @@ class WordMechanism(Mechanism):
         return result
 
     def released_ids(self, ids: Ids, source: Source) -> Ids:
-        """What the pipeline releases for these vocabulary words: drawn from `laws`."""
+        """The words that the pipeline releases for these vocabulary words: drawn from `laws`."""
         return np.where(self._is_kept(ids), ids % len(self.table), self.draw(ids, source))
 
     def _is_kept(self, ids: Ids) -> NDArray[np.bool_]:
@@ -253,7 +253,7 @@ class WordMechanism(Mechanism):
         return counts
 
     def reading(self, texts: Sequence[str]) -> Reading:
-        """How many words are in the vocabulary. Every token of a text is read."""
+        """The number of words of these texts that are in the vocabulary. Every token of a text is read."""
         words = words_of(texts)
         unknown = sum(count for word, count in words.items() if word not in self.lexicon)
         return Reading(words=words.total(), unknown=unknown, documents=len(texts))

@@ -48,7 +48,7 @@ class ExponentialWords(WordMechanism):
         return DistanceRows(self.table, columns=None if everything else self.outputs)
 
     def scales(self, ids: Ids) -> float | Floats:
-        """What a distance is multiplied by: one number, or one per input."""
+        """The factor of a distance: one number, or one per input."""
         return self.epsilon / 2.0
 
     @property

@@ -98,7 +98,7 @@ class NoisyWords(WordMechanism):
 
     @cached_property
     def rounding(self) -> float:
-        """How far single precision moves a vector at most: two words may be twice that farther apart."""
+        """The distance by which single precision moves a vector at most: two words may be twice that farther apart."""
         moved = np.subtract(self.exact_space, self.space, dtype=np.float64)
         return float(np.sqrt(np.einsum("ij,ij->i", moved, moved).max()))
 
@@ -144,7 +144,7 @@ class NoisyWords(WordMechanism):
         return vectors, self.guarantee_of_vectors(secure=source.secure)
 
     def guarantee_of_vectors(self, *, secure: bool | None = None) -> Guarantee:
-        """What `noisy_vectors` promises for one token."""
+        """The guarantee of `noisy_vectors` for one token."""
         return self._unless_seeded(self.promise_assuming(IDEALIZED_VECTORS), secure)
 
     def noisy_vectors(self, ids: Ids, source: Source) -> NDArray[np.float64]:

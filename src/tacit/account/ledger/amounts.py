@@ -24,7 +24,7 @@ class Account:
 
 @dataclass(frozen=True)
 class Spent:
-    """What a subject has spent: the plain sum, and beside it, never added, what has no plain epsilon."""
+    """The spending of a subject: the plain sum, and beside it, never added, what has no plain epsilon."""
 
     epsilon: float
     delta: float

@@ -46,7 +46,7 @@ _BALANCES = (
 
 
 class Balance(NamedTuple):
-    """What a subject has spent in one account."""
+    """The sum that a subject has spent in one account."""
 
     subject: bytes
     kind: str
@@ -118,7 +118,7 @@ class Books:
         self.record(state, [release, now()])
 
     def charges(self, release: int) -> Charges:
-        """What a release that is in the ledger cost everybody."""
+        """The charges of a release that is in the ledger, for everybody in it."""
         charges: Charges = {}
         for kind, measure, subject, units, *charge in self.database.rows(
             "SELECT a.kind, a.measure, c.subject, c.units, c.epsilon, c.added, c.delta "
@@ -223,7 +223,8 @@ class Books:
         return map(Balance.of, self.database.where_in(f"{_BALANCES} b.subject", names))
 
     def about_everybody(self, kind: str) -> list[Balance]:
-        """What releases about whole data sets (trained models) cost each document or user in them."""
+        """The balances of releases about whole data sets (trained models): the cost for each document or user in
+        them."""
         if kind not in EVERYBODY:
             return []
         places = self.database.rows("SELECT DISTINCT dataset FROM accounts WHERE kind = ?", (EVERYBODY[kind],))

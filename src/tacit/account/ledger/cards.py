@@ -40,7 +40,7 @@ def add_card(ledger: Ledger, text: str, *, dataset: str, again: bool = False, na
 
 
 def units_of_largest_row(card: Card) -> int:
-    """How many units of the guarantee the largest row of the release holds."""
+    """The number of units of the guarantee in the largest row of the release."""
     if card.guarantee.model is Model.CENTRAL or card.guarantee.unit in (Unit.USER, Unit.RECORD):  # a record is a row
         return 1
     if card.facts is None:

@@ -93,7 +93,8 @@ Charges = dict[Owner, dict[bytes, tuple[int, Charge]]]
 
 
 class ChargeRate(NamedTuple):
-    """How the cost grows with the units: the account it belongs to, why it has no plain epsilon, and the function."""
+    """The growth of the cost with the units: the account it belongs to, why it has no plain epsilon, and the
+    function."""
 
     measure: str
     reason: str
@@ -186,7 +187,7 @@ def charges_of(
     hashed: Callable[[str, str], bytes],
     rate: ChargeRate | None = None,
 ) -> Charges:
-    """What the release costs everybody in it.
+    """The charges of the release for everybody in it.
 
     The data set is charged the largest cost of a document in it: documents are disjoint, so whichever one an observer
     asks about, only its own release was drawn from it (parallel composition, local model). A caller who knows better
@@ -246,7 +247,7 @@ def charges_of(
 
 
 def _one_unit(guarantee: Guarantee) -> int:
-    """What a subject without a number has: one document or record, but never one token."""
+    """The units of a subject without a number: one document or record, but never one token."""
     if guarantee.unit is Unit.TOKEN:
         raise BadParameterError(
             "units-not-counted",

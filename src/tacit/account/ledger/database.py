@@ -35,7 +35,7 @@ class Cursor(Protocol):
 
 
 class Connection(Protocol):
-    """What SQLite and PostgreSQL both have."""
+    """A connection, with the calls that SQLite and PostgreSQL share."""
 
     def execute(self, statement: str, values: Sequence[object] = ..., /) -> Cursor: ...
 
@@ -76,7 +76,7 @@ class Database(ABC):
     @property
     @abstractmethod
     def name(self) -> str:
-        """How messages call it: never with a password."""
+        """The name of the ledger in messages, never with a password."""
 
     @abstractmethod
     def exists(self) -> bool: ...

@@ -91,7 +91,7 @@ class LedgerKey:
         return hmac.digest(self._chain, message, "sha256")
 
     def check(self, ledger: str) -> str:
-        """What a ledger remembers of its key and of how it recognizes documents, to notice that one of them is wrong:
+        """The mark by which a ledger notices that its key, or its way to recognize documents, is a wrong one:
         whoever made it recognize them to the letter, in a table that is not sealed, would make every document a new
         one."""
         rule = "" if self.recognizes is to_the_letter else ", documents by their tokens"
@@ -122,7 +122,8 @@ class LedgerKey:
 
 
 def recognized(kind: str, identity: str) -> str:
-    """What a subject is recognized by: a text by what a mechanism reads of it, a name without white space around it.
+    """The form by which a subject is recognized: a text by what a mechanism reads of it, a name without white space
+    around it.
 
     A document that was given a name has a zero between its data set and its name, and is kept as it is; no text comes
     with a zero in it.
@@ -133,7 +134,7 @@ def recognized(kind: str, identity: str) -> str:
 
 
 def to_the_letter(kind: str, identity: str) -> str:
-    """How subjects were recognized in ledgers of before."""
+    """The form by which older ledgers recognize subjects."""
     return identity
 
 
@@ -166,7 +167,7 @@ def given_key(key: bytes | str | None) -> LedgerKey | None:
 
 
 def key_file(ledger: str) -> Path:
-    """Where the key of a ledger lies, unless it is given: one file for each ledger, outside of it."""
+    """The file of the key of a ledger, unless the key is given: one file for each ledger, outside of it."""
     base = os.environ.get("XDG_CONFIG_HOME")
     folder = Path(base) if base else Path.home() / ".config"
     return folder / "tacit" / "ledger-keys" / f"{ledger}.key"

@@ -116,7 +116,7 @@ class Ledger:
 
     @property
     def making(self) -> str | None:
-        """What to tell loudly about a ledger that was made just now."""
+        """The warning about a ledger that was made just now; None for an older one."""
         if not self.is_new:
             return None
         key = "its key is the one that was given"
@@ -153,7 +153,7 @@ class Ledger:
 
     @property
     def anchor_place(self) -> Path | None:
-        """Where the anchor is kept; None as long as there is none."""
+        """The file of the anchor; None as long as there is none."""
         return self._custody.anchor_place
 
     def close(self) -> None:
@@ -349,7 +349,7 @@ class Ledger:
     # Looking --------------------------------------------------------------------------------------------------
 
     def spent(self, subject: Subject, dataset: str | None = None) -> Spent:
-        """What a subject has spent, open reservations included: in all data sets, or in one.
+        """The spending of a subject, open reservations included: in all data sets, or in one.
 
         Releases about whole data sets (trained models) count for documents and users that were named in those data
         sets. For a data set, `Subject("dataset", name)`, it is what was spent on one document of it.
@@ -363,7 +363,7 @@ class Ledger:
         return sum_of([balance for balance in own if dataset is None or balance.dataset == dataset])
 
     def spent_by_unit(self, subject: Subject, commands: Sequence[str]) -> dict[str, Spent]:
-        """What a subject has spent in releases of these commands, for each unit that their guarantees are about: as
+        """The spending of a subject in releases of these commands, for each unit that their guarantees are about: as
         plain epsilons of whole documents, but not added across units."""
         marks = ", ".join("?" * len(commands))
         with self._custody.reading():
@@ -450,7 +450,7 @@ class Ledger:
         return records if last is None else records[::-1]
 
     def anchor(self) -> str:
-        """How many events there are, and the seal of the last one: kept elsewhere, it lets `verify` notice if events
+        """The number of events, and the seal of the last one: kept elsewhere, it lets `verify` notice if events
         up to here are changed or cut off."""
         with self._custody.reading():
             row = self._database.first_row("SELECT position, seal FROM chain ORDER BY position DESC LIMIT 1")

@@ -59,7 +59,7 @@ class Limit(NamedTuple):
 
 @dataclass
 class Standing:
-    """What is known about one subject: its plain charges by data set, and where it has others."""
+    """The standing of one subject: its plain charges by data set, and where it has others."""
 
     plain: dict[str, Charge] = field(default_factory=dict)
     apart: dict[str, str] = field(default_factory=dict)

@@ -65,7 +65,7 @@ class Sqlite(Database):
         return connection
 
     def _identity(self) -> tuple[int, int] | None:
-        """Which file lies at the path; None if there is none, or nothing in it."""
+        """The identity of the file at the path; None if there is none, or nothing in it."""
         try:
             facts = self.path.stat()
         except FileNotFoundError:

@@ -36,7 +36,7 @@ MOST_SHOWN = 20
 
 @dataclass(frozen=True)
 class Verification:
-    """What was found; no problem means that every line is as it was written."""
+    """The result of a verification; no problem means that every line is as it was written."""
 
     problems: tuple[str, ...]
     events: int
@@ -68,7 +68,7 @@ def release_digest(row: Row, guarantee_digest: str) -> bytes:
 
 @dataclass
 class _Story:
-    """What the chain tells: the hash and state of each release, and the limits."""
+    """The content of the chain: the hash and state of each release, and the limits."""
 
     releases: dict[int, str]
     states: dict[int, str]
@@ -265,8 +265,8 @@ def _compare_balances(database: Database) -> Iterator[str]:
 
 
 def _wrong_jobs(database: Database) -> int:
-    """How many jobs do not hold the largest charge of their releases: one that is too large makes the rest of the job
-    free for its data set."""
+    """The number of jobs that do not hold the largest charge of their releases: one that is too large makes the rest of
+    the job free for its data set."""
     expected = {
         (job, dataset, measure): row
         for job, dataset, measure, *row in database.rows(

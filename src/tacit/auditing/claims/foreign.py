@@ -37,7 +37,7 @@ ClaimOf = Callable[[Sequence[str]], Claim]
 def stated_claim(
     inputs: Sequence[str], epsilon: float | None, delta: float = 0.0, metric: Any = None, vectors: str | None = None
 ) -> Claim:
-    """What is claimed about the inputs of a matrix or a function: epsilon, or epsilon times a distance that a table
+    """The claim about the inputs of a matrix or a function: epsilon, or epsilon times a distance that a table
     (`metric`, a file or numbers in the order of the inputs) or public word vectors give."""
     if epsilon is None:
         raise BadParameterError("no-claim", "say what is claimed, for example {option.epsilon[2]}")

@@ -69,7 +69,7 @@ def audit_mechanism(mechanism: Mechanism, settings: ClaimAuditSettings | None = 
 
 
 def _sections(mechanism: Mechanism, check: Check, settings: ClaimAuditSettings) -> list[Section]:
-    """What one check finds. Each check names the methods of a mechanism that it needs (`tacit.checks`)."""
+    """The sections of one check. Each check names the methods of a mechanism that it needs (`tacit.checks`)."""
     words = cast("WordMechanism", mechanism)
     match check:
         case WordLaw():

@@ -60,7 +60,7 @@ KEPT = 256
 
 @dataclass(frozen=True)
 class RadialForm:
-    """What the first pass measured: scale, low, high and far of each input."""
+    """The measurements of the first pass: scale, low, high and far of each input."""
 
     scales: Floats
     low: Floats
@@ -71,7 +71,7 @@ class RadialForm:
 
     @property
     def deviation(self) -> float:
-        """How far the law is from the form: twice what rounding to integers can do, if the form is right."""
+        """The distance of the law from the form: twice what rounding to integers can do, if the form is right."""
         return float((self.high - self.low).max())
 
 

@@ -57,7 +57,8 @@ def ceiling(trials: int, delta: float, alpha: float) -> float:
 
 @dataclass(frozen=True)
 class PairBound:
-    """What the samples of one pair show: with the confidence of the run, the loss is at least `epsilon`."""
+    """The lower bound that the samples of one pair show: with the confidence of the run, the loss is at least
+    `epsilon`."""
 
     left: str
     right: str

@@ -56,7 +56,7 @@ def _one_column(samples: Samples) -> Samples:
 
 @dataclass(frozen=True, eq=False)
 class Along:
-    """How far an output lies in the direction from x' to x; outputs are numbers of `points`."""
+    """A score: the distance of an output in the direction from x' to x; outputs are numbers of `points`."""
 
     points: NDArray[np.floating]
     name: str = "position"

@@ -23,7 +23,7 @@ SAMPLES = 20_000
 
 @dataclass(frozen=True)
 class ClaimAuditSettings:
-    """How thorough an audit is.
+    """Settings of an audit: how thorough it is.
 
     words        "all", a number of words (a public random choice), a file with words, "closest:K"; None: what fits
     samples      how many samples of each input; None: only where there is no exact law

@@ -40,7 +40,7 @@ SAMPLED_PAIRS = 5
 
 
 def word_law_of(mechanism: Mechanism) -> WordLaw | None:
-    """How the exact law of a word is checked; None where there is no such law."""
+    """The check of the exact law of a word; None where there is no such law."""
     return next((check for check in mechanism.checks() if isinstance(check, WordLaw)), None)
 
 

@@ -45,7 +45,8 @@ class ModelAttacks:
     facts: dict[str, object] = field(default_factory=dict)
 
     def membership(self, inside: LabeledTexts, outside: LabeledTexts, split: Split, *, figures: bool) -> list[Section]:
-        """Which texts were trained on, by their losses, and the lower bound on epsilon that this gives."""
+        """The sections about membership: which texts were trained on, by their losses, and the lower bound on
+        epsilon."""
         sides = [self._losses("members", inside), self._losses("non-members", outside)]
         signals = {name: (_signal(name, *sides[0]), _signal(name, *sides[1])) for name in self._signals()}
         confidence, seed = self.settings.confidence, self.settings.seed
@@ -81,7 +82,7 @@ class ModelAttacks:
         return [side.texts[i] for i in places], own.take(places), None if base is None else base.take(places)
 
     def canaries(self, canaries: Sequence[Canary]) -> list[Section]:
-        """How well the model knows made-up secrets, and the lower bounds on epsilon that this gives."""
+        """The sections about canaries: how well the model knows made-up secrets, and the lower bounds on epsilon."""
         if self.scorer.kind == CLASSIFIER:
             raise BadInputError(
                 "canaries-in-a-classifier",
@@ -102,7 +103,7 @@ class ModelAttacks:
         return [exposed, *bounds_of_canaries(losses, canaries, self.settings, baseline=known)]
 
     def extraction(self, inside: LabeledTexts, outside: LabeledTexts, count: int, prompts: Sequence[str]) -> Section:
-        """What the model writes by itself, and whether it stands in the training texts."""
+        """The section about what the model writes by itself, and whether it stands in the training texts."""
         seed = self.settings.seed
         assert isinstance(self.scorer, CausalScorer)
         written = sample(
@@ -130,7 +131,7 @@ class ModelAttacks:
         )
 
     def _rewritten(self, texts: Sequence[str], update: StepProgress) -> list[str]:
-        """What the autoencoder makes of texts, without noise."""
+        """The texts as the autoencoder rewrites them, without noise."""
         assert isinstance(self.scorer, AutoencoderScorer)
         autoencoder = self.scorer.autoencoder
         bound = autoencoder.record.trained_bound()

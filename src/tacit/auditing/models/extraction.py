@@ -37,7 +37,7 @@ BATCH = 16
 
 @dataclass(frozen=True)
 class ModelOutput:
-    """What the model wrote after a prompt, and what of it stands in the training file and in the control."""
+    """An output of the model after a prompt, and what of it stands in the training file and in the control."""
 
     prompt: str
     text: str
@@ -47,7 +47,7 @@ class ModelOutput:
 
 @dataclass(frozen=True)
 class Extraction:
-    """What was looked for and found.
+    """The result of an extraction: what was looked for, and what the model wrote of it.
 
     chance_run   the longest run of any output in the control, where nothing can have been memorized
     p_value      of a sign test: are runs longer in training texts than in as many tokens of the control?
@@ -207,7 +207,7 @@ def _same_size(texts: Sequence[str], other: Sequence[str], seed: int) -> Corpus:
 
 
 def extraction_section(extraction: Extraction, training: Sequence[str], *, false_alarm: float = 0.01) -> Section:
-    """What was extracted, with the worst outputs as a private table."""
+    """The section about what was extracted, with the worst outputs as a private table."""
     outputs = len(extraction.outputs)
     if not outputs:
         finding = Finding("Extraction", Light.AMBER, "The model wrote nothing that could be compared.")

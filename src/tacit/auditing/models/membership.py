@@ -57,7 +57,7 @@ def loss_signal(losses: TextLosses) -> Floats:
 
 
 def reference_signal(losses: TextLosses, reference: TextLosses) -> Floats:
-    """How much easier the text is for the model than for one that did not see it."""
+    """The amount by which the text is easier for the model than for one that did not see it."""
     return reference.mean - losses.mean
 
 
@@ -101,7 +101,7 @@ class CaughtAt:
 
 @dataclass(frozen=True)
 class MembershipAttack:
-    """What one signal achieves.
+    """The success of one signal.
 
     advantage   TPR - FPR on the half of the texts that did not choose the threshold, with its interval
     epsilon     lower bound from those rates, if each text were a trial of its own
@@ -236,7 +236,7 @@ def attack(
 
 
 def _best_threshold(members: Floats, non_members: Floats) -> float:
-    """Where TPR - FPR is largest: in the middle between the scores there."""
+    """The threshold at which TPR - FPR is largest: in the middle between the scores there."""
     scores = np.concatenate([members, non_members])
     places = np.unique(scores)
     true = 1 - np.searchsorted(np.sort(members), places) / len(members)

@@ -65,8 +65,8 @@ class Repeats:
 
 
 def repeats(outputs: Sequence[str], originals: Sequence[str], pretraining: Sequence[str]) -> Repeats:
-    """How many outputs are pre-training sentences. A sentence that equals the input does not count: writing the input
-    back is the model's work."""
+    """The number of outputs that are pre-training sentences. A sentence that equals the input does not count: writing
+    the input back is the model's work."""
     if len(outputs) != len(originals):
         raise BadInputError(
             "texts-do-not-align",

@@ -158,7 +158,7 @@ class Rule:
 
 @dataclass(frozen=True)
 class OneRunAudit:
-    """What one run showed.
+    """The result of an audit in one run.
 
     epsilon      lower bound for one record at `delta`, with `confidence` over all rules tried together
     correct      of `guesses` guesses, by the best rule
@@ -180,7 +180,7 @@ class OneRunAudit:
         return self.correct / self.guesses if self.guesses else math.nan
 
     def claim_p_value(self, epsilon: float) -> float:
-        """How likely the claim makes what was seen, corrected for the number of rules tried."""
+        """The chance of what was seen under the claim, corrected for the number of rules tried."""
         single = p_value(self.canaries, self.guesses, self.correct, *widened(epsilon, self.delta, self.changes))
         return min(1.0, self.rules_tried * single)
 
@@ -203,7 +203,7 @@ def standard_rules(canaries: int) -> tuple[Rule, ...]:
 
 
 def correct_guesses(observations: Observations, rule: Rule, seed: int = 0) -> int:
-    """How many guesses of a rule are right. Equal scores are put in an order that does not know the coins."""
+    """The number of right guesses of a rule. Equal scores are put in an order that does not know the coins."""
     scores = np.concatenate([observations.included, observations.excluded])
     coins = np.concatenate([np.ones(len(observations.included)), np.zeros(len(observations.excluded))])
     shuffled = public_generator(seed).permutation(len(scores))
@@ -272,7 +272,7 @@ def _surely_found(smaller: int) -> int:
 
 
 def changed_records(adjacency: Adjacency, *, coins: bool, repeats: int = 1) -> int:
-    """How many neighbor steps one coin takes, for a claim with this adjacency.
+    """The number of neighbor steps that one coin takes, for a claim with this adjacency.
 
     coins    each record was included by its own coin; otherwise the split has fixed sizes
     """

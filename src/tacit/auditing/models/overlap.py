@@ -22,7 +22,7 @@ CANDIDATES = 5
 
 @dataclass(frozen=True)
 class TextOverlap:
-    """What one text shares with a file.
+    """The part of one text that a file holds too.
 
     tokens       of the text
     run          tokens of the longest run that also stands in the file, and `run_text`

@@ -121,7 +121,7 @@ def _counted(overlaps: Sequence[TextOverlap]) -> tuple[int, int, int]:
 
 @dataclass(frozen=True)
 class WrittenCanaries:
-    """How many canaries stand in the synthetic texts: inserted ones, and left-out ones for comparison."""
+    """The numbers of canaries in the synthetic texts: inserted ones, and left-out ones for comparison."""
 
     inserted: int
     inserted_found: int
@@ -130,7 +130,7 @@ class WrittenCanaries:
 
 
 def canaries_in(texts: Sequence[str], canaries: Sequence[Canary]) -> WrittenCanaries:
-    """Which canaries the model wrote down word for word."""
+    """The canaries that the model wrote down word for word."""
     corpus = Corpus(texts)
     verbatim = [overlap.verbatim for overlap in corpus.overlaps([canary.text for canary in canaries])]
     pairs = list(zip(canaries, verbatim, strict=True))

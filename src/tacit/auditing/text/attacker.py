@@ -40,7 +40,7 @@ PURPOSE = "a classifier that attacks texts"
 
 @dataclass(frozen=True)
 class Identified:
-    """How often each attacker names the right class.
+    """The success of each attacker at naming the right class.
 
     top1 top5       by attacker ("static", "adaptive"); the ceiling of each is the non-private attacker
     macro_f1        by attacker, with "non-private" and the floor "majority"
@@ -153,7 +153,7 @@ def _vectors(encoder: Encoder | None, texts: Sequence[str]) -> NDArray[np.float3
 
 
 def _trained(texts: Sequence[str], vectors: NDArray[np.float32] | None, y: Ids, train: Ids) -> tuple[Any, Any]:
-    """How texts become rows of numbers, and a classifier, both learned from the rows in `train`."""
+    """The features of texts, and a classifier, both learned from the rows in `train`."""
     if vectors is not None:
         model = _model(len(np.unique(y[train]))).fit(vectors[train], y[train])
         return lambda _texts, table, rows: table[rows], model
@@ -241,7 +241,7 @@ def _summary(scores: dict[str, NDArray[np.float32]], y: Ids, clusters: NDArray[n
 
 
 def ranks_of(scores: NDArray[np.float32], y: Ids) -> Ids:
-    """How many classes score higher than the right one, equal scores counted against the attacker."""
+    """The number of classes that score higher than the right one, equal scores counted against the attacker."""
     own = scores[np.arange(len(y)), y]
     ranks: Ids = (scores >= own[:, None]).sum(axis=1) - 1
     return ranks

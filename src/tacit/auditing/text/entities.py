@@ -56,7 +56,7 @@ class Entity:
 
 @dataclass(frozen=True)
 class Survival:
-    """What is left of the entities of one type, or of all ("all types").
+    """The survival of the entities of one type, or of all ("all types").
 
     whole         the whole entity is in its row; its floor is the chance to be in another row
     part          at least half of its tokens are; floor from one random other row for each entity
@@ -131,7 +131,7 @@ def _entities(occurrences: Iterable[tuple[int, str, str]]) -> list[Entity]:
 
 
 class _Release:
-    """Which released rows hold a sequence of tokens."""
+    """An index of the released rows by the sequences of tokens in them."""
 
     def __init__(self, texts: Sequence[str]) -> None:
         self.rows = [[token for token in split(text) if not is_punctuation(token)] for text in texts]
@@ -160,7 +160,7 @@ def _side_by_side(wanted: tuple[str, ...], tokens: list[str]) -> bool:
 
 
 def survival(pairs: TextPairs, entities: Sequence[Entity], *, source: str, seed: int = 0) -> Survivors:
-    """How many entities are still in the released row they came from, by type."""
+    """The numbers of entities that are still in the released row they came from, by type."""
     release = _Release(pairs.released)
     others = max(1, len(pairs) - 1)
     shift = public_generator(seed).integers(1, max(2, len(pairs)), size=len(entities))

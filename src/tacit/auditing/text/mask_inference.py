@@ -62,7 +62,7 @@ class Position:
 
 @dataclass(frozen=True)
 class MaskInference:
-    """What a language model recovers from the context.
+    """The success of a language model that guesses words from the context.
 
     recovered    on the released text; its ceiling is the same model on the original text
     unchanged    share of the attacked words that the release left as they were
@@ -203,7 +203,7 @@ def guesses(
 
 @dataclass(frozen=True)
 class _Prompt:
-    """What a model reads, at which of its outputs it guesses, and which positions these guesses are for."""
+    """The input of a model, the outputs at which it guesses, and the positions that these guesses are for."""
 
     ids: list[int]
     outputs: list[int]

@@ -37,7 +37,7 @@ LEAST_ALIGNED = 0.5
 
 @dataclass(frozen=True)
 class TextAuditSettings:
-    """What to attack, and how hard.
+    """Settings of an audit of texts: what to attack, and how hard.
 
     attacks          names out of ATTACKS; `chosen` says whether the user named them one by one
     models           language models for the mask attack; None: SmolLM2 where it is installed

@@ -39,7 +39,7 @@ WHY = (
 
 @dataclass(frozen=True)
 class Success:
-    """How often an attack succeeded.
+    """The success of an attack, between its floor and its ceiling.
 
     rate      share of the cases in which it was right
     low high  interval of that rate
@@ -61,7 +61,7 @@ class Success:
 
     @property
     def share(self) -> float:
-        """How much of its gain over the floor the attack keeps."""
+        """The share of its gain over the floor that the attack keeps."""
         return self.share_of(self.rate)
 
     @property
@@ -85,7 +85,7 @@ class Success:
         }
 
     def sentence(self, what: str, without: str = "the same attack on the original text reaches") -> str:
-        """What was found, with everything needed to judge it; `without` says what the ceiling is."""
+        """The success in one sentence, with everything needed to judge it; `without` says what the ceiling is."""
         sentence = (
             f"{what} in {self.rate:.1%} of {self.cases:,} cases ({CONFIDENCE:.0%} interval {self.low:.1%} to "
             f"{self.high:.1%}); blind guessing reaches {self.floor:.1%}, {without} {self.ceiling:.1%}."

@@ -82,7 +82,7 @@ class BartAutoencoder(Autoencoder):
         return latents
 
     def memory(self, latents: Tensor) -> Tensor:
-        """What the decoder attends to: the latent itself."""
+        """The states that the decoder attends to: the latent itself."""
         return latents
 
     def states(self, latents: Tensor, ids: Tensor) -> Tensor:

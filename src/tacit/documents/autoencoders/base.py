@@ -42,7 +42,7 @@ ENCODED_TOGETHER = 8
 
 @dataclass(kw_only=True)
 class Record:
-    """What a model was trained on and for; the file `tacit.json` of a checkpoint.
+    """The record of what a model was trained on and for; the file `tacit.json` of a checkpoint.
 
     positions      latent positions, and the largest number of pieces of a text
     corpora        names of the public corpora that the weights, the vocabulary, C and the kept columns come from

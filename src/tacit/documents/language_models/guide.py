@@ -27,7 +27,7 @@ REPEATED = 3
 
 @dataclass(frozen=True, eq=False)
 class Guide:
-    """Which tokens of the support are unwanted after which released ones.
+    """The tokens of the support that are unwanted, by the released ones before them.
 
     stops      tokens of the support that end an output
     shortest   how many tokens are written before one of these is wanted

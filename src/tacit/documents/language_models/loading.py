@@ -165,7 +165,7 @@ def _opened(place: str, name: str, source: str) -> LanguageModel:
 
 
 def _kind(config: Any, name: str) -> tuple[type[LanguageModel], str]:
-    """Which wrapper, and which loader of transformers, by the architecture that the model was saved with."""
+    """The wrapper and the loader of transformers, by the architecture that the model was saved with."""
     saved = (getattr(config, "architectures", None) or [""])[0]
     if getattr(config, "is_encoder_decoder", False):
         return Seq2SeqModel, "AutoModelForSeq2SeqLM"

@@ -44,7 +44,7 @@ class Continuation:
 
 
 class LanguageModel:
-    """What the three kinds share."""
+    """A language model, with what the three kinds share."""
 
     kind: ClassVar[str]
     folder: Path | None = None
@@ -92,7 +92,7 @@ class LanguageModel:
 
     @property
     def room(self) -> int | None:
-        """How many positions the model has, or None where it sets no limit."""
+        """The number of positions of the model, or None where it sets no limit."""
         config = self.model.config
         limits = [getattr(config, name, None) for name in ("max_position_embeddings", "n_positions")]
         if config.model_type == "t5":  # relative positions; the number in its configuration is no limit
@@ -118,7 +118,7 @@ class LanguageModel:
         return str(self.tokenizer.decode(list(ids), skip_special_tokens=True))
 
     def texts_of_tokens(self) -> list[str]:
-        """What each token of the support looks like."""
+        """The text of each token of the support."""
         texts: list[str] = self.tokenizer.batch_decode([[int(i)] for i in self.support])
         return texts
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ClippingSettings:
-    """What is said about clipping: the constant C, what is clipped (l1, l2, value), or that nothing is."""
+    """The options of clipping: the constant C, what is clipped (l1, l2, value), or that nothing is."""
 
     C: float | None = None
     kind: str | None = None
@@ -75,5 +75,5 @@ class ClippingSettings:
 
 
 def usual_bound(kind: str) -> str:
-    """What is clipped in a model of this kind, if nothing else is said."""
+    """The bound that a model of this kind is clipped by, if nothing else is said."""
     return "value" if kind == "bart" else "l2"

@@ -17,7 +17,7 @@ BLEU = "held_out_bleu_without_noise"
 
 @dataclass(frozen=True)
 class Saving:
-    """How a finished model is saved and measured.
+    """The way a finished model is saved and measured.
 
     held_out    texts to measure on
     join        whether joined texts are measured as well

@@ -50,7 +50,7 @@ LOG = "training.jsonl"
 
 @dataclass(frozen=True)
 class PretrainingStep:
-    """What a progress bar shows."""
+    """One step of pretraining, as a progress bar shows it."""
 
     done: int
     total: int

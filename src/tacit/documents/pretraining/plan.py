@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class PretrainingPlan:
-    """How to train.
+    """The plan of a pretraining.
 
     steps            batches to learn from
     batch_size       texts of a batch

@@ -188,5 +188,5 @@ class NeuralLearner(ABC, Generic[Prepared]):
         return len(prepared)
 
     def _tokens_read(self, prepared: Prepared) -> int:
-        """How many tokens of a text to be tagged the model sees."""
+        """The number of tokens of a text to be tagged that the model sees."""
         return len(prepared)

@@ -107,7 +107,7 @@ def classification_scores(
 
 @dataclass(frozen=True)
 class Floor:
-    """What can be had without looking at the text. A floor that is not known is NaN."""
+    """The score that can be had without looking at the text. A floor that is not known is NaN."""
 
     majority: float
     random: float

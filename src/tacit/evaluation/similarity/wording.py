@@ -67,7 +67,7 @@ def kept_anywhere(original: Sequence[str], release: Sequence[str]) -> float:
 
 
 def length_change(original: Sequence[str], release: Sequence[str]) -> float:
-    """How much longer or shorter, as a share of the original; one token counts as the length of an empty text."""
+    """The change of length, as a share of the original; one token counts as the length of an empty text."""
     return abs(len(release) - len(original)) / max(len(original), 1)
 
 

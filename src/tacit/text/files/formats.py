@@ -129,13 +129,13 @@ def format_of(path: str, name: str | None = None) -> FileFormat:
 
 
 def other_kind(path: str) -> str | None:
-    """What a file is whose suffix is that of another program, in words."""
+    """The kind of a file whose suffix is that of another program, in words."""
     name = Path(path).name.lower().removesuffix(".gz")
     return _OTHER_KINDS.get(Path(name).suffix)
 
 
 def suffix_format(path: str) -> FileFormat | None:
-    """What the suffix of a path says, if anything."""
+    """The format that the suffix of a path names, if any."""
     name = Path(path).name.lower()
     zipped = name.endswith(".gz")
     kind = _SUFFIXES.get(Path(name.removesuffix(".gz")).suffix)
@@ -164,7 +164,7 @@ USUAL_NAMES: Final = frozenset(
 
 @dataclass(frozen=True)
 class ColumnSelection:
-    """Which columns are rewritten, which are copied as they are, and which do not reach the output."""
+    """The columns that are rewritten, those that are copied as they are, and those that do not reach the output."""
 
     texts: tuple[str, ...]
     kept: tuple[str, ...]

@@ -54,12 +54,12 @@ def is_in_memory(source: object) -> bool:
 
 
 def name_of(source: object) -> str:
-    """What a source is called in a report: its file, without folders, or data in memory."""
+    """The name of a source in a report: its file, without folders, or data in memory."""
     return NAME if is_in_memory(source) else Path(str(source)).name
 
 
 def source_name(source: object) -> str:
-    """How sentences call a source: by its path, and never by what is in it.
+    """The name of a source in sentences: its path, and never what is in it.
 
     >>> source_name(["a private text"])
     'the data in memory'

@@ -207,7 +207,7 @@ def _holds_views(kind: pyarrow.DataType) -> bool:
 
 
 def _rows_at_a_time(group: RowGroupMetaData, selected: frozenset[str]) -> int:
-    """How many rows of a row group take `BATCH_BYTES`, by what the file says about them."""
+    """The number of rows of a row group that take `BATCH_BYTES`, by what the file says about them."""
     chunks = (group.column(number) for number in range(group.num_columns))
     sizes = (
         max(chunk.total_uncompressed_size, LEAST_VALUE_BYTES * chunk.num_values)
@@ -223,7 +223,8 @@ def _is_part(path: str, selected: frozenset[str]) -> bool:
 
 
 def _decoded_sizes(array: pyarrow.Array) -> Integers | None:
-    """What each row of a column takes when its numbers are looked up in the dictionary; None if it has none."""
+    """The bytes that each row of a column takes when its numbers are looked up in the dictionary; None if it has
+    none."""
     types = arrow_library().types
     kind = array.type
     if types.is_dictionary(kind):

@@ -51,8 +51,8 @@ class PartialOutput:
         self.offset = offset
 
     def intact(self, head: bytes, blocks: Sequence[tuple[int, str]]) -> int:
-        """How many of these blocks, each (its end, the digest of its bytes), are there as they were written: up to the
-        first that is not. -1 if not even `head` stands at the beginning."""
+        """The number of these blocks, each (its end, the digest of its bytes), that are there as they were written: up
+        to the first that is not. -1 if not even `head` stands at the beginning."""
         try:
             with io.FileIO(self.path, "r", opener=_not_through_a_link) as file:
                 if file.read(len(head)) != head:

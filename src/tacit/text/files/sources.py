@@ -76,7 +76,7 @@ class InputBytes:
         return line
 
     def bytes_read(self) -> int:
-        """How much of the file has been taken in, for a progress bar; for standard input, unzipped bytes."""
+        """The bytes of the file that have been taken in, for a progress bar; for standard input, unzipped bytes."""
         return self._raw.tell() if self._counted else self._unzipped
 
     def close(self) -> None:

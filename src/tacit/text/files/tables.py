@@ -242,7 +242,7 @@ class Dialect(TypedDict, total=False):
 
 
 def dialect(kind: str) -> Dialect:
-    """How the csv module reads and writes a kind of separated file."""
+    """The dialect by which the csv module reads and writes a kind of separated file."""
     if kind == "csv":
         return {"delimiter": ","}
     if kind == "tsv":

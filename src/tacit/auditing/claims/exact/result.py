@@ -31,8 +31,8 @@ class Witness:
 
 @dataclass(frozen=True)
 class ExactResult:
-    """What an exact check found. `tightest` and `steepest` are largest values over all pairs; where only an interval is
-    known, `..._at_most` is its upper end and the witness attains the lower one."""
+    """The result of an exact check. `tightest` and `steepest` are largest values over all pairs; where only an interval
+    is known, `..._at_most` is its upper end and the witness attains the lower one."""
 
     claim: Claim
     scope: str

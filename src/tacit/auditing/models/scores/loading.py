@@ -70,7 +70,7 @@ _SCORED = ("ForCausalLM", "LMHeadModel", "ForMaskedLM", "ForPreTraining", "ForCo
 
 
 def _saved_architecture(folder: Path) -> str:
-    """What a folder says it holds; nothing for hub names and for folders without a configuration."""
+    """The architecture that a folder says it holds; nothing for hub names and for folders without a configuration."""
     try:
         architectures = json.loads((folder / "config.json").read_text(encoding="utf-8")).get("architectures")
     except (OSError, ValueError, AttributeError):

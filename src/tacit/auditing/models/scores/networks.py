@@ -27,7 +27,7 @@ HIDDEN_STEP = 7
 
 
 class _ModelScorer(Scorer):
-    """What the kinds share: tokens, batches of one length, sums."""
+    """A model that scores texts, with what the kinds share: tokens, batches of one length, sums."""
 
     def __init__(
         self,

@@ -18,7 +18,7 @@ SAMPLED_DRAWS = 40
 
 @dataclass(frozen=True)
 class Posterior:
-    """What each output word y says about the input.
+    """The evidence of each output word y about the input.
 
     guess           argmax_x prior(x) P(y|x)
     certainty       its posterior probability
@@ -66,7 +66,7 @@ def posterior(
 
 @dataclass(frozen=True)
 class GuessingRates:
-    """How often one of some frequent words is guessed: `blind` without the release, `seeing` with it."""
+    """The rates at which one of some frequent words is guessed: `blind` without the release, `seeing` with it."""
 
     blind: float
     seeing: float
