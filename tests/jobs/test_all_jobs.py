@@ -44,6 +44,7 @@ OF_JOB: dict[str, dict[str, Any]] = {
     "codebook": {"public": "a public text"},
     "pool": {"public": "a public text"},
     "synthesize": {"data": "rows.csv"},
+    "synthesize training": {"data": "rows.csv"},
 }
 """What a job needs that its required fields do not say."""
 

@@ -1,112 +1,86 @@
-"""Synthetic rows and selective training from Python: rows in memory, and what a configuration refuses."""
+"""A corpus by matching, in Python: rows in memory, sketches that exist, and what is refused."""
 
-from __future__ import annotations
-
-from pathlib import Path
-from typing import Any
+import csv
+import warnings
 
 import pytest
 
 import tacit
-from tacit.card import Card
-from tacit.errors import BadParameterError
-from tacit.jobs import selective
-from tacit.jobs.config import read_mapping
-from tacit.jobs.selective import SelectiveConfig
-from tacit.jobs.synthesize import SynthesizeConfig
+from tacit.errors import BadInputError, BadParameterError
+from tacit.jobs.synthesize import MatchingConfig
 
-SMALL = {"strategy": "full", "length": 16, "batch": 100, "physical": 200, "epochs": 1}
+SENTENCES = {
+    "weather": ["Will it rain in Paris tomorrow?", "It is snowing again.", "How warm is it in Rome?"],
+    "music": ["Play a song by Bach.", "Turn the volume up.", "I like this guitar solo."],
+}
+ROWS = [{"text": text, "intent": label} for label, texts in SENTENCES.items() for text in texts * 100]
+OPTIONS = {"label_column": "intent", "labels": list(SENTENCES), "epsilon": 2.0, "rows": 200}
 
 
 @pytest.fixture(scope="module")
-def tiny(tmp_path_factory: pytest.TempPathFactory) -> str:
-    pytest.importorskip("torch")
-    pytest.importorskip("transformers")
-    from tests.training.test_synthesis import small_model, small_tokenizer
-
-    folder = tmp_path_factory.mktemp("tiny")
-    words = small_tokenizer()
-    small_model(words).save_pretrained(folder)
-    words.save_pretrained(folder)
-    return str(folder)
+def made(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("matching")
+    return tacit.synthesize(ROWS, output=folder / "out.csv", sample_seed=1, **OPTIONS)
 
 
-def private_rows() -> list[dict[str, str]]:
-    from tests.training.test_synthesis import small_rows
-
-    return small_rows(300)
-
-
-def test_rows_in_memory_become_synthetic_rows_with_a_card(tiny: str, tmp_path: Path) -> None:
-    made = tacit.synthesize(
-        private_rows(), epsilon=8, label_columns=["intent"], labels={"intent": ["music", "travel"]}, model=tiny,
-        rows=10, output=tmp_path / "out.csv", keep_duplicates=True, shortest=1, **SMALL,
-    )  # fmt: skip
-    assert len(made) == 10
-    assert set(made.rows[0]) == {"intent", "text"}
-    assert made.guarantee.epsilon <= 8
-    assert made.folder == tmp_path / "out-model"
-    for place in ("out.csv.card.json", "out-model/card.json"):
-        card = Card.from_json((tmp_path / place).read_text())
-        assert (card.made_by["job"], card.made_by["label_columns"]) == ("synthesize", ["intent"])
-    more = tacit.synthesize(
-        from_model=made.folder, rows=3, output=tmp_path / "more.csv", keep_duplicates=True, shortest=1
-    )
-    assert more.guarantee.epsilon == made.guarantee.epsilon
+def test_rows_card_sketch_and_attribution_lie_beside_each_other(made):
+    with made.output.open() as file:
+        assert list(csv.DictReader(file)) == made.rows
+    assert set(made.columns["intent"]) == set(SENTENCES)
+    beside = {path.name for path in made.output.parent.iterdir()}
+    assert {"out.csv.card.json", "out.csv.card.md", "out.csv.ATTRIBUTION.txt", "out-sketch.tacit"} <= beside
+    assert (made.guarantee.epsilon, made.card.made_by["job"]) == (2.0, "synthesize")
+    assert made.guarantee.unit.value == "record"
 
 
-def test_selective_training_on_rows_in_memory(tiny: str, tmp_path: Path) -> None:
-    from tests.training.test_synthesis import PLACES
+def test_no_private_sentence_is_repeated_that_is_not_public(made):
+    from tacit.matching.pool import load_pool
 
-    places = tmp_path / "places.txt"
-    places.write_text("\n".join(PLACES))
-    result = selective.train(
-        private_rows(), epsilon=8, sensitive=str(places), model=tiny, output=tmp_path / "m", **SMALL
-    )
-    assert result.guarantee.epsilon <= 8
-    assert "redacted" in result.guarantee.adjacency.value
-    assert Card.from_json((tmp_path / "m" / "card.json").read_text()).made_by["job"] == "train selective"
+    assert set(made.texts) <= set(load_pool("general").sentences)
+
+
+def test_a_sketch_gives_more_rows_without_the_private_ones(made, tmp_path):
+    more = tacit.synthesize(from_sketch=made.sketch_path, rows=300, output=tmp_path / "more.csv", label_column=None)
+    assert abs(len(more) - 300) <= 2
+    assert (more.guarantee.epsilon, more.guarantee.delta) == (made.guarantee.epsilon, made.guarantee.delta)
+    assert set(more.columns) == {"text", "label"}
+
+
+def test_what_was_paid_for_is_kept_and_not_paid_twice(made, tmp_path):
+    output = tmp_path / "again.csv"
+    with pytest.raises(BadInputError) as error:
+        tacit.synthesize(ROWS, output=output, keep_sketch=made.sketch_path, **OPTIONS)
+    assert error.value.code in ("file-exists", "output-exists", "exists")
+    assert not output.exists()
+
+
+def test_topics_take_the_place_of_labels(tmp_path):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        texts = [row["text"] for row in ROWS]
+        corpus = tacit.synthesize(texts, epsilon=2, topics=4, rows=100, output=tmp_path / "topics.csv")
+    assert set(corpus.columns) == {"text", "topic"}
 
 
 @pytest.mark.parametrize(
     ("options", "code"),
     [
-        ({}, "rows-missing"),
-        ({"data": ["a"]}, "missing-epsilon"),
-        ({"from_model": "m", "epsilon": 3}, "budget-of-existing-model"),
-        ({"data": ["a"], "epsilon": 3, "canaries": "c"}, "canaries-without-check"),
-        ({"from_model": "m", "check": "r.json"}, "check-without-rows"),
-        ({"data": ["a"], "epsilon": 3, "label_columns": ["text"]}, "text-is-label"),
-        ({"data": ["a"], "epsilon": 3, "labels": {"stars": ["1"]}}, "bad-labels"),
-        ({"data": ["a"], "epsilon": 3, "labels": ["stars"], "label_columns": ["stars"]}, "bad-labels"),
+        ({"data": None}, "rows-or-sketch"),
+        ({"from_sketch": "s.tacit"}, "rows-or-sketch"),
+        ({"epsilon": None}, "missing-epsilon"),
+        ({"data": None, "from_sketch": "s.tacit"}, "budget-of-existing-sketch"),
+        ({"labels": ()}, "labels-of-one-kind"),
+        ({"by": "training"}, "bad-option"),
     ],
 )
-def test_options_of_synthesize_that_do_not_fit_together(options: dict[str, Any], code: str) -> None:
-    with pytest.raises(BadParameterError) as refused:
-        SynthesizeConfig(**options)
-    assert refused.value.code == code
+def test_options_that_do_not_fit_are_refused(options, code):
+    with pytest.raises(BadParameterError) as error:
+        MatchingConfig(**{"data": ROWS, **OPTIONS, **options})
+    assert error.value.code == code
 
 
-@pytest.mark.parametrize(
-    ("options", "code"),
-    [
-        ({"first": "public"}, "public-phase-without-text"),
-        ({"first": "public", "public_data": ["a"]}, "public-text-without-name"),
-        ({"first_epsilon": 3}, "private-phase-without-budget"),
-        ({"sensitive": "none"}, "nothing-sensitive"),
-        ({"task": "classify", "model": "smollm2"}, "model-only-writes"),
-    ],
-)
-def test_options_of_selective_training_that_do_not_fit_together(options: dict[str, Any], code: str) -> None:
-    with pytest.raises(BadParameterError) as refused:
-        SelectiveConfig(data=["a"], output="never", epsilon=3, **options)
-    assert refused.value.code == code
-
-
-def test_a_configuration_is_read_again_from_its_file(tmp_path: Path) -> None:
-    config = SynthesizeConfig(
-        data="rows.csv", epsilon=3, label_columns="stars", labels=["stars=1,2"], output=tmp_path / "out.csv"
-    )
-    path = tmp_path / "config.toml"
-    path.write_text(config.to_toml())
-    assert SynthesizeConfig.from_mapping(read_mapping(path)) == config
+def test_a_missing_pool_is_refused_before_anything_is_spent(tmp_path):
+    with pytest.raises(BadInputError) as error:
+        tacit.synthesize(ROWS, output=tmp_path / "out.csv", pools=["no-such-pool"], **OPTIONS)
+    assert error.value.code == "no-such-pool"
+    assert not list(tmp_path.iterdir())

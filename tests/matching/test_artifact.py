@@ -68,7 +68,7 @@ def test_topics_and_bins_come_back(rule: object, tmp_path: Path) -> None:
 def test_a_typical_sketch_is_small() -> None:
     labels = [f"label {place}" for place in range(20)]
     rows = rows_in_memory(list(SENTENCES[:4_000]), labels * 200)
-    whole = build_sketch(rows, ListedLabels(tuple(labels)), default_map(), epsilon=1.0).sketch
+    whole = build_sketch(rows, ListedLabels(tuple(labels)), default_map(words=25_000), epsilon=1.0).sketch
     assert whole.totals.size > 500_000
     assert len(sketch_bytes(whole)) < 1_000_000
 

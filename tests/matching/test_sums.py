@@ -122,7 +122,7 @@ def test_rows_that_cannot_be_used_are_refused() -> None:
     with pytest.raises(BadInputError, match="row 2 has no user"):
         exact_sums(rows_in_memory(["a", "b"], ["a", "b"], ["u", " "]), LABELS, SMALL, by_user=True)
     with pytest.raises(BadParameterError, match="more than fit into memory"):
-        exact_sums(rows_in_memory(["a"], ["a"]), ListedLabels(tuple(map(str, range(5_000)))), default_map())
+        exact_sums(rows_in_memory(["a"], ["a"]), ListedLabels(tuple(map(str, range(5_000)))), default_map(words=25_000))
 
 
 def test_bins_add_up_like_labels() -> None:

@@ -147,12 +147,18 @@ class ScaledNumber(click.ParamType[int]):
 
 
 def command_for(
-    name: str, configs: Sequence[type[Config]], action: Action, *, help: str, epilog: str | None = None
-) -> click.Command:
+    name: str,
+    configs: Sequence[type[Config]],
+    action: Action,
+    *,
+    help: str,
+    epilog: str | None = None,
+    kind: type[SectionedCommand] = SectionedCommand,
+) -> SectionedCommand:
     """The command that builds the configurations from its options and calls `action` with them, in that order."""
     parameters = [parameter for config in configs for parameter in parameters_of(config)]
     begin = _beginning(action)
-    command = SectionedCommand(name, params=parameters, callback=_callback(configs, begin), help=help, epilog=epilog)
+    command = kind(name, params=parameters, callback=_callback(configs, begin), help=help, epilog=epilog)
     command.begin, command.configs = begin, configs
     return command
 

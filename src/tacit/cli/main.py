@@ -29,7 +29,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "federate": ("tacit.cli.federate", "Train a model under differential privacy for users, not rows."),
     "graph": ("tacit.cli.graph", "Label the nodes of a private graph of texts."),
     "predict": ("tacit.cli.predict", "Use a trained model: predictions and scores."),
-    "synthesize": ("tacit.cli.synthesize", "Write synthetic text with a model trained under differential privacy."),
+    "synthesize": ("tacit.cli.synthesize", "Release a corpus with labels that may be shared in place of private rows."),
     "sketch": ("tacit.cli.sketch", "Release noisy sums of private rows, from which a corpus can be made."),
     "pool": ("tacit.cli.pool", "Build a pool of public sentences, or look into one."),
     "evaluate": ("tacit.cli.evaluate", "Measure what released texts are still good for."),

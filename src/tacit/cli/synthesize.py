@@ -1,80 +1,72 @@
-"""`tacit synthesize`: a model learns to write like the private rows, under differential privacy, and writes others."""
+"""`tacit synthesize`: a corpus that may be shared, by matching public sentences or by a model that is trained."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Sequence
+from typing import Any
 
 import click
-from rich.console import Console
 
-from tacit.cli.generated import command_for
+from tacit.cli import synthesize_training
+from tacit.cli.bars import Bars
+from tacit.cli.generated import SectionedCommand, command_for
+from tacit.cli.quiet import Quiet
 from tacit.cli.rendering import show_card
 from tacit.cli.terminal import error_console, output_console, warn_if_nominal
-from tacit.cli.training_display import QuietTraining, TrainingBar, plan_line
-from tacit.errors import StoppedError
-from tacit.jobs.synthesize import SynthesisProgress, SynthesizeConfig, SyntheticRows, run
-from tacit.training.plan import TrainingPlan
+from tacit.jobs.synthesize import MatchingConfig, run
 
-HELP = """Write synthetic rows: text with labels that may be shared, from a model trained under differential privacy.
+TRAINING = "training"
+HELP = """Release a corpus that may be shared in place of private rows: public sentences with labels, chosen by noisy
+sums of the private rows.
 
-Budget is spent on the model and on the label counts; writing costs nothing, so a kept model writes any amount.
+The sums are released once, as a sketch, and pay for everything: draw from it again as often as you like, with other
+public sentences, at no further cost. Text, length and label of a row are all covered.
 
-Example: tacit synthesize reviews.csv --label-column stars --epsilon 3 -n 1000 -o synthetic.csv
+With --by training a language model is trained to write instead: 'tacit synthesize --by training --help'.
 
-Example: tacit synthesize --from-model synthetic-model -n 5000 -o more.csv
+Example: tacit synthesize tickets.csv --label-column intent --labels refund,delivery --epsilon 1 -o synthetic.csv
+
+Example: tacit synthesize --from synthetic-sketch.tacit --pool medicine.tacit -n 50000 -o more.csv
 """
 
 
-def synthesize(config: SynthesizeConfig, shown: QuietTraining) -> None:
-    with stoppable(), SynthesisBar(quiet=shown.quiet) as bar:
-        made = run(config, bar)
-    if made.report is not None:
-        for finding in made.report.findings:
-            click.echo(f"{finding.light.word}: {finding.name}: {finding.sentence}", err=True)
-        click.echo(f"report: {config.check} (private: it speaks of the private rows; readable by you only)", err=True)
+class SynthesizeCommand(SectionedCommand):
+    """The command by matching; `--by training` and models that exist lead to the one that trains."""
+
+    @property
+    def commands(self) -> dict[str, click.Command]:
+        return {TRAINING: synthesize_training.command}
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        return self.commands.get(name)
+
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+    ) -> click.Context:
+        if way_of(args) == TRAINING:
+            return self.commands[TRAINING].make_context(info_name, args, parent, **extra)
+        return super().make_context(info_name, args, parent, **extra)
+
+
+def way_of(arguments: Sequence[str]) -> str:
+    """The way that arguments choose.
+
+    >>> way_of(["in.csv", "--by=training"]), way_of(["--from-model", "m"]), way_of(["in.csv"])
+    ('training', 'training', 'matching')
+    """
+    chosen = [after for flag, after in zip(arguments, [*arguments[1:], ""], strict=True) if flag == "--by"]
+    chosen += [argument.removeprefix("--by=") for argument in arguments if argument.startswith("--by=")]
+    existing = any(argument == "--from-model" or argument.startswith("--from-model=") for argument in arguments)
+    return TRAINING if TRAINING in chosen or existing else "matching"
+
+
+def synthesize(config: MatchingConfig, shown: Quiet) -> None:
+    with Bars(shown=not shown.quiet) as bars:
+        made = run(config, bars.show)
     if not shown.quiet:
-        say(made, error_console())
+        error_console().print(f"{len(made):,} rows -> {made.output}; sketch: {made.sketch_path}", markup=False)
         show_card(made.card, output_console())
     warn_if_nominal(made.card)
 
 
-class SynthesisBar(TrainingBar, SynthesisProgress):
-    """The plan of the training in a line, a bar for it, and one for each work after it."""
-
-    def planned(self, plan: TrainingPlan, notes: tuple[str, ...]) -> None:
-        if not self._quiet:
-            self._console.print(", ".join((plan_line(plan), *notes)))
-        self.begin(plan)
-
-    def worked(self, what: str, done: int, total: int) -> None:
-        self._bars.show(what, done, total)
-
-
-def say(made: SyntheticRows, console: Console) -> None:
-    """Print the numbers of written, refused and missing rows."""
-    refused = ", ".join(f"{count:,} {reason}" for reason, count in sorted(made.refused.items()))
-    console.print(
-        f"{len(made):,} rows -> {made.output}; model: {made.folder}" + (f"; refused: {refused}" if refused else ""),
-        markup=False,
-    )
-    if made.missing:
-        console.print(
-            f"{sum(made.missing.values()):,} rows of {len(made.missing):,} labels are missing: their texts did not "
-            "pass the filters",
-            markup=False,
-        )
-
-
-@contextmanager
-def stoppable() -> Iterator[None]:
-    """Work that can be stopped with Ctrl-C and taken up again."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        raise StoppedError(
-            "stopped-synthesis", "stopped: repeat the command with {option.resume} to go on; nothing is lost"
-        ) from None
-
-
-command = command_for("synthesize", [SynthesizeConfig, QuietTraining], synthesize, help=HELP)
+command = command_for("synthesize", [MatchingConfig, Quiet], synthesize, help=HELP, kind=SynthesizeCommand)

@@ -272,3 +272,17 @@ Force = Annotated[bool, Field(description="Replace files that exist."), Option(G
 DryRun = Annotated[bool, Field(description="Say what would be done, and do nothing."), Option(Group.RUN)]
 Quiet = Annotated[bool, Field(description="No progress bar and no summary."), Option(Group.RUN)]
 AsJson = Annotated[bool, Field(description="Print one JSON object instead of tables."), Option(Group.RUN, name="json")]
+SynthesisWay = Annotated[
+    T,
+    Field(description="How rows are made: 'matching' draws public sentences by noisy sums of the private rows, "
+          "'training' trains a language model that writes."),
+    Option(Group.WRITING),
+]  # fmt: skip
+SyntheticRowCount = Annotated[
+    T, Field(ge=1, description="Rows to write."), Option(Group.WRITING, old_names=("number",))
+]
+SampleSeed = Annotated[
+    int | None,
+    Field(description="Repeat a writing; otherwise another one each time. It is public."),
+    Option(Group.WRITING),
+]

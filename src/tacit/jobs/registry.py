@@ -34,7 +34,8 @@ def _of_tasks(job: str) -> dict[str, JobPlace]:
 
 JOBS: Final[dict[str, JobPlace]] = {
     "rewrite": JobPlace("tacit.jobs.rewrite", "RewriteConfig"),
-    "synthesize": JobPlace("tacit.jobs.synthesize", "SynthesizeConfig"),
+    "synthesize": JobPlace("tacit.jobs.synthesize", "MatchingConfig"),
+    "synthesize training": JobPlace("tacit.jobs.synthesize_training", "TrainedSynthesisConfig"),
     **_of_tasks("train"),
     "train rewrite": JobPlace("tacit.jobs.train_rewriter", "TrainRewriterConfig"),
     "train selective": JobPlace("tacit.jobs.selective", "SelectiveConfig"),

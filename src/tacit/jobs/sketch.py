@@ -61,13 +61,13 @@ USUAL_TOPICS = 64
 MOST_DECLARED = 10_000
 
 
-class SketchConfig(Config):
-    """Private rows, their public labels, what is summed, and what pays for it."""
+PrivateRows = Annotated[Data, Field(description="The private rows: csv, tsv, jsonl, parquet, txt (also .gz).")]
 
-    job: ClassVar[str] = "sketch"
 
-    data: Annotated[Data, Field(description="The private rows: csv, tsv, jsonl, parquet, txt (also .gz).")]
-    output: Annotated[Output[Path], Field(description="The sketch; its card stands beside it.")] = Path("sketch.tacit")
+class SketchedRows(Config):
+    """Private rows, their public labels, and what is summed: the options of all jobs that build a sketch."""
+
+    data: PrivateRows
     column: UsualColumn = None
     label_column: LabelColumn[str | None] = None
     labels: Annotated[
@@ -101,7 +101,6 @@ class SketchConfig(Config):
         Option(Group.DATA),
     ] = None
     format: Format = None
-    epsilon: Annotated[Epsilon[float], Field(gt=0, description="The privacy budget of one record or user.")]
     delta: AutoDelta = "auto"
     user_column: Annotated[
         UserColumn[str | None],
@@ -116,10 +115,10 @@ class SketchConfig(Config):
         Option(Group.MODEL),
     ] = ("static",)  # fmt: skip
     vocabulary: Annotated[
-        int | None,
-        Field(ge=0, description="Words of the public vocabulary that are counted; all by default, 0 for none."),
+        int,
+        Field(ge=0, description="Count so many words of the public vocabulary as well; they share the budget."),
         Option(Group.MODEL, metavar="N"),
-    ] = None
+    ] = 0
     ledger: Ledger = None
     dataset: Annotated[
         Dataset[str | None],
@@ -179,6 +178,15 @@ class SketchConfig(Config):
     def feature_map(self) -> FeatureMap:
         """What is summed."""
         return default_map(self.encoders, words=self.vocabulary)
+
+
+class SketchConfig(SketchedRows):
+    """Private rows, their public labels, what is summed, what pays for it, and where the sketch goes."""
+
+    job: ClassVar[str] = "sketch"
+
+    output: Annotated[Output[Path], Field(description="The sketch; its card stands beside it.")] = Path("sketch.tacit")
+    epsilon: Annotated[Epsilon[float], Field(gt=0, description="The privacy budget of one record or user.")]
 
 
 @dataclass(frozen=True)
@@ -246,7 +254,7 @@ def _released(config: SketchConfig, output: Path | None, progress: StepProgress 
 # Labels -------------------------------------------------------------------------------------------------------------
 
 
-def label_rule(config: SketchConfig) -> PublicLabels:
+def label_rule(config: SketchedRows) -> PublicLabels:
     """The labels that the options name."""
     if config.label_column is None:
         return public_topics(config.topics or USUAL_TOPICS, config.encoders[0])
@@ -268,7 +276,7 @@ def _labels_of_file(path: Path) -> tuple[str, ...]:
     return tuple(line.strip() for line in lines if line.strip())
 
 
-def _declared_labels(config: SketchConfig) -> tuple[str, ...]:
+def _declared_labels(config: SketchedRows) -> tuple[str, ...]:
     """All labels that occur, which the user has declared public."""
     assert config.label_column is not None
     names: set[str] = set()
@@ -290,7 +298,7 @@ def _declared_labels(config: SketchConfig) -> tuple[str, ...]:
 # Rows ---------------------------------------------------------------------------------------------------------------
 
 
-def row_source(config: SketchConfig, progress: StepProgress | None = None) -> RowSource:
+def row_source(config: SketchedRows, progress: StepProgress | None = None) -> RowSource:
     """The rows of a configuration in blocks."""
 
     def blocks() -> Iterator[RowBlock]:
@@ -300,7 +308,7 @@ def row_source(config: SketchConfig, progress: StepProgress | None = None) -> Ro
     return blocks
 
 
-def _blocks(config: SketchConfig, table: TableReader, progress: StepProgress | None) -> Iterator[RowBlock]:
+def _blocks(config: SketchedRows, table: TableReader, progress: StepProgress | None) -> Iterator[RowBlock]:
     kept = [name for name in (config.label_column, config.user_column) if name is not None]
     text = choose_columns(table.columns, () if config.column is None else (config.column,), kept).texts[0]
     table.select([text, *kept])

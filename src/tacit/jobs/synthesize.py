@@ -1,250 +1,134 @@
-"""Synthetic rows: a model learns to write like private rows, under differential privacy, and writes others.
+"""Synthetic rows: a corpus that may be shared in place of private rows.
 
-made = tacit.synthesize("reviews.csv", label_columns="stars", epsilon=3, rows=1_000, output="synthetic.csv")
+made = tacit.synthesize("tickets.csv", label_column="intent", labels=["refund", "delivery"], epsilon=1)
 made.texts, made.card
+
+The usual way is matching: noisy sums of the rows are released once, as a sketch, and public sentences are drawn by it.
+`by="training"` trains a language model under differential privacy instead (`tacit.jobs.synthesize_training`).
 """
 
 from __future__ import annotations
 
+import datetime
+import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import Field, model_validator
 
-from tacit.card import Card
+from tacit.card import Card, ReleaseFacts
 from tacit.errors import BadParameterError
 from tacit.guarantee import Guarantee
 from tacit.jobs.config import Group, Option, Varied
-from tacit.jobs.fields import (
-    Canaries,
-    Column,
-    Data,
-    Force,
-    Labels,
-    Length,
-    Model,
-    Output,
-    Strategy,
-    TrainingEpsilon,
-)
-from tacit.jobs.sources import needs_of_rows
-from tacit.jobs.training.options import (
-    ADAPTED,
-    EitherNeighbors,
-    RecordTraining,
-    missing_epsilon,
-    needs_of_budget,
-)
-from tacit.jobs.training.result import TrainingProgress
-from tacit.jobs.values import CommaSeparated, split_at_commas
-from tacit.needs import ADAPTERS, MODELS, PLOTS, Ability, needs_of_language_model, needs_of_place
-from tacit.report import Report
+from tacit.jobs.fields import Epsilon, Output, SampleSeed, SynthesisWay, SyntheticRowCount
+from tacit.jobs.sketch import PrivateRows, SketchConfig, SketchedRows
+from tacit.jobs.sketch import run as build
+from tacit.needs import Ability, needs_of_place
+from tacit.progress import WorkProgress
 from tacit.report.parts import refuse_existing
-from tacit.text.files import format_of
+from tacit.text.files import format_of, write_columns, write_whole
+from tacit.text.tokens import split
 
-NamedLabels = tuple[tuple[str, tuple[str, ...]], ...]
+if TYPE_CHECKING:
+    from tacit.jobs.synthesize_training import SyntheticRows
+    from tacit.matching.corpus import MatchedCorpus
+    from tacit.matching.sketch import Sketch
 
-
-def _named_labels(value: Any) -> object:
-    """Names by label column: from a mapping, or from texts such as `stars=1,2,3`."""
-    if value is None:
-        return ()
-    if isinstance(value, Mapping):
-        return tuple((str(column), tuple(map(str, names))) for column, names in value.items())
-    return tuple(_named_column(item) for item in ([value] if isinstance(value, str) else value))
-
-
-def _named_column(item: Any) -> tuple[str, Sequence[object]]:
-    column, names = (item.partition("=")[0], split_at_commas(item.partition("=")[2])) if isinstance(item, str) else item
-    if not names:
-        raise bad_labels(str(item))
-    return column, names
+TEXT_COLUMN = "text"
+LABEL_COLUMN = "label"
+TOPIC_COLUMN = "topic"
 
 
-def bad_labels(item: str) -> BadParameterError:
-    return BadParameterError(
-        "bad-labels",
-        "{option.labels} names the values of a label column, such as {option.labels[stars=1,2,3,4,5]}, not '{item}'",
-        item=item,
-    )
-
-
-class SynthesizeConfig(EitherNeighbors, RecordTraining):
-    """Private rows, what pays for what a model learns of them, and how it writes others."""
+class MatchingConfig(SketchedRows):
+    """Private rows and what pays for their sketch, or a sketch that exists; the public sentences; the corpus."""
 
     job: ClassVar[str] = "synthesize"
 
-    data: Annotated[
-        Data,
-        Field(description="The private rows (csv, tsv, jsonl, parquet; also .gz)."),
-        Varied(metavar="[DATA]"),
-    ] = None
-    output: Annotated[Output[Path], Field(description="The file of synthetic rows; its card stands beside it.")] = Path(
-        "synthetic.csv"
+    data: Annotated[PrivateRows, Varied(metavar="[DATA]")] = None
+    output: Annotated[Output[Path], Field(description="The corpus; its card stands beside it.")] = Path("synthetic.csv")
+    epsilon: Annotated[Epsilon[float | None], Field(gt=0, description="The privacy budget of one record or user.")] = (
+        None
     )
-    rows: Annotated[int, Field(description="Rows to write."), Option(Group.WRITING, old_names=("number",))] = 1_000
-    column: Annotated[Column[str], Varied(old_names=("text_column",))] = "text"
-    label_columns: Annotated[
+    by: SynthesisWay[Literal["matching"]] = "matching"
+    from_sketch: Annotated[
+        Path | None,
+        Field(description="Draw from a sketch that exists, at no further cost."),
+        Option(Group.DATA, name="from", metavar="SKETCH"),
+    ] = None
+    keep_sketch: Annotated[
+        Path | None,
+        Field(description="Where the sketch goes; by default beside the corpus."),
+        Option(Group.DATA, metavar="FILE"),
+    ] = None
+    pools: Annotated[
         tuple[str, ...],
-        CommaSeparated,
-        Field(description="A column of labels; may be repeated."),
-        Option(Group.DATA),
-    ] = ()
-    labels: Annotated[
-        Labels[NamedLabels],
-        BeforeValidator(_named_labels),
-        Field(description="All names of a label column, if they are known; otherwise those in DATA are declared "
-              "public."),
-        Varied(comma_separated=False, metavar="COLUMN=A,B,C"),
-    ] = ()  # fmt: skip
-    keep_model: Annotated[
-        Path | None,
-        Field(description="The folder of the model; by default beside the output."),
-        Option(Group.DATA, metavar="DIR"),
-    ] = None
-    from_model: Annotated[
-        Path | None,
-        Field(description="Write more with such a folder, at no further cost."),
-        Option(Group.DATA, metavar="DIR"),
-    ] = None
-    epsilon: Annotated[
-        TrainingEpsilon[float | None], Field(description="The privacy budget of one record, for all; 'inf': none.")
-    ] = None
-    count_share: Annotated[
-        float,
-        Field(gt=0, lt=1, description="Part of epsilon that pays for the label counts."),
-        Option(Group.PRIVACY),
-    ] = 0.05
-    balanced: Annotated[
-        bool,
-        Field(description="As many rows for every label, and no budget for counts."),
-        Option(Group.PRIVACY),
-    ] = False
-    model: Annotated[Model[str], Field(description="'smollm2', a folder, or a hub name: a causal language model.")] = (
-        "smollm2"
-    )
-    strategy: Annotated[Strategy[str], Field(description="What is trained: lora, full, last-2 …")] = "lora"
-    length: Annotated[Length, Field(description="Word pieces of a row, control codes included.")] = 64
-    temperature: Annotated[float, Field(description="Below 1: safer texts."), Option(Group.WRITING)] = 1.0
-    top_p: Annotated[float, Field(description="Nucleus sampling."), Option(Group.WRITING)] = 0.95
-    sample_seed: Annotated[
-        int | None,
-        Field(description="Repeat a writing; otherwise another one each time. It is public."),
+        Field(min_length=1, description="Public sentences to draw from: 'general', or a file of 'tacit pool build'; "
+              "may be repeated."),
         Option(Group.WRITING),
+    ] = ("general",)  # fmt: skip
+    rows: Annotated[
+        SyntheticRowCount[int | None],
+        Field(description="Rows to draw; as many as there are private ones by default, and at least 10,000."),
     ] = None
-    shortest: Annotated[int, Field(description="Fewest words of a text."), Option(Group.WRITING)] = 2
-    keep_duplicates: Annotated[bool, Field(description="Texts may repeat each other."), Option(Group.WRITING)] = False
-    perplexity: Annotated[
-        float | None,
-        Field(description="Drop texts that the public model finds less likely than this."),
-        Option(Group.WRITING),
-    ] = None
-    check: Annotated[
-        Path | None,
-        Field(description="Compare the finished texts with DATA and write a private report (html or json)."),
-        Option(Group.CHECK, metavar="REPORT", private=True),
-    ] = None
-    canaries: Annotated[
-        Canaries,
-        Field(description="Coins of 'tacit audit canaries' whose texts stand in DATA."),
-        Varied(group=Group.CHECK),
-    ] = None
-    force: Annotated[Force, Field(description="Replace existing files.")] = False
+    sample_seed: SampleSeed = None
 
     def needs(self) -> list[Ability]:
-        if self.from_model is not None:
-            return [MODELS, *needs_of_place(str(self.output))]
-        return [
-            *needs_of_language_model(self.model),
-            *([ADAPTERS] if self.strategy in ADAPTED else []),
-            *needs_of_budget(self.epsilon),
-            *needs_of_rows(self.data),
-            *needs_of_place(str(self.output)),
-            *([PLOTS] if self.check is not None else []),
-        ]
+        written = needs_of_place(str(self.output))
+        return written if self.from_sketch is not None else [*super().needs(), *written]
 
     @model_validator(mode="after")
-    def _there_is_something_to_write_with(self) -> Self:
-        if self.from_model is None and self.data is None:
+    def _rows_or_a_sketch(self) -> Self:
+        if (self.data is None) == (self.from_sketch is None):
             raise BadParameterError(
-                "rows-missing",
-                "give the private rows, or {option.from_model[DIR]} to write with a model that is there already",
+                "rows-or-sketch",
+                "give the private rows, or {option.from_sketch[SKETCH]} to draw from a sketch that exists",
             )
-        if self.from_model is None and self.epsilon is None:
-            raise missing_epsilon()
-        if self.from_model is not None and (self.epsilon is not None or self.keep_model is not None):
+        if self.data is not None and self.epsilon is None:
             raise BadParameterError(
-                "budget-of-existing-model",
-                "a model that is there has its budget already: leave {option.epsilon} and {option.keep_model} out",
+                "missing-epsilon", "say how much privacy a record gets, such as {option.epsilon[1]}"
             )
-        return self
-
-    @model_validator(mode="after")
-    def _a_check_has_rows_to_compare(self) -> Self:
-        if self.check is None and self.canaries is not None:
+        if self.from_sketch is not None and (self.epsilon is not None or self.keep_sketch is not None):
             raise BadParameterError(
-                "canaries-without-check",
-                "{option.canaries} belong to a check: name its report with {option.check[REPORT]}",
+                "budget-of-existing-sketch",
+                "a sketch that exists has its budget already: leave {option.epsilon} and {option.keep_sketch} out",
             )
-        if self.check is not None and self.data is None:
-            raise BadParameterError("check-without-rows", "a check compares with the private rows: give DATA as well")
-        return self
-
-    @model_validator(mode="after")
-    def _labels_are_of_label_columns(self) -> Self:
-        if self.column in self.label_columns:
-            raise BadParameterError(
-                "text-is-label",
-                "'{column}' cannot be the text and a label: name another {option.label_columns}",
-                column=self.column,
-            )
-        for column, names in self.labels:
-            if column not in self.label_columns:
-                raise bad_labels(f"{column}={','.join(names)}")
         return self
 
     @property
-    def folder(self) -> Path:
-        """The folder of the model."""
-        usual = self.output.with_name(f"{self.output.name.split('.')[0]}-model")
-        return self.from_model or self.keep_model or usual
+    def sketch_path(self) -> Path:
+        """The file of the sketch."""
+        usual = self.output.with_name(f"{self.output.name.split('.')[0]}-sketch.tacit")
+        return self.from_sketch or self.keep_sketch or usual
+
+    def sketch_config(self) -> SketchConfig:
+        """The same rows and labels as a job that builds their sketch."""
+        assert self.epsilon is not None
+        shared = {name: getattr(self, name) for name in SketchedRows.model_fields}
+        return SketchConfig(**shared, epsilon=self.epsilon, output=self.sketch_path)
 
     def check_files(self) -> None:
-        """Say what cannot be written before hours of work, not after."""
+        """Refuse what cannot be written before anything is spent."""
         format_of(str(self.output))
-        for path in (self.output, self.check):
-            if path is not None:
-                refuse_existing(path, force=self.force)
-
-
-class SynthesisProgress(TrainingProgress):
-    """Callbacks of the training and then of the generation."""
-
-    def worked(self, what: str, done: int, total: int) -> None:
-        """So much of the writing, or of a comparison, is done."""
+        refuse_existing(self.output, force=self.force)
+        if self.from_sketch is None:
+            refuse_existing(self.sketch_path, force=self.force)
 
 
 @dataclass(frozen=True)
-class SyntheticRows:
-    """Written rows, column by column, with their card.
+class MatchedRows:
+    """A corpus of public sentences with labels, column by column, with its card.
 
-    output   the file that holds them; the card stands beside it
-    folder   the folder of the model, which writes any amount more at no further cost
-    refused  how many texts a filter has refused, by its name
-    missing  rows that were asked for and did not pass the filters, by their labels
-    report   the private comparison with the rows that the model has learned from, if one was asked for
+    output       the file that holds it; card and attribution stand beside it
+    sketch_path  the sketch that it was drawn from, which gives any amount more at no further cost
     """
 
     columns: Mapping[str, Sequence[str]]
     text_column: str
     card: Card
     output: Path
-    folder: Path
-    refused: Mapping[str, int] = field(default_factory=dict)
-    missing: Mapping[tuple[str, ...], int] = field(default_factory=dict)
-    report: Report | None = None
+    sketch_path: Path
 
     @property
     def guarantee(self) -> Guarantee:
@@ -266,31 +150,76 @@ class SyntheticRows:
         return f"{len(self):,} rows in {self.output}: {self.guarantee}"
 
 
-def run(config: SynthesizeConfig, progress: SynthesisProgress | None = None) -> SyntheticRows:
-    """Synthetic rows in a file, with their card; a model is trained first unless one is there.
+def run(config: MatchingConfig, progress: WorkProgress | None = None) -> MatchedRows:
+    """A corpus in a file, with its card and attribution; the sketch is built and saved first unless one is given.
 
-    A folder that is finished is only compared with the configuration, and writes.
+    What was paid for is never lost: the sketch is on the disk before any sentence is drawn.
     """
-    config.check_files()
-    from tacit.jobs.training.writing import train_writer, write_release
+    from tacit.matching.artifact import read_sketch
+    from tacit.matching.corpus import matched_corpus
+    from tacit.matching.pool import load_pool
 
-    shown = progress or SynthesisProgress()
-    if config.from_model is None:
-        train_writer(config, shown)
-    return write_release(config, shown)
+    config.check_files()
+    pools = [load_pool(name) for name in config.pools]
+    sketch = _built_sketch(config, progress) if config.from_sketch is None else read_sketch(config.from_sketch)
+    seed = secrets.randbelow(1 << 31) if config.sample_seed is None else config.sample_seed
+    corpus = matched_corpus(sketch, pools, rows=config.rows, seed=seed, progress=progress)
+    return _written(config, corpus)
+
+
+def _built_sketch(config: MatchingConfig, progress: WorkProgress | None) -> Sketch:
+    shown = None if progress is None else (lambda done, total: progress("reading the rows", done, total))
+    return build(config.sketch_config(), shown).sketch
+
+
+def _written(config: MatchingConfig, corpus: MatchedCorpus) -> MatchedRows:
+    text, label = _column_names(config)
+    columns = {text: list(corpus.texts), label: list(corpus.labels)}
+    card = Card(corpus.guarantee, _facts(config, corpus))
+    # Card and attribution first: no corpus is there without them.
+    write_whole(Path(f"{config.output}.card.json"), card.to_json())
+    write_whole(Path(f"{config.output}.card.md"), card.to_markdown())
+    write_whole(Path(f"{config.output}.ATTRIBUTION.txt"), corpus.attribution)
+    write_columns(config.output, columns, force=True)
+    return MatchedRows(columns, text, card, config.output, config.sketch_path)
+
+
+def _column_names(config: MatchingConfig) -> tuple[str, str]:
+    """The names of the text and the label: those that were typed, so that learners find the columns that they know."""
+    text = config.column or TEXT_COLUMN
+    label = config.label_column or (LABEL_COLUMN if config.from_sketch is not None else TOPIC_COLUMN)
+    return text, label
+
+
+def _facts(config: MatchingConfig, corpus: MatchedCorpus) -> ReleaseFacts:
+    lengths = [len(split(text)) for text in corpus.texts]
+    return ReleaseFacts(
+        rows=len(corpus),
+        documents=len(corpus),
+        units=sum(lengths),
+        longest_document=max(lengths),
+        longest_row=max(lengths),
+        output=config.output.name,
+        command="tacit synthesize",
+        created=datetime.datetime.now(datetime.UTC).date().isoformat(),
+        configuration=config.identity(),
+    )
 
 
 def synthesize(
-    data: object = None, *, epsilon: float | None = None, progress: SynthesisProgress | None = None, **options: Any
-) -> SyntheticRows:
-    """Synthetic rows that may be shared, from a model trained under differential privacy; a file or data in memory,
-    options as in `SynthesizeConfig`.
+    data: object = None, *, by: Literal["matching", "training"] = "matching", progress: Any = None, **options: Any
+) -> MatchedRows | SyntheticRows:
+    """Synthetic rows that may be shared; a file or data in memory.
 
-    data     a file, a list of rows, a pandas frame, an Arrow table, a data set; not needed with `from_model`
-    epsilon  the budget of one record, for the model and the label counts together
+    data   a file, a list of rows, a pandas frame, an Arrow table, a data set; not needed with `from_sketch`
+    by     "matching" (options as in `MatchingConfig`), or "training" (as in `TrainedSynthesisConfig`)
 
-        rows = [{"text": "a fine film", "stars": "5"}, ...]
-        made = tacit.synthesize(rows, epsilon=8, label_columns=["stars"], rows=500, output="synthetic.csv")
+        rows = [{"text": "where is my parcel", "intent": "delivery"}, ...]
+        made = tacit.synthesize(rows, epsilon=1, label_column="intent", labels=["delivery", "refund"])
         made.rows[0], made.card
     """
-    return run(SynthesizeConfig(data=data, epsilon=epsilon, **options), progress)
+    if by == "training":
+        from tacit.jobs import synthesize_training
+
+        return synthesize_training.run(synthesize_training.TrainedSynthesisConfig(data=data, **options), progress)
+    return run(MatchingConfig(data=data, by=by, **options), progress)

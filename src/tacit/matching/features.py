@@ -47,6 +47,7 @@ from tacit.arrays import Floats, Floats32, Integers, Integers32
 from tacit.encoders import Encoder, encoder_provenance, is_batch_independent, load_encoder
 from tacit.errors import BadInputError, BadParameterError
 from tacit.guarantee import Provenance
+from tacit.matching.geometry import known_geometry
 from tacit.matching.words import load_vocabulary, words_of
 from tacit.noise.source import public_generator
 
@@ -64,23 +65,33 @@ VECTOR_BITS = 14
 
 @dataclass(frozen=True)
 class EncoderBlock:
-    """The vector of a sentence encoder. `digest` and `dimension` say which; `EncoderBlock.of` finds them out."""
+    """The vector of a sentence encoder. `digest` and `dimension` say which; `EncoderBlock.of` finds them out.
+
+    balanced   the vector is taken in the public geometry of its encoder (`tacit.matching.geometry`)
+    """
 
     encoder: str
     weight: float
     dimension: int
     digest: str
+    balanced: bool = False
 
     kind: ClassVar[str] = "encoder"
 
     @classmethod
     def of(cls, encoder: str = "static", weight: float = 1.0) -> Self:
         loaded = known_encoder(encoder)
-        return cls(encoder, weight, loaded.dimension, encoder_digest(loaded))
+        digest = encoder_digest(loaded)
+        return cls(encoder, weight, loaded.dimension, digest, known_geometry(digest) is not None)
 
     def steps(self, vectors: Floats32) -> Integers32:
         """The features of texts with these vectors."""
-        return bounded_steps(vectors, bound_of(self.weight))
+        if not self.balanced:
+            return bounded_steps(vectors, bound_of(self.weight))
+        geometry = known_geometry(self.digest)
+        if geometry is None:
+            raise _other_version(f"the geometry of the encoder '{self.encoder}'")
+        return bounded_steps(geometry.apply(vectors), bound_of(self.weight))
 
 
 @dataclass(frozen=True)
@@ -316,10 +327,14 @@ class FeatureMap:
         return hashlib.sha256(json.dumps(self.to_dict(), sort_keys=True).encode()).hexdigest()[:32]
 
 
-def default_map(encoders: Sequence[str] = ("static",), *, words: int | None = None) -> FeatureMap:
-    """The usual map: encoders and words, all words of the vocabulary by default, none with `words=0`."""
+def default_map(encoders: Sequence[str] = ("static",), *, words: int = 0) -> FeatureMap:
+    """The usual map: encoders, and so many words of the vocabulary.
+
+    No words by default: on public corpora a budget spent on words was missing in the vectors, which say more about a
+    label (`docs/matching.md`).
+    """
     return weighted_map(
-        [*((name, 0.8) for name in encoders), *([] if words == 0 else [("words", 0.5)])], count=0.3, words=words
+        [*((name, 1.0) for name in encoders), *([("words", 0.6)] if words else [])], count=0.2, words=words or None
     )
 
 

@@ -14,7 +14,7 @@ from tacit.auditing.models.synthetic import release_report
 from tacit.auditing.models.writers import writer_losses
 from tacit.card import Card, ReleaseFacts
 from tacit.errors import BadInputError
-from tacit.jobs.synthesize import SynthesisProgress, SynthesizeConfig, SyntheticRows
+from tacit.jobs.synthesize_training import SynthesisProgress, SyntheticRows, TrainedSynthesisConfig
 from tacit.jobs.training.planning import check_batch
 from tacit.jobs.training.public_models import load_public
 from tacit.report import Report
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 
-def train_writer(config: SynthesizeConfig, progress: SynthesisProgress) -> None:
+def train_writer(config: TrainedSynthesisConfig, progress: SynthesisProgress) -> None:
     """Train the model and count the labels, into the folder of a configuration."""
     rows = _private_rows(config)
     codes = learn_codes(rows, list(config.label_columns), {column: list(names) for column, names in config.labels})
@@ -99,7 +99,7 @@ def train_writer(config: SynthesizeConfig, progress: SynthesisProgress) -> None:
     training.run(progress.stepped, resume=config.resume)
 
 
-def write_release(config: SynthesizeConfig, progress: SynthesisProgress) -> SyntheticRows:
+def write_release(config: TrainedSynthesisConfig, progress: SynthesisProgress) -> SyntheticRows:
     """Synthetic rows of the model in the folder of a configuration, written to its file with their card."""
     writer = PrivateWriter.open(config.folder)
     filters = Filters(shortest=config.shortest, duplicates=not config.keep_duplicates, perplexity=config.perplexity)
@@ -152,13 +152,13 @@ def write_release(config: SynthesizeConfig, progress: SynthesisProgress) -> Synt
     )
 
 
-def _private_rows(config: SynthesizeConfig) -> list[dict[str, str]]:
+def _private_rows(config: TrainedSynthesisConfig) -> list[dict[str, str]]:
     columns = read_columns(config.data, [config.column, *config.label_columns])
     cells = {"text": columns[config.column], **{column: columns[column] for column in config.label_columns}}
     return [dict(zip(cells, values, strict=True)) for values in zip(*cells.values(), strict=True)]
 
 
-def _sample_seed(config: SynthesizeConfig, place: Path) -> int:
+def _sample_seed(config: TrainedSynthesisConfig, place: Path) -> int:
     """The public seed of a writing: the one that was given, that of the stopped run, or a new one."""
     kept = Draft.seed_of(place) if config.resume and config.sample_seed is None else config.sample_seed
     return secrets.randbelow(1 << 31) if kept is None else kept
@@ -176,7 +176,7 @@ def _columns(writer: PrivateWriter, written: Written) -> dict[str, list[str]]:
     return {**columns, writer.text_column: [text for _, text in written.rows]}
 
 
-def _release_facts(config: SynthesizeConfig, texts: list[str]) -> ReleaseFacts:
+def _release_facts(config: TrainedSynthesisConfig, texts: list[str]) -> ReleaseFacts:
     lengths = [len(split(text)) for text in texts]
     kept = "" if config.from_model is None else ", with a model that was there already"
     return ReleaseFacts(
@@ -186,14 +186,14 @@ def _release_facts(config: SynthesizeConfig, texts: list[str]) -> ReleaseFacts:
         longest_document=max(lengths),
         longest_row=max(lengths),
         output=config.output.name,
-        command=f"tacit synthesize -n {config.rows}{kept}",
+        command=f"tacit synthesize training -n {config.rows}{kept}",
         created=datetime.datetime.now(datetime.UTC).date().isoformat(),
         configuration=config.identity(),
     )
 
 
 def _checked(
-    config: SynthesizeConfig,
+    config: TrainedSynthesisConfig,
     writer: PrivateWriter,
     texts: list[str],
     loaded: tuple[PreTrainedModel, PreTrainedTokenizerBase],

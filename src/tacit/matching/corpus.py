@@ -1,0 +1,114 @@
+"""A corpus from a sketch: public sentences with labels, chosen by the release and never by the private rows.
+
+Everything here is post-processing of a sketch (`tacit.matching.sketch`), so the promise of the sketch is that of the
+corpus, whatever pool, number of rows or seed is chosen, and as often as one likes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tacit.arrays import Floats32, Ids
+from tacit.errors import BadInputError
+from tacit.guarantee import Guarantee
+from tacit.matching.discriminant import fitted_discriminant, steadied_counts
+from tacit.matching.drawing import drawn_rows, rows_per_label
+from tacit.matching.pool import SentencePool, attribution_of
+from tacit.matching.sketch import Sketch
+from tacit.noise.source import public_generator
+from tacit.progress import WorkProgress
+
+MECHANISM = "matching (public sentences drawn by noisy sums of private rows)"
+USUAL_ROWS = 10_000
+MOST_REPEATS = 2
+FEWEST_SENTENCES = 1_000
+BLOCK = 20_000
+
+
+@dataclass(frozen=True)
+class MatchedCorpus:
+    """Rows of public sentences.
+
+    texts        one sentence each
+    labels       one label each
+    guarantee    the promise of the sketch
+    attribution  what the licenses of the sentences ask for
+    """
+
+    texts: Sequence[str]
+    labels: Sequence[str]
+    guarantee: Guarantee
+    attribution: str
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+
+def usual_rows(sketch: Sketch) -> int:
+    """As many rows as the sketch is of, and at least 10,000: learners profit, and rows cost nothing."""
+    return max(USUAL_ROWS, round(float(steadied_counts(sketch).sum())))
+
+
+def matched_corpus(
+    sketch: Sketch,
+    pools: Sequence[SentencePool],
+    *,
+    rows: int | None = None,
+    seed: int = 0,
+    progress: WorkProgress | None = None,
+) -> MatchedCorpus:
+    """Public sentences of the pools with the labels of a sketch.
+
+    seed   public: it repeats the choice, and has nothing to do with the noise
+    """
+    places = [(number, place) for number, pool in enumerate(pools) for place in range(len(pool))]
+    if len(places) < FEWEST_SENTENCES:
+        raise BadInputError(
+            "pool-too-small",
+            "the pools hold {sentences:,} sentences, and matching needs {fewest:,}: add public sentences",
+            sentences=len(places), fewest=FEWEST_SENTENCES,
+        )  # fmt: skip
+    sentences = [pools[number].sentences[place] for number, place in places]
+    features = pool_features(sketch, sentences, progress)
+    discriminant = fitted_discriminant(sketch, features)
+    generator = public_generator(seed)
+    wanted = rows_per_label(discriminant.shares, usual_rows(sketch) if rows is None else rows, generator)
+    drawn = drawn_rows(
+        discriminant.log_probabilities(features),
+        discriminant.domain_scores(features),
+        wanted,
+        generator,
+        most_repeats=MOST_REPEATS,
+    )
+    order = generator.permutation(len(drawn))
+    chosen: Ids = drawn.sentences[order]
+    return MatchedCorpus(
+        texts=[sentences[place] for place in chosen],
+        labels=[sketch.labels[label] for label in drawn.labels[order]],
+        guarantee=corpus_guarantee(sketch, pools),
+        attribution=attribution_of([(pools[places[place][0]], places[place][1]) for place in np.unique(chosen)]),
+    )
+
+
+def corpus_guarantee(sketch: Sketch, pools: Sequence[SentencePool]) -> Guarantee:
+    """The promise of a sketch for what is made of it, with the origin of the sentences."""
+    promised = sketch.guarantee
+    return replace(
+        promised,
+        mechanism=MECHANISM,
+        provenance=(*promised.provenance, *(line for pool in pools for line in pool.provenance())),
+    )
+
+
+def pool_features(sketch: Sketch, sentences: Sequence[str], progress: WorkProgress | None = None) -> Floats32:
+    """The dense features of public sentences under the map of a sketch."""
+    blocks = []
+    for start in range(0, len(sentences), BLOCK):
+        block = sentences[start : start + BLOCK]
+        blocks.append(sketch.feature_map.features(block).dense_values())
+        if progress is not None:
+            progress("reading the pool", start + len(block), len(sentences))
+    return np.concatenate(blocks)

@@ -1,0 +1,80 @@
+"""Rows of a corpus: public sentences drawn for every label, by what the sketch says about them.
+
+The weight of sentence x for label c is  exp(DOMAIN * domain(x)) * p(c | x)^SHARPNESS  (`tacit.matching.discriminant`).
+A power above 1 keeps away sentences that would fit several labels; a domain exponent below 1 keeps the variety of the
+pool. No sentence stands more than `most_repeats` times in a label.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tacit.arrays import Floats, Ids, Integers
+
+DOMAIN = 0.5
+SHARPNESS = 3.0
+CAPPING_ROUNDS = 50
+
+
+@dataclass(frozen=True)
+class DrawnRows:
+    """Places of sentences and of their labels, one each."""
+
+    sentences: Ids
+    labels: Ids
+
+    def __len__(self) -> int:
+        return len(self.sentences)
+
+
+def rows_per_label(shares: Floats, rows: int, generator: np.random.Generator) -> Integers:
+    """So many rows for every label that they add up to `rows`, in proportion; fractions are drawn."""
+    return _whole_numbers(shares / shares.sum() * rows, generator)
+
+
+def drawn_rows(
+    log_probabilities: Floats,
+    domain: Floats,
+    wanted: Integers,
+    generator: np.random.Generator,
+    most_repeats: int = 1,
+) -> DrawnRows:
+    """Sentences for every label, `wanted` of each, as long as the pool has enough."""
+    sentences, labels = [], []
+    for label, rows in enumerate(wanted):
+        if rows:
+            weights = DOMAIN * domain + SHARPNESS * log_probabilities[:, label]
+            counts = _whole_numbers(capped(np.exp(weights - weights.max()), int(rows), most_repeats), generator)
+            places = np.repeat(np.arange(len(counts)), counts)
+            sentences.append(generator.permutation(places))
+            labels.append(np.full(len(places), label))
+    return DrawnRows(np.concatenate(sentences), np.concatenate(labels))
+
+
+def capped(weights: Floats, rows: int, most: int) -> Floats:
+    """Expected numbers of draws in proportion to the weights, none above `most`, that add up to `rows` (or to all that
+    the sentences allow)."""
+    rows = min(rows, most * len(weights))
+    expected = np.zeros(len(weights))
+    free = np.ones(len(weights), dtype=bool)
+    for _ in range(CAPPING_ROUNDS):
+        left = rows - most * int((~free).sum())
+        total = float(weights[free].sum())
+        if total <= 0:
+            expected[free] = left / max(1, int(free.sum()))
+            break
+        expected[free] = weights[free] / total * left
+        over = free & (expected > most)
+        if not over.any():
+            break
+        free &= ~over
+        expected[over] = most
+    return np.minimum(expected, most)
+
+
+def _whole_numbers(expected: Floats, generator: np.random.Generator) -> Integers:
+    """Whole numbers with these expectations and the same sum up to rounding (systematic sampling)."""
+    ends = np.floor(np.cumsum(expected) + generator.random())
+    return np.diff(ends, prepend=0.0).astype(np.int64)

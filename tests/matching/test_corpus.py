@@ -1,0 +1,114 @@
+"""The public step: a corpus from a sketch."""
+
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tacit.errors import BadInputError
+from tacit.matching.corpus import matched_corpus, pool_features, usual_rows
+from tacit.matching.discriminant import fitted_discriminant, steadied_counts
+from tacit.matching.drawing import capped, rows_per_label
+from tacit.matching.features import default_map
+from tacit.matching.labels import ListedLabels
+from tacit.matching.pool import load_pool
+from tacit.matching.sketch import build_sketch
+from tacit.matching.sums import rows_in_memory
+
+POOL = load_pool("general")
+TOPICS = {
+    "weather": ("rain", "snow", "sunny", "cloudy", "storm", "wind"),
+    "food": ("eat", "bread", "soup", "dinner", "cheese", "hungry"),
+    "travel": ("train", "airport", "ticket", "hotel", "flight", "station"),
+}
+
+
+def about(word):
+    return [sentence for sentence in POOL.sentences if word in sentence.lower().strip(".!?").split()]
+
+
+@pytest.fixture(scope="module")
+def rows():
+    """Rows about three topics, and as many again for testing."""
+    texts = {label: [text for word in words for text in about(word)] for label, words in TOPICS.items()}
+    train = [(text, label) for label, each in texts.items() for text in each[::2]]
+    test = [(text, label) for label, each in texts.items() for text in each[1::2]]
+    return train, test
+
+
+@pytest.fixture(scope="module")
+def sketch(rows):
+    texts, labels = zip(*rows[0], strict=True)
+    rule = ListedLabels(tuple(TOPICS))
+    return build_sketch(rows_in_memory(texts, labels), rule, default_map(), epsilon=1.0, delta=1e-6, seed=3).sketch
+
+
+def test_a_classifier_made_of_the_sketch_knows_the_labels(sketch, rows):
+    """Chance is 1/3; the seed is fixed, so there are no false alarms."""
+    features = pool_features(sketch, POOL.sentences[::10])
+    made = fitted_discriminant(sketch, features)
+    texts, labels = zip(*rows[1], strict=True)
+    guesses = made.log_probabilities(sketch.feature_map.features(texts).dense_values()).argmax(axis=1)
+    assert np.mean(np.array(sketch.labels)[guesses] == np.array(labels)) > 0.85
+
+
+def test_rows_of_a_corpus_speak_of_their_labels(sketch):
+    corpus = matched_corpus(sketch, [POOL], rows=600, seed=1)
+    assert abs(len(corpus) - 600) <= len(TOPICS)
+    assert set(corpus.texts) <= set(POOL.sentences)
+    for label, words in TOPICS.items():
+        pairs = list(zip(corpus.texts, corpus.labels, strict=True))
+        speaks = [(not set(words).isdisjoint(re.findall(r"\w+", text.lower())), other) for text, other in pairs]
+        share = np.mean([each for each, other in speaks if other == label])
+        assert share > 4 * np.mean([each for each, other in speaks if other != label])
+
+
+def test_the_seed_of_the_choice_is_public_and_repeats_it(sketch):
+    first, again, other = (matched_corpus(sketch, [POOL], rows=50, seed=seed) for seed in (4, 4, 5))
+    assert first == again
+    assert first.texts != other.texts
+
+
+def test_the_corpus_has_the_promise_of_its_sketch_and_names_its_sentences(sketch):
+    corpus = matched_corpus(sketch, [POOL], rows=50)
+    assert corpus.guarantee.void == sketch.guarantee.void
+    assert (corpus.guarantee.notion, corpus.guarantee.unit) == (sketch.guarantee.notion, sketch.guarantee.unit)
+    assert any("Tatoeba" in line.source for line in corpus.guarantee.provenance)
+    assert "CC BY 2.0 FR" in corpus.attribution
+
+
+def test_a_pool_that_is_too_small_is_refused(sketch):
+    from dataclasses import replace
+
+    small = replace(POOL, sentences=POOL.sentences[:10])
+    with pytest.raises(BadInputError) as error:
+        matched_corpus(sketch, [small])
+    assert error.value.code == "pool-too-small"
+
+
+def test_numbers_of_rows_are_steadied_only_as_far_as_noise_explains_them(sketch):
+    counts, steadied = sketch.counts, steadied_counts(sketch)
+    assert np.abs(steadied - counts.mean()).max() <= np.abs(counts - counts.mean()).max()
+    assert np.argsort(steadied).tolist() == np.argsort(counts).tolist()
+    assert usual_rows(sketch) == 10_000
+
+
+@given(weights=st.lists(st.floats(0, 1e6), min_size=1, max_size=30), rows=st.integers(1, 100), most=st.integers(1, 3))
+def test_no_sentence_is_expected_more_often_than_allowed(weights, rows, most):
+    expected = capped(np.array(weights), rows, most)
+    assert expected.max() <= most
+    assert expected.sum() <= min(rows, most * len(weights)) + 1e-6
+    if min(weights) > 1e-3:
+        assert expected.sum() == pytest.approx(min(rows, most * len(weights)))
+
+
+@given(
+    shares=st.lists(st.floats(0.01, 1), min_size=1, max_size=20), rows=st.integers(1, 1_000), seed=st.integers(0, 99)
+)
+def test_rows_per_label_add_up(shares, rows, seed):
+    wanted = rows_per_label(np.array(shares), rows, np.random.default_rng(seed))
+    exact = np.array(shares) / sum(shares) * rows
+    assert abs(wanted.sum() - rows) <= 1
+    assert np.abs(wanted - exact).max() <= 1

@@ -1,0 +1,57 @@
+"""The geometry of vectors: exact in any batch, never longer than 1, and what it is for."""
+
+import numpy as np
+import pytest
+
+from tacit.matching.encoder import StaticEncoder
+from tacit.matching.features import GRID, EncoderBlock, FeatureMap, bound_of, default_map
+from tacit.matching.geometry import Geometry, fitted_geometry, known_geometry
+from tacit.matching.pool import load_pool
+
+TEXTS = ["Where is my parcel?", "", "I want my money back!", "\U0001f600", "a " * 30_000, "It rains in Paris today."]
+
+
+@pytest.fixture(scope="module")
+def geometry() -> Geometry:
+    found = known_geometry(StaticEncoder().digest)
+    assert found is not None, "the geometry of the bundled encoder comes with the package"
+    return found
+
+
+def test_a_vector_is_the_same_bit_for_bit_in_every_batch(geometry):
+    vectors = StaticEncoder().encode(TEXTS * 50)
+    together = geometry.apply(vectors)
+    for place in (0, 3, 7, 299):
+        assert np.array_equal(geometry.apply(vectors[place : place + 1])[0], together[place])
+    assert np.array_equal(geometry.apply(vectors[::-1])[::-1], together)
+
+
+def test_vectors_have_length_one_or_are_zero(geometry):
+    lengths = np.linalg.norm(geometry.apply(StaticEncoder().encode(TEXTS)), axis=1)
+    assert lengths[1] == 0
+    assert np.allclose(lengths[[0, 2, 4, 5]], 1)
+    wild = geometry.apply(np.full((1, StaticEncoder().dimension), np.nan, dtype=np.float32))
+    assert not wild.any()
+
+
+def test_no_row_is_longer_than_its_bound():
+    block = EncoderBlock.of("static", 0.7)
+    assert block.balanced
+    steps = FeatureMap((block,), 0.2).features(TEXTS, alone=True).dense.astype(np.int64)
+    assert (steps * steps).sum(axis=1).max() <= bound_of(0.7) ** 2 < GRID**2
+
+
+def test_the_common_part_is_gone_and_directions_are_more_alike():
+    sentences = load_pool("general").sentences[::60]
+    vectors = StaticEncoder().encode(sentences).astype(np.float64)
+    features = default_map().features(sentences).dense_values().astype(np.float64)
+    assert np.linalg.norm(features.mean(axis=0)) < 0.3 * np.linalg.norm(vectors.mean(axis=0))
+    plain, balanced = (np.linalg.eigvalsh(np.cov(each.T)) for each in (vectors, features))
+    assert balanced[-1] / balanced.mean() < 0.5 * plain[-1] / plain.mean()
+
+
+def test_a_geometry_is_a_function_of_its_vectors_alone():
+    vectors = StaticEncoder().encode(load_pool("general").sentences[::100])
+    first, second = fitted_geometry(vectors), fitted_geometry(vectors.copy())
+    assert np.array_equal(first.matrix, second.matrix)
+    assert np.array_equal(first.mean, second.mean)
