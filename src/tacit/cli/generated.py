@@ -258,7 +258,7 @@ def _with_default(described: str, field: FieldInfo, option: Option) -> str:
     unit = f" {option.unit}" if option.unit else ""
     if field.is_required() or field.default in (None, (), {}, PydanticUndefined) or option.alone is not None:
         return described
-    shown = ",".join(map(str, field.default)) if option.comma_separated else field.default
+    shown = ",".join(map(str, field.default)) if isinstance(field.default, tuple) else field.default
     if option.scale is not None:
         shown = f"{field.default / option.scale:g}"
     return f"{described}  [default: {shown}{unit}]"
