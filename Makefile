@@ -1,5 +1,5 @@
 # Two commands do everything on a machine with Python 3.11, pip, make and gcc:
-#   make demo   set up, rewrite a small file, show the result and its privacy card
+#   make demo   set up, release a corpus in place of private rows, show it, its scores and its privacy card
 #   make test   set up what the tests need and run every check
 PYTHON ?= python3
 VENV   := .venv
@@ -10,12 +10,9 @@ DEMO   := build/demo
 .PHONY: demo test check lint bench docs experiments-quick readme-check release clean
 
 demo: $(VENV)/.demo
-	@mkdir -p $(DEMO)
-	@$(BIN)/tacit rewrite examples/support_mail.csv --column message --keep topic \
-	    --mechanism santext+ --epsilon 4 --output $(DEMO)/private.csv --force --diff 4 --card json,md,html
-	@echo && cat $(DEMO)/private.csv.card.md
-	@echo "Rewritten file: $(DEMO)/private.csv    Card: $(DEMO)/private.csv.card.html"
-	@echo "Try your own:   $(BIN)/tacit rewrite --help"
+	@$(BIN)/python examples/share_corpus.py $(DEMO)
+	@echo && cat $(DEMO)/released.csv.card.md
+	@echo "Try your own:   $(BIN)/tacit synthesize --help"
 
 test: $(VENV)/.test
 	@$(MAKE) --no-print-directory lint
@@ -85,8 +82,8 @@ $(VENV)/.made:
 	@touch $@
 
 $(VENV)/.demo: $(VENV)/.made pyproject.toml constraints.txt
-	@echo "Installing Tacit and public word frequencies (400 MB on disk, once) ..."
-	@$(PIP) --editable '.[default]'
+	@echo "Installing Tacit (400 MB on disk, once) ..."
+	@$(PIP) --editable .
 	@touch $@
 
 $(VENV)/.docs: $(VENV)/.made pyproject.toml constraints.txt

@@ -97,6 +97,7 @@ def write_files(folder: Path) -> None:
     (folder / "notes.csv").write_text("text\n" + "\n".join(texts) + "\n", encoding="utf-8")
     (folder / "big.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in texts), encoding="utf-8")
     (folder / "bucket" / "notes").mkdir(parents=True)
+    shutil.copy(ROOT / "examples" / "requests.csv", folder / "requests.csv")
     shutil.copy(folder / "reviews.csv", folder / "bucket" / "notes" / "part.csv")
     nodes = [f"n{i}\t{'a' if i % 2 else 'b'}\t{i % 2} {2 + i % 7}" for i in range(200)]
     (folder / "nodes.tsv").write_text("node\tlabel\tfeatures\n" + "\n".join(nodes) + "\n", encoding="utf-8")

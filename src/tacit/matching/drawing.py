@@ -1,8 +1,8 @@
 """Rows of a corpus: public sentences drawn for every label, by what the sketch says about them.
 
 The weight of sentence x for label c is  exp(DOMAIN * domain(x)) * p(c | x)^SHARPNESS  (`tacit.matching.discriminant`).
-A power above 1 keeps away sentences that would fit several labels; a domain exponent below 1 keeps the variety of the
-pool. No sentence stands more than `most_repeats` times in a label.
+A power above 1 keeps away sentences that would fit several labels. No sentence stands more than `most_repeats` times in
+a label.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ import numpy as np
 
 from tacit.arrays import Floats, Ids, Integers
 
-DOMAIN = 0.5
-SHARPNESS = 3.0
+DOMAIN = 1.0
+SHARPNESS = 4.0
 CAPPING_ROUNDS = 50
 
 
