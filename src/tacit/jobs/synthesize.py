@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from tacit.card import Card, ReleaseFacts
-from tacit.errors import BadParameterError
+from tacit.errors import BadInputError, BadParameterError
 from tacit.guarantee import Guarantee
 from tacit.jobs.config import Group, Option, Varied
 from tacit.jobs.fields import Epsilon, Output, SampleSeed, SynthesisWay, SyntheticRowCount
@@ -112,8 +112,13 @@ class MatchingConfig(SketchedRows):
         """Refuse what cannot be written before anything is spent."""
         format_of(str(self.output))
         refuse_existing(self.output, force=self.force)
-        if self.from_sketch is None:
-            refuse_existing(self.sketch_path, force=self.force)
+        if self.from_sketch is None and self.sketch_path.exists() and not self.force:
+            raise BadInputError(
+                "sketch-exists",
+                "{path} is a sketch that was paid for: draw from it at no further cost with {option.from_sketch}, or build "
+                "another with {option.force}, which spends the budget again",
+                path=self.sketch_path,
+            )
 
 
 @dataclass(frozen=True)
