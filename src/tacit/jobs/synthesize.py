@@ -115,8 +115,8 @@ class MatchingConfig(SketchedRows):
         if self.from_sketch is None and self.sketch_path.exists() and not self.force:
             raise BadInputError(
                 "sketch-exists",
-                "{path} is a sketch that was paid for: draw from it at no further cost with {option.from_sketch}, or build "
-                "another with {option.force}, which spends the budget again",
+                "{path} is a sketch that was paid for: draw from it at no further cost with {option.from_sketch}, or "
+                "build another with {option.force}, which spends the budget again",
                 path=self.sketch_path,
             )
 
