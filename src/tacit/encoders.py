@@ -1,6 +1,6 @@
 """Sentence encoders by name: the one that comes with Tacit, those of plug-ins, and Hugging Face models.
 
-    static          word vectors averaged (`tacit.matching.encoder`): numpy and `tokenizers` alone, exact for any batch
+    static          word vectors averaged (`tacit.matching.encoder`): numpy and scipy alone, exact for any batch
     minilm          all-MiniLM-L6-v2 by torch (`tacit.documents.encoder`), a folder, or a name on the model hub
     another name    what a plug-in has registered in the group `tacit.encoders`
 

@@ -18,6 +18,7 @@ from tacit.encoders import ENCODERS, encoder_provenance, is_batch_independent, l
 from tacit.errors import BadInputError
 from tacit.matching.encoder import ASSETS, LONGEST_CHARACTERS, StaticEncoder
 from tacit.matching.encoder_build import quantized, save
+from tacit.matching.pieces import WordPieces
 from tacit.matching.pool import load_pool
 from tacit.needs import needs_of_encoder
 
@@ -62,7 +63,7 @@ def test_no_text_changes_the_vector_of_another(texts: list[str], random: object)
 
 
 def test_texts_without_a_known_piece_have_the_vector_zero(encoder: StaticEncoder) -> None:
-    assert not encoder.encode(["", "  \t ", "🙂", "[UNK]"]).any()
+    assert not encoder.encode(["", "  \t ", "🙂"]).any()
 
 
 def test_a_long_text_counts_up_to_512_pieces_and_20000_characters(encoder: StaticEncoder) -> None:
@@ -93,7 +94,7 @@ def test_it_needs_neither_torch_nor_transformers() -> None:
         "import sys; print(*sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert not {"torch", "transformers", "sklearn", "pandas"} & set(done.stdout.split())
+    assert not {"torch", "transformers", "tokenizers", "sklearn", "pandas"} & set(done.stdout.split())
 
 
 def test_quantization_keeps_the_direction_of_sentences() -> None:
@@ -105,6 +106,16 @@ def test_quantization_keeps_the_direction_of_sentences() -> None:
         rows = rng.integers(0, 500, size=9)
         first, second = vectors[rows].sum(axis=0), again[rows].sum(axis=0)
         assert first @ second / np.linalg.norm(first) / np.linalg.norm(second) > 0.999
+
+
+def test_the_pieces_are_those_of_the_library() -> None:
+    tokenizers = pytest.importorskip("tokenizers")
+    library = tokenizers.Tokenizer.from_file(str(ASSETS / "tokenizer.json"))
+    vocabulary = json.loads((ASSETS / "tokenizer.json").read_text())["model"]["vocab"]
+    mine, unknown = WordPieces(vocabulary), vocabulary["[UNK]"]
+    texts = [*load_pool().sentences, "Où est l'Hôtel ? 東京 100%", "a\tb\r\nc\x07d", "_x_ naïve—dash", "ÀÉÎ ß Straße"]
+    for text, pieces in zip(texts, library.encode_batch_fast(texts, add_special_tokens=False), strict=True):
+        assert mine.ids(text) == [piece for piece in pieces.ids if piece != unknown]
 
 
 def test_weights_of_any_dimension_are_read_and_changed_ones_refused(tmp_path: Path) -> None:

@@ -20,7 +20,6 @@ import json
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +27,7 @@ from numpy.typing import NDArray
 from tacit.arrays import Floats32
 from tacit.errors import BadInputError
 from tacit.guarantee import Provenance
+from tacit.matching.pieces import WordPieces
 from tacit.progress import StepProgress
 
 ASSETS = Path(__file__).with_name("assets") / "static"
@@ -89,14 +89,12 @@ class _Weights:
     """The table of vectors as whole numbers, the scale of each dimension, and the tokenizer."""
 
     def __init__(self, folder: Path) -> None:
-        from tokenizers import Tokenizer
-
         try:
             facts = json.loads((folder / "encoder.json").read_text(encoding="utf-8"))
             pieces = (folder / "tokenizer.json").read_bytes()
             with np.load(folder / "vectors.npz", allow_pickle=False) as arrays:
                 small, shifts, scales = (arrays[name] for name in ("vectors", "shifts", "scales"))
-            self.tokenizer: Any = Tokenizer.from_str(pieces.decode("utf-8"))
+            self.tokenizer = WordPieces(json.loads(pieces)["model"]["vocab"])
         except (OSError, ValueError, KeyError) as error:
             raise BadInputError(
                 "no-static-encoder", "'{folder}' holds no static encoder: copy its folder again", folder=folder
@@ -111,30 +109,18 @@ class _Weights:
             )
         self.table: Floats32 = np.ldexp(small.astype(np.float32), shifts[:, None].astype(np.int32))
         self.scales: Floats32 = scales.astype(np.float32)
-        self.tokenizer.no_padding()
-        self.tokenizer.no_truncation()
 
     def sums(self, texts: Sequence[str]) -> Floats32:
         """The exact sum of the whole-number vectors of each text's pieces."""
         from scipy.sparse import csr_matrix
 
-        cut = [_readable(text[:LONGEST_CHARACTERS]) for text in texts]
-        pieces = [item.ids[: self.pieces] for item in self.tokenizer.encode_batch_fast(cut, add_special_tokens=False)]
+        pieces = [self.tokenizer.ids(text[:LONGEST_CHARACTERS])[: self.pieces] for text in texts]
         ends = np.cumsum([0, *map(len, pieces)])
         ids = np.fromiter((piece for each in pieces for piece in each), dtype=np.int32, count=int(ends[-1]))
         ones = np.ones(len(ids), dtype=np.float32)
         counts = csr_matrix((ones, ids, ends), shape=(len(pieces), len(self.table)))
         result: Floats32 = counts @ self.table
         return result
-
-
-def _readable(text: str) -> str:
-    """The text without halves of surrogate pairs, which no tokenizer takes."""
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError:
-        return text.encode("utf-8", "replace").decode("utf-8")
-    return text
 
 
 def _unit(sums: Floats32) -> Floats32:
