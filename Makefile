@@ -82,7 +82,7 @@ $(VENV)/.made:
 	@touch $@
 
 $(VENV)/.demo: $(VENV)/.made pyproject.toml constraints.txt
-	@echo "Installing Tacit (400 MB on disk, once) ..."
+	@echo "Installing Tacit (340 MB on disk, once) ..."
 	@$(PIP) --editable .
 	@touch $@
 
