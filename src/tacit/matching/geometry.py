@@ -5,9 +5,10 @@
 with the mean and the covariance C of the vectors of public sentences. Vectors of an encoder have a common part, which
 tells nothing about a label and would use up most of the length that a row may have; and they spread far in a few
 directions and little in many, so that noise of one size drowns the many. Taking the mean away and half of the
-difference between directions (a fourth root, not the square root that would make all alike) is what did best on public
-corpora: with 151 labels of 100 rows each, a linear classifier made of the noisy means at epsilon 1 has a macro-F1 of
-.70 in place of .48 (`benchmarks/matching.py`).
+difference between directions (a fourth root, not the square root that would make all alike) did best on public corpora
+with many labels, and as well as anything else with few: with 151 labels of 100 rows each (CLINC150), a linear
+classifier made of the noisy means at epsilon 1 has a macro-F1 of .70 in place of .61, each with its best ridge and
+exact counts.
 
 Exactness. f(x) is taken as whole numbers of 2**-14, mean and W are whole numbers too, and their product is added in
 double precision without rounding, so g(x) is the same bit for bit whatever else stands in the batch.
