@@ -1,4 +1,4 @@
-"""What a card calls the parts of a guarantee: words for a reader who decides about the data and wrote no code.
+"""Words for the parts of a guarantee on a card, for a reader who decides about the data and wrote no code.
 
 The JSON form of a card keeps the names and values of the code; these are for its readers. A setting that is not listed
 here is shown by its own name, with `_` as a space.
@@ -142,7 +142,7 @@ _FINGERPRINT = re.compile(r"(.+) \(([0-9a-f]{12})\)")
 
 
 def unit_name(unit: Unit) -> str:
-    """What one unit is called in a sentence: a token is a word."""
+    """The name of one unit in a sentence: a token is a word."""
     return UNIT_NAMES.get(unit, unit.value)
 
 

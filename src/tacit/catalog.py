@@ -85,8 +85,8 @@ def find(name: str) -> type[Mechanism]:
 
 
 def needs_of_mechanism(name: str, options: Mapping[str, object] | None = None) -> list[Ability]:
-    """What a mechanism with these options (as a command line gives them) needs to be installed; nothing for one that is
-    not known, which is refused when it is built."""
+    """The abilities that must be installed for a mechanism with these options (as a command line gives them); none for
+    a name that is not known, which is refused when the mechanism is built."""
     cls = _registered().get(name)
     return (
         []
@@ -174,7 +174,7 @@ def _as_bool(value: str) -> bool:
 
 
 class ParameterFacts(TypedDict):
-    """What the catalog says about a parameter."""
+    """The facts about a parameter in the catalog."""
 
     name: str
     type: str
@@ -187,7 +187,7 @@ class ParameterFacts(TypedDict):
 
 
 class MechanismDescription(TypedDict):
-    """What the catalog says about a mechanism."""
+    """The facts about a mechanism in the catalog."""
 
     name: str
     title: str
@@ -233,7 +233,7 @@ def described(mechanism: type[Mechanism]) -> MechanismDescription:
 
 
 def summary(mechanism: type[Mechanism]) -> str:
-    """What it does in a sentence: the first paragraph of the docstring."""
+    """One sentence about a mechanism: the first paragraph of its docstring."""
     return " ".join((inspect.getdoc(mechanism) or mechanism.title).split("\n\n")[0].split())
 
 
@@ -248,7 +248,7 @@ _PARAMETER = re.compile(r"^(\w+)  +(\S.*)$")
 
 
 def parameter_meanings(described: type) -> dict[str, str]:
-    """What each parameter of a class is for: the lines `name   meaning` of the docstrings, the most special class
+    """The meaning of each parameter of a class: the lines `name   meaning` of the docstrings, the most special class
     first."""
     known = {item.name for item in fields(described)}
     meanings: dict[str, str] = {}

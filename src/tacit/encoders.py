@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class Encoder(Protocol):
-    """What a mechanism needs of an encoder: a name for its card, and vectors.
+    """An encoder as a mechanism needs it: a name for its card, and vectors.
 
     An encoder whose vectors are the same bit for bit whatever texts are beside them says so by an attribute
     `batch_independent = True`; of any other one only `encode_alone` is a function of the text alone. One that has an
@@ -87,7 +87,8 @@ def _registered(name: str) -> Encoder:
 
 
 def encoder_needs(name: str) -> list[Ability]:
-    """What must be installed for a sentence encoder; one of a plug-in says it by its attribute `abilities`."""
+    """The abilities that must be installed for a sentence encoder; a plug-in lists them in its attribute
+    `abilities`."""
     return list(getattr(ENCODERS[name], "abilities", ())) if name in ENCODERS else needs_of_encoder(name)
 
 

@@ -109,7 +109,7 @@ class LabelRule:
         return {"randomized column": self.column, "label epsilon": self.epsilon, "labels": list(self.labels)}
 
     def guarantee(self, *, secure: bool = True) -> Guarantee:
-        """What one label is promised."""
+        """The guarantee of one label."""
         promised = Guarantee(
             notion=Notion.PURE,
             epsilon=self.epsilon,

@@ -1,4 +1,4 @@
-"""What a folder of weights says about the text it has read.
+"""The origin of a folder of weights: which text it has read, and what that text was promised.
 
 A model folder that Tacit made carries its card (`card.json`) and, if its text was declared public, the name of that
 text (`task.json`). Whoever uses such a folder asks here, so that no room can take weights for public that are not:
@@ -74,14 +74,14 @@ class Lineage:
 
 
 def lineage_of(folder: str | Path) -> Lineage:
-    """What a folder says about itself; nothing if it is a hub name or was not made by Tacit."""
+    """The lineage that a folder declares; empty if it is a hub name or was not made by Tacit."""
     place = Path(folder).expanduser()
     promise = _guarantee(place / CARD) or _without_card(place / RECORD)
     return Lineage(promise, _public(place / SETTINGS, promise), _guarantee(place / VOCABULARY_CARD))
 
 
 def own_budget(promise: Guarantee) -> str:
-    """What paid for weights, in the words of a card."""
+    """The budget that paid for weights, in the words of a card."""
     return f"a budget of its own: {described(promise)}"
 
 

@@ -1,4 +1,4 @@
-"""What every rewriting mechanism is: an estimator with the habits of scikit-learn, and a guarantee.
+"""The base of all rewriting mechanisms: an estimator with the habits of scikit-learn, and a guarantee.
 
 A mechanism is a dataclass; its fields are its parameters. It learns only from public data, so `fit` ignores the texts
 it is given: fitting on private text would be a release. `rewrite` returns the texts together with the guarantee,
@@ -44,7 +44,7 @@ class Rewritten:
 
 @dataclass(frozen=True)
 class Release:
-    """What may be shared, and what was promised about it. A notebook shows its card."""
+    """Rewritten texts, which may be shared, and the guarantee about them. A notebook shows its card."""
 
     texts: list[str]
     guarantee: Guarantee
@@ -118,7 +118,7 @@ class Mechanism(ABC):
     # Parameters -----------------------------------------------------------------------------------------------
 
     def check_parameters(self) -> None:
-        """Nothing if the parameters are allowed; otherwise an error. A mechanism with rules beyond choices and ranges
+        """Refuse parameters that are not allowed. A mechanism with rules beyond choices and ranges
         adds them here, and calls this first. Nothing may be worked out or kept: that is for `cached_property`."""
         check_epsilon(self.epsilon)
         for name, known in parameters_of(type(self)).items():
@@ -170,7 +170,7 @@ class Mechanism(ABC):
 
     @classmethod
     def abilities_for(cls, options: Mapping[str, object]) -> list[Ability]:
-        """What must be installed for these options, as a command line or a request gives them."""
+        """The abilities that must be installed for these options, as a command line or a request gives them."""
         needed = list(cls.abilities)
         for item in fields(cls):
             known = parameters_of(cls).get(item.name)
@@ -187,7 +187,7 @@ class Mechanism(ABC):
 
     @abstractmethod
     def guarantee(self, *, secure: bool | None = None) -> Guarantee:
-        """What one unit is promised. A run with a test seed is not secure and gets no promise."""
+        """The guarantee of one unit. A run with a test seed is not secure, and its guarantee is void."""
 
     @abstractmethod
     def rewrite_texts(self, texts: Sequence[str], source: Source) -> Rewritten:

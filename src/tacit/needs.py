@@ -1,5 +1,5 @@
-"""What abilities need to be installed: one table, so that a missing library is named before any work begins. Which of
-them a mechanism needs, its class says (`Mechanism.abilities_for`).
+"""The table of abilities and the libraries they need, so that a missing library is named before any work begins. The
+class of a mechanism says which abilities it needs (`Mechanism.abilities_for`).
 
 Nothing is imported to find out. `check` says in one sentence what to install, with one command for all that is missing;
 only packages that pip must install without their own dependencies have a command of their own.
@@ -90,14 +90,14 @@ def ability_of(module: str) -> Ability | None:
 
 
 def check(who: str, abilities: Iterable[Ability]) -> None:
-    """Nothing if all of it is installed; otherwise the sentence that says what to type."""
+    """Refuse to go on if something is not installed, with one sentence that says what to type."""
     error = why_not(who, abilities)
     if error is not None:
         raise error
 
 
 def why_not(who: str, abilities: Iterable[Ability]) -> MissingExtraError | None:
-    """What `who` lacks and the commands that install it; None if nothing is missing."""
+    """The error that names the libraries `who` lacks and the commands that install them; None if nothing is missing."""
     lacking = {ability: ability.missing() for ability in dict.fromkeys(abilities)}
     absent = {ability: modules for ability, modules in lacking.items() if modules}
     if not absent:

@@ -1,4 +1,4 @@
-"""What a mechanism says about its parameters, on the class itself, beside their types and defaults.
+"""Facts about the parameters of a mechanism, declared on the class beside their types and defaults.
 
     punctuation: str = parameter("rewrite", choices=("rewrite", "drop", "keep"))
     bits: int = parameter(64, low=1, high=4096, service_most=512)
@@ -49,7 +49,7 @@ class EpsilonRange:
 
 @dataclass(frozen=True)
 class Parameter:
-    """What is known about one parameter.
+    """The facts about one parameter.
 
     choices          the texts it can be; none: any
     low, high        the ends of a number, both allowed
@@ -70,7 +70,7 @@ class Parameter:
     needs: NeedsOfValue | None = None
 
     def check(self, name: str, value: object) -> None:
-        """Nothing if the value is among the choices and within the range; otherwise an error."""
+        """Refuse a value that is not among the choices or outside of the range."""
         if self.choices and isinstance(value, str) and value not in self.choices:
             raise BadParameterError(
                 "not-a-choice",

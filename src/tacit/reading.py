@@ -62,7 +62,7 @@ class Reading:
         )
 
     def warnings(self) -> list[str]:
-        """What the holder of the texts should know, in sentences."""
+        """Warnings for the holder of the texts, as sentences."""
         warnings = []
         if self.words >= LEAST_WORDS and self.unknown > self.allowed * self.words:
             warnings.append(

@@ -20,6 +20,11 @@ SHARED_CLASS_NAMES = {
 
 SHARED_TYPES = ("arrays.py", "progress.py")
 
+WITH_OLD_DOCSTRINGS = ("experiments/steps/", "jobs/sketch.py", "matching/")
+"""Rooms whose docstrings are still to be rewritten; nothing is added here."""
+
+DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+
 
 def modules() -> Iterator[tuple[str, ast.Module]]:
     for path in sorted(PACKAGE.rglob("*.py")):
@@ -51,6 +56,18 @@ def test_no_name_says_only_that_there_is_something() -> None:
         if name.strip("_").lower() in NO_NAMES
     ]
     assert not bad, "say what the thing is: " + ", ".join(bad)
+
+
+def test_docstrings_begin_with_what_is_returned_or_represented() -> None:
+    """A docstring that begins with "What" leaves out the noun: the guarantee, the settings, the error."""
+    riddles = [
+        f"{place}:{node.body[0].lineno}"
+        for place, tree in modules()
+        if not place.startswith(WITH_OLD_DOCSTRINGS)
+        for node in ast.walk(tree)
+        if isinstance(node, DOCUMENTED) and (ast.get_docstring(node) or "").startswith("What ")
+    ]
+    assert not riddles, "say what the function returns or the class represents: " + ", ".join(riddles)
 
 
 def test_no_two_classes_share_a_name() -> None:

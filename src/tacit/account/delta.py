@@ -1,4 +1,4 @@
-"""How small delta has to be.
+"""Values of delta that are small enough for a number of records.
 
 (epsilon, delta)-DP allows a mechanism that publishes every record, in full and on its own, with probability
 delta. Among n records somebody is then exposed with probability 1 - (1 - delta)**n: 63 % at delta = 1/n, next to

@@ -65,7 +65,7 @@ def renyi_epsilon(
     replaced = adjacency is Adjacency.REPLACE_ONE
 
     def at(order: int) -> float:
-        """For replacing, the order is half of `order` + 1: 1.5, 2, 2.5, ..."""
+        """The epsilon of one order. For replacing, the order is half of `order` + 1: 1.5, 2, 2.5, ..."""
         if not replaced:
             return epsilon_of_order(steps * renyi_divergence(sampling_rate, noise_multiplier, order), order, delta)
         half = (order + 1) / 2.0

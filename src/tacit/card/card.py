@@ -111,7 +111,7 @@ class Card:
     # People ---------------------------------------------------------------------------------------------------
 
     def content(self) -> Content:
-        """What this card says, in words."""
+        """The text of this card, in the words of its readers."""
         return content(self.guarantee, self.facts, self.version)
 
     def to_text(self) -> str:

@@ -40,7 +40,7 @@ class Content:
 
 
 def content(g: Guarantee, facts: ReleaseFacts | None, version: str) -> Content:
-    """What the card of this guarantee and release says."""
+    """The text of a card for this guarantee and release."""
     conversions = f" Conversions: {'; '.join(g.history)}." if g.history else ""
     return Content(
         title="Privacy card" if g.is_private else "Privacy card: NO GUARANTEE",

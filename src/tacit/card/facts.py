@@ -1,4 +1,4 @@
-"""What a release shows anyway: its counts, columns and names."""
+"""Facts that a release shows anyway: its counts, columns and names."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class ReleaseFacts:
-    """What a release shows anyway: counts of the output, never anything of the input that the output hides.
+    """Facts that a release shows anyway: counts of the output, never anything of the input that the output hides.
 
     `digest` is the SHA-256 of the output (text/digest.py), by which a card knows its own file; empty where there is no
     file. `configuration` holds the options that decided the release, by name (`Config.identity`).

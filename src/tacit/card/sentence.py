@@ -76,7 +76,7 @@ def plain_sentence(g: Guarantee) -> str:
 
 
 def _odds_bound(g: Guarantee, neighbors: str) -> str:
-    """What plain differential privacy says about odds, without and with a delta."""
+    """The bound of plain differential privacy on odds, without and with a delta."""
     if not g.delta:
         return f"multiplies the odds between any two possibilities{neighbors} by at most {odds(g.exponent())}"
     event = f"no event is more than {odds(g.exponent())} times as probable under one of them as under the other"

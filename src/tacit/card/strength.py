@@ -1,4 +1,4 @@
-"""What a guarantee adds up to: the exponent of one unit and of whole rows, as odds, with a verdict."""
+"""The strength of a guarantee: the exponents of one unit and of whole rows, as odds, with a verdict."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def odds(exponent: float) -> str:
 
 
 def bound_heading(g: Guarantee) -> str:
-    """What the numbers of `totals` bound: odds, or with a delta the probabilities of events."""
+    """The heading over the numbers of `totals`: they bound odds or, with a delta, probabilities of events."""
     return "any event at most so many times as probable" if g.delta else "odds change by at most"
 
 
@@ -87,7 +87,7 @@ def row_totals(g: Guarantee, facts: ReleaseFacts | None) -> Iterator[tuple[str, 
 
 
 def row_sentences(g: Guarantee, facts: ReleaseFacts) -> list[str]:
-    """What a whole row adds up to, one sentence each, where several columns of it are rewritten."""
+    """Sentences that bound the loss of a whole row, one for each total; none unless several columns are rewritten."""
     if len(facts.columns) < 2:
         return []
     return [

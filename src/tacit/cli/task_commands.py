@@ -61,7 +61,7 @@ class TaskGroup(click.Group):
 
 
 def _short_help(task: str, command: str) -> str:
-    """What a task is for, if that is known without importing the plug-in."""
+    """The help text of a task, or where to read it if the plug-in is not imported yet."""
     imported = TASKS.imported(task)
     return f"'{command} {task} --help' explains it." if imported is None else _sentence(imported.help)
 

@@ -1,4 +1,4 @@
-"""What all document-level mechanisms share: any two documents are neighbors, and one draw covers a whole document.
+"""The base of document-level mechanisms: any two documents are neighbors, and one draw covers a whole document.
 
     text -- public function -> bounded summary -- draw -> noisy summary -- public function -> text
 

@@ -1,4 +1,4 @@
-"""What drawing one token from a model's scores can give away, and the scores that keep within a budget."""
+"""The privacy loss of drawing one token from a model's scores, and scores that keep it within a budget."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a randomized label is in the output: a string, a number, true or false.
+"""The value of a randomized label in the output: a string, a number, true or false.
 
 The guarantee of randomized response holds for what is released, and that is the label with its type. So the type is a
 function of the drawn label and of what is public (the list of labels, the format of the files, the schema of a parquet

@@ -51,7 +51,7 @@ def _started(
 
 
 def limit_memory(most_bytes: int) -> None:
-    """For the worker: more memory than this fails with a MemoryError in this process, and if the machine itself has too
+    """Limit the memory of this worker process: more fails with a MemoryError in it, and if the machine itself has too
     little, this process goes first. Where the system knows no such limit (Windows), nothing happens."""
     with contextlib.suppress(ImportError, ValueError, OSError):
         import resource
@@ -78,8 +78,8 @@ def signal_of(process: BaseProcess) -> str | None:
 
 
 def inbox_of(connection: Connection) -> queue.SimpleQueue[object]:
-    """For the worker: what arrives while it works. When the connection breaks, the process ends, also in the middle of
-    something, so that an orphan never works beside its successor."""
+    """The messages that reach this worker process while it works. When the connection breaks, the process ends, also in
+    the middle of something, so that an orphan never works beside its successor."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     inbox: queue.SimpleQueue[object] = queue.SimpleQueue()
     threading.Thread(target=_receive, args=(connection, inbox), daemon=True).start()

@@ -1,4 +1,4 @@
-"""What leaves with the texts of a release: its card, which the engine writes before the texts get their name.
+"""The card of a release, which the engine writes before the texts get their name.
 
 There is never a release without a card: a card that cannot be written stops the release, and a run that is killed in
 between leaves a card without its texts, whose digest it names, never the other way around.

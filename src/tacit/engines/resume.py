@@ -144,7 +144,7 @@ class ResumeFile:
         )
 
     def _remove_old(self) -> None:
-        """What lies under the name; a run of this user that is still at work keeps it."""
+        """Remove the key file of an earlier run; a run of this user that is still at work keeps its own."""
         try:
             with contextlib.suppress(NotPrivateError):
                 self._file = open_private(self.path)

@@ -139,6 +139,6 @@ class UserRule:
 
 
 def name_of(value: object) -> str:
-    """What a cell calls a user or a document, empty if it has none. White space and the type of the cell make no second
-    person, here and in the ledger."""
+    """The user or document that a cell names, empty if there is none. White space and the type of the cell make no
+    second person, as in the ledger."""
     return "" if value is MISSING else name_identity(cell_string(value))

@@ -1,4 +1,4 @@
-"""What is left of the utility: similarity of texts, downstream tasks, deniability, the trade-off with privacy.
+"""Measures of utility: similarity of texts, downstream tasks, deniability, the trade-off with privacy.
 
 rows         original and released files, row by row
 similarity   BLEU, chrF, BERTScore, cosine, perplexity, kept words, length, each between its floor and its ceiling

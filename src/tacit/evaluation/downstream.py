@@ -1,4 +1,4 @@
-"""What the released texts are still good for: a model is trained on them and tested on original text.
+"""The use of released texts for a downstream task: a model is trained on them and tested on original text.
 
 The protocol of DP-BART (Igamberdiev & Habernal 2023): train on the rewritten training (and validation) texts with their
 labels, test on the *original* test set. Beside it stand

@@ -149,7 +149,7 @@ def _answers(title: str, truth: Sequence[str], predicted: Sequence[str]) -> Sect
 
 
 def plain_answer(answer: str) -> str:
-    """As the SQuAD evaluation: lower case, no punctuation, no articles."""
+    """An answer in lower case, without punctuation and articles, as the SQuAD evaluation compares it."""
     bare = "".join(c for c in answer.lower() if c not in string.punctuation)
     return " ".join(re.sub(r"\b(a|an|the)\b", " ", bare).split())
 

@@ -21,7 +21,8 @@ DOMAIN: Final = "inside the domain"
 
 
 def collect(plan: Plan, cache: Path) -> Results:
-    """What the cache knows about the cells of a plan, and the verdicts. Data sets are told in words, not as cells."""
+    """The finished cells of a plan as the cache holds them, with the verdicts. Data sets are described in words and are
+    not cells."""
     experiment = plan.experiment
     results = Results(
         about=experiment.experiment,
@@ -86,7 +87,7 @@ def _about_data(step: Step, plan: Plan, cache: Path) -> str:
 
 @dataclass(frozen=True)
 class Cost:
-    """What the cells of one step cost; each cell once, also when a run took it from the cache."""
+    """The cost of the cells of a step; each cell counts once, also when a run took it from the cache."""
 
     step: str
     cells: int

@@ -42,7 +42,7 @@ class Parameters(Strict):
 
 
 class About(Strict):
-    """What an experiment asks.
+    """The subject of an experiment.
 
     reference  the cells without privacy, such as { mechanism = "none" }: their scores are the ceilings
     watts      what a busy core is taken to draw, for the energy estimate
@@ -215,7 +215,8 @@ def of_dict(tables: Mapping[str, Any], size: str, name: str = "the experiment") 
 
 
 def _sizes(tables: Mapping[str, Any], name: str) -> Mapping[str, Mapping[str, Any]]:
-    """What each size replaces. It is read before the file is validated, because it decides what is validated."""
+    """The tables that each size replaces. They are read before the file is validated, because they decide what is
+    validated."""
     sizes = tables.get("sizes", {})
     if not isinstance(sizes, Mapping) or not all(isinstance(changes, Mapping) for changes in sizes.values()):
         raise BadInputError(

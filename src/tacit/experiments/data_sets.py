@@ -105,8 +105,8 @@ def data_folder(given: Path | None = None) -> Path:
 
 
 def check_files(wanted: Iterable[str], folders: Sequence[Path]) -> None:
-    """Nothing if all files of known data sets are in one of the folders; otherwise all that are missing, and where they
-    can be had. A file that belongs to no known data set is left to whoever opens it."""
+    """Refuse to go on if files of known data sets are in none of the folders; the error names those that are missing
+    and where they can be had. A file that belongs to no known data set is left to whoever opens it."""
     missing = [name for name in dict.fromkeys(wanted) if not any((folder / name).is_file() for folder in folders)]
     sets = {name: known_data().get(name.partition("/")[0]) for name in missing}
     if not any(sets.values()):

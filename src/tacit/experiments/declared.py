@@ -1,4 +1,4 @@
-"""What everything in an experiment file has in common: strict tables, and values of axes."""
+"""The base of all tables in an experiment file: strict models, and values of axes."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ class StepTask:
 
 
 def destroy_key(folder: Path) -> None:
-    """What was released is on the disk: nobody needs the key any more, and whoever has it can undo the noise."""
+    """Erase the key of a finished release: nobody needs it any more, and whoever has it can undo the noise."""
     erase(folder / KEY_FILE)
     shutil.rmtree(folder / RUN_FOLDER, ignore_errors=True)
 

@@ -191,7 +191,7 @@ def combinations(over: RawTable, variants: Variants, accepted: Collection[str], 
 def _alternatives(
     axis: str, values: object, variants: Variants, accepted: Collection[str], where: str
 ) -> list[Combination]:
-    """What each value of an axis stands for, with the further axes that it brings."""
+    """The combinations that the values of an axis stand for, with the further axes that they bring."""
     if not isinstance(values, list) or not values or not all(isinstance(v, str | int | float) for v in values):
         raise BadInputError(
             "bad-axis-values",

@@ -36,7 +36,7 @@ Converter = Callable[[Path], bytes]
 
 @dataclass(frozen=True)
 class FetchedFile:
-    """What became of one file."""
+    """The outcome of fetching a file."""
 
     file: str
     how: str

@@ -63,7 +63,7 @@ class Look:
 
 @dataclass(frozen=True)
 class Shared:
-    """What all panels of a figure have in common: how lines look, the rows of a heat map, its lowest and highest
+    """The settings that all panels of a figure share: how lines look, the rows of a heat map, its lowest and highest
     value."""
 
     looks: Mapping[Value, Look]

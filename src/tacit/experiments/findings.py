@@ -69,7 +69,7 @@ class Relation(StrEnum):
 
 @dataclass(frozen=True)
 class Comparison:
-    """What a statement says about the scores.
+    """A statement about scores, in a form that can be checked.
 
     right    what the left quantity is compared with; None for a trend along an axis
     along    the axis of a trend
@@ -113,7 +113,7 @@ class Scores(ABC):
 
     @abstractmethod
     def judged(self, comparison: Comparison) -> Judgment:
-        """What a comparison comes to."""
+        """The judgment on a comparison."""
 
     def above(
         self, left: Quantity, right: Quantity | float, *, each: Sequence[str] = (), most: Sequence[str] = ()

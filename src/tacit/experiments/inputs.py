@@ -1,4 +1,4 @@
-"""What a step needs of the data behind it, said before anything runs: parts, columns, labels, rows of their own."""
+"""Checks of the data behind a step before anything runs: parts, columns, labels, rows of their own."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def data_in(inputs: Mapping[str, PlannedCell], name: str = "data") -> DataSet:
 
 
 def check_texts(data: DataSet) -> None:
-    """Nothing if the data has texts."""
+    """Refuse data without texts."""
     if not data.parts:
         raise BadInputError(
             "data-without-texts", "the data set has files but no texts: give it 'parts', or take another one"
@@ -27,7 +27,7 @@ def check_texts(data: DataSet) -> None:
 
 
 def check_part(data: DataSet, part: str, key: str) -> None:
-    """Nothing if the data has the part that the parameter `key` names."""
+    """Refuse data that lacks the part that the parameter `key` names."""
     check_texts(data)
     if part not in data.parts:
         raise BadInputError(
@@ -40,7 +40,7 @@ def check_part(data: DataSet, part: str, key: str) -> None:
 
 
 def check_column(data: DataSet, column: str, key: str) -> None:
-    """Nothing if the data keeps the column that the parameter `key` names."""
+    """Refuse data that does not keep the column that the parameter `key` names."""
     if column not in data.keep:
         raise BadInputError(
             "column-not-kept",
@@ -52,7 +52,7 @@ def check_column(data: DataSet, column: str, key: str) -> None:
 
 
 def check_labeled(data: DataSet) -> None:
-    """Nothing if the data has labels."""
+    """Refuse data without labels."""
     if data.label is None:
         raise BadInputError(
             "data-without-labels", "the data set names no label: add 'label' to it, the column with the labels"
@@ -60,7 +60,7 @@ def check_labeled(data: DataSet) -> None:
 
 
 def check_apart(data: DataSet, train: str, test: str) -> None:
-    """Nothing if two parts that the data has hold different rows: what was learned by heart is no score."""
+    """Refuse two parts of the data that share rows: a score on rows that were learned by heart is none."""
     if train == test:
         raise BadInputError(
             "tested-on-training-rows",

@@ -141,8 +141,8 @@ def folder_of_results(config: ExperimentConfig, plan: Plan) -> Path:
 
 
 def run(config: ExperimentConfig, watch: Watch | None = None, *, plan: Plan | None = None) -> ExperimentRun:
-    """What came out of an experiment. What an earlier run finished is not run again, and no released text gets new
-    noise. `plan` is that of the configuration, if it is known already."""
+    """The results of an experiment. What an earlier run finished is not run again, and no released text gets new noise.
+    `plan` is that of the configuration, if it is known already."""
     plan = plan or plan_of(config)
     folder = folder_of_results(config, plan)
     _refuse_others(folder, plan, force=config.force)
@@ -165,7 +165,7 @@ def run(config: ExperimentConfig, watch: Watch | None = None, *, plan: Plan | No
 
 
 def resume(config: ResumeConfig, watch: Watch | None = None) -> ExperimentRun:
-    """What came out of a run that was stopped or killed, with the configuration it was started with."""
+    """The results of a run that was stopped or killed, with the configuration it was started with."""
     plan, settings = _started(config)
     validate(plan)
     write_settings(config.folder, settings)

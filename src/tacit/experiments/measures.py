@@ -25,7 +25,7 @@ def is_measure(kind: str, name: str) -> bool:
 
 
 def check_measure(kind: str, name: str, step: str) -> None:
-    """Nothing if a step can have a score of this name (or an end of its interval)."""
+    """Refuse a name that is no score of a step (or an end of its interval)."""
     stem, dot, end = name.rpartition(".")
     if is_measure(kind, name) or (dot and end in ENDS and is_measure(kind, stem)):
         return

@@ -161,7 +161,7 @@ def check_plan(plan: Plan) -> None:
 
 @contextmanager
 def prefixed(where: str) -> Iterator[None]:
-    """What is wrong is said with its place in the file."""
+    """Errors raised inside name their place in the experiment file."""
     try:
         yield
     except TacitError as error:

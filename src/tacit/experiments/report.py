@@ -1,4 +1,5 @@
-"""What came out: tables (CSV, Markdown), and one HTML page with figures, verdicts, examples, cards and costs.
+"""The files of an experiment's results: tables (CSV, Markdown), and one HTML page with figures, verdicts, examples,
+cards and costs.
 
     results.json     all scores; what 'compare' and 'summary' read
     scores.csv       one line per cell and measure
@@ -157,7 +158,7 @@ def _findings(verdicts: Sequence[FindingVerdict]) -> list[Finding]:
 
 
 def _measured(verdict: FindingVerdict) -> str:
-    """What was measured, and why it is not as published."""
+    """The measured values behind a verdict, and why they are not as published."""
     why = explained(verdict)
     if not why:
         return verdict.detail
@@ -229,7 +230,7 @@ def _cost(paid: Sequence[Cost], watts: float, timings: Sequence[Table] = ()) -> 
 
 
 def timing_tables(plan: Plan, cache: Path) -> list[Table]:
-    """What kinds of steps tell about time beyond their cost."""
+    """Tables about time beyond the cost of cells, from the kinds of steps that have any."""
     tables = []
     for name in plan.names:
         cells = [step for step in plan.named(name) if is_finished(folder_of(cache, step))]

@@ -71,7 +71,7 @@ def mean_of_cells(cells: Iterable[Cell], measure: str) -> Number:
 
 @dataclass(frozen=True)
 class Results:
-    """What came out of an experiment in one size, and the verdicts on its findings."""
+    """The results of an experiment in one size, and the verdicts on its findings."""
 
     about: About
     size: str
@@ -195,14 +195,14 @@ class Results:
 
     @property
     def caveats(self) -> list[str]:
-        """What a reader of all tables should know first."""
+        """Warnings that a reader of any of the tables should read first."""
         explained = any(verdict.explanation for verdict in self.verdicts) or bool(self.published)
         other_size = explained and self.size != "quick"
         return [*([ONE_DRAW] if self.one_draw() else []), *([OTHER_SIZE] if other_size else [])]
 
     @property
     def spread(self) -> str:
-        """What ± is over."""
+        """The sources of variation behind the ± of a table."""
         return "over test items and, where there are several, seeds" if self.repeated() else "over test items"
 
     # For files ------------------------------------------------------------------------------------------------

@@ -27,8 +27,8 @@ COPY = "experiment.toml"
 
 
 class Settings(BaseModel):
-    """What a run was started with. Places are absolute; `digest` is that of the plan, and `parts` has one for each data
-    set and step, so that it can be told which of them changed. Older files have neither."""
+    """The settings a run was started with. Places are absolute; `digest` is that of the plan, and `parts` has one for
+    each data set and step, so that an error can name those that changed. Older files have neither."""
 
     model_config = ConfigDict(frozen=True, strict=True)
 

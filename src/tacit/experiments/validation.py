@@ -1,5 +1,5 @@
-"""What can be wrong in an experiment before anything runs, one sentence each: names in the parts of the report,
-epsilons that do not share an axis, libraries, models and data that are missing."""
+"""Checks of an experiment before anything runs: names in the parts of the report, epsilons that do not share an axis,
+libraries, models and data that are missing."""
 
 from __future__ import annotations
 
@@ -128,8 +128,8 @@ class PlannedCells:
 
 
 def in_other_sizes(plan: Plan, look: Callable[[Experiment, str], Answer]) -> dict[str, Answer]:
-    """What the other sizes of the file tell. A size that the file does not write down may lack what it needs; one that
-    it does is an error."""
+    """The answers of `look` for the other sizes of the file. A size that the file does not write down may lack what it
+    needs; in one that it does, this is an error."""
     looked_at = {}
     for size, experiment in plan.experiment.other_sizes.items():
         with prefixed(f"sizes.{size}") if size in plan.experiment.sizes else suppress(BadInputError):
@@ -295,7 +295,7 @@ class PlannedScores(Scores):
 
 
 def _groups(comparison: Comparison, cells: Cells) -> list[Axes]:
-    """What is compared with each other: every combination of values of the axes that make the groups."""
+    """The groups within which scores are compared: every combination of values of the axes that make them."""
     values: dict[str, dict[Value, None]] = {axis: {} for axis in comparison.over}
     for score in comparison.scores:
         for step in _selected(score, cells):
@@ -355,7 +355,7 @@ def _stands_at(step: Step, score: ScoreTerm, place: Where) -> bool:
 
 
 def _meanings(step: Step) -> set[str]:
-    """What the epsilon on the axis of a cell means: that of the steps behind it that have one."""
+    """The meanings of the epsilon on the axis of a cell: those of the steps behind it that have one."""
     with_epsilon = [cell for cell in (step, *step.ancestors()) if EPSILON in cell.axes]
     meanings = [kinds()[cell.kind].meaning_of_epsilon(cell.parameters) for cell in with_epsilon]
     return {meaning for meaning in meanings if meaning is not None}

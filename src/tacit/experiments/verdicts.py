@@ -11,7 +11,7 @@ from tacit.report import Light
 
 
 class Word(StrEnum):
-    """What a run says about a statement."""
+    """The four verdicts on a statement."""
 
     AGREE = "agree"
     DISAGREE = "disagree"
@@ -25,7 +25,7 @@ OWN_WORDS: Final = {Word.AGREE: "holds", Word.DISAGREE: "does not hold"}
 
 
 class Judgment(Strict):
-    """What came of checking one statement.
+    """The outcome of checking a statement.
 
     detail   what was measured, or why it cannot be tested
     leaning  of an undecided one: whether the means stand as stated

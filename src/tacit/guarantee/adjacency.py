@@ -47,7 +47,7 @@ class Adjacency(Enum):
 
     @property
     def with_kept_punctuation(self) -> Adjacency:
-        """What is left of this adjacency of words when punctuation marks are copied."""
+        """The adjacency that remains of this one between words when punctuation marks are copied."""
         if self.keeps_punctuation:
             return self
         if self not in _SAME_PUNCTUATION:

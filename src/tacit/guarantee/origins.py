@@ -56,7 +56,7 @@ class VoidReason(Enum):
 
 
 class ExclusionKind(Enum):
-    """What a line of "not covered" speaks of, where code has to know."""
+    """The subject of a line of "not covered", where code has to know it."""
 
     LENGTH = "length"
     """How many tokens a text has."""

@@ -26,7 +26,7 @@ class Model(Enum):
 
 
 class Unit(Enum):
-    """What one secret is."""
+    """The secret that a guarantee protects."""
 
     TOKEN = "token"
     SENTENCE = "sentence"

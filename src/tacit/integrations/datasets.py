@@ -43,7 +43,7 @@ class SecondDrawWarning(UserWarning):
 
 @dataclass(frozen=True)
 class Rewriter:
-    """What `map` calls; made by `rewriter`. Equal rewriters have equal hashes in every process."""
+    """The function that `map` calls; made by `rewriter`. Equal rewriters have equal hashes in every process."""
 
     mechanism: str
     settings: str
@@ -64,7 +64,7 @@ class Rewriter:
 
     @property
     def guarantee(self) -> Guarantee:
-        """What one unit (a token, at the word level) is promised."""
+        """The guarantee of one unit (a token, at the word level)."""
         promised = loaded_from(self.mechanism, self.settings).guarantee()
         rows = "how many rows there are, and their order"
         if promised.unit is Unit.TOKEN:

@@ -70,7 +70,7 @@ def operator_mechanism(params: Mapping[str, Any]) -> Mechanism:
 
 
 def operator_guarantee(params: Mapping[str, Any]) -> Guarantee:
-    """What one word inside a detected span is promised. It does not convert to a promise for the whole text."""
+    """The guarantee of one word inside a detected span. It does not convert to a promise for the whole text."""
     return _mechanism_and_promise(params)[1]
 
 

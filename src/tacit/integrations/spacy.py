@@ -61,7 +61,7 @@ class PrivateText:
 
 
 def make_component(nlp: Any, name: str, mechanism: str, epsilon: float | None, options: dict[str, Any]) -> PrivateText:
-    """What `nlp.add_pipe("tacit_dp", config={…})` calls."""
+    """The component that `nlp.add_pipe("tacit_dp", config={…})` adds."""
     return PrivateText(mechanism, epsilon, options)
 
 

@@ -1,4 +1,4 @@
-"""What released texts are still good for, beside floors, ceilings and the promise on their cards.
+"""The evaluation of released texts: their utility beside floors, ceilings and the promise on their cards.
 
 report = tacit.evaluate("reviews.csv", "private.csv", label_column="rating")
 print(report)

@@ -223,7 +223,7 @@ class SynthesisProgress(TrainingProgress):
     """Callbacks of the training and then of the generation."""
 
     def worked(self, what: str, done: int, total: int) -> None:
-        """So much of the writing, or of a comparison, is done."""
+        """Called when so much of the writing, or of a comparison, is done."""
 
 
 @dataclass(frozen=True)

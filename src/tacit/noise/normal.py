@@ -164,7 +164,7 @@ class Normals:
 
 
 def draw_normals(size: int, words: Words, least: int = 0) -> Normals:
-    """So many independent normal variables; see the module for their law. Given that |Z| is at least `least`."""
+    """Independent normal variables Z, given that |Z| is at least `least`; see the module for their law."""
     thresholds = _thresholds(least)
     normals = Normals(np.empty(size, dtype=bool), np.zeros(size, np.int64), np.zeros(size, np.int64), {})
     open_places = np.arange(size)

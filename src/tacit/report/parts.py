@@ -24,7 +24,7 @@ REFUTED_EXIT_CODE = 3
 
 
 class Light(StrEnum):
-    """What a finding means for somebody who has to decide."""
+    """The traffic light of a finding, for somebody who has to decide."""
 
     GREEN = "green"
     AMBER = "amber"
@@ -109,8 +109,8 @@ class Section:
 
 @dataclass
 class Report:
-    """What a command found. `facts` are the circumstances: files, mechanism, sizes, seed. `meaning` says what a light
-    stands for, where it is not what `page` says of every report."""
+    """The findings of a command. `facts` are the circumstances: files, mechanism, sizes, seed. `meaning` says what a
+    light stands for, where it is not what `page` says of every report."""
 
     title: str
     sections: list[Section] = field(default_factory=list)

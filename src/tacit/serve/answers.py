@@ -1,4 +1,4 @@
-"""What the service answers: the shapes of its JSON, of which the OpenAPI description is made (`description`).
+"""The answers of the service: the shapes of its JSON, of which the OpenAPI description is made (`description`).
 
 All answers are made as these models but one: a rewriting answer is put together faster than it could be checked
 (`texts`), so `Rewritten` and its parts only describe it, and the tests hold real answers against them.
@@ -42,7 +42,8 @@ class Draw(Answer):
 
 
 class SpentBudget(Answer):
-    """What it cost the key: no epsilon where none is proven for whole texts, nothing remaining without a limit."""
+    """The cost of a release for its key: no epsilon where none is proven for whole texts, nothing remaining without a
+    limit."""
 
     epsilon: float | None
     delta: float | None
@@ -170,7 +171,8 @@ class UnitSpent(Answer):
 
 
 class KeySpent(Answer):
-    """What is held against a limit, the same by the unit of the releases, and what no sum holds."""
+    """The budget spent under a key: the part held against its limit, the same by the unit of the releases, and the part
+    that no sum holds."""
 
     epsilon: float
     delta: float
@@ -209,7 +211,7 @@ class ReleaseFacts(Answer):
 
 
 class Overview(Answer):
-    """What a key has spent, its latest releases, and the limits that concern it."""
+    """The budget that a key has spent, its latest releases, and the limits that concern it."""
 
     dataset_limits: list[LimitFacts]
     key: KeyFacts

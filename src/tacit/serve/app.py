@@ -171,7 +171,7 @@ def create_app(settings: ServiceSettings, *, jobs_apart: bool = True) -> Service
 
     @app.get("/v1/mechanisms", responses=answers(Mechanisms), tags=["catalog"])
     async def mechanisms() -> Response:
-        """What there is."""
+        """All mechanisms that this service offers, with their parameters and ranges."""
         return json_response(catalog.mechanisms(pool))
 
     @app.post(
@@ -270,7 +270,7 @@ def create_app(settings: ServiceSettings, *, jobs_apart: bool = True) -> Service
 
     @app.get("/v1/ledger", responses=answers(Overview), tags=["budget"])
     async def ledger(request: Request) -> Response:
-        """What this key has spent, and its latest releases."""
+        """The budget that this key has spent, and its latest releases."""
         return json_response(await asyncio.to_thread(accounts.overview, request.scope["caller"].name))
 
     @app.get("/v1/reports", responses=answers(ReportList), tags=["reports"])

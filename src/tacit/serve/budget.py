@@ -101,8 +101,8 @@ class Accounts:
         return ledger
 
     def under_the_key_of_now(self, use: Callable[[], R]) -> R:
-        """What `use` makes of the ledger, opened again as often as its key was changed meanwhile: nothing is wrong, and
-        nothing was written under the former key."""
+        """The result of `use` on the ledger, which is opened again as often as its key was changed meanwhile: nothing
+        is wrong then, and nothing was written under the former key."""
         for _ in range(MOST_CHANGES):
             try:
                 return use()
@@ -331,7 +331,7 @@ def add_key(
 
 
 class KeyAccount(NamedTuple):
-    """What a key has spent, the same by the unit of its releases, and its limit."""
+    """The budget that a key has spent, the same by the unit of its releases, and its limit."""
 
     spent: Spent
     by_unit: dict[str, Spent]

@@ -1,5 +1,5 @@
-"""What there is and what it would do, without looking at any private text: `/v1/mechanisms`, `/v1/calibrate`,
-`/v1/curve` and `/v1/audit/exact`. None of these spends budget."""
+"""The catalog of the service and its calculations without private text: `/v1/mechanisms`, `/v1/calibrate`, `/v1/curve`
+and `/v1/audit/exact`. None of these spends budget."""
 
 from __future__ import annotations
 
@@ -117,8 +117,8 @@ def calibrate(pool: Pool, request: CalibrateRequest) -> Calibrated:
 
 
 def _largest_within(promised: Callable[[float], Guarantee], budget: float, start: float, steps: int = 4) -> float:
-    """What a document may lose is affine in the epsilon of a unit, up to arithmetic: a few steps of the secant find it
-    from below."""
+    """The largest epsilon of a unit at which a document loses at most `budget`. The loss of a document is affine in it,
+    up to arithmetic, so a few steps of the secant find it from below."""
     low, high = start, 2 * start
     for _ in range(steps):
         first, second = promised(low).exponent(), promised(high).exponent()

@@ -86,7 +86,7 @@ class Connections:
             del self._of_address[connection.address]
 
     def waits(self, connection: GuardedProtocol) -> None:
-        """It has no request at the moment."""
+        """Count the connection among those that wait for a request."""
         if connection in self._all:
             self._waiting[connection] = None
             self._waiting_of.setdefault(connection.address, OrderedDict())[connection] = None
@@ -94,7 +94,7 @@ class Connections:
                 self._waiting_strangers[connection] = None
 
     def works(self, connection: GuardedProtocol) -> None:
-        """It has sent a request."""
+        """Count the connection among those whose request is being answered."""
         self._waiting.pop(connection, None)
         self._waiting_strangers.pop(connection, None)
         of_address = self._waiting_of.get(connection.address)
@@ -269,5 +269,5 @@ def _large_head() -> ServiceError:
 
 
 def protocol_for(settings: ServiceSettings) -> Callable[..., GuardedProtocol]:
-    """What uvicorn makes for every connection."""
+    """The factory by which uvicorn makes a protocol for every connection."""
     return partial(GuardedProtocol, Connections(settings))

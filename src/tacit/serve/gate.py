@@ -1,4 +1,4 @@
-"""What every request passes, whatever it asks for: one small ASGI layer around the application.
+"""The layer that every request passes before the application (ASGI).
 
 In this order: the Host and Origin headers (a web page of a stranger must not reach a service on localhost), the key
 and its rate, the size and the patience for the body; then the answer gets its security headers, is counted, and is
@@ -65,8 +65,8 @@ KEY_SECONDS = 0.5
 
 @dataclass(frozen=True)
 class Caller:
-    """Who asks: the name of a key with its options, or None on a service without keys. An operator may see the counts
-    of everybody."""
+    """The sender of a request: the name of a key with its options, or None on a service without keys. An operator may
+    see the counts of everybody."""
 
     name: str | None
     options: KeyOptions = NO_OPTIONS

@@ -53,7 +53,7 @@ _AS_WRITTEN: Final = ConfigDict(extra="forbid", strict=True)
 @with_config(_AS_WRITTEN)
 @dataclass(frozen=True)
 class KeyOptions:
-    """What a key may not do, beyond its budget.
+    """Restrictions of a key beyond its budget.
 
     An option that this version does not know makes the whole file unusable: it could be a restriction.
 
@@ -317,7 +317,7 @@ class _File(BaseModel):
 
 
 def _parsed(data: bytes) -> Register:
-    """What the file says; whatever is not understood to the letter makes it unusable."""
+    """The keys in a file; whatever is not understood to the letter makes the file unusable."""
     content = _File.model_validate_json(data)
     keys = tuple(content.keys)
     if len({key.name for key in keys}) < len(keys) or any(len(key.hash) != len(_NO_HASH) for key in keys):

@@ -139,7 +139,8 @@ def parse_message(data: bytes, kind: type[M], most_values: int = MOST_VALUES) ->
 
 
 def complaint(error: ValidationError, kind: type[Message]) -> str:
-    """What is wrong, in one sentence: the names of fields are ours, everything else could be the client's text."""
+    """One sentence that says what is wrong with a message. Names of fields are ours; everything else could be the
+    client's text and is not quoted."""
     first = error.errors(include_url=False, include_context=False, include_input=False)[0]
     field = first["loc"][0] if first["loc"] else None
     if first["type"] == "extra_forbidden" or field not in kind.model_fields:

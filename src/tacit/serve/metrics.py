@@ -1,4 +1,4 @@
-"""What the service counts, for Prometheus: numbers by route, status and mechanism, never a text, a key or a user."""
+"""The counters of the service for Prometheus: numbers by route, status and mechanism, never a text, a key or a user."""
 
 from __future__ import annotations
 

@@ -85,6 +85,6 @@ class ReportRoutes:
 
 
 def kind_of(text: str) -> str:
-    """What a report is about, by its title and name."""
+    """The kind of a report (audit, experiment or evaluate), by its title and name."""
     lowered = text.lower()
     return next((kind for kind in ("audit", "experiment") if kind in lowered), "evaluate")

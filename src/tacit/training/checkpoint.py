@@ -1,4 +1,4 @@
-"""What an unfinished run keeps in its private folder: the key of its noise, written once, and its last checkpoint."""
+"""The private folder of an unfinished run: the key of its noise, written once, and its last checkpoint."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What lies below the lowest trained layer is the same in every epoch: compute it once.
+"""The layers below the lowest trained one, computed once: their output is the same in every epoch.
 
 With the strategies `head` and `last-K` the embeddings and the lower layers of an encoder never change. Their output for
 each record is computed before the first step (without dropout) and kept in half precision; each step then runs only the
@@ -195,8 +195,8 @@ class Kept:
 
 
 class StateMemory:
-    """What the lower halves of models have made of records, up to so many bytes, the last used longest; and of which
-    shapes it is known whether records are independent of each other."""
+    """A memory of the states that lower halves of models computed for records, up to so many bytes, the last used kept
+    longest; and of the shapes in which records are known to be independent of each other."""
 
     def __init__(self, most_bytes: int = REMEMBERED_BYTES) -> None:
         self.most_bytes = most_bytes

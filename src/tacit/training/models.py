@@ -166,7 +166,7 @@ def _pretrained(folder: str, name: str, task: Task, warn: Callable[[str], None])
 
 @torch.no_grad()
 def _check_decoder(model: PreTrainedModel, name: str) -> None:
-    """What a causal model says of a word may not depend on the words after it, or it learns to copy them."""
+    """Refuse a causal model whose prediction of a word depends on the words after it: it would learn to copy them."""
     pieces = torch.arange(6).remainder(model.config.vocab_size)[None]
     other = torch.tensor([0, 1, 2, 3, 4, 6]).remainder(model.config.vocab_size)[None]
     was_training = model.training

@@ -84,7 +84,7 @@ class Origin:
         return self.start is not None and not self.start.is_private and self.start_public is None
 
     def _on_public_text(self, own: Guarantee, model: str) -> Guarantee:
-        """What weights and words had promised before stays true, and nothing is added to it."""
+        """The guarantee that weights and vocabulary had before, to which public text adds nothing."""
         before = [g for g in (self.start if self._start_is_private else None, self.vocabulary) if g is not None]
         if not before:
             void = f"it was trained without noise, on text that was declared public: {self.public}"
@@ -158,7 +158,7 @@ def _after_private_weights(promise: Guarantee, start: Guarantee, model: str) -> 
 
 
 def starting_weights(folder: str | Path) -> Origin:
-    """What a model folder says about itself; nothing if it is a hub name or was not made by Tacit."""
+    """The origin of a model folder as its card declares it; empty if it is a hub name or was not made by Tacit."""
     lineage = lineage_of(folder)
     return Origin(start=lineage.promise, start_public=lineage.public, vocabulary=lineage.vocabulary)
 

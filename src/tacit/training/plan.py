@@ -143,8 +143,8 @@ class TrainingPlan:
     def guarantee(
         self, *, steps: int, secure: bool, what: str, parameters: Mapping[str, object], trials: int = 1
     ) -> Guarantee:
-        """What the weights after so many steps promise to each record. `trials` runs on the same records, of which one
-        was picked by looking at all of them, add up."""
+        """The guarantee of the weights after so many steps, for each record. `trials` runs on the same records, of
+        which one was picked by looking at all of them, add up."""
         check_trials(trials)
         if not self.private:
             return Guarantee(

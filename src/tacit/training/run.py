@@ -301,7 +301,7 @@ class TrainingRun:
         return LambdaLR(optimizer, lambda step: max(factor(step), 1e-3))
 
     def _fingerprint(self) -> dict[str, object]:
-        """What must be the same for a run to go on."""
+        """The settings that must be the same for a run to go on."""
         plan = {**asdict(self.plan), "adjacency": self.plan.adjacency.value, "unit": self.plan.unit.value}
         settings = {name: value for name, value in asdict(self.settings).items() if name not in WITHOUT_INFLUENCE}
         digest = source_digest(type(self.task))

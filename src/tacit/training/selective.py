@@ -171,7 +171,7 @@ def list_detector(path: str | Path) -> Detector:
 
 
 class FirstKind(StrEnum):
-    """What the first phase learns from, and whether that is private."""
+    """The kind of text that the first phase learns from, and whether it is private."""
 
     REDACTED = "redacted"
     PUBLIC = "public"
@@ -194,7 +194,7 @@ def needed_adjacency(kind: FirstKind, wanted: Adjacency = Adjacency.ADD_REMOVE) 
 
 
 def selective_guarantee(second: Guarantee, first: First) -> Guarantee:
-    """What a model promises after both phases."""
+    """The guarantee of a model after both phases."""
     if not second.is_private:
         return second
     if first.kind is FirstKind.PUBLIC:
@@ -336,7 +336,8 @@ class TwoPhases:
 
     @cached_property
     def facts(self) -> dict[str, str]:
-        """What must be the same for a run to go on: the promise of the second phase speaks of this first one."""
+        """The settings that must be the same for a run to go on: the promise of the second phase speaks of this first
+        one."""
         return {
             "kind of first phase": self.kind.value,
             "redaction": self.rule or self.redaction,
@@ -411,5 +412,5 @@ def _kept_facts(folder: Path) -> dict[str, Any]:
 
 
 def read_guarantee(folder: Path) -> Guarantee:
-    """What the card of a finished phase promises."""
+    """The guarantee on the card of a finished phase."""
     return Card.from_json((folder / CARD).read_text(encoding="utf-8")).guarantee

@@ -1,4 +1,4 @@
-"""What a run starts with if nothing else is said: known by names alone, before any library is loaded."""
+"""The defaults of a run's start: known by names alone, before any library is loaded."""
 
 from __future__ import annotations
 

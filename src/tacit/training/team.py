@@ -19,14 +19,14 @@ Sent = TypeVar("Sent")
 
 @dataclass(frozen=True)
 class Team:
-    """This process is number `rank` of `size`."""
+    """The processes that train together; this one is number `rank` of `size`."""
 
     rank: int = 0
     size: int = 1
 
     @classmethod
     def from_environment(cls) -> Team:
-        """What torchrun says in the environment; one process without it."""
+        """The team that torchrun describes in the environment; one process without it."""
         size = int(os.environ.get("WORLD_SIZE", "1"))
         if size == 1:
             return cls()
@@ -49,7 +49,7 @@ class Team:
         return values
 
     def from_first(self, thing: Sent | None) -> Sent:
-        """What the first process has; what the others have is ignored."""
+        """The value of the first process, on every process; values of the others are ignored."""
         if self.size == 1:
             return cast("Sent", thing)
 

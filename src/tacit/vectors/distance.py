@@ -23,7 +23,7 @@ class Distance(Protocol):
 
     @property
     def name(self) -> str:
-        """As it reads on the card."""
+        """The name of the distance on the card."""
 
     def between(self, left: Ids, right: Ids) -> Floats:
         """The distance of each pair, shape (pairs,)."""

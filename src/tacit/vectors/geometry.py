@@ -84,7 +84,8 @@ class DistanceRows:
         return filled
 
     def squares(self, ids: NDArray[np.integer], out: Floats | None = None, scale: float | Floats = 1.0) -> Floats:
-        """As `rows`, but (scale * distance)^2, which rounding may leave slightly below 0. One scale, or one per row.
+        """The squares (scale * distance)^2 of `rows`, which rounding may leave slightly below 0. One scale, or one per
+        row.
 
         Always finite: vectors are single-precision numbers that were checked, and their squares fit easily. The
         error of the root is at most scale * `error_bound`: rounding the scaled side adds 3 u to its sizes.

@@ -1,4 +1,4 @@
-"""What all word-level mechanisms share: text to vocabulary ids, one private draw per token, ids to text.
+"""The base of word-level mechanisms: text to vocabulary ids, one private draw per token, ids to text.
 
     text -- split -> tokens -- Lexicon -> ids -- draw -> ids -- words -> tokens -- join -> text
 

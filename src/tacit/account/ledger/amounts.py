@@ -1,4 +1,5 @@
-"""What was spent, as it is shown: sums that a proof allows, each for itself, and the lines of the ledger."""
+"""Amounts of spent budget as they are shown: sums that a proof allows, accounts that are kept apart, and the lines of
+the ledger."""
 
 from __future__ import annotations
 

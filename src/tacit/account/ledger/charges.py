@@ -1,4 +1,4 @@
-"""What one release costs each of its subjects, in numbers that may be added.
+"""The cost of a release for each of its subjects, in numbers that may be added.
 
 Two texts x, x' that are neighbors for every release about them, and releases with independent noise and exponents
 e_1, e_2, ... (and deltas d_1, d_2, ...): all releases together are (e_1 + e_2 + ..., d_1 + d_2 + ...) differentially

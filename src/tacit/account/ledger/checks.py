@@ -1,4 +1,4 @@
-"""What a release, a data set and a kind of subject must be like to be written down."""
+"""Checks of a release, a data set and a kind of subject before they are written into a ledger."""
 
 from __future__ import annotations
 

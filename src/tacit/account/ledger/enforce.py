@@ -1,4 +1,4 @@
-"""Would a release break a limit? Everything that has to be looked up for the answer."""
+"""The facts that have to be looked up to decide whether a release would break a limit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is a privacy claim true?
+"""Checks of privacy claims.
 
 laws        output probabilities: of our mechanisms, of a matrix, of a CSV file, of a function somebody else wrote
 claim       what is claimed about each pair of inputs

@@ -1,4 +1,4 @@
-"""What is claimed about two inputs.
+"""Claims about the outputs of a mechanism for two inputs.
 
     Pr[M(x) in E]  <=  exp(epsilon * d(x, x') + offset + slack) * Pr[M(x') in E] + delta        for every event E
 

@@ -1,4 +1,4 @@
-"""What the checks find that a mechanism says can be made (`Mechanism.checks`).
+"""Runs of the checks that a mechanism says can be made of it (`Mechanism.checks`), as sections of a report.
 
     exponential family    exact, all pairs of the vocabulary (`radial`)
     other exact laws      exact, all pairs within each set (CusText), or the closest pairs

@@ -1,4 +1,4 @@
-"""Is the noise on a latent as large as the claim needs? For claims too large to be refuted by counting.
+"""A check that the noise on a latent is as large as the claim needs, for claims too large to be refuted by counting.
 
 Counting n samples shows losses up to ln n or so, and latent mechanisms claim epsilons of 10 to 1,000. But what they say
 about themselves allows more: M(x) = b(x) + Z, the numbers of Z independent, all normal or all Laplace, of one scale.

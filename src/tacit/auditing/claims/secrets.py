@@ -1,4 +1,4 @@
-"""Does a made-up secret come back? Catches mechanisms that pass unknown words through, at any epsilon.
+"""A check that made-up secrets do not come back. It catches mechanisms that pass unknown words through, at any epsilon.
 
 Draw a secret x uniformly from N strings, release M(x), and look for x among the first T words of the release. If any
 two inputs are promised a loss of at most epsilon (up to delta), then for a fixed x' and the average over the secrets

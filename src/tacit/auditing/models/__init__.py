@@ -1,4 +1,4 @@
-"""What does a trained model give away about the texts it was trained on?
+"""Attacks that measure how much a trained model gives away about its training texts.
 
 scores         per-example losses of language models, classifiers, autoencoders and functions
 membership     was this text in the training data? loss, calibrated losses, shadow models (LiRA)

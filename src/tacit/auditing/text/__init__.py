@@ -1,4 +1,4 @@
-"""What a released text gives away, measured by attacking it. Each attack is one file with a pure function that returns
+"""Attacks that measure how much a released text gives away. Each attack is one file with a pure function that returns
 numbers, and one that turns them into a section of a report.
 
 pairs            original and released rows, read from two files and checked to belong together

@@ -1,4 +1,4 @@
-"""What the success of an attack means: a rate between a floor and a ceiling, with its confidence.
+"""The success of an attack: a rate between a floor and a ceiling, with its confidence and its traffic light.
 
     share = (rate - floor) / (ceiling - floor)
 

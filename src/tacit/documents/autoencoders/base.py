@@ -1,4 +1,4 @@
-"""What every autoencoder is: a latent of constant shape for every text, and a decoder that sees nothing else.
+"""The base of autoencoders: a latent of constant shape for every text, and a decoder that sees nothing else.
 
 Length safety. A latent always has the shape (positions, width), for an empty text and for a novel. The encoder may use
 the length of its own input (a Hugging Face BART sees the mask of its padding, our own models are trained without any

@@ -1,4 +1,4 @@
-"""What values a training clips, and to what: chosen by the user, or by what a model knows already."""
+"""The values that a training clips and their bounds: chosen by the user, or by the model that it starts from."""
 
 from __future__ import annotations
 

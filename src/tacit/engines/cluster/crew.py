@@ -161,7 +161,7 @@ def _pieces(batch: _FileBatch, read: Callable[..., Iterable[object]], arguments:
 
 
 class _Worked:
-    """For Ray Data: one actor."""
+    """An actor for Ray Data that does one piece of work after another."""
 
     def __init__(self, work: Callable[..., object]) -> None:
         self._work = work

@@ -1,4 +1,4 @@
-"""What the workers of a cluster say about their work, and the batches of Ray Data in which it travels.
+"""Results of the workers of a cluster, and the batches of Ray Data in which they travel.
 
 Nothing raises in a worker: an error is an outcome as well, because what Ray sees of an error it writes into its logs.
 """

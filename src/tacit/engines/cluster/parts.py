@@ -1,4 +1,4 @@
-"""What the workers of a cluster do: cut a file into parts, rewrite the blocks of a part, commit the part.
+"""The work of a cluster's workers: cut a file into parts, rewrite the blocks of a part, commit the part.
 
     part    consecutive blocks of one file: the unit of work, of commit and of the ledger
     block   as on one machine (`tacit.engines.blocks`): the unit of noise

@@ -255,7 +255,8 @@ def _private_folder() -> Iterator[Path]:
 
 @contextlib.contextmanager
 def _own_messages_only(log: Path) -> Iterator[None]:
-    """What the inner parts of Ray write to standard error goes to a file: the command's own words stand alone."""
+    """Send to a file whatever the inner parts of Ray write to standard error, so that only the command's own messages
+    are shown."""
     if sys.stderr is None or not _is_standard_error(sys.stderr):
         yield
         return

@@ -259,7 +259,8 @@ class Staging:
         return self.folder.holds(PUBLISHING)
 
     def is_left_over(self) -> bool:
-        """What a run left that was stopped before its first part, or after its output had got its name."""
+        """Whether the folder is the rest of a run that was stopped before its first part, or after its output had got
+        its name."""
         if not self.exists():
             return self.folder.exists()
         return self.is_publishing() and not self.release.sizes()
@@ -278,7 +279,8 @@ class Staging:
         self.discard()
 
     def _put_away(self, target: Folder) -> None:
-        """What is overwritten. On this machine it is kept until the new output has its name."""
+        """Move or remove the output that is overwritten. On this machine it is kept until the new output has its
+        name."""
         if target.path is not None and self.folder.path is not None:
             target.path.rename(self.folder.path / REPLACED)
         else:

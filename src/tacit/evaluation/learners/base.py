@@ -1,4 +1,4 @@
-"""What a learner and a task are."""
+"""The interface of learners, and the kinds of tasks they learn."""
 
 from __future__ import annotations
 

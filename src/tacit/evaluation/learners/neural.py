@@ -1,4 +1,4 @@
-"""What the neural learners share: targets as numbers, one training loop, one way to predict."""
+"""The base of neural learners: targets as numbers, one training loop, one way to predict."""
 
 from __future__ import annotations
 
@@ -184,7 +184,7 @@ class NeuralLearner(ABC, Generic[Prepared]):
         return answers
 
     def _length(self, prepared: Prepared) -> int:
-        """For grouping texts of about the same length."""
+        """The length of a text, for grouping texts of about the same length."""
         return len(prepared)
 
     def _tokens_read(self, prepared: Prepared) -> int:

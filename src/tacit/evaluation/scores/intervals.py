@@ -37,7 +37,7 @@ class Interval:
         return {name: self.value, f"{name}.low": self.low, f"{name}.high": self.high}
 
     def times(self, factor: float) -> Interval:
-        """That of the score times a number; a negative one turns it around."""
+        """The interval of the score times a number; a negative one turns it around."""
         low, high = sorted((factor * self.low, factor * self.high))
         return replace(self, value=factor * self.value, low=low, high=high)
 

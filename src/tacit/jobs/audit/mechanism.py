@@ -1,4 +1,4 @@
-"""Is the privacy claim of a mechanism true? Checked exactly where its law is known, from samples where it is not.
+"""The audit of a mechanism: its privacy claim is checked exactly where its law is known, from samples where it is not.
 
 report = tacit.audit_mechanism("santext", epsilon=2)
 report = tacit.audit_mechanism(callable=their_function, words=["yes", "no"], epsilon=1)

@@ -1,4 +1,4 @@
-"""What does a trained model give away about its training texts?
+"""The audit of a trained model: attacks that ask how much it gives away about its training texts.
 
 report = tacit.audit_model("model/", members="train.csv", non_members="held-out.csv", split="random")
 print(report)

@@ -1,4 +1,4 @@
-"""What does a released text give away? Attacks on it with the original beside it.
+"""The audit of a released text: attacks on it with the original beside it.
 
 report = tacit.audit_text("reviews.csv", "private.csv", author_column="user")
 print(report)

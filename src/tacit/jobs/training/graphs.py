@@ -31,7 +31,7 @@ class GraphProgress:
         """The noise of a graph convolution is fixed, and nothing has been trained yet."""
 
     def stepped(self, done: int, total: int) -> None:
-        """So many steps are done."""
+        """Called when so many steps are done."""
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from tacit.training.plan import TrainingPlan
 
 
 def check_batch(records: int, batch: int) -> None:
-    """Nothing if a batch can be drawn from so many records."""
+    """Refuse a batch size that so many records cannot fill."""
     if batch > records:
         raise BadInputError(
             "fewer-rows-than-batch",

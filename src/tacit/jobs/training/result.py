@@ -30,7 +30,7 @@ class TrainingProgress:
         """Noise and steps are fixed, and nothing has been trained yet."""
 
     def prepared(self, done: int, total: int) -> None:
-        """So many of the records have passed the frozen layers."""
+        """Called when so many of the records have passed the frozen layers."""
 
     def stepped(self, now: StepReport) -> None:
         """A step is done."""

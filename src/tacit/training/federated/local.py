@@ -1,4 +1,4 @@
-"""What one user's device would do: some SGD on their own rows, from the current weights (McMahan et al. 2017).
+"""The training on one user's device: some SGD on their own rows, from the current weights (McMahan et al. 2017).
 
 The update is the difference between the weights after and before. It is a function of the weights, of this user's rows
 and of randomness of its own (order, dropout), which comes from the key, the round and the user: whether somebody else

@@ -67,7 +67,8 @@ class FederatedRun(TrainingRun):
         return "FTRL" if isinstance(self.plan, VisitPlan) else "FedAvg"
 
     def _lay_out(self) -> None:
-        """As the tokenizer says: an update is a function of one user's rows, so no filling depends on another user."""
+        """Leave the layout as the tokenizer says: an update is a function of one user's rows, so no filling depends on
+        another user."""
 
     def _step(self) -> FederatedRound:
         _refuse_mixing(self.model)

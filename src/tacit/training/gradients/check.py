@@ -1,4 +1,5 @@
-"""Is every example's gradient what it would be alone? Compared with the loop on batches that are not private.
+"""A check that every example's gradient is what it would be alone, by comparison with the loop on batches that are not
+private.
 
 The sensitivity of a step rests on two facts: the gradient of an example depends on no other example, and its norm is
 what clipping takes it for. Both are compared here, number by number, for every trainable parameter; dropout is switched

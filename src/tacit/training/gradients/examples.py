@@ -1,5 +1,5 @@
-"""What an engine knows about each example of a batch: its loss, the squared norm of its gradient for each parameter,
-and enough to add the gradients up with a factor for each example."""
+"""The gradients of each example of a batch as an engine knows them: losses, the squared norm for each parameter, and
+enough to add the gradients up with a factor for each example."""
 
 from __future__ import annotations
 
@@ -238,8 +238,8 @@ def _weighted_sum(record: ParameterUses, factors: Tensor, shape: torch.Size) -> 
 
 @dataclass
 class PerExample:
-    """What one batch gave: losses (B,), squared norms (B,) per parameter, and the sums that factors turn them into.
-    Parameters that the loss does not depend on are missing."""
+    """The gradients of one batch: losses (B,), squared norms (B,) per parameter, and the sums that factors turn them
+    into. Parameters that the loss does not depend on are missing."""
 
     losses: Tensor
     squared_norms: dict[str, Tensor]

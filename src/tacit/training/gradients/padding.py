@@ -1,4 +1,5 @@
-"""Does the gradient of a record depend on how far it is filled up? Compared with the record alone, on made-up records.
+"""A check that the gradient of a record does not depend on how far it is filled up, by comparison with the record
+alone, on made-up records.
 
 A batch is filled up to its longest record. If that changed the gradients of the others, one longer record would move
 the sum by more than the clipping bound, whatever the engine: six times the bound for an XLNet that is filled up on the
@@ -43,7 +44,7 @@ class Filled:
 
 
 class PaddingError(UnsupportedModelError):
-    """What a record adds depends on how far it is filled up, and so on the other records."""
+    """The gradient of a record depends on how far it is filled up, and so on the other records."""
 
 
 def refuse_padding(model: nn.Module, loss: Loss, records: Sequence[Filled]) -> float:

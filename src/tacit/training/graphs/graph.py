@@ -58,7 +58,7 @@ class Features:
 
     @property
     def not_covered(self) -> tuple[str, ...]:
-        """What the width of the weights shows of the nodes."""
+        """The facts about the nodes that the width of the weights shows."""
         return (LARGEST_INDEX,) if self.kind == "indices" and not self.size else ()
 
 

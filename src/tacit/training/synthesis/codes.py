@@ -68,12 +68,12 @@ class ControlCodes:
         return tuple(row[column] for column in self.columns)
 
     def prompt(self, combination: Combination) -> str:
-        """What stands before the text."""
+        """The control codes that stand before the text."""
         codes = [f"{column}: {value}" for column, value in zip(self.columns, combination, strict=True)]
         return BETWEEN.join([*codes, TEXT_CODE])
 
     def markers(self) -> tuple[str, ...]:
-        """What a generated text must not contain: it would be a control code that slipped into it."""
+        """Strings that a generated text must not contain: each would be a control code that slipped into it."""
         return (BETWEEN + TEXT_CODE, *(f"{column}: {name}" for column, names in self.pairs() for name in names))
 
     def pairs(self) -> list[tuple[str, tuple[str, ...]]]:

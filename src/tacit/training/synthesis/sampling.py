@@ -149,7 +149,8 @@ def write_rows(
 
 
 class Draft:
-    """What was written so far, one line per batch, so that a stopped run can go on. It holds generated text only."""
+    """The texts written so far, one line per batch, so that a stopped run can go on. The file holds generated text
+    only."""
 
     def __init__(self, path: Path, settings: dict[str, object], *, resume: bool) -> None:
         self.path = path
@@ -213,7 +214,7 @@ class Draft:
 def draft_settings(
     *, rows: int, counts: LabelCounts, filters: Filters, sampling: Sampling, task: ControlledWriting, weights: str
 ) -> dict[str, object]:
-    """What must be the same for a stopped run to go on; `weights` names the model by its content."""
+    """The settings that must be the same for a stopped run to go on; `weights` names the model by its content."""
     listed = [[list(combination), count] for combination, count in counts.counts.items()]
     return {
         "rows": rows,

@@ -158,7 +158,7 @@ class WriterTraining:
         )  # fmt: skip
 
     def _command(self) -> dict[str, str]:
-        """What the folder was made by, for a resumed run to compare."""
+        """The settings the folder was made with, for a resumed run to compare."""
         counting = {"epsilon": self.budget.epsilon, "share": self.budget.count_share, "balanced": self.balanced}
         return {"counting": json.dumps(counting), "training": self._run().described()}
 
@@ -215,7 +215,7 @@ class WriterTraining:
 
 
 def writer_guarantee(training: Guarantee, counts: LabelCounts, codes: ControlCodes, trials: int = 1) -> Guarantee:
-    """What model and counts together promise: epsilons and deltas add up. Runs that were compared count all."""
+    """The guarantee of model and counts together: epsilons and deltas add up. All runs that were compared count."""
     promised = training
     if counts.guarantee is not None:
         promised = training.then(*[counts.guarantee] * trials)
@@ -228,7 +228,7 @@ def writer_guarantee(training: Guarantee, counts: LabelCounts, codes: ControlCod
 
 
 def corpus_guarantee(folder_guarantee: Guarantee, filters: Filters, sampling: Sampling) -> Guarantee:
-    """What generated texts promise: as much as the folder they come from."""
+    """The guarantee of generated texts: that of the folder they come from."""
     writing = {
         "temperature": sampling.temperature,
         "top-p": sampling.top_p,
@@ -249,7 +249,7 @@ def corpus_guarantee(folder_guarantee: Guarantee, filters: Filters, sampling: Sa
 
 @dataclass
 class PrivateWriter:
-    """What is needed to write, and what was promised. Nothing in here is private beyond the card."""
+    """A trained writer with its guarantee. Nothing in it is private beyond the card."""
 
     folder: Path
     task: ControlledWriting

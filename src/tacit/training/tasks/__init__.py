@@ -1,4 +1,4 @@
-"""What can be learned: one file per kind of task, all with a loss per example."""
+"""Tasks that a model can learn: one file per kind, all with a loss per example."""
 
 from __future__ import annotations
 

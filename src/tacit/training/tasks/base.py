@@ -1,4 +1,4 @@
-"""What a task is: how a row becomes numbers, what the loss of *one example* is, and how predictions are read off.
+"""The base of tasks: how a row becomes numbers, what the loss of *one example* is, and how predictions are read off.
 
 The loss of an example is an average over its own tokens, never over the tokens of the batch: otherwise a long example
 would change the share of every other one, and no clipping bound would hold.
@@ -41,8 +41,8 @@ class Generates(Protocol):
 
 @dataclass
 class Task(ABC):
-    """What is learned of records. Fields that the task of a plug-in declares with `tacit.parameters.parameter` are
-    options of its command, and are saved with the model.
+    """A task that a model learns from records. Fields that the task of a plug-in declares with
+    `tacit.parameters.parameter` are options of its command, and are saved with the model.
 
     length: the most word pieces of a record that count; labels: learned from the training rows unless given;
     columns: what the columns of the training file were called, by role, so that a saved model finds them again.
@@ -91,7 +91,7 @@ class Task(ABC):
         """A prediction per record, written like the target column."""
 
     def learn(self, rows: Sequence[Row]) -> None:
-        """What the task has to know of the training rows before the model is built: the names of the labels."""
+        """Learn what must be known of the training rows before the model is built: the names of the labels."""
         self.check_rows(rows)
 
     def model_options(self) -> dict[str, Any]:
@@ -234,7 +234,7 @@ def label_options(labels: Sequence[str]) -> dict[str, Any]:
 
 
 def model_inputs(batch: Batch) -> dict[str, Tensor]:
-    """What every encoder is called with: word pieces, or what its frozen part made of them (training/frozen.py)."""
+    """The arguments of every encoder: word pieces, or what its frozen part made of them (training/frozen.py)."""
     first = "inputs_embeds" if "inputs_embeds" in batch else "input_ids"
     names = (first, "attention_mask", "token_type_ids")
     return {name: batch[name] for name in names if name in batch}

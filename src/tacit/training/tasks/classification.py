@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Labeling(Task):
-    """What labels and numbers for a text share: a text, or a pair, as word pieces.
+    """The base of tasks with a label or number for a text: a text, or a pair, as word pieces.
 
     ending: the end mark, for models that read a text by the state there (the classifiers of BART and T5). Every record
     then has as many of them as any other: those that the tokenizer puts into a text, or one at its end. What looks like

@@ -141,7 +141,7 @@ class SequenceToSequence(Task):
     target: ClassVar[str] = "target"
 
     def side_of(self, name: str, tokenizer: PreTrainedTokenizerBase) -> str:
-        """What a decoder is to say begins at its first position."""
+        """The side on which a field is filled up; a decoder's targets begin at its first position."""
         return "right" if name == "targets" else super().side_of(name, tokenizer)
 
     def encode(self, row: Row, tokenizer: PreTrainedTokenizerBase, *, train: bool) -> Encoded:

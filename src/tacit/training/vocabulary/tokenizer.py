@@ -240,7 +240,7 @@ def load_vocabulary(folder: str | Path) -> WordHistogram:
 
 
 def vocabulary_guarantee(*folders: str | Path | None) -> Guarantee | None:
-    """What the vocabulary in one of these folders (model, tokenizer) cost; None if none was learned from private
+    """The guarantee of the vocabulary in one of these folders (model, tokenizer); None if none was learned from private
     text, or the name is not a folder."""
     for folder in folders:
         path = None if folder is None else Path(folder) / CARD_FILE
@@ -250,8 +250,9 @@ def vocabulary_guarantee(*folders: str | Path | None) -> Guarantee | None:
 
 
 def combined(vocabulary: Guarantee | None, training: Guarantee) -> Guarantee:
-    """What a model promises whose tokenizer was learned from the same records: epsilons and deltas add up (Dwork & Roth
-    2014, Theorem 3.16). Refused when the two promises are about different units or neighbors, void when one of them is.
+    """The guarantee of a model whose tokenizer was learned from the same records: epsilons and deltas add up (Dwork &
+    Roth 2014, Theorem 3.16). Refused when the two promises are about different units or neighbors, void when one of
+    them is.
 
     For a vocabulary of *other* people's records nothing needs to be added; whether they are others cannot be read off a
     card, so adding up is the rule.
