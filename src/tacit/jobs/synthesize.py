@@ -12,7 +12,7 @@ from __future__ import annotations
 import datetime
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
@@ -34,6 +34,7 @@ from tacit.text.tokens import split
 if TYPE_CHECKING:
     from tacit.jobs.synthesize_training import SyntheticRows
     from tacit.matching.corpus import MatchedCorpus
+    from tacit.matching.pool import SentencePool
     from tacit.matching.sketch import Sketch
 
 TEXT_COLUMN = "text"
@@ -73,6 +74,12 @@ class MatchingConfig(SketchedRows):
         Field(description="Rows to draw; as many as there are private ones by default, and at least 10,000."),
     ] = None
     sample_seed: SampleSeed = None
+    report: Annotated[
+        Literal["shareable"] | None,
+        Field(description="Also write a page with pictures of the release. It is made of public sentences and of what "
+              "is released, so it may be shared with the corpus."),
+        Option(Group.RUN),
+    ] = None  # fmt: skip
 
     def needs(self) -> list[Ability]:
         written = needs_of_place(str(self.output))
@@ -102,6 +109,11 @@ class MatchingConfig(SketchedRows):
         usual = self.output.with_name(f"{self.output.name.split('.')[0]}-sketch.tacit")
         return self.from_sketch or self.keep_sketch or usual
 
+    @property
+    def report_path(self) -> Path:
+        """The page about the release, if one is wanted."""
+        return self.output.with_name(f"{self.output.name.split('.')[0]}-report.html")
+
     def sketch_config(self) -> SketchConfig:
         """The same rows and labels as a job that builds their sketch."""
         assert self.epsilon is not None
@@ -112,6 +124,8 @@ class MatchingConfig(SketchedRows):
         """Refuse what cannot be written before anything is spent."""
         format_of(str(self.output))
         refuse_existing(self.output, force=self.force)
+        if self.report is not None:
+            refuse_existing(self.report_path, force=self.force)
         if self.from_sketch is None and self.sketch_path.exists() and not self.force:
             raise BadInputError(
                 "sketch-exists",
@@ -127,6 +141,7 @@ class MatchedRows:
 
     output       the file that holds it; card and attribution stand beside it
     sketch_path  the sketch that it was drawn from, which gives any amount more at no further cost
+    report_path  the page about it, if one was written
     """
 
     columns: Mapping[str, Sequence[str]]
@@ -134,6 +149,7 @@ class MatchedRows:
     card: Card
     output: Path
     sketch_path: Path
+    report_path: Path | None = None
 
     @property
     def guarantee(self) -> Guarantee:
@@ -169,7 +185,21 @@ def run(config: MatchingConfig, progress: WorkProgress | None = None) -> Matched
     sketch = _built_sketch(config, progress) if config.from_sketch is None else read_sketch(config.from_sketch)
     seed = secrets.randbelow(1 << 31) if config.sample_seed is None else config.sample_seed
     corpus = matched_corpus(sketch, pools, rows=config.rows, seed=seed, progress=progress)
-    return _written(config, corpus)
+    made = _written(config, corpus)
+    if config.report is None:
+        return made
+    return _with_report(config, made, sketch, pools, corpus)
+
+
+def _with_report(
+    config: MatchingConfig, made: MatchedRows, sketch: Sketch, pools: Sequence[SentencePool], corpus: MatchedCorpus
+) -> MatchedRows:
+    """The same rows with the page about them, which sees the release and the pools only."""
+    from tacit.jobs.release_report import public_release, release_page
+
+    page = release_page(public_release(sketch, pools, corpus.texts, corpus.labels, made.card))
+    write_whole(config.report_path, page)
+    return replace(made, report_path=config.report_path)
 
 
 def _built_sketch(config: MatchingConfig, progress: WorkProgress | None) -> Sketch:
