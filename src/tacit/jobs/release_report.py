@@ -16,7 +16,7 @@ from tacit.arrays import Floats
 from tacit.card import Card
 from tacit.card.summary import five_lines
 from tacit.matching.cloud_map import CloudMap, cloud_map
-from tacit.matching.noise_curve import DRAWS, CurvePoint, noise_curve
+from tacit.matching.noise_curve import DRAWS, NoisePoint, noise_curve
 from tacit.matching.pool import SentencePool
 from tacit.matching.proportions import Proportion, label_proportions
 from tacit.matching.sketch import Sketch
@@ -60,7 +60,7 @@ class PublicRelease:
 
 @dataclass(frozen=True)
 class ReleaseView:
-    """What the template shows.
+    """The parts of the page, as the template shows them.
 
     kinds      the color class of every label, the most frequent first
     examples   some rows of each label
@@ -72,7 +72,7 @@ class ReleaseView:
     kinds: Mapping[str, str]
     proportions: Figure
     curve: Figure | None
-    curve_points: Sequence[CurvePoint]
+    curve_points: Sequence[NoisePoint]
     examples: Mapping[str, Sequence[str]]
     labels_left_out: int
     version: str = __version__
@@ -200,13 +200,13 @@ def _proportion_words(proportions: Sequence[Proportion]) -> str:
     )
 
 
-def _curve_points(release: PublicRelease) -> list[CurvePoint]:
+def _curve_points(release: PublicRelease) -> list[NoisePoint]:
     chosen = public_generator(2).permutation(len(release.texts))[:CURVE_ROWS]
     texts = [release.texts[place] for place in chosen]
     return noise_curve(release.sketch, release.pool, texts, [release.labels[place] for place in chosen])
 
 
-def _curve_figure(points: Sequence[CurvePoint], labels: int) -> Figure | None:
+def _curve_figure(points: Sequence[NoisePoint], labels: int) -> Figure | None:
     if not points:
         return None
     stops = [CurveStop(each.epsilon, each.kept, each.low, each.high) for each in points]

@@ -31,7 +31,7 @@ DRAWS = 3
 
 
 @dataclass(frozen=True)
-class CurvePoint:
+class NoisePoint:
     """What a release at this epsilon would look like.
 
     count_deviation   standard deviation of the noise in the number of rows of a label
@@ -46,7 +46,7 @@ class CurvePoint:
     high: float
 
 
-def noise_curve(sketch: Sketch, pool: Sequence[str], texts: Sequence[str], labels: Sequence[str]) -> list[CurvePoint]:
+def noise_curve(sketch: Sketch, pool: Sequence[str], texts: Sequence[str], labels: Sequence[str]) -> list[NoisePoint]:
     """The curve up to the epsilon of a sketch; empty where its noise is not that of the Gaussian mechanism, or it has
     one label only."""
     promised = sketch.guarantee
@@ -64,7 +64,7 @@ def noise_curve(sketch: Sketch, pool: Sequence[str], texts: Sequence[str], label
             _kept(noisier(sketch, variance, seed), around, rows, truth) for seed in range(1 if factor == 1 else DRAWS)
         ]
         points.append(
-            CurvePoint(
+            NoisePoint(
                 promised.epsilon * factor,
                 sketch.count_deviation * math.sqrt(variance / sketch.noise_variance),
                 float(np.mean(kept)),

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tacit.report.parts import Figure
-from tacit.report.svg import CHARACTER, LINE_HEIGHT, Canvas, Scale, series, shortened, spread_apart
+from tacit.report.svg import CHARACTER, LINE_HEIGHT, Canvas, AxisScale, series, shortened, spread_apart
 
 Places = Sequence[tuple[float, float]]
 WIDTH = 560.0
@@ -108,7 +108,7 @@ def proportions_figure(title: str, bars: Sequence[ShareBar], description: str) -
     row, top, left = 27.0, 8.0, 170.0
     height = top + row * len(shown) + 26
     highest = max([0.01, *(max(bar.high, bar.released, bar.true or 0) for bar in shown)])
-    scale = Scale(0, highest * 1.04, left, WIDTH - 50)
+    scale = AxisScale(0, highest * 1.04, left, WIDTH - 50)
     canvas = Canvas(WIDTH, height, description)
     for tick in round_steps(highest):
         canvas.line(scale(tick), top, scale(tick), top + row * len(shown))
@@ -132,8 +132,8 @@ def curve_figure(title: str, stops: Sequence[CurveStop], chance: float, descript
     """A curve over epsilon on a logarithmic axis, with the range of draws as a band and guessing as a dashed line."""
     height, left, bottom = 260.0, 52.0, 40.0
     logs = [math.log2(stop.epsilon) for stop in stops]
-    across = Scale(logs[0], logs[-1], left + 10, WIDTH - 26)
-    upward = Scale(0, 1, height - bottom, 14)
+    across = AxisScale(logs[0], logs[-1], left + 10, WIDTH - 26)
+    upward = AxisScale(0, 1, height - bottom, 14)
     canvas = Canvas(WIDTH, height, description)
     for tick in (0, 0.25, 0.5, 0.75, 1):
         canvas.line(left, upward(tick), WIDTH - 16, upward(tick))

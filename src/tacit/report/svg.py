@@ -69,7 +69,7 @@ class Canvas:
 
 
 @dataclass(frozen=True)
-class Scale:
+class AxisScale:
     """A straight map from values to units of a drawing."""
 
     low: float
