@@ -14,10 +14,13 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tacit.guarantee import Notion
 from tacit.matching.sketch import Sketch
 
 DEVIATIONS = 1.96
-"""So many standard deviations to each side hold the true share in 95 of 100 releases."""
+PURE_DEVIATIONS = 2.12
+"""So many standard deviations to each side hold the true share in 95 of 100 releases: of normal noise, and of the
+Laplace noise of a promise of epsilon alone."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +44,7 @@ def label_proportions(sketch: Sketch, released: Sequence[str]) -> list[Proportio
     rows = Counter(released)
     total = max(float(sketch.counts.sum()), 1.0)
     labels = len(sketch.labels)
+    deviations = PURE_DEVIATIONS if sketch.guarantee.notion is Notion.PURE else DEVIATIONS
     proportions = []
     for label, count in zip(sketch.labels, sketch.counts.tolist(), strict=True):
         share = count / total
@@ -49,8 +53,8 @@ def label_proportions(sketch: Sketch, released: Sequence[str]) -> list[Proportio
             Proportion(
                 label,
                 estimate=within_one(share),
-                low=within_one(share - DEVIATIONS * spread),
-                high=within_one(share + DEVIATIONS * spread),
+                low=within_one(share - deviations * spread),
+                high=within_one(share + deviations * spread),
                 released=rows[label] / max(1, len(released)),
             )
         )

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tacit.report.parts import Figure
-from tacit.report.svg import CHARACTER, LINE_HEIGHT, Canvas, AxisScale, series, shortened, spread_apart
+from tacit.report.svg import CHARACTER, LINE_HEIGHT, AxisScale, Canvas, series, shortened, spread_apart
 
 Places = Sequence[tuple[float, float]]
 WIDTH = 560.0
