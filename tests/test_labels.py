@@ -215,6 +215,6 @@ def test_the_card_of_the_command_adds_both_up(table, capsys):
 
 
 @pytest.mark.parametrize("given", [ALL[:2], ALL[:4], ALL[2:], ("--label-epsilon", 1)])
-def test_the_three_options_go_together(table, given, capsys):
+def test_a_column_of_labels_needs_their_public_list(table, given, capsys):
     assert rewrite(table, *given) == 2
-    assert "all three" in capsys.readouterr().err
+    assert "known publicly" in capsys.readouterr().err

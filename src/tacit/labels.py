@@ -66,15 +66,20 @@ class LabelRelease:
 
 @dataclass(frozen=True)
 class LabelRule:
-    """labels: all that exist, from public knowledge; epsilon: of one label; column: where a file has them."""
+    """labels: all that exist, from public knowledge; epsilon: of one label; column: where a file has them.
+
+    Without an epsilon of its own a label is released by the choice of the text, which covers both
+    (`tacit.documents.codebook_joint`).
+    """
 
     labels: tuple[str, ...]
-    epsilon: float
+    epsilon: float | None
     column: str = "label"
     _places: dict[str, int] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        check_epsilon(self.epsilon)
+        if self.epsilon is not None:
+            check_epsilon(self.epsilon)
         object.__setattr__(self, "_places", {label: place for place, label in enumerate(self.labels)})
         if len(self._places) != len(self.labels) or len(self.labels) < 2:
             raise BadParameterError(
@@ -82,6 +87,17 @@ class LabelRule:
                 "the labels must be at least two different ones: list all labels that exist, once, as in "
                 "{option.labels[a,b,c]}",
             )
+
+    @property
+    def joint(self) -> bool:
+        """Whether label and text are one choice."""
+        return self.epsilon is None
+
+    @property
+    def own_epsilon(self) -> float:
+        """The budget of a label that has one of its own."""
+        assert self.epsilon is not None
+        return self.epsilon
 
     def check(self, label: str, row: int) -> None:
         """Refuse a label that is not in the list, by its row: the label itself is private."""
@@ -98,7 +114,7 @@ class LabelRule:
     def draw(self, labels: Sequence[str], source: Source) -> list[str]:
         """The only private step. Every label was checked before."""
         numbers = np.array([self._places[label] for label in labels], dtype=np.int64)
-        return [self.labels[place] for place in respond(numbers, len(self.labels), self.epsilon, source).tolist()]
+        return [self.labels[place] for place in respond(numbers, len(self.labels), self.own_epsilon, source).tolist()]
 
     def digest(self, labels: Sequence[str]) -> bytes:
         """What, beside the key and the block, decides the noise: other labels get independent noise."""
@@ -112,7 +128,7 @@ class LabelRule:
         """The guarantee of one label."""
         promised = Guarantee(
             notion=Notion.PURE,
-            epsilon=self.epsilon,
+            epsilon=self.own_epsilon,
             unit=Unit.RECORD,
             adjacency=Adjacency.ANY_TWO,
             mechanism="randomized response",
@@ -123,6 +139,8 @@ class LabelRule:
 
     def of_record(self, text: Guarantee, *, longest_row: int, width: int = 1) -> Guarantee:
         """From one token or text to a record: its `width` texts, of `longest_row` tokens together, and its label."""
+        if self.joint:
+            return text
         whole = text if width == 1 else text.for_group(width)
         if text.unit is Unit.TOKEN:
             whole = text.for_document(max(1, longest_row))
@@ -145,7 +163,7 @@ class LabelRule:
         """Both budgets in words, for the card."""
         return {
             "epsilon of the text": f"{rounded_up(text.epsilon)} per {unit_name(text.unit)}",
-            f"epsilon of '{self.column}'": f"{rounded_up(self.epsilon)}, randomized response among "
+            f"epsilon of '{self.column}'": f"{rounded_up(self.own_epsilon)}, randomized response among "
             f"{len(self.labels):,} labels that were given publicly; it adds to that of the text",
         }
 

@@ -36,10 +36,12 @@ TEST_SEED_REASON = "it was drawn with a test seed, and whoever knows the seed ca
 
 @dataclass(frozen=True)
 class Rewritten:
-    """Rewritten texts, and how many units (tokens at the word level) each of them released."""
+    """Rewritten texts, how many units (tokens at the word level) each of them released, and the released labels where
+    they are drawn together with the texts."""
 
     texts: list[str]
     units: list[int]
+    labels: list[str] | None = None
 
 
 @dataclass(frozen=True)
@@ -103,6 +105,8 @@ class Mechanism(ABC):
     every_epsilon: ClassVar[bool] = True
     """Whether it is defined for every positive epsilon, so that it can be drawn as a curve over epsilon."""
     block_characters: ClassVar[int] = 250_000
+    joint_labels: ClassVar[bool] = False
+    """Whether it can release a text and its label by one choice (`rewrite_labeled`)."""
     registry: ClassVar[dict[str, type[Mechanism]]] = {}
 
     def __init_subclass__(cls, **options: object) -> None:
@@ -192,6 +196,15 @@ class Mechanism(ABC):
     @abstractmethod
     def rewrite_texts(self, texts: Sequence[str], source: Source) -> Rewritten:
         """The only private step: rewrite each text with fresh noise from `source`."""
+
+    def rewrite_labeled(self, texts: Sequence[str], labels: Sequence[str], source: Source) -> Rewritten:
+        """The same for texts and their labels where `joint_labels`: both by one choice, so that one epsilon covers the
+        record. The labels that exist are a parameter `labels` of the mechanism."""
+        raise NoGuaranteeError(
+            "labels-not-covered",
+            "{name} does not cover labels: give them a budget of their own with {option.label_epsilon[E]}",
+            name=self.name,
+        )
 
     def count_units(self, texts: Sequence[str]) -> list[int]:
         """How many units `rewrite_texts` will release for each text, told before any noise is drawn."""

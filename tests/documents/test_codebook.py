@@ -21,16 +21,11 @@ from scipy import stats
 
 from tacit.catalog import build
 from tacit.documents import codebook_build, codebook_public, encoder
-from tacit.documents.codebook import (
-    Codebook,
-    draw_cells,
-    nearest_cells,
-    staircase_law,
-    staircase_shares,
-)
+from tacit.documents.codebook import Codebook
 from tacit.documents.codebook_build import build_codebook
 from tacit.documents.codebook_public import PublicCodebook, load_codebook
 from tacit.documents.encoder import BATCH_ERROR, BATCH_PIECES, SentenceEncoder, _batches
+from tacit.documents.staircase import draw_cells, nearest_cells, staircase_law, staircase_shares
 from tacit.errors import BadInputError, BadParameterError, MissingExtraError, TacitError
 from tacit.guarantee import Adjacency, Notion, Provenance, Unit
 from tacit.noise.source import Source

@@ -33,6 +33,9 @@ near it (`tacit.documents.apart`).
 Several symbols (`symbols` = m > 1) release m sentences, each with epsilon / m: the first is drawn near f(x), each
 following one near what the sentences released so far leave over, f(x) - its projection on them. Sequential composition
 (adaptive: a later draw may look at earlier releases) gives epsilon in all.
+
+With `labels`, a public list, a record is a text and its label, and the first symbol is a pair of both, drawn by one
+choice: `codebook_joint` has the law and its proof. Then epsilon covers the label as well.
 """
 
 from __future__ import annotations
@@ -52,20 +55,20 @@ from tacit.checks import Check, TextLaw
 from tacit.documents.apart import check_batches
 from tacit.documents.base import DocumentMechanism
 from tacit.documents.codebook_build import remainder
+from tacit.documents.codebook_joint import check_labels, draw_pairs, label_and_text, named_records, of_record, pair_law
 from tacit.documents.codebook_language import LanguageDecoder
 from tacit.documents.codebook_public import PROBE, Choice, Level, PublicCodebook, load_codebook
 from tacit.documents.encoder import BATCH_ERROR
+from tacit.documents.staircase import draw_cells, nearest_cells, staircase_shares
 from tacit.encoders import Encoder, encoder_needs, encoder_provenance, load_encoder
 from tacit.errors import BadInputError, BadParameterError
 from tacit.guarantee import Guarantee, Notion, Provenance
 from tacit.lineage import lineage_of
 from tacit.mechanism import Rewritten
 from tacit.needs import MODELS, Ability, needs_of_language_model
-from tacit.noise.parameters import positive
 from tacit.noise.source import Source, public_generator
 from tacit.parameters import parameter
 
-SUM_BITS: Final = 62
 DECODERS: Final = ("center", "random", "language-model")
 EXAMPLES: Final = 8
 MOST_SYMBOLS: Final = 64
@@ -73,58 +76,6 @@ MOST_CHECKED_CELLS: Final = 4_096
 """Up to so many cells an audit looks at all of them."""
 ROWS: Final = 1 << 22
 """Similarities worked on at a time: 16 MB."""
-
-
-# The law ----------------------------------------------------------------------------------------------------
-
-
-def staircase_shares(epsilon: float, k: int, s: int = 1) -> tuple[int, int]:
-    """(t, w): how many integers each near cell and each other cell own; t / w <= e**epsilon, and their total
-    s t + (k - s) w stays below 2**62."""
-    positive(epsilon, "epsilon")
-    if not 2 <= k <= 1 << 30:
-        raise BadParameterError(
-            "impossible-codebook-size", "a codebook has between 2 and 2**30 cells, not {cells}", cells=k
-        )
-    if not 1 <= s < k:
-        raise BadParameterError(
-            "impossible-number-of-near-cells",
-            "s must lie between 1 and {most}, not {near}: the other cells hide the near ones",
-            most=k - 1,
-            near=s,
-        )
-    total = 1 << SUM_BITS
-    largest = (total - k) // s
-    ratio = math.exp(min(epsilon, 60.0))
-    far = max(1, min(math.floor(total * (1 - 2.0**-40) / (s * ratio + (k - s))), total // k))
-    # The factor covers the rounding errors of the exponential and of the product.
-    near = min(math.floor(far * ratio * (1 - 2.0**-48)), largest)
-    return max(far, near), far
-
-
-def staircase_law(near: Any, k: int, epsilon: float) -> Floats:
-    """The exact probabilities of all k cells when these are the near ones, rounded to float64."""
-    cells = np.asarray(near, dtype=np.int64)
-    t, w = staircase_shares(epsilon, k, len(cells))
-    total = len(cells) * t + (k - len(cells)) * w
-    law = np.full(k, w / total)
-    law[cells] = t / total
-    return law
-
-
-def nearest_cells(similarities: Floats32, s: int) -> Integers:
-    """All cells of each row, the s with the largest similarity in the first s places (in no special order)."""
-    order = np.argpartition(-similarities, [s - 1, s], axis=1)
-    return np.asarray(order, dtype=np.int64)
-
-
-def draw_cells(order: Integers, s: int, epsilon: float, source: Source) -> Integers:
-    """One cell for each row of `order` (see `nearest_cells`), by the staircase."""
-    rows, k = order.shape
-    t, w = staircase_shares(epsilon, k, s)
-    ticket = source.generator.integers(0, s * t + (k - s) * w, size=rows)
-    place = np.where(ticket < s * t, ticket // t, s + (ticket - s * t) // w)
-    return np.asarray(order[np.arange(rows), place])
 
 
 # The mechanism ----------------------------------------------------------------------------------------------
@@ -155,6 +106,8 @@ class Codebook(DocumentMechanism):
                      "language-model" writes when it is shown them
     language_model   folder or hub name of a causal language model, or "smollm2", for decode "language-model"
     encoder          where the codebook's encoder is found, if not under the name the codebook knows
+    labels           all labels that exist, from public knowledge, where the label of a text is released by the same
+                     choice; a job that releases a column of labels sets it
     """
 
     codebook: str = parameter("default", service_values=("default",))
@@ -164,6 +117,7 @@ class Codebook(DocumentMechanism):
     decode: str = parameter("center", choices=DECODERS)
     language_model: str | None = parameter(None, needs=_needs_of_decoder)
     encoder: str | None = parameter(None, needs=_needs_of_encoder)
+    labels: tuple[str, ...] | None = None
     batch_size: int = parameter(64, low=1, service_most=256)
 
     name: ClassVar[str] = "codebook"
@@ -172,6 +126,7 @@ class Codebook(DocumentMechanism):
     model_needed: ClassVar[str] = "codebook (included), MiniLM"
     notion: ClassVar[str] = Notion.PURE.value
     abilities: ClassVar[tuple[Ability, ...]] = (MODELS,)
+    joint_labels: ClassVar[bool] = True
 
     def check_parameters(self) -> None:
         super().check_parameters()
@@ -181,6 +136,8 @@ class Codebook(DocumentMechanism):
                 "decode 'language-model' needs a language model: give language_model a folder, a hub name, or "
                 "'smollm2'",
             )
+        if self.labels is not None:
+            check_labels(self.labels)
 
     # Public parts ---------------------------------------------------------------------------------------------
 
@@ -191,7 +148,14 @@ class Codebook(DocumentMechanism):
     @cached_property
     def choice(self) -> Choice:
         """k and s, as given or as chosen on public text."""
-        return self.public.choose(self.symbol_epsilon, k=self.k, s=self.s, random=self.decode == "random")
+        return self.public.choose(
+            self.symbol_epsilon, k=self.k, s=self.s, random=self.decode == "random", labels=self.label_count
+        )
+
+    @property
+    def label_count(self) -> int:
+        """How many labels a record can have; 1 where there are none."""
+        return 1 if self.labels is None else len(self.labels)
 
     @cached_property
     def count(self) -> int:
@@ -269,20 +233,51 @@ class Codebook(DocumentMechanism):
         cells = self.draw(texts, source)
         return self.decoded(cells, source)
 
+    def rewrite_labeled(self, texts: Sequence[str], labels: Sequence[str], source: Source) -> Rewritten:
+        self.prepare()
+        names = self._names()
+        places = np.array([names.index(label) for label in labels], dtype=np.int64)
+        drawn, cells = self.draw_records(texts, places, source)
+        return Rewritten(self.decoded(cells, source), [1] * len(texts), [names[place] for place in drawn.tolist()])
+
     def draw(self, texts: Sequence[str], source: Source) -> Integers:
         """The released cells (texts, symbols): all that a release tells about the texts."""
-        if not len(texts):
-            return np.empty((0, self.count), dtype=np.int64)
-        vectors = self.sentence_encoder.encode(texts)
+        if self.labels is not None:
+            raise BadParameterError(
+                "labels-missing",
+                "with labels a codebook releases both together: give the label of each text",
+            )
+        return self.draw_records(texts, np.zeros(len(texts), dtype=np.int64), source)[1]
+
+    def draw_records(self, texts: Sequence[str], labels: Integers, source: Source) -> tuple[Integers, Integers]:
+        """The released labels (texts,) as numbers and cells (texts, symbols): all that a release tells about texts and
+        labels. The only private step."""
         released = np.empty((len(texts), self.count), dtype=np.int64)
+        drawn = np.zeros(len(texts), dtype=np.int64)
+        if not len(texts):
+            return drawn, released
+        vectors = self.sentence_encoder.encode(texts)
+        epsilon, s = self.symbol_epsilon, self.choice.s
         step = max(1, ROWS // self.partition.k)
         for start in range(0, len(texts), step):
             rows = slice(start, start + step)
             integers = self._rounded(vectors[rows], texts[rows])
             for symbol in range(self.count):
                 order = self._near(integers, released[rows, :symbol])
-                released[rows, symbol] = draw_cells(order, self.choice.s, self.symbol_epsilon, source)
-        return released
+                if symbol == 0 and self.labels is not None:
+                    pairs = draw_pairs(order, labels[rows], self.label_count, s, epsilon, source)
+                    drawn[rows], released[rows, symbol] = pairs
+                else:
+                    released[rows, symbol] = draw_cells(order, s, epsilon, source)
+        return drawn, released
+
+    def _names(self) -> tuple[str, ...]:
+        if self.labels is None:
+            raise BadParameterError(
+                "labels-not-listed",
+                "this codebook has no list of labels: give all as {option.labels[A,B,C]}",
+            )
+        return tuple(self.labels)
 
     def _rounded(self, vectors: Floats32, texts: Sequence[str]) -> Floats32:
         """[f(x)] in units of 1/grid, as a function of each text alone."""
@@ -323,23 +318,32 @@ class Codebook(DocumentMechanism):
 
     # What is promised -----------------------------------------------------------------------------------------
 
-    def law(self, text: str) -> Floats:
-        """The exact probabilities of the first released cell for this text."""
+    def law(self, text: str, label: int = 0) -> Floats:
+        """The exact probabilities of the first released cell for this text; with labels, of all pairs of a label and a
+        cell, label by label, for a record with this label."""
         self.prepare()
         integers = self._rounded(self.sentence_encoder.encode([text]), [text])
-        order = self._near(integers, np.empty((1, 0), dtype=np.int64))
-        return staircase_law(order[0, : self.choice.s], self.partition.k, self.symbol_epsilon)
+        near = self._near(integers, np.empty((1, 0), dtype=np.int64))[0, : self.choice.s]
+        return pair_law(near, label, self.label_count, self.partition.k, self.symbol_epsilon)
 
     def matrix(self) -> Floats:
-        """The exact k x k matrix of the first released cell for documents that lie on the centers."""
+        """The exact matrix of the first symbol for documents that lie on the centers, with every label."""
         integers = np.rint(self.partition.centers * self.grid)
-        order = self._near(integers, np.empty((len(integers), 0), dtype=np.int64))
-        return np.stack([staircase_law(row[: self.choice.s], self.partition.k, self.symbol_epsilon) for row in order])
+        order = self._near(integers, np.empty((len(integers), 0), dtype=np.int64))[:, : self.choice.s]
+        laws = [
+            pair_law(near, label, self.label_count, self.partition.k, self.symbol_epsilon)
+            for label in range(self.label_count)
+            for near in order
+        ]
+        return np.stack(laws)
 
     def checks(self) -> tuple[Check, ...]:
-        outputs = [self.public.sentences[place] for place in self.partition.chosen.tolist()]
-        whole = self.matrix if self.partition.k <= MOST_CHECKED_CELLS else None
-        return (TextLaw(self.symbol_epsilon, self.law, outputs, self._public_sentences, matrix=whole),)
+        sentences = [self.public.sentences[place] for place in self.partition.chosen.tolist()]
+        whole = self.matrix if self.partition.k * self.label_count <= MOST_CHECKED_CELLS else None
+        if self.labels is None:
+            return (TextLaw(self.symbol_epsilon, self.law, sentences, self._public_sentences, matrix=whole),)
+        outputs = [f"{label}: {sentence}" for label in self.labels for sentence in sentences]  # as `named_records`
+        return (TextLaw(self.symbol_epsilon, self._law_of_record, outputs, self._public_records, matrix=whole),)
 
     def _public_sentences(self, count: int) -> list[str]:
         """A fixed public choice of the codebook's sentences."""
@@ -347,10 +351,16 @@ class Codebook(DocumentMechanism):
         chosen = public_generator(0).choice(len(sentences), size=min(count, len(sentences)), replace=False)
         return [str(sentences[i]) for i in chosen.tolist()]
 
+    def _public_records(self, count: int) -> list[str]:
+        return named_records(self._names(), self._public_sentences(count))
+
+    def _law_of_record(self, record: str) -> Floats:
+        label, text = label_and_text(self._names(), record)
+        return self.law(text, label)
+
     def promise(self) -> Guarantee:
-        choice = self.choice
-        t, w = staircase_shares(self.symbol_epsilon, choice.k, choice.s)
-        public = self.public
+        choice, public, cells = self.choice, self.public, self.choice.k * self.label_count
+        t, w = staircase_shares(self.symbol_epsilon, cells, choice.s)
         parts = [
             Provenance(
                 "codebook",
@@ -365,7 +375,7 @@ class Codebook(DocumentMechanism):
         if self.decode == "language-model":
             name = str(self.language_model)
             parts.append(lineage_of(name).provenance("language model", _last_part(name)))
-        return self._promise(
+        promised = self._promise(
             Notion.PURE,
             self.epsilon,
             parameters={
@@ -374,7 +384,7 @@ class Codebook(DocumentMechanism):
                 "k": choice.k,
                 "s": choice.s,
                 "symbols": self.count,
-                "near": f"{choice.s * t / (choice.s * t + (choice.k - choice.s) * w):.1%} of the releases",
+                "near": f"{choice.s * t / (choice.s * t + (cells - choice.s) * w):.1%} of the releases",
             },
             not_covered=("labels and other columns left beside the text",),
             assumptions=(
@@ -385,6 +395,7 @@ class Codebook(DocumentMechanism):
             ),
             provenance=tuple(parts),
         )
+        return promised if self.labels is None else of_record(promised, len(self.labels))
 
 
 def _last_part(name: str) -> str:

@@ -112,9 +112,10 @@ class Level:
         """Similarity of held-out public text with a sentence drawn without it."""
         return float(self.nearness[int(random), -1] / self.k)
 
-    def gains(self, epsilon: float, *, random: bool = False) -> Floats:
-        """Similarity above chance for each measured s but the last, s = k, which has none."""
-        result: Floats = self.similarities(epsilon, random=random)[:-1] - self.chance(random=random)
+    def gains(self, epsilon: float, *, random: bool = False, labels: int = 1) -> Floats:
+        """Similarity above chance for each measured s but the last, s = k, which has none; with several labels, of the
+        releases that have the right one (`codebook_joint`)."""
+        result: Floats = self.similarities(epsilon, random=random, labels=labels)[:-1] - self.chance(random=random)
         return result
 
     @cached_property
@@ -162,18 +163,18 @@ class Level:
         order, starts = self._order
         return np.asarray(order[starts[cells] + places], dtype=np.int32)
 
-    def similarities(self, epsilon: float, *, random: bool = False) -> Floats:
+    def similarities(self, epsilon: float, *, random: bool = False, labels: int = 1) -> Floats:
         """E[cos(f(x), f(out))] on held-out public text for each measured s."""
         near = self.nearness[int(random)]
-        gain = math.expm1(min(epsilon, 700.0))
+        gain = math.expm1(min(epsilon, 700.0)) / labels
         # Divided by the gain, so that a large epsilon does not overflow.
         result: Floats = (near + near[-1] / gain) / (self.steps + self.k / gain)
         return result
 
-    def similarity(self, epsilon: float, s: int, *, random: bool = False) -> float:
+    def similarity(self, epsilon: float, s: int, *, random: bool = False, labels: int = 1) -> float:
         """The same for one s, interpolated between measured ones."""
         near = self.nearness[int(random)]
-        gain = math.expm1(min(epsilon, 700.0))
+        gain = math.expm1(min(epsilon, 700.0)) / labels
         return float((np.interp(s, self.steps, near) + near[-1] / gain) / (s + self.k / gain))
 
 
@@ -215,9 +216,12 @@ class PublicCodebook:
             )
         return self.levels[k]
 
-    def choose(self, epsilon: float, *, k: int | None = None, s: int | None = None, random: bool = False) -> Choice:
+    def choose(
+        self, epsilon: float, *, k: int | None = None, s: int | None = None, random: bool = False, labels: int = 1
+    ) -> Choice:
         """The (k, s) with the largest expected similarity at this epsilon, on public text only; or the best one with
-        the k or the s that is given. `random`: a random sentence of the cell is released instead of its center."""
+        the k or the s that is given. `random`: a random sentence of the cell is released instead of its center;
+        `labels`: so many labels are released by the same choice."""
         check_epsilon(epsilon)
         sizes = [size for size in (self.sizes if k is None else [k]) if s is None or 1 <= s < self.level(size).k]
         if not sizes:
@@ -228,7 +232,7 @@ class PublicCodebook:
                 largest=largest - 1,
                 near=s,
             )
-        gains = {size: self.level(size).gains(epsilon, random=random) for size in sizes}
+        gains = {size: self.level(size).gains(epsilon, random=random, labels=labels) for size in sizes}
         best = max(float(values.max()) for values in gains.values())
         size = max(size for size in sizes if gains[size].max() >= (1 - K_MARGIN) * best)
         level = self.level(size)
@@ -236,7 +240,7 @@ class PublicCodebook:
             best_s = int(level.steps[gains[size].argmax()])
             nearly = level.steps[:-1][gains[size] >= (1 - S_MARGIN) * gains[size].max()]
             s = max(best_s, int(nearly[nearly <= VARIETY].max(initial=0)))
-        return Choice(size, s, level.similarity(epsilon, s, random=random))
+        return Choice(size, s, level.similarity(epsilon, s, random=random, labels=labels))
 
     def choose_symbols(self, epsilon: float) -> int:
         """The number of sentences to release at this epsilon: more only where they are clearly nearer to public

@@ -29,7 +29,8 @@ BLOCK_KEPT_CHARACTERS: Final = 16_000_000
 class Block:
     """Consecutive rows: their texts row by row, the values to copy beside them, and a hash of the texts.
 
-    `users` and `documents` say whose rows they are and what they are called, where columns for that are given.
+    `users` and `documents` say whose rows they are and what they are called, where columns for that are given;
+    `labels` are the labels that are released by the choice of the text.
     """
 
     index: int
@@ -40,6 +41,7 @@ class Block:
     content: bytes = b""
     users: list[str] = field(default_factory=list)
     documents: list[str] = field(default_factory=list)
+    labels: list[str] | None = None
 
     @property
     def rows(self) -> int:
@@ -61,7 +63,10 @@ def cut_blocks(
     """Rows in blocks of about `characters` characters of text."""
     for block in _cut(table, selection, characters, users, document_column, labels):
         block.bytes_read = table.bytes_read()
-        block.content = content_digest(block.texts, job_fingerprint)
+        if labels is not None and labels.joint:
+            place = selection.kept.index(labels.column)
+            block.labels = [cell_string(row[place]) for row in block.kept]
+        block.content = content_digest([*block.texts, *(block.labels or ())], job_fingerprint)
         yield block
 
 
@@ -149,9 +154,15 @@ def output_rows(block: Block, texts: Sequence[str], selection: ColumnSelection) 
 
 
 def with_labels(
-    block: Block, selection: ColumnSelection, labels: LabelRule | None, key: StreamKey, values: Mapping[str, object]
+    block: Block,
+    selection: ColumnSelection,
+    labels: LabelRule | None,
+    result: Rewritten,
+    key: StreamKey,
+    values: Mapping[str, object],
 ) -> Block:
-    """The same rows with randomized labels. The noise comes from the key, so a repeated block has the same ones.
+    """The same rows with released labels: those that were drawn with the texts, or randomized ones. Their noise comes
+    from the key, so a repeated block has the same ones.
 
     `values` says what each label of the list is in the output (`tacit.engines.label_values`). Of the cell that is
     replaced nothing is left, not even its type.
@@ -159,8 +170,10 @@ def with_labels(
     if labels is None:
         return block
     place = selection.kept.index(labels.column)
-    originals = [cell_string(row[place]) for row in block.kept]
-    drawn = labels.draw(originals, key.stream(block.index, labels.digest(originals)))
+    drawn = result.labels
+    if drawn is None:
+        originals = [cell_string(row[place]) for row in block.kept]
+        drawn = labels.draw(originals, key.stream(block.index, labels.digest(originals)))
     kept = [[*row[:place], values[label], *row[place + 1 :]] for row, label in zip(block.kept, drawn, strict=True)]
     return replace(block, kept=kept)
 
@@ -198,10 +211,16 @@ def content_digest(texts: Sequence[str], job_fingerprint: bytes) -> bytes:
     return digest.digest()
 
 
-def rewrite_block(mechanism: Mechanism, key: StreamKey, index: int, content: bytes, texts: list[str]) -> Rewritten:
+def rewrite_block(
+    mechanism: Mechanism, key: StreamKey, index: int, content: bytes, texts: list[str], labels: list[str] | None = None
+) -> Rewritten:
     """The private step. An unexpected error is reported by its place only: its message could quote the text."""
     try:
-        result = mechanism.rewrite_texts(texts, key.stream(index, content))
+        stream = key.stream(index, content)
+        if labels is None:
+            result = mechanism.rewrite_texts(texts, stream)
+        else:
+            result = mechanism.rewrite_labeled(texts, labels, stream)
     except (TacitError, MemoryError):
         raise
     except Exception as error:
@@ -211,7 +230,8 @@ def rewrite_block(mechanism: Mechanism, key: StreamKey, index: int, content: byt
             mechanism=mechanism.name,
             place=place_of(error),
         ) from None
-    if len(result.texts) != len(texts) or len(result.units) != len(texts):
+    counts = {len(result.texts), len(result.units), len(texts) if labels is None else len(result.labels or ())}
+    if counts != {len(texts)}:
         raise TacitError(
             "wrong-number-of-outputs",
             "{mechanism} returned {outputs} texts for {texts}. Please report this",

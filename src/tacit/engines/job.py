@@ -142,7 +142,7 @@ class RewriteJob:
             return self.users.promise(promised, self.width)  # at the word level it says why there is none
         if self.labels is None:
             return promised
-        if facts is None and words:
+        if facts is None and words and not self.labels.joint:
             return replace(promised, parameters={**promised.parameters, **self.labels.budgets(promised)})
         record = self.labels.of_record(promised, longest_row=facts.longest_row if facts else 1, width=self.width)
         return record if self.users is None else self.users.promise(record)
@@ -180,6 +180,13 @@ def choose_for(job: RewriteJob, table: TableReader) -> ColumnSelection:
                 "labels-of-joined-rows",
                 "{option.randomize} does not go with {option.user_mode[concatenate]}: the rows of a user become one, "
                 "and have no one label",
+            )
+        if job.labels.joint and job.width > 1:
+            raise BadInputError(
+                "labels-of-several-texts",
+                "a label is released by the choice of one text, and {columns:,} columns are rewritten: rewrite one "
+                "column, or give the label a budget of its own with {option.label_epsilon[E]}",
+                columns=job.width,
             )
         check_column(job.labels.column, table.columns)
         keep = (*keep, job.labels.column)

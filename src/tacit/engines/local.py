@@ -197,7 +197,7 @@ def _run(
     with contextlib.closing(_rewritten(job, key, blocks)) as results:
         for block, result in results:
             check_delta(delta, output.totals.rows + block.rows)
-            shown = with_labels(block, selection, job.labels, key, values)
+            shown = with_labels(block, selection, job.labels, result, key, values)
             rows = output_rows(shown, result.texts, selection)
             output.append(rows, summarize(block, result, len(selection.texts)))
             if charges:
@@ -212,7 +212,8 @@ def block_charges(job: RewriteJob, key: StreamKey, width: int) -> BlockCharges |
     """How the blocks are charged to the ledger, if there is one: by what the mechanism promises to one unit."""
     if job.charging is None:
         return None
-    label = None if job.labels is None else job.labels.guarantee(secure=job.seed is None)
+    own = job.labels is not None and not job.labels.joint  # otherwise the budget of the text covers the label
+    label = job.labels.guarantee(secure=job.seed is None) if own and job.labels else None
     return BlockCharges(job.charging, job.mechanism, job.unit_promise, key, job.command, width, label)
 
 

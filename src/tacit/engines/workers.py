@@ -47,13 +47,14 @@ class BlockTask:
     index: int
     content: bytes
     texts: list[str]
+    labels: list[str] | None = None
 
 
 def rewrite_here(mechanism: Mechanism, key: StreamKey, blocks: Iterator[Block]) -> Results:
     """The blocks one after the other in this process."""
     mechanism.prepare()
     for block in blocks:
-        yield block, rewrite_block(mechanism, key, block.index, block.content, block.texts)
+        yield block, rewrite_block(mechanism, key, block.index, block.content, block.texts, block.labels)
 
 
 def rewrite_with_workers(assignment: Assignment, blocks: Iterator[Block], count: int) -> Results:
@@ -108,7 +109,8 @@ class BlockQueue:
         self._supervisor.hire(len(self._open) - len(self._results) if self._waiting else 0)
         while self._waiting and (worker := self._supervisor.free_worker()) is not None:
             block = self._open[self._waiting.popleft()]
-            self._supervisor.hand_out(block.index, BlockTask(block.index, block.content, block.texts), worker)
+            task = BlockTask(block.index, block.content, block.texts, block.labels)
+            self._supervisor.hand_out(block.index, task, worker)
 
     def _collect(self, timeout: float | None) -> None:
         for event in self._supervisor.events(timeout):
@@ -152,8 +154,8 @@ def _work(connection: Connection, assignment: Assignment) -> None:
         while True:
             task = inbox.get()
             assert isinstance(task, BlockTask)
-            result = rewrite_block(mechanism, assignment.key, task.index, task.content, task.texts)
-            connection.send(Rewritten(list(result.texts), [int(unit) for unit in result.units]))
+            result = rewrite_block(mechanism, assignment.key, task.index, task.content, task.texts, task.labels)
+            connection.send(Rewritten(list(result.texts), [int(unit) for unit in result.units], result.labels))
     except MemoryError:
         connection.send(
             TacitError(

@@ -10,9 +10,9 @@ from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import Field, model_validator
 
-from tacit.documents.codebook import staircase_shares
 from tacit.documents.codebook_build import SIZES, build_codebook
 from tacit.documents.codebook_public import PublicCodebook
+from tacit.documents.staircase import staircase_shares
 from tacit.encoders import encoder_needs, load_encoder
 from tacit.errors import BadInputError, BadParameterError
 from tacit.guarantee import Provenance

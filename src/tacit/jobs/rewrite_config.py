@@ -112,13 +112,16 @@ class RewriteConfig(EngineOptions):
     documents_per_user: DocumentsPerUser = 1
     randomize: Annotated[
         str | None,
-        Field(description="A column of labels to release by randomized response; needs a label epsilon and the "
-              "labels."),
+        Field(description="A column of labels to release with noise; needs the list of labels. 'codebook' draws text "
+              "and label together, covered by one epsilon; others need a label epsilon."),
         Option(Group.PRIVACY, metavar="COLUMN"),
     ] = None  # fmt: skip
     label_epsilon: Annotated[
         float | None,
-        Field(description="The budget of the label of a row (or of a user's labels); adds to epsilon."),
+        Field(
+            description="A budget for the label of a row (or of a user's labels) alone, which adds to epsilon: "
+            "randomized response."
+        ),
         Option(Group.PRIVACY),
     ] = None
     labels: Annotated[Labels[tuple[str, ...]], CommaSeparated, Varied(group=Group.PRIVACY, metavar="A,B,C")] = ()
@@ -167,12 +170,20 @@ class RewriteConfig(EngineOptions):
         return self
 
     def _check_labels(self) -> None:
-        stated = [self.randomize is not None, self.label_epsilon is not None, bool(self.labels)]
-        if any(stated) and not all(stated):
+        if self.randomize is None and self.label_epsilon is None and not self.labels:
+            return
+        if self.randomize is None or not self.labels:
             raise BadParameterError(
                 "labels-not-stated",
-                "labels are randomized with all three of {option.randomize[COLUMN]}, {option.label_epsilon[E]} and "
-                "{option.labels[A,B,C]}: the list must be known publicly, so it is never read off the data",
+                "labels are released with both {option.randomize[COLUMN]} and {option.labels[A,B,C]}: the list must be "
+                "known publicly, so it is never read off the data",
+            )
+        if self.label_epsilon is None and not find(self._mechanism_name).joint_labels:
+            raise BadParameterError(
+                "label-budget-missing",
+                "{mechanism} does not cover labels: give them a budget of their own with {option.label_epsilon[E]}, or "
+                "take {option.mechanism[codebook]}, which draws text and label together",
+                mechanism=self._mechanism_name,
             )
         if self.randomize is not None and self.on_cluster:
             raise labels_need_local_engine()
@@ -239,10 +250,12 @@ class RewriteConfig(EngineOptions):
 
     def label_rule(self) -> LabelRule | None:
         """The labels to randomize; the budget of a user's labels is divided as that of the texts."""
-        if self.randomize is None or self.label_epsilon is None:
+        if self.randomize is None:
             return None
+        if self.label_epsilon is None:
+            return LabelRule(self.labels, None, self.randomize)
         rule, users = LabelRule(self.labels, self.label_epsilon, self.randomize), self.users()
-        return rule if users is None else replace(rule, epsilon=users.epsilon_of_document(rule.epsilon))
+        return rule if users is None else replace(rule, epsilon=users.epsilon_of_document(self.label_epsilon))
 
     def of_mechanism(self) -> dict[str, Any]:
         """All options of the mechanism. The budget of a user is shared by all texts of all rows, one in each column."""
@@ -250,6 +263,8 @@ class RewriteConfig(EngineOptions):
         if users is not None and "epsilon" in options:
             width = max(1, len(set(self.columns)))
             options["epsilon"] = users.epsilon_of_document(check_epsilon(options["epsilon"]), width)
+        if self.randomize is not None and self.label_epsilon is None:
+            options["labels"] = self.labels
         return options
 
     def build_mechanism(self) -> Mechanism:
@@ -284,8 +299,9 @@ def shown_options(config: RewriteConfig) -> list[tuple[str, str]]:
     if config.user_column is not None:
         shown += [("user_column", config.user_column), ("user_mode", config.user_mode)]
         shown += [("documents_per_user", str(config.documents_per_user))] if config.user_mode == "divide" else []
-    if config.randomize is not None and config.label_epsilon is not None:
-        shown += [("randomize", config.randomize), ("label_epsilon", exact(config.label_epsilon))]
+    if config.randomize is not None:
+        shown.append(("randomize", config.randomize))
+        shown += [] if config.label_epsilon is None else [("label_epsilon", exact(config.label_epsilon))]
         shown.append(("labels", ",".join(config.labels)))
     return shown if config.seed is None else [*shown, ("seed", str(config.seed))]
 
