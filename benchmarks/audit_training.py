@@ -23,7 +23,8 @@ import torch
 
 from tacit.account.sgd import sgd_epsilon
 from tacit.auditing.binomial import at_most
-from tacit.auditing.models.one_run import audit_observations, observe_steps
+from tacit.auditing.models.gradient_canaries import observe_steps
+from tacit.auditing.models.one_run import audit_observations
 from tacit.noise.source import Source, StreamKey
 from tacit.training.clipping import FlatClipping
 from tacit.training.gradients import Engine, choose

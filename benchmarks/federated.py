@@ -36,13 +36,8 @@ from rich.table import Table
 
 from corpus import data_folder, data_rows
 from measure import say
-from tacit.account.matrix import (
-    Toeplitz,
-    best_tree,
-    error_of,
-    optimal_banded,
-    optimal_buffered,
-)
+from tacit.account.matrix import Toeplitz, error_of, optimal_banded, optimal_buffered
+from tacit.account.tree import best_tree
 from tacit.noise.source import public_generator
 
 PIECES = 64

@@ -37,8 +37,9 @@ from tacit.noise.source import public_generator
 from tacit.training.models import load_model
 from tacit.training.origin import starting_weights
 from tacit.training.plan import TrainingPlan
+from tacit.training.redaction import redact_text
 from tacit.training.run import TrainingRun, TrainingSettings
-from tacit.training.selective import FirstKind, TwoPhases, redact_text
+from tacit.training.selective import FirstKind, TwoPhases
 from tacit.training.synthesis import ControlledWriting
 
 LENGTH = 40

@@ -8,16 +8,8 @@ from itertools import chain, combinations, pairwise, product
 import numpy as np
 import pytest
 
-from tacit.account.matrix import (
-    Buffered,
-    Toeplitz,
-    Tree,
-    best_tree,
-    error_of,
-    optimal_banded,
-    optimal_buffered,
-    square_root,
-)
+from tacit.account.matrix import Buffered, Toeplitz, error_of, optimal_banded, optimal_buffered, square_root
+from tacit.account.tree import Tree, best_tree
 from tacit.errors import BadParameterError
 from tacit.noise import gaussian_epsilon
 

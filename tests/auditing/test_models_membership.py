@@ -9,16 +9,9 @@ import pytest
 from scipy.stats import binom
 
 from tacit.auditing.models import membership
-from tacit.auditing.models.membership import (
-    attack,
-    auc,
-    auc_interval,
-    blind,
-    caught_at,
-    clopper_pearson,
-    epsilon_from_rates,
-    membership_section,
-)
+from tacit.auditing.models.blind import blind
+from tacit.auditing.models.membership import attack, caught_at, epsilon_from_rates, membership_section
+from tacit.auditing.models.rates import auc, auc_interval, clopper_pearson
 from tacit.auditing.models.scores import TextLosses
 from tacit.auditing.models.shadows import Shadows, leave_one_out, likelihood_ratio, logit_signal, train_shadows
 from tacit.errors import BadInputError, BadParameterError

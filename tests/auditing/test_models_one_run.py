@@ -10,6 +10,7 @@ import pytest
 from scipy.stats import binom
 
 from tacit.account.sgd import sgd_epsilon
+from tacit.auditing.models.gradient_canaries import observe_steps
 from tacit.auditing.models.one_run import (
     Observations,
     Rule,
@@ -18,7 +19,6 @@ from tacit.auditing.models.one_run import (
     correct_guesses,
     epsilon_lower_bound,
     fair_subset,
-    observe_steps,
     one_run_section,
     p_value,
     standard_rules,

@@ -13,7 +13,8 @@ import pytest
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
-from tacit.account.matrix import Buffered, Toeplitz, Tree, square_root  # noqa: E402
+from tacit.account.matrix import Buffered, Toeplitz, square_root  # noqa: E402
+from tacit.account.tree import Tree  # noqa: E402
 from tacit.card import Card  # noqa: E402
 from tacit.errors import BadInputError, BadParameterError  # noqa: E402
 from tacit.guarantee import Adjacency, Notion, Unit  # noqa: E402

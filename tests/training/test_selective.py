@@ -20,20 +20,9 @@ from tacit.guarantee import Adjacency, Notion  # noqa: E402
 from tacit.text.sensitive import pattern_detector  # noqa: E402
 from tacit.text.tokens import normalize, split  # noqa: E402
 from tacit.training.plan import TrainingPlan  # noqa: E402
+from tacit.training.redaction import flagged_spans, list_detector, list_digest, redact_rows, redact_text, token_places  # noqa: E402
 from tacit.training.run import TrainingSettings  # noqa: E402
-from tacit.training.selective import (  # noqa: E402
-    First,
-    FirstKind,
-    TwoPhases,
-    flagged_spans,
-    list_detector,
-    list_digest,
-    needed_adjacency,
-    redact_rows,
-    redact_text,
-    selective_guarantee,
-    token_places,
-)
+from tacit.training.selective import First, FirstKind, TwoPhases, needed_adjacency, selective_guarantee  # noqa: E402
 from tacit.training.synthesis import ControlledWriting  # noqa: E402
 from tests.training.test_synthesis import PLACES, small_model, small_rows, small_tokenizer  # noqa: E402
 

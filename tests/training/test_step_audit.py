@@ -12,7 +12,8 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from tacit.account.sgd import sgd_epsilon  # noqa: E402
-from tacit.auditing.models.one_run import audit_observations, observe_steps  # noqa: E402
+from tacit.auditing.models.gradient_canaries import observe_steps  # noqa: E402
+from tacit.auditing.models.one_run import audit_observations  # noqa: E402
 from tacit.noise.source import Source, StreamKey  # noqa: E402
 from tacit.training.clipping import AutomaticClipping, FlatClipping, QuantileClipping  # noqa: E402
 from tacit.training.gradients import choose  # noqa: E402

@@ -10,17 +10,9 @@ from hypothesis.extra import numpy as hnp
 
 from tacit.errors import BadParameterError
 from tacit.vectors import VectorTable, bounding, vocabulary_sensitivity
-from tacit.vectors.bounding import (
-    BOUNDINGS,
-    Bounding,
-    ClipToRange,
-    JohnsonLindenstrauss,
-    MinusOneToOne,
-    ObservedRange,
-    UnitNorm,
-    diameter_bounds,
-    projection_dimension,
-)
+from tacit.vectors.bounding import BOUNDINGS, Bounding
+from tacit.vectors.bounding_maps import ClipToRange, MinusOneToOne, ObservedRange, UnitNorm, diameter_bounds
+from tacit.vectors.projection import JohnsonLindenstrauss, projection_dimension
 
 # Constants printed in the thesis: smallest distance, coordinate range, dimensions.
 SMALLEST, LOW, HIGH, DIMENSION = 0.7890, -3.0639, 2.6668, 300

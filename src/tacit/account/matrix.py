@@ -40,7 +40,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import ClassVar, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -169,7 +169,7 @@ class Buffered:
 def square_root(bands: int, momentum: float = 0.0) -> Toeplitz:
     """The first coefficients of ((1 - x) (1 - momentum x))**(-1/2): without a cut, the factor C with C C = A, where A
     adds up updates that a server with this momentum remembers (Kalinin & Lampert 2024)."""
-    _check_counts(bands=bands)
+    check_counts(bands=bands)
     _check_momentum(momentum)
     steps = np.arange(1, bands)
     root = np.concatenate([[1.0], np.cumprod((2 * steps - 1) / (2 * steps))])
@@ -185,7 +185,7 @@ def optimal_banded(rounds: int, separation: int, bands: int, momentum: float = 0
     With c[j] = s_1 ... s_j and s_i in (0, 1) no coefficient rises or is negative. The gradient is exact: with e = A / C
     as power series, the derivative of e by c[j] is -x**j e / C.
     """
-    _check_counts(rounds=rounds, separation=separation, bands=bands)
+    check_counts(rounds=rounds, separation=separation, bands=bands)
     _check_momentum(momentum)
     bands = min(bands, rounds)
     if bands == 1:
@@ -227,7 +227,7 @@ def optimal_banded(rounds: int, separation: int, bands: int, momentum: float = 0
 @lru_cache(maxsize=64)
 def optimal_buffered(rounds: int, separation: int, buffers: int = 3) -> Buffered:
     """The buffered factor with the smallest error that a local search finds, from decays on all time scales."""
-    _check_counts(rounds=rounds, separation=separation, buffers=buffers)
+    check_counts(rounds=rounds, separation=separation, buffers=buffers)
     from scipy.optimize import minimize
 
     def made(parameters: Floats) -> Buffered:
@@ -248,128 +248,6 @@ def optimal_buffered(rounds: int, separation: int, buffers: int = 3) -> Buffered
     bounds = [(-15.0, 5.0)] * buffers + [(-5.0, 15.0)] * buffers
     optimum = minimize(loss, start, method="L-BFGS-B", bounds=bounds, options={"maxiter": 300})
     return rounded(made(optimum.x))
-
-
-# The tree -------------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Tree:
-    """Binary trees over the rounds, a new one after every `restart` rounds (0: one tree for all).
-
-    C has a row for every complete node, with ones over its rounds: node (h, i) covers the rounds i 2**h to
-    (i + 1) 2**h - 1 of its tree, and is only used when all of them are over. A running sum over t rounds of a tree is
-    the sum of the nodes at the ones of t in binary. `efficient` (Honaker 2015) uses, for a node, its own noise and that
-    of everything below it: with v_0 = 1 the best combination has the variance v_h = 2 v_{h-1} / (2 v_{h-1} + 1), down
-    to one half.
-
-    Sensitivity: one visit is covered by one node per level, at most floor(log2 n) + 1 = ceil(log2(n + 1)) of them: the
-    rho = ceil(log2(n + 1)) / (2 sigma**2) of the paper. For several visits the squared number of visits in each node is
-    added up, for each j < separation, and the largest sum is taken.
-    """
-
-    restart: int = 0
-    efficient: bool = True
-
-    name: ClassVar[str] = "tree"
-
-    def __post_init__(self) -> None:
-        if self.restart < 0:
-            raise BadParameterError(
-                "impossible-restart",
-                "a tree restarts after a positive number of rounds, not {restart}",
-                restart=self.restart,
-            )
-
-    @property
-    def label(self) -> str:
-        again = f", restarted every {self.restart:,} rounds" if self.restart else ""
-        return f"binary tree{' (efficient)' if self.efficient else ''}{again}"
-
-    def span(self, rounds: int) -> int:
-        """Rounds of one tree."""
-        return min(self.restart, rounds) if self.restart else rounds
-
-    def sensitivity(self, rounds: int, separation: int) -> float:
-        _check_counts(rounds=rounds, separation=separation)
-        first = np.arange(min(separation, rounds))
-        visits = first[:, None] + separation * np.arange(-(-rounds // separation))
-        inside = visits < rounds
-        span = self.span(rounds)
-        tree, place = visits // span, visits % span
-        squared = np.zeros(len(first))
-        for level in range(span.bit_length()):
-            node = place >> level
-            end = (node + 1) << level
-            used = inside & (end <= span) & (tree * span + end <= rounds)
-            squared += used.sum(axis=1)
-            for lag in range(1, visits.shape[1]):
-                if lag * separation >= 1 << level:
-                    break
-                same = (tree[:, lag:] == tree[:, :-lag]) & (node[:, lag:] == node[:, :-lag])
-                squared += 2 * (same & used[:, lag:] & used[:, :-lag]).sum(axis=1)
-        return math.sqrt(float(squared.max()))
-
-    def node_variance(self, level: int) -> float:
-        """Of the estimate of a node's sum, for noise of variance 1."""
-        return 2.0**level / (2.0 ** (level + 1) - 1.0) if self.efficient else 1.0
-
-    def variances(self, rounds: int) -> Floats:
-        span = self.span(rounds)
-        levels = np.arange(span.bit_length())
-        each = np.array([self.node_variance(int(level)) for level in levels])
-        within = ((np.arange(span + 1)[:, None] >> levels) & 1) @ each
-        sums = np.arange(1, rounds + 1)
-        variances: Floats = (sums // span) * within[span] + within[sums % span]
-        return variances
-
-    def nodes(self, rounds: int) -> list[tuple[int, int, int]]:
-        """(tree, level, number) of every node that is complete after so many rounds, in the order of completion."""
-        nodes = []
-        span = self.span(rounds)
-        for done in range(1, rounds + 1):
-            tree, place = divmod(done - 1, span)
-            for level in range((place + 1).bit_length()):
-                if (place + 1) % (1 << level) == 0:
-                    nodes.append((tree, level, ((place + 1) >> level) - 1))
-        return nodes
-
-    def encoder(self, rounds: int) -> Floats:
-        nodes = self.nodes(rounds)
-        matrix = np.zeros((len(nodes), rounds))
-        for row, (tree, level, number) in enumerate(nodes):
-            first = tree * self.span(rounds) + (number << level)
-            matrix[row, first : first + (1 << level)] = 1.0
-        return matrix
-
-    def decoder(self, rounds: int) -> Floats:
-        nodes = {node: row for row, node in enumerate(self.nodes(rounds))}
-        span = self.span(rounds)
-
-        def estimate(tree: int, level: int, number: int) -> Floats:
-            own = np.zeros(len(nodes))
-            own[nodes[tree, level, number]] = 1.0
-            if level == 0 or not self.efficient:
-                return own
-            below = estimate(tree, level - 1, 2 * number) + estimate(tree, level - 1, 2 * number + 1)
-            weight = self.node_variance(level)
-            return weight * own + (1.0 - weight) * below
-
-        matrix = np.zeros((rounds, len(nodes)))
-        for done in range(1, rounds + 1):
-            trees, place = divmod(done, span)
-            parts = [(tree, span) for tree in range(trees)] + ([(trees, place)] if place else [])
-            for tree, length in parts:
-                for level in range(length.bit_length()):
-                    if length >> level & 1:
-                        matrix[done - 1] += estimate(tree, level, (length >> level) - 1)
-        return matrix
-
-
-def best_tree(rounds: int, separation: int, *, efficient: bool = True) -> Tree:
-    """One tree, or a new one whenever the users come back, whichever has the smaller error here."""
-    choices = [Tree(0, efficient), Tree(separation, efficient)]
-    return min(choices, key=lambda tree: error_of(tree, rounds, separation))
 
 
 # Parts ----------------------------------------------------------------------------------------------------------------
@@ -397,7 +275,7 @@ def _visits_sum(series: Floats, separation: int) -> Floats:
 
 
 def _series_sensitivity(series: Floats, separation: int) -> float:
-    _check_counts(separation=separation)
+    check_counts(separation=separation)
     return float(np.linalg.norm(_visits_sum(series, separation)))
 
 
@@ -421,7 +299,7 @@ def _check_momentum(momentum: float) -> None:
         raise BadParameterError("impossible-momentum", "momentum lies in [0, 1), not {momentum}", momentum=momentum)
 
 
-def _check_counts(**counts: float) -> None:
+def check_counts(**counts: float) -> None:
     for name, value in counts.items():
         if int(value) != value or value < 1:
             raise BadParameterError(

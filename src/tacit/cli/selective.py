@@ -16,8 +16,8 @@ from tacit.jobs.selective import SelectiveConfig, SelectiveProgress, redacted_te
 from tacit.training.plan import TrainingPlan
 
 if TYPE_CHECKING:
+    from tacit.training.redaction import Redacted
     from tacit.training.run import StepReport as Step
-    from tacit.training.selective import Redacted
 
 HELP = """Fine-tune twice: on redacted text without noise, then on the original text under differential privacy.
 

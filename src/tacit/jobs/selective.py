@@ -34,8 +34,8 @@ from tacit.training.start import usual_rate
 
 if TYPE_CHECKING:
     from tacit.training.plan import TrainingPlan
+    from tacit.training.redaction import Redacted
     from tacit.training.run import StepReport
-    from tacit.training.selective import Redacted
 
 WRITER = "smollm2"
 USUAL_MODELS = {"write": WRITER, "fill": "minilm", "classify": "minilm"}

@@ -95,6 +95,20 @@ def load_model(
     return model, words
 
 
+def save_model(model: nn.Module, tokenizer: PreTrainedTokenizerBase, folder: Path) -> None:
+    """Save a model and its tokenizer as transformers does, adapters merged; of another module, its weights alone."""
+    # Models with adapters have the one method, those of transformers the other; a module of torch has neither.
+    merge = getattr(model, "merge_and_unload", None)
+    whole: nn.Module = model if merge is None else merge()
+    save = getattr(whole, "save_pretrained", None)
+    if save is not None:
+        save(folder)
+    else:
+        torch.save(whole.state_dict(), folder / "model.pt")
+    if hasattr(tokenizer, "save_pretrained"):
+        tokenizer.save_pretrained(folder)
+
+
 def longest_input(config: PretrainedConfig) -> int | None:
     """How many word pieces a model can read, if its configuration says so; of an encoder inside one, if it has one."""
     inner = getattr(config, "encoder", None)

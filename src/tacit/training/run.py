@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,7 +24,6 @@ import numpy as np
 import torch
 from torch import nn
 from torch.optim import Optimizer
-from torch.optim.lr_scheduler import LambdaLR, LRScheduler
 
 from tacit.card import Card
 from tacit.errors import BadInputError, BadParameterError
@@ -40,9 +39,11 @@ from tacit.training.frozen import computed_once
 from tacit.training.gradients import Batch, Checked, choose
 from tacit.training.layout import choose_layout
 from tacit.training.log import TrainingLog
+from tacit.training.models import save_model
+from tacit.training.optimizers import OPTIMIZERS, SCHEDULES, optimizer_for, scheduler_for
 from tacit.training.origin import Origin
 from tacit.training.plan import TrainingPlan, check_composed
-from tacit.training.step import NotFiniteError, PlainStep, PrivateStep, StepFacts
+from tacit.training.step import PlainStep, PrivateStep, StepFacts, check_weights
 from tacit.training.tasks import Encoded, Row, Task
 from tacit.training.team import Team
 
@@ -58,8 +59,6 @@ WITHOUT_INFLUENCE = ("physical", "checkpoint_every", "tensorboard")
 """Settings that a resumed run may change."""
 LAYOUT = ("side", "constant")
 """What a run chooses by itself, from the model and the tokenizer."""
-OPTIMIZERS = ("adam", "adamw", "sgd")
-SCHEDULES = ("constant", "linear", "cosine")
 
 
 @dataclass(frozen=True)
@@ -145,8 +144,6 @@ class TrainingRun:
     team: Team = field(default_factory=Team)
     checked: Checked | None = None
     prepared: StepProgress = field(default=lambda done, total: None)
-    _digest: str = field(default="", init=False, repr=False)
-    _vocabulary: str = field(default="", init=False, repr=False)
     _padding: float = field(default=0.0, init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -177,7 +174,7 @@ class TrainingRun:
         step = self._step()
         parameters = {name: p for name, p in self.model.named_parameters() if p.requires_grad}
         optimizer = self._optimizer(list(parameters.values()))
-        scheduler = self._scheduler(optimizer)
+        scheduler = scheduler_for(optimizer, self.settings.schedule, self.plan.steps)
         training = Training(parameters, optimizer, scheduler, getattr(step, "clipping", None))
         key = StreamKey(beginning.key, secure=self.seed is None)
         done = 0
@@ -205,7 +202,7 @@ class TrainingRun:
                 facts = step.run(done, key)
                 optimizer.step()
                 scheduler.step()
-                _check_weights(parameters.values())
+                check_weights(parameters.values())
                 done += 1
                 epsilon = self.plan.epsilon_at_most(done)
                 if self.team.first:
@@ -283,22 +280,8 @@ class TrainingRun:
         torch.default_generator.manual_seed(drawn + self.team.rank)
 
     def _optimizer(self, parameters: list[nn.Parameter]) -> Optimizer:
-        chosen, rate = self.settings.optimizer, self.settings.learning_rate
-        if chosen == "sgd":
-            return torch.optim.SGD(parameters, lr=rate, momentum=0.9, weight_decay=self.settings.weight_decay)
-        kind = torch.optim.AdamW if chosen == "adamw" else torch.optim.Adam
-        return kind(parameters, lr=rate, weight_decay=self.settings.weight_decay)
-
-    def _scheduler(self, optimizer: Optimizer) -> LRScheduler:
-        steps, kind = self.plan.steps, self.settings.schedule
-
-        def factor(step: int) -> float:
-            done = min(1.0, step / steps)
-            if kind == "constant":
-                return 1.0
-            return 1.0 - done if kind == "linear" else 0.5 * (1.0 + math.cos(math.pi * done))
-
-        return LambdaLR(optimizer, lambda step: max(factor(step), 1e-3))
+        chosen = self.settings
+        return optimizer_for(parameters, chosen.optimizer, chosen.learning_rate, chosen.weight_decay)
 
     def _fingerprint(self) -> dict[str, object]:
         """The settings that must be the same for a run to go on."""
@@ -311,27 +294,23 @@ class TrainingRun:
             "settings": settings,
             "task": {name: value for name, value in self.task.settings().items() if name not in LAYOUT},
             "seed": self.seed,
-            "data": self._data(),
-            "tokenizer": self._pieces(),
+            "data": self._data,
+            "tokenizer": self._pieces,
             "set of trained weights (strategy, rank, pooling)": {
                 name: list(p.shape) for name, p in self.model.named_parameters() if p.requires_grad
             },
         }
 
+    @cached_property
     def _data(self) -> str:
-        """Other rows with the same noise would show their difference."""
-        if self._digest:
-            return self._digest
-        self._digest = digest_of(self.rows)
-        return self._digest
+        """The digest of the rows: other rows with the same noise would show their difference."""
+        return digest_of(self.rows)
 
+    @cached_property
     def _pieces(self) -> str:
         """A name of the pieces that the tokenizer knows."""
-        if not self._vocabulary:
-            known = self.tokenizer.get_vocab() if hasattr(self.tokenizer, "get_vocab") else {}
-            listed = json.dumps(known, sort_keys=True).encode()
-            self._vocabulary = hashlib.blake2b(listed, digest_size=16).hexdigest()
-        return self._vocabulary
+        known = self.tokenizer.get_vocab() if hasattr(self.tokenizer, "get_vocab") else {}
+        return hashlib.blake2b(json.dumps(known, sort_keys=True).encode(), digest_size=16).hexdigest()
 
     def _beginning(self, resume: bool) -> Beginning:
         if not resume:
@@ -401,29 +380,12 @@ class TrainingRun:
         """Save the model as transformers does, with card and settings; destroy the key."""
         self.model.eval()
         guarantee = self.promise()
-        # Models with adapters have the one method, those of transformers the other; a module of torch has neither.
-        merge = getattr(self.model, "merge_and_unload", None)
-        whole: nn.Module = self.model if merge is None else merge()
-        save = getattr(whole, "save_pretrained", None)
-        if save is not None:
-            save(self.folder)
-        else:
-            torch.save(whole.state_dict(), self.folder / "model.pt")
-        if hasattr(self.tokenizer, "save_pretrained"):
-            self.tokenizer.save_pretrained(self.folder)
+        save_model(self.model, self.tokenizer, self.folder)
         settings = {**self.task.settings(), **self.origin.settings()}
         (self.folder / SETTINGS).write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
         (self.folder / CARD).write_text(Card(guarantee, configuration=self.configuration).to_json(), encoding="utf-8")
         forget(self.folder)
         return guarantee
-
-
-def _check_weights(parameters: Iterable[torch.Tensor]) -> None:
-    """Stop a run that has left the numbers. It looks at weights only, which have their noise."""
-    if not all(bool(torch.isfinite(parameter).all()) for parameter in parameters):
-        raise NotFiniteError(
-            "training-diverged", "the weights are no finite numbers any more: lower the learning rate and start anew"
-        )
 
 
 def digest_of(rows: Sequence[Row]) -> str:

@@ -12,7 +12,7 @@ depend on a record. What may stop it is the weights, which are released.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -37,6 +37,14 @@ LOST = (
 
 class NotFiniteError(TacitError):
     """A loss, or a weight, is not a number."""
+
+
+def check_weights(parameters: Iterable[Tensor]) -> None:
+    """Stop a run that has left the numbers. It looks at weights only, which have their noise."""
+    if not all(bool(torch.isfinite(parameter).all()) for parameter in parameters):
+        raise NotFiniteError(
+            "training-diverged", "the weights are no finite numbers any more: lower the learning rate and start anew"
+        )
 
 
 Collate = Callable[[Sequence[int]], Batch]

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from tacit.arrays import Floats32, Ids
 from tacit.errors import BadInputError, BadParameterError, require
-from tacit.vectors.geometry import DistanceRows, Vectors, matrix_of
+from tacit.vectors.distance_rows import DistanceRows, Vectors, matrix_of
 
 # Measured on one 2.8 GHz AVX-512 core (2.5 MB L2, 48 MB L3), 14,700 words, 300 dimensions, microseconds per
 # query:

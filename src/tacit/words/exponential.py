@@ -26,7 +26,7 @@ from tacit.noise.choice import draw_rows, integer_weights_of_squares, probabilit
 from tacit.noise.source import Source
 from tacit.parameters import EpsilonRange
 from tacit.vectors.distance import VectorDistance
-from tacit.vectors.geometry import DistanceRows
+from tacit.vectors.distance_rows import DistanceRows
 from tacit.words.base import (
     BLOCK_CELLS,
     WordMechanism,

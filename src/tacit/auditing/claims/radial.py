@@ -47,7 +47,7 @@ from tacit.auditing.claims.laws import MechanismLaw
 from tacit.errors import BadParameterError
 from tacit.noise.choice import exponent_cap
 from tacit.progress import StepProgress
-from tacit.vectors.geometry import DistanceRows
+from tacit.vectors.distance_rows import DistanceRows
 from tacit.words.exponential import ExponentialWords
 
 if TYPE_CHECKING:

@@ -2,7 +2,10 @@
 
 scores         per-example losses of language models, classifiers, autoencoders and functions
 membership     was this text in the training data? loss, calibrated losses, shadow models (LiRA)
+blind          the same question without the model: do the files differ by themselves?
+rates          shares and areas under curves with their intervals
 one_run        a lower bound on epsilon from a single training run
+gradient_canaries   scores for it, from canaries among the gradients of a step
 canaries       made-up secrets put into the training data, and how well the model knows them (exposure)
 extraction     what the model writes by itself, and whether it stands in the training data
 memorization   whether a rewriting model repeats its pre-training text

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from tacit.arrays import Floats
 from tacit.auditing.models import membership
+from tacit.auditing.models.blind import blind
 from tacit.auditing.models.bounds import BoundSettings, Split, bound_of_members, bounds_of_canaries
 from tacit.auditing.models.canaries import Canary, canary_section, exposures
 from tacit.auditing.models.extraction import compare, extraction_section, sample
@@ -54,13 +55,13 @@ class ModelAttacks:
             membership.attack(name, *pair, delta=self.settings.delta, confidence=confidence, seed=seed)
             for name, pair in signals.items()
         ]
-        blind = membership.blind(sides[0][0], sides[1][0], confidence=confidence, seed=seed)
+        blind_test = blind(sides[0][0], sides[1][0], confidence=confidence, seed=seed)
         # Chosen before looking: the signal that the literature finds strongest of those at hand.
         chosen = signals["loss" if self.reference is None else "reference"]
         texts, own, base = sides[0]
         order = sorted(range(len(texts)), key=lambda i: -chosen[0][i])[:WORST]
         worst = [(float(own.mean[i]), None if base is None else float(base.mean[i]), texts[i]) for i in order]
-        section = membership.membership_section(attacks, blind, worst)
+        section = membership.membership_section(attacks, blind_test, worst)
         if figures:
             drawing = membership.roc_figure([(name, *pair) for name, pair in signals.items()])
             section = replace(section, figures=(drawing,))

@@ -9,18 +9,16 @@ Signals, higher for texts that look trained on:
     shadow      ln N(s; in) - ln N(s; out), Gaussians fitted per text to models trained with and without it
                 (LiRA, Carlini et al., S&P 2022); offline: only models without it, s in standard deviations of them
 
-Measured: the area under the ROC curve with Newcombe's interval (Statistics in Medicine 2006, method 5, never
-degenerate); the true-positive rate where at most 0.1 % or 1 % of the non-members are accused, with Clopper-Pearson
-intervals; the advantage TPR - FPR at a threshold chosen on one half of the texts and measured on the other.
+Measured (`rates`): the area under the ROC curve with Newcombe's interval; the true-positive rate where at most 0.1 % or
+1 % of the non-members are accused, with Clopper-Pearson intervals; the advantage TPR - FPR at a threshold chosen on one
+half of the texts and measured on the other.
 
 An epsilon from rates: (epsilon, delta)-DP implies TPR <= e**epsilon FPR + delta (Kairouz, Oh & Viswanath 2015), so
 Clopper-Pearson bounds of both rates bound epsilon from below. That is a statement about the training algorithm only
 where each text is a trial of its own, from its own training run. Texts of one single run are not independent trials:
 for those `tacit.auditing.models.one_run` has a bound that is proven, and it is the one that verdicts use.
 
-A gap between members and non-members may also come from the files: other sources, other times, other lengths. `blind`
-is the AUC of a classifier that sees the texts but not the model; where it is above chance, every attack on the model is
-flattered by it (Das, Zhang & Tramer 2024).
+A gap between members and non-members may also come from the files themselves: see `blind`.
 """
 
 from __future__ import annotations
@@ -31,18 +29,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import brentq
-from scipy.stats import norm, rankdata
 
 from tacit.arrays import Floats
-from tacit.auditing.binomial import interval
+from tacit.auditing.models.blind import Blind, blind_finding
 from tacit.auditing.models.one_run import check_confidence
+from tacit.auditing.models.rates import HitRate, auc, auc_interval, clopper_pearson
 from tacit.auditing.models.scores import TextLosses
-from tacit.errors import BadInputError, BadParameterError
+from tacit.errors import BadInputError
 from tacit.noise.source import public_generator
 from tacit.report import Figure, Finding, Light, Section, Table
 from tacit.report.plot import axes, figure
-from tacit.text.tokens import split
 
 FALSE_ALARMS = (0.001, 0.01)
 SMALLEST_SIDE = 10
@@ -71,20 +67,6 @@ def length_signal(losses: TextLosses, texts: Sequence[str]) -> Floats:
 
 
 # What an attack achieves ------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class HitRate:
-    """A share with its Clopper-Pearson interval."""
-
-    hits: int
-    of: int
-    low: float
-    high: float
-
-    @property
-    def share(self) -> float:
-        return self.hits / self.of
 
 
 @dataclass(frozen=True)
@@ -124,38 +106,6 @@ class MembershipAttack:
     @property
     def works(self) -> bool:
         return self.auc_low > 0.5
-
-
-def clopper_pearson(count: int, of: int, confidence: float = 0.95) -> HitRate:
-    """The exact interval of a share."""
-    if not 0 <= count <= of or of < 1:
-        raise BadParameterError(
-            "impossible-share", "a share counts from 0 to all of at least one, not {found} of {of}", found=count, of=of
-        )
-    tail = (1 - check_confidence(confidence)) / 2
-    return HitRate(count, of, *interval(count, of, 2 * tail))
-
-
-def auc(members: Floats, non_members: Floats) -> float:
-    """Probability that a member has the higher signal, ties counting half."""
-    ranks = rankdata(np.concatenate([members, non_members]))
-    m, n = len(members), len(non_members)
-    return float((ranks[:m].sum() - m * (m + 1) / 2) / (m * n))
-
-
-def auc_interval(measured: float, members: int, non_members: int, confidence: float = 0.95) -> tuple[float, float]:
-    """Newcombe's method 5: all values theta with |found - theta| <= z sqrt(V(theta)), V of Hanley & McNeil 1982."""
-    z = float(norm.isf((1 - check_confidence(confidence)) / 2))
-    star = (members + non_members) / 2 - 1
-
-    def excess(theta: float) -> float:
-        variance = theta * (1 - theta) * (1 + star * (1 - theta) / (2 - theta) + star * theta / (1 + theta))
-        return abs(measured - theta) - z * math.sqrt(variance / (members * non_members))
-
-    # At 0 and 1 themselves the variance vanishes: the root that counts lies inside.
-    low = 0.0 if measured <= 0 else float(brentq(excess, 0.0, min(measured, 1 - 1e-9)))
-    high = 1.0 if measured >= 1 else float(brentq(excess, max(measured, 1e-9), 1.0))
-    return low, high
 
 
 def caught_at(members: Floats, non_members: Floats, false_alarm: float, confidence: float) -> CaughtAt:
@@ -248,47 +198,6 @@ def _best_threshold(members: Floats, non_members: Floats) -> float:
 # Without the model ------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Blind:
-    """AUC of telling members from non-members by their words alone, without the model."""
-
-    auc: float
-    auc_low: float
-    auc_high: float
-    confidence: float
-
-    @property
-    def differs(self) -> bool:
-        return self.auc_low > 0.5
-
-
-def blind(
-    members: Sequence[str], non_members: Sequence[str], *, confidence: float = 0.95, folds: int = 5, seed: int = 0
-) -> Blind:
-    """Naive Bayes on words, trained and tested on different texts (cross-validated within folds)."""
-    texts = [set(split(text)) | {f"length {len(text) // 20}"} for text in (*members, *non_members)]
-    labels = np.concatenate([np.ones(len(members)), np.zeros(len(non_members))])
-    parts = public_generator(seed).permutation(len(texts)) % folds
-    ranks = np.zeros(len(texts))
-    for fold in range(folds):
-        weights = _word_weights([texts[i] for i in np.flatnonzero(parts != fold)], labels[parts != fold])
-        fold_places = np.flatnonzero(parts == fold)
-        # Scores of different folds have different offsets: ranks within the fold compare.
-        scores = [sum(weights.get(word, 0.0) for word in texts[i]) for i in fold_places]
-        ranks[fold_places] = rankdata(scores) / (len(fold_places) + 1)
-    measured = auc(ranks[labels == 1], ranks[labels == 0])
-    return Blind(measured, *auc_interval(measured, len(members), len(non_members), confidence), confidence)
-
-
-def _word_weights(texts: Sequence[set[str]], labels: Floats) -> dict[str, float]:
-    counts: dict[str, list[float]] = {}
-    for words, label in zip(texts, labels, strict=True):
-        for word in words:
-            counts.setdefault(word, [0.5, 0.5])[int(label)] += 1
-    outside, inside = float((labels == 0).sum()) + 1, float((labels == 1).sum()) + 1
-    return {word: math.log(b / inside) - math.log(a / outside) for word, (a, b) in counts.items()}
-
-
 # For a report -----------------------------------------------------------------------------------------------------
 
 
@@ -328,7 +237,7 @@ def membership_section(
     )
     findings = [Finding("Membership", light, sentence, why, numbers=_numbers(best))]
     if blind_test is not None:
-        findings.append(_blind_finding(blind_test))
+        findings.append(blind_finding(blind_test))
     rows = [
         (
             a.name,
@@ -396,17 +305,3 @@ def _numbers(attack: MembershipAttack) -> dict[str, object]:
         "advantage": attack.advantage, "confidence": attack.confidence,
         "caught": {str(c.false_alarm): [c.rate.low, c.rate.share, c.rate.high] for c in attack.caught},
     }  # fmt: skip
-
-
-def _blind_finding(test: Blind) -> Finding:
-    measured = f"{test.auc:.1%} ({test.auc_low:.1%} to {test.auc_high:.1%})"
-    why = "Amber: a naive Bayes on words, which never sees the model, is above chance at this confidence."
-    numbers = {"auc": test.auc, "auc_low": test.auc_low, "auc_high": test.auc_high}
-    if test.differs:
-        sentence = (
-            f"Their words alone tell members from non-members: AUC {measured}. What the attacks find may be this "
-            "difference: take both files from one pool at random."
-        )
-        return Finding("Do the files differ by themselves?", Light.AMBER, sentence, why, numbers=numbers)
-    sentence = f"Their words alone do not tell members from non-members: AUC {measured}."
-    return Finding("Do the files differ by themselves?", Light.GREEN, sentence, why, numbers=numbers)

@@ -19,16 +19,9 @@ from tacit.text.sensitive import Detector, detector
 from tacit.training.models import model_folder
 from tacit.training.origin import starting_weights
 from tacit.training.plan import TrainingPlan
+from tacit.training.redaction import Redacted, list_detector, list_digest, redact_rows
 from tacit.training.run import TrainingSettings
-from tacit.training.selective import (
-    FirstKind,
-    Redacted,
-    TwoPhases,
-    list_detector,
-    list_digest,
-    needed_adjacency,
-    redact_rows,
-)
+from tacit.training.selective import FirstKind, TwoPhases, needed_adjacency
 from tacit.training.strategies import apply_strategy
 from tacit.training.tasks import task_named
 

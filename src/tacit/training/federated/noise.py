@@ -18,7 +18,8 @@ from collections import deque
 
 import numpy as np
 
-from tacit.account.matrix import Buffered, Toeplitz, Tree
+from tacit.account.matrix import Buffered, Toeplitz
+from tacit.account.tree import Tree
 from tacit.arrays import Floats32
 from tacit.noise.normal import normal_noise
 from tacit.noise.source import StreamKey

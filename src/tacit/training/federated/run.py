@@ -23,6 +23,7 @@ from tacit.training.federated.users import Users
 from tacit.training.federated.visits import VisitPlan
 from tacit.training.gradients import Batch, UnsupportedModelError
 from tacit.training.gradients.examples import trainable
+from tacit.training.optimizers import optimizer_for
 from tacit.training.plan import check_composed
 from tacit.training.run import TrainingRun
 
@@ -93,14 +94,8 @@ class FederatedRun(TrainingRun):
         return self.round
 
     def _optimizer(self, parameters: list[nn.Parameter]) -> Optimizer:
-        if self.settings.optimizer == "sgd":
-            return torch.optim.SGD(
-                parameters,
-                lr=self.settings.learning_rate,
-                momentum=self.momentum,
-                weight_decay=self.settings.weight_decay,
-            )
-        return super()._optimizer(parameters)
+        chosen = self.settings
+        return optimizer_for(parameters, chosen.optimizer, chosen.learning_rate, chosen.weight_decay, self.momentum)
 
     def _fingerprint(self) -> dict[str, object]:
         federation = {"users": self.users.fingerprint(), "local": asdict(self.local), "momentum": self.momentum}

@@ -20,15 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.account.delta import automatic_delta, check_delta, check_trials
-from tacit.account.matrix import (
-    Buffered,
-    Toeplitz,
-    Tree,
-    best_tree,
-    error_of,
-    optimal_banded,
-    optimal_buffered,
-)
+from tacit.account.matrix import Buffered, Toeplitz, error_of, optimal_banded, optimal_buffered
+from tacit.account.tree import Tree, best_tree
 from tacit.errors import BadParameterError
 from tacit.guarantee import Adjacency, Guarantee, Model, Notion, Unit
 from tacit.noise.gaussian import analytic_gaussian_sigma, gaussian_epsilon

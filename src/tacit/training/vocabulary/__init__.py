@@ -1,17 +1,13 @@
 """Vocabularies learned from private text, and what they cost.
 
-histogram   the words of a private column with noisy counts: contribution bound, noise, threshold
-tokenizer   WordPiece, BPE and unigram tokenizers from such a histogram, and what they add to a training run
+histogram     the words of a private column with noisy counts
+contribution  the bound on what one unit adds to them
+word_noise    noise and threshold, with their proof
+tokenizer     WordPiece, BPE and unigram tokenizers from such a histogram, and what they add to a training run
 """
 
-from tacit.training.vocabulary.histogram import (
-    Contribution,
-    WordHistogram,
-    WordNoise,
-    calibrate,
-    private_histogram,
-    thresholded_delta,
-)
+from tacit.training.vocabulary.contribution import Contribution
+from tacit.training.vocabulary.histogram import WordHistogram, private_histogram
 from tacit.training.vocabulary.tokenizer import (
     CARD_FILE,
     WORDS_FILE,
@@ -21,6 +17,7 @@ from tacit.training.vocabulary.tokenizer import (
     save_vocabulary,
     vocabulary_guarantee,
 )
+from tacit.training.vocabulary.word_noise import WordNoise, calibrate, thresholded_delta
 
 __all__ = [
     "CARD_FILE", "WORDS_FILE", "Contribution", "WordHistogram", "WordNoise", "build_tokenizer", "calibrate", "combined",
