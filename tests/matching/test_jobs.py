@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import sys
 from pathlib import Path
 
 import pytest
@@ -15,8 +14,9 @@ from tacit.card import Card
 from tacit.cli.main import run as run_command
 from tacit.errors import BadInputError, BadParameterError, TacitWarning
 from tacit.guarantee import Unit
-from tacit.jobs import registry
-from tacit.jobs.sketch import SketchConfig, row_source, run
+from tacit.jobs import registry, sketch_input
+from tacit.jobs.sketch import SketchConfig, run
+from tacit.jobs.sketch_input import row_source
 from tacit.matching.artifact import read_sketch
 from tacit.matching.labels import ListedLabels
 from tacit.matching.pool import load_pool
@@ -202,13 +202,13 @@ def test_parquet_with_booleans_and_floats(folder: Path) -> None:
 
 
 def test_many_different_values_are_no_label(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys.modules["tacit.jobs.sketch"], "MOST_DECLARED", 10)
+    monkeypatch.setattr(sketch_input, "MOST_DECLARED", 10)
     with pytest.raises(BadInputError, match="is it a label"):
         tacit.sketch(ROWS, epsilon=1.0, label_column="text", column="intent", declare_labels_public=True)
 
 
 def test_rows_are_read_in_blocks_with_progress(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys.modules["tacit.jobs.sketch"], "BLOCK_ROWS", 16)
+    monkeypatch.setattr(sketch_input, "BLOCK_ROWS", 16)
     steps: list[tuple[int, int]] = []
     config = SketchConfig(data="rows.jsonl", epsilon=1.0, **LISTED)
     blocks = list(row_source(config, lambda done, total: steps.append((done, total)))())

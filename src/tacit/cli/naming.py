@@ -30,6 +30,7 @@ SINGULAR: Final = {
     "operators": "operator",
     "options": "option",
     "role_columns": "role_column",
+    "pools": "pool",
     "private_columns": "private_column",
     "private_tests": "private_test",
     "prompts": "prompt",

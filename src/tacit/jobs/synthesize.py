@@ -23,8 +23,9 @@ from tacit.errors import BadInputError, BadParameterError
 from tacit.guarantee import Guarantee
 from tacit.jobs.config import Group, Option, Varied
 from tacit.jobs.fields import Epsilon, Output, SampleSeed, SynthesisWay, SyntheticRowCount
-from tacit.jobs.sketch import PrivateRows, SketchConfig, SketchedRows
+from tacit.jobs.sketch import SketchConfig
 from tacit.jobs.sketch import run as build
+from tacit.jobs.sketched_rows import PrivateRows, SketchedRows
 from tacit.needs import Ability, needs_of_place
 from tacit.progress import WorkProgress
 from tacit.report.parts import refuse_existing

@@ -26,8 +26,8 @@ from tacit.arrays import Integers
 from tacit.atomic import write_files
 from tacit.card import Card
 from tacit.errors import BadInputError
-from tacit.matching.features import FeatureMap
 from tacit.matching.labels import rule_from
+from tacit.matching.pure import map_from
 from tacit.matching.sketch import Sketch
 from tacit.matching.sums import MOST_NUMBERS
 from tacit.text.files.partial import storage_error
@@ -118,7 +118,7 @@ def _sketch_of(files: dict[str, bytes], path: Path) -> Sketch:
             "damaged-sketch", "'{path}' was changed after it was made: build or copy it again", path=path
         )
     arrays = {name.removesuffix(".npy"): np.load(io.BytesIO(data), allow_pickle=False) for name, data in files.items()}
-    feature_map = FeatureMap.from_dict(header["map"])
+    feature_map = map_from(header["map"])
     rule = rule_from(header["labels"], arrays)
     shape = (len(rule.names), feature_map.dimension + 1)
     if tuple(header["shape"]) != shape:

@@ -57,6 +57,8 @@ LONGEST_CHARACTERS = 20_000
 """Of a longer text only the beginning is read."""
 ANGLE_BITS = 16
 FREQUENCY_BITS = 20
+L1, L2 = "l1", "l2"
+"""How the contribution of one row is measured: by the sum of its absolute values, or by its Euclidean length."""
 VECTOR_BITS = 14
 
 
@@ -222,6 +224,8 @@ class FeatureMap:
 
     blocks: tuple[Block, ...]
     count_weight: float
+
+    norm: ClassVar[str] = L2
 
     def __post_init__(self) -> None:
         kinds = [block.kind for block in self.blocks]

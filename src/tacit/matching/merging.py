@@ -7,7 +7,8 @@ The promise of the merged sketch, and of all its parts together:
 * otherwise a record may be in every part. The parts are Gaussian mechanisms of sensitivity 1 with independent noise
   sigma_1, sigma_2, …; all of them together are one Gaussian mechanism of sensitivity sqrt(sum of 1 / sigma_i^2) and
   noise 1 (scale every part by its sigma). The epsilon is that of this mechanism at the sum of the deltas; since that
-  formula is exact, it is never above the sum of the epsilons.
+  formula is exact, it is never above the sum of the epsilons. Sketches without delta have Laplace noise; all of them
+  together have the sum of their epsilons, and no delta either.
 """
 
 from __future__ import annotations
@@ -19,13 +20,13 @@ from dataclasses import replace
 import numpy as np
 
 from tacit.errors import BadInputError, BadParameterError
-from tacit.guarantee import Guarantee
+from tacit.guarantee import Guarantee, Notion
 from tacit.matching.artifact import DIGEST_PARAMETER, content_digest
 from tacit.matching.sketch import SENSITIVITY, Sketch
 from tacit.noise.gaussian import analytic_gaussian_sigma, gaussian_epsilon
 
 NOT_DISJOINT = "a record may be in several of the merged sketches: their budgets were composed"
-SUMMED = "normal noise of the parts, added up: scale {scale:.6g} on every number"
+SUMMED = "noise of the parts, added up: deviation {scale:.6g} on every number"
 
 
 def merge_sketches(sketches: Sequence[Sketch], *, disjoint: bool = False) -> Sketch:
@@ -75,7 +76,7 @@ def _promise(sketches: Sequence[Sketch], variance: float, *, disjoint: bool) -> 
         whole = parts[0].beside(*parts[1:])
     else:
         whole = parts[0].then(*parts[1:])
-        if whole.is_private:
+        if whole.notion is Notion.APPROXIMATE:
             whole = replace(whole, epsilon=_joint_epsilon(sketches, whole.delta))
         whole = whole.also_assuming(NOT_DISJOINT)
     parameters = {name: value for name, value in parts[0].parameters.items() if name != DIGEST_PARAMETER}

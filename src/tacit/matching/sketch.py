@@ -8,6 +8,8 @@ with all rows). Proof: one record moves all sums together by at most 1 in Euclid
 `tacit.matching.features`; for a user by `tacit.matching.sums`), so this is one Gaussian mechanism of sensitivity 1,
 with sigma by the analytic calibration (`tacit.noise.gaussian`). The noise is that of the real numbers, and rounding to
 the step is a function of the noisy sum alone (`tacit.noise.normal`), so nothing has to be added for finite arithmetic.
+With a `PureMap` the contribution of a row is bounded in another norm, the noise is discrete Laplace, and delta is 0
+(`tacit.matching.pure_noise`).
 
 Everything that is later made of a sketch (means, a corpus, an evaluation of candidates) never sees the rows again and
 costs nothing.
@@ -25,10 +27,12 @@ from tacit.account.delta import automatic_delta, check_delta
 from tacit.arrays import Floats, Integers
 from tacit.card import Card
 from tacit.card_words import promise_text
+from tacit.errors import BadParameterError
 from tacit.guarantee import Adjacency, Guarantee, Model, Notion, Unit, VoidReason, check_epsilon
 from tacit.labels import GIVEN
-from tacit.matching.features import GRID, FeatureMap
+from tacit.matching.features import GRID, L1, FeatureMap
 from tacit.matching.labels import ListedLabels, PublicLabels, Topics
+from tacit.matching.pure_noise import laplace_steps, laplace_totals, laplace_variance
 from tacit.matching.sums import ExactSums, PrivateFindings, RowSource, exact_sums
 from tacit.mechanism import TEST_SEED_REASON
 from tacit.noise.gaussian import analytic_gaussian_sigma
@@ -123,24 +127,73 @@ def build_sketch(
     check_epsilon(epsilon)
     source = new_source(seed)
     exact = exact_sums(rows, rule, feature_map, by_user=by_user)
-    chosen = automatic_delta(exact.units) if delta is None else delta
-    check_delta(chosen, exact.units)
-    sigma = analytic_gaussian_sigma(epsilon, chosen, SENSITIVITY)
-    promised = promise(feature_map, rule, epsilon, chosen, sigma, by_user=by_user, automatic=delta is None)
+    law = noise_law(feature_map, epsilon, delta, exact.units)
+    promised = promise(feature_map, rule, law, by_user=by_user, automatic=law.delta > 0 and delta is None)
     if not source.secure:
         promised = promised.voided(TEST_SEED_REASON, VoidReason.TEST_SEED)
     if before_noise is not None:
         before_noise(promised)
-    return BuiltSketch(noisy_sketch(exact, rule, feature_map, sigma, promised, source), exact.findings)
+    return BuiltSketch(noisy_sketch(exact, rule, feature_map, law, promised, source), exact.findings)
+
+
+@dataclass(frozen=True)
+class NoiseLaw:
+    """The noise on every number, and the promise that it keeps.
+
+    sigma    the deviation of normal noise, in units of the features; None for discrete Laplace noise
+    scale    the scale of discrete Laplace noise, in steps of the grid; None for normal noise
+    """
+
+    epsilon: float
+    delta: float
+    sigma: float | None = None
+    scale: int | None = None
+
+    @property
+    def deviation(self) -> float:
+        """Standard deviation in units of the features."""
+        return math.sqrt(laplace_variance(self.scale)) if self.scale is not None else float(self.sigma or 0.0)
+
+    def released(self, totals: Integers, step: int, source: Source) -> Integers:
+        """Totals with noise in units of `step`. The only place where rows meet noise."""
+        if self.scale is not None:
+            return laplace_totals(totals, self.scale, step, source)
+        assert self.sigma is not None
+        return noisy_totals(totals, self.sigma, step, source)
+
+    def described(self, unit: Unit) -> str:
+        """The noise in the words of a card."""
+        if self.scale is not None:
+            return (
+                f"discrete Laplace noise of scale {self.scale / GRID:.6g} on every number, of which one {unit.value} "
+                "moves all together by at most 1 in absolute values"
+            )
+        return (
+            f"normal noise of scale {self.sigma:.6g} on every number, of which one {unit.value} moves all together "
+            "by at most 1"
+        )
+
+
+def noise_law(feature_map: FeatureMap, epsilon: float, delta: float | None, units: int) -> NoiseLaw:
+    """The least noise that keeps the promise for features of this kind."""
+    if feature_map.norm == L1:
+        if delta:
+            raise BadParameterError(
+                "pure-has-no-delta", "{option.pure} promises epsilon alone: leave {option.delta} out"
+            )
+        return NoiseLaw(epsilon, 0.0, scale=laplace_steps(epsilon))
+    chosen = automatic_delta(units) if delta is None else delta
+    check_delta(chosen, units)
+    return NoiseLaw(epsilon, chosen, sigma=analytic_gaussian_sigma(epsilon, chosen, SENSITIVITY))
 
 
 def noisy_sketch(
-    exact: ExactSums, rule: PublicLabels, feature_map: FeatureMap, sigma: float, promised: Guarantee, source: Source
+    exact: ExactSums, rule: PublicLabels, feature_map: FeatureMap, law: NoiseLaw, promised: Guarantee, source: Source
 ) -> Sketch:
     """The release of exact sums; law in the module."""
-    step = step_for(sigma)
-    totals = noisy_totals(exact.totals, sigma, step, source)
-    return Sketch(feature_map, rule, totals, step, sigma**2 + rounding_variance(step), promised)
+    step = step_for(law.deviation)
+    totals = law.released(exact.totals, step, source)
+    return Sketch(feature_map, rule, totals, step, law.deviation**2 + rounding_variance(step), promised)
 
 
 def step_for(sigma: float) -> int:
@@ -154,7 +207,7 @@ def rounding_variance(step: int) -> float:
 
 
 def noisy_totals(totals: Integers, sigma: float, step: int, source: Source) -> Integers:
-    """The nearest multiples of `step` to totals + sigma Z, in units of the step. The only place where rows meet noise.
+    """The nearest multiples of `step` to totals + sigma Z, in units of the step.
 
     Whole steps are added as integers; the rest, a fraction with a power of two below it, is exact as a double.
     """
@@ -165,9 +218,7 @@ def noisy_totals(totals: Integers, sigma: float, step: int, source: Source) -> I
 def promise(
     feature_map: FeatureMap,
     rule: PublicLabels,
-    epsilon: float,
-    delta: float,
-    sigma: float,
+    law: NoiseLaw,
     *,
     by_user: bool,
     automatic: bool,
@@ -184,9 +235,9 @@ def promise(
     if not by_user:
         not_covered.append("a person who has several records: their budgets add up")
     return Guarantee(
-        notion=Notion.APPROXIMATE,
-        epsilon=epsilon,
-        delta=delta,
+        notion=Notion.APPROXIMATE if law.delta else Notion.PURE,
+        epsilon=law.epsilon,
+        delta=law.delta,
         model=Model.CENTRAL,
         unit=unit,
         adjacency=Adjacency.ADD_REMOVE,
@@ -195,8 +246,7 @@ def promise(
             "labels": f"{len(rule.names):,} ({_other_rows(rule)})",
             "features": f"{feature_map.dimension:,} and a count",
             "feature map": feature_map.digest,
-            "noise": f"normal noise of scale {sigma:.6g} on every number, of which one {unit.value} moves all together "
-            "by at most 1",
+            "noise": law.described(unit),
         },
         not_covered=tuple(not_covered),
         assumptions=tuple(assumptions),

@@ -4,9 +4,10 @@ Rows come in blocks and are forgotten after they are added: memory does not grow
 numbers, so neither their order nor the blocks matter.
 
 Per record, the vector of one row has length 1 at most (`tacit.matching.features`). Per user, all that a user's rows add
-to all labels together is one long vector; where it is longer than 1 it is shortened to that, in integer arithmetic. The
-sums of a user have to be complete before they can be shortened, so users are worked on in groups, by a hash of their
-names: the rows are read once to count the users and once for every group. A group holds about `GROUP_NUMBERS` numbers.
+to all labels together is one long vector; where it is longer than 1 (in the norm of the feature map: Euclidean, or the
+sum of absolute values) it is shortened to that, in integer arithmetic. The sums of a user have to be complete before
+they can be shortened, so users are worked on in groups, by a hash of their names: the rows are read once to count the
+users and once for every group. A group holds about `GROUP_NUMBERS` numbers.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import numpy as np
 
 from tacit.arrays import Integers
 from tacit.errors import BadInputError, BadParameterError
-from tacit.matching.features import GRID, FeatureMap, TextFeatures
+from tacit.matching.features import GRID, L1, FeatureMap, TextFeatures
 from tacit.matching.labels import NO_LABEL, PublicLabels
 
 BLOCK_ROWS = 4_096
@@ -227,15 +228,17 @@ class _UserSums:
         counts = self._rows[:count] * self._features.count_steps
         parts = -(-np.bincount(users, weights=self._rows[:count]).astype(np.int64) // MOST_ROWS_OF_USER)
         counts, word_steps = counts // parts[users], word_steps // parts[users[word_lines]]
-        squares = np.zeros(len(self._users), dtype=np.int64)
-        np.add.at(squares, users, counts * counts)
-        np.add.at(squares, users[word_lines], word_steps * word_steps)
+        measured = np.abs if self._features.norm == L1 else np.square
+        sizes = np.zeros(len(self._users), dtype=np.int64)
+        np.add.at(sizes, users, measured(counts))
+        np.add.at(sizes, users[word_lines], measured(word_steps))
         for lines in _slices(count):  # some lines at a time: the copies that arithmetic makes stay small
             dense = self._dense[lines]
             dense[:] = _divided(dense, parts[users[lines]][:, None])
-            np.add.at(squares, users[lines], (dense * dense).sum(axis=1))
-        # A user whose vector is longer than GRID is divided by more than its length / GRID; others stay as they are.
-        above = np.array([math.isqrt(int(s)) + 1 if s > GRID**2 else GRID for s in squares], dtype=np.int64)
+            np.add.at(sizes, users[lines], measured(dense).sum(axis=1))
+        # A user whose vector is longer than GRID is divided by at least its length / GRID; others stay as they are.
+        above = sizes if self._features.norm == L1 else np.array([math.isqrt(int(s)) + 1 for s in sizes])
+        above = np.where(sizes > (GRID if self._features.norm == L1 else GRID**2), above, GRID)
         counts, word_steps = counts * GRID // above[users], word_steps * GRID // above[users[word_lines]]
         width = self._dense.shape[1]
         for lines in _slices(count):
