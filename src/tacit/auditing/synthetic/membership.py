@@ -1,0 +1,226 @@
+"""Membership by shadow releases: many sketches with a target row and many without it, told apart by several scores.
+
+The attacker of the promise knows all other rows, the target, and every public choice. Against normal noise the best
+test of all is then known (Neyman & Pearson): the likelihood ratio, which is the product of what the target would add
+with what the release has beyond the other rows. The other scores are worse against a correct release and better against
+some mistakes.
+
+    likelihood       the product with what the target would add
+    count            the number of rows of its label
+    exact numbers    how many of the released numbers are exactly those with the target, less those without it
+
+The other rows are few (`BASE_ROWS`): the noise does not depend on them, and an attacker who knows them takes them off.
+Every release here is made anew by the code under audit, with fresh noise.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy.stats import norm
+
+from tacit.arrays import Floats, Integers
+from tacit.auditing.synthetic.bounds import Separation, most_accurate, separation
+from tacit.auditing.synthetic.process import MatchingRelease, release_of
+from tacit.auditing.synthetic.rows import AuditedRows, sample_of
+from tacit.auditing.synthetic.targets import Target, usual_targets
+from tacit.errors import BadInputError, BadParameterError
+from tacit.matching.features import GRID
+from tacit.matching.sketch import Sketch
+from tacit.matching.sums import exact_sums
+from tacit.noise.gaussian import gaussian_epsilon
+from tacit.progress import StepProgress
+
+BASE_ROWS = 20
+CONFIDENCE = 0.999
+"""A correct release is called refuted with probability 1 - CONFIDENCE at most."""
+FEWEST_RELEASES = 20
+QUICK_RELEASES = 200
+
+
+@dataclass(frozen=True)
+class TargetAttack:
+    """The best attack on one target."""
+
+    target: str
+    separation: Separation
+
+
+@dataclass(frozen=True)
+class ShadowAttack:
+    """Attacks on all targets, and the claim they are held against. All bounds hold together with `confidence`.
+
+    claimed_epsilon, claimed_delta   of the card
+    claimed_shift                    mu of the card: 1 / sigma
+    """
+
+    attacks: tuple[TargetAttack, ...]
+    claimed_epsilon: float
+    claimed_delta: float
+    claimed_shift: float
+    confidence: float
+
+    @cached_property
+    def best(self) -> TargetAttack:
+        """The attack that guesses best."""
+        return max(self.attacks, key=lambda attack: attack.separation.accuracy)
+
+    @property
+    def accuracy(self) -> float:
+        """The share of right guesses of the best attack; 1/2 is guessing."""
+        return self.best.separation.accuracy
+
+    @property
+    def accuracy_margin(self) -> float:
+        """The share of right guesses is known to within this, in 19 of 20 audits, for all targets together."""
+        return float(norm.isf(0.025 / len(self.attacks))) * 0.5 / math.sqrt(2 * self.best.separation.releases)
+
+    @property
+    def allowed_accuracy(self) -> float:
+        """The largest share of right guesses that the card allows any attack, however strong."""
+        return most_accurate(self.claimed_shift)
+
+    @property
+    def epsilon(self) -> float:
+        """Epsilon is at least this, whatever the noise is like."""
+        return max(attack.separation.epsilon for attack in self.attacks)
+
+    @property
+    def shift(self) -> float:
+        """One record moves the sums by at least so many standard deviations, if the noise is normal."""
+        return max(attack.separation.shift for attack in self.attacks)
+
+    @property
+    def epsilon_if_normal(self) -> float:
+        """Epsilon at the claimed delta is at least this, if the noise is normal."""
+        return 0.0 if self.shift <= 0 else gaussian_epsilon(1.0 / self.shift, self.claimed_delta, 1.0)
+
+    @property
+    def refuted(self) -> bool:
+        """Whether the card is shown to be wrong."""
+        return self.epsilon > self.claimed_epsilon or self.shift > self.claimed_shift
+
+
+def membership_attack(
+    rows: AuditedRows,
+    sketch: Sketch | MatchingRelease,
+    *,
+    releases: int = QUICK_RELEASES,
+    targets: Sequence[Target] | None = None,
+    confidence: float = CONFIDENCE,
+    seed: int | None = None,
+    progress: StepProgress | None = None,
+) -> ShadowAttack:
+    """Shadow releases of a sketch with and without targets, `releases` of each.
+
+    sketch   the released sketch, which says how others like it are made, or a way of making them
+    seed     a test seed for all noise; without it noise is fresh, as in a release
+
+        attack = membership_attack(AuditedRows(texts, labels), sketch)
+        attack.accuracy, attack.allowed_accuracy, attack.refuted
+    """
+    release = sketch if isinstance(sketch, MatchingRelease) else release_of(sketch)
+    check_audit(rows, releases, confidence)
+    tried = usual_targets(rows, release) if targets is None else tuple(targets)
+    shadows = ShadowSketches(release, rows, tried, seed)
+    doubt = (1 - confidence) / len(tried)
+    total, done = releases * (1 + len(tried)), 0
+
+    def scores(name: Target | None) -> dict[Target, dict[str, Floats]]:
+        nonlocal done
+        made = []
+        for _ in range(releases):
+            made.append(shadows.scores(name))
+            done += 1
+            if progress is not None:
+                progress(done, total)
+        return {target: _columns([each[target] for each in made]) for target in made[0]}
+
+    without = scores(None)
+    attacks = []
+    for target in tried:
+        with_target = scores(target)[target]
+        attacks.append(TargetAttack(target.kind, separation(with_target, without[target], release.delta, doubt)))
+    return ShadowAttack(tuple(attacks), release.epsilon, release.delta, release.shift, confidence)
+
+
+def check_audit(rows: AuditedRows, releases: int, confidence: float) -> None:
+    """Errors before any work."""
+    if len(rows) < 2:
+        raise BadInputError("too-few-rows", "an audit needs at least 2 private rows")
+    if releases < FEWEST_RELEASES:
+        raise BadParameterError(
+            "too-few-releases",
+            "{given} shadow releases show nothing: make at least {fewest}",
+            given=releases,
+            fewest=FEWEST_RELEASES,
+        )
+    if not 0.5 <= confidence < 1:
+        raise BadParameterError(
+            "impossible-confidence",
+            "a confidence lies between 0.5 and 1, such as 0.95, not {confidence:g}",
+            confidence=confidence,
+        )
+
+
+class ShadowSketches:
+    """Fresh releases of the same few rows, with a target or without, and their scores."""
+
+    def __init__(
+        self, release: MatchingRelease, rows: AuditedRows, targets: Sequence[Target], seed: int | None
+    ) -> None:
+        self._release = release
+        self._base = sample_of(rows, BASE_ROWS, 0, [place for target in targets for place in target.places])
+        if not len(self._base):
+            raise BadInputError("too-few-rows", "all private rows are targets of the audit: give more rows")
+        self._exact = self._sums(self._base)
+        self._added = {target: self._sums(self._base.with_rows(target.rows)) - self._exact for target in targets}
+        self._seeds: Callable[[], int | None] = (lambda: None) if seed is None else _counting(seed)
+
+    def _sums(self, rows: AuditedRows) -> Integers:
+        release = self._release
+        return exact_sums(rows.source(), release.rule, release.feature_map, by_user=release.by_user).totals
+
+    def scores(self, target: Target | None) -> dict[Target, dict[str, float]]:
+        """The scores of a fresh release: for its target, or without one for all targets."""
+        rows = self._base if target is None else self._base.with_rows(target.rows)
+        sketch = self._release.sketch(rows, self._seeds())
+        beyond = sketch.totals * sketch.step - self._exact
+        looked_for = self._added if target is None else {target: self._added[target]}
+        return {each: sketch_scores(beyond, added, sketch.step) for each, added in looked_for.items()}
+
+
+def sketch_scores(beyond: Integers, added: Integers, step: int) -> dict[str, float]:
+    """The scores of what a release has beyond the other rows, for a target that would add `added`; all in steps."""
+    lines = added.any(axis=1)
+    seen, wanted = beyond[lines].astype(np.float64), added[lines].astype(np.float64)
+    length = max(1.0, math.sqrt(float((wanted * wanted).sum())))
+    distinct = np.abs(wanted) > 2 * step
+    # Released numbers are rounded to a step, so an exact one is off by half a step at most.
+    exact_with = (np.abs(seen - wanted) <= step / 2) & distinct
+    exact_without = (np.abs(seen) <= step / 2) & distinct
+    return {
+        "likelihood": float((seen * wanted).sum()) / (length * GRID),
+        "count": float(seen[:, -1].sum()) / GRID,
+        "exact numbers": float(exact_with.sum() - exact_without.sum()) / max(1, int(distinct.sum())),
+    }
+
+
+def _columns(rows: Sequence[dict[str, float]]) -> dict[str, Floats]:
+    return {name: np.array([row[name] for row in rows]) for name in rows[0]}
+
+
+def _counting(seed: int) -> Callable[[], int]:
+    """Test seeds, one after another."""
+    last = seed * 1_000_003
+
+    def following() -> int:
+        nonlocal last
+        last += 1
+        return last
+
+    return following
