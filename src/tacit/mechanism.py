@@ -28,6 +28,8 @@ from tacit.reading import Reading
 if TYPE_CHECKING:
     from sklearn.utils import Tags
 
+    from tacit.account.shuffling import TwoWeights
+
 Column = TypeVar("Column")
 """One text, or texts in a container of any library."""
 
@@ -205,6 +207,10 @@ class Mechanism(ABC):
             "{name} does not cover labels: give them a budget of their own with {option.label_epsilon[E]}",
             name=self.name,
         )
+
+    def two_weights(self) -> TwoWeights | None:
+        """The law of a release where it is one choice with two weights, for the bound of shuffled rows."""
+        return None
 
     def count_units(self, texts: Sequence[str]) -> list[int]:
         """How many units `rewrite_texts` will release for each text, told before any noise is drawn."""

@@ -6,7 +6,7 @@ Every renderer reads the same `Content`, so that no format can say more than ano
 from __future__ import annotations
 
 from tacit.card.card import Card, for_file
-from tacit.card.content import Content
+from tacit.card.content import SECOND, Content
 from tacit.card.facts import ReleaseFacts
 from tacit.card.schema import json_schema
 from tacit.card.sentence import ODDS_MARGIN, TAIL, plain_sentence
@@ -25,6 +25,7 @@ __all__ = [
     "CARD_VERSION",
     "ODDS_MARGIN",
     "READABLE_VERSIONS",
+    "SECOND",
     "TAIL",
     "Card",
     "Content",

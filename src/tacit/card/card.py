@@ -27,13 +27,15 @@ class Card:
     """A guarantee with the facts of its release, which renders in every format.
 
     `configuration` holds the options that made a model or a vocabulary, by name (`Config.identity`); for a file they
-    stand with the other facts of its release.
+    stand with the other facts of its release. `shuffled` is a second promise, where rows were released in a secret
+    random order.
     """
 
     guarantee: Guarantee
     facts: ReleaseFacts | None = None
     version: str = field(default=__version__)
     configuration: Mapping[str, object] = field(default_factory=dict)
+    shuffled: Guarantee | None = None
 
     @property
     def made_by(self) -> Mapping[str, object]:
@@ -71,6 +73,7 @@ class Card:
             "in_words": [list(row) for row in guarantee_rows(self.guarantee)],
             "release": None if self.facts is None else _jsonable(asdict(self.facts)),
             **({"configuration": dict(self.configuration)} if self.configuration else {}),
+            **({} if self.shuffled is None else {"shuffled": self.shuffled.to_dict()}),
             "totals": [
                 {"what": what, "exponent": _finite(exponent), "note": note}
                 for what, exponent, note in totals(self.guarantee, self.facts)
@@ -97,8 +100,13 @@ class Card:
                 for name in ("columns", "kept_columns", "randomized_columns"):
                     release[name] = tuple(release.get(name, ()))
                 facts = ReleaseFacts(**release)
+            second = data.get("shuffled")
             return cls(
-                Guarantee.from_dict(data["guarantee"]), facts, data["tacit_version"], data.get("configuration", {})
+                Guarantee.from_dict(data["guarantee"]),
+                facts,
+                data["tacit_version"],
+                data.get("configuration", {}),
+                None if second is None else Guarantee.from_dict(second),
             )
         except (KeyError, TypeError, ValueError) as error:
             raise BadInputError(
@@ -112,7 +120,7 @@ class Card:
 
     def content(self) -> Content:
         """The text of this card, in the words of its readers."""
-        return content(self.guarantee, self.facts, self.version)
+        return content(self.guarantee, self.facts, self.version, self.shuffled)
 
     def to_text(self) -> str:
         """The card for a terminal, without color."""
@@ -137,10 +145,10 @@ class Card:
         return framed(self.to_html(), "Privacy card")
 
 
-def for_file(promised: Guarantee, kept: Sequence[str]) -> Guarantee:
+def for_file(promised: Guarantee, kept: Sequence[str], *, shuffled: bool = False) -> Guarantee:
     """The guarantee of the mechanism, with what a file shows beside the rewritten texts."""
     copied = [f"the column '{name}', which is copied as it is" for name in kept]
-    rows = "how many rows there are, and their order"
+    rows = "how many rows there are" if shuffled else "how many rows there are, and their order"
     if promised.unit is Unit.TOKEN:
         rows = "how many rows there are, their order, and which texts are empty"
     return promised.also_not_covered(rows, *copied)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tacit.card.facts import ReleaseFacts
 from tacit.card.sentence import plain_sentence
@@ -11,6 +11,9 @@ from tacit.card.strength import Verdict, bound_heading, bound_text, strength, to
 from tacit.card_words import MODELS, UNITS, domain_text, notion_text, setting_line, unit_name
 from tacit.guarantee import Guarantee, Provenance, Unit
 from tacit.rounding import rounded_up
+
+SECOND = "A second promise, for the shuffled rows"
+"""The title of the lines that say it."""
 
 
 @dataclass(frozen=True)
@@ -27,6 +30,7 @@ class Content:
     provenance: list[str]
     release: list[tuple[str, str]]
     footer: str
+    second: list[tuple[str, str]] = field(default_factory=list)
 
     def lists(self) -> Iterator[tuple[str, list[str]]]:
         """The lists of the card that say something, with their titles."""
@@ -39,7 +43,7 @@ class Content:
                 yield title, items
 
 
-def content(g: Guarantee, facts: ReleaseFacts | None, version: str) -> Content:
+def content(g: Guarantee, facts: ReleaseFacts | None, version: str, shuffled: Guarantee | None = None) -> Content:
     """The text of a card for this guarantee and release."""
     conversions = f" Conversions: {'; '.join(g.history)}." if g.history else ""
     return Content(
@@ -53,7 +57,16 @@ def content(g: Guarantee, facts: ReleaseFacts | None, version: str) -> Content:
         provenance=[_provenance_text(p) for p in g.provenance],
         release=list(_release_rows(g, facts)),
         footer=f"Tacit {version}.{conversions}",
+        second=[] if shuffled is None else list(_second_rows(shuffled)),
     )
+
+
+def _second_rows(g: Guarantee) -> Iterator[tuple[str, str]]:
+    """The lines of a second promise: where they repeat the first one they are left out."""
+    yield "promise", plain_sentence(g)
+    yield from (row for row in guarantee_rows(g) if row[0] != "mechanism")
+    yield "protection", strength(g.exponent()).sentence
+    yield "assumed", "; ".join(g.assumptions[-2:])
 
 
 def guarantee_rows(g: Guarantee) -> Iterator[tuple[str, str]]:

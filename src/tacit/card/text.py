@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tacit.card.content import Content
+from tacit.card.content import SECOND, Content
 
 
 def as_text(c: Content) -> str:
@@ -14,6 +14,8 @@ def as_text(c: Content) -> str:
         lines += ["", f"What it adds up to ({c.heading})"]
         wide = max(len(what) for what, _, _ in c.totals)
         lines += [f"  {what:<{wide}}  {value}: {verdict.sentence}" for what, value, verdict in c.totals]
+    if c.second:
+        lines += ["", SECOND, *(f"  {label}: {value}" for label, value in c.second)]
     for title, items in c.lists():
         lines += ["", title, *(f"  - {item}" for item in items)]
     return "\n".join(lines)
@@ -32,6 +34,9 @@ def as_markdown(c: Content) -> str:
             "|---|---|---|",
         ]
         lines += [f"| {what} | {_cell(value)} | {verdict.sentence} |" for what, value, verdict in c.totals]
+    if c.second:
+        lines += ["", f"## {SECOND}", "", "| | |", "|---|---|"]
+        lines += [f"| {label} | {_cell(value)} |" for label, value in c.second]
     for title, items in c.lists():
         lines += ["", f"## {title}", "", *(f"- {item}" for item in items)]
     if c.release:

@@ -26,6 +26,8 @@ from tacit.jobs.rewrite_config import shown_options
 from tacit.text.files import STANDARD_STREAM, open_table
 
 DIFF_DOCUMENTS = 10
+FLAGS = ("shuffle",)
+"""Options of a shown command that have no value."""
 
 HELP = """Rewrite the texts of a file under differential privacy.
 
@@ -88,6 +90,10 @@ def rewrite(config: RewriteConfig, shown: Shown) -> None:
 
 def check_diff(config: RewriteConfig, shown: Shown) -> None:
     """The view of private text needs somewhere private."""
+    if shown.diff and config.shuffle:
+        raise BadInputError(
+            "differences-of-shuffled-rows", "--diff does not go with --shuffle: nobody may know which row is whose"
+        )
     if shown.diff and config.on_cluster:
         raise BadInputError(
             "differences-on-a-cluster", "--diff needs --engine local: with a cluster, no text comes to this process"
@@ -144,7 +150,10 @@ def shown_command(config: RewriteConfig) -> str:
     words = ["tacit rewrite"]
     for option, value in shown_options(config):
         name, equals, text = value.partition("=") if option == "options" else ("", "", value)
-        words.append(TERMINAL.with_value(option, f"{name}{equals}{shlex.quote(text)}"))
+        flag = option in FLAGS
+        words.append(
+            TERMINAL.name(option) if flag else TERMINAL.with_value(option, f"{name}{equals}{shlex.quote(text)}")
+        )
     return " ".join(words)
 
 

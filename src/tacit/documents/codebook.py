@@ -50,6 +50,7 @@ from typing import Any, ClassVar, Final
 
 import numpy as np
 
+from tacit.account.shuffling import TwoWeights
 from tacit.arrays import Floats, Floats32, Integers
 from tacit.checks import Check, TextLaw
 from tacit.documents.apart import check_batches
@@ -358,9 +359,17 @@ class Codebook(DocumentMechanism):
         label, text = label_and_text(self._names(), record)
         return self.law(text, label)
 
+    def two_weights(self) -> TwoWeights | None:
+        return self._first_choice if self.count == 1 else None
+
+    @property
+    def _first_choice(self) -> TwoWeights:
+        """The law of the first symbol."""
+        cells, s = self.choice.k * self.label_count, self.choice.s
+        return TwoWeights(s, cells, *staircase_shares(self.symbol_epsilon, cells, s))
+
     def promise(self) -> Guarantee:
-        choice, public, cells = self.choice, self.public, self.choice.k * self.label_count
-        t, w = staircase_shares(self.symbol_epsilon, cells, choice.s)
+        choice, public, law = self.choice, self.public, self._first_choice
         parts = [
             Provenance(
                 "codebook",
@@ -384,7 +393,7 @@ class Codebook(DocumentMechanism):
                 "k": choice.k,
                 "s": choice.s,
                 "symbols": self.count,
-                "near": f"{choice.s * t / (choice.s * t + (cells - choice.s) * w):.1%} of the releases",
+                "near": f"{law.near * law.t / law.total:.1%} of the releases",
             },
             not_covered=("labels and other columns left beside the text",),
             assumptions=(

@@ -83,6 +83,7 @@ class RewriteJob:
     charging: Charging | None = None
     labels: LabelRule | None = None
     refuse_nominal: bool = False
+    shuffle: bool = False  # `tacit.engines.shuffling`
     ledger: LedgerPlace | None = None
     card_kinds: tuple[str, ...] = USUAL_CARDS
     card_file: Path | None = None
@@ -395,4 +396,5 @@ def describe(
         "users": None if job.users is None else job.users.describe(),
         "ledger": None if job.charging is None else job.charging.describe(),
         "randomized labels": None if job.labels is None else job.labels.describe(),
+        "shuffled": job.shuffle,
     }

@@ -40,6 +40,7 @@ from tacit.engines.nominal import refuse_nominal, refuse_nominal_job
 from tacit.engines.outputs import FileOutput, JobOutput, MemoryOutput, StandardOutput
 from tacit.engines.release import PublishedRelease, release_card, release_facts, write_cards
 from tacit.engines.resume import Finished
+from tacit.engines.shuffling import check_shuffle
 from tacit.engines.workers import Assignment, Results, rewrite_here, rewrite_with_workers
 from tacit.errors import BadInputError, BadParameterError, StoppedError, TacitError
 from tacit.guarantee import Guarantee
@@ -82,6 +83,7 @@ def rewrite_file(
     check_input(job)
     check_output(job)
     with opened_ledger(job, on_ledger) as charged:
+        check_shuffle(charged)
         promised = charged.promise()  # refused before any work where none can be made
         if on_promise is not None:
             on_promise(promised)

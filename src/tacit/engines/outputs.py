@@ -11,12 +11,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from tacit.arrays import Integers
+from tacit.atomic import sync
 from tacit.engines.job import RewriteJob, is_unfinished
 from tacit.engines.resume import Configuration, Finished, Header, ResumeFile, another_run_error, differences
+from tacit.engines.shuffling import secret_order, shuffled_file
 from tacit.errors import TacitWarning
 from tacit.noise.source import StreamKey
 from tacit.text.digest import file_digest
 from tacit.text.files import (
+    SHUFFLED,
     ArrowCell,
     OutputError,
     PartialOutput,
@@ -129,9 +133,12 @@ class MemoryOutput(JobOutput):
     def __init__(self, columns: Sequence[str]) -> None:
         super().__init__()
         self.columns: dict[str, list[object]] = {name: [] for name in columns}
+        self._order_key: StreamKey | None = None
 
     def start(self, job: RewriteJob, configuration: Configuration) -> StreamKey:
-        return new_key(job.seed)
+        key = new_key(job.seed)
+        self._order_key = key if job.shuffle else None
+        return key
 
     def append(self, rows: Rows, block: Finished) -> None:
         for values, column in zip(zip(*rows, strict=True), self.columns.values(), strict=True):
@@ -139,6 +146,9 @@ class MemoryOutput(JobOutput):
         self.totals = self.totals.plus(block)
 
     def finish(self, before_release: Callable[[str], None]) -> None:
+        if self._order_key is not None:
+            order = secret_order(self.totals.rows, self._order_key).tolist()
+            self.columns = {name: [values[place] for place in order] for name, values in self.columns.items()}
         before_release("")
 
     def remains(self) -> Remains:
@@ -162,11 +172,13 @@ class FileOutput(JobOutput):
         self._partial = PartialOutput(path)
         self._state = ResumeFile(path)
         self._blocks: list[Finished] = []
+        self._order_key: StreamKey | None = None
 
     def start(self, job: RewriteJob, configuration: Configuration) -> StreamKey:
-        if job.resume and is_unfinished(self.path):
-            return self._go_on(configuration)
-        return self._begin(job, configuration)
+        unfinished = job.resume and is_unfinished(self.path)
+        key = self._go_on(configuration) if unfinished else self._begin(job, configuration)
+        self._order_key = key if job.shuffle else None
+        return key
 
     def _begin(self, job: RewriteJob, configuration: Configuration) -> StreamKey:
         key, head = new_key(job.seed), self.encoder.head()
@@ -238,11 +250,23 @@ class FileOutput(JobOutput):
             )
         try:
             ready = self.encoder.finish(self._partial.path)
+            if self._order_key is not None:
+                ready = self._shuffled(ready, secret_order(self.totals.rows, self._order_key))
             before_release(file_digest(ready))
         except OSError as error:
             raise storage_error(error, self.path) from error
         self._partial.release(ready)
         self._state.delete()
+
+    def _shuffled(self, ready: Path, order: Integers) -> Path:
+        """The finished file with its rows in another order; the one in the old order is removed."""
+        target = self._partial.path.with_name(self._partial.path.name + SHUFFLED)
+        shuffled_file(ready, target, self.encoder.format, self.encoder, order)
+        sync(target)
+        final = self.encoder.finish(target)
+        for path in {ready, target} - {final, self._partial.path}:
+            path.unlink()
+        return final
 
     def remains(self) -> Remains:
         if self.totals.rows == 0:

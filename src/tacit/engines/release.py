@@ -16,6 +16,7 @@ from tacit.card import Card, ReleaseFacts, for_file
 from tacit.engines.cluster.storage import Folder
 from tacit.engines.job import RewriteJob, card_kind
 from tacit.engines.outputs import Totals
+from tacit.engines.shuffling import shuffled_promise
 from tacit.text.files import STANDARD_STREAM, ColumnSelection, FileFormat
 from tacit.text.files.partial import write_together
 
@@ -64,7 +65,8 @@ def _name_of_output(job: RewriteJob) -> str:
 
 def release_card(job: RewriteJob, facts: ReleaseFacts, *not_covered: str) -> Card:
     """The card of a release: what the job promises, and what a file shows beside its texts."""
-    return Card(for_file(job.promise(facts), facts.kept_columns).also_not_covered(*not_covered), facts)
+    promised = for_file(job.promise(facts), facts.kept_columns, shuffled=job.shuffle).also_not_covered(*not_covered)
+    return Card(promised, facts, shuffled=shuffled_promise(job, facts.rows) if job.shuffle else None)
 
 
 def write_cards(job: RewriteJob, card: Card) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from tacit.account.ledger import Ledger
-from tacit.card import Card, ReleaseFacts, for_file, plain_sentence, row_sentences
+from tacit.card import SECOND, Card, ReleaseFacts, for_file, plain_sentence, row_sentences
 from tacit.engines.job import (
     RewriteJob,
     check_input,
@@ -67,7 +67,9 @@ class RewriteResult:
 
     def sentences(self) -> list[str]:
         """The promise in words: a sentence for a unit and one for a row of several texts."""
-        return [plain_sentence(self.guarantee), *row_sentences(self.guarantee, self.facts)]
+        second = self.card.shuffled
+        of_shuffled = [] if second is None else [f"{SECOND}: {plain_sentence(second)}"]
+        return [plain_sentence(self.guarantee), *row_sentences(self.guarantee, self.facts), *of_shuffled]
 
     def counts(self) -> str:
         """How much was released.
@@ -175,6 +177,7 @@ def rewrite_job(config: RewriteConfig, mechanism: Mechanism | None = None) -> Re
         users=config.users(),
         labels=config.label_rule(),
         refuse_nominal=config.refuse_nominal,
+        shuffle=config.shuffle,
         ledger=config.ledger_place(),
         card_kinds=config.card,
         card_file=config.card_file,
@@ -224,7 +227,8 @@ def _planned(config: RewriteConfig, job: RewriteJob) -> RewriteResult:
         rows=0, documents=0, units=0, longest_document=0, longest_row=0,
         columns=selection.texts, kept_columns=selection.kept,
     )  # fmt: skip
-    return RewriteResult(config, Card(for_file(job.promise(), selection.kept), facts), facts, selection)
+    promised = for_file(job.promise(), selection.kept, shuffled=config.shuffle)
+    return RewriteResult(config, Card(promised, facts), facts, selection)
 
 
 def _warn_of_new_ledger(ledger: Ledger) -> None:

@@ -11,6 +11,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from tacit.catalog import DEFAULT_MECHANISM, DEFAULT_OF_LEVEL, build, find, mechanism_names, needs_of_mechanism
 from tacit.engines.charging import LedgerPlace
 from tacit.engines.job import CARD_KINDS, USUAL_CARDS, card_kind
+from tacit.engines.shuffling import shuffle_needs_local_engine
 from tacit.engines.users import UserRule
 from tacit.errors import BadParameterError
 from tacit.guarantee import check_epsilon
@@ -125,6 +126,12 @@ class RewriteConfig(EngineOptions):
         Option(Group.PRIVACY),
     ] = None
     labels: Annotated[Labels[tuple[str, ...]], CommaSeparated, Varied(group=Group.PRIVACY, metavar="A,B,C")] = ()
+    shuffle: Annotated[
+        bool,
+        Field(description="Release the rows in a secret random order, which earns a second promise for the data set as "
+              "a whole (document level; no kept columns)."),
+        Option(Group.PRIVACY),
+    ] = False  # fmt: skip
     refuse_nominal: Annotated[
         RefuseNominal[bool],
         Field(description="Stop, before any noise is drawn, where the card would say that the bound no longer protects "
@@ -166,6 +173,7 @@ class RewriteConfig(EngineOptions):
         if self.card_file is not None:
             card_kind(self.card_file)
         self._check_labels()
+        self._check_shuffle()
         self._check_ledger()
         return self
 
@@ -187,6 +195,10 @@ class RewriteConfig(EngineOptions):
             )
         if self.randomize is not None and self.on_cluster:
             raise labels_need_local_engine()
+
+    def _check_shuffle(self) -> None:
+        if self.shuffle and self.on_cluster:
+            raise shuffle_needs_local_engine()
 
     def _check_ledger(self) -> None:
         if self.ledger is None and (self.dataset is not None or self.document_column is not None):
@@ -303,10 +315,11 @@ def shown_options(config: RewriteConfig) -> list[tuple[str, str]]:
         shown.append(("randomize", config.randomize))
         shown += [] if config.label_epsilon is None else [("label_epsilon", exact(config.label_epsilon))]
         shown.append(("labels", ",".join(config.labels)))
-    return shown if config.seed is None else [*shown, ("seed", str(config.seed))]
+    shown += [] if config.seed is None else [("seed", str(config.seed))]
+    return [*shown, ("shuffle", "")] if config.shuffle else shown
 
 
-NUMBERS = ("epsilon", "label_epsilon", "documents_per_user", "seed")
+AS_THEY_ARE = ("epsilon", "label_epsilon", "documents_per_user", "seed", "shuffle")
 
 
 def python_call(config: RewriteConfig) -> str:
@@ -319,5 +332,5 @@ def python_call(config: RewriteConfig) -> str:
         elif name in ("columns", "keep"):
             values.setdefault(name, []).append(value)
         else:
-            values[name] = getattr(config, name) if name in NUMBERS else value
+            values[name] = getattr(config, name) if name in AS_THEY_ARE else value
     return f"tacit.rewrite({', '.join(f'{name}={value!r}' for name, value in values.items())})"

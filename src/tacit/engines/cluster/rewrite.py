@@ -41,6 +41,7 @@ from tacit.engines.job import (
 from tacit.engines.local import OnLedger, OnProgress, OnPromise, opened_ledger, spent_by
 from tacit.engines.nominal import refuse_nominal_dataset
 from tacit.engines.release import PublishedRelease, release_card, write_cards
+from tacit.engines.shuffling import shuffle_needs_local_engine
 from tacit.errors import BadInputError, BadParameterError
 from tacit.labels import labels_need_local_engine
 from tacit.text.files import (
@@ -131,6 +132,8 @@ def check_cluster_output(job: RewriteJob) -> str:
         )
     if job.labels is not None:
         raise labels_need_local_engine()
+    if job.shuffle:
+        raise shuffle_needs_local_engine()
     check_output_name(job.file_output)
     output, staging = Folder(job.file_output), Staging(staging_url(job.file_output))
     _check_place(job.input_path, job.file_output, output)

@@ -22,6 +22,7 @@ from tacit.text.files.formats import (
     unambiguous,
 )
 from tacit.text.files.partial import (
+    SHUFFLED,
     OutputError,
     PartialOutput,
     block_digest,
@@ -34,6 +35,7 @@ from tacit.text.files.tables import TableReader, allow_long_cells, open_table
 from tacit.text.files.whole import cell_string, read_columns, write_columns
 
 __all__ = [
+    "SHUFFLED",
     "STANDARD_STREAM",
     "SUPPORTED",
     "ArrowCell",

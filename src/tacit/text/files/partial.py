@@ -13,6 +13,9 @@ from pathlib import Path
 from tacit.atomic import sync, write_files
 from tacit.errors import TacitError
 
+SHUFFLED = ".shuffled"
+"""What the name of an unfinished file with its rows in their final order ends in."""
+
 
 class OutputError(TacitError):
     """The output could not be written."""
@@ -98,7 +101,8 @@ class PartialOutput:
 
     def discard(self) -> None:
         self.close()
-        for path in (self.path, *(self.path.with_name(self.path.name + end) for end in (".parquet", ".gz"))):
+        ends = ("", ".parquet", ".gz")
+        for path in (self.path.with_name(self.path.name + first + end) for first in ("", SHUFFLED) for end in ends):
             try:
                 path.unlink(missing_ok=True)
             except OSError as error:
