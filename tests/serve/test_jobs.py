@@ -592,10 +592,10 @@ def test_a_result_that_is_over_its_time_is_not_handed_out(start, job_form, monke
 def test_sentences_for_people_without_a_command_line():
     with pytest.raises(BadInputError) as raised:
         choose_columns(["my secret text", "other"], (), ())
-    sentence = runner.for_owner(raised.value)
+    sentence = str(runner.for_owner(raised.value))
     assert "secret" not in sentence
     assert "--" not in sentence
     assert "'columns'" in sentence
     assert runner.for_owner(BadInputError("text-missing", "row 3 is empty")) is None
     changed = BadInputError("input-has-changed", "restore it, or add {option.force}")
-    assert "delete the job" in runner.for_owner(changed)
+    assert "delete the job" in str(runner.for_owner(changed))

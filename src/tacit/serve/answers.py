@@ -19,13 +19,13 @@ class Answer(BaseModel):
 
 
 class ErrorFacts(Answer):
-    """A code for programs and one sentence for people. Where the cause has a code of its own (docs/errors.md), that
-    comes with what the sentence names, such as the number of a row."""
+    """The kind of a refusal (`code`), one sentence for people (`message`), and for programs the code of its cause
+    (docs/errors.md) with the values that the sentence names, such as the number of a row."""
 
     code: str
     message: str
-    cause: str | None = None
-    fields: dict[str, int | float | str | None] | None = None
+    cause: str
+    fields: dict[str, int | float | str | None]
 
 
 class Refusal(Answer):

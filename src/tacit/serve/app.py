@@ -38,7 +38,7 @@ from tacit.serve.aside import Aside
 from tacit.serve.batching import OrderQueues
 from tacit.serve.budget import Accounts
 from tacit.serve.description import BYTES, TEXT, WITH_BODY, answers, body_of, described, upload_body
-from tacit.serve.errors import STATUS_CODES, ServiceError, as_service_error, error_body
+from tacit.serve.errors import RequestError, ServiceError, as_service_error
 from tacit.serve.files import JobRoutes
 from tacit.serve.gate import Gate, Receive, Scope, Send
 from tacit.serve.jobs import JobStore
@@ -157,7 +157,9 @@ def create_app(settings: ServiceSettings, *, jobs_apart: bool = True) -> Service
             async with asyncio.timeout(settings.timeout):
                 return json_response(await aside.run(request.scope["caller"].name, partial(function, pool, message)))
         except TimeoutError:
-            raise ServiceError(503, "this took too long: ask for less, or use the command", "timeout", 5) from None
+            raise ServiceError(
+                503, RequestError("took-too-long", "this took too long: ask for less, or use the command"), "timeout", 5
+            ) from None
 
     @app.post(
         "/v1/rewrite",
@@ -300,7 +302,13 @@ def create_app(settings: ServiceSettings, *, jobs_apart: bool = True) -> Service
     async def prometheus(request: Request) -> Response:
         """Counts of the whole service for Prometheus: of other keys as well, so for keys of operators only."""
         if not request.scope["caller"].operator:
-            raise ServiceError(403, "these counts are of all keys: only keys that the operator names may read them")
+            raise ServiceError(
+                403,
+                RequestError(
+                    "counts-of-all-keys",
+                    "these counts are of all keys: only keys that the operator names may read them",
+                ),
+            )
         return Response(metrics.page(), media_type=METRICS_TYPE)
 
     @app.get("/", include_in_schema=False)
@@ -329,16 +337,14 @@ async def _any_error(request: Request, error: Exception) -> Response:
 async def _http_error(request: Request, error: Exception) -> Response:
     """The answer to requests that the framework refuses; its own messages are left out."""
     assert isinstance(error, HTTPException)
-    messages = {404: "there is nothing at this address: /openapi.json lists what there is",
-                405: "this address does not take this method: see /openapi.json"}  # fmt: skip
-    code = STATUS_CODES.get(error.status_code, "bad_request")
-    message = messages.get(error.status_code, "the request could not be read: see /openapi.json for its form")
-    return Response(
-        error_body({"code": code, "message": message}),
-        error.status_code,
-        headers=dict(error.headers or {}),
-        media_type="application/json",
-    )
+    if error.status_code == 404:
+        cause = RequestError("no-such-address", "there is nothing at this address: /openapi.json lists what there is")
+    elif error.status_code == 405:
+        cause = RequestError("method-not-taken", "this address does not take this method: see /openapi.json")
+    else:
+        cause = RequestError("unreadable-request", "the request could not be read: see /openapi.json for its form")
+    body = ServiceError(error.status_code, cause).body()
+    return Response(body, error.status_code, headers=dict(error.headers or {}), media_type="application/json")
 
 
 def _quiet_loop(loop: asyncio.AbstractEventLoop) -> None:

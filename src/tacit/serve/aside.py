@@ -11,7 +11,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import Any, Final, Generic, TypeVar
 
-from tacit.serve.errors import ServiceError
+from tacit.serve.errors import service_busy
 
 R = TypeVar("R")
 CALLERS: Final = 8
@@ -53,7 +53,7 @@ class Aside:
     def check_room(self, caller: str | None) -> None:
         """A caller has `most` places: one who fills them takes none of another's."""
         if self._places[caller] >= self._most or self._places.total() >= CALLERS * self._most:
-            raise ServiceError(503, "the service is busy: try again in a moment", "busy", retry_after=5)
+            raise service_busy(retry_after=5)
 
     async def run(self, caller: str | None, work: Callable[[], R]) -> R:
         """The result. The place is taken until the work is done, also if nobody waits for it any more."""

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from tacit.noise.source import Source
-from tacit.serve.errors import ServiceError, as_service_error, note
+from tacit.serve.errors import RequestError, ServiceError, as_service_error, note, service_busy
 from tacit.serve.metrics import Metrics
 from tacit.serve.pool import Prepared
 
@@ -186,7 +186,14 @@ def _released(prepared: Prepared, batch: Sequence[Slice]) -> list[list[str] | Ex
     try:
         released = prepared.rewrite(texts, Source.from_os()).texts
         if len(released) != len(texts):
-            raise ServiceError(500, f"{prepared.mechanism.name} lost a text, and nothing was released. Please report")
+            raise ServiceError(
+                500,
+                RequestError(
+                    "text-lost",
+                    "{mechanism} lost a text, and nothing was released. Please report",
+                    mechanism=prepared.mechanism.name,
+                ),
+            )
     except Exception as error:
         if len(batch) == 1:
             note(error)
@@ -211,9 +218,15 @@ class OrderQueues:
     def check_room(self, key: str | None) -> None:
         """One key has at most half of the places, so that it cannot keep all others out."""
         if self.open >= self._most_waiting:
-            raise ServiceError(503, "the service is busy: try again in a moment", "busy", retry_after=1)
+            raise service_busy()
         if key is not None and self._open_of[key] >= max(1, self._most_waiting // 2):
-            raise ServiceError(429, "too many of your requests wait at the same time: send fewer", retry_after=1)
+            raise ServiceError(
+                429,
+                RequestError(
+                    "too-many-waiting-requests", "too many of your requests wait at the same time: send fewer"
+                ),
+                retry_after=1,
+            )
 
     def put(self, prepared: Prepared, order: Order) -> None:
         self.check_room(order.spender.key)

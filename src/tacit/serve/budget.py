@@ -41,7 +41,7 @@ from tacit.serve.answers import (
 )
 from tacit.serve.batching import Order
 from tacit.serve.binding import LOCAL, check_bound, open_bound
-from tacit.serve.errors import ServiceError, WrongLedgerError, as_service_error, note
+from tacit.serve.errors import RequestError, ServiceError, WrongLedgerError, as_service_error, note
 from tacit.serve.examples import is_public
 from tacit.serve.keys import NO_OPTIONS, KeyBudget, KeyOptions, Keys
 from tacit.serve.metrics import Metrics
@@ -139,7 +139,9 @@ class Accounts:
             return []
         registered = self._keys.named(key)
         if registered is None or registered.revoked is not None:
-            raise ServiceError(401, "this key is not valid any more: nothing was released")
+            raise ServiceError(
+                401, RequestError("key-not-valid-any-more", "this key is not valid any more: nothing was released")
+            )
         return [] if registered.budget is None else [Subject("key", key)]
 
     def options_of(self, key: str | None) -> KeyOptions:

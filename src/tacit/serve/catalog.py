@@ -30,7 +30,7 @@ from tacit.serve.answers import (
     OptionFacts,
     Scalar,
 )
-from tacit.serve.errors import ServiceError
+from tacit.serve.errors import RequestError, ServiceError
 from tacit.serve.messages import AuditRequest, CalibrateRequest, CurveRequest
 from tacit.serve.pool import Pool, document_promise, known_mechanism
 from tacit.words.base import WordMechanism
@@ -152,7 +152,9 @@ def curve(pool: Pool, request: CurveRequest) -> Curve:
     the share that an attacker guesses right who knows the mechanism and how frequent words are."""
     from tacit.auditing.text.inversion import guessing
 
-    refusal = ServiceError(422, "the curve counts changed words: choose a word-level mechanism", "no_curve")
+    refusal = ServiceError(
+        422, RequestError("no-curve", "the curve counts changed words: choose a word-level mechanism"), "no_curve"
+    )
     if known_mechanism(request.mechanism).level != "word":
         raise refusal
     loaded = pool.get(request.mechanism, default_epsilon(request.mechanism), request.options)
@@ -226,7 +228,11 @@ def audit_exact(pool: Pool, request: AuditRequest) -> AuditReport:
     from tacit.report import Report
 
     refusal = ServiceError(
-        422, f"no quick exact check: run 'tacit audit mechanism {request.mechanism}'", "no_exact_law"
+        422,
+        RequestError(
+            "no-exact-law", "no quick exact check: run 'tacit audit mechanism {mechanism}'", mechanism=request.mechanism
+        ),
+        "no_exact_law",
     )
     if known_mechanism(request.mechanism).level != "word":
         raise refusal
@@ -235,15 +241,21 @@ def audit_exact(pool: Pool, request: AuditRequest) -> AuditReport:
     if law is None:
         raise ServiceError(
             422,
-            f"{request.mechanism} has no law in closed form: 'tacit audit mechanism {request.mechanism}' checks "
-            "samples",
+            RequestError(
+                "no-exact-law",
+                "{mechanism} has no law in closed form: 'tacit audit mechanism {mechanism}' checks samples",
+                mechanism=request.mechanism,
+            ),
             "no_exact_law",
         )
     claim = claim_of(mechanism)
     if request.words is not None:
         ids = np.unique([mechanism.lexicon.id(word.lower()) for word in request.words]).astype(np.int64)
         if len(ids) < 2:
-            raise ServiceError(422, "these words are treated as one vocabulary word: give different words")
+            raise ServiceError(
+                422,
+                RequestError("one-word-only", "these words are treated as one vocabulary word: give different words"),
+            )
         exact = check_all(MechanismLaw(mechanism), claim, ids)
     else:
         metric = mechanism.notion in (Notion.METRIC.value, Notion.UTILITY_OPTIMIZED_METRIC.value)

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from tacit.serve.errors import ServiceError
+from tacit.serve.errors import RequestError, ServiceError
 from tacit.serve.settings import ServiceSettings
 
 log = logging.getLogger("tacit.serve")
@@ -129,7 +129,11 @@ class GuardedProtocol(HttpToolsProtocol):
         super().connection_made(transport)
         self.address = self.client[0] if self.client else ""
         if not self._connections.enter(self):
-            self._refuse(ServiceError(503, "too many connections: try again in a moment", "busy", 5))
+            self._refuse(
+                ServiceError(
+                    503, RequestError("too-many-connections", "too many connections: try again in a moment"), "busy", 5
+                )
+            )
             return
         self._arm(HEAD_SECONDS, self._head_is_late)
 
@@ -217,7 +221,11 @@ class GuardedProtocol(HttpToolsProtocol):
         if self._head_size > HEAD_BYTES or self._headers_seen > MOST_HEADERS:
             self._refuse(_large_head())
         else:
-            self._refuse(ServiceError(400, "this is no HTTP request that can be read: send it again", "bad_request"))
+            self._refuse(
+                ServiceError(
+                    400, RequestError("unreadable-request", "this is no HTTP request that can be read: send it again")
+                )
+            )
 
     # Ends ---------------------------------------------------------------------------------------------------------
 
@@ -235,7 +243,11 @@ class GuardedProtocol(HttpToolsProtocol):
         if self.cycle is not None and not self.cycle.response_complete:
             self._arm(HEAD_SECONDS, self._head_is_late)  # the next request cannot be read before this one is answered
         elif self._begun:
-            self._refuse(ServiceError(408, "the request did not arrive in time: send it again", "slow_head"))
+            self._refuse(
+                ServiceError(
+                    408, RequestError("head-too-slow", "the request did not arrive in time: send it again"), "slow_head"
+                )
+            )
         else:
             self.transport.close()
 
@@ -264,7 +276,14 @@ class GuardedProtocol(HttpToolsProtocol):
 
 def _large_head() -> ServiceError:
     return ServiceError(
-        431, f"the head of a request has at most {MOST_HEADERS} headers and {HEAD_BYTES:,} bytes", "large_head"
+        431,
+        RequestError(
+            "head-too-large",
+            "the head of a request has at most {headers} headers and {bytes:,} bytes",
+            headers=MOST_HEADERS,
+            bytes=HEAD_BYTES,
+        ),
+        "large_head",
     )
 
 

@@ -63,23 +63,19 @@ class WrongLedgerError(UnavailableError):
     """The ledger that counts is not the one that is there, so nobody knows what was spent."""
 
 
-class ServiceError(Exception):
-    """A refusal, ready to be sent. `cause` is an error whose own code and fields the client may see: its sentence is
-    the message, so they hold nothing that the message does not say."""
+class RequestError(TacitError):
+    """A request that the service refuses by itself, before any job sees it. Its fields hold no private text."""
 
-    def __init__(
-        self,
-        status: int,
-        message: str,
-        code: str | None = None,
-        retry_after: int | None = None,
-        *,
-        cause: TacitError | None = None,
-    ) -> None:
-        super().__init__(message)
+
+class ServiceError(Exception):
+    """A refusal, ready to be sent: a status, a code for the kind of refusal, and the cause, whose sentence is the
+    message. The client sees its code and fields too, so they hold nothing that the sentence does not say."""
+
+    def __init__(self, status: int, cause: TacitError, code: str | None = None, retry_after: int | None = None) -> None:
+        self.message = cause.rendered(HTTP)
+        super().__init__(self.message)
         self.status = status
-        self.code = code or STATUS_CODES[status]
-        self.message = message
+        self.code = code or STATUS_CODES.get(status, "bad_request")
         self.retry_after = retry_after
         self.cause = cause
 
@@ -90,15 +86,15 @@ class ServiceError(Exception):
 
     def facts(self) -> dict[str, Any]:
         """The body of the answer: the code of the refusal, its sentence, and the code and fields of its cause."""
-        cause = {} if self.cause is None else {"cause": self.cause.code, "fields": self.cause.plain_fields()}
-        return {"code": self.code, "message": self.message, **cause}
+        return {
+            "code": self.code,
+            "message": self.message,
+            "cause": self.cause.code,
+            "fields": self.cause.plain_fields(),
+        }
 
     def body(self) -> bytes:
-        return error_body(self.facts())
-
-
-def error_body(facts: Mapping[str, Any]) -> bytes:
-    return json.dumps({"error": facts}, ensure_ascii=False).encode("utf-8", "replace")
+        return json.dumps({"error": self.facts()}, ensure_ascii=False).encode("utf-8", "replace")
 
 
 def as_service_error(error: Exception) -> ServiceError:
@@ -107,34 +103,39 @@ def as_service_error(error: Exception) -> ServiceError:
     if isinstance(error, ServiceError):
         return error
     if isinstance(error, BudgetExceededError):
-        return ServiceError(403, budget_sentence(error), "budget_exceeded")
+        return ServiceError(403, budget_cause(error), "budget_exceeded")
     if isinstance(error, WrongLedgerError | MissingLimitError | RolledBackError):
-        return ServiceError(
-            503,
+        cause = RequestError(
+            "spending-unknown",
             "what was spent cannot be looked up, because the ledger is missing, another one, an older one or without "
             "the limit of this key; nothing was released: ask the operator of the service to look at its log",
-            "ledger",
-            60,
         )
+        return ServiceError(503, cause, "ledger", 60)
     if isinstance(error, LedgerError):
-        return ServiceError(503, "the ledger cannot be used now, so nothing was released: try again", "ledger", 5)
+        cause = RequestError("ledger-unusable", "the ledger cannot be used now, so nothing was released: try again")
+        return ServiceError(503, cause, "ledger", 5)
     if isinstance(error, UnavailableError):
-        return ServiceError(503, "the service cannot be used now: ask its operator to look at its log", retry_after=5)
+        cause = RequestError("service-unusable", "the service cannot be used now: ask its operator to look at its log")
+        return ServiceError(503, cause, retry_after=5)
     if isinstance(error, MissingExtraError):
-        return ServiceError(503, error.rendered(HTTP), "not_installed", cause=error)
+        return ServiceError(503, error, "not_installed")
     if isinstance(error, NominalError):
-        return ServiceError(403, error.rendered(HTTP), "nominal", cause=error)
+        return ServiceError(403, error, "nominal")
     if isinstance(error, NoGuaranteeError):
-        return ServiceError(422, error.rendered(HTTP), "no_guarantee", cause=error)
-    if isinstance(error, BadParameterError | BadInputError):
-        return ServiceError(422, error.rendered(HTTP), cause=error)
+        return ServiceError(422, error, "no_guarantee")
+    if isinstance(error, BadParameterError | BadInputError | RequestError):
+        return ServiceError(422, error)
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
         return disk_full()
     if isinstance(error, MemoryError):
-        return ServiceError(503, "out of memory: send fewer texts at a time", retry_after=5)
+        cause = RequestError("out-of-memory", "out of memory: send fewer texts at a time")
+        return ServiceError(503, cause, retry_after=5)
     if isinstance(error, TacitError):
-        return ServiceError(500, error.rendered(HTTP), cause=error)
-    return ServiceError(500, f"unexpected {place_of(error)}: nothing was released. Please report this")
+        return ServiceError(500, error)
+    cause = RequestError(
+        "unexpected", "unexpected {place}: nothing was released. Please report this", place=place_of(error)
+    )
+    return ServiceError(500, cause)
 
 
 def note(error: Exception) -> None:
@@ -146,17 +147,28 @@ def note(error: Exception) -> None:
         log.error("unexpected %s", place_of(error))
 
 
-def budget_sentence(error: BudgetExceededError) -> str:
-    """The facts of a refusal for a key: numbers of its own account only. What documents, users and data sets have spent
-    was spent by other keys as well, so about them the sentence is always the same."""
+def budget_cause(error: BudgetExceededError) -> TacitError:
+    """The cause of a refusal for a key: with numbers of its own account only. What documents, users and data sets have
+    spent was spent by other keys as well, so about them the sentence is always the same."""
     if error.kind == OWN_KIND or not error.of_others:
-        return str(error)
-    kind = {"dataset": "data set"}.get(error.kind, error.kind)
-    return (
-        f"a limit that the operator has set per {kind} does not allow this release, so nothing of it was drawn: "
-        "release less, or ask the operator"
+        return error
+    return RequestError(
+        "limit-of-operator",
+        "a limit that the operator has set per {kind} does not allow this release, so nothing of it was drawn: "
+        "release less, or ask the operator",
+        kind={"dataset": "data set"}.get(error.kind, error.kind),
     )
 
 
 def disk_full() -> ServiceError:
-    return ServiceError(507, "the disk of the service is full: ask its operator to free some space, then try again")
+    return ServiceError(
+        507,
+        RequestError(
+            "disk-full", "the disk of the service is full: ask its operator to free some space, then try again"
+        ),
+    )
+
+
+def service_busy(retry_after: int = 1) -> ServiceError:
+    cause = RequestError("service-busy", "the service is busy: try again in a moment")
+    return ServiceError(503, cause, "busy", retry_after)

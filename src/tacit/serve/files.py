@@ -18,7 +18,7 @@ from starlette.responses import FileResponse, Response, StreamingResponse
 
 from tacit.errors import BadInputError
 from tacit.serve.answers import Jobs
-from tacit.serve.errors import ServiceError, disk_full
+from tacit.serve.errors import RequestError, ServiceError, disk_full
 from tacit.serve.gate import REPORT_POLICY
 from tacit.serve.jobs import Job, JobStore
 from tacit.serve.keys import Keys
@@ -49,7 +49,13 @@ class JobRoutes:
     async def upload(self, request: Request) -> Response:
         owner = request.scope["caller"].name
         if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "multipart/form-data":
-            raise ServiceError(415, "send a form with 'file' and 'settings' (Content-Type: multipart/form-data)")
+            raise ServiceError(
+                415,
+                RequestError(
+                    "content-type-is-no-form",
+                    "send a form with 'file' and 'settings' (Content-Type: multipart/form-data)",
+                ),
+            )
         with self._store.room(owner):
             job = await self._received(request, owner)
         self._schedule.put(job)
@@ -62,7 +68,12 @@ class JobRoutes:
         async with request.form(max_files=1, max_fields=1) as form:
             file, settings = form.get("file"), form.get("settings")
             if not isinstance(file, UploadFile) or not isinstance(settings, str):
-                raise ServiceError(422, "the form needs a file called 'file' and a field 'settings' with JSON")
+                raise ServiceError(
+                    422,
+                    RequestError(
+                        "form-incomplete", "the form needs a file called 'file' and a field 'settings' with JSON"
+                    ),
+                )
             data = settings.encode("utf-8", "surrogatepass")
             settings_of_job = await beside(len(data), lambda: parse_message(data, JobSettings))
             check_job(self._pool, settings_of_job)
@@ -113,7 +124,9 @@ class JobRoutes:
         if not spreadsheet:
             return FileResponse(path, media_type="application/octet-stream", filename=name)
         if job.format not in ("csv", "tsv"):
-            raise ServiceError(422, "'spreadsheet' is for csv and tsv results: leave it out")
+            raise ServiceError(
+                422, RequestError("not-for-spreadsheets", "'spreadsheet' is for csv and tsv results: leave it out")
+            )
         headers = {"content-disposition": f'attachment; filename="{name}"'}
         if request.method == "HEAD":
             return Response(media_type="text/csv", headers=headers)
@@ -121,7 +134,7 @@ class JobRoutes:
 
     def card(self, request: Request, id: str, kind: str) -> Response:
         if kind not in CARD_TYPES:
-            raise ServiceError(404, "a card is there as card.json, card.md and card.html")
+            raise ServiceError(404, RequestError("no-such-card", "a card is there as card.json, card.md and card.html"))
         path = self._store.files(self._finished(request, id)).card(kind)
         headers = {"content-security-policy": REPORT_POLICY} if kind == "html" else {}
         return FileResponse(path, media_type=CARD_TYPES[kind], headers=headers)
@@ -161,7 +174,14 @@ class JobRoutes:
     def _finished(self, request: Request, id: str) -> Job:
         job = self._own(request, id)
         if job.state != "done":
-            raise ServiceError(409, f"the state of this job is '{job.state}': only one that is done has a result")
+            raise ServiceError(
+                409,
+                RequestError(
+                    "job-not-done",
+                    "the state of this job is '{state}': only one that is done has a result",
+                    state=job.state,
+                ),
+            )
         return job
 
 
@@ -174,12 +194,24 @@ def upload_format(name: str) -> str:
     """The format that the name of an upload tells; nothing else of the name is used."""
     own_name = Path(name.replace("\\", "/")).name or "upload"
     if (what := other_kind(own_name)) is not None:
-        raise ServiceError(422, f"this file is {what}, a format that is not read here: save the texts as {SUPPORTED}")
+        raise ServiceError(
+            422,
+            RequestError(
+                "format-not-read",
+                "this file is {format}, a format that is not read here: save the texts as {supported}",
+                format=what,
+                supported=SUPPORTED,
+            ),
+        )
     try:
         return str(format_of(own_name))
     except BadInputError:
         raise ServiceError(
-            422, "the name of the file must tell its format: .txt, .csv, .tsv, .jsonl or .parquet, or with .gz"
+            422,
+            RequestError(
+                "format-not-named",
+                "the name of the file must tell its format: .txt, .csv, .tsv, .jsonl or .parquet, or with .gz",
+            ),
         ) from None
 
 

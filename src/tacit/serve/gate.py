@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 from starlette.requests import Request
 from starlette.responses import Response
 
-from tacit.serve.errors import ServiceError, as_service_error, note
+from tacit.serve.errors import RequestError, ServiceError, as_service_error, note, service_busy
 from tacit.serve.keys import NO_OPTIONS, KeyOptions, Keys, RateLimit
 from tacit.serve.metrics import Metrics
 from tacit.serve.settings import ServiceSettings, is_local
@@ -144,7 +144,8 @@ class Gate:
                 self._open[caller.name] -= 1
         except asyncio.CancelledError:  # the service stops, and has waited long enough for this answer
             if status == 0:
-                await _send_error(ServiceError(503, "the service stops: try again later", "stopping", 30), answering)
+                stopping = RequestError("service-stops", "the service stops: try again later")
+                await _send_error(ServiceError(503, stopping, "stopping", 30), answering)
         except Exception as error:
             refusal = as_service_error(error)
             if refusal.status >= 500:
@@ -161,7 +162,11 @@ class Gate:
     def _enter(self, caller: Caller) -> None:
         """Count a request of a key, if it has not too many already."""
         if caller.name is not None and self._open[caller.name] >= self._settings.requests_per_key:
-            raise ServiceError(429, "too many requests at the same time: wait for some of them", retry_after=1)
+            raise ServiceError(
+                429,
+                RequestError("too-many-requests-at-once", "too many requests at the same time: wait for some of them"),
+                retry_after=1,
+            )
         self._open[caller.name] += 1
 
     def _check_key(self, caller: Caller) -> None:
@@ -176,12 +181,19 @@ class Gate:
         if not self._keys_needed() and not self._is_ours(_name(host)):
             raise ServiceError(
                 403,
-                "this name does not belong to the service: use localhost, or let its operator allow it (allow_host)",
+                RequestError(
+                    "foreign-host",
+                    "this name does not belong to the service: use localhost, or let its operator allow it "
+                    "(allow_host)",
+                ),
             )
         origin = headers.get(b"origin")
         if origin is not None and _netloc(origin.decode("latin-1")) != host:
             raise ServiceError(
-                403, "requests from pages of other sites are refused: call the service from its own page"
+                403,
+                RequestError(
+                    "foreign-page", "requests from pages of other sites are refused: call the service from its own page"
+                ),
             )
 
     def _keys_needed(self) -> bool:
@@ -198,7 +210,12 @@ class Gate:
             if presented_key(headers):
                 # A client with a key counts on its budget: without the keys it must not be answered as if it had none.
                 raise ServiceError(
-                    503, "a key was sent, and this service has no keys: ask its operator, or send none", retry_after=60
+                    503,
+                    RequestError(
+                        "service-without-keys",
+                        "a key was sent, and this service has no keys: ask its operator, or send none",
+                    ),
+                    retry_after=60,
                 )
             return Caller(None, KeyOptions(refuse_nominal=self._settings.refuse_nominal), operator=True)
         key = self._keys.find(presented_key(headers))
@@ -207,7 +224,11 @@ class Gate:
         wait = self._rates.wait(key)
         if wait > 0:
             seconds = max(1, math.ceil(wait))
-            raise ServiceError(429, f"too many requests: wait {seconds} s", retry_after=seconds)
+            raise ServiceError(
+                429,
+                RequestError("too-many-requests", "too many requests: wait {seconds} s", seconds=seconds),
+                retry_after=seconds,
+            )
         options = replace(key.options, refuse_nominal=self._settings.refuse_nominal or key.options.refuse_nominal)
         return Caller(key.name, options, operator=key.name in self._settings.operators)
 
@@ -221,7 +242,7 @@ class Bodies:
 
     def take(self, size: int) -> None:
         if self._held + size > self._most:
-            raise ServiceError(503, "the service is busy: try again in a moment", "busy", retry_after=1)
+            raise service_busy()
         self._held += size
 
     def release(self, size: int) -> None:
@@ -254,7 +275,9 @@ class Body:
             async with asyncio.timeout(max(0.0, min(BODY_PAUSE_SECONDS, left))):
                 message = await self._receive()
         except TimeoutError:
-            raise ServiceError(400, "the body did not arrive in time: send it again", "slow_body") from None
+            raise ServiceError(
+                400, RequestError("body-too-slow", "the body did not arrive in time: send it again"), "slow_body"
+            ) from None
         if message["type"] == "http.request":
             size = len(message.get("body", b""))
             self._seen += size
@@ -291,7 +314,10 @@ def _netloc(address: str) -> str:
     try:
         return urlsplit(address).netloc
     except ValueError:
-        raise ServiceError(400, "the header Host or Origin is no address: leave it to your HTTP library") from None
+        raise ServiceError(
+            400,
+            RequestError("bad-host-header", "the header Host or Origin is no address: leave it to your HTTP library"),
+        ) from None
 
 
 def _name(netloc: str) -> str:
@@ -300,11 +326,13 @@ def _name(netloc: str) -> str:
 
 
 def _wrong_key() -> ServiceError:
-    return ServiceError(401, "give a valid key in the header 'Authorization: Bearer KEY'")
+    return ServiceError(401, RequestError("wrong-key", "give a valid key in the header 'Authorization: Bearer KEY'"))
 
 
 def _too_large(limit: int) -> ServiceError:
-    return ServiceError(413, f"the body is larger than {limit:,} bytes: send less at a time")
+    return ServiceError(
+        413, RequestError("body-too-large", "the body is larger than {most:,} bytes: send less at a time", most=limit)
+    )
 
 
 async def _send_error(error: ServiceError, send: Send) -> None:

@@ -37,7 +37,7 @@ from pydantic import ConfigDict
 
 from tacit.errors import BadInputError
 from tacit.serve.answers import JobFacts, JsonObject
-from tacit.serve.errors import ServiceError
+from tacit.serve.errors import RequestError, ServiceError
 from tacit.serve.settings import make_private_folder, write_private
 from tacit.text.files import format_named
 
@@ -156,7 +156,7 @@ class JobStore:
         """A job of this owner; the jobs of others do not exist for him."""
         job = self.current(id)
         if job is None or job.owner != owner:
-            raise ServiceError(404, "there is no such job: GET /v1/jobs lists yours")
+            raise ServiceError(404, RequestError("no-such-job", "there is no such job: GET /v1/jobs lists yours"))
         return job
 
     def current(self, id: str) -> Job | None:
@@ -197,7 +197,13 @@ class JobStore:
     def _check_room(self, owner: str | None) -> None:
         if sum(job.is_open for job in self.of(owner)) + self._uploading[owner] >= MOST_OPEN_JOBS:
             raise ServiceError(
-                429, f"{MOST_OPEN_JOBS} of your jobs are not finished: wait for one of them", retry_after=60
+                429,
+                RequestError(
+                    "too-many-open-jobs",
+                    "{jobs} of your jobs are not finished: wait for one of them",
+                    jobs=MOST_OPEN_JOBS,
+                ),
+                retry_after=60,
             )
 
     # Changes --------------------------------------------------------------------------------------------------
@@ -229,7 +235,12 @@ class JobStore:
         with self._lock:
             job = self.get(id, owner)
             if job.state != "failed" or not job.resumable:
-                raise ServiceError(409, "only a job that failed and is resumable can go on: see its 'state'")
+                raise ServiceError(
+                    409,
+                    RequestError(
+                        "job-cannot-go-on", "only a job that failed and is resumable can go on: see its 'state'"
+                    ),
+                )
             self._check_room(owner)
             return self._save(job.changed(state="queued", error=None, resumable=False, attempts=0))
 

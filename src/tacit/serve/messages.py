@@ -14,8 +14,8 @@ from tacit.engines.users import UserRule
 from tacit.guarantee import check_epsilon
 from tacit.jobs.fields import DocumentsPerUser, UserMode
 from tacit.jobs.rewrite import RewriteConfig
-from tacit.serve.errors import ServiceError
-from tacit.serve.reading import MOST_VALUES, READ_AT_ONCE, read_object
+from tacit.serve.errors import RequestError, ServiceError
+from tacit.serve.reading import MOST_VALUES, READ_AT_ONCE, read_object, unknown_field
 
 Name = Annotated[str, Field(min_length=1, max_length=200)]
 PlainName = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f-\x9f]+$")]
@@ -124,7 +124,9 @@ async def beside(size: int, function: Callable[[], R]) -> R:
 
 def check_json(content_type: str) -> None:
     if content_type.partition(";")[0].strip().lower() != "application/json":
-        raise ServiceError(415, "send JSON with the header 'Content-Type: application/json'")
+        raise ServiceError(
+            415, RequestError("content-type-is-not-json", "send JSON with the header 'Content-Type: application/json'")
+        )
 
 
 def parse_message(data: bytes, kind: type[M], most_values: int = MOST_VALUES) -> M:
@@ -138,16 +140,18 @@ def parse_message(data: bytes, kind: type[M], most_values: int = MOST_VALUES) ->
         raise ServiceError(422, complaint(error, kind)) from None
 
 
-def complaint(error: ValidationError, kind: type[Message]) -> str:
-    """One sentence that says what is wrong with a message. Names of fields are ours; everything else could be the
-    client's text and is not quoted."""
+def complaint(error: ValidationError, kind: type[Message]) -> RequestError:
+    """The first mistake in a message. Names of fields are ours; everything else could be the client's text and is not
+    quoted."""
     first = error.errors(include_url=False, include_context=False, include_input=False)[0]
     field = first["loc"][0] if first["loc"] else None
     if first["type"] == "extra_forbidden" or field not in kind.model_fields:
-        return f"there is a field that is not known: the fields are {', '.join(kind.model_fields)}"
+        return unknown_field(kind.model_fields)
     if first["type"] == "string_pattern_mismatch":
-        return f"the field '{field}' is not right: leave out control characters, such as line breaks"
-    return f"the field '{field}' is not right: {first['msg'][:1].lower()}{first['msg'][1:]}"
+        reason = "leave out control characters, such as line breaks"
+    else:
+        reason = f"{first['msg'][:1].lower()}{first['msg'][1:]}"
+    return RequestError("bad-field", "the field '{field}' is not right: {reason}", field=field, reason=reason)
 
 
 def is_unicode(text: str) -> bool:

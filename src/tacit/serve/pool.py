@@ -153,7 +153,7 @@ def known_mechanism(name: str) -> type[Mechanism]:
     try:
         return find(name)
     except BadParameterError as error:
-        raise ServiceError(404, str(error), "unknown_mechanism") from None
+        raise ServiceError(404, error, "unknown_mechanism") from None
 
 
 def _check_type(option: str, value: Scalar, hint: object) -> None:
@@ -285,7 +285,7 @@ class Pool:
             raise
         except TacitError as error:  # a library, a model or a file is not there: nothing that a request can change
             self.failures[mechanism.name] = error
-            raise ServiceError(503, str(error), "not_available") from None
+            raise ServiceError(503, error, "not_available") from None
         self.failures.pop(mechanism.name, None)
         return prepared
 

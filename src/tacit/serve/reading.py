@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Collection
 from typing import Final, NoReturn
 
-from tacit.serve.errors import ServiceError
+from tacit.serve.errors import RequestError, ServiceError
 
 READ_AT_ONCE: Final = 64_000
 """Bytes that are few enough to be read in one step: some milliseconds at most."""
@@ -29,13 +29,17 @@ def read_object(data: bytes, known: Collection[str], most_values: int = MOST_VAL
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError:
-        raise ServiceError(400, "the body is not UTF-8: encode it as UTF-8", "bad_encoding") from None
+        raise ServiceError(
+            400, RequestError("body-not-utf-8", "the body is not UTF-8: encode it as UTF-8"), "bad_encoding"
+        ) from None
     try:
         content = json.loads(text) if len(data) <= READ_AT_ONCE else _LargeBody(text, known, most_values).content()
     except (ValueError, RecursionError):
-        raise ServiceError(400, "the body is not JSON: send one JSON object", "bad_json") from None
+        raise ServiceError(
+            400, RequestError("body-not-json", "the body is not JSON: send one JSON object"), "bad_json"
+        ) from None
     if not isinstance(content, dict):
-        raise ServiceError(400, "the body must be one JSON object", "bad_json")
+        raise _no_object()
     for name, value in content.items():
         if name not in known:
             _refuse_name(known)
@@ -44,12 +48,31 @@ def read_object(data: bytes, known: Collection[str], most_values: int = MOST_VAL
     return content
 
 
+def _no_object() -> ServiceError:
+    return ServiceError(400, RequestError("body-not-an-object", "the body must be one JSON object"), "bad_json")
+
+
+def unknown_field(known: Collection[str]) -> RequestError:
+    """A field that a message of these fields does not have; its name could be the client's text and is not quoted."""
+    return RequestError(
+        "unknown-field", "there is a field that is not known: the fields are {known}", known=", ".join(known)
+    )
+
+
 def _refuse_name(known: Collection[str]) -> NoReturn:
-    raise ServiceError(422, f"there is a field that is not known: the fields are {', '.join(known)}")
+    raise ServiceError(422, unknown_field(known))
 
 
 def _refuse_count(name: str, most: int) -> NoReturn:
-    raise ServiceError(413, f"the field '{name}' holds more than {most:,} values: send fewer at a time")
+    raise ServiceError(
+        413,
+        RequestError(
+            "too-many-values",
+            "the field '{field}' holds more than {most:,} values: send fewer at a time",
+            field=name,
+            most=most,
+        ),
+    )
 
 
 class _LargeBody:
@@ -63,7 +86,7 @@ class _LargeBody:
 
     def content(self) -> dict[str, object]:
         if self._ahead() != "{":
-            raise ServiceError(400, "the body must be one JSON object", "bad_json")
+            raise _no_object()
         content: dict[str, object] = {}
 
         def field() -> None:
@@ -105,7 +128,13 @@ class _LargeBody:
     def _value(self, name: str) -> object:
         if self._ahead() in ("[", "{"):
             raise ServiceError(
-                422, f"the field '{name}' is not right: it holds a list or an object where a value belongs"
+                422,
+                RequestError(
+                    "bad-field",
+                    "the field '{field}' is not right: {reason}",
+                    field=name,
+                    reason="it holds a list or an object where a value belongs",
+                ),
             )
         value: object
         value, self._place = _DECODER.raw_decode(self._text, self._place)

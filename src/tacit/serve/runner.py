@@ -33,7 +33,7 @@ from tacit.rounding import exact
 from tacit.serve.answers import JsonObject
 from tacit.serve.binding import LOCAL
 from tacit.serve.budget import DATASET, Accounts, command_of
-from tacit.serve.errors import HTTP, ServiceError, WrongLedgerError, as_service_error, note
+from tacit.serve.errors import HTTP, RequestError, ServiceError, WrongLedgerError, as_service_error, note
 from tacit.serve.jobs import JobFolder
 from tacit.serve.messages import JobSettings
 from tacit.serve.pool import Pool
@@ -136,7 +136,8 @@ class JobWork:
             if isinstance(error, LedgerError | WrongLedgerError):
                 self._accounts.close()  # it may be whole again next time
             # What has begun is never deleted: an upgrade, a lost key or a limit is no fault of the file.
-            reason = self._without_paths(for_owner(error) or refusal.message)
+            other = for_owner(error)
+            reason = self._without_paths(refusal.message if other is None else other.rendered(HTTP))
             return JobOutcome(error=reason, resumable=refusal.status >= 500 or self._has_begun())
 
     def _rewrite(self) -> JobOutcome:
@@ -290,27 +291,37 @@ STARTS_OVER: Final = frozenset({"unreadable-state", "missing-state", "input-has-
 """Errors after which the engine can only start over."""
 
 
-def for_owner(error: Exception) -> str | None:
-    """The message to the owner of a job in place of the engine's sentence, where that is for users of the command
+def for_owner(error: Exception) -> RequestError | None:
+    """The error for the owner of a job in place of the engine's sentence, where that is for users of the command
     line; the columns of a file are not listed, because the first line of a file without a header is a text."""
     if not isinstance(error, TacitError):
         return None
     if error.code == "another-run":
-        return (
+        return RequestError(
+            "job-of-another-version",
             "this job was begun by another version of the service, and cannot go on here with the noise it has: ask "
-            "the operator to finish it with that version, or delete it"
+            "the operator to finish it with that version, or delete it",
         )
     if error.code in STARTS_OVER:
-        return "this job cannot go on with the noise it has: delete the job and send the file again"
+        return RequestError(
+            "job-cannot-go-on", "this job cannot go on with the noise it has: delete the job and send the file again"
+        )
     if error.code == "which-column":
-        return "say in 'columns' which column holds the text: name columns of the file, as its first line calls them"
+        return RequestError(
+            "which-column",
+            "say in 'columns' which column holds the text: name columns of the file, as its first line calls them",
+        )
     if error.code == "no-such-column":
         return _no_such_column(error.fields["column"])
     return None
 
 
-def _no_such_column(column: str) -> str:
-    return f"there is no column '{shortened(column)}': name columns of the file, as its first line calls them"
+def _no_such_column(column: str) -> RequestError:
+    return RequestError(
+        "no-such-column",
+        "there is no column '{column}': name columns of the file, as its first line calls them",
+        column=shortened(column),
+    )
 
 
 def check_columns(path: Path, settings: JobSettings) -> None:
@@ -332,7 +343,7 @@ def check_columns(path: Path, settings: JobSettings) -> None:
         try:
             check_users(settings.users(), table, choose_columns(table.columns, settings.columns, settings.keep))
         except TacitError as error:
-            raise ServiceError(422, for_owner(error) or error.rendered(HTTP)) from None
+            raise ServiceError(422, for_owner(error) or error) from None
 
 
 def check_job(pool: Pool, settings: JobSettings) -> None:

@@ -16,7 +16,7 @@ from starlette.responses import FileResponse, Response
 
 from tacit.serve.answers import ReportFacts
 from tacit.serve.answers import Reports as ReportList
-from tacit.serve.errors import ServiceError
+from tacit.serve.errors import RequestError, ServiceError
 from tacit.serve.examples import SCRIPT as EXAMPLES_SCRIPT
 from tacit.serve.gate import REPORT_POLICY, Scope
 
@@ -31,7 +31,7 @@ def page_file(name: str) -> Response:
         return Response(EXAMPLES_SCRIPT, media_type="text/javascript", headers={"cache-control": "no-cache"})
     known = {str(path.relative_to(PAGE).as_posix()): path for path in PAGE.rglob("*") if path.is_file()}
     if name not in known:
-        raise ServiceError(404, "there is nothing at this address: the page is at /")
+        raise ServiceError(404, RequestError("no-such-address", "there is nothing at this address: the page is at /"))
     return FileResponse(known[name], headers={"cache-control": "no-cache"})
 
 
@@ -49,7 +49,9 @@ class ReportRoutes:
     def page(self, name: str) -> Response:
         path = self._files().get(name)
         if path is None:
-            raise ServiceError(404, "there is no report of this name: GET /v1/reports lists them")
+            raise ServiceError(
+                404, RequestError("no-such-report", "there is no report of this name: GET /v1/reports lists them")
+            )
         return FileResponse(path, media_type="text/html", headers={"content-security-policy": REPORT_POLICY})
 
     def has_ticket(self, scope: Scope) -> bool:

@@ -15,7 +15,7 @@ from tacit.engines.nominal import refuse_nominal
 from tacit.serve.answers import Answer
 from tacit.serve.batching import Order, OrderQueues, Spender
 from tacit.serve.budget import Accounts
-from tacit.serve.errors import ServiceError, as_service_error
+from tacit.serve.errors import RequestError, ServiceError, as_service_error
 from tacit.serve.gate import Caller
 from tacit.serve.messages import RewriteRequest, beside, check_json, is_unicode, parse_message
 from tacit.serve.metrics import Metrics
@@ -69,7 +69,12 @@ class RewriteService:
             async with asyncio.timeout(self._settings.timeout):
                 released = await order.all()
         except TimeoutError:
-            raise ServiceError(503, "this took too long: send fewer texts at a time, or a job", "timeout", 5) from None
+            raise ServiceError(
+                503,
+                RequestError("took-too-long", "this took too long: send fewer texts at a time, or a job"),
+                "timeout",
+                5,
+            ) from None
         finally:
             self._lines.leave(order)
         self._metrics.released(prepared.mechanism.name, message.draws * sum(order.units))
@@ -98,21 +103,44 @@ class RewriteService:
 
     def _checked_texts(self, message: RewriteRequest) -> list[str]:
         if (message.text is None) == (message.texts is None):
-            raise ServiceError(422, "give either 'text' or 'texts'")
+            raise ServiceError(422, RequestError("text-or-texts", "give either 'text' or 'texts'"))
         texts = [message.text] if message.text is not None else message.texts or []
         if not texts:
-            raise ServiceError(422, "'texts' is empty: give at least one text")
+            raise ServiceError(422, RequestError("no-text", "'texts' is empty: give at least one text"))
         if len(texts) * message.draws > self._settings.texts:
-            raise ServiceError(413, f"more than {self._settings.texts:,} texts, counting draws: send fewer at a time")
+            raise ServiceError(
+                413,
+                RequestError(
+                    "too-many-texts",
+                    "more than {most:,} texts, counting draws: send fewer at a time",
+                    most=self._settings.texts,
+                ),
+            )
         if max(map(len, texts)) > self._settings.text_characters:
             raise ServiceError(
                 413,
-                f"a text has more than {self._settings.text_characters:,} characters: send it in parts, or as a job",
+                RequestError(
+                    "text-too-long",
+                    "a text has more than {most:,} characters: send it in parts, or as a job",
+                    most=self._settings.text_characters,
+                ),
             )
         if sum(map(len, texts)) * message.draws > self._settings.body_bytes:
-            raise ServiceError(413, f"more than {self._settings.body_bytes:,} characters, counting draws: send less")
+            raise ServiceError(
+                413,
+                RequestError(
+                    "too-many-characters",
+                    "more than {most:,} characters, counting draws: send less",
+                    most=self._settings.body_bytes,
+                ),
+            )
         if not all(map(is_unicode, texts)):
-            raise ServiceError(422, "a text holds half of a surrogate pair, which is not Unicode: repair it first")
+            raise ServiceError(
+                422,
+                RequestError(
+                    "not-unicode", "a text holds half of a surrogate pair, which is not Unicode: repair it first"
+                ),
+            )
         return texts
 
     def _draw(
