@@ -13,13 +13,14 @@ from scipy import stats
 
 from tacit import randomize_labels
 from tacit.account.ledger import Subject, open_ledger
-from tacit.auditing.text.release import mechanism_in
+from tacit.card import Card
 from tacit.cli.main import run
 from tacit.engines.job import RewriteJob
 from tacit.engines.local import rewrite_file
 from tacit.engines.users import UserRule
 from tacit.errors import BadInputError, BadParameterError, NoGuaranteeError
 from tacit.guarantee import Adjacency, Guarantee, Metric, Notion, Unit
+from tacit.jobs.audit.text import mechanism_on
 from tacit.labels import LabelRule
 from tacit.noise.source import Source
 from tests.engines.fakes import NoiseShown
@@ -201,9 +202,9 @@ def test_the_card_of_the_command_adds_both_up(table, capsys):
     assert "epsilon of 'stars'" in shown
     assert "2 per word" in shown
     assert "which texts are empty" in shown
-    assert mechanism_in(card["release"]["command"]) == ("santext", {"epsilon": "2"}), (
-        "an audit finds the mechanism again"
-    )
+    stated = mechanism_on(Card.from_json(json.dumps(card)))
+    assert stated is not None
+    assert (stated.name, stated.options) == ("santext", {"epsilon": 2.0}), "an audit finds the mechanism again"
     place = table.with_name("ledger.db")
     assert run(["ledger", "add", str(place), str(table.with_name("out.csv.card.json")), "--dataset", "mail"]) == 0
     with open_ledger(str(place)) as ledger:

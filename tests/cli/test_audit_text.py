@@ -115,12 +115,46 @@ def test_a_card_that_claims_too_much_is_refuted(files: tuple[Path, Path], tmp_pa
     original, private = files
     copy = tmp_path / "copy.csv"
     copy.write_bytes(private.read_bytes())
-    card = Path(f"{private}.card.json").read_text(encoding="utf-8")
-    Path(f"{copy}.card.json").write_text(card.replace("--epsilon 6", "--epsilon 0.5"), encoding="utf-8")
+    card = card_of(private)
+    card["release"]["configuration"]["epsilon"] = 0.5
+    Path(f"{copy}.card.json").write_text(json.dumps(card), encoding="utf-8")
     report = json.loads(audit(original, copy, "--attacks", "inversion", *FAST, "--json", code=3))
     assert report["refuted"]
     report = json.loads(audit(original, copy, "--attacks", "inversion", "-e", "6", *FAST, "--json"))
     assert not report["refuted"]
+
+
+def test_the_command_quoted_on_the_card_decides_nothing(files: tuple[Path, Path], tmp_path: Path):
+    original, private = files
+    copy = tmp_path / "copy.csv"
+    copy.write_bytes(private.read_bytes())
+    card = card_of(private)
+    card["release"]["command"] = "x"
+    Path(f"{copy}.card.json").write_text(json.dumps(card), encoding="utf-8")
+    report = json.loads(audit(original, copy, "--attacks", "inversion", *FAST, "--json"))
+    assert (report["facts"]["mechanism"], report["facts"]["epsilon"]) == ("santext", 6.0)
+    assert report["facts"]["mechanism known from"] == "the privacy card"
+
+
+def test_a_card_of_version_1_says_what_is_needed(files: tuple[Path, Path], tmp_path: Path):
+    original, private = files
+    copy = tmp_path / "copy.csv"
+    copy.write_bytes(private.read_bytes())
+    card = card_of(private)
+    card["card_version"] = 1
+    del card["release"]["configuration"]
+    Path(f"{copy}.card.json").write_text(json.dumps(card), encoding="utf-8")
+    with refused(BadInputError, match="--mechanism NAME"):
+        audit(original, copy, "--attacks", "inversion", *FAST)
+    options = ("-m", "santext", "-e", "6", "--option", "limit=1500")
+    report = json.loads(audit(original, copy, "--attacks", "inversion", *options, *FAST, "--json"))
+    assert (report["facts"]["mechanism"], report["facts"]["mechanism known from"]) == ("santext", "the command line")
+    assert "odds" in report["facts"]["promise on the card"]
+
+
+def card_of(private: Path) -> dict:
+    card: dict = json.loads(Path(f"{private}.card.json").read_text(encoding="utf-8"))
+    return card
 
 
 def test_without_a_card_the_user_says_what_made_it(files: tuple[Path, Path], tmp_path: Path):

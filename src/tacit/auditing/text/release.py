@@ -1,13 +1,13 @@
-"""Which mechanism made a release: from the privacy card beside it, or from what the user says.
+"""The mechanism that made a release: from the privacy card beside it, or from what the user says.
 
-`tacit rewrite` writes its command on the card, without folders. So a mechanism whose parts have public names can be
-built again from the card alone; files (vectors, word lists) must be given again, and the fingerprint of the metric on
-the card says whether they are the same ones.
+The card names the options that decided the release, without folders (`ReleaseFacts.configuration`). So a mechanism
+whose parts have public names can be built again from the card alone; files (vectors, word lists) must be given again,
+and the fingerprint of the metric on the card says whether they are the same ones. A card without these options (from
+before they were written down, or of a release that no configuration made) cannot say it: the user has to.
 """
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,9 +20,14 @@ from tacit.text.files.memory import is_in_memory
 from tacit.words.base import WordMechanism
 
 CARD_SUFFIX = ".card.json"
-_IGNORED = {
-    "column", "keep", "user-column", "user-mode", "documents-per-user", "randomize", "label-epsilon", "labels", "seed",
-}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class StatedMechanism:
+    """The name of a mechanism and its options, as typed values or as text."""
+
+    name: str
+    options: Mapping[str, object]
 
 
 @dataclass(frozen=True)
@@ -51,52 +56,45 @@ def card_beside(private: object) -> Card | None:
         ) from error
 
 
-def mechanism_in(command: str) -> tuple[str, dict[str, str]] | None:
-    """The mechanism and its options in a `tacit rewrite` command, as the card quotes it."""
-    words = shlex.split(command)
-    if words[:2] != ["tacit", "rewrite"]:
-        return None
-    name: str | None = None
-    options: dict[str, str] = {}
-    for flag, value in zip(words[2::2], words[3::2], strict=False):
-        key = flag.removeprefix("--")
-        if key == "mechanism":
-            name = value
-        elif key == "option":
-            part, _, setting = value.partition("=")
-            options[part] = setting
-        elif key not in _IGNORED:
-            options[key] = value
-    return None if name is None else (name, options)
-
-
-def made_by(private: object, name: str | None, epsilon: float | None, options: Mapping[str, object]) -> MadeBy | None:
-    """The mechanism of a release; None when neither a card nor the user tells it."""
-    card = card_beside(private)
-    from_card = None if card is None or card.facts is None else mechanism_in(card.facts.command)
-    parameters = {key.replace("-", "_"): str(value) for key, value in options.items()}
+def made_by(
+    card: Card | None,
+    on_card: StatedMechanism | None,
+    name: str | None,
+    epsilon: float | None,
+    options: Mapping[str, object],
+) -> MadeBy | None:
+    """The mechanism of a release with this card, whose configuration says `on_card`; what the user says goes first.
+    None when neither tells it."""
+    parameters: dict[str, object] = {key.replace("-", "_"): str(value) for key, value in options.items()}
     if epsilon is not None:
-        parameters["epsilon"] = str(epsilon)
-    if name is None and from_card is None:
+        parameters["epsilon"] = epsilon
+    if name is None and on_card is None:
         if parameters:
             raise BadParameterError(
                 "options-without-mechanism",
                 "say which mechanism the options belong to, with {option.mechanism[NAME]}",
             )
+        if card is not None and not card.made_by:
+            raise BadInputError(
+                "card-without-configuration",
+                "the card of this release does not hold the options that made it: give them with "
+                "{option.mechanism[NAME]}, {option.epsilon[E]} and {option.options[NAME=VALUE]}",
+            )
         return None
-    if from_card is None or name not in (None, from_card[0]):
+    if on_card is None or name not in (None, on_card.name):
         assert name is not None
         return MadeBy(build(name, _with_files(parameters)), "the command line", card)
-    mechanism = build(from_card[0], _with_files({**from_card[1], **parameters}))
+    known = {key.replace("-", "_"): value for key, value in on_card.options.items()}
+    mechanism = build(on_card.name, _with_files({**known, **parameters}))
     check_fingerprint(mechanism, card)
     return MadeBy(mechanism, "the command line and the card" if parameters or name else "the privacy card", card)
 
 
-def _with_files(options: dict[str, str]) -> dict[str, str]:
+def _with_files(options: dict[str, object]) -> dict[str, object]:
     """Say which files must be given again, before a loader complains about a name without its folder."""
     for key in ("vectors", "sensitive_list"):
         value = options.get(key)
-        if value is not None and Path(value).suffix and not Path(value).expanduser().exists():
+        if isinstance(value, str) and Path(value).suffix and not Path(value).expanduser().exists():
             raise BadInputError(
                 "file-of-the-release-missing",
                 "the release was made with the file '{file}', which is not here: give it with "

@@ -13,7 +13,8 @@ from pydantic import Field, model_validator
 from tacit.auditing.text.pairs import read_pairs
 from tacit.auditing.text.plan import ALL, LEAST_SAMPLE, SAMPLE, TextAuditSettings, check_attacks
 from tacit.auditing.text.plan import audit_text as attacked
-from tacit.auditing.text.release import MadeBy, made_by
+from tacit.auditing.text.release import MadeBy, StatedMechanism, card_beside, made_by
+from tacit.card import Card
 from tacit.catalog import needs_of_mechanism
 from tacit.encoders import encoder_needs
 from tacit.errors import BadInputError
@@ -31,15 +32,21 @@ from tacit.jobs.fields import (
     Sample,
     UsualColumn,
 )
+from tacit.jobs.rewrite_config import RewriteConfig
 from tacit.jobs.sources import Source, needs_of_source
 from tacit.jobs.values import CommaSeparated
 from tacit.needs import CLASSIFIERS, FREQUENCIES, Ability, needs_of_language_model
 from tacit.progress import WorkProgress
 from tacit.report import Report
-from tacit.text.files import choose_columns, open_table, text_value
+from tacit.text.files import STANDARD_STREAM, choose_columns, open_table, text_value
 from tacit.text.files.memory import name_of
 
 CLASSIFYING = frozenset({"authorship", "attributes", "linkage"})
+DECIDING = (
+    "mechanism", "level", "epsilon", "vectors", "options", "columns", "user_column", "user_mode", "documents_per_user",
+    "randomize", "label_epsilon", "labels",
+)  # fmt: skip
+"""Options of a rewriting that decide about the mechanism and its parameters."""
 
 
 class TextAuditConfig(Config):
@@ -191,11 +198,22 @@ def _made_by(config: TextAuditConfig) -> tuple[MadeBy | None, str]:
     if "inversion" not in config.chosen_attacks:
         return None, ""
     try:
-        return made_by(config.private, config.mechanism, config.epsilon, config.options), ""
+        card = card_beside(config.private)
+        on_card = None if card is None else mechanism_on(card)
+        return made_by(card, on_card, config.mechanism, config.epsilon, config.options), ""
     except BadInputError as error:
         if not config.all_attacks or config.mechanism is not None or config.options:
             raise
         return None, str(error)
+
+
+def mechanism_on(card: Card) -> StatedMechanism | None:
+    """The mechanism of a rewritten file as the configuration on its card says; None if the card has no such one."""
+    if card.made_by.get("job") != RewriteConfig.job:
+        return None
+    values = {name: card.made_by[name] for name in DECIDING if name in card.made_by}
+    rewriting = RewriteConfig.model_validate({"input": STANDARD_STREAM, **values})
+    return StatedMechanism(rewriting.chosen_mechanism(), rewriting.of_mechanism())
 
 
 def _texts(source: object) -> list[str]:
