@@ -18,12 +18,13 @@ from tacit.errors import BadInputError, BadParameterError
 from tacit.guarantee import VoidReason
 from tacit.matching import artifact
 from tacit.matching.artifact import content_digest, packed, read_sketch, save_sketch, sketch_bytes, unpacked
-from tacit.matching.features import GRID, default_map
+from tacit.matching.features import default_map
 from tacit.matching.labels import Bins, ListedLabels, public_topics
 from tacit.matching.merging import merge_sketches
 from tacit.matching.pool import load_pool
 from tacit.matching.sketch import Sketch, build_sketch
 from tacit.matching.sums import exact_sums, rows_in_memory
+from tacit.matching.whole_numbers import GRID
 from tacit.noise.gaussian import analytic_gaussian_sigma, gaussian_delta
 from tacit.text.files import OutputError
 

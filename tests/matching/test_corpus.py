@@ -92,7 +92,7 @@ def test_numbers_of_rows_are_steadied_only_as_far_as_noise_explains_them(sketch)
     counts, steadied = sketch.counts, steadied_counts(sketch)
     assert np.abs(steadied - counts.mean()).max() <= np.abs(counts - counts.mean()).max()
     assert np.argsort(steadied).tolist() == np.argsort(counts).tolist()
-    assert usual_rows(sketch) == 10_000
+    assert usual_rows(sketch) == 30_000
 
 
 @given(weights=st.lists(st.floats(0, 1e6), min_size=1, max_size=30), rows=st.integers(1, 100), most=st.integers(1, 3))
@@ -112,3 +112,30 @@ def test_rows_per_label_add_up(shares, rows, seed):
     exact = np.array(shares) / sum(shares) * rows
     assert abs(wanted.sum() - rows) <= 1
     assert np.abs(wanted - exact).max() <= 1
+
+
+def test_a_label_of_few_rows_is_neither_pushed_away_by_its_noise_nor_drowns_the_others(rows):
+    """40 of 40,000 rows: the mean of their label is mostly noise. A ridge alone pushed such a label away by the square
+    of its noise; here its sentences are still likelier under it than others are, and the large labels are known."""
+    train, test = rows
+    few = [row for row in train if row[1] == "travel"][:40]
+    many = [row for row in train if row[1] != "travel"] * 8
+    texts, labels = zip(*(many + few), strict=True)
+    rule = ListedLabels(tuple(TOPICS))
+    sketch = build_sketch(rows_in_memory(texts, labels), rule, default_map(), epsilon=1.0, delta=1e-6, seed=5).sketch
+    made = fitted_discriminant(sketch, pool_features(sketch, POOL.sentences[::10]))
+    texts, labels = zip(*test, strict=True)
+    scores = made.log_probabilities(sketch.feature_map.features(texts).dense_values())
+    guesses, truth = np.array(sketch.labels)[scores.argmax(axis=1)], np.array(labels)
+    assert np.mean((guesses == truth)[truth != "travel"]) > 0.85
+    small = scores[:, list(TOPICS).index("travel")]
+    assert small[truth == "travel"].mean() > small[truth != "travel"].mean() + 0.5
+    assert small.max() > -12  # the plain ridge left it at -30 and less
+
+
+def test_no_sentence_is_repeated_while_the_pool_has_enough(sketch):
+    corpus = matched_corpus(sketch, [POOL], rows=6_000, seed=1)
+    pairs = list(zip(corpus.texts, corpus.labels, strict=True))
+    assert len(set(pairs)) == len(pairs)
+    many = matched_corpus(sketch, [POOL], rows=60_000, seed=1)
+    assert len(many) > 59_000

@@ -13,22 +13,10 @@ from hypothesis.extra import numpy as arrays
 
 from tacit.encoders import ENCODERS
 from tacit.errors import BadInputError, BadParameterError
-from tacit.matching.features import (
-    GRID,
-    EncoderBlock,
-    FeatureMap,
-    FourierBlock,
-    WordsBlock,
-    bound_of,
-    bounded_steps,
-    default_map,
-    known_encoder,
-    root_above,
-    shortened,
-    turned,
-    weighted_map,
-)
+from tacit.matching.blocks import EncoderBlock, FourierBlock, WordsBlock, known_encoder, turned
+from tacit.matching.features import FeatureMap, default_map, weighted_map
 from tacit.matching.pool import load_pool
+from tacit.matching.whole_numbers import GRID, bound_of, bounded_steps, root_above, shortened
 
 HOSTILE = [
     "",

@@ -3,10 +3,12 @@
 import numpy as np
 import pytest
 
+from tacit.matching.blocks import EncoderBlock
 from tacit.matching.encoder import StaticEncoder
-from tacit.matching.features import GRID, EncoderBlock, FeatureMap, bound_of, default_map
+from tacit.matching.features import FeatureMap
 from tacit.matching.geometry import Geometry, fitted_geometry, known_geometry
 from tacit.matching.pool import load_pool
+from tacit.matching.whole_numbers import GRID, bound_of
 
 TEXTS = ["Where is my parcel?", "", "I want my money back!", "\U0001f600", "a " * 30_000, "It rains in Paris today."]
 
@@ -44,7 +46,8 @@ def test_no_row_is_longer_than_its_bound():
 def test_the_common_part_is_gone_and_directions_are_more_alike():
     sentences = load_pool("general").sentences[::60]
     vectors = StaticEncoder().encode(sentences).astype(np.float64)
-    features = default_map().features(sentences).dense_values().astype(np.float64)
+    block = FeatureMap((EncoderBlock.of("static", 0.9),), 0.2)
+    features = block.features(sentences).dense_values().astype(np.float64)
     assert np.linalg.norm(features.mean(axis=0)) < 0.3 * np.linalg.norm(vectors.mean(axis=0))
     plain, balanced = (np.linalg.eigvalsh(np.cov(each.T)) for each in (vectors, features))
     assert balanced[-1] / balanced.mean() < 0.5 * plain[-1] / plain.mean()

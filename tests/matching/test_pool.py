@@ -14,6 +14,7 @@ from tacit.errors import BadInputError, BadParameterError
 from tacit.guarantee import ProvenanceKind
 from tacit.jobs.pool import PoolConfig, build, run
 from tacit.jobs.registry import config_from
+from tacit.matching import pool_encyclopedia
 from tacit.matching.pool import (
     Cleaning,
     PoolSource,
@@ -31,7 +32,7 @@ from tacit.matching.words import load_vocabulary
 
 def test_the_general_pool_comes_with_credits() -> None:
     pool = load_pool()
-    assert bundled_pools() == ["general"]
+    assert bundled_pools() == ["encyclopedia", "general"]
     assert len(pool) == 123_155
     assert len({words_key(sentence) for sentence in pool.sentences}) == len(pool)
     assert not any(REPEATED_NAMES.search(sentence) for sentence in pool.sentences)
@@ -39,6 +40,17 @@ def test_the_general_pool_comes_with_credits() -> None:
     numbers = [credit.partition(" ")[0] for credit in pool.credits]
     assert all(number.isdigit() for number in numbers)
     assert all(credit.partition(" ")[2] for credit in pool.credits[:1_000])
+
+
+def test_the_encyclopedia_comes_with_licenses_and_credits() -> None:
+    pool = load_pool("encyclopedia")
+    assert len({words_key(sentence) for sentence in pool.sentences}) == len(pool) > 150_000
+    assert pool.sources == pool_encyclopedia.SOURCES
+    assert set(pool.source_ids.tolist()) == set(range(len(pool.sources)))
+    assert all(source.license for source in pool.sources)
+    assert all(credit for credit, number in zip(pool.credits, pool.source_ids, strict=True) if number in (0, 1))
+    lengths = [len(sentence.split()) for sentence in pool.sentences]
+    assert pool_encyclopedia.SHORTEST <= min(lengths) <= max(lengths) <= pool_encyclopedia.MOST_WORDS
 
 
 def test_the_vocabulary_is_counted_on_the_general_pool() -> None:

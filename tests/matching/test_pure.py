@@ -20,7 +20,7 @@ from tacit.errors import BadInputError, BadParameterError
 from tacit.guarantee import Notion, Unit
 from tacit.matching import pure
 from tacit.matching.artifact import read_sketch, save_sketch
-from tacit.matching.features import GRID, default_map
+from tacit.matching.features import default_map
 from tacit.matching.labels import ListedLabels
 from tacit.matching.merging import merge_sketches
 from tacit.matching.pool import load_pool
@@ -28,6 +28,7 @@ from tacit.matching.pure import PureMap, map_from, projected, public_directions,
 from tacit.matching.pure_noise import laplace_steps, laplace_totals, laplace_variance
 from tacit.matching.sketch import build_sketch
 from tacit.matching.sums import exact_sums, rows_in_memory
+from tacit.matching.whole_numbers import GRID
 from tacit.noise.source import Source
 
 SENTENCES = load_pool().sentences

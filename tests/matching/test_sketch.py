@@ -12,11 +12,12 @@ from tacit.errors import BadParameterError
 from tacit.guarantee import Adjacency, Guarantee, Model, Notion, Unit, VoidReason
 from tacit.labels import GIVEN
 from tacit.matching import sketch as module
-from tacit.matching.features import GRID, default_map
+from tacit.matching.features import default_map
 from tacit.matching.labels import ListedLabels, public_topics
 from tacit.matching.pool import load_pool
 from tacit.matching.sketch import DECLARED, build_sketch, noisy_totals, rounding_variance, step_for
 from tacit.matching.sums import exact_sums, rows_in_memory
+from tacit.matching.whole_numbers import GRID
 from tacit.noise.gaussian import analytic_gaussian_sigma, gaussian_delta
 from tacit.noise.source import Source
 

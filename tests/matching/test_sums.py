@@ -12,10 +12,12 @@ from hypothesis import strategies as st
 
 from tacit.errors import BadInputError, BadParameterError
 from tacit.matching import sums
-from tacit.matching.features import GRID, EncoderBlock, FeatureMap, FourierBlock, WordsBlock, default_map
+from tacit.matching.blocks import EncoderBlock, FourierBlock, WordsBlock
+from tacit.matching.features import FeatureMap, default_map
 from tacit.matching.labels import Bins, ListedLabels, PublicLabels, public_topics
 from tacit.matching.pool import load_pool
 from tacit.matching.sums import exact_sums, rows_in_memory
+from tacit.matching.whole_numbers import GRID
 
 SENTENCES = load_pool().sentences
 LABELS = ListedLabels(("a", "b", "c"))

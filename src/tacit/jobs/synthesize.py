@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from tacit.matching.pool import SentencePool
     from tacit.matching.sketch import Sketch
 
+USUAL_POOLS = ("general", "encyclopedia")
+"""The pools that are used if none are named; both come with Tacit."""
 TEXT_COLUMN = "text"
 LABEL_COLUMN = "label"
 TOPIC_COLUMN = "topic"
@@ -66,13 +68,13 @@ class MatchingConfig(SketchedRows):
     ] = None
     pools: Annotated[
         tuple[str, ...],
-        Field(min_length=1, description="Public sentences to draw from: 'general', or a file of 'tacit pool build'; "
-              "may be repeated."),
+        Field(min_length=1, description="Public sentences to draw from: a name of 'tacit pool list', or a file of "
+              "'tacit pool build'; may be repeated."),
         Option(Group.WRITING),
-    ] = ("general",)  # fmt: skip
+    ] = USUAL_POOLS  # fmt: skip
     rows: Annotated[
         SyntheticRowCount[int | None],
-        Field(description="Rows to draw; as many as there are private ones by default, and at least 10,000."),
+        Field(description="Rows to draw; as many as there are private ones by default, and at least 30,000."),
     ] = None
     sample_seed: SampleSeed = None
     report: Annotated[

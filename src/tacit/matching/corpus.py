@@ -6,15 +6,16 @@ corpus, whatever pool, number of rows or seed is chosen, and as often as one lik
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tacit.arrays import Floats32, Ids
+from tacit.arrays import Floats, Floats32, Ids
 from tacit.errors import BadInputError
 from tacit.guarantee import Guarantee
-from tacit.matching.discriminant import fitted_discriminant, steadied_counts
+from tacit.matching.discriminant import Discriminant, fitted_discriminant, sample_places, steadied_counts
 from tacit.matching.drawing import drawn_rows, rows_per_label
 from tacit.matching.pool import SentencePool, attribution_of
 from tacit.matching.sketch import Sketch
@@ -22,8 +23,9 @@ from tacit.noise.source import public_generator
 from tacit.progress import WorkProgress
 
 MECHANISM = "matching (public sentences drawn by noisy sums of private rows)"
-USUAL_ROWS = 10_000
-MOST_REPEATS = 2
+USUAL_ROWS = 30_000
+LARGEST_PART = 0.1
+"""Of the sentences of the pools, the part that one label may use before sentences are repeated."""
 FEWEST_SENTENCES = 1_000
 BLOCK = 20_000
 
@@ -48,7 +50,7 @@ class MatchedCorpus:
 
 
 def usual_rows(sketch: Sketch) -> int:
-    """As many rows as the sketch is of, and at least 10,000: learners profit, and rows cost nothing."""
+    """As many rows as the sketch is of, and at least 30,000: learners profit, and rows cost nothing."""
     return max(USUAL_ROWS, round(float(steadied_counts(sketch).sum())))
 
 
@@ -72,17 +74,11 @@ def matched_corpus(
             sentences=len(places), fewest=FEWEST_SENTENCES,
         )  # fmt: skip
     sentences = [pools[number].sentences[place] for number, place in places]
-    features = pool_features(sketch, sentences, progress)
-    discriminant = fitted_discriminant(sketch, features)
+    scores = scored_pool(sketch, sentences, progress)
     generator = public_generator(seed)
-    wanted = rows_per_label(discriminant.shares, usual_rows(sketch) if rows is None else rows, generator)
-    drawn = drawn_rows(
-        discriminant.log_probabilities(features),
-        discriminant.domain_scores(features),
-        wanted,
-        generator,
-        most_repeats=MOST_REPEATS,
-    )
+    wanted = rows_per_label(scores.discriminant.shares, usual_rows(sketch) if rows is None else rows, generator)
+    repeats = max(1, math.ceil(int(wanted.max()) / (LARGEST_PART * len(sentences))))
+    drawn = drawn_rows(scores.log_probabilities, scores.domain, wanted, generator, most_repeats=repeats)
     order = generator.permutation(len(drawn))
     chosen: Ids = drawn.sentences[order]
     return MatchedCorpus(
@@ -103,12 +99,42 @@ def corpus_guarantee(sketch: Sketch, pools: Sequence[SentencePool]) -> Guarantee
     )
 
 
+@dataclass(frozen=True)
+class PoolScores:
+    """What a sketch says about the sentences of a pool.
+
+    log_probabilities   (sentences, labels)
+    domain              (sentences,): how much each looks like the private text
+    """
+
+    discriminant: Discriminant
+    log_probabilities: Floats
+    domain: Floats
+
+
+def scored_pool(sketch: Sketch, sentences: Sequence[str], progress: WorkProgress | None = None) -> PoolScores:
+    """The scores of all sentences; features are forgotten block by block, so that large pools need little memory."""
+    discriminant = fitted_discriminant(
+        sketch, pool_features(sketch, [sentences[place] for place in sample_places(len(sentences))])
+    )
+    blocks = [
+        (discriminant.log_probabilities(features), discriminant.domain_scores(features))
+        for features in _feature_blocks(sketch, sentences, progress)
+    ]
+    labels, domain = (np.concatenate(parts) for parts in zip(*blocks, strict=True))
+    return PoolScores(discriminant, labels, domain)
+
+
 def pool_features(sketch: Sketch, sentences: Sequence[str], progress: WorkProgress | None = None) -> Floats32:
     """The dense features of public sentences under the map of a sketch."""
-    blocks = []
+    return np.concatenate(list(_feature_blocks(sketch, sentences, progress)))
+
+
+def _feature_blocks(
+    sketch: Sketch, sentences: Sequence[str], progress: WorkProgress | None = None
+) -> Iterator[Floats32]:
     for start in range(0, len(sentences), BLOCK):
         block = sentences[start : start + BLOCK]
-        blocks.append(sketch.feature_map.features(block).dense_values())
+        yield sketch.feature_map.features(block).dense_values()
         if progress is not None:
             progress("reading the pool", start + len(block), len(sentences))
-    return np.concatenate(blocks)

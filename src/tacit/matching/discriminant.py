@@ -1,18 +1,29 @@
 """Which label a public sentence would have: a linear classifier made of a sketch and a public pool alone.
 
-A sketch gives the mean m_c of every label, with noise of known size. Together with the covariance K of public sentences
-these are all that linear discriminant analysis needs:
+A sketch gives the mean m_c of every label, with noise of known variance t_c = noise / rows_c^2 in each number. Public
+sentences near the private text give the covariance K of texts of one label. In the directions of K (variance k_j):
 
-    theta_c = (K + r_c I)^(-1) (m_c - m),   log p(c | x) = theta_c . x - theta_c . (m_c + m) / 2 + log share_c + const
+    d_cj ~ N(0, b_j)                      how far the mean of a label lies from the common mean, before anything is seen
+    seen: d_cj + noise of variance t_c
+    s_cj = d_cj b_j / (b_j + t_c)         what is believed of it afterwards; what noise could have made is not followed
+    v_cj = k_j + r + b_j t_c / (b_j + t_c)             how far a text of the label may lie from there, doubt included
 
-where m is the mean over all labels. The ridge r_c grows with the noise of the mean of a label, so that what noise could
-have made is not followed, and labels with few rows fall back to the common mean. How much a sentence looks like the
-private text as a whole, whatever its label, is the same with the mean of the pool:
+    log p(c | x) = sum over j of  x_j s_cj / v_cj - s_cj^2 / (2 v_cj)  + log share_c + const
 
-    theta_0 = (K + r_0 I)^(-1) (m - mean of the pool),      domain(x) = theta_0 . x
+x is taken from the common mean m of all labels. The variances b_j are fitted to the means of all labels together (EM;
+`PRIOR_LABELS` imagined labels keep them near `BETWEEN` k_j), so labels with few rows borrow from the others, and the
+squares of noise do not count as distance: a label of few rows is not pushed away by its own noise. On public corpora
+with labels of very different size (Reuters R8, TREC) this raised the macro-F1 of the classifier itself at epsilon 1
+from .57 to .66 and from .49 to .55, against a plain ridge that grows with the noise.
 
-and K is the covariance of sentences weighted by exp(domain(x) / 2): variance that only foreign sentences have is not
-that of the private text.
+How much a sentence looks like the private text as a whole, whatever its label, is
+
+    theta_0 = (K_0 + r_0 I)^(-1) (m - mean of the pool),      domain(x) = theta_0 . x
+
+with the covariance K_0 of the pool. K is the covariance of sentences weighted by exp(domain(x) / 2), the exponent made
+smaller where it would leave fewer than `FEWEST_NEAR` sentences; variance that only foreign sentences have is not that
+of the private text. Its size is made that of the private text: rows have a known length, and what is not in the length
+of the means is in the variance.
 
 Numbers of rows are noisy too, and a mean is a sum divided by such a number. With many labels of few rows the noise in
 the numbers would do more harm than that in the sums, so they are first moved towards their own mean, the more the less
@@ -27,15 +38,25 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tacit.arrays import Floats, Floats32
+from tacit.arrays import Floats, Floats32, Ids
 from tacit.matching.sketch import Sketch
+from tacit.noise.source import public_generator
 
 RIDGE = 1.0
 """In units of the mean variance of public sentences; chosen on public corpora, as all constants of this room."""
 NOISE_RIDGE = 4.0
 COVARIANCE_TILT = 0.5
+FEWEST_NEAR = 1_000
+"""The weighted sentences that K is computed from are worth at least so many of equal weight."""
+BETWEEN = 0.5
+PRIOR_LABELS = 10.0
+ROUNDS = 20
 FEWEST_ROWS = 1.0
 """A noisy number of rows below this counts as this."""
+LARGEST_LENGTH = 0.95
+"""Of the length of a row, the most that may be in the mean of its label."""
+SAMPLE = 20_000
+"""Covariances are computed from so many sentences of a pool, drawn with a public seed."""
 
 
 @dataclass(frozen=True)
@@ -64,34 +85,39 @@ class Discriminant:
         return np.asarray(features @ self.domain.astype(np.float32), dtype=np.float64)
 
 
+@dataclass(frozen=True)
+class _Spread:
+    """A covariance: variances in orthogonal directions (columns)."""
+
+    variances: Floats
+    directions: Floats
+
+    @property
+    def mean(self) -> float:
+        return float(self.variances.mean())
+
+
 def fitted_discriminant(sketch: Sketch, pool: Floats32) -> Discriminant:
     """The classifier of a sketch; `pool` are the dense features of public sentences under the map of the sketch."""
-    dense = sketch.feature_map.dense_dimension
+    sentences = pool[sample_places(len(pool))]
     rows = steadied_counts(sketch)
-    sums = sketch.sums[:, :dense]
     total = float(rows.sum())
+    sums = sketch.sums[:, : sketch.feature_map.dense_dimension]
     common = sums.sum(axis=0) / total
-    differences = sums / rows[:, None] - common
-    center = pool.mean(axis=0, dtype=np.float64)
-    noise_of_common = NOISE_RIDGE * sketch.noise_variance * len(rows) / total**2
-    spread, directions = np.linalg.eigh(np.cov(pool.T, dtype=np.float64))
-    domain = _solved(spread, directions, common - center, RIDGE * float(spread.mean()) + noise_of_common)
-    scores = pool @ domain.astype(np.float32)
-    near = np.exp(COVARIANCE_TILT * (scores - scores.max()).astype(np.float64))
-    spread, directions = np.linalg.eigh(np.cov(pool.T, aweights=near, dtype=np.float64))
-    usual = float(spread.mean())
+    domain = _domain_direction(sketch, common, total, sentences)
     noise = sketch.noise_variance / rows**2
-    ridges = RIDGE * usual + NOISE_RIDGE * noise
-    weights = np.stack(
-        [_solved(spread, directions, each, ridge) for each, ridge in zip(differences, ridges, strict=True)]
-    )
-    middle = common + differences / 2
-    return Discriminant(
-        weights=weights,
-        offsets=-np.einsum("cd,cd->c", weights, middle),
-        shares=rows / total,
-        domain=domain,
-    )
+    means = sums / rows[:, None]
+    spread = _sized(_near_spread(sentences, domain), _variance_of_a_text(means, noise, rows, sentences))
+    believed, doubt = _believed((means - common) @ spread.directions, noise, spread)
+    scaled = believed / (spread.variances + RIDGE * spread.mean + doubt)
+    weights = scaled @ spread.directions.T
+    offsets = -0.5 * np.einsum("cj,cj->c", believed, scaled) - weights @ common
+    return Discriminant(weights=weights, offsets=offsets, shares=rows / total, domain=domain)
+
+
+def sample_places(sentences: int) -> Ids:
+    """Which sentences of a pool covariances are computed from: all, or always the same `SAMPLE` of them."""
+    return np.asarray(np.sort(public_generator(0).permutation(sentences)[:SAMPLE]))
 
 
 def steadied_counts(sketch: Sketch) -> Floats:
@@ -103,6 +129,59 @@ def steadied_counts(sketch: Sketch) -> Floats:
     return np.maximum(middle + (counts - middle) * (beyond / (beyond + noise)), FEWEST_ROWS)
 
 
-def _solved(spread: Floats, directions: Floats, vector: Floats, ridge: float) -> Floats:
-    """(K + ridge I)^(-1) vector, K given by its variances in orthogonal directions."""
-    return np.asarray(directions @ ((directions.T @ vector) / (np.maximum(spread, 0.0) + ridge)))
+def _domain_direction(sketch: Sketch, common: Floats, total: float, sentences: Floats32) -> Floats:
+    """theta_0 of the module."""
+    spread = _spread(sentences, np.ones(len(sentences)))
+    noise = sketch.noise_variance * len(sketch.labels) / total**2
+    ridge = RIDGE * spread.mean + NOISE_RIDGE * noise
+    apart = spread.directions.T @ (common - sentences.mean(axis=0, dtype=np.float64))
+    return np.asarray(spread.directions @ (apart / (spread.variances + ridge)))
+
+
+def _near_spread(sentences: Floats32, domain: Floats) -> _Spread:
+    """The covariance of the sentences that look like the private text, and are enough."""
+    scores = (sentences @ domain.astype(np.float32)).astype(np.float64)
+    scores -= scores.max()
+    tilt = COVARIANCE_TILT
+    weights = np.exp(tilt * scores)
+    while _equal_weights(weights) < min(FEWEST_NEAR, len(sentences) / 2):
+        tilt *= 0.7
+        weights = np.exp(tilt * scores)
+    return _spread(sentences, weights)
+
+
+def _equal_weights(weights: Floats) -> float:
+    """How many numbers of equal weight these are worth (Kish)."""
+    return float(weights.sum() ** 2 / (weights**2).sum())
+
+
+def _spread(sentences: Floats32, weights: Floats) -> _Spread:
+    """The covariance of weighted sentences."""
+    shares = (weights / weights.sum()).astype(np.float32)
+    apart = (sentences - shares @ sentences) * np.sqrt(shares)[:, None]
+    variances, directions = np.linalg.eigh((apart.T @ apart).astype(np.float64))
+    return _Spread(np.maximum(variances, 1e-9), directions)
+
+
+def _variance_of_a_text(means: Floats, noise: Floats, rows: Floats, sentences: Floats32) -> float:
+    """How much texts of one label vary in all directions together: the squared length that is not in their mean."""
+    length = float((sentences.astype(np.float64) ** 2).sum(axis=1).mean())
+    in_mean = np.clip((means**2).sum(axis=1) - means.shape[1] * noise, 0.0, LARGEST_LENGTH * length)
+    return float((rows * (length - in_mean)).sum() / rows.sum())
+
+
+def _sized(spread: _Spread, total: float) -> _Spread:
+    """The same covariance with variances that add up to `total`."""
+    return _Spread(spread.variances * (total / float(spread.variances.sum())), spread.directions)
+
+
+def _believed(seen: Floats, noise: Floats, spread: _Spread) -> tuple[Floats, Floats]:
+    """(s, doubt) of the module: what the noisy differences of labels tell in each direction, and the variance left."""
+    usual = BETWEEN * spread.variances
+    between = usual
+    for _ in range(ROUNDS):
+        trust = between / (between + noise[:, None])
+        moments = (seen * trust) ** 2 + trust * noise[:, None]
+        between = (PRIOR_LABELS * usual + moments.sum(axis=0)) / (PRIOR_LABELS + len(seen))
+    trust = between / (between + noise[:, None])
+    return seen * trust, trust * noise[:, None]

@@ -5,6 +5,7 @@ counts it. All of them are whole numbers of steps; one step is 1 / `GRID`.
 
     encoder   the vector of a sentence encoder
     fourier   random Fourier features of such a vector: the shape of a cloud, not only its center (Rahimi & Recht 2007)
+    common    which of 200 very common words occur: the form of a text rather than its topic
     words     which words of a public vocabulary occur, weighted by their rarity
 
 Theorem. Whatever the text, the length of the vector that a row adds is at most `GRID` steps, that is 1. So adding or
@@ -14,7 +15,7 @@ Proof. Block b has a public weight w_b, and B_b = floor(w_b GRID) is its bound i
 adds to the count. `FeatureMap` refuses weights for which  A^2 + sum of B_b^2 > GRID^2, in integer arithmetic. It is
 left to show that the whole numbers q of block b satisfy  sum q_i^2 <= B_b^2:
 
-* encoder: q = trunc(B v); then s = sum q_i^2 is computed with integers. If s > B^2 every q_i is replaced by
+* encoder, common: q = trunc(B v); then s = sum q_i^2 is computed with integers. If s > B^2 every q_i is replaced by
   sign(q_i) floor(|q_i| B / r) with the integer r = floor(sqrt(s)) + 1 > sqrt(s), so the new sum of squares is at most
   s B^2 / r^2 < B^2. This holds for any numbers v that an encoder may give (what is not a number counts as 0).
 * words: g_i are the positive integer weights of the words that occur, s = sum g_i^2 and r the integer with
@@ -37,149 +38,39 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tacit.arrays import Floats, Floats32, Integers, Integers32
-from tacit.encoders import Encoder, encoder_provenance, is_batch_independent, load_encoder
-from tacit.errors import BadInputError, BadParameterError
+from tacit.arrays import Floats32, Integers, Integers32
+from tacit.encoders import Encoder, encoder_provenance
+from tacit.errors import BadParameterError
 from tacit.guarantee import Provenance
-from tacit.matching.geometry import known_geometry
-from tacit.matching.words import load_vocabulary, words_of
-from tacit.noise.source import public_generator
+from tacit.matching.blocks import (
+    KINDS,
+    Block,
+    CommonWordsBlock,
+    EncoderBlock,
+    FourierBlock,
+    WordsBlock,
+    encoder_digest,
+    known_encoder,
+    other_version,
+    vectors_of,
+)
+from tacit.matching.common_words import known_common_words
+from tacit.matching.whole_numbers import GRID, bound_of
+from tacit.matching.words import load_vocabulary
 
-GRID = 1 << 14
-"""Steps of one unit."""
 LONGEST_CHARACTERS = 20_000
 """Of a longer text only the beginning is read."""
-ANGLE_BITS = 16
-FREQUENCY_BITS = 20
 L1, L2 = "l1", "l2"
 """How the contribution of one row is measured: by the sum of its absolute values, or by its Euclidean length."""
-VECTOR_BITS = 14
-
-
-# Blocks -------------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class EncoderBlock:
-    """The vector of a sentence encoder. `digest` and `dimension` say which; `EncoderBlock.of` finds them out.
-
-    balanced   the vector is taken in the public geometry of its encoder (`tacit.matching.geometry`)
-    """
-
-    encoder: str
-    weight: float
-    dimension: int
-    digest: str
-    balanced: bool = False
-
-    kind: ClassVar[str] = "encoder"
-
-    @classmethod
-    def of(cls, encoder: str = "static", weight: float = 1.0) -> Self:
-        loaded = known_encoder(encoder)
-        digest = encoder_digest(loaded)
-        return cls(encoder, weight, loaded.dimension, digest, known_geometry(digest) is not None)
-
-    def steps(self, vectors: Floats32) -> Integers32:
-        """The features of texts with these vectors."""
-        if not self.balanced:
-            return bounded_steps(vectors, bound_of(self.weight))
-        geometry = known_geometry(self.digest)
-        if geometry is None:
-            raise _other_version(f"the geometry of the encoder '{self.encoder}'")
-        return bounded_steps(geometry.apply(vectors), bound_of(self.weight))
-
-
-@dataclass(frozen=True)
-class FourierBlock:
-    """cos(w . v) and sin(w . v) of an encoder's vector v for random frequencies w ~ N(0, 1 / bandwidth^2)."""
-
-    encoder: str
-    weight: float
-    frequencies: int
-    bandwidth: float
-    seed: int
-    digest: str
-
-    kind: ClassVar[str] = "fourier"
-
-    @classmethod
-    def of(
-        cls,
-        encoder: str = "static",
-        weight: float = 1.0,
-        frequencies: int = 256,
-        bandwidth: float = 0.7,
-        seed: int = 0,
-    ) -> Self:
-        if frequencies < 1 or not 0.01 <= bandwidth <= 100:
-            raise BadParameterError(
-                "bad-frequencies", "a Fourier block has at least 1 frequency and a bandwidth of 0.01 to 100"
-            )
-        loaded = known_encoder(encoder)
-        drawn = _frequencies(loaded.dimension, frequencies, bandwidth, seed)
-        digest = hashlib.sha256(encoder_digest(loaded).encode() + drawn.tobytes()).hexdigest()[:32]
-        return cls(encoder, weight, frequencies, bandwidth, seed, digest)
-
-    @property
-    def dimension(self) -> int:
-        return 2 * self.frequencies
-
-    def steps(self, vectors: Floats32) -> Integers32:
-        """The features of texts with these vectors; all zero for a text without one."""
-        cosines, sines = _angle_tables(bound_of(self.weight), self.frequencies)
-        drawn = _frequencies(vectors.shape[1], self.frequencies, self.bandwidth, self.seed)
-        whole = whole_vectors(vectors)
-        angles = turned(whole @ drawn)
-        steps = np.concatenate([cosines[angles], sines[angles]], axis=1)
-        steps[~whole.any(axis=1)] = 0
-        return steps
-
-
-@dataclass(frozen=True)
-class WordsBlock:
-    """Which of the first `size` words of the public vocabulary occur, by their rarity, brought to one length."""
-
-    weight: float
-    size: int
-    digest: str
-
-    kind: ClassVar[str] = "words"
-
-    @classmethod
-    def of(cls, weight: float = 1.0, size: int | None = None) -> Self:
-        vocabulary = load_vocabulary(size)
-        return cls(weight, len(vocabulary), vocabulary.digest)
-
-    @property
-    def dimension(self) -> int:
-        return self.size
-
-    def entries(self, texts: Sequence[str]) -> tuple[Integers, Integers, Integers]:
-        """(row, word, steps) of all features that are not zero, row by row."""
-        vocabulary = load_vocabulary(self.size)
-        places = vocabulary.places
-        known = [sorted({places[word] for word in words_of(text) if word in places}) for text in texts]
-        rows = np.repeat(np.arange(len(texts)), [len(words) for words in known])
-        words = np.fromiter((word for each in known for word in each), dtype=np.int64, count=len(rows))
-        rarity = vocabulary.weights[words]
-        squares = np.bincount(rows, weights=rarity * rarity, minlength=len(texts)).astype(np.int64)
-        return rows, words, bound_of(self.weight) * rarity // np.maximum(root_above(squares), 1)[rows]
-
-
-Block = EncoderBlock | FourierBlock | WordsBlock
-KINDS: Mapping[str, type[EncoderBlock] | type[FourierBlock] | type[WordsBlock]] = {
-    kind.kind: kind for kind in (EncoderBlock, FourierBlock, WordsBlock)
-}
-
-
-# The map ------------------------------------------------------------------------------------------------------------
+COUNT_WEIGHT = 0.2
+COMMON_WORDS_WEIGHT = 0.25
+"""Weights of the usual map. They were chosen on public corpora (`docs/matching.md`)."""
+COMMON, RARE = WORDS = CommonWordsBlock.kind, WordsBlock.kind
 
 
 @dataclass(frozen=True)
@@ -229,7 +120,7 @@ class FeatureMap:
 
     def __post_init__(self) -> None:
         kinds = [block.kind for block in self.blocks]
-        if not kinds or "words" in kinds[:-1]:
+        if not kinds or RARE in kinds[:-1]:
             raise BadParameterError(
                 "bad-blocks", "a feature map has at least one block, and the words block stands last"
             )
@@ -245,12 +136,12 @@ class FeatureMap:
 
     @property
     def dense_dimension(self) -> int:
-        return sum(block.dimension for block in self.blocks if block.kind != "words")
+        return sum(block.dimension for block in self.blocks if block.kind != RARE)
 
     @property
     def vocabulary(self) -> int:
         """The number of words, 0 without a words block."""
-        return sum(block.dimension for block in self.blocks if block.kind == "words")
+        return sum(block.dimension for block in self.blocks if block.kind == RARE)
 
     @property
     def dimension(self) -> int:
@@ -278,8 +169,10 @@ class FeatureMap:
         for block in self.blocks:
             if isinstance(block, WordsBlock):
                 if load_vocabulary(block.size).digest != block.digest:
-                    raise _other_version("the vocabulary of the words block")
+                    raise other_version("the vocabulary of the words block")
                 rows, words, steps = block.entries(cut)
+            elif isinstance(block, CommonWordsBlock):
+                parts.append(block.steps(cut))
             else:
                 if block.encoder not in vectors:
                     vectors[block.encoder] = vectors_of(self._encoder(block.encoder), cut, alone=alone)
@@ -291,17 +184,19 @@ class FeatureMap:
         encoder = known_encoder(name)
         for block in self.blocks:
             if isinstance(block, EncoderBlock) and block.encoder == name and block.digest != encoder_digest(encoder):
-                raise _other_version(f"the encoder '{name}'")
+                raise other_version(f"the encoder '{name}'")
             if isinstance(block, FourierBlock) and block.encoder == name:
                 again = FourierBlock.of(name, block.weight, block.frequencies, block.bandwidth, block.seed)
                 if again.digest != block.digest:
-                    raise _other_version(f"the encoder '{name}' or its frequencies")
+                    raise other_version(f"the encoder '{name}' or its frequencies")
         return encoder
 
     def provenance(self) -> tuple[Provenance, ...]:
         """The lines of a card that uses this map."""
-        names = dict.fromkeys(block.encoder for block in self.blocks if not isinstance(block, WordsBlock))
+        names = dict.fromkeys(block.encoder for block in self.blocks if isinstance(block, EncoderBlock | FourierBlock))
         lines = [encoder_provenance(name) for name in names]
+        if any(isinstance(block, CommonWordsBlock) for block in self.blocks):
+            lines.append(known_common_words().provenance())
         if self.vocabulary:
             lines.append(
                 Provenance(
@@ -318,7 +213,7 @@ class FeatureMap:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
         if values["grid"] != GRID or values["characters"] != LONGEST_CHARACTERS:
-            raise _other_version("the grid of its features")
+            raise other_version("the grid of its features")
         blocks = []
         for block in values["blocks"]:
             fields = dict(block)
@@ -332,126 +227,20 @@ class FeatureMap:
 
 
 def default_map(encoders: Sequence[str] = ("static",), *, words: int = 0) -> FeatureMap:
-    """The usual map: encoders, and so many words of the vocabulary.
+    """The usual map: encoders, common words, and so many rare words of the vocabulary.
 
-    No words by default: on public corpora a budget spent on words was missing in the vectors, which say more about a
-    label (`docs/matching.md`).
+    No rare words by default: on public corpora a budget spent on them was missing in the vectors, which say more about
+    a label (`docs/matching.md`).
     """
-    return weighted_map(
-        [*((name, 1.0) for name in encoders), *([("words", 0.6)] if words else [])], count=0.2, words=words or None
-    )
+    parts = [*((name, 1.0) for name in encoders), (COMMON, COMMON_WORDS_WEIGHT)]
+    return weighted_map([*parts, (RARE, 0.6)] if words else parts, count=COUNT_WEIGHT, words=words or None)
 
 
 def weighted_map(weights: Sequence[tuple[str, float]], *, count: float, words: int | None = None) -> FeatureMap:
-    """A map of encoders by name and the block "words", whose weights are scaled to use all that `count` leaves."""
+    """A map of encoders by name and the blocks "common words" and "words", whose weights are scaled to use all that
+    `count` leaves."""
     scale = math.sqrt((1 - count**2) / math.fsum(weight**2 for _, weight in weights))
-    dense = [EncoderBlock.of(name, weight * scale) for name, weight in weights if name != "words"]
-    last = [WordsBlock.of(weight * scale, words) for name, weight in weights if name == "words"]
-    return FeatureMap((*dense, *last), count)
-
-
-# Whole numbers ------------------------------------------------------------------------------------------------------
-
-
-def bound_of(weight: float) -> int:
-    """The largest whole number of steps that a weight allows."""
-    return math.floor(weight * GRID)
-
-
-def root_above(squares: Integers) -> Integers:
-    """The least whole numbers whose squares are at least these (below 2**52)."""
-    roots = np.sqrt(squares.astype(np.float64)).astype(np.int64)
-    roots -= roots * roots >= squares
-    roots = np.maximum(roots, 0)
-    while (low := roots * roots < squares).any():
-        roots += low
-    return roots
-
-
-def bounded_steps(values: NDArray[np.floating], bound: int) -> Integers32:
-    """Rows of numbers as whole steps, none longer than `bound`; proof in the module."""
-    wide = np.nan_to_num(np.asarray(values, dtype=np.float64), nan=0.0, posinf=1.0, neginf=-1.0)
-    steps = np.trunc(np.clip(wide, -1.0, 1.0) * bound).astype(np.int64)
-    return shortened(steps, bound).astype(np.int32)
-
-
-def shortened(steps: Integers, bound: int) -> Integers:
-    """Rows of whole numbers, those longer than `bound` brought below it; all in integer arithmetic.
-
-    Exact for rows whose squared length is below 2**62.
-    """
-    squares = (steps * steps).sum(axis=1)
-    long = np.flatnonzero(squares > bound * bound)
-    if long.size:
-        above = np.array([math.isqrt(int(square)) + 1 for square in squares[long]], dtype=np.int64)[:, None]
-        part = steps[long]
-        steps = steps.copy()
-        steps[long] = np.sign(part) * (np.abs(part) * bound // above)
-    return steps
-
-
-def whole_vectors(vectors: NDArray[np.floating]) -> Floats:
-    """Unit vectors as whole numbers of 2**-14, in doubles: products with whole numbers are added without rounding."""
-    return bounded_steps(vectors, 1 << VECTOR_BITS).astype(np.float64)
-
-
-def turned(products: Floats) -> Integers:
-    """Angles in 65,536ths of a turn, from whole numbers of 2**-34 turns."""
-    shift = VECTOR_BITS + FREQUENCY_BITS - ANGLE_BITS
-    whole = products.astype(np.int64) + (1 << (shift - 1))
-    return np.asarray((whole >> shift) & ((1 << ANGLE_BITS) - 1))
-
-
-@lru_cache(maxsize=8)
-def _frequencies(dimension: int, count: int, bandwidth: float, seed: int) -> Floats:
-    """Frequencies in whole numbers of 2**-20 turns per unit, one column each; at most 64 turns."""
-    drawn = public_generator(seed).standard_normal((dimension, count)) / (bandwidth * 2 * math.pi)
-    return np.clip(np.rint(drawn * 2.0**FREQUENCY_BITS), -(2.0**26), 2.0**26)
-
-
-@lru_cache(maxsize=8)
-def _angle_tables(bound: int, frequencies: int) -> tuple[Integers32, Integers32]:
-    """Cosine and sine at every angle in steps, so short that all pairs together are no longer than `bound`."""
-    size = 1 << ANGLE_BITS
-    scale = bound / math.sqrt(frequencies)
-    turns = np.arange(size) * (2 * math.pi / size)
-    cosines = np.trunc(scale * np.cos(turns)).astype(np.int64)
-    sines = np.trunc(scale * np.sin(turns)).astype(np.int64)
-    while int((cosines**2 + sines**2).max()) * frequencies > bound * bound:
-        # Rounding put a value one step too far: take one step off the longest ones.
-        far = (cosines**2 + sines**2) * frequencies > bound * bound
-        cosines[far] -= np.sign(cosines[far])
-        sines[far] -= np.sign(sines[far])
-    return cosines.astype(np.int32), sines.astype(np.int32)
-
-
-# Encoders -----------------------------------------------------------------------------------------------------------
-
-
-@lru_cache(maxsize=8)
-def known_encoder(name: str) -> Encoder:
-    """The encoder of that name, kept for the next block of texts."""
-    return load_encoder(name)
-
-
-def encoder_digest(encoder: Encoder) -> str:
-    """By which an encoder is recognized: its own digest, or its name."""
-    return str(getattr(encoder, "digest", encoder.name))
-
-
-def vectors_of(encoder: Encoder, texts: Sequence[str], *, alone: bool) -> Floats32:
-    """The vectors of texts; empty texts have the vector 0, whatever the encoder says."""
-    if not texts:
-        return np.zeros((0, encoder.dimension), dtype=np.float32)
-    if alone and not is_batch_independent(encoder):
-        vectors = np.stack([encoder.encode_alone(text) for text in texts])
-    else:
-        vectors = np.array(encoder.encode(texts))
-    vectors[[not text.strip() for text in texts]] = 0.0
-    return vectors
-
-
-def _other_version(what: str) -> BadInputError:
-    return BadInputError(
-        "other-features", "{what} is not the one that this sketch was made with: use the same version", what=what
-    )
+    blocks: list[Block] = [EncoderBlock.of(name, weight * scale) for name, weight in weights if name not in WORDS]
+    blocks += [CommonWordsBlock.of(weight * scale) for name, weight in weights if name == COMMON]
+    blocks += [WordsBlock.of(weight * scale, words) for name, weight in weights if name == RARE]
+    return FeatureMap(tuple(blocks), count)

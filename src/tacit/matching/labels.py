@@ -24,8 +24,10 @@ from numpy.typing import NDArray
 from tacit.arrays import Floats, Ids
 from tacit.errors import BadInputError, BadParameterError
 from tacit.guarantee import Provenance
-from tacit.matching.features import LONGEST_CHARACTERS, encoder_digest, known_encoder, vectors_of, whole_vectors
+from tacit.matching.blocks import encoder_digest, known_encoder, vectors_of
+from tacit.matching.features import LONGEST_CHARACTERS
 from tacit.matching.pool import load_pool
+from tacit.matching.whole_numbers import whole_vectors
 from tacit.noise.source import public_generator
 from tacit.text.files import ArrowCell
 

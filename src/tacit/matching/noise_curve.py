@@ -21,8 +21,8 @@ from tacit.arrays import Floats32, Ids
 from tacit.guarantee import Notion
 from tacit.matching.corpus import pool_features
 from tacit.matching.discriminant import fitted_discriminant
-from tacit.matching.features import GRID
 from tacit.matching.sketch import SENSITIVITY, Sketch
+from tacit.matching.whole_numbers import GRID
 from tacit.noise.gaussian import analytic_gaussian_sigma
 from tacit.noise.source import public_generator
 

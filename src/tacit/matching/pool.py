@@ -171,17 +171,25 @@ def distinct(sentences: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
 
 
 def write_pool(
-    path: Path, name: str, sources: Sequence[PoolSource], entries: Iterable[tuple[str, int, str]]
+    path: Path,
+    name: str,
+    sources: Sequence[PoolSource],
+    entries: Iterable[tuple[str, int, str]],
+    *,
+    small: bool = False,
 ) -> tuple[int, str]:
     """Write a pool as one file from a stream of (sentence, number of its source, credit): its size, and its digest.
 
     The file is there completely or not at all; sentences go to the disk as they come.
+
+    small   compress more slowly to a smaller file, for pools that are handed on
     """
+    method = zipfile.ZIP_LZMA if small else zipfile.ZIP_DEFLATED
     digest, count = _new_digest(sources), 0
     credits = io.StringIO()
     try:
-        with draft_file(path) as draft, zipfile.ZipFile(draft, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
-            with archive.open(_entry("sentences.txt"), "w", force_zip64=True) as file:
+        with draft_file(path) as draft, zipfile.ZipFile(draft, "w", compresslevel=9) as archive:
+            with archive.open(_entry("sentences.txt", method), "w", force_zip64=True) as file:
                 for sentence, source, credit in entries:
                     line = sentence.encode("utf-8") + b"\n"
                     file.write(line)
@@ -191,7 +199,7 @@ def write_pool(
                     count += 1
             if count == 0:
                 raise BadInputError("empty-pool", "no sentence is left for the pool: check the files and the column")
-            archive.writestr(_entry("credits.txt"), credits.getvalue().encode("utf-8"))
+            archive.writestr(_entry("credits.txt", method), credits.getvalue().encode("utf-8"))
             facts = {
                 "version": VERSION,
                 "name": name,
@@ -199,7 +207,9 @@ def write_pool(
                 "sentences": count,
                 "digest": digest.hexdigest()[:32],
             }
-            archive.writestr(_entry("pool.json"), json.dumps(facts, indent=2, ensure_ascii=False).encode("utf-8"))
+            archive.writestr(
+                _entry("pool.json", method), json.dumps(facts, indent=2, ensure_ascii=False).encode("utf-8")
+            )
     except OSError as error:
         raise storage_error(error, path) from error
     return count, digest.hexdigest()[:32]
@@ -234,10 +244,10 @@ def read_pool(path: Path) -> SentencePool:
         ) from error
 
 
-def _entry(name: str) -> zipfile.ZipInfo:
+def _entry(name: str, method: int) -> zipfile.ZipInfo:
     """An entry of the archive without the time of day, so that equal pools are equal files."""
     entry = zipfile.ZipInfo(name)
-    entry.compress_type = zipfile.ZIP_DEFLATED
+    entry.compress_type = method
     return entry
 
 

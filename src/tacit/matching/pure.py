@@ -32,7 +32,9 @@ import numpy as np
 
 from tacit.arrays import Integers, Integers32
 from tacit.errors import BadInputError, BadParameterError
-from tacit.matching.features import GRID, L1, Block, EncoderBlock, FeatureMap, TextFeatures, weighted_map
+from tacit.matching.blocks import Block, EncoderBlock
+from tacit.matching.features import L1, FeatureMap, TextFeatures, weighted_map
+from tacit.matching.whole_numbers import GRID
 from tacit.noise.source import public_generator
 
 DIRECTIONS = 96

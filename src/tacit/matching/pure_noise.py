@@ -22,7 +22,7 @@ import numpy as np
 
 from tacit.arrays import Integers
 from tacit.errors import BadParameterError
-from tacit.matching.features import GRID
+from tacit.matching.whole_numbers import GRID
 from tacit.noise.laplace import LARGEST_INTEGER_SCALE, discrete_laplace
 from tacit.noise.source import Source
 

@@ -30,10 +30,11 @@ from tacit.card_words import promise_text
 from tacit.errors import BadParameterError
 from tacit.guarantee import Adjacency, Guarantee, Model, Notion, Unit, VoidReason, check_epsilon
 from tacit.labels import GIVEN
-from tacit.matching.features import GRID, L1, FeatureMap
+from tacit.matching.features import L1, FeatureMap
 from tacit.matching.labels import ListedLabels, PublicLabels, Topics
 from tacit.matching.pure_noise import laplace_steps, laplace_totals, laplace_variance
 from tacit.matching.sums import ExactSums, PrivateFindings, RowSource, exact_sums
+from tacit.matching.whole_numbers import GRID
 from tacit.mechanism import TEST_SEED_REASON
 from tacit.noise.gaussian import analytic_gaussian_sigma
 from tacit.noise.normal import rounded_normal, uniform_words

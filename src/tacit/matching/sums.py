@@ -21,8 +21,9 @@ import numpy as np
 
 from tacit.arrays import Integers
 from tacit.errors import BadInputError, BadParameterError
-from tacit.matching.features import GRID, L1, FeatureMap, TextFeatures
+from tacit.matching.features import L1, FeatureMap, TextFeatures
 from tacit.matching.labels import NO_LABEL, PublicLabels
+from tacit.matching.whole_numbers import GRID
 
 BLOCK_ROWS = 4_096
 MOST_NUMBERS = 1 << 26

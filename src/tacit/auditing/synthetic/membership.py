@@ -29,9 +29,9 @@ from tacit.auditing.synthetic.process import MatchingRelease, release_of
 from tacit.auditing.synthetic.rows import AuditedRows, sample_of
 from tacit.auditing.synthetic.targets import Target, usual_targets
 from tacit.errors import BadInputError, BadParameterError
-from tacit.matching.features import GRID
 from tacit.matching.sketch import Sketch
 from tacit.matching.sums import exact_sums
+from tacit.matching.whole_numbers import GRID
 from tacit.noise.gaussian import gaussian_epsilon
 from tacit.progress import StepProgress
 
