@@ -23,6 +23,7 @@ import numpy as np
 
 import tacit
 from tacit.encoders import load_encoder
+from tacit.jobs.synthesize import USUAL_POOLS
 
 SETS = {
     "snips": ("snips/train.tsv", "snips/test.tsv", "tokens", "intent"),
@@ -91,7 +92,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--private-rows", type=int, help="use only so many private rows")
     parser.add_argument("--test-rows", type=int, default=2_000, help="most test rows, a fixed sample")
-    parser.add_argument("--pool", action="append", default=[], help="a pool beside the general one")
+    parser.add_argument("--pool", action="append", default=[], help="a pool beside those that come with Tacit")
     parser.add_argument("--learners", default="words,minilm,static")
     options = parser.parse_args()
     learners = {name: words if name == "words" else vectors(name) for name in options.learners.split(",")}
@@ -121,7 +122,7 @@ def main() -> None:
                 made = tacit.synthesize(
                     [{"text": text, "label": label} for text, label in zip(texts, labels, strict=True)],
                     label_column="label", labels=sorted(set(labels)), epsilon=options.epsilon, delta=len(texts) ** -1.5,
-                    sample_seed=seed, pools=["general", *options.pool], output=Path(folder) / "out.csv",
+                    sample_seed=seed, pools=[*USUAL_POOLS, *options.pool], output=Path(folder) / "out.csv",
                 )  # fmt: skip
                 seconds.append(time.perf_counter() - start)
             each = scores(made.columns["text"], made.columns["label"])

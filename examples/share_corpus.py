@@ -16,6 +16,7 @@ from pathlib import Path
 
 import tacit
 from tacit.evaluation.corpus import Labeled, corpus_scores
+from tacit.jobs.synthesize import USUAL_POOLS
 from tacit.matching.pool import load_pool
 
 HERE = Path(__file__).parent
@@ -55,7 +56,7 @@ def main() -> None:
     for each in scores.learners:
         print(f"{each.learner:16}{each.original.macro_f1.value:10.3f}{each.released.macro_f1.value:15.3f}")
     print(f"{'the worst':26}{scores.worst.released.macro_f1.value:15.3f}\n")
-    public = set(load_pool("general").sentences)
+    public = {sentence for name in USUAL_POOLS for sentence in load_pool(name).sentences}
     print(f"sentences of the release that are not public ones: {len(set(released.texts) - public)}")
     promised = made.guarantee
     print(f"promise: epsilon {promised.epsilon:g}, delta {promised.delta:g} for one request, its text and its label")

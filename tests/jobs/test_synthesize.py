@@ -7,7 +7,7 @@ import pytest
 
 import tacit
 from tacit.errors import BadInputError, BadParameterError
-from tacit.jobs.synthesize import MatchingConfig
+from tacit.jobs.synthesize import USUAL_POOLS, MatchingConfig
 
 SENTENCES = {
     "weather": ["Will it rain in Paris tomorrow?", "It is snowing again.", "How warm is it in Rome?"],
@@ -36,7 +36,7 @@ def test_rows_card_sketch_and_attribution_lie_beside_each_other(made):
 def test_no_private_sentence_is_repeated_that_is_not_public(made):
     from tacit.matching.pool import load_pool
 
-    assert set(made.texts) <= set(load_pool("general").sentences)
+    assert set(made.texts) <= {text for name in USUAL_POOLS for text in load_pool(name).sentences}
 
 
 def test_a_sketch_gives_more_rows_without_the_private_ones(made, tmp_path):

