@@ -13,6 +13,7 @@ import tacit
 from tacit.cli.main import run as run_command
 from tacit.errors import BadInputError
 from tacit.jobs.release_report import SHOWN_ROWS, public_release, release_page
+from tacit.jobs.synthesize import USUAL_POOLS
 from tacit.matching.artifact import read_sketch
 from tacit.matching.cloud_map import cloud_map
 from tacit.matching.noise_curve import noise_curve, noisier
@@ -69,7 +70,7 @@ def test_no_private_word_is_on_the_page_and_labels_are_escaped(page):
 
 def test_the_page_is_a_function_of_the_release_alone(made, page):
     """Whatever the private rows were: sketch, pool and corpus give the same page again."""
-    sketch, pools = read_sketch(made.sketch_path), [load_pool("general")]
+    sketch, pools = read_sketch(made.sketch_path), [load_pool(name) for name in USUAL_POOLS]
     labels = [row["intent"] for row in made.rows]
     assert release_page(public_release(sketch, pools, made.texts, labels, made.card)) == page
 
