@@ -74,7 +74,7 @@ def save(vectors: Floats32, tokenizer: str, folder: Path, source: str = SOURCE) 
         "digest": weights_digest(small, shifts, scales, written),
     }
     folder.mkdir(parents=True, exist_ok=True)
-    np.savez(folder / "vectors.npz", vectors=small, shifts=shifts, scales=scales)
+    np.savez_compressed(folder / "vectors.npz", vectors=small, shifts=shifts, scales=scales)
     (folder / "tokenizer.json").write_bytes(written)
     (folder / "encoder.json").write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
     (folder / "ATTRIBUTION.txt").write_text(NOTICE, encoding="utf-8")

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from tacit import plugins
 from tacit.arrays import Floats32, Ids
+from tacit.documents.autoencoders.packed import unpacked
 from tacit.documents.bounds import Bound, bound_from_dict
 from tacit.errors import BadInputError, BadParameterError, NoGuaranteeError, require
 from tacit.guarantee import Provenance
@@ -317,7 +318,10 @@ def load_autoencoder(name: str | Path) -> Autoencoder:
         record = _published(path)
     if AUTOENCODERS.is_own(record.kind):
         _torch()
-    return AUTOENCODERS[record.kind].load_weights(source, record)
+    if folder is None:
+        return AUTOENCODERS[record.kind].load_weights(source, record)
+    with unpacked(folder) as whole:
+        return AUTOENCODERS[record.kind].load_weights(str(whole), record)
 
 
 def load_for_release(name: str | Path) -> Autoencoder:
