@@ -24,6 +24,7 @@ __all__ = [
     "__version__",
     "build",
     "federate",
+    "guide",
     "load_vectors",
     "mechanism_names",
     "predict",
@@ -54,6 +55,7 @@ _LAZY = {
     "train": "tacit.jobs.train",
     "federate": "tacit.jobs.federate",
     "predict": "tacit.jobs.predict",
+    "guide": "tacit.jobs.guide",
     "sketch": "tacit.jobs.sketch",
     "synthesize": "tacit.jobs.synthesize",
 }

@@ -73,6 +73,15 @@ class _Options:
 PYTHON: Naming = PythonNaming()
 
 
+def worded(sentence: str, naming: Naming, fields: Mapping[str, Any]) -> str:
+    """A sentence with its fields, in which options are called as its readers call them.
+
+    >>> worded("give {option.batch[8]} for {rows} rows", PYTHON, {"rows": 3})
+    'give batch=8 for 3 rows'
+    """
+    return sentence.format(option=_Options(naming), **fields)
+
+
 class TacitError(Exception):
     """Something the user can fix. The command prints it as one sentence and exits with `exit_code`."""
 
@@ -92,7 +101,7 @@ class TacitError(Exception):
 
     def rendered(self, naming: Naming) -> str:
         """The sentence in the words of one kind of reader."""
-        return self.sentence.format(option=_Options(naming), **self.fields)
+        return worded(self.sentence, naming, self.fields)
 
     def plain_fields(self) -> dict[str, int | float | str | None]:
         """The fields as JSON can hold them: numbers, and everything else in words."""
@@ -101,11 +110,11 @@ class TacitError(Exception):
     def add_remark(self, sentence: str, **fields: Any) -> None:
         """A sentence beside the error, such as what is left of a run and how to go on."""
         self._remarks.append((sentence, fields))
-        self.add_note(sentence.format(option=_Options(PYTHON), **fields))
+        self.add_note(worded(sentence, PYTHON, fields))
 
     def remarks(self, naming: Naming) -> list[str]:
         """The sentences beside the error in the words of one kind of reader."""
-        return [sentence.format(option=_Options(naming), **fields) for sentence, fields in self._remarks]
+        return [worded(sentence, naming, fields) for sentence, fields in self._remarks]
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuilt, (type(self), self.code, self.sentence, dict(self.fields), self.__dict__.copy())

@@ -6,7 +6,7 @@ import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar, overload
 
 import click
 from pydantic.fields import FieldInfo
@@ -30,13 +30,17 @@ class SectionedCommand(click.Command):
     configs: Sequence[type[Config]]
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, self.complete(args))
+
+    def complete(self, args: Sequence[str]) -> list[str]:
+        """The arguments, where options that may stand alone have their number."""
         alone = {
             flag: parameter.alone
             for parameter in self.params
             if isinstance(parameter, SectionedOption) and parameter.alone is not None
             for flag in parameter.opts
         }
-        return super().parse_args(ctx, with_numbers(args, alone))
+        return with_numbers(args, alone)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         _write_sections(self, ctx, formatter)
@@ -144,6 +148,27 @@ class ScaledNumber(click.ParamType[int]):
                 value=str(value)[:40],
             )
         return max(1, int(number * self.scale))
+
+
+Kind = TypeVar("Kind", bound="SectionedCommand")
+
+
+@overload
+def command_for(
+    name: str, configs: Sequence[type[Config]], action: Action, *, help: str, epilog: str | None = None
+) -> SectionedCommand: ...
+
+
+@overload
+def command_for(
+    name: str,
+    configs: Sequence[type[Config]],
+    action: Action,
+    *,
+    help: str,
+    epilog: str | None = None,
+    kind: type[Kind],
+) -> Kind: ...
 
 
 def command_for(

@@ -20,6 +20,7 @@ from tacit.needs import Ability, ability_of, why_not
 from tacit.version import __version__
 
 COMMANDS: Final[dict[str, tuple[str, str]]] = {
+    "guide": ("tacit.cli.guide", "Start with this: a few questions, and the command that fits."),
     "run": ("tacit.cli.run", "Run a job again, from a file of its options."),
     "rewrite": ("tacit.cli.rewrite", "Rewrite the texts of a file under differential privacy."),
     "codebook": ("tacit.cli.codebook", "Build a private codebook from public text, or look into one."),

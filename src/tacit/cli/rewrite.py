@@ -11,11 +11,13 @@ import click
 from pydantic import Field
 
 from tacit.account.ledger import Ledger
+from tacit.catalog import find
 from tacit.cli import terminal
 from tacit.cli.bars import RewriteBar
 from tacit.cli.generated import command_for
 from tacit.cli.naming import TERMINAL
 from tacit.cli.quiet import Quiet
+from tacit.cli.recommend import Given, RecommendingCommand, first, recommending
 from tacit.cli.rendering import show_card
 from tacit.engines.notices import Notices
 from tacit.errors import BadInputError
@@ -178,4 +180,21 @@ class Preview:
         return list(zip(self._originals, released, strict=False))
 
 
-command = command_for("rewrite", [RewriteConfig, Shown], rewrite, help=HELP)
+def answers(given: Given) -> dict[str, object]:
+    """The questions of the guide, answered by options of this command: every text is protected by itself."""
+    level = given.get("level") or (find(given["mechanism"]).level if given.get("mechanism") else "document")
+    whole = "text" if given.get("user_column") is None else "person"
+    return {
+        "protect": "word" if level == "word" else whole,
+        "seen_by": "nobody",
+        "purpose": "share",
+        "data": given.get("input"),
+        "column": first(given.get("columns")),
+        "label_column": given.get("randomize") or first(given.get("keep")),
+        **{name: given.get(name) for name in ("user_column", "labels", "epsilon", "format")},
+    }
+
+
+command = recommending(
+    command_for("rewrite", [RewriteConfig, Shown], rewrite, help=HELP, kind=RecommendingCommand), answers
+)

@@ -9,8 +9,9 @@ import click
 
 from tacit.cli import synthesize_training
 from tacit.cli.bars import Bars
-from tacit.cli.generated import SectionedCommand, command_for
+from tacit.cli.generated import command_for
 from tacit.cli.quiet import Quiet
+from tacit.cli.recommend import Given, RecommendingCommand, recommending
 from tacit.cli.rendering import show_card
 from tacit.cli.terminal import error_console, output_console, warn_if_nominal
 from tacit.jobs.synthesize import MatchingConfig, run
@@ -30,7 +31,7 @@ Example: tacit synthesize --from synthetic-sketch.tacit --pool medicine.tacit -n
 """
 
 
-class SynthesizeCommand(SectionedCommand):
+class SynthesizeCommand(RecommendingCommand):
     """The command by matching; `--by training` and models that exist lead to the one that trains."""
 
     @property
@@ -71,4 +72,19 @@ def synthesize(config: MatchingConfig, shown: Quiet) -> None:
     warn_if_nominal(made.card)
 
 
-command = command_for("synthesize", [MatchingConfig, Quiet], synthesize, help=HELP, kind=SynthesizeCommand)
+def answers(given: Given) -> dict[str, object]:
+    """The questions of the guide, answered by options of this command: a curator wants to share a corpus."""
+    return {
+        "protect": "text" if given.get("user_column") is None else "person",
+        "seen_by": "curator",
+        "purpose": "share" if given.get("topics") is None else "topics",
+        **{
+            name: given.get(name)
+            for name in ("data", "column", "label_column", "user_column", "labels", "epsilon", "format")
+        },
+    }
+
+
+command = recommending(
+    command_for("synthesize", [MatchingConfig, Quiet], synthesize, help=HELP, kind=SynthesizeCommand), answers
+)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tacit.cli import selective
 from tacit.cli.generated import command_for
+from tacit.cli.recommend import Given, RecommendingCommand, recommending
 from tacit.cli.task_commands import TaskGroup
 from tacit.cli.terminal import output_console
 from tacit.cli.training_display import QuietTraining, shown_training
@@ -57,6 +58,17 @@ def show_check(config: CheckConfig) -> None:
         console.print(f"not {name}: {reason}")
 
 
+def answers(given: Given) -> dict[str, object]:
+    """The questions of the guide, answered by options of this command: a curator wants a classifier."""
+    return {
+        "protect": "text",
+        "seen_by": "curator",
+        "purpose": "classifier",
+        "column": given.get("text_column"),
+        **{name: given.get(name) for name in ("data", "label_column", "labels", "epsilon")},
+    }
+
+
 command = TaskGroup(
     "train",
     CONFIGS,
@@ -69,3 +81,13 @@ command = TaskGroup(
     ],
     help="Train a model so that no single record can be recognized in it; name the task first: tacit train classify …",
 )
+
+command.add_command(
+    recommending(
+        command_for(
+            "classify", [CONFIGS["classify"], QuietTraining], shown_training(run), help=HELP["classify"],
+            kind=RecommendingCommand,
+        ),
+        answers,
+    )
+)  # fmt: skip

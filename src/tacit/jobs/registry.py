@@ -33,6 +33,7 @@ def _of_tasks(job: str) -> dict[str, JobPlace]:
 
 
 JOBS: Final[dict[str, JobPlace]] = {
+    "guide": JobPlace("tacit.jobs.guide", "GuideConfig"),
     "rewrite": JobPlace("tacit.jobs.rewrite", "RewriteConfig"),
     "synthesize": JobPlace("tacit.jobs.synthesize", "MatchingConfig"),
     "synthesize training": JobPlace("tacit.jobs.synthesize_training", "TrainedSynthesisConfig"),
