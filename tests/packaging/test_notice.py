@@ -37,7 +37,9 @@ def test_b9_the_licenses_of_all_assets_are_named() -> None:
 def test_b9_every_folder_of_assets_is_in_the_notice() -> None:
     notice = (ROOT / "NOTICE").read_text(encoding="utf-8")
     folders = {
-        path.parent for pattern in ("*.safetensors", "*.npz", "*.npy") for path in ROOT.glob(f"src/**/{pattern}")
+        path.parent
+        for pattern in ("*.safetensors", "*.npz", "*.npy", "model.zip")
+        for path in ROOT.glob(f"src/**/{pattern}")
     }
     assert len(folders) >= 9
     missing = [str(path) for path in folders if path.name not in notice and str(path.relative_to(ROOT)) not in notice]
