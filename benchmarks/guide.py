@@ -104,7 +104,7 @@ def by_codebook(rows: Rows, test: Rows, labels: Sequence[str], folder: Path) -> 
         records(rows), level="document", columns="text", epsilon=EPSILON[Way.CODEBOOK], randomize="label",
         labels=tuple(labels),
     ).data  # fmt: skip
-    return LEARNERS.scores(([row["text"] for row in released], [row["label"] for row in released]), test)
+    return LEARNERS.scores(([row["text"] for row in released], [str(row["label"]) for row in released]), test)
 
 
 def by_words(rows: Rows, test: Rows, labels: Sequence[str], folder: Path) -> Scores:
@@ -117,7 +117,9 @@ def by_words(rows: Rows, test: Rows, labels: Sequence[str], folder: Path) -> Sco
         for text, row in zip(rows[0], released, strict=True)
         for old, new in zip(text.lower().split(), row["text"].split(), strict=False)
     ]
-    scores = LEARNERS.scores(([row["text"] for row in released], [row["label"] for row in released]), test, ["words"])
+    scores = LEARNERS.scores(
+        ([row["text"] for row in released], [str(row["label"]) for row in released]), test, ["words"]
+    )
     return {**scores, "words that stay": sum(old == new for old, new in pairs) / max(1, len(pairs))}
 
 

@@ -61,3 +61,6 @@ tacit pretrain autoencoder general-english.txt -o adept-20-wide --kind adept --l
     --width 512 --embedding 128 --clip 5 --steps 6000 --batch-size 64 --learning-rate 0.003 --evaluate-every 250 \
     --patience 1000 --held-out 500 --eight-bits \
     --public "WikiText-2 (wikipedia.org, CC BY-SA 3.0) in pieces of up to 15 words, and $NAME"
+
+# The large files of each folder were then packed, without loss:
+python -m tacit.documents.autoencoders.packed bart-20 bart-40 bart-20-unclipped adept-20 adept-20-wide narrow-20 narrow-20-low
