@@ -24,6 +24,7 @@ from tacit.progress import WorkProgress
 
 MECHANISM = "matching (public sentences drawn by noisy sums of private rows)"
 USUAL_ROWS = 30_000
+USUAL_ROWS_OF_LABEL = 500
 LARGEST_PART = 0.1
 """Of the sentences of the pools, the part that one label may use before sentences are repeated."""
 FEWEST_SENTENCES = 1_000
@@ -50,8 +51,9 @@ class MatchedCorpus:
 
 
 def usual_rows(sketch: Sketch) -> int:
-    """As many rows as the sketch is of, and at least 30,000: learners profit, and rows cost nothing."""
-    return max(USUAL_ROWS, round(float(steadied_counts(sketch).sum())))
+    """As many rows as the sketch is of, and at least 30,000 and 500 a label: learners profit, and rows cost nothing."""
+    least = max(USUAL_ROWS, USUAL_ROWS_OF_LABEL * len(sketch.labels))
+    return max(least, round(float(steadied_counts(sketch).sum())))
 
 
 def matched_corpus(
