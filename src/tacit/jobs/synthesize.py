@@ -74,7 +74,7 @@ class MatchingConfig(SketchedRows):
     ] = USUAL_POOLS  # fmt: skip
     rows: Annotated[
         SyntheticRowCount[int | None],
-        Field(description="Rows to draw; as many as there are private ones by default, and at least 30,000, or 500 a label."),
+        Field(description="Rows to draw; by default as many as private ones, at least 30,000 and 500 a label."),
     ] = None
     sample_seed: SampleSeed = None
     report: Annotated[
