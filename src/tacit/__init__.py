@@ -37,6 +37,7 @@ __all__ = [
 _LAZY = {
     "audit": "tacit.jobs.audit",
     "evaluate": "tacit.jobs.evaluate",
+    "evaluate_corpus": "tacit.jobs.evaluate_corpus",
     "Guarantee": "tacit.guarantee",
     "Notion": "tacit.guarantee",
     "Unit": "tacit.guarantee",

@@ -32,7 +32,7 @@ REQUIRED: dict[str, Any] = {
     "links": "l.csv", "model": "a-model", "start": "a-model", "text": "public.txt", "public": "a public text",
     "original": "a.csv", "private": ("b.csv",), "members": "a.csv", "non_members": "b.csv", "secret": "coins.jsonl",
     "records": 1000, "lot_size": 10, "file": "experiment.toml", "epsilons": (8.0,),
-    "sketches": ("a.tacit", "b.tacit"), "public_files": ("public.txt",),
+    "sketches": ("a.tacit", "b.tacit"), "public_files": ("public.txt",), "synthetic": "s.csv",
 }  # fmt: skip
 """Values of options that jobs need."""
 

@@ -30,6 +30,7 @@ from tacit.jobs.fields import (
     Encoder,
     Format,
     LabelColumn,
+    LanguageModel,
     Original,
     Private,
     PrivateFormat,
@@ -99,11 +100,7 @@ class EvaluateConfig(EngineOptions):
         Sample, Field(ge=2, description="At most this many texts for the measures that need a neural model.")
     ] = 2000
     encoder: Encoder = "minilm"
-    language_model: Annotated[
-        str,
-        Field(description="Public language model of the perplexity: 'smollm2', a folder, or a hub name."),
-        Option(Group.MODEL),
-    ] = "smollm2"
+    language_model: LanguageModel[str] = "smollm2"
 
     def needs(self) -> list[Ability]:
         measures = set() if self.metrics == (DEFAULT,) else set(self.chosen_metrics)
@@ -169,14 +166,27 @@ def run(config: EvaluateConfig, progress: WorkProgress | None = None) -> Report:
         return utility_report(comparison, plan, config.encoder)
 
 
-def evaluate(original: object, *private: object, progress: WorkProgress | None = None, **options: Any) -> Report:
+def evaluate(
+    original: object, *private: object, aligned: bool = True, progress: WorkProgress | None = None, **options: Any
+) -> Report:
     """The report on how useful releases of `original` are; files or data in memory, options as in `EvaluateConfig`.
+
+    aligned   whether each release was made of it row by row; if not, it is one synthetic corpus, and options are those
+              of `CorpusConfig` (`tacit.evaluate_corpus`)
 
     >>> import tacit
     >>> report = tacit.evaluate(["good film", "bad film"], ["good movie", "bad movie"], metrics="kept-words")
     >>> report.title
     'How useful the released texts are'
     """
+    if not aligned:
+        from tacit.jobs.evaluate_corpus import evaluate_corpus
+
+        if len(private) != 1:
+            raise BadParameterError(
+                "several-corpora", "give one synthetic corpus at a time, not {given}", given=len(private)
+            )
+        return evaluate_corpus(original, private[0], progress=progress, **options)
     return run(EvaluateConfig(original=original, private=private, **options), progress)
 
 

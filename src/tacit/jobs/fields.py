@@ -209,6 +209,20 @@ Encoder = Annotated[
     Option(Group.MODEL),
 ]
 
+LanguageModel = Annotated[
+    T,
+    Field(description="Public language model of the perplexity: 'smollm2', a folder, or a hub name."),
+    Option(Group.MODEL),
+]
+USUAL_POOLS = ("general", "encyclopedia")
+Pools = Annotated[
+    tuple[str, ...],
+    Field(
+        description="Public sentences: a name of 'tacit pool list', or a file of 'tacit pool build'; may be repeated."
+    ),
+    Option(Group.WRITING),
+]
+
 # Training -------------------------------------------------------------------------------------------------------------
 
 Epochs = Annotated[T, Field(description="Passes over the data, on average."), Option(Group.TRAINING)]

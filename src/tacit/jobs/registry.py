@@ -56,6 +56,7 @@ JOBS: Final[dict[str, JobPlace]] = {
     "pretrain average": JobPlace("tacit.jobs.pretrain", "AverageConfig"),
     "pretrain sanitized": JobPlace("tacit.jobs.sanitized", "SanitizedConfig"),
     "evaluate": JobPlace("tacit.jobs.evaluate", "EvaluateConfig"),
+    "evaluate corpus": JobPlace("tacit.jobs.evaluate_corpus", "CorpusConfig"),
     "audit mechanism": JobPlace("tacit.jobs.audit.mechanism", "MechanismAuditConfig"),
     "audit text": JobPlace("tacit.jobs.audit.text", "TextAuditConfig"),
     "audit model": JobPlace("tacit.jobs.audit.model", "ModelAuditConfig"),

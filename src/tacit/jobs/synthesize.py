@@ -22,7 +22,7 @@ from tacit.card import Card, ReleaseFacts
 from tacit.errors import BadInputError, BadParameterError
 from tacit.guarantee import Guarantee
 from tacit.jobs.config import Group, Option, Varied
-from tacit.jobs.fields import Epsilon, Output, SampleSeed, SynthesisWay, SyntheticRowCount
+from tacit.jobs.fields import USUAL_POOLS, Epsilon, Output, Pools, SampleSeed, SynthesisWay, SyntheticRowCount
 from tacit.jobs.sketch import SketchConfig
 from tacit.jobs.sketch import run as build
 from tacit.jobs.sketched_rows import PrivateRows, SketchedRows
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from tacit.matching.pool import SentencePool
     from tacit.matching.sketch import Sketch
 
-USUAL_POOLS = ("general", "encyclopedia")
 """The pools that are used if none are named; both come with Tacit."""
 TEXT_COLUMN = "text"
 LABEL_COLUMN = "label"
@@ -67,10 +66,9 @@ class MatchingConfig(SketchedRows):
         Option(Group.DATA, metavar="FILE"),
     ] = None
     pools: Annotated[
-        tuple[str, ...],
+        Pools,
         Field(min_length=1, description="Public sentences to draw from: a name of 'tacit pool list', or a file of "
               "'tacit pool build'; may be repeated."),
-        Option(Group.WRITING),
     ] = USUAL_POOLS  # fmt: skip
     rows: Annotated[
         SyntheticRowCount[int | None],
