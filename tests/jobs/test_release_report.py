@@ -19,6 +19,7 @@ from tacit.matching.cloud_map import cloud_map
 from tacit.matching.noise_curve import noise_curve, noisier
 from tacit.matching.pool import load_pool
 from tacit.matching.proportions import label_proportions
+from tacit.report.release_figures import round_steps
 
 SENTENCES = {
     "weather & <wind>": ["Will it rain in Paris tomorrow?", "It is snowing again.", "How warm is it in Rome?"],
@@ -157,3 +158,10 @@ class Texts(HTMLParser):
         parser = cls()
         parser.feed(page)
         return "\n".join(parser.words)
+
+
+def test_axes_of_any_height_have_a_few_round_steps():
+    for highest in np.geomspace(1e-4, 1.0, 200).tolist():
+        steps = round_steps(highest)
+        assert 2 <= len(steps) <= 6
+        assert steps[-1] <= highest + 1e-9

@@ -89,7 +89,12 @@ def public_release(
 
 def release_page(release: PublicRelease) -> str:
     """The page that may be shared."""
-    return rendered("release.html", view=release_view(release))
+    return page_of(release_view(release))
+
+
+def page_of(view: ReleaseView) -> str:
+    """The page with these parts."""
+    return rendered("release.html", view=view)
 
 
 def release_view(release: PublicRelease) -> ReleaseView:

@@ -85,18 +85,25 @@ def sketch(
 
 def _released(config: SketchConfig, output: Path | None, progress: StepProgress | None) -> SketchResult:
     with _charging(config) as charge:
-        built = build_sketch(
-            row_source(config, progress),
-            label_rule(config),
-            config.feature_map(),
-            epsilon=config.epsilon,
-            delta=None if config.delta == "auto" else config.delta,
-            by_user=config.user_column is not None,
-            seed=config.seed,
-            before_noise=charge.reserve,
-        )
-        made = built.sketch if output is None else save_sketch(built.sketch, output, force=config.force)
-        charge.commit()
+        return released_sketch(config, output, progress, charge)
+
+
+def released_sketch(
+    config: SketchConfig, output: Path | None, progress: StepProgress | None, charge: SketchCharge
+) -> SketchResult:
+    """The sketch of private rows, paid for as `charge` says: for callers that keep their own ledger."""
+    built = build_sketch(
+        row_source(config, progress),
+        label_rule(config),
+        config.feature_map(),
+        epsilon=config.epsilon,
+        delta=None if config.delta == "auto" else config.delta,
+        by_user=config.user_column is not None,
+        seed=config.seed,
+        before_noise=charge.reserve,
+    )
+    made = built.sketch if output is None else save_sketch(built.sketch, output, force=config.force)
+    charge.commit()
     _warn(built.findings)
     return SketchResult(made, output, built.findings)
 
@@ -117,17 +124,17 @@ def _warn(findings: PrivateFindings) -> None:
 
 
 @dataclass
-class _Charge:
-    """What is set aside before the noise is drawn, and spent when the sketch is there."""
+class SketchCharge:
+    """What is set aside before the noise is drawn (`reserve` may refuse), and spent when the sketch is there."""
 
     reserve: Callable[[Guarantee], None]
     commit: Callable[[], None]
 
 
 @contextlib.contextmanager
-def _charging(config: SketchConfig) -> Iterator[_Charge]:
+def _charging(config: SketchConfig) -> Iterator[SketchCharge]:
     if config.ledger is None:
-        yield _Charge(lambda promised: None, lambda: None)
+        yield SketchCharge(lambda promised: None, lambda: None)
         return
     dataset = config.dataset or file_name(str(config.data))
     reserved: list[Reservation] = []
@@ -150,4 +157,4 @@ def _charging(config: SketchConfig) -> Iterator[_Charge]:
             for each in reserved:
                 each.commit()
 
-        yield _Charge(reserve, commit)
+        yield SketchCharge(reserve, commit)

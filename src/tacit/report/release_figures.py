@@ -155,11 +155,11 @@ def curve_figure(title: str, stops: Sequence[CurveStop], chance: float, descript
 def round_steps(highest: float) -> list[float]:
     """Round numbers from 0 up to a number, about four of them.
 
-    >>> round_steps(0.21)
-    [0.0, 0.05, 0.1, 0.15, 0.2]
+    >>> round_steps(0.21), round_steps(0.56)
+    ([0.0, 0.05, 0.1, 0.15, 0.2], [0.0, 0.2, 0.4])
     """
     size = 10 ** math.floor(math.log10(highest))
-    step = next(part * size for part in (0.1, 0.2, 0.25, 0.5, 1.0) if highest / (part * size) <= 5)
+    step = next(part * size for part in (0.2, 0.25, 0.5, 1.0, 2.0) if highest / (part * size) <= 5)
     return [round(step * place, 10) for place in range(int(highest / step + 1e-9) + 1)]
 
 

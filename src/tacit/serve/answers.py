@@ -133,13 +133,15 @@ class AuditReport(Answer):
 class JobFacts(Answer):
     """A job as its owner sees it.
 
+    kind        'rewrite', or 'synthesize' for a corpus in place of the rows
     name        what the client calls its file
-    format      format of the upload and of the result, such as csv or jsonl.gz
+    format      format of the upload and of a rewritten result, such as csv or jsonl.gz; a corpus is always csv
     error       why it failed, in one sentence
     resumable   a failed job that can go on with the same noise
     """
 
     id: str
+    kind: str
     name: str
     format: str
     settings: JsonObject
@@ -156,6 +158,32 @@ class JobFacts(Answer):
 
 class Jobs(Answer):
     jobs: list[JobFacts]
+
+
+class FigureFacts(Answer):
+    """A drawing as SVG, whose colors are classes, and what it shows in words."""
+
+    svg: str
+    description: str
+
+
+class LabelFacts(Answer):
+    """A label of a released corpus: its color class, and some of its rows."""
+
+    name: str
+    color: str
+    rows: list[str]
+
+
+class CorpusView(Answer):
+    """A released corpus at a glance. Everything here was released or is public."""
+
+    summary: str
+    card: list[tuple[str, str]]
+    labels: list[LabelFacts]
+    map: FigureFacts
+    proportions: FigureFacts
+    curve: FigureFacts | None
 
 
 class ApartFacts(Answer):

@@ -25,6 +25,7 @@ from tacit.serve.answers import (
     Answer,
     AuditReport,
     Calibrated,
+    CorpusView,
     Curve,
     Health,
     JobFacts,
@@ -48,8 +49,10 @@ from tacit.serve.messages import (
     AuditRequest,
     CalibrateRequest,
     CurveRequest,
+    JobSettings,
     M,
     RewriteRequest,
+    SynthesisSettings,
     read_message,
 )
 from tacit.serve.metrics import Metrics
@@ -209,13 +212,24 @@ def create_app(settings: ServiceSettings, *, jobs_apart: bool = True) -> Service
     @app.post(
         "/v1/jobs",
         status_code=202,
-        openapi_extra=upload_body(),
+        openapi_extra=upload_body(JobSettings),
         responses=answers(JobFacts, 404, 507, *WITH_BODY, ok=202),
         tags=["jobs"],
     )
     async def upload(request: Request) -> Response:
         """Rewrite a file: the job is stored, and worked on when its turn comes."""
         return await files.upload(request)
+
+    @app.post(
+        "/v1/jobs/synthesize",
+        status_code=202,
+        openapi_extra=upload_body(SynthesisSettings),
+        responses=answers(JobFacts, 404, 507, *WITH_BODY, ok=202),
+        tags=["jobs"],
+    )
+    async def upload_for_corpus(request: Request) -> Response:
+        """Release a corpus in place of the rows of a file: the job is stored, and worked on when its turn comes."""
+        return await files.upload_for_corpus(request)
 
     @app.get("/v1/jobs", responses=answers(Jobs), tags=["jobs"])
     async def jobs(request: Request) -> Response:
@@ -269,6 +283,30 @@ def create_app(settings: ServiceSettings, *, jobs_apart: bool = True) -> Service
     async def card(request: Request, id: str, kind: str) -> Response:
         """The privacy card of the result, as json, md or html."""
         return files.card(request, id, kind)
+
+    @app.get(
+        "/v1/jobs/{id}/sketch",
+        responses=answers(None, 404, 409, media={"application/octet-stream": BYTES}),
+        tags=["jobs"],
+    )
+    async def sketch(request: Request, id: str) -> Response:
+        """The released sums of a corpus, of which more rows can be drawn anywhere at no further cost."""
+        return files.sketch(request, id)
+
+    @app.get("/v1/jobs/{id}/attribution", responses=answers(None, 404, 409, media={"text/plain": TEXT}), tags=["jobs"])
+    async def attribution(request: Request, id: str) -> Response:
+        """What the licenses of the sentences of a corpus ask for."""
+        return files.attribution(request, id)
+
+    @app.get("/v1/jobs/{id}/report", responses=answers(None, 404, 409, media={"text/html": TEXT}), tags=["jobs"])
+    async def corpus_report(request: Request, id: str) -> Response:
+        """A page about a corpus, which may be shared with it."""
+        return files.report(request, id)
+
+    @app.get("/v1/jobs/{id}/view", responses=answers(CorpusView, 404, 409), tags=["jobs"])
+    async def corpus_view(request: Request, id: str) -> Response:
+        """A corpus at a glance: rows of each label, map, proportions and promise."""
+        return files.view(request, id)
 
     @app.get("/v1/ledger", responses=answers(Overview), tags=["budget"])
     async def ledger(request: Request) -> Response:

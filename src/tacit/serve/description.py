@@ -10,7 +10,7 @@ from fastapi.openapi.utils import get_openapi
 
 from tacit.serve.answers import Answer, Refusal
 from tacit.serve.errors import STATUS_CODES
-from tacit.serve.messages import JobSettings, Message
+from tacit.serve.messages import Message
 
 Description = dict[str, Any]
 """A part of an OpenAPI document, which nests as its standard says."""
@@ -77,9 +77,9 @@ def body_of(kind: type[Message]) -> Description:
     return {"requestBody": {"required": True, "content": {"application/json": {"schema": kind.model_json_schema()}}}}
 
 
-def upload_body() -> Description:
-    """The description of the form of a job."""
-    properties = {"file": {"type": "string", "format": "binary"}, "settings": JobSettings.model_json_schema()}
+def upload_body(settings: type[Message]) -> Description:
+    """The description of the form of a job with these settings."""
+    properties = {"file": {"type": "string", "format": "binary"}, "settings": settings.model_json_schema()}
     schema = {"type": "object", "required": ["file", "settings"], "properties": properties}
     encoding = {"settings": {"contentType": "application/json"}}
     content = {"multipart/form-data": {"schema": schema, "encoding": encoding}}

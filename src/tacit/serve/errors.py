@@ -160,6 +160,17 @@ def budget_cause(error: BudgetExceededError) -> TacitError:
     )
 
 
+def unpacks_too_large(most: int, row: int) -> BadInputError:
+    """The error of an upload that holds more text than a job of this service may."""
+    return BadInputError(
+        "file-unpacks-too-large",
+        "the file unpacks to more than {most:,} characters at row {row:,}: send it in smaller parts, or ask the "
+        "operator of the service",
+        most=most,
+        row=row,
+    )
+
+
 def disk_full() -> ServiceError:
     return ServiceError(
         507,

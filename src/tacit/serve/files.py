@@ -20,12 +20,13 @@ from tacit.errors import BadInputError
 from tacit.serve.answers import Jobs
 from tacit.serve.errors import RequestError, ServiceError, disk_full
 from tacit.serve.gate import REPORT_POLICY
-from tacit.serve.jobs import Job, JobStore
+from tacit.serve.jobs import REWRITE, SYNTHESIZE, Job, JobFolder, JobStore
 from tacit.serve.keys import Keys
-from tacit.serve.messages import JobSettings, beside, parse_message
+from tacit.serve.messages import JobSettings, SynthesisSettings, beside, parse_message
 from tacit.serve.pool import Pool
 from tacit.serve.runner import check_columns, check_job
 from tacit.serve.schedule import Schedule
+from tacit.serve.synthesis import check_labels
 from tacit.serve.texts import json_response
 from tacit.text.files import SUPPORTED, allow_long_cells, format_of, other_kind
 
@@ -47,6 +48,14 @@ class JobRoutes:
         self._keys = keys
 
     async def upload(self, request: Request) -> Response:
+        """A job that rewrites a file."""
+        return await self._accepted(request, JobSettings)
+
+    async def upload_for_corpus(self, request: Request) -> Response:
+        """A job that releases a corpus in place of a file."""
+        return await self._accepted(request, SynthesisSettings)
+
+    async def _accepted(self, request: Request, kind: type[JobSettings] | type[SynthesisSettings]) -> Response:
         owner = request.scope["caller"].name
         if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "multipart/form-data":
             raise ServiceError(
@@ -57,11 +66,13 @@ class JobRoutes:
                 ),
             )
         with self._store.room(owner):
-            job = await self._received(request, owner)
+            job = await self._received(request, owner, kind)
         self._schedule.put(job)
         return json_response(job.shown(), 202)
 
-    async def _received(self, request: Request, owner: str | None) -> Job:
+    async def _received(
+        self, request: Request, owner: str | None, kind: type[JobSettings] | type[SynthesisSettings]
+    ) -> Job:
         declared = request.headers.get("content-length", "")
         if declared.isdecimal() and shutil.disk_usage(tempfile.gettempdir()).free < int(declared):
             raise disk_full()  # an upload passes through the folder for temporary files
@@ -75,12 +86,17 @@ class JobRoutes:
                     ),
                 )
             data = settings.encode("utf-8", "surrogatepass")
-            settings_of_job = await beside(len(data), lambda: parse_message(data, JobSettings))
-            check_job(self._pool, settings_of_job)
+            settings_of_job = await beside(len(data), lambda: parse_message(data, kind))
+            if isinstance(settings_of_job, JobSettings):
+                check_job(self._pool, settings_of_job)
+            else:
+                check_labels(settings_of_job)
             format = upload_format(file.filename or "")
             return await aside(self._stored, file, owner, format, settings_of_job)
 
-    def _stored(self, file: UploadFile, owner: str | None, format: str, settings: JobSettings) -> Job:
+    def _stored(
+        self, file: UploadFile, owner: str | None, format: str, settings: JobSettings | SynthesisSettings
+    ) -> Job:
         folder = self._store.new_folder()
         try:
             size = file.size or 0
@@ -92,7 +108,8 @@ class JobRoutes:
                 target.flush()
                 os.fsync(target.fileno())
             check_columns(folder / f"input.{format}", settings)
-            return self._store.add(folder, owner, file.filename or "", format, settings.model_dump())
+            kind = REWRITE if isinstance(settings, JobSettings) else SYNTHESIZE
+            return self._store.add(folder, owner, file.filename or "", format, settings.model_dump(), kind)
         except BaseException:
             shutil.rmtree(folder, ignore_errors=True)
             raise
@@ -120,17 +137,19 @@ class JobRoutes:
 
     def result(self, request: Request, id: str, spreadsheet: bool) -> Response:
         job = self._finished(request, id)
-        path, name = self._store.files(job).output, f"rewritten.{job.format}"
+        files = self._store.files(job)
+        path, format = files.output, files.output_format
+        name = f"{'corpus' if job.kind == SYNTHESIZE else 'rewritten'}.{format}"
         if not spreadsheet:
             return FileResponse(path, media_type="application/octet-stream", filename=name)
-        if job.format not in ("csv", "tsv"):
+        if format not in ("csv", "tsv"):
             raise ServiceError(
                 422, RequestError("not-for-spreadsheets", "'spreadsheet' is for csv and tsv results: leave it out")
             )
         headers = {"content-disposition": f'attachment; filename="{name}"'}
         if request.method == "HEAD":
             return Response(media_type="text/csv", headers=headers)
-        return StreamingResponse(without_formulas(path, job.format), media_type="text/csv", headers=headers)
+        return StreamingResponse(without_formulas(path, format), media_type="text/csv", headers=headers)
 
     def card(self, request: Request, id: str, kind: str) -> Response:
         if kind not in CARD_TYPES:
@@ -138,6 +157,33 @@ class JobRoutes:
         path = self._store.files(self._finished(request, id)).card(kind)
         headers = {"content-security-policy": REPORT_POLICY} if kind == "html" else {}
         return FileResponse(path, media_type=CARD_TYPES[kind], headers=headers)
+
+    def sketch(self, request: Request, id: str) -> Response:
+        path = self._of_corpus(request, id).sketch
+        return FileResponse(path, media_type="application/octet-stream", filename="sketch.tacit")
+
+    def attribution(self, request: Request, id: str) -> Response:
+        path = self._of_corpus(request, id).attribution
+        return FileResponse(path, media_type="text/plain; charset=utf-8", filename="ATTRIBUTION.txt")
+
+    def report(self, request: Request, id: str) -> Response:
+        path = self._of_corpus(request, id).report
+        return FileResponse(path, media_type="text/html", headers={"content-security-policy": REPORT_POLICY})
+
+    def view(self, request: Request, id: str) -> Response:
+        return Response(self._of_corpus(request, id).view.read_bytes(), media_type="application/json")
+
+    def _of_corpus(self, request: Request, id: str) -> JobFolder:
+        """The files of a job that has released a corpus."""
+        job = self._finished(request, id)
+        if job.kind != SYNTHESIZE:
+            raise ServiceError(
+                404,
+                RequestError(
+                    "job-is-no-corpus", "this job has rewritten a file: only one that has released a corpus has this"
+                ),
+            )
+        return self._store.files(job)
 
     def events(self, request: Request, id: str) -> Response:
         """Server-sent events: progress whenever something changed, and how it ended."""

@@ -57,7 +57,8 @@ now and then would otherwise keep a place for ever."""
 
 SMALL_BODY_BYTES = 64_000
 """Largest body of questions about public data."""
-LARGE_BODIES = ("/v1/rewrite", "/v1/jobs")
+UPLOADS = ("/v1/jobs", "/v1/jobs/synthesize")
+LARGE_BODIES = ("/v1/rewrite", *UPLOADS)
 MOST_DIGITS = 18
 KEY_SECONDS = 0.5
 """How often the key is looked at again while an answer is sent."""
@@ -254,7 +255,7 @@ class Body:
 
     def __init__(self, scope: Scope, receive: Receive, bodies: Bodies, settings: ServiceSettings) -> None:
         path = scope["path"]
-        self._is_upload = path == "/v1/jobs"  # which goes to the disk
+        self._is_upload = path in UPLOADS  # which go to the disk
         self._limit = settings.upload_bytes if self._is_upload else settings.body_bytes
         if path not in LARGE_BODIES:
             self._limit = min(SMALL_BODY_BYTES, self._limit)

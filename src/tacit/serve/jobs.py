@@ -6,6 +6,7 @@ Each job has a folder under `jobs/` in the state folder, named by 128 random bit
     input.csv                      the upload; deleted as soon as the job is done
     output.csv, output.csv.card.*  the result and its card
     output.csv.partial, .resume    a run that is not finished (see `tacit.engines.local`)
+    sketch.tacit, report.html, …   of a corpus in place of the rows (see `tacit.serve.synthesis`)
 
 The name that a client gives its file is kept for showing and is never part of a path. Files are deleted when the job is
 deleted or canceled, and `keep_hours` after it was made; what stays until the same time has passed again is a record
@@ -44,6 +45,10 @@ from tacit.text.files import format_named
 OPEN_STATES: Final = ("queued", "running")
 STATES: Final = (*OPEN_STATES, "done", "failed", "canceled", "expired")
 MOST_OPEN_JOBS: Final = 20
+REWRITE: Final = "rewrite"
+SYNTHESIZE: Final = "synthesize"
+CORPUS_FORMAT: Final = "csv"
+"""The format of a corpus, whatever the upload was: it has a text and a label."""
 _ID = re.compile(r"[0-9a-f]{32}")
 log = logging.getLogger("tacit.serve")
 
@@ -105,10 +110,15 @@ NEW: Final[Changes] = {
 
 @dataclass(frozen=True)
 class JobFolder:
-    """Where the files of a job lie."""
+    """Where the files of a job lie; those of a corpus are there for a job of that kind."""
 
     path: Path
     format: str
+    kind: str = REWRITE
+
+    @property
+    def output_format(self) -> str:
+        return CORPUS_FORMAT if self.kind == SYNTHESIZE else self.format
 
     @property
     def input(self) -> Path:
@@ -116,10 +126,27 @@ class JobFolder:
 
     @property
     def output(self) -> Path:
-        return self.path / f"output.{self.format}"
+        return self.path / f"output.{self.output_format}"
 
     def card(self, kind: str) -> Path:
-        return self.path / f"output.{self.format}.card.{kind}"
+        return self.path / f"output.{self.output_format}.card.{kind}"
+
+    @property
+    def attribution(self) -> Path:
+        return self.path / f"output.{self.output_format}.ATTRIBUTION.txt"
+
+    @property
+    def sketch(self) -> Path:
+        return self.path / "sketch.tacit"
+
+    @property
+    def report(self) -> Path:
+        return self.path / "report.html"
+
+    @property
+    def view(self) -> Path:
+        """What the page shows of a corpus."""
+        return self.path / "view.json"
 
 
 @dataclass
@@ -211,11 +238,14 @@ class JobStore:
     def new_folder(self) -> Path:
         return make_private_folder(self.root / secrets.token_hex(16))
 
-    def add(self, folder: Path, owner: str | None, name: str, format: str, settings: JsonObject) -> Job:
+    def add(
+        self, folder: Path, owner: str | None, name: str, format: str, settings: JsonObject, kind: str = REWRITE
+    ) -> Job:
         """A job whose upload lies in its folder."""
         now = datetime.now(UTC)
         job = Job(
             id=folder.name,
+            kind=kind,
             owner=owner,
             name=shown_name(name),
             format=format,
@@ -323,16 +353,16 @@ class JobStore:
         return self.root / id
 
     def files(self, job: Job) -> JobFolder:
-        return JobFolder(self.folder(job.id), job.format)
+        return JobFolder(self.folder(job.id), job.format, job.kind)
 
 
 def _read(folder: Path) -> Job | None:
     """The job of a folder; None if its record is not there or cannot be understood."""
     try:
         record = json.loads((folder / "job.json").read_bytes())
-        job = Job.model_validate({"total_bytes": 0, **NEW, **record})
+        job = Job.model_validate({"total_bytes": 0, "kind": REWRITE, **NEW, **record})
         datetime.fromisoformat(job.expires).timestamp()
-        usable = job.id == folder.name and job.state in STATES
+        usable = job.id == folder.name and job.state in STATES and job.kind in (REWRITE, SYNTHESIZE)
         return job if usable and str(format_named(job.format)) == job.format else None
     except (OSError, ValueError, TypeError, BadInputError):
         return None

@@ -14,6 +14,8 @@ from tacit.engines.users import UserRule
 from tacit.guarantee import check_epsilon
 from tacit.jobs.fields import DocumentsPerUser, UserMode
 from tacit.jobs.rewrite import RewriteConfig
+from tacit.jobs.sketch import SketchConfig
+from tacit.jobs.synthesize import MatchingConfig
 from tacit.serve.errors import RequestError, ServiceError
 from tacit.serve.reading import MOST_VALUES, READ_AT_ONCE, read_object, unknown_field
 
@@ -101,9 +103,61 @@ class JobSettings(Message):
         """The configuration of the job on files; the service itself keeps the ledger."""
         return RewriteConfig(**self.model_dump(exclude={"dataset"}), input=str(input), output=str(output))
 
+    def named_columns(self) -> tuple[str, ...]:
+        """All columns that are named."""
+        return (*self.columns, *self.keep, *(() if self.user_column is None else (self.user_column,)))
+
     def users(self) -> UserRule | None:
         """How the rows of one user are treated."""
         return self.config(Path(), Path()).users()
+
+
+def corpus_option(name: str, *, required: bool = False) -> Any:
+    """The field of a request that is an option of `MatchingConfig`: its default and its meaning."""
+    field = MatchingConfig.model_fields[name]
+    if required:
+        return Field(description=field.description)
+    default = field.get_default(call_default_factory=True, validated_data={})
+    return Field(list(default) if isinstance(default, tuple) else default, description=field.description)
+
+
+class SynthesisSettings(Message):
+    """How a corpus is released in place of the rows of a file: options of `MatchingConfig`, within the limits of a
+    service."""
+
+    epsilon: Epsilon = corpus_option("epsilon", required=True)
+    delta: Annotated[float, Field(gt=0, lt=1)] | None = Field(
+        None, description="What every probability may grow by; by default well below 1 / records."
+    )
+    column: Name | None = corpus_option("column")
+    label_column: Name | None = corpus_option("label_column")
+    labels: Annotated[list[Name], Field(max_length=1_000, fail_fast=True)] = corpus_option("labels")
+    declare_labels_public: bool = corpus_option("declare_labels_public")
+    other: Name | None = corpus_option("other")
+    bins: Annotated[list[float], Field(max_length=100, fail_fast=True)] = corpus_option("bins")
+    topics: Annotated[int, Field(ge=1, le=1_000)] | None = corpus_option("topics")
+    user_column: Name | None = corpus_option("user_column")
+    rows: Annotated[int, Field(ge=1, le=1_000_000)] | None = corpus_option("rows")
+    dataset: PlainName | None = corpus_option("dataset")
+
+    def sketch_config(self, input: Path, output: Path) -> SketchConfig:
+        """The configuration of the sketch; the service itself keeps the ledger."""
+        values = self.model_dump(exclude={"dataset", "rows", "delta"})
+        return SketchConfig(
+            **values, delta="auto" if self.delta is None else self.delta, data=str(input), output=output, force=True
+        )
+
+    def text_columns(self) -> tuple[str, ...]:
+        """The column of texts, if it is named."""
+        return () if self.column is None else (self.column,)
+
+    def other_columns(self) -> tuple[str, ...]:
+        """The other columns that are named."""
+        return tuple(name for name in (self.label_column, self.user_column) if name is not None)
+
+    def named_columns(self) -> tuple[str, ...]:
+        """All columns that are named."""
+        return (*self.text_columns(), *self.other_columns())
 
 
 M = TypeVar("M", bound=Message)

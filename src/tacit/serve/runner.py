@@ -1,5 +1,5 @@
 """The work on one job, with the same engine as `tacit rewrite`; `tacit.serve.schedule` decides when, and
-`tacit.serve.workplace` where.
+`tacit.serve.workplace` where. What is particular to a corpus in place of the rows is in `tacit.serve.synthesis`.
 
 Before any noise is drawn, the whole job is reserved in the ledger (`reserve_job`), so a job that is over budget fails
 with nothing released. A job that was stopped by a crash goes on as a rewriting with `resume` does, with the noise it
@@ -33,10 +33,19 @@ from tacit.rounding import exact
 from tacit.serve.answers import JsonObject
 from tacit.serve.binding import LOCAL
 from tacit.serve.budget import DATASET, Accounts, command_of
-from tacit.serve.errors import HTTP, RequestError, ServiceError, WrongLedgerError, as_service_error, note
-from tacit.serve.jobs import JobFolder
-from tacit.serve.messages import JobSettings
+from tacit.serve.errors import (
+    HTTP,
+    RequestError,
+    ServiceError,
+    WrongLedgerError,
+    as_service_error,
+    note,
+    unpacks_too_large,
+)
+from tacit.serve.jobs import SYNTHESIZE, JobFolder
+from tacit.serve.messages import JobSettings, SynthesisSettings
 from tacit.serve.pool import Pool
+from tacit.serve.synthesis import SynthesisTask, synthesize_file
 from tacit.text.files import OutputError, choose_columns, open_table
 
 log = logging.getLogger("tacit.serve")
@@ -108,12 +117,14 @@ class JobWork:
         self._accounts = accounts
         self._tell = tell
         self._check = check
+        self._has_reserved = False
 
     def outcome(self) -> JobOutcome:
         """The job, worked on to whatever end; only the sentence for its owner is kept of an error."""
         try:
             # What was reserved before a change of the ledger's key is found again by its token.
-            return self._accounts.under_the_key_of_now(self._rewrite)
+            work = self._synthesize if self._files.kind == SYNTHESIZE else self._rewrite
+            return self._accounts.under_the_key_of_now(work)
         except StopError:
             raise
         except OutputError as error:
@@ -176,18 +187,28 @@ class JobWork:
                 reservation.commit()
         return JobOutcome(rows, units, mechanism.name)
 
+    def _synthesize(self) -> JobOutcome:
+        settings = SynthesisSettings.model_validate(self._task.settings)
+        refused = self._task.refuse_nominal or self._accounts.options_of(self._task.owner).refuse_nominal
+        dataset = settings.dataset or DATASET
+        task = SynthesisTask(
+            self._files, settings, self._task.owner, dataset, self._task.unpacked, refuse_nominal=refused
+        )
+
+        def reserve(promised: Guarantee, subjects: list[Subject]) -> Reservation:
+            reservation = self._reserve_part(dataset, promised, 0, subjects)
+            self._has_reserved = True
+            return reservation
+
+        rows = synthesize_file(task, reserve, self._tell, self._check)
+        return JobOutcome(rows, rows, "matching")
+
     def _check_size(self, work: RewriteJob) -> None:
         """Read the file once before anything is charged for it: a row that cannot be read costs no budget, and a small
         file that unpacks to a very large one is refused while that costs nothing but reading."""
         for number, size in enumerate(row_sizes(work), start=1):
             if size > self._task.unpacked:
-                raise BadInputError(
-                    "file-unpacks-too-large",
-                    "the file unpacks to more than {most:,} characters at row {row:,}: send it in smaller parts, or "
-                    "ask the operator of the service",
-                    most=self._task.unpacked,
-                    row=number,
-                )
+                raise unpacks_too_large(self._task.unpacked, number)
             if number % CHECKED_ROWS == 0:
                 self._check()
 
@@ -196,7 +217,7 @@ class JobWork:
         done: list[Reservation] = []
         try:
             for number, subjects in enumerate(charged(work, self._task.owner, settings.dataset or DATASET)):
-                done.append(self._reserve_part(settings, work.unit_promise, number, subjects))
+                done.append(self._reserve_part(settings.dataset or DATASET, work.unit_promise, number, subjects))
                 self._check()
         except BudgetExceededError:
             if not self._has_begun():  # no noise was drawn for any of it
@@ -206,15 +227,13 @@ class JobWork:
             raise
         return done
 
-    def _reserve_part(
-        self, settings: JobSettings, promised: Guarantee, number: int, subjects: list[Subject]
-    ) -> Reservation:
+    def _reserve_part(self, dataset: str, promised: Guarantee, number: int, subjects: list[Subject]) -> Reservation:
         ledger, token = self._accounts.ledger, f"job {self._task.id} part {number}"
 
         def reserve(token: str) -> Reservation:
             return ledger.reserve(
                 promised,
-                dataset=settings.dataset or DATASET,
+                dataset=dataset,
                 subjects=subjects,
                 token=token,
                 command=command_of(ledger, self._task.owner),
@@ -236,9 +255,12 @@ class JobWork:
         return message.replace(self._files.input.name, self._task.name)
 
     def _has_begun(self) -> bool:
-        """Whether there is an unfinished output, which can go on with the noise it has."""
+        """Whether there is an unfinished output, which can go on with the noise it has, or a sketch that is paid
+        for."""
+        if self._has_reserved:
+            return True
         try:
-            return is_unfinished(self._files.output)
+            return is_unfinished(self._files.output) or self._files.sketch.exists()
         except OSError:
             return True  # nothing is given up because a disk could not be read
 
@@ -309,7 +331,8 @@ def for_owner(error: Exception) -> RequestError | None:
     if error.code == "which-column":
         return RequestError(
             "which-column",
-            "say in 'columns' which column holds the text: name columns of the file, as its first line calls them",
+            "say in 'columns' (of a corpus, in 'column') which column holds the text: name columns of the file, as its "
+            "first line calls them",
         )
     if error.code == "no-such-column":
         return _no_such_column(error.fields["column"])
@@ -324,7 +347,7 @@ def _no_such_column(column: str) -> RequestError:
     )
 
 
-def check_columns(path: Path, settings: JobSettings) -> None:
+def check_columns(path: Path, settings: JobSettings | SynthesisSettings) -> None:
     """Column names that do not fit the first line of a file are said at once; whatever else is wrong with the file is
     said when it is read."""
     with contextlib.ExitStack() as stack:
@@ -332,16 +355,15 @@ def check_columns(path: Path, settings: JobSettings) -> None:
             table = stack.enter_context(open_table(str(path), most_bytes=LOOK_BYTES))
         except TacitError:
             return
-        for column in (
-            *settings.columns,
-            *settings.keep,
-            *([] if settings.user_column is None else [settings.user_column]),
-        ):
+        for column in settings.named_columns():
             if column not in table.columns:
                 # No close match: the first line of a file without a header is a text.
                 raise ServiceError(422, _no_such_column(column))
         try:
-            check_users(settings.users(), table, choose_columns(table.columns, settings.columns, settings.keep))
+            if isinstance(settings, SynthesisSettings):
+                choose_columns(table.columns, settings.text_columns(), settings.other_columns())
+            else:
+                check_users(settings.users(), table, choose_columns(table.columns, settings.columns, settings.keep))
         except TacitError as error:
             raise ServiceError(422, for_owner(error) or error) from None
 

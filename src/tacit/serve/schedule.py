@@ -15,7 +15,7 @@ from typing import Final
 
 from tacit.engines.job import RewriteProgress
 from tacit.serve.errors import as_service_error, note
-from tacit.serve.jobs import Job, JobStore
+from tacit.serve.jobs import SYNTHESIZE, Job, JobStore
 from tacit.serve.keys import Keys
 from tacit.serve.metrics import Metrics
 from tacit.serve.runner import JobOutcome, JobTask, StopError
@@ -173,9 +173,11 @@ class Schedule:
         )
 
     def _written(self, job: Job) -> int:
-        """How much of the output is finished."""
+        """How much of the output is finished; of a corpus, its sketch."""
+        files = self._store.files(job)
+        begun = files.sketch if job.kind == SYNTHESIZE else partial_path(files.output)
         try:
-            return partial_path(self._store.files(job).output).stat().st_size
+            return begun.stat().st_size
         except OSError:
             return 0
 
