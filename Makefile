@@ -1,5 +1,5 @@
 # Two commands do everything on a machine with Python 3.11, pip, make and gcc:
-#   make demo   set up, release a corpus in place of private rows, show it, its scores and its privacy card
+#   make demo   set up, release a corpus in place of private rows, show it, score it, attack it, and draw two reports
 #   make test   set up what the tests need and run every check
 PYTHON ?= python3
 VENV   := .venv
@@ -11,8 +11,7 @@ DEMO   := build/demo
 
 demo: $(VENV)/.demo
 	@$(BIN)/python examples/share_corpus.py $(DEMO)
-	@echo && cat $(DEMO)/released.csv.card.md
-	@echo "Try your own:   $(BIN)/tacit synthesize --help"
+	@echo "your own file                     $(BIN)/tacit synthesize --help"
 
 test: $(VENV)/.test
 	@$(MAKE) --no-print-directory lint

@@ -11,14 +11,17 @@ import pytest
 
 import tacit
 from tacit.cli.main import run as run_command
-from tacit.errors import BadInputError
+from tacit.errors import BadInputError, BadParameterError
+from tacit.jobs import private_report
+from tacit.jobs.fields import USUAL_POOLS
 from tacit.jobs.release_report import SHOWN_ROWS, public_release, release_page
-from tacit.jobs.synthesize import USUAL_POOLS
+from tacit.jobs.synthesize import MatchingConfig
 from tacit.matching.artifact import read_sketch
 from tacit.matching.cloud_map import cloud_map
 from tacit.matching.noise_curve import noise_curve, noisier
 from tacit.matching.pool import load_pool
 from tacit.matching.proportions import label_proportions
+from tacit.matching.sums import rows_in_memory
 from tacit.report.release_figures import round_steps
 
 SENTENCES = {
@@ -100,6 +103,50 @@ def test_one_label_and_labels_without_rows_have_a_page(tmp_path):
             labels=labels, epsilon=1.0, rows=100, report="shareable",
         )  # fmt: skip
         assert Path(made.report_path).stat().st_size > 5_000
+
+
+def test_the_private_page_cannot_be_taken_for_the_other(tmp_path, monkeypatch):
+    monkeypatch.setattr(private_report, "SHADOW_RELEASES", 20)
+    made = tacit.synthesize(
+        ROWS, output=tmp_path / "out.csv", label_column="intent", labels=list(SENTENCES), epsilon=2.0, rows=300,
+        sample_seed=1, report="private",
+    )  # fmt: skip
+    private, shared = made.private_report_path, made.report_path
+    assert private.name == "out-PRIVATE-report.html"
+    assert private.stat().st_mode & 0o077 == 0
+    words = Texts.of(private.read_text())
+    assert "PRIVATE" in words
+    assert "Do not share this page" in words
+    assert SECRET in words
+    assert all(name in words for name in ("words", "letters", "static vectors"))
+    assert "guesses in" in words
+    others = Texts.of(shared.read_text())
+    assert SECRET not in others
+    assert "PRIVATE" not in others
+    labels = [row["intent"] for row in made.rows]
+    release = public_release(
+        read_sketch(made.sketch_path), [load_pool(name) for name in USUAL_POOLS], made.texts, labels, made.card
+    )
+    assert release_page(release) == shared.read_text()
+
+
+def test_a_sketch_has_no_private_page():
+    with pytest.raises(BadParameterError) as error:
+        MatchingConfig(from_sketch="s.tacit", report="private")
+    assert error.value.code == "private-report-of-sketch"
+
+
+def test_rows_that_are_looked_at_are_drawn_from_the_whole_file(made):
+    sketch = read_sketch(made.sketch_path)
+    texts = [f"{number}" for number in range(3_000)]
+    labels = ["music" if number % 2 else "unknown" for number in range(3_000)]
+    held = private_report.held_rows(rows_in_memory(texts, labels, None), sketch, most=500)
+    assert len(held.texts) == 500
+    assert set(held.labels) == {"music"}
+    assert 1_200 < np.mean([int(text) for text in held.texts]) < 1_800
+    train, test = held.split()
+    assert (len(train), len(test)) == (400, 100)
+    assert not set(train.texts) & set(test.texts)
 
 
 # The numbers --------------------------------------------------------------------------------------------------------

@@ -39,7 +39,7 @@ def few_sentences(tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def _small_pool(few_sentences, monkeypatch):
-    monkeypatch.setattr(synthesis, "POOL", str(few_sentences))
+    monkeypatch.setattr(synthesis, "USUAL_POOLS", (str(few_sentences),))
 
 
 def private_file(rows: int = 600) -> bytes:

@@ -67,7 +67,9 @@ def synthesize(config: MatchingConfig, shown: Quiet) -> None:
     if not shown.quiet:
         error_console().print(f"{len(made):,} rows -> {made.output}; sketch: {made.sketch_path}", markup=False)
         if made.report_path is not None:
-            error_console().print(f"report, which may be shared: {made.report_path}", markup=False)
+            error_console().print(f"report that may be shared: {made.report_path}", markup=False)
+        if made.private_report_path is not None:
+            error_console().print(f"PRIVATE report, not to be shared: {made.private_report_path}", markup=False)
         show_card(made.card, output_console())
     warn_if_nominal(made.card)
 

@@ -160,10 +160,15 @@ def clouds_of(release: PublicRelease) -> CloudMap:
 
 def map_clouds(places: CloudMap, kinds: Mapping[str, str]) -> list[Cloud]:
     """The pool, and above it the released rows by the color of their labels."""
+    return [Cloud(points(places.pool), "pool"), *colored_clouds(places.rows, places.labels, kinds)]
+
+
+def colored_clouds(rows: Floats, labels: Sequence[str], kinds: Mapping[str, str]) -> list[Cloud]:
+    """Rows by the color of their labels."""
     by_kind: dict[str, list[tuple[float, float]]] = {}
-    for label, place in zip(places.labels, points(places.rows), strict=True):
+    for label, place in zip(labels, points(rows), strict=True):
         by_kind.setdefault(kinds[label], []).append(place)
-    return [Cloud(points(places.pool), "pool"), *(Cloud(each, kind) for kind, each in sorted(by_kind.items()))]
+    return [Cloud(each, kind) for kind, each in sorted(by_kind.items())]
 
 
 def map_marks(places: CloudMap, kinds: Mapping[str, str]) -> list[Mark]:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
+from tacit.atomic import write_file
 from tacit.card import Card, ReleaseFacts
 from tacit.errors import BadInputError, BadParameterError
 from tacit.guarantee import Guarantee
@@ -25,6 +26,7 @@ from tacit.jobs.config import Group, Option, Varied
 from tacit.jobs.fields import USUAL_POOLS, Epsilon, Output, Pools, SampleSeed, SynthesisWay, SyntheticRowCount
 from tacit.jobs.sketch import SketchConfig
 from tacit.jobs.sketch import run as build
+from tacit.jobs.sketch_input import row_source
 from tacit.jobs.sketched_rows import PrivateRows, SketchedRows
 from tacit.needs import Ability, needs_of_place
 from tacit.progress import WorkProgress
@@ -76,9 +78,9 @@ class MatchingConfig(SketchedRows):
     ] = None
     sample_seed: SampleSeed = None
     report: Annotated[
-        Literal["shareable"] | None,
-        Field(description="Also write a page with pictures of the release. It is made of public sentences and of what "
-              "is released, so it may be shared with the corpus."),
+        Literal["shareable", "private"] | None,
+        Field(description="Also write a page with pictures of the release, which may be shared with it; 'private' "
+              "writes a second one for you alone, with the private rows, scores of learners and an attack."),
         Option(Group.RUN),
     ] = None  # fmt: skip
 
@@ -102,6 +104,12 @@ class MatchingConfig(SketchedRows):
                 "budget-of-existing-sketch",
                 "a sketch that exists has its budget already: leave {option.epsilon} and {option.keep_sketch} out",
             )
+        if self.from_sketch is not None and self.report == "private":
+            raise BadParameterError(
+                "private-report-of-sketch",
+                "a private report needs the private rows, and a sketch does not have them: use "
+                "{option.report[shareable]}",
+            )
         return self
 
     @property
@@ -112,8 +120,13 @@ class MatchingConfig(SketchedRows):
 
     @property
     def report_path(self) -> Path:
-        """The page about the release, if one is wanted."""
+        """The page about the release that may be shared, if one is wanted."""
         return self.output.with_name(f"{self.output.name.split('.')[0]}-report.html")
+
+    @property
+    def private_report_path(self) -> Path:
+        """The page for the holder of the rows, if one is wanted."""
+        return self.output.with_name(f"{self.output.name.split('.')[0]}-PRIVATE-report.html")
 
     def sketch_config(self) -> SketchConfig:
         """The same rows and labels as a job that builds their sketch."""
@@ -127,6 +140,8 @@ class MatchingConfig(SketchedRows):
         refuse_existing(self.output, force=self.force)
         if self.report is not None:
             refuse_existing(self.report_path, force=self.force)
+        if self.report == "private":
+            refuse_existing(self.private_report_path, force=self.force)
         if self.from_sketch is None and self.sketch_path.exists() and not self.force:
             raise BadInputError(
                 "sketch-exists",
@@ -142,7 +157,8 @@ class MatchedRows:
 
     output       the file that holds it; card and attribution stand beside it
     sketch_path  the sketch that it was drawn from, which gives any amount more at no further cost
-    report_path  the page about it, if one was written
+    report_path  the page about it that may be shared, if one was written
+    private_report_path  the page for the holder of the private rows, if one was written
     """
 
     columns: Mapping[str, Sequence[str]]
@@ -151,6 +167,7 @@ class MatchedRows:
     output: Path
     sketch_path: Path
     report_path: Path | None = None
+    private_report_path: Path | None = None
 
     @property
     def guarantee(self) -> Guarantee:
@@ -189,18 +206,31 @@ def run(config: MatchingConfig, progress: WorkProgress | None = None) -> Matched
     made = _written(config, corpus)
     if config.report is None:
         return made
-    return _with_report(config, made, sketch, pools, corpus)
+    return _with_report(config, made, sketch, pools, corpus, progress)
 
 
 def _with_report(
-    config: MatchingConfig, made: MatchedRows, sketch: Sketch, pools: Sequence[SentencePool], corpus: MatchedCorpus
+    config: MatchingConfig,
+    made: MatchedRows,
+    sketch: Sketch,
+    pools: Sequence[SentencePool],
+    corpus: MatchedCorpus,
+    progress: WorkProgress | None,
 ) -> MatchedRows:
-    """The same rows with the page about them, which sees the release and the pools only."""
+    """The same rows with the page about them, which sees the release and the pools only, and the page for the holder of
+    the rows, if that is wanted."""
     from tacit.jobs.release_report import public_release, release_page
 
-    page = release_page(public_release(sketch, pools, corpus.texts, corpus.labels, made.card))
-    write_whole(config.report_path, page)
-    return replace(made, report_path=config.report_path)
+    release = public_release(sketch, pools, corpus.texts, corpus.labels, made.card)
+    write_whole(config.report_path, release_page(release))
+    if config.report != "private":
+        return replace(made, report_path=config.report_path)
+    from tacit.jobs.private_report import held_rows, judged, private_page
+
+    held = held_rows(row_source(config), sketch)
+    page = private_page(release, held, judged(release, held, progress))
+    write_file(config.private_report_path, page.encode(), private=True)
+    return replace(made, report_path=config.report_path, private_report_path=config.private_report_path)
 
 
 def _built_sketch(config: MatchingConfig, progress: WorkProgress | None) -> Sketch:

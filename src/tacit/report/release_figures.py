@@ -62,11 +62,15 @@ class CurveStop:
     high: float
 
 
-def cloud_figure(title: str, clouds: Sequence[Cloud], marks: Sequence[Mark], description: str) -> Figure:
-    """A map of clouds of points, later clouds above earlier ones, and named marks on top."""
+def cloud_figure(
+    title: str, clouds: Sequence[Cloud], marks: Sequence[Mark], description: str, beside: Sequence[Cloud] = ()
+) -> Figure:
+    """A map of clouds of points, later clouds above earlier ones, and named marks on top. Maps with the same clouds,
+    their own and those `beside`, have the same scale."""
     height = 400.0
-    left, right = _reach([x for cloud in clouds for x, _ in cloud.places], [mark.place[0] for mark in marks])
-    low, high = _reach([y for cloud in clouds for _, y in cloud.places], [mark.place[1] for mark in marks])
+    everything = [*clouds, *beside]
+    left, right = _reach([x for cloud in everything for x, _ in cloud.places], [mark.place[0] for mark in marks])
+    low, high = _reach([y for cloud in everything for _, y in cloud.places], [mark.place[1] for mark in marks])
     unit = min((WIDTH - 2 * MARGIN) / max(right - left, 1e-9), (height - 2 * MARGIN) / max(high - low, 1e-9))
 
     def on_page(place: tuple[float, float]) -> tuple[float, float]:

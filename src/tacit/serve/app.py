@@ -295,7 +295,7 @@ def create_app(settings: ServiceSettings, *, jobs_apart: bool = True) -> Service
 
     @app.get("/v1/jobs/{id}/attribution", responses=answers(None, 404, 409, media={"text/plain": TEXT}), tags=["jobs"])
     async def attribution(request: Request, id: str) -> Response:
-        """What the licenses of the sentences of a corpus ask for."""
+        """The attribution that the licenses of the sentences of a corpus ask for."""
         return files.attribution(request, id)
 
     @app.get("/v1/jobs/{id}/report", responses=answers(None, 404, 409, media={"text/html": TEXT}), tags=["jobs"])

@@ -145,7 +145,7 @@ class JobFolder:
 
     @property
     def view(self) -> Path:
-        """What the page shows of a corpus."""
+        """The file with the parts of a corpus that the page shows."""
         return self.path / "view.json"
 
 

@@ -26,8 +26,10 @@ from tacit.card import Card
 from tacit.engines.job import RewriteProgress
 from tacit.engines.nominal import refuse_nominal
 from tacit.guarantee import Guarantee
+from tacit.jobs.fields import USUAL_POOLS
 from tacit.jobs.release_report import ReleaseView, page_of, public_release, release_view
-from tacit.jobs.sketch import SketchCharge, SketchConfig, label_rule, released_sketch, row_source
+from tacit.jobs.sketch import SketchCharge, SketchConfig, released_sketch
+from tacit.jobs.sketch_input import label_rule, row_source
 from tacit.jobs.synthesize import MatchedRows, MatchingConfig, run
 from tacit.matching.artifact import read_sketch
 from tacit.matching.pool import load_pool
@@ -39,7 +41,6 @@ from tacit.serve.jobs import JobFolder
 from tacit.serve.messages import SynthesisSettings
 from tacit.serve.settings import write_private
 
-POOL: Final = "general"
 SHARES: Final = {"reading the rows": (0.0, 0.5), "reading the pool": (0.5, 0.9)}
 """Which part of the work a step is, for a bar that moves."""
 Reserve = Callable[[Guarantee, list[Subject]], Reservation]
@@ -142,7 +143,7 @@ def _drawn(task: SynthesisTask, progress: Callable[[str, int, int], None]) -> Ma
     labels = read_sketch(files.sketch).labels if settings.label_column is not None else ()
     config = MatchingConfig(
         from_sketch=files.sketch, output=files.output, column=settings.column, label_column=settings.label_column,
-        labels=labels, rows=settings.rows, pools=(POOL,), force=True,
+        labels=labels, rows=settings.rows, pools=USUAL_POOLS, force=True,
     )  # fmt: skip
     return run(config, progress)
 
@@ -151,7 +152,7 @@ def _described(task: SynthesisTask, made: MatchedRows) -> None:
     """Report, view and the card as a page, all made of what was released."""
     sketch = read_sketch(task.files.sketch)
     labels = next(list(values) for name, values in made.columns.items() if name != made.text_column)
-    release = public_release(sketch, [load_pool(POOL)], made.texts, labels, made.card)
+    release = public_release(sketch, [load_pool(name) for name in USUAL_POOLS], made.texts, labels, made.card)
     view = release_view(release)
     write_private(task.files.report, page_of(view).encode())
     write_private(task.files.card("html"), made.card.to_html().encode())
