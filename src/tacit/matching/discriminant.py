@@ -3,15 +3,20 @@
 A sketch gives the mean m_c of every label, with noise of known variance t_c = noise / rows_c^2 in each number. Public
 sentences near the private text give the covariance K of texts of one label. In the directions of K (variance k_j):
 
-    d_cj ~ N(0, b_j)                      how far the mean of a label lies from the common mean, before anything is seen
-    seen: d_cj + noise of variance t_c
-    s_cj = d_cj b_j / (b_j + t_c)         what is believed of it afterwards; what noise could have made is not followed
-    v_cj = k_j + r + b_j t_c / (b_j + t_c)             how far a text of the label may lie from there, doubt included
+    d_cj ~ N(a n_cj, b_j)        how far the mean of a label lies from the common mean, before anything is seen; n_c is
+                                 what the public name of the label says (`tacit.matching.label_names`)
+    seen: D_cj = d_cj + noise of variance t_c
+    s_cj = a n_cj + (D_cj - a n_cj) b_j / (b_j + t_c)
+                                 what is believed of d_cj afterwards; what noise could have made is not followed
+    v_cj = k_j + r + b_j t_c / (b_j + t_c)
+                                 how far a text of the label may lie from there, doubt included
 
     log p(c | x) = sum over j of  x_j s_cj / v_cj - s_cj^2 / (2 v_cj)  + log share_c + const
 
-x is taken from the common mean m of all labels. The variances b_j are fitted to the means of all labels together (EM;
-`PRIOR_LABELS` imagined labels keep them near `BETWEEN` k_j), so labels with few rows borrow from the others, and the
+x is taken from the common mean m of all labels. The variances b_j and the worth a of names are fitted to the means of
+all labels together (EM; `PRIOR_LABELS` imagined labels keep b_j near `BETWEEN` k_j, and a starts from `USUAL_WORTH`; of
+the fitted a half is believed, and b_j is taken `DOUBT` times as large), so labels with few rows borrow from the others
+and from their names, and the
 squares of noise do not count as distance: a label of few rows is not pushed away by its own noise. On public corpora
 with labels of very different size (Reuters R8, TREC) this raised the macro-F1 of the classifier itself at epsilon 1
 from .57 to .66 and from .49 to .55, against a plain ridge that grows with the noise.
@@ -39,6 +44,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tacit.arrays import Floats, Floats32, Ids
+from tacit.matching.label_names import name_features
 from tacit.matching.sketch import Sketch
 from tacit.noise.source import public_generator
 
@@ -50,6 +56,9 @@ FEWEST_NEAR = 1_000
 """The weighted sentences that K is computed from are worth at least so many of equal weight."""
 BETWEEN = 0.5
 PRIOR_LABELS = 10.0
+BELIEF_IN_NAMES = 0.5
+USUAL_WORTH, USUAL_WEIGHT = 0.3, 30.0
+DOUBT = 1.5
 ROUNDS = 20
 FEWEST_ROWS = 1.0
 """A noisy number of rows below this counts as this."""
@@ -108,7 +117,8 @@ def fitted_discriminant(sketch: Sketch, pool: Floats32) -> Discriminant:
     noise = sketch.noise_variance / rows**2
     means = sums / rows[:, None]
     spread = _sized(_near_spread(sentences, domain), _variance_of_a_text(means, noise, rows, sentences))
-    believed, doubt = _believed((means - common) @ spread.directions, noise, spread)
+    names = name_features(sketch.feature_map, sketch.labels)
+    believed, doubt = _believed((means - common) @ spread.directions, names @ spread.directions, noise, spread)
     scaled = believed / (spread.variances + RIDGE * spread.mean + doubt)
     weights = scaled @ spread.directions.T
     offsets = -0.5 * np.einsum("cj,cj->c", believed, scaled) - weights @ common
@@ -175,13 +185,22 @@ def _sized(spread: _Spread, total: float) -> _Spread:
     return _Spread(spread.variances * (total / float(spread.variances.sum())), spread.directions)
 
 
-def _believed(seen: Floats, noise: Floats, spread: _Spread) -> tuple[Floats, Floats]:
-    """(s, doubt) of the module: what the noisy differences of labels tell in each direction, and the variance left."""
+def _believed(seen: Floats, names: Floats, noise: Floats, spread: _Spread) -> tuple[Floats, Floats]:
+    """(s, doubt) of the module: what the noisy differences of labels and their names tell in each direction, and the
+    variance that is left."""
     usual = BETWEEN * spread.variances
-    between = usual
+    between, noise = usual, noise[:, None]
     for _ in range(ROUNDS):
-        trust = between / (between + noise[:, None])
-        moments = (seen * trust) ** 2 + trust * noise[:, None]
+        expected = BELIEF_IN_NAMES * _worth(names, seen, between + noise) * names
+        trust = between / (between + noise)
+        moments = ((seen - expected) * trust) ** 2 + trust * noise
         between = (PRIOR_LABELS * usual + moments.sum(axis=0)) / (PRIOR_LABELS + len(seen))
-    trust = between / (between + noise[:, None])
-    return seen * trust, trust * noise[:, None]
+    trust = DOUBT * between / (DOUBT * between + noise)
+    return expected + (seen - expected) * trust, trust * noise
+
+
+def _worth(names: Floats, seen: Floats, variances: Floats) -> float:
+    """The factor by which names explain what was seen best (weighted least squares), not below 0."""
+    size = float((names**2 / variances).sum())
+    fit = float((names * seen / variances).sum())
+    return max(0.0, (fit + USUAL_WEIGHT * USUAL_WORTH) / (size + USUAL_WEIGHT))
