@@ -142,10 +142,10 @@ def test_a4_the_odds_of_gaussian_noise_keep_to_what_the_card_says(epsilon, delta
     truth, other = gaussian_losses(epsilon, delta)
     assert truth(epsilon) > 1.5 * delta, "so 'except with probability delta' was false"
     sentence = plain_sentence(approximate(epsilon, delta=delta))
-    found = re.search(r"by at most ([\d.,]+|10\^\d+), except with probability ([\d.e-]+);", sentence)
-    factor = 10.0 ** int(found[1][3:]) if found[1].startswith("10^") else float(found[1].replace(",", ""))
+    match = re.search(r"by at most ([\d.,]+|10\^\d+), except with probability ([\d.e-]+);", sentence)
+    factor = 10.0 ** int(match[1][3:]) if match[1].startswith("10^") else float(match[1].replace(",", ""))
     moved = truth(math.log(factor)) + other(math.log(factor))
-    assert moved <= float(found[2])
+    assert moved <= float(match[2])
     assert f"plus {delta:g} on every probability" in sentence
 
 

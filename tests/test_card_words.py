@@ -31,7 +31,7 @@ def described(name: str) -> bool:
     return shown in BY_NAME or any(known == shown for known, _ in BY_VALUE)
 
 
-@pytest.mark.parametrize("mechanism", mechanism_classes(), ids=lambda found: found.name)
+@pytest.mark.parametrize("mechanism", mechanism_classes(), ids=lambda result: result.name)
 def test_c8_every_setting_of_every_mechanism_has_words(mechanism: Any):
     names = {item.name for item in fields(mechanism)} - NEVER_SHOWN - {"codebook", "encoder", "chat", "prompt", "stop",
                                                                      "delta", "temperature"}  # fmt: skip

@@ -219,10 +219,10 @@ def test_tokens_add_up_only_in_the_local_model():
 
 
 def test_composition_keeps_slack_and_the_parameters_of_all():
-    one, two = pure(1.0, slack=1e-3, parameters={"k": 1}), pure(1.0, slack=2e-3, parameters={"k": 2})
-    assert one.then(two).slack == pytest.approx(3e-3)
-    assert one.beside(two).slack == pytest.approx(2e-3)
-    assert one.then(two).parameters == {"release 1": {"k": 1}, "release 2": {"k": 2}}
-    assert one.then(one).parameters == {"k": 1}
+    first, second = pure(1.0, slack=1e-3, parameters={"k": 1}), pure(1.0, slack=2e-3, parameters={"k": 2})
+    assert first.then(second).slack == pytest.approx(3e-3)
+    assert first.beside(second).slack == pytest.approx(2e-3)
+    assert first.then(second).parameters == {"release 1": {"k": 1}, "release 2": {"k": 2}}
+    assert first.then(first).parameters == {"k": 1}
     group = approximate(0.5, 1e-6, slack=0.1).for_group(2)
     assert group.delta == pytest.approx(1e-6 * (1 + math.exp(0.6)))

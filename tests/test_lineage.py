@@ -34,23 +34,23 @@ def write_lineage(folder: Path, promise: Guarantee, public: str | None = None) -
 
 def test_weights_from_elsewhere_are_what_their_user_says():
     assert lineage_of("facebook/bart-base") == Lineage()
-    found = Lineage().provenance("language model", "the model hub")
-    assert (found.public, found.source) == (True, "the model hub")
+    provenance = Lineage().provenance("language model", "the model hub")
+    assert (provenance.public, provenance.source) == (True, "the model hub")
 
 
 def test_private_weights_are_paid_by_their_own_budget(tmp_path):
-    found = lineage_of(write_lineage(tmp_path, PAID)).provenance("language model", "the folder m")
-    assert not found.public
-    assert "epsilon 2, delta 1e-06 for one record" in (found.paid_by or "")
+    provenance = lineage_of(write_lineage(tmp_path, PAID)).provenance("language model", "the folder m")
+    assert not provenance.public
+    assert "epsilon 2, delta 1e-06 for one record" in (provenance.paid_by or "")
 
 
 def test_weights_without_a_guarantee_are_refused_unless_their_text_was_public(tmp_path):
     with pytest.raises(NoGuaranteeError, match=r"the folder m has no guarantee .*train it with an epsilon"):
         lineage_of(write_lineage(tmp_path, VOID)).provenance("language model", "the folder m")
     public = PAID.voided("it was trained on public text", VoidReason.DECLARED_PUBLIC)
-    found = lineage_of(write_lineage(tmp_path, public, "Tatoeba")).provenance("language model", "the folder m")
-    assert found.public
-    assert "Tatoeba, which was declared public" in found.source
+    provenance = lineage_of(write_lineage(tmp_path, public, "Tatoeba")).provenance("language model", "the folder m")
+    assert provenance.public
+    assert "Tatoeba, which was declared public" in provenance.source
 
 
 @pytest.mark.parametrize("reason", [reason for reason in VoidReason if reason is not VoidReason.DECLARED_PUBLIC])

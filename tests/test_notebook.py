@@ -25,9 +25,9 @@ def release() -> Any:
 
 def inside(shown: str) -> str:
     """The page that a frame holds."""
-    found = re.fullmatch(r'<iframe srcdoc="([^"]*)" title="[^"]*" sandbox style="[^"]*"></iframe>', shown)
-    assert found is not None
-    return html.unescape(found[1])
+    match = re.fullmatch(r'<iframe srcdoc="([^"]*)" title="[^"]*" sandbox style="[^"]*"></iframe>', shown)
+    assert match is not None
+    return html.unescape(match[1])
 
 
 def test_c8_a_release_has_a_card_with_what_it_adds_up_to(release: Any):
@@ -74,9 +74,9 @@ def test_c8_a_series_is_shown_by_its_card():
     pandas = pytest.importorskip("pandas")
     import tacit.integrations.pandas
 
-    found = pandas.Series(["w1 w2"]).tacit.release(tacit.SanText(epsilon=2.0, vectors=small_table()))
-    assert repr(found).startswith("<SeriesRelease of 1 texts: metric differential privacy")
-    assert inside(found._repr_html_()) == found.card().to_html()
+    released = pandas.Series(["w1 w2"]).tacit.release(tacit.SanText(epsilon=2.0, vectors=small_table()))
+    assert repr(released).startswith("<SeriesRelease of 1 texts: metric differential privacy")
+    assert inside(released._repr_html_()) == released.card().to_html()
 
 
 def test_c8_a_notebook_keeps_no_original_text_of_a_report():

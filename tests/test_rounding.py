@@ -104,9 +104,9 @@ def test_a10_ledger_and_audit_round_to_the_safe_side(epsilon, delta):
         str(Limit("user", "", None, epsilon, delta)),
         str(Claim(epsilon, delta=delta)),
     ):
-        found = [value_of(part) for part in re.findall(r"(?:epsilon|delta) ([\d.,e+-]*\d)", text)]
-        assert found[0] >= epsilon
-        assert found[1] >= delta
+        results = [value_of(part) for part in re.findall(r"(?:epsilon|delta) ([\d.,e+-]*\d)", text)]
+        assert results[0] >= epsilon
+        assert results[1] >= delta
     assert value_of(cell_text(AtMost(epsilon))) >= epsilon
     assert value_of(cell_text(AtLeast(epsilon))) <= epsilon
 
@@ -129,11 +129,11 @@ def test_a10_the_derivation_of_a_sensitivity_gives_no_less_than_the_sensitivity(
         (bounding("jl", dimension=5, seed=seed), r"norm ([\d.,e+-]+) of the drawn matrix, times ([\d.,e+-]+)"),
         (bounding("observed-range", bound="lipschitz"), r"^([\d.,e+-]+) times"),
     ):
-        found = chosen.fit(vectors).sensitivity()
-        factors = [value_of(text) for text in re.search(shape, found.how).groups()]
-        if below := re.search(r"2 sqrt\(12 - 1\) / ([\d.,e+-]+\d)", found.how):
+        result = chosen.fit(vectors).sensitivity()
+        factors = [value_of(text) for text in re.search(shape, result.how).groups()]
+        if below := re.search(r"2 sqrt\(12 - 1\) / ([\d.,e+-]+\d)", result.how):
             factors.append(2 * math.sqrt(11) / value_of(below[1]))
-        assert math.prod(factors) >= found.value * (1 - 1e-15)
+        assert math.prod(factors) >= result.value * (1 - 1e-15)
 
 
 @given(st.floats(min_value=1e-6, max_value=1e6))

@@ -285,7 +285,7 @@ def audits(folder: Path) -> Facts:
         tacit.audit(matrix=[[0.75, 0.25], [0.25, 0.75]], epsilon=math.log(3) + 0.01),
         tacit.audit(matrix=[[0.75, 0.25], [0.25, 0.75]], epsilon=1.0),
     ):
-        facts.append((report.refuted, report.light, [(one.light, one.refuted) for one in report.findings]))
+        facts.append((report.refuted, report.light, [(finding.light, finding.refuted) for finding in report.findings]))
     facts.append(code_of(lambda: tacit.audit(matrix=[[0.75, 0.2], [0.25, 0.75]], epsilon=1.0)))
     facts.append(code_of(lambda: tacit.audit("santext", vectors="vectors.txt", metric="hamming", epsilon=1.0)))
     return facts

@@ -38,8 +38,8 @@ def histogram_law(laws: Sequence[Law]) -> dict[tuple[int, ...], float]:
 
 def divergence(first: Sequence[Law], second: Sequence[Law], epsilon: float) -> float:
     """The exact hockey-stick divergence of two shuffled releases."""
-    one, other = histogram_law(first), histogram_law(second)
-    return math.fsum(max(0.0, chance - math.exp(epsilon) * other.get(seen, 0.0)) for seen, chance in one.items())
+    left, other = histogram_law(first), histogram_law(second)
+    return math.fsum(max(0.0, chance - math.exp(epsilon) * other.get(seen, 0.0)) for seen, chance in left.items())
 
 
 def two_weights(epsilon: float, outcomes: int, near: int) -> TwoWeights:
@@ -67,8 +67,8 @@ def test_no_data_set_exceeds_the_bound(outcomes: int, near: int, most_rows: int,
         for epsilon in (0.0, 0.2 * local, 0.6 * local):
             bound, general = blanket_delta(law, rows, epsilon), clones_delta(local, rows, epsilon)
             worst = max(
-                divergence([one, *others], [another, *others], epsilon)
-                for one, another in itertools.permutations(every, 2)
+                divergence([first_law, *others], [another, *others], epsilon)
+                for first_law, another in itertools.permutations(every, 2)
                 for others in itertools.combinations_with_replacement(every, rows - 1)
             )
             assert worst <= bound <= 1.0
@@ -102,14 +102,14 @@ def test_near_sets_as_disjoint_as_can_be_are_the_worst(outcomes: int, near: int)
 
     apart = range(min(near, outcomes - near) + 1)
     for others in range(4):
-        found = [
+        results = [
             divergence(
                 [weights(range(near)), *[uniform] * others], [weights(range(m, near + m)), *[uniform] * others], epsilon
             )
             for m in apart
         ]
-        assert all(low <= high + 1e-12 for low, high in itertools.pairwise(found))
-        assert found[0] == pytest.approx(0.0, abs=1e-12)
+        assert all(low <= high + 1e-12 for low, high in itertools.pairwise(results))
+        assert results[0] == pytest.approx(0.0, abs=1e-12)
 
 
 def test_more_rows_and_a_larger_epsilon_hide_better():

@@ -45,9 +45,9 @@ def random_law(rows: int, columns: int, seed: int) -> MatrixLaw:
 
 @pytest.mark.parametrize("k", [2, 5])
 def test_randomized_response_is_as_tight_as_it_claims(k):
-    found = check_all(matrix_law(response_matrix(1.5, k)), Claim(1.5))
-    assert found.tightest == pytest.approx(1.5, abs=1e-12)
-    assert found.verdict is ClaimVerdict.HOLDS
+    outcome = check_all(matrix_law(response_matrix(1.5, k)), Claim(1.5))
+    assert outcome.tightest == pytest.approx(1.5, abs=1e-12)
+    assert outcome.verdict is ClaimVerdict.HOLDS
     assert check_all(matrix_law(response_matrix(1.5, k)), Claim(1.49)).verdict is ClaimVerdict.REFUTED
 
 
@@ -78,10 +78,10 @@ def test_a_delta_claim_counts_what_the_ratio_cannot():
     law = np.zeros((2, 4))
     law[:, :2] = 0.99 * np.array([[0.75, 0.25], [0.25, 0.75]])
     law[0, 2] = law[1, 3] = 0.01
-    found = check_all(matrix_law(law), Claim(math.log(3), delta=0.01))
-    assert found.verdict is ClaimVerdict.HOLDS
-    assert found.worst.delta == pytest.approx(0.01)
-    assert found.tightest == pytest.approx(math.log(3), abs=1e-9)
+    outcome = check_all(matrix_law(law), Claim(math.log(3), delta=0.01))
+    assert outcome.verdict is ClaimVerdict.HOLDS
+    assert outcome.worst.delta == pytest.approx(0.01)
+    assert outcome.tightest == pytest.approx(math.log(3), abs=1e-9)
     assert check_all(matrix_law(law), Claim(math.log(3), delta=0.0099)).verdict is ClaimVerdict.REFUTED
     assert check_all(matrix_law(law), Claim(100.0)).tightest == math.inf
 
@@ -95,12 +95,12 @@ def test_the_ways_agree_with_brute_force(seed):
     assert check_all(law, Claim(1.0)).tightest == pytest.approx(ratios.max())
     metric = Claim(2.0, offset=0.3, slack=0.01, distance=TableDistance(distances))
     pairs = np.stack(np.triu_indices(12, 1), axis=1)
-    for found in (check_all(law, metric), check_pairs(law, metric, pairs)):
-        assert found.tightest == pytest.approx(ratios.max())
-        assert found.excess == pytest.approx((ratios - 2.0 * distances - 0.31).max())
+    for each in (check_all(law, metric), check_pairs(law, metric, pairs)):
+        assert each.tightest == pytest.approx(ratios.max())
+        assert each.excess == pytest.approx((ratios - 2.0 * distances - 0.31).max())
         off = ~np.eye(12, dtype=bool)
-        assert found.steepest == pytest.approx(((ratios[off] - 0.3) / distances[off]).max())
-        w = found.worst
+        assert each.steepest == pytest.approx(((ratios[off] - 0.3) / distances[off]).max())
+        w = each.worst
         i, j = words_of(law, [w.left, w.right])
         column = list(law.outputs).index(w.output)
         assert w.loss == pytest.approx(np.log(law.matrix[i, column] / law.matrix[j, column])), "the witness is real"
@@ -111,10 +111,10 @@ def test_pairs_about_which_nothing_is_claimed_prove_nothing():
     law = matrix_law(np.eye(4)[[0, 0, 1, 1]])
     with pytest.raises(BadInputError, match="nothing is claimed"):
         check_pairs(law, claim, np.array([[0, 2], [1, 3]]))
-    found = check_pairs(law, claim, np.array([[0, 1], [0, 2]]))
-    assert found.pairs == 1
-    assert found.verdict is ClaimVerdict.HOLDS
-    assert "1 of them" in found.scope
+    outcome = check_pairs(law, claim, np.array([[0, 1], [0, 2]]))
+    assert outcome.pairs == 1
+    assert outcome.verdict is ClaimVerdict.HOLDS
+    assert "1 of them" in outcome.scope
     assert check_all(law, claim).verdict is ClaimVerdict.HOLDS
 
 
@@ -166,12 +166,12 @@ class Sneaky(SanText):
 @pytest.mark.parametrize("kind", [WithoutTheHalf, Sneaky])
 def test_a_law_that_is_not_what_the_code_says_is_refuted(kind):
     mechanism = kind(epsilon=3.0, vectors=small_table(150, 2))
-    found = check_vocabulary(mechanism, claim_of(mechanism))
-    assert found.verdict is ClaimVerdict.REFUTED
+    outcome = check_vocabulary(mechanism, claim_of(mechanism))
+    assert outcome.verdict is ClaimVerdict.REFUTED
     slow = check_all(MechanismLaw(mechanism), claim_of(mechanism))
-    assert found.excess <= slow.excess + 1e-9 <= found.excess_at_most + 2e-9
+    assert outcome.excess <= slow.excess + 1e-9 <= outcome.excess_at_most + 2e-9
     if kind is Sneaky:
-        assert (found.worst.left, found.worst.output) == ("w17", "w42")
+        assert (outcome.worst.left, outcome.worst.output) == ("w17", "w42")
 
 
 class NotALaw(SanText):
@@ -200,9 +200,9 @@ def test_an_unprotected_output_of_two_inputs_is_refuted(tmp_path):
     common = np.flatnonzero(~mechanism.sensitive)
     law[common[0], common[1]] = 0.001
     law[common[0]] /= law[common[0]].sum()
-    found = check_all(MatrixLaw(law, mechanism.vocabulary, mechanism.vocabulary), claim)
-    assert found.verdict is ClaimVerdict.REFUTED
-    assert found.shared_output.output == f"w{common[1]}"
+    outcome = check_all(MatrixLaw(law, mechanism.vocabulary, mechanism.vocabulary), claim)
+    assert outcome.verdict is ClaimVerdict.REFUTED
+    assert outcome.shared_output.output == f"w{common[1]}"
 
 
 # Our own, and the published mistakes ----------------------------------------------------------------------------------
@@ -241,9 +241,9 @@ def test_tem_with_a_quotient_underflow_and_unknown_words_passed_through():
     table = small_table(40, 2, seed=2)
     distance = VectorDistance(table.vectors)
     wrong = matrix_law(tem_with_a_quotient(euclidean(table.vectors), 8.0, 1.5))
-    found = check_all(wrong, Claim(8.0, distance=distance))
-    assert found.verdict is ClaimVerdict.REFUTED
-    assert found.steepest > 1.05 * 8.0, "the ratio to the claim that the survey of such code reports"
+    outcome = check_all(wrong, Claim(8.0, distance=distance))
+    assert outcome.verdict is ClaimVerdict.REFUTED
+    assert outcome.steepest > 1.05 * 8.0, "the ratio to the claim that the survey of such code reports"
     far = euclidean(small_table(40, 2, scale=20.0).vectors).astype(np.float32)
     weights = np.exp(np.float32(-5.0) * far).astype(np.float64)
     law = matrix_law(weights / weights.sum(axis=1, keepdims=True))
@@ -255,9 +255,11 @@ def test_tem_with_a_quotient_underflow_and_unknown_words_passed_through():
 
 def test_the_closest_pairs_of_the_real_vocabulary(default_table):
     mechanism = build("tem", {"epsilon": 6.0, "vectors": default_table})
-    found = exact_words(mechanism, word_law_of(mechanism), claim_of(mechanism), ClaimAuditSettings(words="closest:50"))
-    assert found.pairs == 50
-    assert found.verdict is ClaimVerdict.HOLDS
+    outcome = exact_words(
+        mechanism, word_law_of(mechanism), claim_of(mechanism), ClaimAuditSettings(words="closest:50")
+    )
+    assert outcome.pairs == 50
+    assert outcome.verdict is ClaimVerdict.HOLDS
 
 
 # What comes from outside ----------------------------------------------------------------------------------------------

@@ -98,10 +98,10 @@ def test_delta_is_taken_off():
 
 
 def test_what_cannot_be_refuted_is_said():
-    found = check(lambda x, count: np.full(count, x), Claim(50.0), samples=1000)
-    assert not found.refuted
-    assert found.powerless
-    finding = sampled_section(found).findings[0]
+    outcome = check(lambda x, count: np.full(count, x), Claim(50.0), samples=1000)
+    assert not outcome.refuted
+    assert outcome.powerless
+    finding = sampled_section(outcome).findings[0]
     assert finding.light is Light.NONE
     assert "could not have been" in finding.sentence
     refuted = sampled_section(check(lambda x, count: np.full(count, x), Claim(1.0))).findings[0]
@@ -210,9 +210,9 @@ def test_published_adept_is_refuted_by_counting_and_the_repairs_are_not(epsilon)
 @pytest.mark.parametrize("epsilon", [2.0, 500.0])
 def test_published_adept_is_refuted_at_any_epsilon_by_its_noise(epsilon):
     broken, corners = adept_release(as_published, epsilon)
-    found = noise_check((broken(0, 500) - corners[0]), corners[0] - corners[1], "laplace", epsilon)
-    assert found.refuted
-    assert found.epsilon == pytest.approx(8 * epsilon, rel=0.05), "sqrt(n) times the claim"
+    outcome = noise_check((broken(0, 500) - corners[0]), corners[0] - corners[1], "laplace", epsilon)
+    assert outcome.refuted
+    assert outcome.epsilon == pytest.approx(8 * epsilon, rel=0.05), "sqrt(n) times the claim"
     repaired, _ = adept_release(Laplace().add, epsilon)
     fine = noise_check((repaired(0, 500) - corners[0]), corners[0] - corners[1], "laplace", epsilon)
     assert fine.fits
@@ -226,10 +226,10 @@ def test_the_classical_gaussian_at_epsilon_10_is_refuted_and_the_analytic_one_is
     analytic = analytic_gaussian_sigma(epsilon, delta, 1.0)
     assert gaussian_delta(epsilon, classical, 1.0) == pytest.approx(2.3e-5, rel=0.03)
     rng = np.random.default_rng(4)
-    found = noise_check(rng.normal(0, classical, 40_000), [1.0], "normal", epsilon, delta=delta)
-    assert found.refuted
-    assert 1e-5 < found.delta < 2.3e-5
-    assert noise_section(found).findings[0].refuted
+    outcome = noise_check(rng.normal(0, classical, 40_000), [1.0], "normal", epsilon, delta=delta)
+    assert outcome.refuted
+    assert 1e-5 < outcome.delta < 2.3e-5
+    assert noise_section(outcome).findings[0].refuted
     fine = noise_check(rng.normal(0, analytic, 40_000), [1.0], "normal", epsilon, delta=delta)
     assert not fine.refuted
     assert fine.epsilon > 0.95 * epsilon
@@ -244,10 +244,10 @@ def test_scales_are_bounded_with_their_confidence():
 
 
 def test_noise_of_another_shape_gives_no_verdict():
-    found = noise_check(np.random.default_rng(0).uniform(-0.1, 0.1, 5000), [1.0], "normal", 1.0, delta=1e-6)
-    assert not found.fits
-    assert not found.refuted
-    assert noise_section(found).findings[0].light is Light.AMBER
+    outcome = noise_check(np.random.default_rng(0).uniform(-0.1, 0.1, 5000), [1.0], "normal", 1.0, delta=1e-6)
+    assert not outcome.fits
+    assert not outcome.refuted
+    assert noise_section(outcome).findings[0].light is Light.AMBER
     assert noise_check(np.zeros(1000), [1.0], "laplace", 100.0).refuted, "no noise at all"
     with pytest.raises(BadInputError, match="too few"):
         noise_check([1.0], [1.0], "laplace", 1.0)
@@ -261,10 +261,10 @@ def test_noise_of_another_shape_gives_no_verdict():
 @pytest.mark.parametrize("epsilon", [1.0, 60.0])
 def test_unknown_words_passed_through_are_refuted_at_any_epsilon(epsilon):
     known = {"the", "cat"}
-    found = secrets_check(lambda texts: [t if t not in known else "cat" for t in texts], epsilon)
-    assert found.refuted
-    assert found.epsilon > epsilon + 20
-    assert secrets_section(found).findings[0].refuted
+    outcome = secrets_check(lambda texts: [t if t not in known else "cat" for t in texts], epsilon)
+    assert outcome.refuted
+    assert outcome.epsilon > epsilon + 20
+    assert secrets_section(outcome).findings[0].refuted
     rare = secrets_check(lambda texts: [texts[0], *["cat"] * (len(texts) - 1)], epsilon)
     assert rare.returned == 1
     assert rare.refuted, "one return is enough"
@@ -274,8 +274,8 @@ def test_unknown_words_passed_through_are_refuted_at_any_epsilon(epsilon):
 @pytest.mark.parametrize("name", ["santext", "custext", "laplace"])
 def test_our_own_let_no_unknown_word_through(name):
     mechanism = build(name, {"epsilon": 8.0, "vectors": small_table(60, 3)})
-    found = secret_words(mechanism, mechanism.checks()[-1], ClaimAuditSettings(seed=3))
-    assert (found.returned, found.refuted) == (0, False)
+    outcome = secret_words(mechanism, mechanism.checks()[-1], ClaimAuditSettings(seed=3))
+    assert (outcome.returned, outcome.refuted) == (0, False)
 
 
 # Our noise mechanisms -------------------------------------------------------------------------------------------------

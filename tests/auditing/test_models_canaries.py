@@ -86,23 +86,23 @@ def test_damaged_canaries(tmp_path):
 
 def test_exposure_by_enumeration_is_exact():
     canaries = [Canary(f"the code is {number:03}", CODE, 1, True) for number in (0, 1, 499, 999)]
-    (found,) = exposures(by_number, canaries, source=new_source(0))
-    assert found.method == "enumerated"
-    assert found.fit is None
+    (exposure,) = exposures(by_number, canaries, source=new_source(0))
+    assert exposure.method == "enumerated"
+    assert exposure.fit is None
     expected = [math.log2(997 / rank) for rank in (1, 1, 498, 997)]  # among 996 candidates that were not inserted
-    np.testing.assert_allclose([row.exposure for row in found.canaries], expected, atol=1e-9)
+    np.testing.assert_allclose([row.exposure for row in exposure.canaries], expected, atol=1e-9)
 
 
 def test_a_left_out_canary_is_one_of_the_candidates():
     canaries = [Canary(f"the code is {number:03}", CODE, 1, False) for number in (0, 999)]
-    (found,) = exposures(by_number, canaries, source=new_source(0))
-    np.testing.assert_allclose([row.exposure for row in found.canaries], [math.log2(1000), 0.0], atol=1e-9)
+    (exposure,) = exposures(by_number, canaries, source=new_source(0))
+    np.testing.assert_allclose([row.exposure for row in exposure.canaries], [math.log2(1000), 0.0], atol=1e-9)
 
 
 def test_a_model_without_an_opinion_exposes_nothing():
     canaries = [Canary(f"the code is {number:03}", CODE, 1, True) for number in range(5)]
-    (found,) = exposures(lambda texts: np.zeros(len(texts)), canaries, source=new_source(0))
-    assert [row.exposure for row in found.canaries] == [0.0] * 5
+    (exposure,) = exposures(lambda texts: np.zeros(len(texts)), canaries, source=new_source(0))
+    assert [row.exposure for row in exposure.canaries] == [0.0] * 5
 
 
 def test_exposure_by_extrapolation_is_near_the_exact_one():
@@ -115,16 +115,16 @@ def test_exposure_by_extrapolation_is_near_the_exact_one():
         numbers = [np.random.default_rng(int(text.split()[-1])).normal() for text in texts]
         return np.array([special.get(text, number) for text, number in zip(texts, numbers, strict=True)])
 
-    (found,) = exposures(losses, canary, source=new_source(4), sampled=2_000)
-    assert found.method == "extrapolated"
-    assert found.fit is not None
-    assert found.fit > 0.01
-    assert found.canaries[0].exposure == pytest.approx(14.95, abs=2.5)
-    assert found.canaries[1].exposure == pytest.approx(5.46, abs=0.5)
+    (exposure,) = exposures(losses, canary, source=new_source(4), sampled=2_000)
+    assert exposure.method == "extrapolated"
+    assert exposure.fit is not None
+    assert exposure.fit > 0.01
+    assert exposure.canaries[0].exposure == pytest.approx(14.95, abs=2.5)
+    assert exposure.canaries[1].exposure == pytest.approx(5.46, abs=0.5)
     # What the sample proves: none of 2,000 candidates is as low, so the share is below 3 in 2,000.
-    assert found.canaries[0].at_least == pytest.approx(math.log2(2_000 / 3), abs=0.1)
-    assert all(row.at_least <= row.exposure + 2.5 for row in found.canaries)
-    assert np.median([row.exposure for row in found.canaries[2:]]) < 3
+    assert exposure.canaries[0].at_least == pytest.approx(math.log2(2_000 / 3), abs=0.1)
+    assert all(row.at_least <= row.exposure + 2.5 for row in exposure.canaries)
+    assert np.median([row.exposure for row in exposure.canaries[2:]]) < 3
 
 
 def test_the_light_depends_on_what_chance_allows():
@@ -169,13 +169,13 @@ def test_an_overfit_language_model_knows_its_canaries_and_an_untrained_one_does_
         def losses(texts, scorer=scorer):
             return scorer.losses(texts).total
 
-        (found,) = exposures(losses, canaries, source=new_source(0))
-        assert found.method == "enumerated"
-        section = canary_section([found])
+        (exposure,) = exposures(losses, canaries, source=new_source(0))
+        assert exposure.method == "enumerated"
+        section = canary_section([exposure])
         assert section.findings[0].light is light
         bound = audit_observations(observations(losses, canaries)).epsilon
         assert (bound > 0.7) if epochs else (bound == 0.0)
         if epochs:
-            four = [row.exposure for row in found.canaries if row.canary.insertions == 4]
-            none = [row.exposure for row in found.canaries if row.canary.insertions == 0]
+            four = [row.exposure for row in exposure.canaries if row.canary.insertions == 4]
+            none = [row.exposure for row in exposure.canaries if row.canary.insertions == 0]
             assert np.median(four) > np.median(none) + 3

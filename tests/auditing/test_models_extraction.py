@@ -44,9 +44,9 @@ def test_runs_are_the_longest_common_ones():
     generator = np.random.default_rng(0)
     corpus = [" ".join(generator.choice(list("abcd"), size=12)) for _ in range(30)]
     texts = [" ".join(generator.choice(list("abcde"), size=9)) for _ in range(40)]
-    found = Corpus(corpus).overlaps(texts)
-    assert [o.run for o in found] == [longest_run(text, corpus) for text in texts]
-    for overlap in found:
+    overlaps = Corpus(corpus).overlaps(texts)
+    assert [o.run for o in overlaps] == [longest_run(text, corpus) for text in texts]
+    for overlap in overlaps:
         assert any(overlap.run_text in text for text in corpus)
         assert overlap.tokens == 9
 
@@ -77,12 +77,12 @@ def test_copies_are_told_from_chance():
     training, control = texts[:100], texts[100:]
     changed = " ".join(["other", *training[1].split()[1:]])
     fresh = [" ".join(generator.choice(words, size=12)) for _ in range(20)]
-    found = compare([("", text) for text in (training[0], changed, *fresh)], training, control)
-    assert [output.text for output in found.verbatim] == [training[0]]
-    assert {output.text for output in found.extracted} == {training[0], changed}
-    assert {output.text for output in found.near_duplicates} == {training[0], changed}
-    assert found.chance_run < 6
-    section = extraction_section(found, training)
+    comparison = compare([("", text) for text in (training[0], changed, *fresh)], training, control)
+    assert [output.text for output in comparison.verbatim] == [training[0]]
+    assert {output.text for output in comparison.extracted} == {training[0], changed}
+    assert {output.text for output in comparison.near_duplicates} == {training[0], changed}
+    assert comparison.chance_run < 6
+    section = extraction_section(comparison, training)
     assert section.findings[0].light is Light.RED
     assert section.tables[0].private
     assert section.tables[0].rows[0][-1] == training[0]
@@ -97,10 +97,10 @@ def test_longer_runs_than_chance_are_noticed_before_they_are_copies():
     texts = [" ".join(generator.choice(words, size=20)) for _ in range(200)]
     training, control = texts[:100], texts[100:]
     halves = [" ".join([*a.split()[:4], *b.split()[10:14]]) for a, b in pairwise(training[:40])]
-    found = compare([("", text) for text in halves], training, control)
-    assert found.extracted == []
-    assert found.p_value < 1e-6
-    assert extraction_section(found, training).findings[0].light is Light.AMBER
+    comparison = compare([("", text) for text in halves], training, control)
+    assert comparison.extracted == []
+    assert comparison.p_value < 1e-6
+    assert extraction_section(comparison, training).findings[0].light is Light.AMBER
     small = compare([("", halves[0])], training, control[:10])
     assert "The control is small" in extraction_section(small, training).findings[0].sentence
     nothing = compare([("", "")], training, control)
@@ -123,13 +123,13 @@ def test_an_overfit_model_writes_its_training_texts_and_an_untrained_one_does_no
     assert len(written) == 24
     assert [prompt for prompt, _ in written[:3]] == [prompts[0]] * 3
     assert written == sample(model, tokenizer, prompts, samples=24, tokens=10, seed=1)
-    found = compare(written, list(members), list(others), smallest_run=6)
+    comparison = compare(written, list(members), list(others), smallest_run=6)
     if trained:
-        assert len(found.verbatim) >= 8
-        assert extraction_section(found, members).findings[0].light is Light.RED
+        assert len(comparison.verbatim) >= 8
+        assert extraction_section(comparison, members).findings[0].light is Light.RED
     else:
-        assert found.extracted == []
-        assert extraction_section(found, members).findings[0].light is Light.GREEN
+        assert comparison.extracted == []
+        assert extraction_section(comparison, members).findings[0].light is Light.GREEN
 
 
 def test_sampling_refuses_what_cannot_work():

@@ -70,12 +70,12 @@ def test_randomized_response_is_not_accused():
     """Rates of epsilon = 1 exactly: 300 runs exceed the truth in at most 5 % of them, so in more than 29 with
     probability below 1 in 1,000."""
     generator, q = np.random.default_rng(1), 1 / (1 + math.exp(-1.0))
-    found = [
+    results = [
         epsilon_from_rates(int(generator.binomial(500, q)), 500, int(generator.binomial(500, 1 - q)), 500)
         for _ in range(300)
     ]
-    assert sum(value > 1.0 for value in found) <= 29
-    assert np.median(found) > 0.6
+    assert sum(value > 1.0 for value in results) <= 29
+    assert np.median(results) > 0.6
 
 
 def test_both_ends_of_an_attack():
@@ -120,10 +120,10 @@ def test_files_that_differ_by_themselves_are_noticed():
                 for _ in range(count)]  # fmt: skip
 
     assert not blind(texts(150, "x"), texts(150, "x")).differs
-    found = blind(texts(150, "monday"), texts(150, "x"))
-    assert found.differs
+    blind_test = blind(texts(150, "monday"), texts(150, "x"))
+    assert blind_test.differs
     attacks = [attack("loss", generator.normal(2, 1, 200), generator.normal(0, 1, 200))]
-    assert membership_section(attacks, found).findings[0].light is Light.AMBER
+    assert membership_section(attacks, blind_test).findings[0].light is Light.AMBER
     section = membership_section(attacks, None, [(0.1, None, "a secret")])
     assert section.findings[0].light is Light.RED
     assert section.tables[1].private
@@ -141,9 +141,13 @@ def memorizing(strength: float):
         seen = set(texts)
         generator = np.random.default_rng(seed)
 
-        def score(asked, _):
-            hard = np.array([sum(map(ord, text)) % 97 for text in asked], dtype=float)
-            return -hard + strength * np.array([text in seen for text in asked]) + generator.normal(size=len(asked))
+        def score(texts_asked, _):
+            hard = np.array([sum(map(ord, text)) % 97 for text in texts_asked], dtype=float)
+            return (
+                -hard
+                + strength * np.array([text in seen for text in texts_asked])
+                + generator.normal(size=len(texts_asked))
+            )
 
         return score
 
@@ -169,8 +173,8 @@ def test_shadow_models_see_what_the_loss_alone_hides(offline):
 @pytest.mark.parametrize("offline", [False, True])
 def test_shadow_models_are_at_chance_where_nothing_is_memorized(offline):
     shadows = train_shadows(memorizing(0.0), TEXTS, models=8, seed=6)
-    found = attack("shadow", *leave_one_out(shadows, offline=offline), confidence=0.999)
-    assert found.auc_low < 0.5 < found.auc_high
+    success = attack("shadow", *leave_one_out(shadows, offline=offline), confidence=0.999)
+    assert success.auc_low < 0.5 < success.auc_high
 
 
 def test_the_likelihood_ratio_is_that_of_two_gaussians():
@@ -192,14 +196,14 @@ def test_labels_go_with_their_texts_and_bad_shadows_are_refused():
 
     def train(texts, labels, seed):
         seen.append(all(text == label for text, label in zip(texts, labels, strict=True)))
-        return lambda asked, _: np.zeros(len(asked))
+        return lambda queried, _: np.zeros(len(queried))
 
     train_shadows(train, TEXTS, TEXTS, models=4)
     assert seen == [True] * 4
     with pytest.raises(BadParameterError, match="even number"):
         train_shadows(train, TEXTS, TEXTS, models=5)
     with pytest.raises(BadInputError, match="one finite score"):
-        train_shadows(lambda *_: lambda asked, _: [1.0], TEXTS, models=4)
+        train_shadows(lambda *_: lambda queried, _: [1.0], TEXTS, models=4)
 
 
 # A real model -------------------------------------------------------------------------------------------------------

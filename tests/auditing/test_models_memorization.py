@@ -30,14 +30,14 @@ def test_a_copy_of_pre_training_text_is_told_from_an_answer():
     pretraining = ["the cat sat on the mat today", "we fly to boston on monday morning"]
     originals = ["we fly to boston on monday morning", "book a table for four people now", "rain is expected in town"]
     outputs = [originals[0], "we fly to boston on monday morning", "rain is expected here"]
-    found = repeats(outputs, originals, pretraining)
-    assert (found.nearer, found.copies, found.strayed) == (
+    repetition = repeats(outputs, originals, pretraining)
+    assert (repetition.nearer, repetition.copies, repetition.strayed) == (
         1,
         1,
         1,
     )  # writing the input back is no leak, answering with another text is
-    assert found.share == pytest.approx(1 / 3)
-    assert found.nearest[1][2] == pretraining[1]
+    assert repetition.share == pytest.approx(1 / 3)
+    assert repetition.nearest[1][2] == pretraining[1]
     assert repeats([], [], pretraining).share == 0.0
     with pytest.raises(BadInputError, match="must align"):
         repeats(["a"], [], pretraining)
@@ -126,7 +126,7 @@ def test_two_tiny_autoencoders_show_the_direction_of_the_published_matrix(tmp_pa
         model = BartAutoencoder.create(tokenizer, record, width=32, layers=1, heads=2, feed_forward=64)
         plan = PretrainingPlan(steps=90, batch_size=32, evaluate_every=90, held_out=4, learning_rate=1e-2)
         train(model, PublicText(texts=texts, name=name), plan, tmp_path / name)
-        rewriters[name] = lambda asked, model=model: model.decode(model.encode(asked))
+        rewriters[name] = lambda queried, model=model: model.decode(model.encode(queried))
     matrix = memorization_matrix(rewriters, data)
     for name in data:
         assert matrix.gap(name) > 30

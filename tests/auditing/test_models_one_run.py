@@ -67,9 +67,9 @@ def test_randomized_response_is_never_accused_more_often_than_stated():
     for epsilon in (0.5, 2.0):
         right = generator.binomial(m, 1 / (1 + math.exp(-epsilon)), size=runs)
         bounds = {int(v): epsilon_lower_bound(m, m, int(v), 0.0, 0.95) for v in np.unique(right)}
-        found = np.array([bounds[int(v)] for v in right])
-        assert (found > epsilon).sum() <= 43
-        assert np.median(found) > 0.5 * epsilon
+        result = np.array([bounds[int(v)] for v in right])
+        assert (result > epsilon).sum() <= 43
+        assert np.median(result) > 0.5 * epsilon
 
 
 def test_abstention_and_rules_keep_the_confidence():
@@ -78,8 +78,8 @@ def test_abstention_and_rules_keep_the_confidence():
     exceeded = 0
     for _ in range(200):
         coins = generator.random(100) < 0.5
-        told = np.where(generator.random(100) < 1 / (1 + math.exp(-1.0)), coins, ~coins)
-        scores = np.where(told, 1.0, -1.0) * generator.random(100)
+        answers = np.where(generator.random(100) < 1 / (1 + math.exp(-1.0)), coins, ~coins)
+        scores = np.where(answers, 1.0, -1.0) * generator.random(100)
         exceeded += audit_observations(Observations(scores[coins], scores[~coins])).epsilon > 1.0
     assert exceeded <= 21  # P[Binomial(200, 0.05) > 21] < 1e-3
     assert binom.sf(21, 200, 0.05) < 1e-3
@@ -171,15 +171,15 @@ def private_training(noise_multiplier: float, clip: float | None, seed: int, rec
 @pytest.mark.parametrize(("noise", "steps", "share"), [(1.0, 1, 0.2), (2.0, 20, 0.2)])
 def test_dp_sgd_is_not_accused_and_much_of_its_epsilon_is_found(noise, steps, share):
     claimed = sgd_epsilon(sampling_rate=1.0, noise_multiplier=noise, steps=steps, delta=1e-5)
-    found = []
+    results = []
     for seed in range(8):
         seen = observe_steps(
             private_training(noise, 1.0, seed), dimension=1_200, canaries=1_000, steps=steps, norm=5.0,
             source=new_source(seed),
         )  # fmt: skip
-        found.append(audit_observations(seen, delta=1e-5, confidence=0.95).epsilon)
-    assert max(found) < claimed  # Gaussian noise lies far below what the theorem allows
-    assert np.median(found) > share * claimed
+        results.append(audit_observations(seen, delta=1e-5, confidence=0.95).epsilon)
+    assert max(results) < claimed  # Gaussian noise lies far below what the theorem allows
+    assert np.median(results) > share * claimed
 
 
 @pytest.mark.parametrize(("noise", "clip"), [(0.0, 1.0), (2.0, None), (0.1, 1.0)])

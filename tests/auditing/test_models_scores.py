@@ -68,8 +68,8 @@ def overfit():
 def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("scored")
     for kind in ("llama", "gpt2", "t5", "bart", "bert"):
-        found = tiny_models.tiny(kind)
-        tiny_models.saved(root / kind, found.model, found.tokenizer)
+        result = tiny_models.tiny(kind)
+        tiny_models.saved(root / kind, result.model, result.tokenizer)
     torch.manual_seed(4)
     config = transformers.BertConfig(
         vocab_size=len(tiny_models.pieces_tokenizer()), hidden_size=16, num_hidden_layers=1, num_attention_heads=2,
@@ -96,8 +96,8 @@ def test_a_text_has_the_same_loss_alone_and_in_company(folders, kind):
     scorer = load_scorer(folders / kind)
     together = scorer.losses(TEXTS)
     alone = [scorer.losses([text]) for text in TEXTS]
-    np.testing.assert_allclose(together.total, [one.total[0] for one in alone], rtol=1e-4, atol=1e-5)
-    assert together.tokens.tolist() == [int(one.tokens[0]) for one in alone]
+    np.testing.assert_allclose(together.total, [own.total[0] for own in alone], rtol=1e-4, atol=1e-5)
+    assert together.tokens.tolist() == [int(own.tokens[0]) for own in alone]
     assert len({round(float(loss), 6) for loss in together.total}) > 1  # a constant would pass the lines above
 
 
@@ -118,9 +118,9 @@ def test_a_sequence_to_sequence_loss_is_that_of_the_library(folders, kind):
     source, target = (torch.tensor([scorer.tokenizer(text)["input_ids"]]) for text in (TEXTS[0], TEXTS[4]))
     with torch.no_grad():
         expected = scorer.model(input_ids=source, labels=target).loss.item()
-    found = scorer.losses([TEXTS[0], TEXTS[1]], [TEXTS[4], TEXTS[0]])
-    assert found.mean[0] == pytest.approx(expected, rel=1e-5)
-    assert found.total[0] != pytest.approx(scorer.losses([TEXTS[0]]).total[0])  # without a target, the text itself
+    losses = scorer.losses([TEXTS[0], TEXTS[1]], [TEXTS[4], TEXTS[0]])
+    assert losses.mean[0] == pytest.approx(expected, rel=1e-5)
+    assert losses.total[0] != pytest.approx(scorer.losses([TEXTS[0]]).total[0])  # without a target, the text itself
 
 
 def test_a_masked_loss_hides_what_it_predicts(folders):
@@ -135,9 +135,9 @@ def test_a_masked_loss_hides_what_it_predicts(folders):
         with torch.no_grad():
             logits = scorer.model(input_ids=torch.tensor([masked])).logits[0, place]
         expected -= logits.double().log_softmax(-1)[ids[place]].item()
-    found = scorer.losses([text])
-    assert found.total[0] == pytest.approx(expected, rel=1e-4)
-    assert found.tokens[0] == len(ids) - 2
+    losses = scorer.losses([text])
+    assert losses.total[0] == pytest.approx(expected, rel=1e-4)
+    assert losses.tokens[0] == len(ids) - 2
 
 
 def test_a_classifier_is_scored_by_its_labels_or_its_certainty(folders):
@@ -153,11 +153,11 @@ def test_a_classifier_is_scored_by_its_labels_or_its_certainty(folders):
 
 def test_what_cannot_be_predicted_has_no_loss_and_long_texts_are_counted(folders):
     scorer = load_scorer(folders / "gpt2")
-    found = scorer.losses(["", "the bus was late", "word " * 600])
-    assert found.tokens[0] == 0
-    assert np.isnan(found.mean[0])
-    assert found.cut == 1
-    assert found.tokens[2] == 255
+    losses = scorer.losses(["", "the bus was late", "word " * 600])
+    assert losses.tokens[0] == 0
+    assert np.isnan(losses.mean[0])
+    assert losses.cut == 1
+    assert losses.tokens[2] == 255
     assert scorer.losses([]).total.shape == (0,)
 
 

@@ -44,24 +44,24 @@ def random_words(texts: list[str], seed: int = 0) -> list[str]:
 
 def test_without_privacy_all_attackers_are_the_non_private_one(news):
     texts, authors = news
-    found = authorship(TextPairs(texts, texts), authors)
+    successes = authorship(TextPairs(texts, texts), authors)
     for name in ("static", "adaptive"):
-        assert found.top1[name].rate == found.top1[name].ceiling > 0.6
-        assert found.top5[name].rate == found.top5[name].ceiling >= found.top1[name].rate
-        assert found.macro_f1[name] == found.macro_f1["non-private"] > 0.6
-    shown = section(found, TextPairs(texts, texts))
+        assert successes.top1[name].rate == successes.top1[name].ceiling > 0.6
+        assert successes.top5[name].rate == successes.top5[name].ceiling >= successes.top1[name].rate
+        assert successes.macro_f1[name] == successes.macro_f1["non-private"] > 0.6
+    shown = section(successes, TextPairs(texts, texts))
     assert [f.light for f in shown.findings] == [Light.RED, Light.RED]
     assert shown.tables[1].private
 
 
 def test_random_words_leave_the_floor(news):
     texts, authors = news
-    found = authorship(TextPairs(texts, random_words(texts)), authors)
-    assert found.majority == found.random == pytest.approx(1 / 8)
+    successes = authorship(TextPairs(texts, random_words(texts)), authors)
+    assert successes.majority == successes.random == pytest.approx(1 / 8)
     for name in ("static", "adaptive"):
-        assert found.top1[name].low <= 1 / 8 <= found.top1[name].high
-        assert found.top1[name].light is not Light.RED
-    assert found.top5["static"].floor == pytest.approx(5 / 8)
+        assert successes.top1[name].low <= 1 / 8 <= successes.top1[name].high
+        assert successes.top1[name].light is not Light.RED
+    assert successes.top5["static"].floor == pytest.approx(5 / 8)
 
 
 def test_only_the_adaptive_attacker_reads_a_cipher(news):
@@ -70,9 +70,9 @@ def test_only_the_adaptive_attacker_reads_a_cipher(news):
     letters = "abcdefghijklmnopqrstuvwxyz"
     cipher = str.maketrans(letters, "".join(public_generator(1).permutation(list(letters))))
     secret = [text.lower().translate(cipher) for text in texts]
-    found = authorship(TextPairs([text.lower() for text in texts], secret), authors)
-    assert found.top1["adaptive"].share > 0.9
-    assert found.top1["static"].share < 0.5
+    successes = authorship(TextPairs([text.lower() for text in texts], secret), authors)
+    assert successes.top1["adaptive"].share > 0.9
+    assert successes.top1["static"].share < 0.5
 
 
 def test_attributes_keep_authors_on_one_side():
@@ -110,8 +110,8 @@ def test_many_classes_use_class_means(monkeypatch: pytest.MonkeyPatch):
 def test_sentence_vectors_instead_of_words():
     authors = ["a", "b"] * 20
     texts = [f"the {'cat sat on a mat' if author == 'a' else 'stock fell by ten points'}" for author in authors]
-    found = identify(texts, texts, authors, encoder=WordEncoder())
-    assert found.top1["adaptive"].rate == found.top1["static"].ceiling == 1.0
+    successes = identify(texts, texts, authors, encoder=WordEncoder())
+    assert successes.top1["adaptive"].rate == successes.top1["static"].ceiling == 1.0
 
 
 def test_texts_without_words():

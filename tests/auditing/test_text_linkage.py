@@ -26,17 +26,17 @@ def test_blocks_give_what_the_square_gives(monkeypatch: pytest.MonkeyPatch):
     square = released @ originals.T
     own = np.diag(square)
     monkeypatch.setattr(linkage, "BLOCK_CELLS", 7 * 101)
-    found = by_vectors(originals, released)
-    np.testing.assert_array_equal(found.better, (square > own[:, None] + 1e-6).sum(axis=1))
-    assert found.top(1)[:40].mean() == 1.0
-    np.testing.assert_allclose(found.reciprocal(), 1.0 / (found.better + 1))
+    ranking = by_vectors(originals, released)
+    np.testing.assert_array_equal(ranking.better, (square > own[:, None] + 1e-6).sum(axis=1))
+    assert ranking.top(1)[:40].mean() == 1.0
+    np.testing.assert_allclose(ranking.reciprocal(), 1.0 / (ranking.better + 1))
 
 
 def test_equal_originals_share_the_credit():
-    found = ranks(4, lambda rows: np.zeros((4, 4), dtype=np.float32)[rows])
-    np.testing.assert_array_equal(found.top(1), 0.25)
-    np.testing.assert_array_equal(found.top(10), 1.0)
-    np.testing.assert_allclose(found.reciprocal(), (1 + 1 / 2 + 1 / 3 + 1 / 4) / 4)
+    ranking = ranks(4, lambda rows: np.zeros((4, 4), dtype=np.float32)[rows])
+    np.testing.assert_array_equal(ranking.top(1), 0.25)
+    np.testing.assert_array_equal(ranking.top(10), 1.0)
+    np.testing.assert_allclose(ranking.reciprocal(), (1 + 1 / 2 + 1 / 3 + 1 / 4) / 4)
     same = TextPairs(["one two", "one two", "three four"], ["one two", "one two", "three four"])
     words = {each.attacker: each for each in link(same)}["words"]
     assert words.top1.rate == pytest.approx(2 / 3)
@@ -45,10 +45,10 @@ def test_equal_originals_share_the_credit():
 
 def test_both_ends():
     originals = list(dict.fromkeys(sentences()))
-    found = {each.attacker.split()[0]: each for each in link(TextPairs(originals, originals), encoder=WordEncoder())}
-    assert found["words"].top1.rate == found["words"].top1.ceiling == 1.0
-    assert found["vectors"].top1.rate > 0.9
-    assert found["words"].reciprocal == 1.0
+    results = {each.attacker.split()[0]: each for each in link(TextPairs(originals, originals), encoder=WordEncoder())}
+    assert results["words"].top1.rate == results["words"].top1.ceiling == 1.0
+    assert results["vectors"].top1.rate > 0.9
+    assert results["words"].reciprocal == 1.0
     # A release that belongs to other originals: chance, within five standard errors (false alarm below 1e-6).
     n = len(originals)
     shuffled = [originals[i] for i in public_generator(7).permutation(n)]
@@ -62,8 +62,8 @@ def test_the_number_of_tokens_alone_links_texts_of_unequal_length():
     released = [" ".join(["thing"] * (i + 1)) for i in range(30)]
     assert by_length(originals, released).top(1).mean() == 1.0
     assert by_words(originals, released).top(1).mean() == pytest.approx(1 / 30)
-    found = link(TextPairs(originals, released))
-    shown = section(found, TextPairs(originals, released))
+    links = link(TextPairs(originals, released))
+    shown = section(links, TextPairs(originals, released))
     assert "length" in shown.findings[0].sentence
     assert shown.tables[-1].private
 

@@ -78,11 +78,11 @@ def test_half_of_the_words_changed_lies_between_and_is_quoted_privately():
         " ".join(word if generator.random() < 0.5 else str(generator.choice(CIRCLE)) for word in text.split())
         for text in originals
     ]
-    found = infer_masked(TextPairs(originals, mixed), circle_model("masked"), tokens=800)
-    assert 1 / 8 < found.recovered.low < found.recovered.high < found.recovered.ceiling
-    shown = section([found])
+    inference = infer_masked(TextPairs(originals, mixed), circle_model("masked"), tokens=800)
+    assert 1 / 8 < inference.recovered.low < inference.recovered.high < inference.recovered.ceiling
+    shown = section([inference])
     assert shown.tables[1].private
-    for row, original, released in found.examples:
+    for row, original, released in inference.examples:
         assert original != released
         assert original in originals[row - 1]
 

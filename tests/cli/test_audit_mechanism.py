@@ -184,9 +184,9 @@ def test_the_published_adept_is_refuted(tmp_path, capsys):
     capsys.readouterr()
     assert audit("published-adept", "-e", 20, "--option", f"model={model}", "--samples", 200, "--json") == 3
     report = json.loads(capsys.readouterr().out)
-    found = report["sections"][1]["findings"][0]
-    assert found["refuted"]
-    assert found["numbers"]["epsilon_at_least"] == pytest.approx(20 * 32**0.5, rel=0.1)
+    result = report["sections"][1]["findings"][0]
+    assert result["refuted"]
+    assert result["numbers"]["epsilon_at_least"] == pytest.approx(20 * 32**0.5, rel=0.1)
     assert audit("adept", "-e", 20, "--option", f"model={model}", "--samples", 200) == 0
 
 
@@ -207,11 +207,11 @@ def test_a14_the_number_in_the_documents_is_what_the_audit_prints(default_table)
     stated = float(re.search(r"the largest loss per unit of distance is\s+([\d.]+):", text)[1])
     mechanism = SanText(epsilon=2.0, vectors=default_table)
     pair = np.array([[mechanism.lexicon.id("notoc"), mechanism.lexicon.id("__")]])
-    found = check_pairs(MechanismLaw(mechanism), claim_of(mechanism), pair)
-    assert found.steepest is not None
-    assert stated - 0.001 < found.steepest <= stated
+    outcome = check_pairs(MechanismLaw(mechanism), claim_of(mechanism), pair)
+    assert outcome.steepest is not None
+    assert stated - 0.001 < outcome.steepest <= stated
     share = int(re.search(r"uses more than\s+(\d+) %", text)[1])
-    assert share - 1 < 100 * found.steepest / 2.0 <= share
+    assert share - 1 < 100 * outcome.steepest / 2.0 <= share
 
 
 def test_a14_the_security_pages_speak_of_what_was_wrong():

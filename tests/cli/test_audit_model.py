@@ -76,15 +76,15 @@ def test_an_overfit_model_is_caught_in_every_way(place, tmp_path):
         "--html", page, "--json-file", machine, "--json",
     )  # fmt: skip
     assert code == 3
-    found = findings(output)
-    assert found["Membership"]["light"] == "red"
-    assert found["Membership"]["numbers"]["auc"] > 0.99
-    assert found["Canary exposure"]["light"] == "red"
-    assert found["Extraction"]["light"] == "red"
-    assert found["Lower bound on epsilon"]["refuted"]
-    assert found["Lower bound on epsilon"]["numbers"]["changes"] == 2
-    assert found["Lower bound on epsilon from canaries inserted once"]["refuted"]
-    assert found["Do the files differ by themselves?"]["light"] == "green"
+    by_name = findings(output)
+    assert by_name["Membership"]["light"] == "red"
+    assert by_name["Membership"]["numbers"]["auc"] > 0.99
+    assert by_name["Canary exposure"]["light"] == "red"
+    assert by_name["Extraction"]["light"] == "red"
+    assert by_name["Lower bound on epsilon"]["refuted"]
+    assert by_name["Lower bound on epsilon"]["numbers"]["changes"] == 2
+    assert by_name["Lower bound on epsilon from canaries inserted once"]["refuted"]
+    assert by_name["Do the files differ by themselves?"]["light"] == "green"
     assert json.loads(machine.read_text()) == json.loads(output)
     shown = page.read_text()
     assert "<svg" in shown
@@ -100,9 +100,9 @@ def test_an_untrained_model_gives_nothing_away(place):
         "--canaries", place / "canaries.jsonl", "--extract", 10, "--confidence", 0.99, "--json",
     )  # fmt: skip
     assert code == 0
-    found = findings(output)
-    assert {finding["light"] for finding in found.values()} == {"green"}
-    assert found["Lower bound on epsilon"]["numbers"]["epsilon_lower_bound"] == 0.0
+    by_name = findings(output)
+    assert {finding["light"] for finding in by_name.values()} == {"green"}
+    assert by_name["Lower bound on epsilon"]["numbers"]["epsilon_lower_bound"] == 0.0
 
 
 def test_nothing_is_refuted_by_files_whose_split_is_unknown(place):
@@ -157,10 +157,10 @@ def test_a_rewriting_model_is_asked_for_its_pre_training_text(tmp_path):
         (tmp_path / f"{name}.txt").write_text("\n".join(texts) + "\n")
     code, output = run(folder, *files(tmp_path), "--json")
     assert code == 0
-    found = findings(output)
-    assert "Memorization" in found
-    assert found["Do the files differ by themselves?"]["light"] == "amber"
-    assert found["Membership"]["light"] in ("amber", "green")  # never red on files that differ by themselves
+    by_name = findings(output)
+    assert "Memorization" in by_name
+    assert by_name["Do the files differ by themselves?"]["light"] == "amber"
+    assert by_name["Membership"]["light"] in ("amber", "green")  # never red on files that differ by themselves
     with refused(BadInputError, match="does not write texts by itself"):
         run(folder, *files(tmp_path), "--extract", 5)
 

@@ -37,14 +37,14 @@ def audit(*arguments: object, code: int = 0) -> str:
 def rows() -> list[dict[str, str]]:
     """Six authors with words of their own, in 48 rows."""
     generator = public_generator(11)
-    found = []
+    results = []
     for i in range(48):
         author = i % 6
         own = WORDS[5 * author : 5 * author + 5]
         words = [*generator.choice(own, size=6), *generator.choice(WORDS, size=4), "Paris", str(generator.integers(99))]
         label = "young" if author < 3 else "old"
-        found.append({"id": str(i), "text": " ".join(words), "author": f"a{author}", "age": label})
-    return found
+        results.append({"id": str(i), "text": " ".join(words), "author": f"a{author}", "age": label})
+    return results
 
 
 @pytest.fixture(scope="module")
@@ -81,11 +81,11 @@ def test_everything_from_the_card(files: tuple[Path, Path]):
     assert report["facts"]["epsilon"] == 6.0
     assert report["facts"]["mechanism known from"] == "the privacy card"
     assert "odds" in report["facts"]["promise on the card"]
-    found = findings(report)
-    assert not found["does the release fit the claimed mechanism"]["refuted"]
-    assert {"words recovered", "author named (static attacker)", "age inferred (adaptive attacker)"} <= set(found)
-    assert {"entities that survive (patterns)", "released texts linked to their originals"} <= set(found)
-    for finding in found.values():
+    by_name = findings(report)
+    assert not by_name["does the release fit the claimed mechanism"]["refuted"]
+    assert {"words recovered", "author named (static attacker)", "age inferred (adaptive attacker)"} <= set(by_name)
+    assert {"entities that survive (patterns)", "released texts linked to their originals"} <= set(by_name)
+    for finding in by_name.values():
         numbers = finding["numbers"]
         if "rate" in numbers:
             assert 0 <= numbers["low"] <= numbers["rate"] <= numbers["high"] <= 1
@@ -235,7 +235,7 @@ def test_known_spans_and_other_formats(tmp_path: Path):
     original, private = tmp_path / "o.jsonl", tmp_path / "p.txt"
     people = ("Ann Lee", "Bob Ray", "Cleo Fox")
     spans = [[{"type": "PERSON", "value": name, "start": 4, "end": 11}] for name in people]
-    lines = [{"text": f"was {name} here", "spans": found} for name, found in zip(people, spans, strict=True)]
+    lines = [{"text": f"was {name} here", "spans": each} for name, each in zip(people, spans, strict=True)]
     original.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
     private.write_text("is ann lee there\nis someone there\nnobody\n", encoding="utf-8")
     report = json.loads(audit(original, private, "--spans-column", "spans", "--attacks", "entities", *FAST, "--json"))

@@ -30,10 +30,10 @@ def test_laplace_both_ways():
 
 
 def test_gaussian_both_ways():
-    found = run_json("gaussian", "--epsilon", "1", "--delta", "1e-5")
-    assert found["sigma"] == pytest.approx(3.7306, abs=5e-5)
-    assert "classical_sigma" not in found
-    back = run_json("gaussian", "--sigma", str(found["sigma"]), "--delta", "1e-5")
+    answer = run_json("gaussian", "--epsilon", "1", "--delta", "1e-5")
+    assert answer["sigma"] == pytest.approx(3.7306, abs=5e-5)
+    assert "classical_sigma" not in answer
+    back = run_json("gaussian", "--sigma", str(answer["sigma"]), "--delta", "1e-5")
     assert back["epsilon"] == pytest.approx(1.0)
     assert run_json("gaussian", "--epsilon", "0.5", "--delta", "1e-5")["classical_sigma"] == pytest.approx(
         9.6896, abs=5e-5
@@ -49,19 +49,19 @@ def test_response_both_ways():
 
 def test_sgd_both_ways():
     shape = ("--records", "10000", "--lot-size", "100", "--steps", "300", "--delta", "1e-5")
-    found = run_json("sgd", *shape, "--epsilon", "1")
-    assert 0.99 < found["epsilon"] <= 1
-    back = run_json("sgd", *shape, "--sigma", str(found["noise_multiplier"]))
-    assert back["epsilon"] == pytest.approx(found["epsilon"])
+    answer = run_json("sgd", *shape, "--epsilon", "1")
+    assert 0.99 < answer["epsilon"] <= 1
+    back = run_json("sgd", *shape, "--sigma", str(answer["noise_multiplier"]))
+    assert back["epsilon"] == pytest.approx(answer["epsilon"])
     assert back["adjacency"] == "add-remove"
     replaced = run_json("sgd", *shape, "--sigma", "4", "--adjacency", "replace-one")
     assert replaced["epsilon"] > run_json("sgd", *shape, "--sigma", "4")["epsilon"]
 
 
 def test_sgd_defaults():
-    found = run_json("sgd", "--records", "10000", "--lot-size", "10000", "--epochs", "5", "--sigma", "20")
-    assert found["steps"] == 5
-    assert found["delta"] == pytest.approx(1e-6)
+    answer = run_json("sgd", "--records", "10000", "--lot-size", "10000", "--epochs", "5", "--sigma", "20")
+    assert answer["steps"] == 5
+    assert answer["delta"] == pytest.approx(1e-6)
 
 
 def test_tables_for_people():

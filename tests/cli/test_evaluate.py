@@ -57,8 +57,8 @@ def report(*arguments: object) -> dict:
     return json.loads(run(*arguments, "--json", *FAST))
 
 
-def findings(found: dict) -> dict[str, dict]:
-    return {finding["name"]: finding for section in found["sections"] for finding in section["findings"]}
+def findings(result: dict) -> dict[str, dict]:
+    return {finding["name"]: finding for section in result["sections"] for finding in section["findings"]}
 
 
 @pytest.fixture
@@ -81,26 +81,26 @@ def useless(tmp_path: Path) -> Path:
 
 
 def test_similarity_alone(original, private):
-    found = report(original, private)
-    (section,) = found["sections"]
+    answer = report(original, private)
+    (section,) = answer["sections"]
     table = section["tables"][0]
     kept = dict(zip(table["columns"], table["rows"][0], strict=True))
     assert kept["measure"] == "words kept in place"
     assert kept["floor"] < kept["value"] < kept["ceiling"] == 1.0
-    assert found["facts"]["promise of private.csv"] == "no privacy card beside it"
+    assert answer["facts"]["promise of private.csv"] == "no privacy card beside it"
 
 
 def test_labels_come_from_the_original_file_where_the_release_has_none(original, private):
-    found = findings(report(original, private, "--label-column", "label"))["Usefulness of private.csv"]
-    assert found["light"] == "green"
-    assert found["numbers"]["kept"] > 0.9
+    by_name = findings(report(original, private, "--label-column", "label"))["Usefulness of private.csv"]
+    assert by_name["light"] == "green"
+    assert by_name["numbers"]["kept"] > 0.9
 
 
 def test_a_release_that_says_nothing_is_red(original, useless):
-    found = findings(report(original, useless, "--label-column", "label"))
-    assert found["Usefulness of useless.csv"]["light"] == "red"
-    assert found["One output for all, useless.csv"]["light"] == "red"
-    assert "Majority voting, trained on useless.csv" in found
+    by_name = findings(report(original, useless, "--label-column", "label"))
+    assert by_name["Usefulness of useless.csv"]["light"] == "red"
+    assert by_name["One output for all, useless.csv"]["light"] == "red"
+    assert "Majority voting, trained on useless.csv" in by_name
 
 
 def test_several_files_give_a_trade_off(original, private, useless, tmp_path):
@@ -132,8 +132,8 @@ def test_promises_about_tokens_and_documents_are_drawn_apart_or_converted(origin
 def test_a_test_file_and_its_rewritten_twin(original, private, tmp_path):
     test = write(tmp_path / "test.csv", rows(20))
     twin = write(tmp_path / "twin.csv", [{"text": row["text"].upper()} for row in rows(20)])
-    found = report(original, private, "-l", "label", "--test", test, "--private-test", twin)
-    scores = found["sections"][-1]["tables"][0]["rows"]
+    answer = report(original, private, "-l", "label", "--test", test, "--private-test", twin)
+    scores = answer["sections"][-1]["tables"][0]["rows"]
     assert [row[1] for row in scores[2:]] == ["original test texts", "original test texts", "rewritten test texts"]
 
 
@@ -147,16 +147,16 @@ def test_pairs_similarity_and_tags(tmp_path):
         made = [row | {"y": label} for row, label in zip(pairs, labels, strict=True)]
         paths = [write(tmp_path / f"{task}{i}.csv", made) for i in range(2)]
         columns = ("--task", task, "-l", "y", "-c", "a", "-c", "b")
-        found = findings(report(*paths, *columns))[f"Usefulness of {task}1.csv"]
-        assert found["numbers"]["kept"] == pytest.approx(1.0)
+        by_name = findings(report(*paths, *columns))[f"Usefulness of {task}1.csv"]
+        assert by_name["numbers"]["kept"] == pytest.approx(1.0)
     tagged = [{"text": row["text"], "tags": "O O B-X O O B-X"} for row in base]
     released = [row | {"text": row["text"].replace("today", "often")} for row in tagged]
     released[7]["text"] = "too short"
     paths = [write(tmp_path / "tags.csv", tagged), write(tmp_path / "tags-private.csv", released)]
-    found = findings(report(*paths, "--task", "tagging", "-l", "tags"))
-    assert found["Tags of tags-private.csv"]["sentence"].startswith("1 of 60 rows")
-    assert "row 8" in found["Tags of tags-private.csv"]["sentence"]
-    assert found["Usefulness of tags-private.csv"]["light"] == "green"
+    by_name = findings(report(*paths, "--task", "tagging", "-l", "tags"))
+    assert by_name["Tags of tags-private.csv"]["sentence"].startswith("1 of 60 rows")
+    assert "row 8" in by_name["Tags of tags-private.csv"]["sentence"]
+    assert by_name["Usefulness of tags-private.csv"]["light"] == "green"
     for row in released:
         row["text"] = "too short"
     with pytest.raises(BadInputError, match=r"row 1: 2 tokens, 6 tags"):

@@ -41,7 +41,7 @@ def toml_of(value: object) -> str:
 
     def inline(item: object) -> str:
         if isinstance(item, dict):
-            return "{" + ", ".join(f"{json.dumps(key)} = {inline(one)}" for key, one in item.items()) + "}"
+            return "{" + ", ".join(f"{json.dumps(key)} = {inline(each)}" for key, each in item.items()) + "}"
         if isinstance(item, list):
             return "[" + ", ".join(map(inline, item)) + "]"
         return json.dumps(item)
@@ -137,8 +137,8 @@ def test_what_has_changed_is_told(finished: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def without(settings: Path, *keys: str) -> None:
-    found = json.loads(settings.read_text())
-    settings.write_text(json.dumps({key: value for key, value in found.items() if key not in keys}))
+    result = json.loads(settings.read_text())
+    settings.write_text(json.dumps({key: value for key, value in result.items() if key not in keys}))
 
 
 def test_a_run_that_has_no_digest_is_compared_with_its_results(finished: Path, tmp_path: Path):

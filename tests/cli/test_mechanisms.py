@@ -36,8 +36,8 @@ def test_json(capfd: pytest.CaptureFixture[str]) -> None:
     assert [item["name"] for item in listed] == mechanism_names()
     assert all({"notion", "unit", "needs", "paper", "summary", "parameters"} <= set(item) for item in listed)
     assert run(["mechanisms", DEFAULT_MECHANISM, "--json"]) == 0
-    one = json.loads(capfd.readouterr().out)
-    assert one in listed
+    description = json.loads(capfd.readouterr().out)
+    assert description in listed
     epsilon = {
         "name": "epsilon",
         "type": "float",
@@ -48,7 +48,7 @@ def test_json(capfd: pytest.CaptureFixture[str]) -> None:
         "low": None,
         "high": None,
     }
-    assert epsilon in one["parameters"]
+    assert epsilon in description["parameters"]
     unexplained = [
         (item["name"], each["name"]) for item in listed for each in item["parameters"] if not each["meaning"]
     ]

@@ -43,10 +43,10 @@ def test_predictions_stand_beside_the_rows_and_are_scored(trained, capsys):
     assert tacit("predict", trained / "model", trained / "new.csv", "-o", out, *columns, "--score", "--json", "-q") == 0
     report = json.loads(capsys.readouterr().out)
     with out.open() as file:
-        found = list(csv.DictReader(file))
-    right = sum(row["prediction"] == row["stars"] for row in found) / 40
+        result = list(csv.DictReader(file))
+    right = sum(row["prediction"] == row["stars"] for row in result) / 40
     assert right > 0.9
-    assert list(found[0]) == ["id", "review", "stars", "prediction"]
+    assert list(result[0]) == ["id", "review", "stars", "prediction"]
     scores = {f["name"]: f["numbers"] for f in report["sections"][0]["findings"]}
     assert scores["accuracy"]["accuracy"] == pytest.approx(right)
     assert tacit("predict", trained / "model", trained / "new.csv", "-o", out, *columns) == 2
@@ -63,9 +63,9 @@ def test_what_predict_cannot_do_is_said(trained, capsys):
         ((trained / "model", trained / "new.csv", "-o", "x.csv", "--column", "text=a"), "'a'"),
     ):
         assert tacit("predict", *more) == 2
-        told = capsys.readouterr().err
-        assert message in told
-        assert "not finished" not in told
+        messages = capsys.readouterr().err
+        assert message in messages
+        assert "not finished" not in messages
     (trained / "stopped" / "private").mkdir(parents=True)
     (trained / "stopped" / "private" / "checkpoint.pt").touch()
     assert tacit("predict", trained / "stopped", trained / "new.csv", "--score") == 2

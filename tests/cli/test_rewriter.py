@@ -88,5 +88,5 @@ def test_gradients_of_one_text_are_exact_and_the_loss_is_that_of_the_public_trai
     for place in range(2):
         ids = batch["input_ids"][place : place + 1]
         bounded = start.latents(ids).clamp(-1.0, 1.0)
-        one = {name: values[place : place + 1] for name, values in batch.items()}
-        torch.testing.assert_close(task.loss(start.model, one)[0], start.loss(bounded, ids))
+        record = {name: values[place : place + 1] for name, values in batch.items()}
+        torch.testing.assert_close(task.loss(start.model, record)[0], start.loss(bounded, ids))

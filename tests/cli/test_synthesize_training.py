@@ -164,15 +164,15 @@ def test_copies_are_found_and_new_text_is_not_called_a_copy():
 def test_rows_that_repeat_each_other_are_the_measure_of_chance():
     """Real rows that are all alike: a model that writes them has memorized nobody."""
     private = ["play some jazz music now please"] * 50 + sentences(50, 4)
-    found = compare_with_private(["play some jazz music now please"] * 20 + sentences(20, 5), private)
-    assert found.near == 20
-    assert found.chance_near > 10
-    assert copies_section(found).findings[0].light is Light.GREEN
+    comparison = compare_with_private(["play some jazz music now please"] * 20 + sentences(20, 5), private)
+    assert comparison.near == 20
+    assert comparison.chance_near > 10
+    assert copies_section(comparison).findings[0].light is Light.GREEN
 
 
 def test_canaries_in_the_texts_are_counted():
     canaries = make_canaries(8, source=Source.from_test_seed(2), pattern="the code is {digits:4}")
     included = next(c for c in canaries if c.included)
-    found = canaries_in(["hello", f"well, {included.text} indeed"], canaries)
-    assert (found.inserted_found, found.left_out_found) == (1, 0)
-    assert found.inserted + found.left_out == 8
+    canaries_seen = canaries_in(["hello", f"well, {included.text} indeed"], canaries)
+    assert (canaries_seen.inserted_found, canaries_seen.left_out_found) == (1, 0)
+    assert canaries_seen.inserted + canaries_seen.left_out == 8

@@ -46,8 +46,8 @@ def test_sensitivities_of_dp_bart():
 
 @pytest.mark.parametrize(("n", "delta"), GOLDEN)
 def test_golden_sigmas(n, delta):
-    found = [AnalyticGaussian(delta).scale(ClipValue(0.1), n, epsilon) for epsilon in EPSILONS]
-    assert found == pytest.approx(GOLDEN[n, delta], abs=5.1e-5)
+    results = [AnalyticGaussian(delta).scale(ClipValue(0.1), n, epsilon) for epsilon in EPSILONS]
+    assert results == pytest.approx(GOLDEN[n, delta], abs=5.1e-5)
 
 
 def test_sensitivities_of_norm_clips():
@@ -90,8 +90,8 @@ def test_clips_are_exact_in_floating_point(values, C):
 @pytest.mark.parametrize(("kind", "order"), [(ClipL1, 1), (ClipL2, 2)])
 def test_norm_clip_of_large_latents_is_exact_and_tight(kind, order):
     latents = np.random.default_rng(1).standard_normal((1, 20, 192)).astype(np.float32)
-    found = kind(0.1).apply(latents).ravel().tolist()
-    norm = sum(abs(Fraction(v)) ** order for v in found)
+    result = kind(0.1).apply(latents).ravel().tolist()
+    norm = sum(abs(Fraction(v)) ** order for v in result)
     assert norm <= Fraction(0.1) ** order
     assert float(norm) == pytest.approx(0.1**order, rel=1e-9)
     inside = (latents * 1e-9).astype(np.float32)
@@ -110,9 +110,9 @@ def test_pruned_columns_are_constant_and_get_no_noise():
     bound = ClipValue(0.5, kept=(3, 1))
     latents = np.random.default_rng(0).standard_normal((4, 5, 6))
     for noise in (None, Laplace(), AnalyticGaussian(1e-5)):
-        found = release(latents, bound, noise, 10.0, Source.from_test_seed(1))
-        assert not found[:, :, [0, 2, 4, 5]].any()
-        assert found[:, :, [1, 3]].all()
+        released = release(latents, bound, noise, 10.0, Source.from_test_seed(1))
+        assert not released[:, :, [0, 2, 4, 5]].any()
+        assert released[:, :, [1, 3]].all()
     assert bound.kept == (1, 3)
 
 
@@ -120,12 +120,12 @@ def test_pruned_columns_are_constant_and_get_no_noise():
 def test_noise_has_the_stated_scale_and_is_independent_everywhere(noise):
     bound = ClipL2(1.0)
     n = 100
-    found = release(np.zeros((400, 10, 10)), bound, noise, 2.0, Source.from_test_seed(5))
+    released = release(np.zeros((400, 10, 10)), bound, noise, 2.0, Source.from_test_seed(5))
     deviation = noise.scale(bound, n, 2.0) * (math.sqrt(2) if noise.kind == "laplace" else 1)
     # 40,000 draws: 5 standard errors, a false alarm in less than one of a million seeds.
-    assert found.std() == pytest.approx(deviation, rel=0.05)
-    assert len(np.unique(found)) > 39_000  # no row, position or column shares its noise
-    assert np.abs(np.corrcoef(found.reshape(400, n)[:, :8].T) - np.eye(8)).max() < 0.3
+    assert released.std() == pytest.approx(deviation, rel=0.05)
+    assert len(np.unique(released)) > 39_000  # no row, position or column shares its noise
+    assert np.abs(np.corrcoef(released.reshape(400, n)[:, :8].T) - np.eye(8)).max() < 0.3
 
 
 def test_the_published_adept_cannot_be_written_down_and_loses_root_n():

@@ -273,10 +273,10 @@ def test_a_text_on_a_border_is_encoded_alone(folder: Path):
     assert words.alone == 0
     border = vector.copy()
     border[0, 3] = (np.floor(border[0, 3] * made.grid) + 0.5) / made.grid
-    found = [made._rounded(border + np.float32(shift * BATCH_ERROR), ["the cat"]) for shift in (-0.9, 0.0, 0.9)]
+    results = [made._rounded(border + np.float32(shift * BATCH_ERROR), ["the cat"]) for shift in (-0.9, 0.0, 0.9)]
     assert words.alone == 3
-    np.testing.assert_array_equal(found[0], found[1])
-    np.testing.assert_array_equal(found[0], found[2])
+    np.testing.assert_array_equal(results[0], results[1])
+    np.testing.assert_array_equal(results[0], results[2])
 
 
 def test_products_are_exact_whatever_the_batch(public: PublicCodebook):
@@ -401,12 +401,12 @@ def test_a_codebook_marked_private_cannot_be_loaded(folder: Path, tmp_path: Path
 
 def test_building_cleans_and_repeats():
     messy = [*sentences(100), " the  cat likes\nmusic today ", "", "   ", *sentences(100)]
-    one = build_codebook(messy, PUBLIC, WordEncoder(), sizes=(8, 1000))
-    two = build_codebook(sentences(100), PUBLIC, WordEncoder(), sizes=(8, 1000))
-    assert one.digest == two.digest
-    assert len(one.sentences) == 90
+    first = build_codebook(messy, PUBLIC, WordEncoder(), sizes=(8, 1000))
+    second = build_codebook(sentences(100), PUBLIC, WordEncoder(), sizes=(8, 1000))
+    assert first.digest == second.digest
+    assert len(first.sentences) == 90
     other = build_codebook(sentences(100), PUBLIC, WordEncoder(), sizes=(8, 1000), seed=1)
-    assert other.digest != one.digest
+    assert other.digest != first.digest
 
 
 def test_large_corpora_are_thinned_to_the_largest_size():

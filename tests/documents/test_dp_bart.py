@@ -152,11 +152,11 @@ def test_a11_a_model_trained_with_a_norm_is_used_with_that_norm(tmp_path, bound)
 
 def test_choosing_c_on_public_text():
     model = tiny("bart")
-    found = estimate_clip(model, CORPUS)
+    bound = estimate_clip(model, CORPUS)
     values = model.encode(PUBLIC_TEXTS).astype(np.float64)
-    assert found.sigma == pytest.approx(values.std(), rel=1e-6)
-    assert found.mean == pytest.approx(values.mean(), abs=1e-6)
-    assert found.sigma / 2 == found.C
+    assert bound.sigma == pytest.approx(values.std(), rel=1e-6)
+    assert bound.mean == pytest.approx(values.mean(), abs=1e-6)
+    assert bound.sigma / 2 == bound.C
     with pytest.raises(NotPublicError, match="DP-SGD"):
         estimate_clip(model, PUBLIC_TEXTS)
 

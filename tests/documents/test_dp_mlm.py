@@ -58,19 +58,19 @@ def law_of_outputs(mechanism: DPMLM, text: str) -> dict[tuple[int, ...], float]:
     hidden = mechanism.length == "hidden"
     outcomes = [*mechanism.language_model.support.tolist(), *([-1] if hidden else [])]
     steps = mechanism.tokens if hidden else len(mechanism.language_model.tokens(text, mechanism.tokens))
-    found: dict[tuple[int, ...], float] = {(): 1.0}
+    results: dict[tuple[int, ...], float] = {(): 1.0}
     for _ in range(steps):
-        found = {
+        results = {
             (*before, y): p * q
-            for before, p in found.items()
+            for before, p in results.items()
             for y, q in zip(outcomes, mechanism.law(text, before), strict=True)
         }
-    return found
+    return results
 
 
-def loss(one: dict[tuple[int, ...], float], other: dict[tuple[int, ...], float]) -> float:
-    assert one.keys() == other.keys()
-    return max(abs(math.log(one[key] / other[key])) for key in one)
+def loss(first: dict[tuple[int, ...], float], other: dict[tuple[int, ...], float]) -> float:
+    assert first.keys() == other.keys()
+    return max(abs(math.log(first[key] / other[key])) for key in first)
 
 
 # The law ------------------------------------------------------------------------------------------------------------
@@ -83,9 +83,9 @@ def test_hidden_length_protects_any_two_texts(epsilon, context):
     laws = [law_of_outputs(mechanism, text) for text in ANY]
     bound = mechanism.promise().exponent()
     assert bound == pytest.approx(epsilon, abs=1e-5)
-    for one, other in itertools.combinations(laws, 2):
-        assert sum(one.values()) == pytest.approx(1.0)
-        assert 0.0 < loss(one, other) <= bound
+    for first_law, other in itertools.combinations(laws, 2):
+        assert sum(first_law.values()) == pytest.approx(1.0)
+        assert 0.0 < loss(first_law, other) <= bound
 
 
 @pytest.mark.parametrize("context", ["pair", "single"])
@@ -93,8 +93,8 @@ def test_hidden_length_protects_any_two_texts(epsilon, context):
 def test_visible_length_protects_texts_of_the_same_length(epsilon, context):
     mechanism = small(epsilon, length="visible", context=context)
     laws = [law_of_outputs(mechanism, text) for text in TWO]
-    for one, other in itertools.combinations(laws, 2):
-        assert 0.0 < loss(one, other) <= mechanism.promise().exponent()
+    for first_law, other in itertools.combinations(laws, 2):
+        assert 0.0 < loss(first_law, other) <= mechanism.promise().exponent()
     short = [law_of_outputs(mechanism, text) for text in ("red", "blue")]
     assert loss(*short) <= epsilon / 2.0 + 1e-5  # one token of two
     assert set(law_of_outputs(mechanism, "red")).isdisjoint(laws[0])  # the length is visible, and the card says so

@@ -163,10 +163,10 @@ def test_a_causal_model_gives_what_it_gives_without_padding_cache_or_batch(kind,
     second = model.extend(running, token)
     for row, text in enumerate(TEXTS):
         ids = [*frame.before, *model.tokens(text, 12), *frame.after]
-        for extra, found in (([], first), ([int(token[row])], second)):
+        for extra, each in (([], first), ([int(token[row])], second)):
             with torch.no_grad():
                 plain = model.model(input_ids=torch.tensor([ids + extra])).logits[0, -1, model.support]
-            np.testing.assert_allclose(found[row], plain.double().log_softmax(-1).numpy(), atol=2e-5)
+            np.testing.assert_allclose(each[row], plain.double().log_softmax(-1).numpy(), atol=2e-5)
 
 
 @pytest.mark.parametrize("kind", ["t5", "bart"])
@@ -179,18 +179,18 @@ def test_a_sequence_to_sequence_model_gives_what_it_gives_without_padding_cache_
     assert model.start == ((1,) if kind == "t5" else (1, 2))
     for row, text in enumerate(TEXTS):
         ids = torch.tensor([[*frame.before, *model.tokens(text, 12), *frame.after]])
-        for extra, found in (((), first), ((int(token[row]),), second)):
+        for extra, each in (((), first), ((int(token[row]),), second)):
             with torch.no_grad():
                 written = torch.tensor([[*model.start, *extra]])
                 plain = model.model(input_ids=ids, decoder_input_ids=written).logits[0, -1, model.support]
-            np.testing.assert_allclose(found[row], plain.double().log_softmax(-1).numpy(), atol=2e-5)
+            np.testing.assert_allclose(each[row], plain.double().log_softmax(-1).numpy(), atol=2e-5)
 
 
 @pytest.mark.parametrize("pair", [True, False])
 def test_a_masked_model_gives_what_it_gives_without_padding_or_batch(pair):
     model = tiny("bert")
     documents = [model.tokens(text, 9) for text in ("the bus was late", "rain", TEXTS[2])]
-    found = model.fill(documents, 0, 9, documents if pair else None)
+    filled = model.fill(documents, 0, 9, documents if pair else None)
     for row, ids in enumerate(documents):
         masked = [model.tokenizer.mask_token_id, *ids[1:]]
         text = [2, *ids, 3, *masked, 3] if pair else [2, *masked, 3]
@@ -199,7 +199,7 @@ def test_a_masked_model_gives_what_it_gives_without_padding_or_batch(pair):
             plain = model.model(input_ids=torch.tensor([text]), token_type_ids=torch.tensor([types])).logits
         place = len(ids) + 2 if pair else 1
         expected = plain[0, place, model.support].double().log_softmax(-1).numpy()
-        np.testing.assert_allclose(found[row], expected, atol=2e-5)
+        np.testing.assert_allclose(filled[row], expected, atol=2e-5)
 
 
 @pytest.mark.parametrize("kind", ["llama", "gpt2", "t5", "bart"])
@@ -233,11 +233,11 @@ def test_what_is_no_number_becomes_the_smallest_one():
     model = tiny("llama")
     logits = torch.zeros(1, len(model.tokenizer))
     logits[0, 5], logits[0, 6], logits[0, 7] = float("nan"), float("inf"), -float("inf")
-    found = model._scores(logits)[0]
+    result = model._scores(logits)[0]
     place = {int(token): i for i, token in enumerate(model.support)}
-    assert np.isfinite(found).all()
-    assert found[place[6]] == 0.0
-    assert found[place[5]] == found[place[7]] == found.min()
+    assert np.isfinite(result).all()
+    assert result[place[6]] == 0.0
+    assert result[place[5]] == result[place[7]] == result.min()
 
 
 # Tokens -------------------------------------------------------------------------------------------------------------
@@ -316,13 +316,13 @@ def test_models_load_from_folders(folders):
     assert isinstance(load_generator(folders / "llama"), CausalModel)
     assert isinstance(load_generator(str(folders / "t5")), Seq2SeqModel)
     assert isinstance(load_generator(folders / "bart"), Seq2SeqModel)
-    found = load_masked(folders / "bert")
-    assert isinstance(found, MaskedModel)
-    assert load_masked(folders / "bert") is found  # loaded once
-    assert load_masked(found) is found
-    assert (found.name, found.source) == ("bert", "the folder bert")  # no path on a card
-    ids = [found.tokens(TEXTS[0], 9)]
-    np.testing.assert_allclose(found.fill(ids, 1, 9), tiny("bert").fill(ids, 1, 9), atol=1e-6)
+    loaded = load_masked(folders / "bert")
+    assert isinstance(loaded, MaskedModel)
+    assert load_masked(folders / "bert") is loaded  # loaded once
+    assert load_masked(loaded) is loaded
+    assert (loaded.name, loaded.source) == ("bert", "the folder bert")  # no path on a card
+    ids = [loaded.tokens(TEXTS[0], 9)]
+    np.testing.assert_allclose(loaded.fill(ids, 1, 9), tiny("bert").fill(ids, 1, 9), atol=1e-6)
 
 
 def test_the_wrong_kind_is_named(folders):
@@ -456,17 +456,17 @@ def test_the_interval_is_the_stated_percentiles_of_what_the_model_says(kind):
     model = tiny(kind)
     texts = list(PUBLIC_SENTENCES[:4])
     rows = np.concatenate(list(model.public_scores(texts, None, 8)))
-    found = calibrate_logits(model, texts, low_percentile=90.0, high_percentile=75.0, source="four sentences")
-    assert np.mean(rows <= found.low) == pytest.approx(0.90, abs=0.01)
-    assert np.mean(rows.max(axis=1) <= found.high) == pytest.approx(0.75, abs=0.05)
-    assert found.provenance().source == "four sentences"
-    assert found.provenance().public
+    interval = calibrate_logits(model, texts, low_percentile=90.0, high_percentile=75.0, source="four sentences")
+    assert np.mean(rows <= interval.low) == pytest.approx(0.90, abs=0.01)
+    assert np.mean(rows.max(axis=1) <= interval.high) == pytest.approx(0.75, abs=0.05)
+    assert interval.provenance().source == "four sentences"
+    assert interval.provenance().public
 
 
 def test_the_default_interval_comes_from_our_own_sentences():
-    found = calibrate_logits(tiny("llama"))
-    assert found.low < found.high <= 0.0
-    assert "come with Tacit" in found.source
+    interval = calibrate_logits(tiny("llama"))
+    assert interval.low < interval.high <= 0.0
+    assert "come with Tacit" in interval.source
 
 
 def test_private_text_is_refused_and_so_are_shares_in_place_of_percentiles():

@@ -163,10 +163,10 @@ def test_a_command_warns_in_one_line_and_the_card_has_a_note(tmp_path, capsys):
     (tmp_path / "in.txt").write_text("cat\ndog\n")
     arguments = ["rewrite", tmp_path / "in.txt", "-m", "narrow", "--epsilon", 10, "--option", f"model={folder}", "-q"]
     assert run([str(item) for item in (*arguments, "-o", tmp_path / "out.txt")]) == 0
-    told = capsys.readouterr().err
-    assert told.startswith("warning: this model was trained for epsilon 100 to 500, not 10")
-    assert ".py" not in told
-    assert len(told.strip().splitlines()) == 1
+    messages = capsys.readouterr().err
+    assert messages.startswith("warning: this model was trained for epsilon 100 to 500, not 10")
+    assert ".py" not in messages
+    assert len(messages.strip().splitlines()) == 1
     card = Card.from_json((tmp_path / "out.txt.card.json").read_text())
     assert "trained for epsilon 100 to 500" in card.guarantee.parameters["note"]
 

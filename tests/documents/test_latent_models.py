@@ -66,7 +66,7 @@ def test_latents_have_one_shape_and_models_survive_saving(kind, tmp_path):
 def test_batched_decoding_is_decoding_one_by_one(kind):
     model = tiny(kind)
     latents = np.random.default_rng(0).standard_normal((7, model.positions, model.width))
-    assert model.decode(latents, beams=3) == [model.decode(one[np.newaxis], beams=3)[0] for one in latents]
+    assert model.decode(latents, beams=3) == [model.decode(latent[np.newaxis], beams=3)[0] for latent in latents]
 
 
 def test_a_wrong_kind_is_refused(tmp_path):
@@ -135,10 +135,10 @@ def test_a_plain_hugging_face_folder_is_enough(tmp_path):
         PreTrainedTokenizerFast(
             tokenizer_object=tokenizer, pad_token="<pad>", bos_token="<s>", eos_token="</s>", unk_token="<unk>"
         ).save_pretrained(tmp_path / name)
-    found = load_autoencoder(tmp_path / "long")
-    assert found.record.encoder_mask
-    assert found.encode(["cat", "the red cat"]).shape == (2, 20, 16)
-    assert len(found.decode(found.encode(["cat"]), beams=2)) == 1
+    loaded = load_autoencoder(tmp_path / "long")
+    assert loaded.record.encoder_mask
+    assert loaded.encode(["cat", "the red cat"]).shape == (2, 20, 16)
+    assert len(loaded.decode(loaded.encode(["cat"]), beams=2)) == 1
     with pytest.raises(BadInputError, match="reads 2 to 7 pieces, not 20"):
         load_autoencoder(tmp_path / "short")
 
@@ -156,13 +156,13 @@ def test_the_built_in_model_for_length_40_reads_twice_as_much():
     latents = longer.encode([LONG, LONG + " And so on, and so on.", ""])
     assert latents.shape == (3, 40, longer.width)
     np.testing.assert_allclose(latents[0], latents[1], atol=1e-5)
-    found = longer.decode(longer.record.trained_bound().apply(latents))
+    decoded = longer.decode(longer.record.trained_bound().apply(latents))
     read = longer.tokenizer.decode(longer.ids([LONG])[0].tolist(), skip_special_tokens=True).strip()
     assert LONG.startswith(read)
     whole_sentences = LONG[: LONG.index(" They often")]
     assert read.startswith(whole_sentences)
-    assert found[0] == found[1]
-    assert found[0].startswith(whole_sentences)
+    assert decoded[0] == decoded[1]
+    assert decoded[0].startswith(whole_sentences)
     assert len(short.decode(short.encode([LONG]))[0]) < 0.7 * len(whole_sentences)
 
 

@@ -65,14 +65,14 @@ def tiny_paraphrase(kind: str = "llama", epsilon: float = 40.0, **more) -> Parap
 def law_of_outputs(mechanism: Paraphrase, text: str) -> dict[tuple[int, ...], float]:
     """Exact probability of every output of two tokens; what follows the end token is not released."""
     support, end = mechanism.language_model.support, mechanism.language_model.end
-    found: dict[tuple[int, ...], float] = {}
+    results: dict[tuple[int, ...], float] = {}
     for first, p in zip(support, mechanism.law(text), strict=True):
         if first == end:
-            found[(int(first),)] = p
+            results[(int(first),)] = p
             continue
         for second, q in zip(support, mechanism.law(text, [int(first)]), strict=True):
-            found[(int(first), int(second))] = p * q
-    return found
+            results[(int(first), int(second))] = p * q
+    return results
 
 
 def loss(p: np.ndarray, q: np.ndarray) -> float:
@@ -89,10 +89,10 @@ def loss(p: np.ndarray, q: np.ndarray) -> float:
 def test_the_spread_uses_the_whole_budget_and_never_less_than_the_textbook(epsilon, outcomes, interval):
     spread = spread_for(epsilon, interval, outcomes)
     assert spread >= epsilon / 2.0
-    found = interval_loss(spread, interval, outcomes)
-    assert found <= epsilon + 1e-12
-    assert found == pytest.approx(epsilon, rel=1e-6)
-    assert found <= largest_loss(spread, outcomes) <= 2.0 * spread + 1e-9
+    loss_bound = interval_loss(spread, interval, outcomes)
+    assert loss_bound <= epsilon + 1e-12
+    assert loss_bound == pytest.approx(epsilon, rel=1e-6)
+    assert loss_bound <= largest_loss(spread, outcomes) <= 2.0 * spread + 1e-9
 
 
 def test_probabilities_that_add_up_to_one_halve_the_price():
@@ -116,8 +116,8 @@ def test_no_budget_can_lose_more_than_the_cap_of_the_sampler(base):
     scores, reference = np.log(laws), np.full((2, outcomes), -math.log(outcomes))
     wide = LogitInterval(-20.0, 0.0)
     weights = uniform_weights(scores, wide, 1e6) if base == "uniform" else tilted_weights(scores, reference, 1.0, 1e6)
-    one, other = probabilities(weights)
-    assert most - 1e-3 < loss(one, other) <= most + 4e-6
+    first, other = probabilities(weights)
+    assert most - 1e-3 < loss(first, other) <= most + 4e-6
 
 
 @pytest.mark.parametrize("outcomes", [9, 40, 2000])
@@ -128,8 +128,8 @@ def test_the_worst_two_documents_reach_the_bound_and_do_not_pass_it(epsilon, out
     laws = np.full((2, outcomes), 1e-300)
     laws[0, 0] = 1.0
     laws[1, 1:5] = 0.25
-    one, other = probabilities(uniform_weights(np.log(laws), interval, epsilon))
-    assert epsilon - 1e-5 < loss(one, other) <= epsilon + 4e-6
+    first, other = probabilities(uniform_weights(np.log(laws), interval, epsilon))
+    assert epsilon - 1e-5 < loss(first, other) <= epsilon + 4e-6
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 3.0, 6.0, 12.0])
@@ -141,8 +141,8 @@ def test_the_worst_two_documents_nearly_reach_the_bound_of_the_tilted_law(epsilo
     laws[0, 0] = 1.0
     laws[1, 1 : 1 + lifted] = 1.0 / lifted
     reference = np.full((2, outcomes), -math.log(outcomes))
-    one, other = probabilities(tilted_weights(np.log(laws), reference, 1.0, epsilon))
-    assert epsilon - 0.15 < loss(one, other) <= epsilon + 4e-6
+    first, other = probabilities(tilted_weights(np.log(laws), reference, 1.0, epsilon))
+    assert epsilon - 0.15 < loss(first, other) <= epsilon + 4e-6
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 2.0, 7.0, 15.0, 24.0, 60.0])
@@ -179,8 +179,8 @@ def test_scores_that_were_not_normalized_keep_the_bound():
     """The law normalizes what it is given, so the bound cannot be lost by a careless caller."""
     scores = np.zeros((2, 50))
     scores[0, 0], scores[1, 1:] = 1e6, 1e6
-    one, other = probabilities(uniform_weights(scores, INTERVAL, 3.0))
-    assert loss(one, other) <= 3.0 + 4e-6
+    first, other = probabilities(uniform_weights(scores, INTERVAL, 3.0))
+    assert loss(first, other) <= 3.0 + 4e-6
 
 
 def test_without_clipping_in_the_way_the_tilted_law_is_the_law_of_the_model():
@@ -209,11 +209,11 @@ def test_the_law_of_whole_outputs_keeps_the_promise(kind, base, epsilon):
     laws = [law_of_outputs(mechanism, text) for text in (LONG, SHORT, "", "green " * 500)]
     bound = mechanism.promise().exponent()
     assert bound == pytest.approx(epsilon, abs=1e-5)
-    for one, other in itertools.combinations(laws, 2):
-        assert sum(one.values()) == pytest.approx(1.0)
-        assert one.keys() == other.keys()
-        found = loss(np.array(list(one.values())), np.array(list(other.values())))
-        assert 0.0 < found <= bound
+    for first_law, other in itertools.combinations(laws, 2):
+        assert sum(first_law.values()) == pytest.approx(1.0)
+        assert first_law.keys() == other.keys()
+        result = loss(np.array(list(first_law.values())), np.array(list(other.values())))
+        assert 0.0 < result <= bound
 
 
 @pytest.mark.parametrize("base", ["uniform", "model"])
@@ -302,9 +302,9 @@ def test_a11_the_law_is_the_same_to_the_last_bit_beside_any_number_of_texts(base
         mechanism.rewrite_batch([*others[:place], "the bus was late"], Source.from_test_seed(0))
         steps[place] = [law[place].copy() for law in laws]
     assert len(steps[0]) == mechanism.tokens
-    for found in steps.values():
-        for one, other in zip(found, steps[0], strict=True):
-            np.testing.assert_array_equal(one, other)
+    for each in steps.values():
+        for first, other in zip(each, steps[0], strict=True):
+            np.testing.assert_array_equal(first, other)
     # `law` is what is drawn from.
     np.testing.assert_array_equal(mechanism.law("the bus was late"), steps[0][0])
 
@@ -347,9 +347,9 @@ def test_c4_the_rules_keep_the_promise(base, shortest):
     mechanism = small(6.0, base=base, shortest=shortest, prompt="say red green blue say {text} say")
     laws = [law_of_outputs(mechanism, text) for text in (LONG, SHORT, "", "green " * 500)]
     bound = mechanism.promise().exponent()
-    for one, other in itertools.combinations(laws, 2):
-        assert sum(one.values()) == pytest.approx(1.0)
-        assert 0.0 < loss(np.array(list(one.values())), np.array(list(other.values()))) <= bound
+    for first_law, other in itertools.combinations(laws, 2):
+        assert sum(first_law.values()) == pytest.approx(1.0)
+        assert 0.0 < loss(np.array(list(first_law.values())), np.array(list(other.values()))) <= bound
 
 
 def test_c4_a_budget_that_is_too_small_is_said():
@@ -427,8 +427,8 @@ def test_the_output_is_cut_after_the_end_token(monkeypatch):
 
 def test_the_output_is_cut_at_the_stop_string(monkeypatch):
     mechanism = tiny_paraphrase(tokens=9)
-    told = [*mechanism.language_model.plain("rain"), *mechanism.language_model.plain("\n")]
-    with_draws(monkeypatch, mechanism, [*told, told[0]])
+    kept = [*mechanism.language_model.plain("rain"), *mechanism.language_model.plain("\n")]
+    with_draws(monkeypatch, mechanism, [*kept, kept[0]])
     assert mechanism.rewrite_batch(["anything"], Source.from_test_seed(0)) == ["rain"]
     with_draws(monkeypatch, mechanism, [*mechanism.language_model.plain("rain")])
     assert mechanism.set_params(stop="i", tokens=4).rewrite("anything").texts == ["ra"]
@@ -454,9 +454,9 @@ def test_any_text_is_rewritten(kind, base):
 
 
 def test_the_same_seed_gives_the_same_texts_and_no_guarantee():
-    one, other = (tiny_paraphrase().rewrite(TEXTS) for _ in range(2))
-    assert one.texts == other.texts
-    assert not one.guarantee.is_private
+    first, other = (tiny_paraphrase().rewrite(TEXTS) for _ in range(2))
+    assert first.texts == other.texts
+    assert not first.guarantee.is_private
     assert tiny_paraphrase(seed=None).rewrite(TEXTS).guarantee.is_private
 
 
@@ -472,16 +472,16 @@ def test_a_large_budget_writes_what_the_model_writes():
 
 @pytest.mark.parametrize("base", ["uniform", "model"])
 def test_the_card_says_what_a_token_and_what_a_document_costs(base):
-    found = tiny_paraphrase(base=base, epsilon=10.0, tokens=4, seed=None).guarantee()
-    assert (found.notion, found.unit, found.adjacency) == (Notion.PURE, Unit.DOCUMENT, Adjacency.ANY_TWO)
-    assert found.epsilon == pytest.approx(10.0)
-    assert found.parameters["epsilon per token"] == "2.5"
-    assert found.parameters["tokens"] == 4
-    assert 0.0 < found.slack < 1e-4
-    sources = {item.name: item.source for item in found.provenance}
+    promise = tiny_paraphrase(base=base, epsilon=10.0, tokens=4, seed=None).guarantee()
+    assert (promise.notion, promise.unit, promise.adjacency) == (Notion.PURE, Unit.DOCUMENT, Adjacency.ANY_TWO)
+    assert promise.epsilon == pytest.approx(10.0)
+    assert promise.parameters["epsilon per token"] == "2.5"
+    assert promise.parameters["tokens"] == 4
+    assert 0.0 < promise.slack < 1e-4
+    sources = {item.name: item.source for item in promise.provenance}
     assert sources["language model and tokenizer"] == "made in a test"
     assert ("clipping interval of the logits" in sources) == (base == "uniform")
-    text = str(found)
+    text = str(promise)
     assert "any two inputs" in text
     assert "epsilon per token" in text
 
@@ -566,7 +566,7 @@ def test_smollm2_writes_about_the_document():
 )
 def test_c4_smollm2_writes_something_of_its_own_at_a_small_budget():
     texts = ["my knee has hurt since march", "book a table for six", "how do i reset my password"] * 5
-    found = Paraphrase(epsilon=20.0, seed=0).rewrite(texts).texts
-    assert all(found)
+    result = Paraphrase(epsilon=20.0, seed=0).rewrite(texts).texts
+    assert all(result)
     examples = [line.split(": ", 1)[1] for line in EXAMPLES_PROMPT.splitlines() if ": " in line]
-    assert not any(text in examples for text in found)
+    assert not any(text in examples for text in result)

@@ -132,18 +132,18 @@ def test_the_split_does_not_depend_on_the_order():
 @pytest.mark.parametrize("bound", [ClipL1(0.5), ClipL2(0.5), ClipValue(0.5), ClipValue(0.5, (1, 4))])
 def test_training_clips_like_the_release(bound):
     latents = np.random.default_rng(0).standard_normal((5, 3, 6)).astype(np.float32)
-    found = clipped(torch.from_numpy(latents), bound).numpy()
-    np.testing.assert_allclose(found, bound.apply(latents), atol=1e-6)
+    result = clipped(torch.from_numpy(latents), bound).numpy()
+    np.testing.assert_allclose(result, bound.apply(latents), atol=1e-6)
 
 
 @pytest.mark.parametrize("noise", [Laplace(), AnalyticGaussian(1e-5)])
 def test_training_noise_has_the_scale_of_the_release(noise):
     torch.manual_seed(0)
     bound = ClipValue(0.5, (1, 4))
-    found = noisy(torch.zeros(5000, 3, 6), bound, noise, noise.scale(bound, 6, 20.0)).numpy()
-    assert not found[:, :, [0, 2, 3, 5]].any()
+    result = noisy(torch.zeros(5000, 3, 6), bound, noise, noise.scale(bound, 6, 20.0)).numpy()
+    assert not result[:, :, [0, 2, 3, 5]].any()
     scale = noise.scale(bound, 6, 20.0) * (2**0.5 if noise.kind == "laplace" else 1)
-    assert found[:, :, [1, 4]].std() == pytest.approx(scale, rel=0.05)  # 30,000 draws, 5 standard errors
+    assert result[:, :, [1, 4]].std() == pytest.approx(scale, rel=0.05)  # 30,000 draws, 5 standard errors
     assert noisy(torch.ones(1, 3, 6), None, noise, 20.0).sum() == 18
 
 
@@ -186,10 +186,10 @@ def test_the_mean_size_is_attained():
 
 def test_mixed_texts_keep_their_lengths():
     ids = np.array([[5, 6, 7, 2, 0, 0], [8, 9, 2, 0, 0, 0], [10, 11, 12, 13, 2, 0]] * 50)
-    found = mixed(ids, {0, 2}, 1.0, np.random.default_rng(0))
-    assert ((found == 0) == (ids == 0)).all()
-    assert ((found == 2) == (ids == 2)).all()
-    changed = (found != ids).sum() / np.isin(ids, [0, 2], invert=True).sum()
+    masked = mixed(ids, {0, 2}, 1.0, np.random.default_rng(0))
+    assert ((masked == 0) == (ids == 0)).all()
+    assert ((masked == 2) == (ids == 2)).all()
+    changed = (masked != ids).sum() / np.isin(ids, [0, 2], invert=True).sum()
     assert 0.1 < changed < 0.3  # 1/4 of the pieces that have a counterpart
     assert (mixed(ids, {0, 2}, 0.0, np.random.default_rng(0)) == ids).all()
 
@@ -227,9 +227,9 @@ def test_rare_pieces_count_more():
 
 def test_joined_texts_fit_and_use_every_sentence_once():
     texts = [f"w{number}" for number in range(30)]
-    found = joined(texts, lambda text: len(text.split()) <= 3)
-    assert " ".join(found).split() == texts
-    assert [len(text.split()) for text in found[:6]] == [1, 2, 3, 3, 3, 3]
+    parts = joined(texts, lambda text: len(text.split()) <= 3)
+    assert " ".join(parts).split() == texts
+    assert [len(text.split()) for text in parts[:6]] == [1, 2, 3, 3, 3, 3]
     long = joined(["a b c d", "e"], lambda text: len(text.split()) <= 3)
     assert long == ["a b c d", "e"]  # a sentence that is too long alone stays one text
     assert joined([], lambda text: True) == []
@@ -251,12 +251,12 @@ def test_going_on_with_a_longer_model(tmp_path, capsys):
     options = ["--public", "sentences", "--steps", "2", "--batch-size", "8", "--held-out", "10", "--join"]
     command = ["pretrain", "autoencoder", str(text), "--length", "12", *options]
     assert run([*command, "--from", str(tmp_path / "short"), "-o", str(tmp_path / "long")]) == 0
-    found = load_autoencoder(tmp_path / "long")
-    assert (found.positions, found.length) == (12, 12)
-    assert found.record.corpora == ["sentences made for a test", "sentences"]
-    assert {"held_out_bleu_without_noise", "held_out_bleu_joined"} <= found.record.results.keys()
-    assert found.record.trained_bound() == ClipValue(1.0)
-    assert found.encode(["word " * 100_000]).shape == (1, 12, 16)
+    loaded = load_autoencoder(tmp_path / "long")
+    assert (loaded.positions, loaded.length) == (12, 12)
+    assert loaded.record.corpora == ["sentences made for a test", "sentences"]
+    assert {"held_out_bleu_without_noise", "held_out_bleu_joined"} <= loaded.record.results.keys()
+    assert loaded.record.trained_bound() == ClipValue(1.0)
+    assert loaded.encode(["word " * 100_000]).shape == (1, 12, 16)
     assert run([*command, "--from", str(tmp_path / "adept"), "-o", str(tmp_path / "no")]) == 2
     assert "only a BART can be made longer" in capsys.readouterr().err
     noise = ["--epsilon", "10", "--from", str(tmp_path / "short"), "-o", str(tmp_path / "no")]

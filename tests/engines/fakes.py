@@ -102,11 +102,11 @@ for _name in (NoiseShown.name, LargeBlocks.name):
 
 def draws_by_text(log: Path) -> dict[str, set[tuple[int, ...]]]:
     """All draws that each text ever got, over all runs and processes."""
-    found: dict[str, set[tuple[int, ...]]] = {}
+    results: dict[str, set[tuple[int, ...]]] = {}
     for line in log.read_text().splitlines():
         digest, draw, _ = json.loads(line)
-        found.setdefault(digest, set()).add(tuple(draw))
-    return found
+        results.setdefault(digest, set()).add(tuple(draw))
+    return results
 
 
 def processes(log: Path) -> set[int]:

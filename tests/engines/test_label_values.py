@@ -63,11 +63,11 @@ def test_a2_the_type_of_a_label_tells_nothing_of_the_true_one(tmp_path, labels, 
     uniformly) would be missed with a chance above 1e-30."""
     if suffix == ".parquet":
         pytest.importorskip("pyarrow")
-    found = released(jsonl(tmp_path / "in.jsonl", cells * 200), labels, suffix)
-    seen = {(json.dumps(value), type(value)) for value in found}
+    values = released(jsonl(tmp_path / "in.jsonl", cells * 200), labels, suffix)
+    seen = {(json.dumps(value), type(value)) for value in values}
     assert len(seen) == len(labels), "every label has one value of one type"
     for start in range(len(cells)):
-        own = {(json.dumps(value), type(value)) for value in found[start :: len(cells)]}
+        own = {(json.dumps(value), type(value)) for value in values[start :: len(cells)]}
         assert own == seen, "whatever the true label was, all values are possible"
 
 
@@ -91,11 +91,11 @@ def test_a2_a_column_of_a_parquet_file_has_the_type_that_all_labels_fit(tmp_path
         assert {type(value) for value in released(path, labels, ".jsonl")} == {type(cells[0])}
         assert set(released(path, labels, ".csv")) == set(labels), "spelled as the list spells them"
     # A label that is no number: strings, for every row, and no crash in the middle of a run.
-    found = released(parquet(path, [0, 1] * 50, arrow.int64()), ("0", "1", "unknown"), ".parquet")
-    assert set(found) == {"0", "1", "unknown"}
+    values = released(parquet(path, [0, 1] * 50, arrow.int64()), ("0", "1", "unknown"), ".parquet")
+    assert set(values) == {"0", "1", "unknown"}
     # 0.1 is spelled anew in 32 bits: strings again.
-    found = released(parquet(path, [0.5, 2.0] * 50, arrow.float32()), ("0.5", "2.0", "0.1"), ".parquet")
-    assert set(found) == {"0.5", "2.0", "0.1"}
+    values = released(parquet(path, [0.5, 2.0] * 50, arrow.float32()), ("0.5", "2.0", "0.1"), ".parquet")
+    assert set(values) == {"0.5", "2.0", "0.1"}
     coded = arrow.array([3, 4] * 50).dictionary_encode()
     assert {str(value) for value in released(parquet(path, coded), ("3", "4"), ".parquet")} == {"3", "4"}
     words = arrow.array(["x", "y"] * 50).dictionary_encode()

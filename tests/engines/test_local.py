@@ -129,16 +129,16 @@ def test_large_copied_columns_also_cut(job: RewriteJob, monkeypatch: pytest.Monk
 
 
 def test_a_digest_covers_every_boundary() -> None:
-    one = content_digest(["ab", "c"], b"job")
+    first = content_digest(["ab", "c"], b"job")
     others = [(["a", "bc"], b"job"), (["ab", "c", ""], b"job"), (["abc"], b"job"), (["b", "c"], b"joba")]
-    assert all(one != content_digest(texts, job) for texts, job in others)
-    assert one == content_digest(("ab", "c"), b"job")
+    assert all(first != content_digest(texts, job) for texts, job in others)
+    assert first == content_digest(("ab", "c"), b"job")
 
 
 def test_other_parameters_draw_other_noise() -> None:
-    one = fingerprint(NoiseShown(epsilon=1.0), ("text",))
-    assert one != fingerprint(NoiseShown(epsilon=2.0), ("text",))
-    assert one != fingerprint(NoiseShown(epsilon=1.0), ("title",))
+    first = fingerprint(NoiseShown(epsilon=1.0), ("text",))
+    assert first != fingerprint(NoiseShown(epsilon=2.0), ("text",))
+    assert first != fingerprint(NoiseShown(epsilon=1.0), ("title",))
 
 
 # A plain run ------------------------------------------------------------------------------------------------
@@ -191,7 +191,7 @@ def test_progress_reaches_the_end(job: RewriteJob) -> None:
     seen: list[RewriteProgress] = []
     rewrite_file(job, progress=seen.append)
     assert seen[0].rows == 0
-    assert [one.rows for one in seen] == sorted(one.rows for one in seen)
+    assert [progress.rows for progress in seen] == sorted(progress.rows for progress in seen)
     assert seen[-1].rows == 120
     assert seen[-1].bytes_done == seen[-1].bytes_total == Path(job.input).stat().st_size
 

@@ -140,11 +140,11 @@ def tokenizer_of(words):
 def test_c5_a_model_knows_words_that_are_one_piece_and_reads_so_many():
     tokenizer = tokenizer_of(["the", "film", "was", "f"])
     texts = ["the film was the film", "the filma", "the zzz", "the " * 9]
-    found = read_by_pieces(tokenizer, 4, texts)
-    assert (found.words, found.unknown) == (18, 2)
-    assert (found.documents, found.cut, found.limit) == (4, 1, 4)
-    assert "1 of 4 texts are more than 2 times as long as the 4 pieces" in found.warnings()[0]
-    assert Reading().plus(found) == found
+    result = read_by_pieces(tokenizer, 4, texts)
+    assert (result.words, result.unknown) == (18, 2)
+    assert (result.documents, result.cut, result.limit) == (4, 1, 4)
+    assert "1 of 4 texts are more than 2 times as long as the 4 pieces" in result.warnings()[0]
+    assert Reading().plus(result) == result
     assert read_by_pieces(tokenizer, 4, []).warnings() == []
     # A text of a hundred thousand words costs no more than what is looked at of it.
     assert read_by_pieces(tokenizer, 4, ["the " * 100_000]).words == 40 * 2 * 4 // 4
@@ -155,5 +155,5 @@ def test_c5_german_is_noticed_and_english_is_not(language, data_folder, default_
     """Real sentences: the same captions in English and in German."""
     rows = (data_folder / "multi30k-en-de" / "test2016.tsv").read_text(encoding="utf-8").splitlines()[1:300]
     texts = [row.split("\t")[language] for row in rows]
-    found = SanText(epsilon=1, vectors=default_table).reading(texts).warnings()
-    assert bool(found) is (language == 1)
+    warnings_shown = SanText(epsilon=1, vectors=default_table).reading(texts).warnings()
+    assert bool(warnings_shown) is (language == 1)

@@ -83,10 +83,10 @@ def test_a1_the_card_claims_what_the_ledger_charges(table, columns, users, label
         # The data set is charged one row; whoever asks about a document of it is answered by the same numbers.
         row = ledger.spent(Subject("dataset", "d"))
         assert row.epsilon == pytest.approx(width * EPSILON + label, rel=1e-12)
-        one = ledger.spent(Subject("document", "d\0n4" if named else facts_text(users)))
+        document = ledger.spent(Subject("document", "d\0n4" if named else facts_text(users)))
         expected = (width if named else 1) * EPSILON + label
         if users is None or rows == 3:
-            assert one.epsilon == pytest.approx(expected, rel=1e-12)
+            assert document.epsilon == pytest.approx(expected, rel=1e-12)
 
 
 def facts_text(users: UserRule | None) -> str:

@@ -26,7 +26,7 @@ with session.cluster(None, 1) as started:
     address = started.ray.get_runtime_context().gcs_address
     ask = "import sys; from ray._raylet import GcsClient; GcsClient(address=sys.argv[1]).check_alive([], timeout=5)"
 
-    def asked(**more):
+    def answer_of(**more):
         clean = {k: v for k, v in os.environ.items() if not k.startswith("RAY_AUTH")}
         command = [sys.executable, "-c", ask, address]
         return subprocess.run(command, env={**clean, **more}, capture_output=True, text=True)
@@ -35,9 +35,9 @@ with session.cluster(None, 1) as started:
         "listening": sorted({c.laddr.ip for p in ours for c in p.net_connections("inet") if c.status == "LISTEN"}),
         "names": sorted({p.name() for p in ours}),
         "address": address,
-        "with": asked(RAY_AUTH_MODE="token", RAY_AUTH_TOKEN=session.OUR_TOKEN).returncode,
-        "without": asked(RAY_AUTH_MODE="disabled").stderr,
-        "wrong": asked(RAY_AUTH_MODE="token", RAY_AUTH_TOKEN="0" * 64).stderr,
+        "with": answer_of(RAY_AUTH_MODE="token", RAY_AUTH_TOKEN=session.OUR_TOKEN).returncode,
+        "without": answer_of(RAY_AUTH_MODE="disabled").stderr,
+        "wrong": answer_of(RAY_AUTH_MODE="token", RAY_AUTH_TOKEN="0" * 64).stderr,
         "left": [name for name in os.environ if name.startswith("RAY_AUTH")],
     }))
 """

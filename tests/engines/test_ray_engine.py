@@ -49,10 +49,10 @@ def two_workers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
     context = cluster(None, 2)
     try:
-        found = context.__enter__()
+        result = context.__enter__()
     except MissingExtraError as error:
         pytest.skip(str(error))
-    yield found
+    yield result
     context.__exit__(None, None, None)
 
 
@@ -74,11 +74,11 @@ def test_one_file_has_the_bytes_of_the_local_engine_and_two_workers_make_them(jo
     slow = replace(job, mechanism=NoiseShown(log=str(tmp_path / "log"), pause=0.2))
     rewrite_dataset(slow)
     local = replace(slow, output=str(tmp_path / "local.csv"), workers=1)
-    here = processes(tmp_path / "log")
+    own_processes = processes(tmp_path / "log")
     rewrite_file(local)
     assert content(job.output) == content(local.output)
-    assert len(here) == 2
-    assert os.getpid() not in here
+    assert len(own_processes) == 2
+    assert os.getpid() not in own_processes
 
 
 def test_a_worker_that_is_killed_changes_nothing_and_rays_files_hold_neither_texts_nor_the_key(
@@ -95,7 +95,7 @@ def test_a_worker_that_is_killed_changes_nothing_and_rays_files_hold_neither_tex
     assert facts.rows == 120
     draws = draws_by_text(tmp_path / "log")
     assert len(draws) == 120
-    assert all(len(found) == 1 for found in draws.values())
+    assert all(len(each) == 1 for each in draws.values())
     log = _logged(two_workers)
     assert b"PartWriter" in log
     for secret in (b"number 50", keys[0].encode(), bytes.fromhex(keys[0])):
@@ -112,9 +112,9 @@ def test_an_error_on_a_worker_is_one_sentence_and_no_text_is_logged(job: Rewrite
     assert b"the secret" not in log
 
 
-def _logged(found: Cluster) -> bytes:
+def _logged(result: Cluster) -> bytes:
     """Everything that Ray has written into its folder."""
-    folder = Path(found.ray._private.worker._global_node.get_session_dir_path())
+    folder = Path(result.ray._private.worker._global_node.get_session_dir_path())
     return b"".join(path.read_bytes() for path in folder.rglob("*") if path.is_file())
 
 
@@ -225,10 +225,10 @@ def test_a_command_that_is_killed_goes_on_with_the_same_noise(tmp_path: Path, tw
     assert rewrite_dataset(job).facts.rows == 120
     draws = draws_by_text(tmp_path / "log")
     assert len(draws) == 120
-    assert all(len(found) == 1 for found in draws.values())
+    assert all(len(each) == 1 for each in draws.values())
     written = b"".join(content(tmp_path / "out").values()).decode()
     released = {line.rpartition(",")[0] for line in written.splitlines()} - {"text"}
-    assert released == {" ".join(map(str, draw)) for found in draws.values() for draw in found}
+    assert released == {" ".join(map(str, draw)) for each in draws.values() for draw in each}
 
 
 def test_an_address_where_nobody_answers(monkeypatch: pytest.MonkeyPatch, two_workers: Cluster) -> None:

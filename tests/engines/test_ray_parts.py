@@ -103,7 +103,7 @@ def content(output: str | Path) -> dict[str, bytes]:
     path = Path(output)
     if path.is_file():
         return {"": path.read_bytes()}
-    return {one.name: one.read_bytes() for one in sorted(path.iterdir())}
+    return {file.name: file.read_bytes() for file in sorted(path.iterdir())}
 
 
 # The bytes --------------------------------------------------------------------------------------------------------
@@ -114,19 +114,19 @@ def test_one_file_has_the_bytes_of_the_local_engine(job: RewriteJob, tmp_path: P
     source = str(make_csv(tmp_path / "one.csv"))
     (tmp_path / "local").mkdir()
     local = replace(job, input=source, output=str(tmp_path / "local" / name))
-    here = replace(job, input=source, output=str(tmp_path / name))
-    first, second = rewrite_file(local).facts, rewrite_dataset(here).facts
-    assert content(here.output) == content(local.output)
+    own_job = replace(job, input=source, output=str(tmp_path / name))
+    first, second = rewrite_file(local).facts, rewrite_dataset(own_job).facts
+    assert content(own_job.output) == content(local.output)
     assert replace(first, created="") == replace(second, created="")
-    assert second.digest == output_digest(here.output)
+    assert second.digest == output_digest(own_job.output)
 
 
 def test_a_folder_becomes_a_folder_with_one_file_for_each(job: RewriteJob) -> None:
     facts = rewrite_dataset(job).facts
-    found = content(job.output)
-    assert list(found) == ["part-000000.csv", "part-000001.csv", "part-000002.csv"]
-    assert [data.count(b"\n") for data in found.values()] == [41, 41, 41]
-    assert all(data.startswith(b"text,stars\n") for data in found.values())
+    contents = content(job.output)
+    assert list(contents) == ["part-000000.csv", "part-000001.csv", "part-000002.csv"]
+    assert [data.count(b"\n") for data in contents.values()] == [41, 41, 41]
+    assert all(data.startswith(b"text,stars\n") for data in contents.values())
     assert facts.rows == 120
     assert facts.digest == output_digest(job.output)
     assert not Path(staging_url(job.output)).exists()
@@ -140,9 +140,9 @@ def test_the_first_file_has_the_noise_of_the_local_engine_and_no_two_files_share
     rewrite_dataset(job)
     local = replace(job, input=str(Path(job.input) / "data-0.csv"), output=str(tmp_path / "local.csv"))
     rewrite_file(local)
-    found = content(job.output)
-    assert found["part-000000.csv"] == Path(local.output).read_bytes()
-    first, second = (set(found[name].split(b"\n")[1:-1]) for name in ("part-000000.csv", "part-000001.csv"))
+    contents = content(job.output)
+    assert contents["part-000000.csv"] == Path(local.output).read_bytes()
+    first, second = (set(contents[name].split(b"\n")[1:-1]) for name in ("part-000000.csv", "part-000001.csv"))
     assert not first & second
 
 
@@ -157,9 +157,9 @@ def test_parquet_keeps_types_and_jsonl_keeps_what_is_missing(job: RewriteJob, tm
         )
         parquet.write_table(table, source / f"{number}.parquet")
     rewrite_dataset(replace(job, input=str(source), output=str(tmp_path / "typed-out")))
-    found = parquet.read_table(tmp_path / "typed-out" / "part-000001.parquet")
-    assert found.schema.field("stars").type == arrow.int16()
-    assert found["stars"].to_pylist() == list(range(50))
+    result = parquet.read_table(tmp_path / "typed-out" / "part-000001.parquet")
+    assert result.schema.field("stars").type == arrow.int16()
+    assert result["stars"].to_pylist() == list(range(50))
 
     lines = tmp_path / "rows.jsonl"
     lines.write_text('{"text": "one word", "stars": 1}\n{"text": "two"}\n')
@@ -197,12 +197,12 @@ def test_parts_hold_every_row_once_in_order(tmp_path: Path, lengths: list[int], 
     source.write_text("".join("y" * length + "\n" for length in lengths))
     data = find_data_set(str(source))
     plan = planned(RewriteJob(mechanism=NoiseShown(), input=str(source), output=str(tmp_path / "out")), data)
-    found = list(parts.cut_parts(replace(plan, characters=characters), 3, data.files[0], None))
-    assert [len(text) for part in found for block in part.blocks for text in block.texts] == lengths
-    assert [part.number for part in found] == list(range(len(found)))
-    indices = [block.index for part in found for block in part.blocks]
+    result = list(parts.cut_parts(replace(plan, characters=characters), 3, data.files[0], None))
+    assert [len(text) for part in result for block in part.blocks for text in block.texts] == lengths
+    assert [part.number for part in result] == list(range(len(result)))
+    indices = [block.index for part in result for block in part.blocks]
     assert indices == [(3 << 32) + place for place in range(len(indices))]
-    assert sum(part.bytes_read for part in found) == source.stat().st_size
+    assert sum(part.bytes_read for part in result) == source.stat().st_size
 
 
 def test_large_data_sets_have_larger_parts_up_to_a_limit() -> None:
@@ -297,7 +297,7 @@ def test_a_run_killed_at_any_write_goes_on_to_the_same_bytes(
     assert step > 15
     draws = draws_by_text(tmp_path / "draws")
     assert len(draws) == 28
-    assert all(len(found) == 1 for found in draws.values())  # one key, so one draw for each text in all these runs
+    assert all(len(each) == 1 for each in draws.values())  # one key, so one draw for each text in all these runs
 
 
 def test_with_a_key_of_its_own_a_resumed_run_never_draws_twice(job: RewriteJob, tmp_path: Path) -> None:
@@ -306,7 +306,7 @@ def test_with_a_key_of_its_own_a_resumed_run_never_draws_twice(job: RewriteJob, 
     rewrite_dataset(replace(job, resume=True))
     draws = draws_by_text(tmp_path / "draws")
     assert len(draws) == 120
-    assert all(len(found) == 1 for found in draws.values())
+    assert all(len(each) == 1 for each in draws.values())
 
 
 def test_ctrl_c_says_what_is_left_and_how_to_go_on(job: RewriteJob) -> None:
@@ -385,7 +385,7 @@ def test_a12_a_damaged_part_is_not_released_and_written_again(job: RewriteJob, t
     assert not place.exists()
     rewrite_dataset(replace(job, resume=True))
     assert content(place) == content(undisturbed.output)
-    assert all(len(found) == 1 for found in draws_by_text(tmp_path / "log").values())
+    assert all(len(each) == 1 for each in draws_by_text(tmp_path / "log").values())
 
 
 def test_a12_a_file_that_is_damaged_before_it_gets_its_name_is_made_again(job: RewriteJob, tmp_path: Path) -> None:

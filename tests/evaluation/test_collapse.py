@@ -52,12 +52,12 @@ def test_a_skewed_but_working_classifier_is_no_majority_voter():
 
 def sequences(counts, begins: str):
     """Entities of the counted length, written in a scheme: `begins` is the prefix of their first token."""
-    found = []
+    results = []
     for kind, (first, inside) in counts.items():
-        found += [["O", f"{begins}-{kind}", "I-" + kind, "O"]] * inside + [["O", f"{begins}-{kind}", "O"]] * (
+        results += [["O", f"{begins}-{kind}", "I-" + kind, "O"]] * inside + [["O", f"{begins}-{kind}", "O"]] * (
             first - inside
         )
-    return found
+    return results
 
 
 def test_published_splits_in_two_schemes():

@@ -41,8 +41,8 @@ def test_the_exact_sums_are_what_is_counted():
     ids = np.arange(400)
     exact = exact_deniability(mechanism.laws, ids, runs=50)
     counted = counted_deniability(lambda chosen: mechanism.draw(chosen, Source.from_test_seed(1)), ids, runs=50)
-    for expected, found in list(zip(exact, counted, strict=True))[:3]:
-        difference = found - expected
+    for expected, each in list(zip(exact, counted, strict=True))[:3]:
+        difference = each - expected
         assert abs(difference.mean()) <= 5 * difference.std() / np.sqrt(len(ids))
 
 
@@ -52,10 +52,10 @@ def test_the_direction_of_figure_5(name, default_table):
     table = default_table.head(1500)
     mechanism = build(name, {"epsilon": 1.0, "vectors": table})
     runs = 1000 if name == "santext" else 100
-    found = over_epsilon(mechanism, (1.0, 6.0, 16.0, 40.0), words=60, runs=runs, seed=4)
-    assert [d.exact for d in found] == [name == "santext"] * 4
+    curve = over_epsilon(mechanism, (1.0, 6.0, 16.0, 40.0), words=60, runs=runs, seed=4)
+    assert [d.exact for d in curve] == [name == "santext"] * 4
     stays, outputs, inputs, entropy = (
-        np.array([values(d).mean() for d in found])
+        np.array([values(d).mean() for d in curve])
         for values in (lambda d: d.stays, lambda d: d.outputs, lambda d: d.inputs, lambda d: d.entropy)
     )
     assert (np.diff(stays) > 0).all()

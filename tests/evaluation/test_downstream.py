@@ -96,11 +96,14 @@ def test_every_learner_learns_every_task(task, name, request):
             if name == "tfidf"
             else Lstm(task, small_vectors(), hidden=24, batch_size=16, least_steps=120)
         )
-    found = evaluate_downstream(task, learner, train, {"copy": train}, test, seeds=(1,), resamples=50)
-    assert found.ceiling.value > (0.8 if task == "similarity" else 0.9), (task, name)  # ties bound Spearman at 0.87
-    assert found.arms[0].value == found.ceiling.value  # the same data and seed give the same learner
-    assert found.kept(found.arms[0]) == pytest.approx(1.0)
-    assert downstream_section(found).findings[0].light is Light.GREEN
+    evaluation = evaluate_downstream(task, learner, train, {"copy": train}, test, seeds=(1,), resamples=50)
+    assert evaluation.ceiling.value > (0.8 if task == "similarity" else 0.9), (
+        task,
+        name,
+    )  # ties bound Spearman at 0.87
+    assert evaluation.arms[0].value == evaluation.ceiling.value  # the same data and seed give the same learner
+    assert evaluation.kept(evaluation.arms[0]) == pytest.approx(1.0)
+    assert downstream_section(evaluation).findings[0].light is Light.GREEN
 
 
 def small_encoder() -> SentenceEncoder:
@@ -165,15 +168,15 @@ def test_rewritten_test_texts_and_seeds():
     data = toy("classification")
     train, test = data.at(range(80)), data.at(range(80, 120))
     upper = Labeled([text.upper() for text in test.texts], test.labels)
-    found = evaluate_downstream("classification", WordProbe("classification"), train, {"copy": train}, test,
+    evaluation = evaluate_downstream("classification", WordProbe("classification"), train, {"copy": train}, test,
                                 {"copy": upper}, resamples=50)  # fmt: skip
-    assert [arm.tested_on for arm in found.arms] == ["original test texts", "rewritten test texts"]
-    assert found.seeds == (1,)  # nothing random: one run
-    assert math.isnan(found.ceiling.over_seeds.low)
+    assert [arm.tested_on for arm in evaluation.arms] == ["original test texts", "rewritten test texts"]
+    assert evaluation.seeds == (1,)  # nothing random: one run
+    assert math.isnan(evaluation.ceiling.over_seeds.low)
     learner = Lstm("classification", small_vectors(), hidden=8, epochs=2, least_steps=5)
-    found = evaluate_downstream("classification", learner, train, {}, test, seeds=(1, 2), resamples=50)
-    assert found.ceiling.over_seeds.count == 2
-    assert found.ceiling.over_seeds.low <= found.ceiling.value <= found.ceiling.over_seeds.high
+    evaluation = evaluate_downstream("classification", learner, train, {}, test, seeds=(1, 2), resamples=50)
+    assert evaluation.ceiling.over_seeds.count == 2
+    assert evaluation.ceiling.over_seeds.low <= evaluation.ceiling.value <= evaluation.ceiling.over_seeds.high
 
 
 def test_texts_that_say_nothing_end_at_the_floor():
@@ -181,11 +184,11 @@ def test_texts_that_say_nothing_end_at_the_floor():
     train, test = data.at(range(80)), data.at(range(80, 120))
     for blank in ("", "the same words for everybody"):
         empty = Labeled([blank] * len(train), train.labels)
-        found = evaluate_downstream("classification", WordProbe("classification"), train, {"empty": empty}, test,
+        evaluation = evaluate_downstream("classification", WordProbe("classification"), train, {"empty": empty}, test,
                                     resamples=200)  # fmt: skip
-        (arm,) = found.arms
-        assert found.kept(arm) < 0.1
-        section = downstream_section(found)
+        (arm,) = evaluation.arms
+        assert evaluation.kept(arm) < 0.1
+        section = downstream_section(evaluation)
         assert section.findings[0].light is Light.RED
         assert "Majority voting, trained on empty" in [finding.name for finding in section.findings]
 
@@ -194,9 +197,9 @@ def test_a_learner_that_learns_nothing_says_nothing_about_the_release():
     data = toy("classification")
     labels = public_generator(1).permutation(data.labels).tolist()
     noise = Labeled(["same"] * len(labels), labels)
-    found = evaluate_downstream("classification", WordProbe("classification"), noise, {"copy": noise}, noise,
+    evaluation = evaluate_downstream("classification", WordProbe("classification"), noise, {"copy": noise}, noise,
                                 resamples=50)  # fmt: skip
-    finding = downstream_section(found).findings[0]
+    finding = downstream_section(evaluation).findings[0]
     assert finding.light is Light.AMBER
     assert "even from the originals" in finding.sentence
 
@@ -205,9 +208,9 @@ def test_worst_cases_quote_test_texts_and_are_marked_private():
     data = toy("classification")
     train, test = data.at(range(80)), data.at(range(80, 120))
     swapped = Labeled(train.texts, ["food" if label == "color" else "color" for label in train.labels])
-    found = evaluate_downstream("classification", WordProbe("classification"), train, {"bad": swapped}, test,
+    evaluation = evaluate_downstream("classification", WordProbe("classification"), train, {"bad": swapped}, test,
                                 resamples=50)  # fmt: skip
-    table = downstream_section(found).tables[-1]
+    table = downstream_section(evaluation).tables[-1]
     assert table.private
     for row, text, truth, best, other in table.rows:
         assert test.texts[row - 1] == text
@@ -258,8 +261,8 @@ def rows(path: Path, limit: int) -> list[dict[str, str]]:
         pytest.skip(f"{path.name} is not in {path.parent}")
     content = path.read_bytes()
     text = (gzip.decompress(content) if path.suffix == ".gz" else content).decode("utf-8")
-    found = list(csv.DictReader(text.split("\n"), delimiter="\t", quoting=csv.QUOTE_NONE))
-    return [found[i] for i in public_generator(1).permutation(len(found))[:limit]]
+    result = list(csv.DictReader(text.split("\n"), delimiter="\t", quoting=csv.QUOTE_NONE))
+    return [result[i] for i in public_generator(1).permutation(len(result))[:limit]]
 
 
 def shuffled(data: Labeled) -> Labeled:
@@ -270,12 +273,12 @@ def shuffled(data: Labeled) -> Labeled:
 
 def both_ends(task, learner, train, test, *, ceiling: float) -> None:
     """No privacy keeps everything; texts that have nothing to do with their labels end near the floor."""
-    found = evaluate_downstream(task, learner, train, {"copy": train, "strangers": shuffled(train)}, test, seeds=(1,),
-                                resamples=100)  # fmt: skip
-    copy, strangers = found.arms
-    assert found.ceiling.value > ceiling
-    assert found.kept(copy) == pytest.approx(1.0)
-    assert found.kept(strangers) < 0.25
+    evaluation = evaluate_downstream(task, learner, train, {"copy": train, "strangers": shuffled(train)}, test,
+                                     seeds=(1,), resamples=100)  # fmt: skip
+    copy, strangers = evaluation.arms
+    assert evaluation.ceiling.value > ceiling
+    assert evaluation.kept(copy) == pytest.approx(1.0)
+    assert evaluation.kept(strangers) < 0.25
 
 
 @pytest.mark.parametrize("name", ["probe", "tfidf"])
@@ -300,11 +303,11 @@ def test_stsb(data_folder, minilm):
     def pairs(part):
         return Labeled([(r["sentence1"], r["sentence2"]) for r in part], [float(r["score"]) for r in part])
 
-    found = evaluate_downstream("similarity", VectorProbe("similarity", minilm), pairs(train),
+    evaluation = evaluate_downstream("similarity", VectorProbe("similarity", minilm), pairs(train),
                                 {"copy": pairs(train), "one": Labeled([("a", "b")] * len(train), pairs(train).labels)},
                                 pairs(test), seeds=(1,), resamples=100)  # fmt: skip
-    assert found.ceiling.value > 0.7
-    assert [found.kept(arm) for arm in found.arms] == [pytest.approx(1.0), pytest.approx(0.0)]
+    assert evaluation.ceiling.value > 0.7
+    assert [evaluation.kept(arm) for arm in evaluation.arms] == [pytest.approx(1.0), pytest.approx(0.0)]
 
 
 def test_parts_of_speech_and_slots(data_folder):
@@ -317,7 +320,7 @@ def test_parts_of_speech_and_slots(data_folder):
         known = {tag for tags in train.labels for tag in tags}
         test = test.at([i for i, tags in enumerate(test.labels) if known.issuperset(tags)])
         noise = Labeled([["word"] * len(tokens) for tokens in train.texts], train.labels)
-        found = evaluate_downstream("tagging", WordProbe("tagging"), train, {"words": noise}, test, resamples=50)
-        assert found.ceiling.value > ceiling
-        assert found.kept(found.arms[0]) < 0.25
-        assert any(flag.severe for flag in found.arms[0].flags)
+        evaluation = evaluate_downstream("tagging", WordProbe("tagging"), train, {"words": noise}, test, resamples=50)
+        assert evaluation.ceiling.value > ceiling
+        assert evaluation.kept(evaluation.arms[0]) < 0.25
+        assert any(flag.severe for flag in evaluation.arms[0].flags)

@@ -15,21 +15,21 @@ def numbers(section):
 
 
 def test_classes():
-    found = prediction_section("classify", ["a", "a", "b", "b"], ["a", "a", "b", "a"], known=["a", "b"])
-    assert numbers(found)["accuracy"] == 0.75
-    assert main_score(found) == pytest.approx((0.8 + 2 / 3) / 2)
+    section = prediction_section("classify", ["a", "a", "b", "b"], ["a", "a", "b", "a"], known=["a", "b"])
+    assert numbers(section)["accuracy"] == 0.75
+    assert main_score(section) == pytest.approx((0.8 + 2 / 3) / 2)
 
 
 def test_labels_unseen_in_training_are_counted_wrong_and_named():
-    found = prediction_section("classify", ["a", "b", "c"], ["a", "b", "a"], known=["a", "b"])
-    said = {finding.name: finding.sentence for finding in found.findings}
+    section = prediction_section("classify", ["a", "b", "c"], ["a", "b", "a"], known=["a", "b"])
+    said = {finding.name: finding.sentence for finding in section.findings}
     assert "1 labels of the test rows were not in training" in said["Labels unseen in training"]
-    assert numbers(found)["accuracy"] == pytest.approx(2 / 3)
+    assert numbers(section)["accuracy"] == pytest.approx(2 / 3)
 
 
 def test_one_answer_for_everything_is_flagged():
-    found = prediction_section("classify", ["a"] * 9 + ["b"] * 3, ["a"] * 12)
-    assert any("Majority voting" in finding.name for finding in found.findings)
+    section = prediction_section("classify", ["a"] * 9 + ["b"] * 3, ["a"] * 12)
+    assert any("Majority voting" in finding.name for finding in section.findings)
 
 
 def test_tags_over_words_and_over_entities():
@@ -43,17 +43,17 @@ def test_tags_over_words_and_over_entities():
 
 
 def test_numbers():
-    found = prediction_section("regress", ["1", "2", "3"], ["2", "3", "4"])
-    assert main_score(found) == pytest.approx(1.0)
-    assert numbers(found)["mean absolute error"] == pytest.approx(1.0)
+    section = prediction_section("regress", ["1", "2", "3"], ["2", "3", "4"])
+    assert main_score(section) == pytest.approx(1.0)
+    assert numbers(section)["mean absolute error"] == pytest.approx(1.0)
     with pytest.raises(BadInputError, match="not a number"):
         prediction_section("regress", ["x"], ["1"])
 
 
 def test_answers_as_in_squad():
-    found = prediction_section("answer", ["the Cat!", "", "big dog"], ["cat", "", "dog"])
-    assert numbers(found)["exact match"] == pytest.approx(2 / 3)
-    assert main_score(found) == pytest.approx((1 + 1 + 2 / 3) / 3)
+    section = prediction_section("answer", ["the Cat!", "", "big dog"], ["cat", "", "dog"])
+    assert numbers(section)["exact match"] == pytest.approx(2 / 3)
+    assert main_score(section) == pytest.approx((1 + 1 + 2 / 3) / 3)
 
 
 def test_translations_and_language_models():

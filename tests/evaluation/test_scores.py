@@ -44,9 +44,9 @@ TABLES = {
 @pytest.mark.parametrize(("name", "macro", "micro"), [("T4.9", 0.285, 0.870), ("T4.10", 0.186, 0.852),
                                                       ("T4.11", 0.101, 0.829)])  # fmt: skip
 def test_published_taggers(name, macro, micro):
-    found = scores_of_confusion(np.array(TABLES[name]), CONLL)
-    assert found.macro_f1 == pytest.approx(macro, abs=5e-4)
-    assert found.accuracy == pytest.approx(micro, abs=5e-4)
+    result = scores_of_confusion(np.array(TABLES[name]), CONLL)
+    assert result.macro_f1 == pytest.approx(macro, abs=5e-4)
+    assert result.accuracy == pytest.approx(micro, abs=5e-4)
 
 
 @pytest.mark.parametrize(
@@ -68,13 +68,13 @@ def test_agrees_with_scikit_learn():
     for classes in (2, 3, 7):
         truth = [f"c{i}" for i in rng.integers(0, classes, 60)]
         predicted = [f"c{i}" for i in rng.integers(0, classes + 1, 60)]  # one class that never occurs
-        found = classification_scores(truth, predicted)
-        assert found.macro_f1 == pytest.approx(metrics.f1_score(truth, predicted, average="macro", zero_division=0))
-        assert found.accuracy == pytest.approx(metrics.accuracy_score(truth, predicted))
-        table = metrics.precision_recall_fscore_support(truth, predicted, labels=found.labels, zero_division=0)
-        ours = [(c.precision, c.recall, c.f1, c.support) for c in found.classes]
+        result = classification_scores(truth, predicted)
+        assert result.macro_f1 == pytest.approx(metrics.f1_score(truth, predicted, average="macro", zero_division=0))
+        assert result.accuracy == pytest.approx(metrics.accuracy_score(truth, predicted))
+        table = metrics.precision_recall_fscore_support(truth, predicted, labels=result.labels, zero_division=0)
+        ours = [(c.precision, c.recall, c.f1, c.support) for c in result.classes]
         assert np.allclose(np.array(ours).T, np.array(table))
-        assert (found.confusion == metrics.confusion_matrix(truth, predicted, labels=found.labels)).all()
+        assert (result.confusion == metrics.confusion_matrix(truth, predicted, labels=result.labels)).all()
 
 
 def test_majority_floors_of_the_published_shares():
@@ -101,10 +101,10 @@ def test_the_random_floor_is_the_exact_expectation():
 
 def test_the_floor_is_the_better_of_the_two_and_does_not_depend_on_the_order():
     balanced = ["a", "b", "c", "d"] * 25
-    found = classification_floor(balanced, balanced)
-    assert found.majority == pytest.approx(0.1)
-    assert found.value == found.random > 0.2
-    assert classification_floor(balanced[::-1], balanced).majority_label == found.majority_label == "a"
+    floor = classification_floor(balanced, balanced)
+    assert floor.majority == pytest.approx(0.1)
+    assert floor.value == floor.random > 0.2
+    assert classification_floor(balanced[::-1], balanced).majority_label == floor.majority_label == "a"
 
 
 def test_correlations_agree_with_scipy_and_a_constant_says_nothing():
@@ -119,7 +119,7 @@ def test_correlations_agree_with_scipy_and_a_constant_says_nothing():
 
 
 @pytest.mark.parametrize(
-    ("tags", "found"),
+    ("tags", "result"),
     [
         ("O B-PER I-PER O", {(1, 3, "PER")}),
         ("B-PER B-PER", {(0, 1, "PER"), (1, 2, "PER")}),
@@ -130,17 +130,17 @@ def test_correlations_agree_with_scipy_and_a_constant_says_nothing():
         ("O O", set()),
     ],
 )
-def test_entities_in_every_scheme(tags, found):
-    assert entities(tags.split()) == found
+def test_entities_in_every_scheme(tags, result):
+    assert entities(tags.split()) == result
 
 
 def test_entity_scores_by_hand():
     truth = [["B-PER", "I-PER", "O", "B-LOC"], ["O", "B-LOC"]]
     said = [["B-PER", "O", "O", "B-LOC"], ["B-LOC", "O"]]
-    found = entity_scores(truth, said)
-    assert (found.true, found.predicted) == (3, 3)
-    assert found.f1 == pytest.approx(1 / 3)
-    assert {c.label: c.f1 for c in found.by_type} == {"LOC": 0.5, "PER": 0.0}
+    result = entity_scores(truth, said)
+    assert (result.true, result.predicted) == (3, 3)
+    assert result.f1 == pytest.approx(1 / 3)
+    assert {c.label: c.f1 for c in result.by_type} == {"LOC": 0.5, "PER": 0.0}
     assert tagging_scores(truth, truth).main == 1.0
     assert tagging_scores([["NOUN", "VERB"]], [["NOUN", "NOUN"]]).entities is None
     assert tagging_floor([["O"] * 9, *truth], truth).value == 0.0
@@ -150,9 +150,9 @@ def test_entity_scores_by_hand():
 
 def test_the_t_interval_is_students():
     values = [0.71, 0.74, 0.69]
-    found = t_interval(values)
+    interval = t_interval(values)
     low, high = stats.t.interval(0.95, 2, loc=np.mean(values), scale=stats.sem(values))
-    assert (found.low, found.high) == (pytest.approx(low), pytest.approx(high))
+    assert (interval.low, interval.high) == (pytest.approx(low), pytest.approx(high))
     assert math.isnan(t_interval([0.5]).low)
     assert str(t_interval([0.5])) == "0.500"
 
@@ -163,17 +163,17 @@ def test_bootstrap_intervals_cover_the_truth():
     hits = 0
     for seed in range(200):
         values = rng.normal(1.0, 1.0, 100)
-        found = scores.mean_interval(values, seed=seed, resamples=300)
-        hits += found.low <= 1.0 <= found.high
+        interval = scores.mean_interval(values, seed=seed, resamples=300)
+        hits += interval.low <= 1.0 <= interval.high
     assert hits >= 178
 
 
 def test_several_numbers_of_one_resample_have_the_intervals_of_each():
     values = np.random.default_rng(7).normal(size=(50, 2))
     both = scores.bootstrap_intervals(lambda at: values[at].mean(axis=0), 50, resamples=100)
-    for found, column in zip(both, values.T, strict=True):
+    for each, column in zip(both, values.T, strict=True):
         alone = scores.mean_interval(column, resamples=100)
-        assert (found.value, found.low, found.high) == pytest.approx((alone.value, alone.low, alone.high))
+        assert (each.value, each.low, each.high) == pytest.approx((alone.value, alone.low, alone.high))
     assert math.isnan(scores.bootstrap_intervals(lambda at: values[at].mean(axis=0), 1)[1].low)
 
 

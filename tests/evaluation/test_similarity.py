@@ -91,11 +91,11 @@ def test_both_ends_of_the_measures_without_a_model():
 def test_bleu_is_sacrebleus_and_says_how():
     sacrebleu = pytest.importorskip("sacrebleu")
     changed = [text.replace("the", "a") for text in TEXTS]
-    found = bleu(TEXTS, changed)
-    assert found.value == pytest.approx(sacrebleu.corpus_bleu(changed, [TEXTS], lowercase=True).score)
-    assert "case:lc" in found.note
-    assert "version:" in found.note
-    assert found.interval.low <= found.value <= found.interval.high
+    measured = bleu(TEXTS, changed)
+    assert measured.value == pytest.approx(sacrebleu.corpus_bleu(changed, [TEXTS], lowercase=True).score)
+    assert "case:lc" in measured.note
+    assert "version:" in measured.note
+    assert measured.interval.low <= measured.value <= measured.interval.high
     assert bleu(TEXTS, [text.upper() for text in TEXTS]).value == pytest.approx(100)
 
 
@@ -117,11 +117,11 @@ def test_greedy_matching_is_brute_force(idf):
 
     references, candidates = [text(n) for n in (3, 7, 1, 5)], [text(n) for n in (4, 2, 6, 5)]
     weights = idf_weights([ids for ids, _ in references]) if idf else None
-    found = bert_scores(references, candidates, weights)
+    scores = bert_scores(references, candidates, weights)
     for i, ((ids, x), (other, y)) in enumerate(zip(references, candidates, strict=True)):
         wx, wy = (np.array([1.0 if weights is None else weights.get(j, weights[-1]) for j in k]) for k in (ids, other))
         expected = brute_force(x, y, wx, wy)
-        assert (found.precision[i], found.recall[i], found.f1[i]) == pytest.approx(expected, abs=1e-5)
+        assert (scores.precision[i], scores.recall[i], scores.f1[i]) == pytest.approx(expected, abs=1e-5)
 
 
 def test_empty_texts_match_empty_texts_only():
@@ -140,11 +140,11 @@ def test_idf_is_that_of_the_published_code():
 
 def test_both_ends_with_a_real_encoder(minilm):
     near = [text.replace("the", "a").replace("some", "any") for text in TEXTS]
-    found = measure_similarity(TEXTS, near, ("cosine", "bertscore"), vectors=minilm)
+    result = measure_similarity(TEXTS, near, ("cosine", "bertscore"), vectors=minilm)
     for name in ("cosine", "BERTScore"):
-        assert found[name].floor < 0.5 < found[name].value < 1.0
-        assert found[name].ceiling == pytest.approx(1.0, abs=1e-3)
-        assert found[name].kept > 0.6
+        assert result[name].floor < 0.5 < result[name].value < 1.0
+        assert result[name].ceiling == pytest.approx(1.0, abs=1e-3)
+        assert result[name].kept > 0.6
     same = measure_similarity(TEXTS, TEXTS, ("cosine", "bertscore"), vectors=minilm)
     assert all(measure.kept == pytest.approx(1.0, abs=1e-3) for measure in same.measures)
     nothing = measure_similarity(TEXTS, ["the"] * len(TEXTS), ("cosine", "bertscore"), vectors=minilm)
@@ -165,9 +165,9 @@ def test_surprise_is_that_of_the_model_without_padding():
     torch = pytest.importorskip("torch")
     model = tiny("llama")
     texts = ["the rain", "", "a much longer text about the rain in the north"]
-    found = surprise(texts, model)
+    surprises = surprise(texts, model)
     first = list(model.special_frame().before) or [model.end if model.end is not None else model.pad]
-    for text, (total, count) in zip(texts, found, strict=True):
+    for text, (total, count) in zip(texts, surprises, strict=True):
         ids = torch.tensor([[*first, *model.tokens(text, 64)]])
         assert count == ids.shape[1] - len(first)
         if count:
@@ -207,8 +207,8 @@ def test_samples_are_fixed_and_the_quoted_rows_are_those_of_the_file(minilm):
     assert sample(5, None).tolist() == [0, 1, 2, 3, 4]
     assert sample(1000, 10).tolist() == sample(1000, 10).tolist()
     releases = [text.upper() for text in TEXTS]
-    found = measure_similarity(TEXTS, releases, ("cosine",), vectors=minilm, limit=4)
-    table = similarity_section(found).tables[-1]
+    result = measure_similarity(TEXTS, releases, ("cosine",), vectors=minilm, limit=4)
+    table = similarity_section(result).tables[-1]
     assert table.private
     assert len(table.rows) == 4
     for row, _, original, released in table.rows:

@@ -147,9 +147,9 @@ def test_the_paired_bootstrap_sees_a_clear_difference():
     rng = np.random.default_rng(5)
     truth = rng.integers(0, 3, 400)
     good, bad = (macro_f1_of_items(truth.tolist(), [guesses(rng, truth, a)]) for a in (0.8, 0.4))
-    found = paired_bootstrap(good, bad, 400, resamples=500)
-    assert found.p == pytest.approx(2 / 501)
-    assert 0 < found.low < found.difference < found.high
+    difference = paired_bootstrap(good, bad, 400, resamples=500)
+    assert difference.p == pytest.approx(2 / 501)
+    assert 0 < difference.low < difference.difference < difference.high
     assert paired_bootstrap(good, good, 400, resamples=50).p == 1.0
 
 
@@ -157,15 +157,15 @@ def test_from_a_task_to_a_section():
     texts = [f"{word} {i}" for i in range(30) for word in ("soup", "rain")]
     train = Labeled(texts, ["food", "weather"] * 30)
     noise = Labeled(["nothing"] * 60, train.labels)
-    found = evaluate_downstream("classification", WordProbe("classification"), train, {"good": train, "bad": noise},
-                                train, resamples=50)  # fmt: skip
-    compared = compare_arms(found, resamples=200)
+    evaluation = evaluate_downstream("classification", WordProbe("classification"), train,
+                                     {"good": train, "bad": noise}, train, resamples=50)  # fmt: skip
+    compared = compare_arms(evaluation, resamples=200)
     by_pair = {(c.first, c.second): c for c in compared}
     assert by_pair["original", "bad"].significant
     assert not by_pair["original", "good"].significant
     assert all(c.p_corrected >= c.p for c in compared)
-    points = points_of(found, {"good": WORD, "bad": DOCUMENT}, {"good": 2, "bad": None})
-    tradeoff = measure_tradeoff(found.metric, points, compared)
+    points = points_of(evaluation, {"good": WORD, "bad": DOCUMENT}, {"good": 2, "bad": None})
+    tradeoff = measure_tradeoff(evaluation.metric, points, compared)
     assert len(tradeoff.groups) == 2
     assert tradeoff.together is not None
     section = tradeoff_section(tradeoff)

@@ -68,20 +68,20 @@ def test_c9_unknown_files_are_named_too(tmp_path: Path) -> None:
 
 
 def test_c9_files_of_the_users_folder_are_copied_by_content(tmp_path: Path) -> None:
-    one, two = b"text\nfirst\n", b"text\nsecond\n"
-    data = made_up("mine", train_tsv=one, test_tsv=two)
+    first, second = b"text\nfirst\n", b"text\nsecond\n"
+    data = made_up("mine", train_tsv=first, test_tsv=second)
     data = KnownData(
         data.name, data.title, data.columns, data.license, data.source,
         {"train.tsv.gz": data.files["train.tsv"], "test.tsv": data.files["test.tsv"]},
     )  # fmt: skip
     (tmp_path / "have" / "deep").mkdir(parents=True)
     (tmp_path / "have" / "train.tsv").write_bytes(b"something else")
-    (tmp_path / "have" / "deep" / "train.tsv").write_bytes(one)
-    (tmp_path / "have" / "test.tsv.gz").write_bytes(gzip.compress(two))
+    (tmp_path / "have" / "deep" / "train.tsv").write_bytes(first)
+    (tmp_path / "have" / "test.tsv.gz").write_bytes(gzip.compress(second))
     outcomes = {each.file: (each.how, each.exact) for each in fetch(data, tmp_path / "data", tmp_path / "have")}
     assert outcomes == {"train.tsv.gz": ("copied", True), "test.tsv": ("copied", True)}
-    assert gzip.decompress((tmp_path / "data" / "mine" / "train.tsv.gz").read_bytes()) == one
-    assert (tmp_path / "data" / "mine" / "test.tsv").read_bytes() == two
+    assert gzip.decompress((tmp_path / "data" / "mine" / "train.tsv.gz").read_bytes()) == first
+    assert (tmp_path / "data" / "mine" / "test.tsv").read_bytes() == second
     assert set(data.states(tmp_path / "data").values()) == {"there"}
     assert [each.how for each in fetch(data, tmp_path / "data")] == ["already there", "already there"]
 

@@ -177,15 +177,15 @@ def test_verdicts(check: Judge, expected: str):
     ],
 )
 def test_what_cannot_be_tested_says_why(check: Judge, why: str):
-    found = verdict_on(check, GRID)
-    assert found.word == "not testable"
-    assert why in found.detail
-    assert found.light is Light.NONE
+    result = verdict_on(check, GRID)
+    assert result.word == "not testable"
+    assert why in result.detail
+    assert result.light is Light.NONE
 
 
 def test_a_statement_without_a_check_keeps_its_reason():
-    found = verdict_on(lambda _: not_testable("no GPU."), GRID)
-    assert (found.word, found.detail) == ("not testable", "no GPU.")
+    result = verdict_on(lambda _: not_testable("no GPU."), GRID)
+    assert (result.word, result.detail) == ("not testable", "no GPU.")
 
 
 def test_a_disagreement_is_red_without_an_explanation_and_amber_with_one():
@@ -197,8 +197,8 @@ def test_a_disagreement_is_red_without_an_explanation_and_amber_with_one():
 
 
 def judged(check, where):
-    found = verdict_on(check, where)
-    return found.word, found.leaning
+    result = verdict_on(check, where)
+    return result.word, result.leaning
 
 
 def test_two_scores_at_their_floor_decide_nothing():
@@ -293,8 +293,8 @@ def test_the_more_groups_could_have_failed_the_clearer_a_failure_has_to_be(group
     error = 0.02 / 1.96
     off = 2.2 * error
     cells = [cell(0.5 + (-off if i < failing else off), off=0.02, mechanism=f"m{i}") for i in range(groups)]
-    found = judged(lambda s: s.above(score("task.score"), 0.5, **{scope: ["mechanism"]}), results(*cells))[0]
-    assert found == expected, (groups, scope, failing)
+    judgments = judged(lambda s: s.above(score("task.score"), 0.5, **{scope: ["mechanism"]}), results(*cells))[0]
+    assert judgments == expected, (groups, scope, failing)
 
 
 def test_with_sixty_groups_that_all_stand_as_published_a_disagreement_is_rare():
@@ -339,22 +339,22 @@ def test_the_summary_tells_what_chance_could_have_done():
         lambda scores: scores.below(score("task.score", mechanism="b"), score("task.score", mechanism="a")),
         lambda scores: scores.above(score("task.score", mechanism="c"), score("task.score", mechanism="a")),
     ]
-    found = [verdict_on(check, NEAR) for check in checks]
+    result = [verdict_on(check, NEAR) for check in checks]
     agreed = "1 of 1 testable published findings agree (100%)"
     chance = "2 undecided (chance could have made the difference; 1 lean this way)"
-    assert summary(found) == f"{agreed}, {chance}, 0 not testable"
+    assert summary(result) == f"{agreed}, {chance}, 0 not testable"
 
 
 def test_seeds_are_averaged():
-    found = results(*(cell(score, mechanism="a", seed=seed) for seed, score in enumerate((0.6, 0.8))))
-    assert evaluate(score("task.score", mechanism="a"), found, {}).value == pytest.approx(0.7)
+    outcome = results(*(cell(score, mechanism="a", seed=seed) for seed, score in enumerate((0.6, 0.8))))
+    assert evaluate(score("task.score", mechanism="a"), outcome, {}).value == pytest.approx(0.7)
 
 
 def test_what_a_check_adds_is_told_beside_what_was_measured():
-    found = results(cell(0.9, mechanism="a"), cell(0.5, mechanism="b"))
+    outcome = results(cell(0.9, mechanism="a"), cell(0.5, mechanism="b"))
     first, second = score("task.score", mechanism="a"), score("task.score", mechanism="b")
-    assert verdict_on(lambda s: s.above(first, second + 0.3), found).detail == "0.900 and 0.500 + 0.3"
-    assert verdict_on(lambda s: s.below(second, 0.6), found).detail == "0.500 and 0.600"
+    assert verdict_on(lambda s: s.above(first, second + 0.3), outcome).detail == "0.900 and 0.500 + 0.3"
+    assert verdict_on(lambda s: s.below(second, 0.6), outcome).detail == "0.500 and 0.600"
 
 
 def test_the_summary_counts_only_what_can_be_tested():
@@ -363,20 +363,20 @@ def test_the_summary_counts_only_what_can_be_tested():
         lambda scores: scores.below(score("task.score", mechanism="none"), 0.1),
         lambda scores: scores.above(score("task.score", mechanism="x"), 0),
     ]
-    found = [verdict_on(check, GRID) for check in checks]
-    assert summary(found) == "1 of 2 testable published findings agree (50%), 1 not testable"
+    result = [verdict_on(check, GRID) for check in checks]
+    assert summary(result) == "1 of 2 testable published findings agree (50%), 1 not testable"
 
 
 def test_findings_of_our_own_are_counted_apart():
-    found = [
+    result = [
         verdict_on(lambda scores: scores.above(score("task.score", mechanism="none"), 0.1), GRID, ours=ours)
         for ours in (False, True, True)
     ]
-    assert summary(found) == (
+    assert summary(result) == (
         "1 of 1 testable published findings agree (100%), 0 not testable; "
         "2 of 2 testable findings of our own hold (100%), 0 not testable"
     )
-    assert summary(found[1:]) == "2 of 2 testable findings of our own hold (100%), 0 not testable"
+    assert summary(result[1:]) == "2 of 2 testable findings of our own hold (100%), 0 not testable"
 
 
 @settings(deadline=None, max_examples=50)
@@ -412,8 +412,8 @@ def test_a_quantity_says_what_it_is():
 
 
 def test_a_verdict_says_what_was_compared():
-    found = verdict_on(lambda s: s.near(score("task.score", mechanism="none"), 0.8, within=0.15, most=["data"]), GRID)
-    assert found.check == "task.score[mechanism=none] within 0.15 of 0.8 for most data"
+    result = verdict_on(lambda s: s.near(score("task.score", mechanism="none"), 0.8, within=0.15, most=["data"]), GRID)
+    assert result.check == "task.score[mechanism=none] within 0.15 of 0.8 for most data"
 
 
 def test_a_score_without_a_step_is_refused():

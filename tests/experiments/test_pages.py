@@ -13,9 +13,9 @@ from tests.experiments.test_report import results
 
 
 def test_c8_two_sizes_of_an_experiment_have_a_page_each():
-    found = [results(), replace(results(), size="full")]
-    assert page_names(found) == ["a-quick", "a-full"]
-    pages = results_pages(found, "command", Path("x/all.md"))
+    result = [results(), replace(results(), size="full")]
+    assert page_names(result) == ["a-quick", "a-full"]
+    pages = results_pages(result, "command", Path("x/all.md"))
     assert list(pages) == [Path("x/all.md"), Path("x/all/a-quick.md"), Path("x/all/a-full.md")]
     assert "(all/a-full.md)" in pages[Path("x/all.md")]
     assert "(../all.md)" in pages[Path("x/all/a-full.md")]

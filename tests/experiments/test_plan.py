@@ -385,7 +385,7 @@ def test_a_seed_of_the_noise_from_a_variant(value: dict[str, Any], tmp_path: Pat
 # What does not go with the data -----------------------------------------------------------------------------------
 
 
-def asked(kind: str, **rest: Any) -> dict[str, Any]:
+def step(kind: str, **rest: Any) -> dict[str, Any]:
     return {"kind": kind, **rest}
 
 
@@ -396,35 +396,35 @@ NETWORK = {"data": "rows", "model": "nobody/nothing", "epsilon": 1.0}
 @pytest.mark.parametrize(
     ("step", "said"),
     [
-        (asked("attack", **ATTRIBUTES, column="age"),
+        (step("attack", **ATTRIBUTES, column="age"),
          "'column' names the column 'age', which the data set does not keep: add it to 'keep' there (it keeps writer)"),
-        (asked("attack", **ATTRIBUTES, column="writer", author="name"), "'author' names the column 'name'"),
-        (asked("attack", texts="rewritten", attack="linkage", part="dev"), "the part 'dev', which the data set does"),
-        (asked("memorize", texts="rewritten", corpus="rows", part="dev"), "'part' names the part 'dev'"),
-        (asked("memorize", texts="rewritten", corpus="rows", pretraining_part="dev"), "'pretraining_part' names"),
-        (asked("rewrite", data="rows", mechanism="none", parts=["tran"]), "'parts' names the part 'tran'"),
-        (asked("downstream", texts="rewritten", learner="tfidf", train="trn"), "'train' names the part 'trn'"),
-        (asked("downstream", texts="rewritten", learner="tfidf", test="train"), "both the part 'train'"),
-        (asked("graph", data="rows", method="majority"), "'files.nodes' of the data set is missing: add it"),
-        (asked("train", **NETWORK, task="pairs"), "'pairs' reads 2 of the columns, and 'text' of the data set names 1"),
-        (asked("train", **NETWORK, test="dev"), "'test' names the part 'dev'"),
-        (asked("tune", data="rows", strategy="foo"), "there is no strategy 'foo': choose full"),
-        (asked("tune", texts="rewritten", train="dev"), "'train' names the part 'dev'"),
-        (asked("statistics", mechanism="none"), "'none' is no word mechanism"),
+        (step("attack", **ATTRIBUTES, column="writer", author="name"), "'author' names the column 'name'"),
+        (step("attack", texts="rewritten", attack="linkage", part="dev"), "the part 'dev', which the data set does"),
+        (step("memorize", texts="rewritten", corpus="rows", part="dev"), "'part' names the part 'dev'"),
+        (step("memorize", texts="rewritten", corpus="rows", pretraining_part="dev"), "'pretraining_part' names"),
+        (step("rewrite", data="rows", mechanism="none", parts=["tran"]), "'parts' names the part 'tran'"),
+        (step("downstream", texts="rewritten", learner="tfidf", train="trn"), "'train' names the part 'trn'"),
+        (step("downstream", texts="rewritten", learner="tfidf", test="train"), "both the part 'train'"),
+        (step("graph", data="rows", method="majority"), "'files.nodes' of the data set is missing: add it"),
+        (step("train", **NETWORK, task="pairs"), "'pairs' reads 2 of the columns, and 'text' of the data set names 1"),
+        (step("train", **NETWORK, test="dev"), "'test' names the part 'dev'"),
+        (step("tune", data="rows", strategy="foo"), "there is no strategy 'foo': choose full"),
+        (step("tune", texts="rewritten", train="dev"), "'train' names the part 'dev'"),
+        (step("statistics", mechanism="none"), "'none' is no word mechanism"),
     ],
 )  # fmt: skip
 def test_a_step_that_does_not_go_with_its_data(value: dict[str, Any], tmp_path: Path, step: dict[str, Any], said: str):
     value["steps"]["asked"] = step
-    found = complaint(value, tmp_path)
-    assert found.startswith("steps.asked: ")
-    assert said in found
+    message = complaint(value, tmp_path)
+    assert message.startswith("steps.asked: ")
+    assert said in message
 
 
 @pytest.mark.parametrize("kind", ["downstream", "train", "tune"])
 @pytest.mark.parametrize(("missing", "said"), [("task", "no task"), ("label", "names no label")])
 def test_data_without_a_task_or_a_label(kind: str, missing: str, said: str, value: dict[str, Any], tmp_path: Path):
     del value["data"]["rows"][missing]
-    value["steps"]["asked"] = asked(kind, data="rows", **({"epsilon": 1.0} if kind == "train" else {}))
+    value["steps"]["asked"] = step(kind, data="rows", **({"epsilon": 1.0} if kind == "train" else {}))
     assert said in complaint(value, tmp_path)
 
 
@@ -436,16 +436,16 @@ def test_a_part_that_is_not_rewritten(value: dict[str, Any], tmp_path: Path):
 def test_the_words_of_a_mechanism_for_whole_documents(value: dict[str, Any], tmp_path: Path):
     value["variants"]["mechanism"]["dp-bart"] = {"over": {"epsilon": [100]}}
     value["steps"]["rewritten"]["over"]["mechanism"] = ["none", "random", "santext", "dp-bart"]
-    value["steps"]["inverted"] = asked("attack", texts="rewritten", attack="inversion")
+    value["steps"]["inverted"] = step("attack", texts="rewritten", attack="inversion")
     assert "steps.inverted: the attack 'inversion' is about words, and 'dp-bart'" in complaint(value, tmp_path)
     value["steps"]["inverted"]["skip"] = [{"mechanism": "dp-bart"}]
-    value["steps"]["late"] = asked("similarity", texts="rewritten", part="dev")
+    value["steps"]["late"] = step("similarity", texts="rewritten", part="dev")
     assert "steps.late: 'part'" in complaint(value, tmp_path)  # the next complaint: this one is gone
 
 
 def test_vectors_for_a_learner_that_reads_words(value: dict[str, Any], tmp_path: Path):
-    value["steps"]["noisy"] = asked("perturb", data="rows", mechanism="laplace", epsilon=1.0)
-    value["steps"]["learned"] = asked("perturbed_task", vectors="noisy", learner="probe")
+    value["steps"]["noisy"] = step("perturb", data="rows", mechanism="laplace", epsilon=1.0)
+    value["steps"]["learned"] = step("perturbed_task", vectors="noisy", learner="probe")
     assert "the learner 'probe' reads words, and 'laplace' without a mapping" in complaint(value, tmp_path)
     value["steps"]["learned"] |= {"learner": "pooled", "target": "age"}
     assert "'target' names the column 'age'" in complaint(value, tmp_path)
@@ -473,15 +473,15 @@ def test_rows_of_parts(
     if said is None:
         validate(plan_of(value, tmp_path))
     else:
-        found = complaint(value, tmp_path)
-        assert found.startswith("data.rows: ")
-        assert said in found
+        message = complaint(value, tmp_path)
+        assert message.startswith("data.rows: ")
+        assert said in message
 
 
 def test_parts_with_other_names_that_overlap(value: dict[str, Any], tmp_path: Path):
     value["data"]["rows"]["parts"] |= {"all": {"file": "rows.csv"}}
     validate(plan_of(value, tmp_path))
-    value["steps"]["task"] = asked("downstream", texts="rewritten", learner="tfidf", train="all")
+    value["steps"]["task"] = step("downstream", texts="rewritten", learner="tfidf", train="all")
     assert "steps.task: the parts 'all' and 'test' have rows of one file in common" in complaint(value, tmp_path)
 
 
@@ -507,7 +507,7 @@ def test_a_wrong_epsilon_is_said_as_without_the_figure(value: dict[str, Any], tm
 def test_plain_masking_over_epsilons_with_a_figure(value: dict[str, Any], tmp_path: Path):
     value["data"]["rows"]["access"] = "public"
     over = {"masking": ["plain"], "epsilon": [1.0, 2.0]}
-    value["steps"]["masked"] = asked("sanitized", data="rows", public="rows", over=over)
+    value["steps"]["masked"] = step("sanitized", data="rows", public="rows", over=over)
     value["figures"] = [{"title": "Loss", "value": "masked.loss at the end", "lines": "masking"}]
     assert 'steps.masked: masking = "plain" rewrites nothing' in complaint(value, tmp_path)
     check_report(plan_of(value, tmp_path))  # by itself it does not ask what such an epsilon means

@@ -50,9 +50,9 @@ def results(**more: Any) -> Results:
     return Results(about, "quick", "d", cells, {"rows": "some <rows>"}, **more)
 
 
-def pages_text(found: Sequence[Results], command: str) -> str:
+def pages_text(result: Sequence[Results], command: str) -> str:
     """The page that sums up and those of all experiments below it."""
-    return "\n".join(results_pages(found, command, Path("results.md")).values())
+    return "\n".join(results_pages(result, command, Path("results.md")).values())
 
 
 PUBLISHED = Published(
@@ -63,12 +63,12 @@ PUBLISHED = Published(
 
 def test_results_survive_their_file():
     without_noise = PUBLISHED.model_copy(update={"rows": [["santext", math.inf, 0.9]]})
-    found = results(published=(PUBLISHED, without_noise),
+    outcome = results(published=(PUBLISHED, without_noise),
                     verdicts=(FindingVerdict(statement="s", source="t", word=Word.NOT_TESTABLE, detail="u"),),
                     figures=(FigureRule(title="f", value="task.accuracy", where={"epsilon": math.inf}),))  # fmt: skip
-    again = Results.from_json(found.to_json(), "file")
-    assert again == found
-    assert again.to_json() == found.to_json()
+    again = Results.from_json(outcome.to_json(), "file")
+    assert again == outcome
+    assert again.to_json() == outcome.to_json()
     assert published_tables(again)[1].rows[0][3] == pytest.approx(0.8)
 
 
@@ -79,13 +79,13 @@ def test_infinity_survives_the_file_wherever_an_axis_value_stands():
         statement="s", source="t", judge=lambda scores: scores.above(share(score("task.accuracy", epsilon=5)), 0.5)
     )
     both: dict[str, Any] = {"epsilon": [5, math.inf]}
-    found = Results(
+    outcome = Results(
         About(name="a", title="A", reference={"epsilon": math.inf}), "quick", "d", cells, {},
         figures=(FigureRule(title="f", value="task.accuracy", where=both),),
         tables=(WideTable(title="w", values=["task.accuracy"], where=both),),
     )  # fmt: skip
-    again = Results.from_json(found.to_json(), "file")
-    assert again == found
+    again = Results.from_json(outcome.to_json(), "file")
+    assert again == outcome
     assert [verdict.word for verdict in judged(again, finding).verdicts] == ["agree"]
     assert wide_tables(again)[0].columns == ["mechanism", "5", "∞"]
 
@@ -103,8 +103,8 @@ def test_results_of_an_older_format_say_how_to_write_them_again():
 
 
 def test_the_error_of_a_mean_by_hand():
-    one = mean_of_cells([cell(0.6, mechanism="a")], "accuracy")
-    assert one.error == pytest.approx(0.049 / 1.96)
+    mean = mean_of_cells([cell(0.6, mechanism="a")], "accuracy")
+    assert mean.error == pytest.approx(0.049 / 1.96)
     seeds = mean_of_cells([cell(0.6, mechanism="a", seed=1), cell(0.7, mechanism="a", seed=2)], "accuracy")
     student = 12.706 * 0.0707107 / math.sqrt(2) / 1.96  # t quantile with one degree of freedom
     assert seeds.value == pytest.approx(0.65)
@@ -144,23 +144,23 @@ def test_signs_and_order_of_published_changes():
     (levels,) = published_tables(results(published=(PUBLISHED,)))
     assert "sign" not in levels.columns
     assert "Rank" not in levels.note  # two rows in common are too few
-    (told,) = published_tables(results(published=(PUBLISHED.model_copy(update={"signed": True}),)))
-    assert "2 of 2 signs agree" in told.note
+    (result,) = published_tables(results(published=(PUBLISHED.model_copy(update={"signed": True}),)))
+    assert "2 of 2 signs agree" in result.note
 
 
 def test_cells_outside_the_domain_are_marked_in_every_table():
-    found = changes()
-    assert Results.from_json(found.to_json(), "file") == found
-    (published,) = published_tables(found)
+    result = changes()
+    assert Results.from_json(result.to_json(), "file") == result
+    (published,) = published_tables(result)
     assert [row[-1] for row in published.rows] == ["† outside", "", "", "", ""]
-    (scores,) = score_tables(found)
+    (scores,) = score_tables(result)
     assert [row[-1].endswith(" †") for row in scores.rows] == [True, False, False, False]
     rule = WideTable(title="All", values=["task.accuracy"])
-    (wide,) = wide_tables(replace(found, tables=(rule,)))
+    (wide,) = wide_tables(replace(result, tables=(rule,)))
     assert [text.endswith(" †") for text in wide.rows[0][1:]] == [True, False, False, False]
     for table in (published, scores, wide):
         assert "† Outside the domain in which the mechanism is defined" in table.note
-    assert [line["domain"] for line in csv.DictReader(io.StringIO(scores_csv(found)))] == ["outside", "", "", ""]
+    assert [line["domain"] for line in csv.DictReader(io.StringIO(scores_csv(result)))] == ["outside", "", "", ""]
 
 
 def test_what_was_made_outside_the_domain_is_outside_as_well(tmp_path: Path):
@@ -175,8 +175,8 @@ def test_what_was_made_outside_the_domain_is_outside_as_well(tmp_path: Path):
     value["experiment"]["reference"] = {}
     plan = plan_of(value, tmp_path)
     run_here(plan, tmp_path / "cache", "task")
-    found = collect(plan, tmp_path / "cache")
-    assert [(c.step, c.outside) for c in found.cells] == [
+    collected = collect(plan, tmp_path / "cache")
+    assert [(c.step, c.outside) for c in collected.cells] == [
         ("noisy", True), ("noisy", False), ("task", True), ("task", False)
     ]  # fmt: skip
 
@@ -189,10 +189,10 @@ def test_a_number_has_the_digits_that_its_error_leaves():
 
 
 def test_a_failed_cell_is_in_every_table():
-    found = results()
-    assert any("failed" in row for table in score_tables(found) for row in table.rows)
-    assert "failed: <b>" in scores_csv(found)
-    assert "## Cells without a result" in markdown(found)
+    outcome = results()
+    assert any("failed" in row for table in score_tables(outcome) for row in table.rows)
+    assert "failed: <b>" in scores_csv(outcome)
+    assert "## Cells without a result" in markdown(outcome)
 
 
 def test_a_mean_over_fewer_seeds_says_so():
@@ -200,8 +200,8 @@ def test_a_mean_over_fewer_seeds_says_so():
              cell(0.8, mechanism="b", seed=1), cell(0, "failed: x", mechanism="b", seed=2))  # fmt: skip
     (table,) = score_tables(Results(About(name="a", title="A"), "quick", "d", cells, {}))
     assert "Means over 1 to 2 seeds." in table.note
-    none, both, one = (row[1] for row in table.rows)
-    assert one == "0.800 ±\u00a00.049 (1 of 2 seeds)"
+    none, both, first = (row[1] for row in table.rows)
+    assert first == "0.800 ±\u00a00.049 (1 of 2 seeds)"
     assert "seeds" not in none + both
 
 
@@ -223,11 +223,11 @@ def test_figures(kind: str):
     assert figures.draw(FigureRule(title="F", value="task.nothing"), results()) is None
 
 
-def drawn_areas(rule: FigureRule, found: Results, monkeypatch: pytest.MonkeyPatch) -> tuple[Any, list[Any]]:
+def drawn_areas(rule: FigureRule, result: Results, monkeypatch: pytest.MonkeyPatch) -> tuple[Any, list[Any]]:
     """The drawing before it becomes text: canvas and panels."""
     kept: list[Any] = []
     monkeypatch.setattr(figures, "figure", lambda canvas, *_: kept.append(canvas))
-    figures.draw(rule, found)
+    figures.draw(rule, result)
     return kept[0], [area for area in kept[0].axes if area.get_visible()]
 
 
@@ -288,11 +288,11 @@ def with_seeds(*seeds: int) -> Results:
     [((1,), True, "over test items"), ((1, 2), False, "over test items and, where there are several, seeds")],
 )
 def test_one_draw_of_the_noise_is_told(seeds: tuple[int, ...], said: bool, spread: str):
-    found = with_seeds(*seeds)
-    for text in (markdown(found), pages_text([found], "command")):
+    result = with_seeds(*seeds)
+    for text in (markdown(result), pages_text([result], "command")):
         assert (ONE_DRAW in text) == said
         assert f"± is 95 % {spread}." in text
-    curve = figures.draw(FigureRule(title="F", value="task.accuracy"), found)
+    curve = figures.draw(FigureRule(title="F", value="task.accuracy"), result)
     assert curve is not None
     assert f"Shaded: 95 % {spread};" in curve.description
 
@@ -305,15 +305,15 @@ def test_explanations_of_the_quick_size_are_called_so_in_another(size: str, said
         judge=lambda scores: scores.above(score("task.accuracy", mechanism="a"), 0.9),
         explanation="few rows",
     )
-    found = judged(replace(with_seeds(1), size=size), finding)
-    for text in (markdown(found), pages_text([found], "command")):
+    judgments = judged(replace(with_seeds(1), size=size), finding)
+    for text in (markdown(judgments), pages_text([judgments], "command")):
         assert (OTHER_SIZE in text) == said
 
 
 def test_a_step_with_one_draw_beside_one_with_several_says_so():
-    found = with_seeds(1, 2)
+    result = with_seeds(1, 2)
     once = replace(cell(0.7, mechanism="a"), step="other")
-    notes = {table.title: table.note for table in score_tables(replace(found, cells=(*found.cells, once)))}
+    notes = {table.title: table.note for table in score_tables(replace(result, cells=(*result.cells, once)))}
     assert ONE_DRAW in notes["other (downstream)"]
     assert ONE_DRAW not in notes["task (downstream)"]
 
@@ -322,17 +322,17 @@ def test_what_has_no_interval_is_exact_and_tells_of_no_draw():
     """A number from an accountant adds no error to that of a score, and takes none away."""
     exact = Cell("spent", "accounting", {"seed": 1}, {"epsilon": 0.55})
     assert not Results(About(name="a", title="A"), "quick", "d", (exact,), {}).one_draw()
-    found = Results(About(name="a", title="A"), "quick", "d", (cell(0.57, seed=1), exact), {})
-    number = evaluate(score("task.accuracy") - score("spent.epsilon"), found, {})
+    outcome = Results(About(name="a", title="A"), "quick", "d", (cell(0.57, seed=1), exact), {})
+    number = evaluate(score("task.accuracy") - score("spent.epsilon"), outcome, {})
     assert number.error == pytest.approx(0.049 / 1.96)
     check = ExperimentFinding(
         statement="s", source="t", judge=lambda scores: scores.above(score("task.accuracy"), score("spent.epsilon"))
     )
-    assert judged(found, check).verdicts[0].word == "undecided"
+    assert judged(outcome, check).verdicts[0].word == "undecided"
     clear = ExperimentFinding(
         statement="s", source="t", judge=lambda scores: scores.above(score("spent.epsilon"), 0.54)
     )
-    assert judged(found, clear).verdicts[0].word == "agree"
+    assert judged(outcome, clear).verdicts[0].word == "agree"
 
 
 def test_the_caption_of_a_heat_map_counts_what_is_drawn():
@@ -349,8 +349,8 @@ def test_why_epsilons_were_mixed_is_told():
         judge=lambda scores: scores.above(score("task.accuracy", mechanism="none"), 0.8),
         mixed="the paper does so",
     )
-    found = judged(results(published=(PUBLISHED.model_copy(update={"mixed": "one table."}),)), finding)
-    text = markdown(found)
+    judgments = judged(results(published=(PUBLISHED.model_copy(update={"mixed": "one table."}),)), finding)
+    text = markdown(judgments)
     assert "Epsilons that mean different things: the paper does so" in text
     assert "Epsilons that mean different things: one table. Why ours differs" in text
 
@@ -358,8 +358,8 @@ def test_why_epsilons_were_mixed_is_told():
 def test_names_of_ticks_do_not_run_into_each_other(monkeypatch: pytest.MonkeyPatch):
     epsilons = [10, 50, 100, 250, 500, 750, 1000, 2500, math.inf]
     cells = tuple(cell(0.5, data=data, mechanism="a", epsilon=epsilon) for data in "abcd" for epsilon in epsilons)
-    found = Results(About(name="a", title="A"), "quick", "d", cells, {})
-    canvas, areas = drawn_areas(FigureRule(title="F", value="task.accuracy", panels="data"), found, monkeypatch)
+    outcome = Results(About(name="a", title="A"), "quick", "d", cells, {})
+    canvas, areas = drawn_areas(FigureRule(title="F", value="task.accuracy", panels="data"), outcome, monkeypatch)
     canvas.canvas.draw()
     for area in areas:
         boxes = [text.get_window_extent() for text in area.get_xticklabels() if text.get_text()]
@@ -391,17 +391,17 @@ def test_the_page_of_several_experiments():
 
 def test_one_wide_table_of_all_systems():
     rule = WideTable(title="All", values=["task.accuracy", "task.accuracy.floor"], labels=["right", "blind"])
-    found = results(tables=(rule,))
-    (table,) = wide_tables(found)
+    outcome = results(tables=(rule,))
+    (table,) = wide_tables(outcome)
     assert table.groups == [("", 1), ("right", 3), ("blind", 3)]
     assert table.columns == ["mechanism", *["1", "∞", "–"] * 2]
     rows = {row[0]: row[1:] for row in table.rows}
     assert list(rows) == ["none", "santext"]  # what failed has no score to show
     assert rows["none"] == ["", "", "0.90 ±\u00a00.05", "", "", "0.5"]
     assert rows["santext"][1] == "0.80 ±\u00a00.05"
-    for text in (markdown(found), pages_text([found], "command")):
+    for text in (markdown(outcome), pages_text([outcome], "command")):
         assert "| mechanism | right: 1 | right: ∞ | right: – | blind: 1 |" in text
-    assert Results.from_json(found.to_json(), "file") == found
+    assert Results.from_json(outcome.to_json(), "file") == outcome
 
 
 def test_a_wide_table_on_the_page(tmp_path: Path):
@@ -438,15 +438,15 @@ OWN_AND_PUBLISHED = (
 
 
 def test_findings_of_our_own_stand_apart_in_every_file(tmp_path: Path):
-    found = judged(results(), *OWN_AND_PUBLISHED)
-    for text in (markdown(found), pages_text([found], "command")):
+    judgments = judged(results(), *OWN_AND_PUBLISHED)
+    for text in (markdown(judgments), pages_text([judgments], "command")):
         published, own = text.split("Findings of our own\n", 1)
         assert "A paper says so" in published
         assert "We say so" not in published
         assert "| holds |  | We say so" in own
         assert "| does not hold |  | We were wrong" in own
         assert "Nobody has published them" in own
-    write_files(found, tmp_path)
+    write_files(judgments, tmp_path)
     rows = list(csv.reader(io.StringIO((tmp_path / "findings.csv").read_text())))
     assert [row[0] for row in rows] == ["table", "Published findings", "table", *["Findings of our own"] * 2]
 
@@ -498,9 +498,9 @@ def test_an_experiment_that_does_not_count_is_left_out_of_the_total():
             judge=lambda scores: scores.above(score("task.accuracy", mechanism="none"), 0.8),
         ),
     )
-    one = judged(results(), *findings)
-    other = replace(one, about=one.about.model_copy(update={"count": False, "title": "Smoke", "name": "smoke"}))
-    text = pages_text([one, other], "command")
+    report = judged(results(), *findings)
+    other = replace(report, about=report.about.model_copy(update={"count": False, "title": "Smoke", "name": "smoke"}))
+    text = pages_text([report, other], "command")
     assert "Over all experiments, 1 of 1 testable published findings agree" in text
     assert "Not counted: Smoke." in text
     assert text.count("| agree |  | It works (t) |") == 2
@@ -517,8 +517,8 @@ def test_page_and_files_of_a_run(tmp_path: Path):
     )
     plan = plan_of(value, tmp_path, findings=[finding])
     run_here(plan, tmp_path / "cache", "kept")
-    found = collect(plan, tmp_path / "cache")
-    html = page(plan, found, tmp_path / "cache").to_html()
+    collected = collect(plan, tmp_path / "cache")
+    html = page(plan, collected, tmp_path / "cache").to_html()
     shown = (
         "&lt;More&gt; is kept",
         "<svg",
@@ -534,7 +534,7 @@ def test_page_and_files_of_a_run(tmp_path: Path):
     assert "http://" not in html.replace("http://www.w3.org", "").replace("http://purl", "").replace(
         "http://creativecommons", ""
     )
-    write_files(found, tmp_path)
+    write_files(collected, tmp_path)
     assert all((tmp_path / name).is_file() for name in KEPT)
     assert "w1" not in (tmp_path / "results.json").read_text()
 
@@ -544,7 +544,7 @@ def test_the_smoke_experiment(tmp_path: Path):
     plan = make_plan(load(file), "quick", [file.parent], test_seed=1).judged_by(load_findings(file))
     validate(plan)
     run_here(plan, tmp_path, *plan.experiment.steps)
-    found = collect(plan, tmp_path)
-    assert all(cell.finished for cell in found.cells)
-    assert [v.word for v in found.verdicts] == ["agree", "agree", "not testable"]
-    assert all(figures.draw(rule, found) is not None for rule in found.figures)
+    collected = collect(plan, tmp_path)
+    assert all(cell.finished for cell in collected.cells)
+    assert [v.word for v in collected.verdicts] == ["agree", "agree", "not testable"]
+    assert all(figures.draw(rule, collected) is not None for rule in collected.figures)

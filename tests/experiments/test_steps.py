@@ -103,12 +103,12 @@ def test_a_step_that_was_killed_draws_the_same_noise_again(data: Path, tmp_path:
 
 def test_two_releases_of_the_same_texts_are_independent(data: Path, tmp_path: Path):
     for seed in (None, 7):  # also with a test seed, where both have the same key
-        one, two = (
+        first, second = (
             read_released(done("rewrite", santext(tmp_path, seed=n, test_seed=seed), {"data": data},
                                tmp_path / f"out{seed}{n}"), "train")
             for n in (1, 2)
         )  # fmt: skip
-        assert one != two
+        assert first != second
 
 
 def test_a_test_seed_repeats_and_voids_the_card(data: Path, tmp_path: Path):
@@ -127,18 +127,18 @@ def test_blocks_hold_every_row_once():
 
 
 def test_scores_of_predictions_known_by_hand():
-    found = downstream.scores_of("classification", ["a", "a", "b"], ["a", "a", "b", "b"], ["a", "b", "b", "b"])
-    assert found["accuracy"] == 0.75
-    assert found["accuracy.floor"] == 0.5
-    assert found["macro-F1"] == pytest.approx((2 / 3 + 0.8) / 2)
-    assert found["accuracy.low"] <= 0.75 <= found["accuracy.high"]
+    scores = downstream.scores_of("classification", ["a", "a", "b"], ["a", "a", "b", "b"], ["a", "b", "b", "b"])
+    assert scores["accuracy"] == 0.75
+    assert scores["accuracy.floor"] == 0.5
+    assert scores["macro-F1"] == pytest.approx((2 / 3 + 0.8) / 2)
+    assert scores["accuracy.low"] <= 0.75 <= scores["accuracy.high"]
 
 
 def test_scores_of_similarities():
-    found = downstream.scores_of("similarity", [1.0, 2.0], [1.0, 2.0, 3.0, 4.0], [2.0, 4.0, 6.0, 8.0])
-    assert found["pearson"] == pytest.approx(1.0)
-    assert found["score"] == found["pearson"]
-    assert found["mean absolute error"] == pytest.approx(2.5)
+    scores = downstream.scores_of("similarity", [1.0, 2.0], [1.0, 2.0, 3.0, 4.0], [2.0, 4.0, 6.0, 8.0])
+    assert scores["pearson"] == pytest.approx(1.0)
+    assert scores["score"] == scores["pearson"]
+    assert scores["mean absolute error"] == pytest.approx(2.5)
 
 
 def test_a_learner_reads_the_originals_and_not_the_noise(data: Path, tmp_path: Path):
@@ -190,8 +190,8 @@ def test_entities_that_are_still_there():
     pairs = TextPairs(
         ["call me at 555-1234 now", "meet Dr. Smith today"] * 5, ["call w1 at 555-1234 w2", "w3 w4 w5"] * 5
     )
-    found = attack.successes(attack.Attack(attack="entities"), pairs, rewrite.Rewrite(mechanism="none"), nothing)
-    assert 0 < found["whole entity"]["rate"] < 1
+    rates = attack.successes(attack.Attack(attack="entities"), pairs, rewrite.Rewrite(mechanism="none"), nothing)
+    assert 0 < rates["whole entity"]["rate"] < 1
 
 
 def test_the_strongest_variant_counts(tmp_path: Path):
@@ -201,8 +201,8 @@ def test_the_strongest_variant_counts(tmp_path: Path):
     for each in both.values():
         each |= {"macro-F1.floor": 0.1, "macro-F1.ceiling": 0.8}
     write_json(tmp_path / "successes.json", both)
-    found = attack.score(tmp_path)
-    assert (found["rate"], found["rate of static"], found["macro-F1"]) == (0.6, 0.2, 0.3)
+    scores = attack.score(tmp_path)
+    assert (scores["rate"], scores["rate of static"], scores["macro-F1"]) == (0.6, 0.2, 0.3)
 
 
 def test_statistics_of_a_large_epsilon(tmp_path: Path):

@@ -83,10 +83,10 @@ def test_the_quick_sizes_cover_the_grids_of_the_thesis(data_folder: Path, tmp_pa
 
 
 def test_pretraining_on_private_text_is_refused(data_folder: Path):
-    found = read(ROOT / "experiments" / "sanitized.toml")
-    del found["data"]["wiki"]["access"]
+    result = read(ROOT / "experiments" / "sanitized.toml")
+    del result["data"]["wiki"]["access"]
     with pytest.raises(BadInputError, match=r"'steps\.first\.data' uses the data set 'wiki', which is private"):
-        make_plan(of_dict(found, "quick"), "quick", [data_folder])
+        make_plan(of_dict(result, "quick"), "quick", [data_folder])
 
 
 # Accounting -------------------------------------------------------------------------------------------------------
@@ -102,11 +102,11 @@ GOLDEN = [  # noise, epochs, records, lot, epsilon: Igamberdiev 2023, tables 3.2
 @pytest.mark.parametrize(("noise", "epochs", "records", "lot", "epsilon"), GOLDEN)
 def test_published_budgets_come_out(noise: int, epochs: int, records: int, lot: int, epsilon: float, tmp_path: Path):
     numbers = {"noise_multiplier": noise, "epochs": epochs, "records": records, "lot": lot}
-    found = kinds()["accounting"].score(done("accounting", numbers, {}, tmp_path / "a"))
-    assert found["epsilon"] == pytest.approx(epsilon, abs=0.005)
-    assert found["tight"] <= found["epsilon"]
-    assert found["tight, replaced"] > found["tight"]
-    assert found["visits"] >= found["epsilon"] - 1e-9  # equal where a lot is everything
+    result = kinds()["accounting"].score(done("accounting", numbers, {}, tmp_path / "a"))
+    assert result["epsilon"] == pytest.approx(epsilon, abs=0.005)
+    assert result["tight"] <= result["epsilon"]
+    assert result["tight, replaced"] > result["tight"]
+    assert result["visits"] >= result["epsilon"] - 1e-9  # equal where a lot is everything
 
 
 def test_the_verdicts_on_accounting_are_those_that_are_explained(data_folder: Path, tmp_path: Path):
@@ -140,22 +140,22 @@ def test_questions_ask_for_what_the_tags_say(lines: list[list[str]], seed: int):
     rows = Rows([[" ".join(f"w{i}" for i in range(len(tags)))] for tags in lines], [" ".join(t) for t in lines],
                 [{} for _ in lines])  # fmt: skip
     kinds_of_entities = ["artist", "city", "time_range", "year"]
-    found = task_rows.questions_from_tags(rows, kinds_of_entities, seed)
-    assert found == task_rows.questions_from_tags(rows, kinds_of_entities, seed)
-    for row, tags in zip(found, lines, strict=True):
+    questions = task_rows.questions_from_tags(rows, kinds_of_entities, seed)
+    assert questions == task_rows.questions_from_tags(rows, kinds_of_entities, seed)
+    for row, tags in zip(questions, lines, strict=True):
         kind = row["question"].removesuffix("?").replace(" ", "_")
         assert row["answer"] in row["context"]
         assert bool(row["answer"]) == any(tag.endswith(kind) for tag in tags)
     # Each question depends on its own row alone.
     rest = Rows(rows.texts[1:], rows.labels[1:], rows.columns[1:])
-    assert task_rows.questions_from_tags(rest, kinds_of_entities, seed) == found[1:]
+    assert task_rows.questions_from_tags(rest, kinds_of_entities, seed) == questions[1:]
 
 
 def test_about_half_of_the_questions_have_no_answer():
     # 400 fair coins: outside of 160 to 240 less than once in 10,000 seeds.
     rows = Rows([[f"play abba{i} in rome"] for i in range(400)], ["O B-artist O B-city"] * 400, [{}] * 400)
-    found = task_rows.questions_from_tags(rows, ["artist", "city", "year"], seed=1)
-    assert 160 <= sum(not row["answer"] for row in found) <= 240
+    questions = task_rows.questions_from_tags(rows, ["artist", "city", "year"], seed=1)
+    assert 160 <= sum(not row["answer"] for row in questions) <= 240
 
 
 def test_nothing_is_answered_where_the_first_piece_scores_highest():
@@ -183,11 +183,11 @@ def test_a_published_collapse_is_flagged():
     # Igamberdiev 2023, table 4.4, a tenth of it: macro-F1 is .33, whatever the text says.
     truth = [["pos"]] * 1250 + [["neg"]] * 1250
     said = [["neg"]] * 2500
-    found = task_scores.class_scores(truth, said, {"pos": 1250, "neg": 1250})
-    assert found["macro-F1"] == pytest.approx(1 / 3, abs=0.001)
-    assert found["collapsed"] == 1
-    assert found["never predicted"] == 0.5
-    assert found["accuracy"] == 0.5
+    result = task_scores.class_scores(truth, said, {"pos": 1250, "neg": 1250})
+    assert result["macro-F1"] == pytest.approx(1 / 3, abs=0.001)
+    assert result["collapsed"] == 1
+    assert result["never predicted"] == 0.5
+    assert result["accuracy"] == 0.5
     mixed = task_scores.class_scores(truth, [["pos"]] * 1300 + [["neg"]] * 1200, {"pos": 1250, "neg": 1250})
     assert mixed["collapsed"] == 0
 
@@ -196,9 +196,9 @@ def test_which_rare_tags_are_lost_is_uncertain_when_it_hangs_on_one_row():
     common = [["NOUN", "VERB", "NOUN"]] * 40
     truth = [*common, ["INTJ"]]
     said = [*common, ["NOUN"]]
-    found = task_scores.class_scores(truth, said, {"NOUN": 80, "VERB": 40, "INTJ": 1})
-    assert found["lost classes"] == pytest.approx(1 / 3)
-    assert (found["lost classes.low"], found["lost classes.high"]) == (0, pytest.approx(1 / 3))
+    result = task_scores.class_scores(truth, said, {"NOUN": 80, "VERB": 40, "INTJ": 1})
+    assert result["lost classes"] == pytest.approx(1 / 3)
+    assert (result["lost classes.low"], result["lost classes.high"]) == (0, pytest.approx(1 / 3))
     many = task_scores.class_scores([*common, *[["INTJ"]] * 20], [*common, *[["NOUN"]] * 20], {"NOUN": 80, "INTJ": 20})
     assert many["lost classes.low"] == many["lost classes.high"] == pytest.approx(1 / 3)
 
@@ -207,19 +207,23 @@ def test_every_tag_that_occurs_has_an_f1_with_an_interval():
     rng = np.random.default_rng(3)
     truth = [["NOUN", "VERB"] for _ in range(200)]
     said = [["NOUN" if rng.random() < 0.8 else "ADJ", "VERB"] for _ in range(200)]
-    found = task_scores.tag_scores(truth, said)
-    assert {name for name in found if "." not in name} == {"F1 of NOUN", "F1 of VERB"}
+    result = task_scores.tag_scores(truth, said)
+    assert {name for name in result if "." not in name} == {"F1 of NOUN", "F1 of VERB"}
     flat = scores.classification_scores([t for row in truth for t in row], [t for row in said for t in row])
-    assert found["F1 of NOUN"] == pytest.approx(next(one.f1 for one in flat.classes if one.label == "NOUN"))
+    assert result["F1 of NOUN"] == pytest.approx(
+        next(of_class.f1 for of_class in flat.classes if of_class.label == "NOUN")
+    )
     # the recall is binomial and the precision 1: the F1 is off by about 2 r' / (1 + r)^2, with r' = .028
-    assert found["F1 of NOUN.high"] - found["F1 of NOUN.low"] == pytest.approx(2 * 1.96 * 2 * 0.0283 / 1.8**2, rel=0.25)
-    assert found["F1 of VERB.low"] == found["F1 of VERB.high"] == 1
+    assert result["F1 of NOUN.high"] - result["F1 of NOUN.low"] == pytest.approx(
+        2 * 1.96 * 2 * 0.0283 / 1.8**2, rel=0.25
+    )
+    assert result["F1 of VERB.low"] == result["F1 of VERB.high"] == 1
 
 
 def test_saying_nothing_scores_the_floor_of_answers():
-    found = task_scores.answer_scores(["the abba", "", "rome"], ["", "", ""])
-    assert found["word F1"] == found["word F1.floor"] == pytest.approx(1 / 3)
-    assert found["unanswered"] == found["collapsed"] == 1
+    result = task_scores.answer_scores(["the abba", "", "rome"], ["", "", ""])
+    assert result["word F1"] == result["word F1.floor"] == pytest.approx(1 / 3)
+    assert result["unanswered"] == result["collapsed"] == 1
     assert task_scores.answer_scores(["the abba", ""], ["Abba", ""])["word F1"] == 1
 
 
@@ -346,10 +350,10 @@ def test_cards_of_trainings(texts: Path, first: Path, tmp_path: Path):
     plain = done("train", training(first, epsilon=math.inf, learning_rate=2e-3, epochs=20.0), {"data": texts},
                  tmp_path / "plain")  # fmt: skip
     assert not (plain / "card.json").exists()
-    found = read_json(plain / "scores.json")
-    assert found["accuracy"] > 0.8  # the words of the two classes differ
+    result = read_json(plain / "scores.json")
+    assert result["accuracy"] > 0.8  # the words of the two classes differ
     assert read_json(plain / "timing.json")["epoch_cpu_seconds"] > 0
-    assert "epoch_cpu_seconds" not in found
+    assert "epoch_cpu_seconds" not in result
 
 
 @pytest.mark.parametrize(
@@ -369,10 +373,10 @@ def test_contradictions_are_named_before_anything_runs(
     kind: str, parameters: dict[str, Any], message: str, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    found = kinds()[kind]
-    assert found.check is not None
+    result = kinds()[kind]
+    assert result.check is not None
     with pytest.raises(TacitError, match=message):
-        found.check(found.parameters.model_validate(parameters), frozenset())
+        result.check(result.parameters.model_validate(parameters), frozenset())
 
 
 # Sanitized text ---------------------------------------------------------------------------------------------------
@@ -397,9 +401,9 @@ def test_pretraining_fine_tuning_and_guessing(texts: Path, first: Path, released
     parameters = {"masking": "aware", "public": "made-up reviews", "mechanism": "santext", "epsilon": 6.0,
                   "options": vectors_of(released), "steps": 3, "batch": 8, "length": 8}  # fmt: skip
     aware = done("sanitized", parameters, {"data": texts, "model": first}, tmp_path / "aware")
-    found = read_json(aware / "scores.json")
-    assert 0.2 < found["words kept"] < 1.0
-    assert math.isfinite(found["loss at the end"])
+    result = read_json(aware / "scores.json")
+    assert 0.2 < result["words kept"] < 1.0
+    assert math.isfinite(result["loss at the end"])
     inputs = {"data": texts, "texts": released, "model": aware}
     tuned = done("tune", {"epochs": 1.0, "batch": 16, "length": 8}, inputs, tmp_path / "tuned")
     promise = Card.from_json((tuned / "card.json").read_text()).guarantee
@@ -456,14 +460,14 @@ def test_graph_methods_and_hard_cases(network: Path, tmp_path: Path):
                  tmp_path / "plain")  # fmt: skip
     words = done("graph", {"method": "words", "epsilon": 50.0}, data, tmp_path / "words")
     most = done("graph", {"method": "majority"}, data, tmp_path / "most")
-    found = {folder.name: read_json(folder / "scores.json") for folder in (split, plain, words, most)}
-    assert found["plain"]["accuracy"] > 0.9  # the words tell the label
-    assert found["words"]["accuracy"] > 0.9
-    assert found["most"]["collapsed"] == 1
+    results = {folder.name: read_json(folder / "scores.json") for folder in (split, plain, words, most)}
+    assert results["plain"]["accuracy"] > 0.9  # the words tell the label
+    assert results["words"]["accuracy"] > 0.9
+    assert results["most"]["collapsed"] == 1
     assert (split / "card.json").exists()
     assert not (plain / "card.json").exists()
     # The same noise protects a whole subgraph better than one node, and sampled subgraphs better than visited ones.
-    readings = found["split"]
+    readings = results["split"]
     assert readings["epsilon of a node, poisson"] == pytest.approx(3.0, abs=0.01)
     assert readings["epsilon of a subgraph, poisson"] < readings["epsilon of a node, poisson"]
     assert readings["epsilon of a node, poisson"] < readings["epsilon of a node, visits"]
@@ -473,8 +477,8 @@ def test_graph_methods_and_hard_cases(network: Path, tmp_path: Path):
     assert overlap["overlap"] == pytest.approx(np.mean([wrong[node] for node in hard]))
     assert overlap["hard cases"] == len(hard)
     for folder in (split, plain, words, most):
-        found = read_json(folder / "scores.json")
-        assert found["above the largest class"] == max(0.0, found["accuracy"] - found["accuracy.floor"])
+        results = read_json(folder / "scores.json")
+        assert results["above the largest class"] == max(0.0, results["accuracy"] - results["accuracy.floor"])
     assert read_json(most / "scores.json")["above the largest class"] == 0.0
 
 

@@ -43,9 +43,9 @@ class Block:
 
 def blocks(page: str) -> list[Block]:
     text = (ROOT / "docs" / page).read_text(encoding="utf-8")
-    found = [Block(m["kind"], m["body"], m["note"] or "") for m in BLOCK.finditer(text)]
-    assert text.count("\n```") == 2 * len(found), "a block is not closed"
-    return found
+    results = [Block(m["kind"], m["body"], m["note"] or "") for m in BLOCK.finditer(text)]
+    assert text.count("\n```") == 2 * len(results), "a block is not closed"
+    return results
 
 
 def plain(text: str) -> list[str]:
@@ -64,12 +64,12 @@ def environment(tmp_path: Path) -> dict[str, str]:
 @pytest.mark.usefixtures("default_table")
 def test_c8_the_quick_start_runs_as_it_stands(tmp_path: Path, environment: dict[str, str]):
     pytest.importorskip("wordfreq", reason="SanText+ needs: pip install 'tacit-dp[default]'")
-    found = blocks("quickstart.md")
-    assert sum(block.is_run for block in found) >= 9
+    code_blocks = blocks("quickstart.md")
+    assert sum(block.is_run for block in code_blocks) >= 9
     work = tmp_path / "work"
     work.mkdir()
     printed: list[str] | None = None
-    for block in found:
+    for block in code_blocks:
         if block.is_run:
             command = ["bash", "-e", "-c"] if block.kind == "sh" else [sys.executable, "-c"]
             done = subprocess.run(
@@ -86,10 +86,10 @@ def test_c8_the_quick_start_runs_as_it_stands(tmp_path: Path, environment: dict[
 def test_c8_the_python_of_the_documentation_runs(default_table: object):
     pytest.importorskip("sklearn")
     pytest.importorskip("pandas")
-    found = blocks("python.md")
-    assert sum(block.is_run for block in found) >= 5
+    code_blocks = blocks("python.md")
+    assert sum(block.is_run for block in code_blocks) >= 5
     names: dict[str, object] = {}
-    for block in found:
+    for block in code_blocks:
         if block.is_run:
             exec(compile(block.body, "docs/python.md", "exec"), names)
 

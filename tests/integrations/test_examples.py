@@ -64,7 +64,9 @@ def test_the_page_about_integrations_runs_as_it_stands(library, monkeypatch, cap
     monkeypatch.chdir(ROOT)
     page = (ROOT / "docs" / "integrations.md").read_text(encoding="utf-8")
     blocks = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
-    (block,) = [one for one in blocks if re.search(rf"^(import|from) {library}\b", one, flags=re.MULTILINE)]
+    (block,) = [
+        candidate for candidate in blocks if re.search(rf"^(import|from) {library}\b", candidate, flags=re.MULTILINE)
+    ]
     exec(compile(block, "docs/integrations.md", "exec"), {})
     assert "Privacy card" in capsys.readouterr().out
 

@@ -31,8 +31,8 @@ SPANS = [("PERSON", 12, 26), ("LOCATION", 30, 35)]
 def anonymize(text, spans, parameters):
     engine = AnonymizerEngine()
     engine.add_anonymizer(TacitDP)
-    found = [RecognizerResult(kind, start, end, 0.9) for kind, start, end in spans]
-    return engine.anonymize(text, found, {"DEFAULT": OperatorConfig("tacit_dp", parameters)})
+    results = [RecognizerResult(kind, start, end, 0.9) for kind, start, end in spans]
+    return engine.anonymize(text, results, {"DEFAULT": OperatorConfig("tacit_dp", parameters)})
 
 
 @pytest.fixture
@@ -103,11 +103,11 @@ def test_the_guarantee_is_about_words_inside_spans_only(small):
 
 
 def test_the_card_of_a_result_adds_up_its_words(small):
-    found = [RecognizerResult(kind, start, end, 0.9) for kind, start, end in SPANS]
-    card = operator_card(small, TEXT, found)
-    one = operator_guarantee(small)
+    results = [RecognizerResult(kind, start, end, 0.9) for kind, start, end in SPANS]
+    card = operator_card(small, TEXT, results)
+    of_word = operator_guarantee(small)
     totals = {total["what"]: total["exponent"] for total in card.to_dict()["totals"]}
-    assert totals["all 3 words inside spans here, largest distances"] == pytest.approx(3 * one.exponent())
+    assert totals["all 3 words inside spans here, largest distances"] == pytest.approx(3 * of_word.exponent())
     assert not any("text of" in what or "longest row" in what for what in totals)
     nothing = operator_card(small, TEXT, []).to_dict()["totals"]
     assert all(total["what"].startswith("one word") for total in nothing)

@@ -196,13 +196,13 @@ def test_options_that_do_not_fit_are_a_code(values: dict[str, Any], code: str) -
 
 
 def test_running_and_places_are_no_part_of_the_identity() -> None:
-    one = RewriteConfig(input="/home/mary/in.csv", epsilon=2, vectors="/home/mary/v.txt")
+    config = RewriteConfig(input="/home/mary/in.csv", epsilon=2, vectors="/home/mary/v.txt")
     other = RewriteConfig(
         input="in.csv", output="out.csv", epsilon=2.0, vectors="v.txt", workers=4, force=True, ledger="l.db",
         mechanism="santext",
     )  # fmt: skip
-    assert one.identity() == other.identity()
-    assert "mary" not in json.dumps(one.identity())
+    assert config.identity() == other.identity()
+    assert "mary" not in json.dumps(config.identity())
 
 
 def test_a_budget_of_a_user_is_shared_by_all_texts() -> None:

@@ -38,9 +38,9 @@ class Scripted:
 
     def __call__(self, size: int) -> np.ndarray:
         if self.arrays:
-            found = self.arrays.pop(0)
-            assert found.size == size
-            return found
+            result = self.arrays.pop(0)
+            assert result.size == size
+            return result
         return np.full(size, self.then, dtype=np.uint64)
 
 
@@ -146,21 +146,21 @@ def test_a6_rounding_is_exact_at_the_middle_between_two_integers():
             offset = math.nextafter(offset, math.inf if place % 2 else -math.inf)
         offsets.append(offset)
         expected.append(int((Fraction(offset) + noise + Fraction(1, 2)) // 1))
-    found = rounded_normal(np.array(offsets), sigma, Scripted(first, second, np.zeros(300)))
-    assert found.tolist() == expected
+    rounded = rounded_normal(np.array(offsets), sigma, Scripted(first, second, np.zeros(300)))
+    assert rounded.tolist() == expected
     naive = np.rint(np.array(offsets) + sigma * np.array([float(size) for size in sizes]))
-    assert (naive != found).any()  # the same in double precision is wrong here
+    assert (naive != rounded).any()  # the same in double precision is wrong here
 
 
 @pytest.mark.parametrize(("sigma", "offset"), [(0.6, 0.0), (0.8, 0.3), (2.0, -0.5), (7.0, 0.25)])
 def test_a6_the_law_on_a_small_grid(sigma, offset):
     """Chi-square against differences of the normal distribution function; false-alarm rate 1e-6 each."""
     size = 200_000
-    found = rounded_normal(np.full(size, offset), sigma, uniform_words(Source.from_test_seed(4)))
+    rounded = rounded_normal(np.full(size, offset), sigma, uniform_words(Source.from_test_seed(4)))
     reach = math.floor(4.2 * sigma)
     edges = np.array([-np.inf, *(np.arange(-reach, reach) + 0.5), np.inf])
     expected = np.diff(ndtr((edges - offset) / sigma)) * size
-    counts = np.bincount(np.clip(found + reach, 0, 2 * reach), minlength=2 * reach + 1)
+    counts = np.bincount(np.clip(rounded + reach, 0, 2 * reach), minlength=2 * reach + 1)
     assert chisquare(counts, expected).pvalue > 1e-6
 
 
@@ -214,17 +214,19 @@ def test_a6_the_card_holds_between_latents_many_sigmas_apart(epsilon):
     delta, sigma = 1e-6, 40.0
     distance = sigma / analytic_gaussian_sigma(epsilon, delta, 1.0)
     points = np.arange(-60 * sigma, distance + 60 * sigma)
-    here, there = grid_log_law(distance, sigma, points), grid_log_law(0.0, sigma, points)
-    excess = np.where(here > there + epsilon, np.exp(here) * -np.expm1(np.minimum(0, there + epsilon - here)), 0.0)
+    shifted, there = grid_log_law(distance, sigma, points), grid_log_law(0.0, sigma, points)
+    excess = np.where(
+        shifted > there + epsilon, np.exp(shifted) * -np.expm1(np.minimum(0, there + epsilon - shifted)), 0.0
+    )
     assert math.fsum(excess) <= delta
     assert math.fsum(excess) > 0.9 * delta
     # The log-ratio is what the density of normal noise says, at every point, far beyond 12.2 sigma.
     ideal = (points - distance / 2) * distance / sigma**2
     tolerance = np.abs(points) / sigma**2 + np.abs(points - distance) / sigma**2 + 1e-3
-    assert (np.abs(here - there - ideal) <= tolerance * (1 + distance / sigma)).all()
+    assert (np.abs(shifted - there - ideal) <= tolerance * (1 + distance / sigma)).all()
     # Control: noise that ends at 12.2 sigma does not keep this delta.
     cut = np.abs(points) > 12.2 * sigma
-    reach = math.fsum(np.exp(here[cut & (np.abs(points - distance) <= 12.2 * sigma)]))
+    reach = math.fsum(np.exp(shifted[cut & (np.abs(points - distance) <= 12.2 * sigma)]))
     assert reach > 100 * delta or epsilon == 63.0
 
 
@@ -248,16 +250,16 @@ def test_a6_training_noise_has_a_tail_without_end():
     script = Scripted([words[0]], [2**63], [0], *([word] for word in words[1:]))
     given = np.array([0.5, -4.5, 3.99], dtype=np.float32)
     generator = SimpleNamespace(integers=lambda *_, size, **__: script(size), standard_normal=lambda *_, **__: given)
-    found = normal_noise(3, SimpleNamespace(generator=generator))
-    assert found.dtype == np.float32
-    assert found.tolist() == [0.5, -15.5, np.float32(3.99)]
+    noise = normal_noise(3, SimpleNamespace(generator=generator))
+    assert noise.dtype == np.float32
+    assert noise.tolist() == [0.5, -15.5, np.float32(3.99)]
 
 
 def test_a6_the_exact_tail_has_the_law_of_the_tail():
     """Chi-square on what lies beyond 4; false-alarm rate 1e-6."""
-    found = np.abs(draw_normals(100_000, uniform_words(Source.from_test_seed(5)), 4).doubles())
+    sizes = np.abs(draw_normals(100_000, uniform_words(Source.from_test_seed(5)), 4).doubles())
     edges = np.array([4, 4.05, 4.1, 4.2, 4.3, 4.5, 4.75, 5, 5.25, np.inf])
-    counts, _ = np.histogram(found, bins=[*edges[:-1], 100])
-    expected = -np.diff(ndtr(-edges)) / ndtr(-4.0) * found.size
-    assert found.min() >= 4
+    counts, _ = np.histogram(sizes, bins=[*edges[:-1], 100])
+    expected = -np.diff(ndtr(-edges)) / ndtr(-4.0) * sizes.size
+    assert sizes.min() >= 4
     assert chisquare(counts, expected).pvalue > 1e-6

@@ -8,7 +8,11 @@ from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
-PACKAGE = Path(__file__).resolve().parents[2] / "src" / "tacit"
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "src" / "tacit"
+TESTS = ROOT / "tests"
 
 NO_NAMES = {"found", "told", "asked", "here", "one"}
 
@@ -34,9 +38,9 @@ LONG_FILES = {
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
-def modules() -> Iterator[tuple[str, ast.Module]]:
-    for path in sorted(PACKAGE.rglob("*.py")):
-        yield str(path.relative_to(PACKAGE)), ast.parse(path.read_text(encoding="utf-8"))
+def modules(folder: Path = PACKAGE) -> Iterator[tuple[str, ast.Module]]:
+    for path in sorted(folder.rglob("*.py")):
+        yield str(path.relative_to(folder)), ast.parse(path.read_text(encoding="utf-8"))
 
 
 def bindings(tree: ast.Module) -> Iterator[tuple[str, int]]:
@@ -56,10 +60,11 @@ def bindings(tree: ast.Module) -> Iterator[tuple[str, int]]:
             yield node.name, node.lineno
 
 
-def test_no_name_says_only_that_there_is_something() -> None:
+@pytest.mark.parametrize("folder", [PACKAGE, TESTS], ids=["package", "tests"])
+def test_no_name_says_only_that_there_is_something(folder: Path) -> None:
     bad = [
         f"{place}:{line} {name}"
-        for place, tree in modules()
+        for place, tree in modules(folder)
         for name, line in bindings(tree)
         if name.strip("_").lower() in NO_NAMES
     ]

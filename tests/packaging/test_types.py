@@ -16,11 +16,11 @@ TOP = "the modules at the top"
 
 def rooms() -> dict[str, list[Path]]:
     """The modules of each folder of the package; those beside the folders count together."""
-    found: dict[str, list[Path]] = {}
+    results: dict[str, list[Path]] = {}
     for path in sorted(PACKAGE.rglob("*.py")):
         parts = path.relative_to(PACKAGE).parts
-        found.setdefault(parts[0] if len(parts) > 1 else TOP, []).append(path)
-    return {room: paths for room, paths in found.items() if room not in UNTYPED_BY_NATURE}
+        results.setdefault(parts[0] if len(parts) > 1 else TOP, []).append(path)
+    return {room: paths for room, paths in results.items() if room not in UNTYPED_BY_NATURE}
 
 
 def uses_of_any(source: str) -> int:

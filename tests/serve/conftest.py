@@ -64,7 +64,7 @@ def client(start: Start) -> TestClient:
 
 
 @pytest.fixture
-def asked(vectors: str) -> Callable[..., dict[str, Any]]:
+def request_body(vectors: str) -> Callable[..., dict[str, Any]]:
     """The body of a rewriting request."""
 
     def body(**changes: Any) -> dict[str, Any]:

@@ -44,16 +44,16 @@ def served(settings: ServiceSettings) -> Iterator[int]:
 
 
 def connect(port: int, data: bytes = b"") -> socket.socket:
-    one = socket.create_connection(("127.0.0.1", port), timeout=10)
-    one.sendall(data)
-    return one
+    connection = socket.create_connection(("127.0.0.1", port), timeout=10)
+    connection.sendall(data)
+    return connection
 
 
-def everything(one: socket.socket) -> bytes:
+def everything(connection: socket.socket) -> bytes:
     """What comes until the other side closes; a broken connection is an end as well."""
     parts = []
     try:
-        while data := one.recv(65536):
+        while data := connection.recv(65536):
             parts.append(data)
     except ConnectionError:
         pass
@@ -66,24 +66,24 @@ def ask(
     """Status and body of one request on a connection of its own."""
     length = f"content-length: {len(body)}\r\n" if body else ""
     head = f"{method} {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n{length}{headers}\r\n"
-    with connect(port, head.encode() + body) as one:
-        answer = everything(one)
+    with connect(port, head.encode() + body) as connection:
+        answer = everything(connection)
     first, _, rest = answer.partition(b"\r\n\r\n")
     return int(first.split(b" ")[1]), rest
 
 
-def is_open(one: socket.socket) -> bool:
+def is_open(connection: socket.socket) -> bool:
     """Whether the other side has not closed."""
-    one.setblocking(False)
+    connection.setblocking(False)
     try:
-        return one.recv(1, socket.MSG_PEEK) != b""
+        return connection.recv(1, socket.MSG_PEEK) != b""
     except BlockingIOError:
         return True
     except ConnectionError:
         return False
     finally:
-        one.setblocking(True)
-        one.settimeout(10)
+        connection.setblocking(True)
+        connection.settimeout(10)
 
 
 def error_code(body: bytes) -> str:

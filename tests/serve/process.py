@@ -31,9 +31,9 @@ class Process:
     def _address(self) -> str:
         end = time.monotonic() + 60
         while time.monotonic() < end and self.process.poll() is None:
-            found = re.search(r"http://127\.0\.0\.1:\d+", self.log.read_text())
-            if found:
-                return found[0]
+            match = re.search(r"http://127\.0\.0\.1:\d+", self.log.read_text())
+            if match:
+                return match[0]
             time.sleep(0.05)
         raise AssertionError(f"the service did not start: {self.log.read_text()}")
 

@@ -73,9 +73,9 @@ def test_a_long_order_takes_turns():
 
 
 def test_an_order_that_was_given_up_is_not_worked_on():
-    gone, here = order_of("a"), order_of("b")
+    gone, waiting = order_of("a"), order_of("b")
     gone.given_up = True
-    assert [order for order, _ in take(deque([gone, here]))] == [here]
+    assert [order for order, _ in take(deque([gone, waiting]))] == [waiting]
 
 
 def test_a_slice_has_at_least_one_text():
@@ -116,9 +116,9 @@ def accounts(tmp_path):
     keys = Keys(tmp_path)
     for name in ("team", "poor", "rich"):
         keys.add(name, 600)
-    found = Accounts(str(tmp_path / "ledger.sqlite"), Metrics(), keys)
-    yield found
-    found.close()
+    result = Accounts(str(tmp_path / "ledger.sqlite"), Metrics(), keys)
+    yield result
+    result.close()
 
 
 def paying(key, *texts, dataset=None, user=None, draws=1):
@@ -136,14 +136,14 @@ def test_a_batch_of_one_payer_is_one_release(prepared, accounts):
 
 
 def test_who_is_over_budget_is_taken_out_and_the_others_go_on(prepared, accounts):
-    one = prepared.rate.of(1).epsilon
-    accounts.ledger.set_limit("key", epsilon=3.5 * one, name="poor")
+    epsilon_each = prepared.rate.of(1).epsilon
+    accounts.ledger.set_limit("key", epsilon=3.5 * epsilon_each, name="poor")
     orders = [paying("poor", "w1 w2"), paying("rich", "w1 w2 w3"), paying("poor", "w1 w2"), paying("poor", "w1")]
     results = work(prepared, accounts, take(deque(orders)))
     assert [isinstance(result, Exception) for result in results] == [False, False, True, False]
     assert results[2].code == "budget_exceeded"
-    assert accounts.ledger.spent(Subject("key", "poor")).epsilon == pytest.approx(3 * one)
-    assert accounts.ledger.spent(Subject("key", "rich")).epsilon == pytest.approx(3 * one)
+    assert accounts.ledger.spent(Subject("key", "poor")).epsilon == pytest.approx(3 * epsilon_each)
+    assert accounts.ledger.spent(Subject("key", "rich")).epsilon == pytest.approx(3 * epsilon_each)
 
 
 def test_nothing_is_drawn_for_a_refused_order(prepared, accounts, monkeypatch):
@@ -166,8 +166,8 @@ def test_an_order_that_failed_stays_reserved(prepared, accounts, monkeypatch):
 
 
 def test_a_limit_per_document_counts_texts_across_requests(prepared, accounts):
-    one = prepared.rate.of(1).epsilon
-    accounts.ledger.set_limit("document", epsilon=2.5 * one)
+    epsilon_each = prepared.rate.of(1).epsilon
+    accounts.ledger.set_limit("document", epsilon=2.5 * epsilon_each)
     results = [work(prepared, accounts, take(deque([paying("team", "w1")])))[0] for _ in range(3)]
     assert [isinstance(result, Exception) for result in results] == [False, False, True]
     assert not isinstance(work(prepared, accounts, take(deque([paying("team", "w2")])))[0], Exception)
@@ -181,8 +181,8 @@ def test_a_text_that_is_sent_twice_in_a_request_counts_twice(prepared, accounts)
 
 
 def test_a13_spaces_and_case_do_not_make_another_document_or_user(prepared, accounts):
-    one = prepared.rate.of(1).epsilon
-    accounts.ledger.set_limit("document", epsilon=2.5 * one)
+    epsilon_each = prepared.rate.of(1).epsilon
+    accounts.ledger.set_limit("document", epsilon=2.5 * epsilon_each)
     results = [work(prepared, accounts, take(deque([paying("team", text)])))[0] for text in ("w1", "W1 ", "\tw1\0")]
     assert [isinstance(result, Exception) for result in results] == [False, False, True]
     work(prepared, accounts, take(deque([paying("team", "w2", "w2 ", dataset="letters", user="u17 ")])))
@@ -235,16 +235,18 @@ def test_options_that_look_alike_are_not_the_same(vectors):
     assert pool.get("santext", 1.0, {"vectors": vectors}) is not ten
 
 
-def test_a_forgotten_mechanism_is_really_gone(start, asked):
+def test_a_forgotten_mechanism_is_really_gone(start, request_body):
     """Nothing of the service holds on to a mechanism that the pool has dropped: memory stays bounded."""
     client = start(mechanisms=3)
     before = mechanisms_in_memory()
     for epsilon in range(1, 20):
         for tokens in (False, True):
-            assert client.post("/v1/rewrite", json=asked(epsilon=float(epsilon), tokens=tokens)).status_code == 200
+            assert (
+                client.post("/v1/rewrite", json=request_body(epsilon=float(epsilon), tokens=tokens)).status_code == 200
+            )
     assert mechanisms_in_memory() - before <= 3 + 2  # and those whose line has not been cleaned up yet
 
 
 def mechanisms_in_memory():
     gc.collect()
-    return sum(type(found) is Prepared for found in gc.get_objects())
+    return sum(type(get_object) is Prepared for get_object in gc.get_objects())

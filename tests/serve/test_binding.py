@@ -34,12 +34,12 @@ def command(*arguments):
 
 
 @pytest.fixture
-def spent_key(state, start, asked, capsys):
+def spent_key(state, start, request_body, capsys):
     """A key whose budget is used up, and the service that refused it, stopped."""
     assert command("serve", "keys", "add", "team", "--epsilon", "1", "--state", state) == 0
     headers = bearer(capsys.readouterr().out.strip())
     client = start(state)
-    assert client.post("/v1/rewrite", json=asked(), headers=headers).status_code == 403
+    assert client.post("/v1/rewrite", json=request_body(), headers=headers).status_code == 403
     client.__exit__(None, None, None)
     return headers
 
@@ -95,8 +95,8 @@ LOSSES = (
 )
 
 
-def assert_nothing_is_released(client, asked, headers):
-    answer = client.post("/v1/rewrite", json=asked(), headers=headers)
+def assert_nothing_is_released(client, request_body, headers):
+    answer = client.post("/v1/rewrite", json=request_body(), headers=headers)
     assert answer.status_code == 503, answer.text
     error = answer.json()["error"]
     assert error["code"] in ("ledger", "unavailable")
@@ -106,33 +106,33 @@ def assert_nothing_is_released(client, asked, headers):
 
 @pytest.mark.parametrize("loss", LOSSES)
 def test_b1_a_key_with_a_budget_gets_503_when_its_ledger_was_lost_before_a_restart(
-    state, start, asked, spent_key, loss, caplog
+    state, start, request_body, spent_key, loss, caplog
 ):
     loss(state)
     client = start(state)
-    assert_nothing_is_released(client, asked, spent_key)
+    assert_nothing_is_released(client, request_body, spent_key)
     assert caplog.text  # the operator learns why
     assert not (state / "ledger.sqlite").exists() or loss is not remove  # and none was made in its place
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-def test_b1_the_same_while_the_service_runs(state, start, asked, spent_key, loss):
+def test_b1_the_same_while_the_service_runs(state, start, request_body, spent_key, loss):
     client = start(state)
-    assert client.post("/v1/rewrite", json=asked(), headers=spent_key).status_code == 403
+    assert client.post("/v1/rewrite", json=request_body(), headers=spent_key).status_code == 403
     loss(state)
-    assert_nothing_is_released(client, asked, spent_key)
-    assert_nothing_is_released(client, asked, spent_key)  # nor after it was opened again
+    assert_nothing_is_released(client, request_body, spent_key)
+    assert_nothing_is_released(client, request_body, spent_key)  # nor after it was opened again
 
 
-def test_b1_another_ledger_at_serve_is_refused(state, start, asked, spent_key, tmp_path):
+def test_b1_another_ledger_at_serve_is_refused(state, start, request_body, spent_key, tmp_path):
     other = tmp_path / "other.db"
     client = start(state, ledger=str(other))
-    assert_nothing_is_released(client, asked, spent_key)
+    assert_nothing_is_released(client, request_body, spent_key)
     assert client.get("/v1/ledger", headers=spent_key).status_code == 503
     assert client.get("/healthz").json()["ledger"] == "unavailable"
     assert not other.exists()
     open_ledger(other).close()
-    assert_nothing_is_released(client, asked, spent_key)
+    assert_nothing_is_released(client, request_body, spent_key)
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -146,94 +146,94 @@ def test_b1_a_job_of_a_key_with_a_budget_fails(state, start, job_form, spent_key
     assert "ledger" in failed["error"] or "operator" in failed["error"]
 
 
-def test_b1_a_service_without_keys_does_not_start_counting_anew(state, start, asked):
+def test_b1_a_service_without_keys_does_not_start_counting_anew(state, start, request_body):
     """Limits per document are lost with the ledger as well."""
     client = start(state)
-    assert client.post("/v1/rewrite", json=asked()).status_code == 200
+    assert client.post("/v1/rewrite", json=request_body()).status_code == 200
     client.__exit__(None, None, None)
     remove(state)
-    assert_nothing_is_released(start(state), asked, {})
+    assert_nothing_is_released(start(state), request_body, {})
 
 
-def test_b1_a_ledger_that_comes_back_is_used_again(state, start, asked, spent_key, tmp_path):
+def test_b1_a_ledger_that_comes_back_is_used_again(state, start, request_body, spent_key, tmp_path):
     for path in ledger_files(state):
         shutil.move(path, tmp_path / path.name)
     client = start(state)
-    assert_nothing_is_released(client, asked, spent_key)
+    assert_nothing_is_released(client, request_body, spent_key)
     for path in tmp_path.glob("ledger.sqlite*"):
         shutil.move(path, state / path.name)
-    assert client.post("/v1/rewrite", json=asked(), headers=spent_key).status_code == 403
+    assert client.post("/v1/rewrite", json=request_body(), headers=spent_key).status_code == 403
 
 
-def test_b1_an_older_ledger_is_refused(state, start, asked, capsys, tmp_path):
+def test_b1_an_older_ledger_is_refused(state, start, request_body, capsys, tmp_path):
     """From a copy of before, the budget could be spent again."""
     assert command("serve", "keys", "add", "team", "--epsilon", "1e6", "--state", state) == 0
     headers = bearer(capsys.readouterr().out.strip())
     shutil.copy(state / "ledger.sqlite", tmp_path / "copy")
     client = start(state)
-    assert client.post("/v1/rewrite", json=asked(), headers=headers).status_code == 200
+    assert client.post("/v1/rewrite", json=request_body(), headers=headers).status_code == 200
     client.__exit__(None, None, None)
     remove(state)
     shutil.copy(tmp_path / "copy", state / "ledger.sqlite")
     again = start(state)
-    assert_nothing_is_released(again, asked, headers)
+    assert_nothing_is_released(again, request_body, headers)
     assert again.get("/healthz").json()["ledger"] == "unavailable"
     assert again.get("/v1/ledger", headers=headers).status_code == 503  # what it says was spent is too low
     assert command("ledger", "accept", state / "ledger.sqlite") == 0
-    assert again.post("/v1/rewrite", json=asked(), headers=headers).status_code == 200
+    assert again.post("/v1/rewrite", json=request_body(), headers=headers).status_code == 200
 
 
-def test_b1_a_key_without_a_budget_is_bound_to_its_ledger_too(state, start, asked, capsys):
+def test_b1_a_key_without_a_budget_is_bound_to_its_ledger_too(state, start, request_body, capsys):
     assert command("serve", "keys", "add", "team", "--state", state) == 0
     captured = capsys.readouterr()
     assert "NEW LEDGER" in captured.err
     remove(state)
-    assert_nothing_is_released(start(state), asked, bearer(captured.out.strip()))
+    assert_nothing_is_released(start(state), request_body, bearer(captured.out.strip()))
 
 
-def test_b1_lost_keys_do_not_open_the_service(state, start, asked, spent_key, caplog):
+def test_b1_lost_keys_do_not_open_the_service(state, start, request_body, spent_key, caplog):
     (state / "keys.json").unlink()
     client = start(state)
-    assert client.post("/v1/rewrite", json=asked()).status_code == 503  # nobody gets in without a key
-    assert client.post("/v1/rewrite", json=asked(), headers=spent_key).status_code == 503
+    assert client.post("/v1/rewrite", json=request_body()).status_code == 503  # nobody gets in without a key
+    assert client.post("/v1/rewrite", json=request_body(), headers=spent_key).status_code == 503
     assert "there is no 'keys.json'" in caplog.text
 
 
-def test_b1_a_key_that_is_sent_to_a_service_without_keys_is_not_ignored(state, start, asked, spent_key):
+def test_b1_a_key_that_is_sent_to_a_service_without_keys_is_not_ignored(state, start, request_body, spent_key):
     shutil.rmtree(state)
     client = start(state)
-    assert client.post("/v1/rewrite", json=asked(), headers=spent_key).status_code == 503
-    assert client.post("/v1/rewrite", json=asked()).status_code == 200
+    assert client.post("/v1/rewrite", json=request_body(), headers=spent_key).status_code == 503
+    assert client.post("/v1/rewrite", json=request_body()).status_code == 200
 
 
-def test_b1_rebinding_is_said_and_gives_budgets_anew(state, start, asked, spent_key, tmp_path, capsys):
+def test_b1_rebinding_is_said_and_gives_budgets_anew(state, start, request_body, spent_key, tmp_path, capsys):
     remove(state)
     other = tmp_path / "other.db"
     assert command("serve", "keys", "list", "--state", state) == 2
     assert "rebind" in capsys.readouterr().err
     assert command("serve", "keys", "rebind", "--state", state, "--ledger", other) == 0
-    told = capsys.readouterr().err
-    assert "NEW LEDGER" in told
-    assert "these keys begin anew, with their whole budget: team" in told
+    messages = capsys.readouterr().err
+    assert "NEW LEDGER" in messages
+    assert "these keys begin anew, with their whole budget: team" in messages
     with open_ledger(other) as ledger:
         assert ledger.limit_of(Subject("key", "team")).epsilon == 1
     client = start(state, ledger=str(other))
-    assert client.post("/v1/rewrite", json=asked(), headers=spent_key).status_code == 403
+    assert client.post("/v1/rewrite", json=request_body(), headers=spent_key).status_code == 403
     client.__exit__(None, None, None)
-    assert_nothing_is_released(start(state, ledger=str(tmp_path / "third.db")), asked, spent_key)
+    assert_nothing_is_released(start(state, ledger=str(tmp_path / "third.db")), request_body, spent_key)
 
 
 def test_b1_the_key_of_the_ledger_is_rotated_under_a_running_service(
-    state, start, asked, capsys, monkeypatch, tmp_path
+    state, start, request_body, capsys, monkeypatch, tmp_path
 ):
     monkeypatch.delenv("TACIT_LEDGER_KEY")
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     assert command("serve", "keys", "add", "team", "--epsilon", "1e6", "--state", state) == 0
     headers = bearer(capsys.readouterr().out.strip())
     client = start(state)
-    first = client.post("/v1/rewrite", json=asked(), headers=headers).json()["spent"]
+    first = client.post("/v1/rewrite", json=request_body(), headers=headers).json()["spent"]
     assert command("ledger", "rotate-key", state / "ledger.sqlite") == 0
-    answers = [client.post("/v1/rewrite", json=asked(), headers=headers) for _ in range(2)]
+    answers = [client.post("/v1/rewrite", json=request_body(), headers=headers) for _ in range(2)]
     assert [answer.status_code for answer in answers] == [200, 200]
     left = first["remaining"] - 2 * first["epsilon"]
     assert answers[1].json()["spent"]["remaining"] == pytest.approx(left)
@@ -273,7 +273,7 @@ def test_b10_a_job_goes_on_when_the_key_of_the_ledger_is_rotated_while_it_is_cha
 # Nominal releases -----------------------------------------------------------------------------------------------------
 
 
-def test_a_key_can_be_refused_what_is_nominal(state, start, asked, job_form, capsys, monkeypatch):
+def test_a_key_can_be_refused_what_is_nominal(state, start, request_body, job_form, capsys, monkeypatch):
     """By what the whole text is promised: the same epsilon is too much for a longer text or more draws."""
     monkeypatch.setattr(keys_module, "REREAD_SECONDS", 0.0)
     assert command("serve", "keys", "add", "team", "--refuse-nominal", "--state", state) == 0
@@ -281,21 +281,21 @@ def test_a_key_can_be_refused_what_is_nominal(state, start, asked, job_form, cap
     client = start(state)
 
     def status(**changes):
-        return client.post("/v1/rewrite", json=asked(epsilon=0.5, **changes), headers=headers).status_code
+        return client.post("/v1/rewrite", json=request_body(epsilon=0.5, **changes), headers=headers).status_code
 
     assert status(text="w1") == 200
     assert status(text="w1", draws=10) == 403
     assert status(texts=["w1", "w1 w2 " * 20]) == 403
-    refused = client.post("/v1/rewrite", json=asked(text="w1", mechanism="santext+"), headers=headers)
+    refused = client.post("/v1/rewrite", json=request_body(text="w1", mechanism="santext+"), headers=headers)
     assert refused.json()["error"]["code"] == "nominal"  # no bound for a whole text
     with open_ledger(state / "ledger.sqlite") as ledger:
         assert len(ledger.releases()) == 1  # what was refused was not counted
     for content, ends in ((b"text\nw1\n", "done"), (b"text\nw1\n" + b"w1 w2 " * 20 + b"\n", "failed")):
         form = job_form(content=content, epsilon=0.5, columns=["text"])
         job = client.post("/v1/jobs", headers=headers, **form).json()
-        found = finished(client, job["id"], headers=headers)
-        assert found["state"] == ends
-        assert ("nominal" in (found["error"] or "")) == (ends == "failed")
+        result = finished(client, job["id"], headers=headers)
+        assert result["state"] == ends
+        assert ("nominal" in (result["error"] or "")) == (ends == "failed")
     assert command("serve", "keys", "change", "team", "--allow-nominal", "--state", state) == 0
     assert status(text="w1", draws=10) == 200
 
@@ -313,18 +313,18 @@ def old_keys(state, spent_key):
     return spent_key
 
 
-def test_b1_keys_of_before_take_their_budget_from_the_ledger(state, start, asked, old_keys):
+def test_b1_keys_of_before_take_their_budget_from_the_ledger(state, start, request_body, old_keys):
     client = start(state)
-    assert client.post("/v1/rewrite", json=asked(), headers=old_keys).status_code == 403
+    assert client.post("/v1/rewrite", json=request_body(), headers=old_keys).status_code == 403
     assert Keys(state).named("team").budget == KeyBudget(1.0, 1e-6)
     with open_ledger(state / "ledger.sqlite") as ledger:
         assert Keys(state).register().ledger == ledger.id
 
 
 @pytest.mark.parametrize("loss", [remove, empty])
-def test_b1_keys_of_before_never_get_a_new_ledger(state, start, asked, old_keys, loss):
+def test_b1_keys_of_before_never_get_a_new_ledger(state, start, request_body, old_keys, loss):
     loss(state)
-    assert_nothing_is_released(start(state), asked, old_keys)
+    assert_nothing_is_released(start(state), request_body, old_keys)
 
 
 # Changing keys --------------------------------------------------------------------------------------------------------
@@ -350,9 +350,9 @@ def test_b5_simultaneous_changes_lose_nothing_and_a_reader_never_sees_a_broken_f
 
     def read():
         while not done.is_set():
-            found = Keys(state).all()
-            if len(found) < 40:
-                problems.append(len(found))
+            result = Keys(state).all()
+            if len(result) < 40:
+                problems.append(len(result))
 
     reader = threading.Thread(target=read)
     reader.start()
@@ -365,9 +365,9 @@ def test_b5_simultaneous_changes_lose_nothing_and_a_reader_never_sees_a_broken_f
     reader.join()
     assert [code for _, code in outcomes] == [0] * 4, outcomes
     assert problems == []
-    found = Keys(state)
-    assert sorted(key.name for key in found.active()) == sorted(f"new{number}" for number in range(40))
-    assert len(found.all()) == 80
+    result = Keys(state)
+    assert sorted(key.name for key in result.active()) == sorted(f"new{number}" for number in range(40))
+    assert len(result.all()) == 80
     assert not list(state.glob("*.draft"))
 
 
@@ -419,7 +419,7 @@ def test_b5_a_change_that_is_stopped_changes_nothing(state, monkeypatch):
         b'{"ledger": null, "keys": "team"}',
     ],
 )
-def test_b5_damaged_keys_fail_closed(state, start, asked, content):
+def test_b5_damaged_keys_fail_closed(state, start, request_body, content):
     secret = Keys(state).add("team", 60)
     (state / "keys.json").write_bytes(content)
     assert not Keys(state).works()
@@ -429,7 +429,7 @@ def test_b5_damaged_keys_fail_closed(state, start, asked, content):
         Keys(state).revoke("team")
     assert (state / "keys.json").read_bytes() == content  # nothing is lost on top
     with pytest.raises(BadInputError):
-        start(state).post("/v1/rewrite", json=asked(), headers=bearer(secret))
+        start(state).post("/v1/rewrite", json=request_body(), headers=bearer(secret))
 
 
 @pytest.mark.parametrize("change", [{"options": {"unheard": True}}, {"options": {"refuse_nominal": "no"}}, {"x": 1}])

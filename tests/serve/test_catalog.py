@@ -159,11 +159,11 @@ def test_a_ticket_opens_one_report_for_a_while(start, reports, tmp_path, monkeyp
     secret = Keys(tmp_path / "state").add("team", 600)
     client = start(reports=reports)
     headers = {"authorization": f"Bearer {secret}"}
-    one, two = client.get("/v1/reports", headers=headers).json()["reports"]
+    first, second = client.get("/v1/reports", headers=headers).json()["reports"]
     assert client.get("/v1/reports/one.html").status_code == 401
-    assert client.get(one["url"]).status_code == 200
-    assert client.get(two["url"].replace("run.html", "one.html")).status_code == 401
-    assert client.get(one["url"][:-1]).status_code == 401
+    assert client.get(first["url"]).status_code == 200
+    assert client.get(second["url"].replace("run.html", "one.html")).status_code == 401
+    assert client.get(first["url"][:-1]).status_code == 401
     now = site.time.time()
     monkeypatch.setattr(site.time, "time", lambda: now + site.TICKET_SECONDS + 1)
-    assert client.get(one["url"]).status_code == 401
+    assert client.get(first["url"]).status_code == 401

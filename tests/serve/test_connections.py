@@ -34,8 +34,8 @@ def test_b6_half_sent_requests_keep_nobody_out(tmp_path, limits):
         for _ in range(5):
             assert ask(port)[0] == 200
         wait_until(lambda: sum(map(is_open, attackers)) <= 6)
-        for one in attackers:
-            one.close()
+        for attacker in attackers:
+            attacker.close()
         assert ask(port)[0] == 200
 
 
@@ -48,13 +48,13 @@ def test_b6_connections_at_work_are_not_given_up_for_new_ones(tmp_path):
     with served(ServiceSettings(state=tmp_path, connections_per_address=3)) as port:
         working = [connect(port, f"{head}content-length: 200\r\n\r\n".encode() + body) for _ in range(3)]
         time.sleep(0.2)
-        with connect(port, b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n") as one:
-            assert b" 503 " in everything(one)
+        with connect(port, b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n") as connection:
+            assert b" 503 " in everything(connection)
         assert all(map(is_open, working))
         working[0].sendall(b"x" * 100)  # its body is complete now, and no JSON
         assert b" 400 " in working[0].recv(1000)
-        for one in working:
-            one.close()
+        for connection in working:
+            connection.close()
 
 
 def test_b6_the_requests_of_one_key_are_bounded(tmp_path):
@@ -65,8 +65,8 @@ def test_b6_the_requests_of_one_key_are_bounded(tmp_path):
         time.sleep(0.2)
         assert ask(port, "/v1/mechanisms", f"authorization: Bearer {secret}\r\n")[0] == 429
         assert ask(port, "/v1/mechanisms", f"authorization: Bearer {other}\r\n")[0] == 200
-        for one in working:
-            one.close()
+        for connection in working:
+            connection.close()
         wait_until(lambda: ask(port, "/v1/mechanisms", f"authorization: Bearer {secret}\r\n")[0] == 200)
 
 
@@ -82,15 +82,15 @@ def test_b6_a_head_that_does_not_come_is_given_up(tmp_path, monkeypatch):
         assert b" 408 " in everything(half)
         assert b" 408 " in everything(again)
         assert everything(silent) == everything(blank) == b""
-        for one in (silent, half, blank, again):
-            one.close()
+        for connection in (silent, half, blank, again):
+            connection.close()
 
 
 def test_b6_a_dribbled_head_is_given_up(tmp_path, monkeypatch):
     """A byte now and then does not buy time."""
     monkeypatch.setattr(connections, "HEAD_SECONDS", 0.3)
-    with served(ServiceSettings(state=tmp_path)) as port, connect(port, HALF) as one:
-        assert ended_by_the_service(one)
+    with served(ServiceSettings(state=tmp_path)) as port, connect(port, HALF) as connection:
+        assert ended_by_the_service(connection)
 
 
 @pytest.mark.parametrize(
@@ -107,17 +107,17 @@ def test_b6_a_dribbled_head_is_given_up(tmp_path, monkeypatch):
 def test_b6_a_head_without_an_end_is_cut_off(tmp_path, endless):
     """400 MB of headers were taken in without a key."""
     with served(ServiceSettings(state=tmp_path)) as port:
-        one = connect(port)
+        connection = connect(port)
         sent = 0
         try:
             for start in range(0, len(endless), 10_000):
-                one.sendall(endless[start : start + 10_000])
+                connection.sendall(endless[start : start + 10_000])
                 sent += 10_000
                 time.sleep(0.002)
         except ConnectionError:
             pass
-        assert sent < len(endless) or not is_open(one)
-        one.close()
+        assert sent < len(endless) or not is_open(connection)
+        connection.close()
         assert ask(port)[0] == 200
 
 
@@ -139,17 +139,17 @@ def test_b6_what_comes_beside_a_body_is_counted_like_a_head(tmp_path, tail):
         f"POST /v1/rewrite HTTP/1.1\r\nhost: localhost\r\n{JSON}transfer-encoding: chunked\r\n\r\n1\r\n{{\r\n".encode()
     )
     with served(ServiceSettings(state=tmp_path)) as port:
-        one = connect(port, head)
+        connection = connect(port, head)
         sent = 0
         try:
             for start in range(0, len(tail), 10_000):
-                one.sendall(tail[start : start + 10_000])
+                connection.sendall(tail[start : start + 10_000])
                 sent += 10_000
                 time.sleep(0.002)
         except ConnectionError:
             pass
-        assert sent < len(tail) or not is_open(one)
-        one.close()
+        assert sent < len(tail) or not is_open(connection)
+        connection.close()
 
 
 def test_b6_a_refused_body_is_not_taken_in_for_ever(tmp_path, monkeypatch):
@@ -157,17 +157,17 @@ def test_b6_a_refused_body_is_not_taken_in_for_ever(tmp_path, monkeypatch):
     Keys(tmp_path).add("team", 600)
     with served(ServiceSettings(state=tmp_path)) as port:
         head = f"POST /v1/rewrite HTTP/1.1\r\nhost: localhost\r\n{JSON}content-length: 9000000\r\n\r\n"
-        with connect(port, head.encode()) as one:
-            assert b" 401 " in one.recv(10_000)
-            assert ended_by_the_service(one)
+        with connect(port, head.encode()) as connection:
+            assert b" 401 " in connection.recv(10_000)
+            assert ended_by_the_service(connection)
 
 
-def ended_by_the_service(one, seconds=10.0):
+def ended_by_the_service(connection, seconds=10.0):
     """Whether a connection that we only write to is ended."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         try:
-            one.sendall(b"x")
+            connection.sendall(b"x")
         except ConnectionError:
             return True
         time.sleep(0.05)
@@ -180,8 +180,8 @@ def test_b6_an_answer_that_nobody_reads_is_given_up(tmp_path, monkeypatch):
     reports.mkdir()
     (reports / "large.html").write_bytes(b"x" * 30_000_000)
     with served(ServiceSettings(state=tmp_path / "state", reports=reports)) as port:
-        with connect(port, b"GET /v1/reports/large.html HTTP/1.1\r\nhost: localhost\r\n\r\n") as one:
-            assert ended_by_the_service(one)
+        with connect(port, b"GET /v1/reports/large.html HTTP/1.1\r\nhost: localhost\r\n\r\n") as connection:
+            assert ended_by_the_service(connection)
         assert len(ask(port, "/v1/reports/large.html")[1]) == 30_000_000
 
 
@@ -189,11 +189,11 @@ def test_b6_requests_in_advance_are_bounded(tmp_path):
     """Each costs memory before the first is answered, and needs no key."""
     request = b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n"
     with served(ServiceSettings(state=tmp_path)) as port:
-        with connect(port, request * 1_000) as one:
-            assert everything(one).count(b"HTTP/1.1 200") < 100
-        with connect(port, request * 5) as one:
+        with connect(port, request * 1_000) as connection:
+            assert everything(connection).count(b"HTTP/1.1 200") < 100
+        with connect(port, request * 5) as connection:
             time.sleep(0.3)
-            assert one.recv(100_000).count(b"HTTP/1.1 200") == 5
+            assert connection.recv(100_000).count(b"HTTP/1.1 200") == 5
 
 
 @pytest.mark.parametrize("host", ["http://[", "[", "]", "a]b", "[::1", "//[x", "\xff[", ""])
@@ -212,8 +212,8 @@ def test_b6_many_large_bodies_do_not_take_all_memory(tmp_path, monkeypatch):
     with served(ServiceSettings(state=tmp_path, body_bytes=1_000_000)) as port:
         held = [connect(port, head + b" " * 800_000) for _ in range(2)]
         time.sleep(0.5)
-        with connect(port, head + b" " * 800_000) as one:
-            assert b" 503 " in one.recv(10_000)
-        for one in held:
-            one.close()
+        with connect(port, head + b" " * 800_000) as connection:
+            assert b" 503 " in connection.recv(10_000)
+        for connection in held:
+            connection.close()
         wait_until(lambda: ask(port, "/v1/rewrite", JSON, "POST", b" " * 900_000)[0] == 400)

@@ -37,16 +37,16 @@ def test_a_name_can_be_allowed_and_keys_make_names_unimportant(start, tmp_path):
 
 
 @pytest.mark.parametrize("origin", ["http://evil.example", "null", "http://localhost:1234"])
-def test_pages_of_other_sites_are_refused(client, asked, origin):
-    assert client.post("/v1/rewrite", json=asked(), headers={"origin": origin}).status_code == 403
+def test_pages_of_other_sites_are_refused(client, request_body, origin):
+    assert client.post("/v1/rewrite", json=request_body(), headers={"origin": origin}).status_code == 403
 
 
-def test_the_own_page_is_not_another_site(client, asked):
-    assert client.post("/v1/rewrite", json=asked(), headers={"origin": "http://localhost"}).status_code == 200
+def test_the_own_page_is_not_another_site(client, request_body):
+    assert client.post("/v1/rewrite", json=request_body(), headers={"origin": "http://localhost"}).status_code == 200
 
 
-def test_every_answer_has_its_security_headers(client, asked):
-    for answer in (client.get("/"), client.get("/nothing"), client.post("/v1/rewrite", json=asked())):
+def test_every_answer_has_its_security_headers(client, request_body):
+    for answer in (client.get("/"), client.get("/nothing"), client.post("/v1/rewrite", json=request_body())):
         assert answer.headers["content-security-policy"].startswith("default-src 'self'")
         assert "unsafe" not in answer.headers["content-security-policy"]
         assert answer.headers["x-content-type-options"] == "nosniff"
@@ -56,9 +56,9 @@ def test_every_answer_has_its_security_headers(client, asked):
     assert client.delete("/v1/mechanisms").json()["error"]["code"] == "method_not_allowed"
 
 
-def test_a_large_body_is_stopped_by_its_length_and_while_it_streams(start, asked):
+def test_a_large_body_is_stopped_by_its_length_and_while_it_streams(start, request_body):
     client = start(body_bytes=2_000)
-    body = json.dumps(asked(text="w1 " * 1000)).encode()
+    body = json.dumps(request_body(text="w1 " * 1000)).encode()
     declared = client.post("/v1/rewrite", content=body, headers={"content-type": "application/json"})
     assert declared.status_code == 413
     taken = 0
@@ -105,15 +105,15 @@ def test_a_body_that_stands_still_or_never_ends_is_given_up(monkeypatch, tmp_pat
     assert b"slow_body" in sent[1]["body"]
 
 
-def test_too_many_texts(start, asked):
+def test_too_many_texts(start, request_body):
     client = start(texts=10)
-    assert client.post("/v1/rewrite", json=asked(texts=["w1"] * 10)).status_code == 200
-    assert client.post("/v1/rewrite", json=asked(texts=["w1"] * 11)).status_code == 413
-    assert client.post("/v1/rewrite", json=asked(texts=["w1"] * 5, draws=3)).status_code == 413
+    assert client.post("/v1/rewrite", json=request_body(texts=["w1"] * 10)).status_code == 200
+    assert client.post("/v1/rewrite", json=request_body(texts=["w1"] * 11)).status_code == 413
+    assert client.post("/v1/rewrite", json=request_body(texts=["w1"] * 5, draws=3)).status_code == 413
 
 
-def test_metrics_count_routes_not_paths(client, asked):
-    client.post("/v1/rewrite", json=asked())
+def test_metrics_count_routes_not_paths(client, request_body):
+    client.post("/v1/rewrite", json=request_body())
     client.get("/v1/jobs/secretword")
     client.get("/secretword")
     text = client.get("/metrics").text
@@ -146,7 +146,7 @@ def test_questions_that_wait_for_the_one_thread_are_bounded(start, vectors, monk
     monkeypatch.setattr(app, "MOST_ASIDE", 1)
     entered, go = threading.Event(), threading.Event()
 
-    def slow(pool, asked):
+    def slow(pool, request_body):
         entered.set()
         assert go.wait(20)
         return answers.Curve(points=[], how="slowly", blind=None, guessed_how=None)
@@ -179,9 +179,9 @@ def test_head_answers_like_get_without_the_body(client, job_form):
 
 
 @pytest.mark.parametrize("name", ["nothing", "x" * 100])
-def test_what_is_not_there_is_said_in_whole_sentences(client, asked, name):
+def test_what_is_not_there_is_said_in_whole_sentences(client, request_body, name):
     quoted = name if len(name) < 40 else "x" * 40 + "…"
-    told = client.post("/v1/rewrite", json=asked(mechanism=name)).json()["error"]["message"]
-    assert told.startswith(f"there is no mechanism '{quoted}'. The mechanisms are: ")
-    told = client.post("/v1/rewrite", json=asked(options={name: 1})).json()["error"]["message"]
-    assert f"has no option '{quoted}'. Its options are: " in told
+    message = client.post("/v1/rewrite", json=request_body(mechanism=name)).json()["error"]["message"]
+    assert message.startswith(f"there is no mechanism '{quoted}'. The mechanisms are: ")
+    message = client.post("/v1/rewrite", json=request_body(options={name: 1})).json()["error"]["message"]
+    assert f"has no option '{quoted}'. Its options are: " in message

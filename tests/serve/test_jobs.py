@@ -295,15 +295,15 @@ def test_a_mechanism_that_fails_leaves_a_job_that_can_go_on(client, job_form, mo
 
 def test_jobs_of_others_do_not_exist(start, job_form, tmp_path):
     state = tmp_path / "state"
-    one, two = ({"authorization": f"Bearer {Keys(state).add(name, 600)}"} for name in ("one", "two"))
+    first, second = ({"authorization": f"Bearer {Keys(state).add(name, 600)}"} for name in ("one", "two"))
     client = start(state)
-    job = client.post("/v1/jobs", headers=one, **job_form()).json()
-    finished(client, job["id"], headers=one)
+    job = client.post("/v1/jobs", headers=first, **job_form()).json()
+    finished(client, job["id"], headers=first)
     for path in ("", "/events", "/result", "/card.json"):
-        assert client.get(f"/v1/jobs/{job['id']}{path}", headers=two).status_code == 404
-    assert client.delete(f"/v1/jobs/{job['id']}", headers=two).status_code == 404
-    assert client.get("/v1/jobs", headers=two).json()["jobs"] == []
-    assert client.get(f"/v1/jobs/{job['id']}/result", headers=one).status_code == 200
+        assert client.get(f"/v1/jobs/{job['id']}{path}", headers=second).status_code == 404
+    assert client.delete(f"/v1/jobs/{job['id']}", headers=second).status_code == 404
+    assert client.get("/v1/jobs", headers=second).json()["jobs"] == []
+    assert client.get(f"/v1/jobs/{job['id']}/result", headers=first).status_code == 200
 
 
 def test_files_expire(tmp_path):
@@ -338,7 +338,7 @@ def test_only_so_many_jobs_of_one_caller_are_open(client, job_form, monkeypatch)
     assert answer.headers["retry-after"] == "60"
 
 
-def test_a_job_over_budget_releases_nothing(start, job_form, asked, tmp_path, monkeypatch):
+def test_a_job_over_budget_releases_nothing(start, job_form, request_body, tmp_path, monkeypatch):
     state = tmp_path / "state"
     headers = {"authorization": f"Bearer {Keys(state).add('team', 600)}"}
     with open_ledger(state / "ledger.sqlite") as ledger:
@@ -358,10 +358,10 @@ def test_a_job_over_budget_releases_nothing(start, job_form, asked, tmp_path, mo
         assert {record.state for record in ledger.releases()} == {"canceled"}
 
 
-def test_documents_of_a_data_set_are_charged_once_per_release(client, job_form, asked, tmp_path):
+def test_documents_of_a_data_set_are_charged_once_per_release(client, job_form, request_body, tmp_path):
     job = client.post("/v1/jobs", **job_form(content=b"text\nw1 w2\nw3\n", dataset="letters")).json()
     finished(client, job["id"])
-    client.post("/v1/rewrite", json=asked(text="w1 w2", dataset="letters"))
+    client.post("/v1/rewrite", json=request_body(text="w1 w2", dataset="letters"))
     with open_ledger(tmp_path / "state" / "ledger.sqlite") as ledger:
         twice, once = (ledger.spent(Subject("document", text)) for text in ("w1 w2", "w3"))
         assert (twice.releases, once.releases) == (2, 1)
@@ -378,22 +378,22 @@ def spent_on(tmp_path, kind, identity):
         return ledger.spent(Subject(kind, identity))
 
 
-def test_documents_are_charged_before_there_is_a_limit(client, job_form, asked, tmp_path):
+def test_documents_are_charged_before_there_is_a_limit(client, job_form, request_body, tmp_path):
     """What was spent before a limit counts under it, for requests and for jobs."""
-    cost = client.post("/v1/rewrite", json=asked(text="w1 w2")).json()["spent"]["epsilon"]
+    cost = client.post("/v1/rewrite", json=request_body(text="w1 w2")).json()["spent"]["epsilon"]
     finished(client, client.post("/v1/jobs", **job_form(columns=["text"])).json()["id"])
     assert spent_on(tmp_path, "document", "w1 w2").epsilon == pytest.approx(2 * cost)
     limited(tmp_path, "document", 2.5 * cost)
-    refused = client.post("/v1/rewrite", json=asked(text="w1 w2"))
+    refused = client.post("/v1/rewrite", json=request_body(text="w1 w2"))
     assert (refused.status_code, refused.json()["error"]["code"]) == (403, "budget_exceeded")
     job = finished(client, client.post("/v1/jobs", **job_form(columns=["text"])).json()["id"])
     assert (job["state"], job["resumable"]) == ("failed", False)
-    assert client.post("/v1/rewrite", json=asked(text="w3")).status_code == 200
+    assert client.post("/v1/rewrite", json=request_body(text="w3")).status_code == 200
 
 
-def test_columns_that_are_rewritten_together_are_documents_of_their_own(client, job_form, asked, tmp_path):
+def test_columns_that_are_rewritten_together_are_documents_of_their_own(client, job_form, request_body, tmp_path):
     """A text is the same document in a request, in a column, and beside another column."""
-    cost = client.post("/v1/rewrite", json=asked(text="w1 w2")).json()["spent"]["epsilon"]
+    cost = client.post("/v1/rewrite", json=request_body(text="w1 w2")).json()["spent"]["epsilon"]
     content = b"title,text\nw5,w1 w2\nw6,w3\n"
     finished(client, client.post("/v1/jobs", **job_form(content=content, columns=["title", "text"])).json()["id"])
     assert spent_on(tmp_path, "document", "w1 w2").epsilon == pytest.approx(2 * cost)
@@ -445,8 +445,8 @@ def test_a1_the_card_of_a_job_counts_the_texts_of_a_user(client, job_form, tmp_p
     id = client.post("/v1/jobs", **form).json()["id"]
     assert finished(client, id)["state"] == "done"
     promised = client.get(f"/v1/jobs/{id}/card.json").json()["guarantee"]
-    asked = json.loads(form["data"]["settings"])["epsilon"]
-    assert (promised["unit"], promised["epsilon"]) == ("user", pytest.approx(asked))
+    request_body = json.loads(form["data"]["settings"])["epsilon"]
+    assert (promised["unit"], promised["epsilon"]) == ("user", pytest.approx(request_body))
     assert spent_on(tmp_path, "user", "ann").epsilon == pytest.approx(promised["epsilon"] + promised["slack"])
 
 
@@ -585,7 +585,7 @@ def test_a_result_that_is_over_its_time_is_not_handed_out(start, job_form, monke
     finished(client, job["id"])
     monkeypatch.setattr(jobs.time, "time", lambda: datetime.now(UTC).timestamp() + 3700)
     assert client.get(f"/v1/jobs/{job['id']}/result").status_code == 409
-    assert [found["state"] for found in client.get("/v1/jobs").json()["jobs"]] == ["expired"]
+    assert [each["state"] for each in client.get("/v1/jobs").json()["jobs"]] == ["expired"]
     assert [path.name for path in folder_of(tmp_path, job).iterdir()] == ["job.json"]
 
 

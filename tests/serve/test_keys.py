@@ -142,18 +142,18 @@ def test_losing_the_file_of_keys_does_not_open_the_service(start, state, monkeyp
     assert client.get("/v1/jobs").status_code == 503
 
 
-def test_a_budget_is_spent_and_then_refused(start, state, asked):
+def test_a_budget_is_spent_and_then_refused(start, state, request_body):
     """What is refused is not counted, and what one key spends is not the other's."""
     assert run(["serve", "keys", "add", "unlimited", "--state", str(state)]) == 0
     secret = Keys(state).add("team", 600)
     client = start(state, operators=("team",))
-    cost = client.post("/v1/rewrite", json=asked(), headers=bearer(secret)).json()["spent"]
+    cost = client.post("/v1/rewrite", json=request_body(), headers=bearer(secret)).json()["spent"]
     assert cost["remaining"] is None
     with open_ledger(state / "ledger.sqlite") as ledger:
         ledger.set_limit("key", epsilon=2.5 * cost["epsilon"], name="team")
-    second = client.post("/v1/rewrite", json=asked(), headers=bearer(secret)).json()["spent"]
+    second = client.post("/v1/rewrite", json=request_body(), headers=bearer(secret)).json()["spent"]
     assert second["remaining"] == pytest.approx(0.5 * cost["epsilon"])
-    third = client.post("/v1/rewrite", json=asked(), headers=bearer(secret))
+    third = client.post("/v1/rewrite", json=request_body(), headers=bearer(secret))
     assert third.status_code == 403
     assert third.json()["error"]["code"] == "budget_exceeded"
     assert "tacit_budget_refusals_total 1.0" in client.get("/metrics", headers=bearer(secret)).text
@@ -203,9 +203,9 @@ def test_settings_that_make_no_sense(state, capsys):
 )
 def test_numbers_that_make_no_sense(state, capsys, option, value):
     assert run(["serve", option, value, "--port", "0", "--state", str(state)]) == 2
-    told = capsys.readouterr().err
-    assert option in told
-    assert len(told.strip().splitlines()) == 1
+    messages = capsys.readouterr().err
+    assert option in messages
+    assert len(messages.strip().splitlines()) == 1
 
 
 # What one key learns of another ---------------------------------------------------------------------------------------
@@ -214,8 +214,8 @@ def test_numbers_that_make_no_sense(state, capsys, option, value):
 @pytest.fixture
 def two_keys(start, state):
     """A service with the keys of two people who must not learn from each other."""
-    one, two = (bearer(Keys(state).add(name, 10_000)) for name in ("one", "two"))
-    return start(state), one, two
+    first, second = (bearer(Keys(state).add(name, 10_000)) for name in ("one", "two"))
+    return start(state), first, second
 
 
 def limited(state, kind, epsilon, **more):
@@ -231,48 +231,53 @@ def limited(state, kind, epsilon, **more):
         ("dataset", "data set", {"dataset": "letters"}),
     ],
 )
-def test_a_refusal_does_not_tell_what_another_key_has_spent(two_keys, state, asked, kind, called, named):
+def test_a_refusal_does_not_tell_what_another_key_has_spent(two_keys, state, request_body, kind, called, named):
     """The sentence is the same whatever was spent, and has no number in it."""
-    client, one, two = two_keys
-    cost = client.post("/v1/rewrite", json=asked(text="w9", **named), headers=two).json()["spent"]["epsilon"]
+    client, first, second = two_keys
+    cost = client.post("/v1/rewrite", json=request_body(text="w9", **named), headers=second).json()["spent"]["epsilon"]
     limited(state, kind, 3.5 * cost)
-    told = set()
+    sentences = set()
     for texts in (["w1"], ["w1", "w1"], ["w1 w2", "w1"]):  # the more another key has spent, the same is said
         for text in texts:
-            client.post("/v1/rewrite", json=asked(text=text, **named), headers=one)
-        refused = client.post("/v1/rewrite", json=asked(text="w1", draws=4, **named), headers=two)
+            client.post("/v1/rewrite", json=request_body(text=text, **named), headers=first)
+        refused = client.post("/v1/rewrite", json=request_body(text="w1", draws=4, **named), headers=second)
         assert refused.status_code == 403
-        told.add(refused.json()["error"]["message"])
-    (sentence,) = told
+        sentences.add(refused.json()["error"]["message"])
+    (sentence,) = sentences
     assert f"per {called} " in sentence
     assert not any(character.isdigit() for character in sentence)
 
 
-def test_a_release_without_a_sum_of_another_key_is_not_described(two_keys, state, asked):
-    client, one, two = two_keys
-    assert client.post("/v1/rewrite", json=asked(mechanism="santext+", dataset="d"), headers=one).status_code == 200
+def test_a_release_without_a_sum_of_another_key_is_not_described(two_keys, state, request_body):
+    client, first, second = two_keys
+    assert (
+        client.post("/v1/rewrite", json=request_body(mechanism="santext+", dataset="d"), headers=first).status_code
+        == 200
+    )
     limited(state, "document", 1e6)
-    refused = client.post("/v1/rewrite", json=asked(dataset="d"), headers=two).json()["error"]["message"]
+    refused = client.post("/v1/rewrite", json=request_body(dataset="d"), headers=second).json()["error"]["message"]
     assert "per document" in refused
     assert "metric" not in refused
-    own = client.post("/v1/rewrite", json=asked(text="w7", mechanism="santext+"), headers=two).json()["error"]
+    own = client.post("/v1/rewrite", json=request_body(text="w7", mechanism="santext+"), headers=second).json()["error"]
     assert "this release has no plain epsilon" in own["message"]  # its own release, so it may know why
 
 
-def test_a_key_is_told_what_it_has_spent_itself(two_keys, state, asked):
-    client, one, _ = two_keys
-    cost = client.post("/v1/rewrite", json=asked(), headers=one).json()["spent"]["epsilon"]
+def test_a_key_is_told_what_it_has_spent_itself(two_keys, state, request_body):
+    client, first, _ = two_keys
+    cost = client.post("/v1/rewrite", json=request_body(), headers=first).json()["spent"]["epsilon"]
     limited(state, "key", 1.5 * cost)
-    refused = client.post("/v1/rewrite", json=asked(), headers=one).json()["error"]["message"]
+    refused = client.post("/v1/rewrite", json=request_body(), headers=first).json()["error"]["message"]
     assert "one key has spent epsilon" in refused
 
 
-def test_a_job_does_not_tell_what_another_key_has_spent(two_keys, state, asked, job_form):
-    client, one, two = two_keys
-    cost = client.post("/v1/rewrite", json=asked(text="w1 w2", dataset="d"), headers=one).json()["spent"]["epsilon"]
+def test_a_job_does_not_tell_what_another_key_has_spent(two_keys, state, request_body, job_form):
+    client, first, second = two_keys
+    cost = client.post("/v1/rewrite", json=request_body(text="w1 w2", dataset="d"), headers=first).json()["spent"][
+        "epsilon"
+    ]
     limited(state, "document", 1.5 * cost)
-    job = client.post("/v1/jobs", headers=two, **job_form(dataset="d", columns=["text"])).json()
-    failed = finished(client, job["id"], headers=two)
+    job = client.post("/v1/jobs", headers=second, **job_form(dataset="d", columns=["text"])).json()
+    failed = finished(client, job["id"], headers=second)
     assert failed["state"] == "failed"
     assert "per document does not allow" in failed["error"]
     assert not any(character.isdigit() for character in failed["error"])
@@ -305,7 +310,7 @@ def key_in_a_file(tmp_path, monkeypatch):
     return lambda: next((tmp_path / "config").rglob("*.key"))
 
 
-def test_a_lost_key_of_the_ledger_is_told_to_the_operator_only(start, asked, tmp_path, key_in_a_file, caplog):
+def test_a_lost_key_of_the_ledger_is_told_to_the_operator_only(start, request_body, tmp_path, key_in_a_file, caplog):
     client = start()
     assert client.get("/healthz").json()["ledger"] == "ok"
     assert "its key is in" in caplog.text
@@ -314,7 +319,7 @@ def test_a_lost_key_of_the_ledger_is_told_to_the_operator_only(start, asked, tmp
     kept = path.read_bytes()
     path.unlink()
     again = start()
-    for answer in (again.post("/v1/rewrite", json=asked()), again.get("/v1/ledger")):
+    for answer in (again.post("/v1/rewrite", json=request_body()), again.get("/v1/ledger")):
         assert answer.status_code == 503
         assert answer.json()["error"]["code"] == "ledger"
         assert str(tmp_path) not in answer.text
@@ -324,23 +329,23 @@ def test_a_lost_key_of_the_ledger_is_told_to_the_operator_only(start, asked, tmp
     assert "the key of this ledger cannot be read" in caplog.text
     path.write_bytes(kept)
     assert again.get("/healthz").status_code == 200  # it gets well by itself
-    assert again.post("/v1/rewrite", json=asked()).status_code == 200
+    assert again.post("/v1/rewrite", json=request_body()).status_code == 200
 
 
-def test_a_key_of_the_ledger_that_is_too_short_is_no_fault_of_the_client(start, asked, monkeypatch):
+def test_a_key_of_the_ledger_that_is_too_short_is_no_fault_of_the_client(start, request_body, monkeypatch):
     monkeypatch.setenv("TACIT_LEDGER_KEY", "short")
     client = start()
-    assert client.post("/v1/rewrite", json=asked()).status_code == 503
+    assert client.post("/v1/rewrite", json=request_body()).status_code == 503
     assert client.get("/healthz").status_code == 503
 
 
 # The overview of a key ------------------------------------------------------------------------------------------------
 
 
-def test_no_name_of_a_key_is_in_the_ledger(two_keys, state, asked, job_form):
-    client, one, _ = two_keys
-    client.post("/v1/rewrite", json=asked(), headers=one)
-    finished(client, client.post("/v1/jobs", headers=one, **job_form(columns=["text"])).json()["id"], headers=one)
+def test_no_name_of_a_key_is_in_the_ledger(two_keys, state, request_body, job_form):
+    client, first, _ = two_keys
+    client.post("/v1/rewrite", json=request_body(), headers=first)
+    finished(client, client.post("/v1/jobs", headers=first, **job_form(columns=["text"])).json()["id"], headers=first)
     with open_ledger(state / "ledger.sqlite") as ledger:
         commands = [record.command for record in ledger.releases()]
     assert len(set(commands)) == 1
@@ -348,17 +353,17 @@ def test_no_name_of_a_key_is_in_the_ledger(two_keys, state, asked, job_form):
     assert "one" not in commands[0]
 
 
-def test_an_overview_names_no_data_set_of_another_key(two_keys, state, asked):
-    client, one, two = two_keys
-    for headers, name in ((one, "of-one"), (two, "of-two")):
-        client.post("/v1/rewrite", json=asked(dataset=name), headers=headers)
+def test_an_overview_names_no_data_set_of_another_key(two_keys, state, request_body):
+    client, first, second = two_keys
+    for headers, name in ((first, "of-one"), (second, "of-two")):
+        client.post("/v1/rewrite", json=request_body(dataset=name), headers=headers)
         limited(state, "document", 1e6, dataset=name)
         limited(state, "dataset", 1e6, dataset=name)
     limited(state, "user", 1e5)
     limited(state, "dataset", 1e6, dataset="service")
-    found = client.get("/v1/ledger", headers=one)
-    assert "of-two" not in found.text
-    limits = found.json()["dataset_limits"]
+    result = client.get("/v1/ledger", headers=first)
+    assert "of-two" not in result.text
+    limits = result.json()["dataset_limits"]
     assert sorted((limit["kind"], limit["dataset"]) for limit in limits if limit["kind"] != "user") == [
         ("dataset", "of-one"),
         ("dataset", "service"),
@@ -367,37 +372,39 @@ def test_an_overview_names_no_data_set_of_another_key(two_keys, state, asked):
     assert ("user", None) in {(limit["kind"], limit["dataset"]) for limit in limits}
 
 
-def test_an_overview_has_the_releases_of_its_key_however_many_others_there_are(two_keys, state, asked, monkeypatch):
-    client, one, two = two_keys
-    client.post("/v1/rewrite", json=asked(), headers=one)
+def test_an_overview_has_the_releases_of_its_key_however_many_others_there_are(
+    two_keys, state, request_body, monkeypatch
+):
+    client, first, second = two_keys
+    client.post("/v1/rewrite", json=request_body(), headers=first)
     monkeypatch.setattr(budget, "RELEASES", 3)
     for _ in range(5):
-        client.post("/v1/rewrite", json=asked(), headers=two)
+        client.post("/v1/rewrite", json=request_body(), headers=second)
     with open_ledger(state / "ledger.sqlite") as ledger:  # as an earlier version wrote it
         subjects = [Subject("key", "one", 1), Subject("document", "old", 1)]
         guarantee = ledger.releases()[0].guarantee
         ledger.reserve(guarantee, dataset="old", subjects=subjects, token="old", command="tacit serve: one").commit()
-    releases = client.get("/v1/ledger", headers=one).json()["releases"]
+    releases = client.get("/v1/ledger", headers=first).json()["releases"]
     assert [line["dataset"] for line in releases] == ["old", "service"]
-    assert len(client.get("/v1/ledger", headers=two).json()["releases"]) == 3
+    assert len(client.get("/v1/ledger", headers=second).json()["releases"]) == 3
 
 
 @pytest.mark.parametrize("field", ["dataset", "user"])
-def test_names_have_no_control_characters(two_keys, asked, field):
-    client, one, _ = two_keys
-    answer = client.post("/v1/rewrite", json=asked(**{field: "a\x00b"}), headers=one)
+def test_names_have_no_control_characters(two_keys, request_body, field):
+    client, first, _ = two_keys
+    answer = client.post("/v1/rewrite", json=request_body(**{field: "a\x00b"}), headers=first)
     assert answer.status_code == 422
     assert "control characters" in answer.json()["error"]["message"]
-    assert client.post("/v1/rewrite", json=asked(**{field: "Straße 漢字"}), headers=one).status_code == 200
+    assert client.post("/v1/rewrite", json=request_body(**{field: "Straße 漢字"}), headers=first).status_code == 200
 
 
-def test_c5_a_key_can_demand_that_nominal_releases_are_refused(start, state, asked, job_form):
+def test_c5_a_key_can_demand_that_nominal_releases_are_refused(start, state, request_body, job_form):
     keys = Keys(state)
     careful, careless = keys.add("careful", 600, options=KeyOptions(refuse_nominal=True)), keys.add("careless", 600)
     client = start(state)
 
     def post(key, **changes):
-        return client.post("/v1/rewrite", json=asked(**changes), headers={"authorization": f"Bearer {key}"})
+        return client.post("/v1/rewrite", json=request_body(**changes), headers={"authorization": f"Bearer {key}"})
 
     refused = post(careful)
     assert refused.status_code == 403
@@ -410,9 +417,9 @@ def test_c5_a_key_can_demand_that_nominal_releases_are_refused(start, state, ask
     assert post(careful, epsilon=0.01, text="w1 " * 5000).status_code == 403, "the longest text counts"
 
 
-def test_c5_a_service_can_refuse_nominal_releases_to_everybody_and_so_do_its_jobs(start, state, asked, job_form):
+def test_c5_a_service_can_refuse_nominal_releases_to_everybody_and_so_do_its_jobs(start, state, request_body, job_form):
     client = start(refuse_nominal=True)
-    assert client.post("/v1/rewrite", json=asked()).status_code == 403
+    assert client.post("/v1/rewrite", json=request_body()).status_code == 403
     made = client.post("/v1/jobs", **job_form())
     assert made.status_code in (200, 201, 202)
     job = made.json()["id"]

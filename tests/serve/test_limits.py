@@ -50,8 +50,8 @@ def test_b6_uploads_at_the_same_time_cannot_all_take_the_last_place(client, job_
     monkeypatch.setattr(files, "POLL_SECONDS", 0.01)
     threading.Timer(1.0, together.abort).start()
     with ThreadPoolExecutor(9) as many:
-        found = list(many.map(lambda _: client.post("/v1/jobs", **job_form(content=LONG)).status_code, range(9)))
-    assert sorted(found) == [202] * 3 + [429] * 6
+        result = list(many.map(lambda _: client.post("/v1/jobs", **job_form(content=LONG)).status_code, range(9)))
+    assert sorted(result) == [202] * 3 + [429] * 6
     assert len(client.get("/v1/jobs").json()["jobs"]) == 3
     assert client.post("/v1/jobs", **job_form(content=LONG)).status_code == 429
 
@@ -86,11 +86,11 @@ def two(start, tmp_path, monkeypatch):
     monkeypatch.setattr(keys, "REREAD_SECONDS", 0.0)
     monkeypatch.setattr(gate, "KEY_SECONDS", 0.0)
     state = tmp_path / "state"
-    one, other = (Keys(state).add(name, 600) for name in ("one", "other"))
-    return start(state, operators=("other",)), bearer(one), bearer(other), state
+    first, other = (Keys(state).add(name, 600) for name in ("one", "other"))
+    return start(state, operators=("other",)), bearer(first), bearer(other), state
 
 
-def test_b6_a_stream_ends_when_its_key_is_revoked(tmp_path, vectors, asked, monkeypatch):
+def test_b6_a_stream_ends_when_its_key_is_revoked(tmp_path, vectors, request_body, monkeypatch):
     monkeypatch.setattr(keys, "REREAD_SECONDS", 0.0)
     monkeypatch.setattr(gate, "KEY_SECONDS", 0.0)
     secret = Keys(tmp_path).add("one", 600)
@@ -104,7 +104,7 @@ def test_b6_a_stream_ends_when_its_key_is_revoked(tmp_path, vectors, asked, monk
         original(self, caller)
 
     monkeypatch.setattr(gate.Gate, "_check_key", revoked_meanwhile)
-    body = json.dumps(asked(texts=["w1"] * 50, stream=True)).encode()
+    body = json.dumps(request_body(texts=["w1"] * 50, stream=True)).encode()
     headers = f"content-type: application/json\r\nauthorization: Bearer {secret}\r\n"
     with served(ServiceSettings(state=tmp_path, allowed=(("vectors", vectors),))) as port:
         status, answer = ask(port, "/v1/rewrite", headers, "POST", body)
@@ -115,7 +115,7 @@ def test_b6_a_stream_ends_when_its_key_is_revoked(tmp_path, vectors, asked, monk
 
 
 def test_b6_progress_of_a_job_ends_when_its_key_is_revoked(two, job_form, monkeypatch):
-    client, one, _, state = two
+    client, first, _, state = two
     entered, go = threading.Event(), threading.Event()
 
     def hangs(self):
@@ -124,22 +124,22 @@ def test_b6_progress_of_a_job_ends_when_its_key_is_revoked(two, job_form, monkey
         return runner.JobOutcome(1, 1, "santext")
 
     monkeypatch.setattr(runner.JobWork, "outcome", hangs)
-    job = client.post("/v1/jobs", headers=one, **job_form(content=LONG)).json()
+    job = client.post("/v1/jobs", headers=first, **job_form(content=LONG)).json()
     assert entered.wait(20)
     with ThreadPoolExecutor(1) as other:
-        events = other.submit(lambda: client.get(f"/v1/jobs/{job['id']}/events", headers=one).text)
+        events = other.submit(lambda: client.get(f"/v1/jobs/{job['id']}/events", headers=first).text)
         time.sleep(0.3)
         Keys(state).revoke("one")
-        told = events.result(timeout=10)
-    assert "event: progress" in told
-    assert "event: done" not in told
+        events_sent = events.result(timeout=10)
+    assert "event: progress" in events_sent
+    assert "event: done" not in events_sent
     go.set()
 
 
-def test_b6_an_answer_that_was_worked_out_for_a_revoked_key_is_not_sent(two, asked, monkeypatch):
+def test_b6_an_answer_that_was_worked_out_for_a_revoked_key_is_not_sent(two, request_body, monkeypatch):
     from tacit.words.santext import SanText
 
-    client, one, _, state = two
+    client, first, _, state = two
     original = SanText.rewrite_texts
 
     def revoked_meanwhile(self, texts, source):
@@ -147,12 +147,12 @@ def test_b6_an_answer_that_was_worked_out_for_a_revoked_key_is_not_sent(two, ask
         return original(self, texts, source)
 
     monkeypatch.setattr(SanText, "rewrite_texts", revoked_meanwhile)
-    assert client.post("/v1/rewrite", json=asked(), headers=one).status_code == 401
+    assert client.post("/v1/rewrite", json=request_body(), headers=first).status_code == 401
 
 
 def test_b6_counts_of_all_keys_are_for_operators_only(two, start, tmp_path):
-    client, one, other, _ = two
-    refused = client.get("/metrics", headers=one)
+    client, first, other, _ = two
+    refused = client.get("/metrics", headers=first)
     assert refused.status_code == 403
     assert "tacit_" not in refused.text
     assert client.get("/metrics").status_code == 401
@@ -239,15 +239,15 @@ def test_b7_a_record_of_a_newer_version_keeps_its_results(start, job_form, tmp_p
 @pytest.mark.parametrize(
     "damage",
     [
-        lambda found: b"",
-        lambda found: b"{",
-        lambda found: b"[]",
-        lambda found: json.dumps({**found, "state": "paused"}).encode(),
-        lambda found: json.dumps({**found, "expires": "soon"}).encode(),
-        lambda found: json.dumps({**found, "settings": None}).encode(),
-        lambda found: json.dumps({**found, "format": "../x"}).encode(),
-        lambda found: json.dumps({**found, "id": "0" * 32}).encode(),
-        lambda found: json.dumps({name: value for name, value in found.items() if name != "owner"}).encode(),
+        lambda result: b"",
+        lambda result: b"{",
+        lambda result: b"[]",
+        lambda result: json.dumps({**result, "state": "paused"}).encode(),
+        lambda result: json.dumps({**result, "expires": "soon"}).encode(),
+        lambda result: json.dumps({**result, "settings": None}).encode(),
+        lambda result: json.dumps({**result, "format": "../x"}).encode(),
+        lambda result: json.dumps({**result, "id": "0" * 32}).encode(),
+        lambda result: json.dumps({name: value for name, value in result.items() if name != "owner"}).encode(),
     ],
     ids=["empty", "cut", "list", "state", "time", "settings", "format", "id", "missing"],
 )

@@ -15,25 +15,25 @@ MARKER = "xylophone"
 """Not in the vocabulary, so no mechanism can release it."""
 
 
-def everything(client, asked, job_form, headers):
+def everything(client, request_body, job_form, headers):
     """Requests that hold the marker: fine ones, and broken in every way that a route knows."""
     text = f"{MARKER} said w1, {MARKER}2"
     json_type = {**headers, "content-type": "application/json"}
     answers = [
         client.post("/v1/rewrite", json=body, headers=headers)
         for body in (
-            asked(text=text),
-            asked(texts=[text, text], draws=2),
-            asked(text=text, stream=True),
-            asked(text=text, dataset="d", user="u"),
-            asked(text=text, epsilon=-1.0),
-            asked(text=text, mechanism="none"),
-            asked(text=text, options={"vectors": "nowhere"}),
-            asked(text=text, draws=99),
-            asked(text=[text]),
-            asked(texts=[text, 3]),
-            asked(texts=[text] * 100),
-            {**asked(text=text), text: text},
+            request_body(text=text),
+            request_body(texts=[text, text], draws=2),
+            request_body(text=text, stream=True),
+            request_body(text=text, dataset="d", user="u"),
+            request_body(text=text, epsilon=-1.0),
+            request_body(text=text, mechanism="none"),
+            request_body(text=text, options={"vectors": "nowhere"}),
+            request_body(text=text, draws=99),
+            request_body(text=[text]),
+            request_body(texts=[text, 3]),
+            request_body(texts=[text] * 100),
+            {**request_body(text=text), text: text},
         )
     ]
     answers += [
@@ -78,12 +78,12 @@ def found_in(answers):
     return [answer.text for answer in answers if MARKER in answer.text or MARKER in str(answer.headers)]
 
 
-def test_a_real_process_writes_and_answers_nothing_private(tmp_path, asked, job_form, vectors):
+def test_a_real_process_writes_and_answers_nothing_private(tmp_path, request_body, job_form, vectors):
     state = tmp_path / "state"
     secret = Keys(state).add("team", 10_000)
     service = Process(state, "--allow", f"vectors={vectors}", "--texts", "50", "--body-mb", "0.05")
     try:
-        answers = everything(service.client, asked, job_form, {"authorization": f"Bearer {secret}"})
+        answers = everything(service.client, request_body, job_form, {"authorization": f"Bearer {secret}"})
         statuses = {answer.status_code for answer in answers}
         assert {200, 202, 400, 401, 404, 409, 413, 415, 422} <= statuses
         assert 500 not in statuses
@@ -99,15 +99,15 @@ def test_a_real_process_writes_and_answers_nothing_private(tmp_path, asked, job_
     assert kept == []  # uploads are gone, the ledger holds keyed hashes
 
 
-def test_a_mechanism_that_quotes_the_text_in_its_error(start, asked, job_form, monkeypatch, caplog, capfd):
+def test_a_mechanism_that_quotes_the_text_in_its_error(start, request_body, job_form, monkeypatch, caplog, capfd):
     def quoting(self, texts, source):
         raise ValueError(f"cannot digest {texts!r}")
 
     monkeypatch.setattr(WordMechanism, "rewrite_texts", quoting)
     caplog.set_level(logging.DEBUG)
     client = start()
-    answers = everything(client, asked, job_form, {})
-    failed = client.post("/v1/rewrite", json=asked(text=MARKER))
+    answers = everything(client, request_body, job_form, {})
+    failed = client.post("/v1/rewrite", json=request_body(text=MARKER))
     assert failed.status_code == 500
     assert "ValueError in test_no_private_text.py" in failed.json()["error"]["message"]
     written = capfd.readouterr()
@@ -117,6 +117,6 @@ def test_a_mechanism_that_quotes_the_text_in_its_error(start, asked, job_form, m
     assert all(record.exc_info is None for record in caplog.records if record.name.startswith("tacit"))
 
 
-def test_the_search_finds_what_it_looks_for(client, asked):
+def test_the_search_finds_what_it_looks_for(client, request_body):
     """The mechanism name is the client's word and is quoted back, so a marker there must be noticed."""
-    assert found_in([client.post("/v1/rewrite", json=asked(mechanism=MARKER))])
+    assert found_in([client.post("/v1/rewrite", json=request_body(mechanism=MARKER))])

@@ -86,7 +86,7 @@ def test_b4_settings_of_a_job_are_read_the_same_way(client, job_form):
         parse_message(json.dumps({"columns": [0] * 90}).encode(), JobSettings)
 
 
-def test_b4_large_bodies_are_read_beside_the_event_loop(client, asked, monkeypatch):
+def test_b4_large_bodies_are_read_beside_the_event_loop(client, request_body, monkeypatch):
     places = []
     original = texts.parse_message
 
@@ -95,17 +95,17 @@ def test_b4_large_bodies_are_read_beside_the_event_loop(client, asked, monkeypat
         return original(*given)
 
     monkeypatch.setattr(texts, "parse_message", watched)
-    assert client.post("/v1/rewrite", json=asked()).status_code == 200
-    assert client.post("/v1/rewrite", json=asked(texts=["w1 w2 " * 2_000] * 10)).status_code == 200
+    assert client.post("/v1/rewrite", json=request_body()).status_code == 200
+    assert client.post("/v1/rewrite", json=request_body(texts=["w1 w2 " * 2_000] * 10)).status_code == 200
     assert places[0] != places[1]
     assert places[1].startswith("asyncio")
 
 
-def test_b4_texts_are_bounded_one_by_one_and_with_their_draws(start, asked):
+def test_b4_texts_are_bounded_one_by_one_and_with_their_draws(start, request_body):
     client = start(text_characters=100, body_bytes=2_000)
-    assert client.post("/v1/rewrite", json=asked(text="w" * 100)).status_code == 200
-    assert client.post("/v1/rewrite", json=asked(text="w" * 101)).status_code == 413
-    assert client.post("/v1/rewrite", json=asked(texts=["w" * 100] * 3, draws=7)).status_code == 413
+    assert client.post("/v1/rewrite", json=request_body(text="w" * 100)).status_code == 200
+    assert client.post("/v1/rewrite", json=request_body(text="w" * 101)).status_code == 413
+    assert client.post("/v1/rewrite", json=request_body(texts=["w" * 100] * 3, draws=7)).status_code == 413
 
 
 @pytest.mark.parametrize(

@@ -54,8 +54,8 @@ def test_a_mechanism_that_is_not_known_is_named_in_the_fields(client: Any) -> No
     assert "santexx" in error.fields.values()
 
 
-def test_limits_are_named_by_their_number(start: Any, asked: Any) -> None:
-    answer = start(texts=1).post("/v1/rewrite", json=asked(texts=["w1", "w2"]))
+def test_limits_are_named_by_their_number(start: Any, request_body: Any) -> None:
+    answer = start(texts=1).post("/v1/rewrite", json=request_body(texts=["w1", "w2"]))
     error = Refusal.model_validate(answer.json()).error
     assert (answer.status_code, error.cause, error.fields) == (413, "too-many-texts", {"most": 1})
 

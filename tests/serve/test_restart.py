@@ -23,7 +23,7 @@ def upload(job_form):
     return job_form(content=f"text\n{rows}".encode(), epsilon=1.0)
 
 
-def test_a_killed_service_finishes_its_jobs(tmp_path, upload, vectors, asked, monkeypatch):
+def test_a_killed_service_finishes_its_jobs(tmp_path, upload, vectors, request_body, monkeypatch):
     monkeypatch.setenv("TACIT_LEDGER_KEY", "a key for tests, nothing more")
     state, options = tmp_path / "state", ("--allow", f"vectors={vectors}")
     service = Process(state, *options)
@@ -43,7 +43,7 @@ def test_a_killed_service_finishes_its_jobs(tmp_path, upload, vectors, asked, mo
         assert result.count(b"\n") == ROWS + 1
         assert len(begun) < len(result)
         assert result.startswith(begun)  # what was on disk before is what is released now
-        assert again.client.post("/v1/rewrite", json=asked()).status_code == 200
+        assert again.client.post("/v1/rewrite", json=request_body()).status_code == 200
     finally:
         again.stop()
     assert "Traceback" not in again.log.read_text()

@@ -88,8 +88,8 @@ def send(service, case):
 
 
 def test_all_routes_are_described(schema):
-    found = [result.ok() for result in schema.get_all_operations()]
-    assert sorted((operation.method.upper(), operation.path) for operation in found) == sorted(ROUTES)
+    results = [result.ok() for result in schema.get_all_operations()]
+    assert sorted((operation.method.upper(), operation.path) for operation in results) == sorted(ROUTES)
 
 
 @pytest.mark.parametrize(
@@ -142,14 +142,14 @@ def sent_from(service, schema, method, path, mode, vectors):
 
 
 def test_the_description_names_types_keys_and_only_what_occurs(service):
-    found = service.get("/openapi.json").json()
-    paths = found["paths"]
-    assert found["components"]["securitySchemes"]["bearer"] == {
+    result = service.get("/openapi.json").json()
+    paths = result["paths"]
+    assert result["components"]["securitySchemes"]["bearer"] == {
         "type": "http",
         "scheme": "bearer",
         "description": "A key of 'tacit serve keys add'.",
     }
-    assert "HTTPValidationError" not in json.dumps(found)
+    assert "HTTPValidationError" not in json.dumps(result)
     assert not any("head" in operations for operations in paths.values())
     media = {
         "/v1/jobs/{id}/events": {"text/event-stream"},
@@ -168,19 +168,19 @@ def test_the_description_names_types_keys_and_only_what_occurs(service):
             assert ("security" in operation) is (path != "/healthz")
             for status, response in operation["responses"].items():
                 content = response["content"]
-                assert all(one["schema"] for one in content.values()), (path, status)
+                assert all(each["schema"] for each in content.values()), (path, status)
     assert set(paths["/v1/mechanisms"]["get"]["responses"]) == {"200", "401", "403", "429", "500", "503"}
     assert "409" not in paths["/v1/rewrite"]["post"]["responses"]
 
 
-def test_answers_have_the_described_shape(start, asked, job_form, tmp_path, vectors):
+def test_answers_have_the_described_shape(start, request_body, job_form, tmp_path, vectors):
     """Nothing is missing in the description, and nothing is there beside it."""
     (tmp_path / "reports").mkdir()
     (tmp_path / "reports" / "audit.html").write_text("<title>Audit</title>")
     client = start(reports=tmp_path / "reports")
     of_words = {"mechanism": "santext", "options": {"vectors": vectors}}
     for tokens in (False, True):
-        answers.Rewritten.model_validate(client.post("/v1/rewrite", json=asked(tokens=tokens)).json())
+        answers.Rewritten.model_validate(client.post("/v1/rewrite", json=request_body(tokens=tokens)).json())
     job = client.post("/v1/jobs", **job_form(columns=["text"])).json()
     answers.JobFacts.model_validate(job)
     finished(client, job["id"])

@@ -251,12 +251,12 @@ def endless(tmp_path, vectors):
 
 
 def children(pid: int) -> list[int]:
-    found = []
+    results = []
     for task in Path(f"/proc/{pid}/task").iterdir():
         for child in map(int, (task / "children").read_text().split()):
             if b"multiprocessing.spawn" in Path(f"/proc/{child}/cmdline").read_bytes():
-                found.append(child)
-    return found
+                results.append(child)
+    return results
 
 
 def gone(pid: int) -> bool:

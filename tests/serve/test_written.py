@@ -17,14 +17,14 @@ def test_joined_pieces_are_one_object(first: dict, last: dict) -> None:
     assert joined == json.dumps({**first, **last}, ensure_ascii=False, separators=(",", ":")).encode()
 
 
-def test_the_framework_answers_as_the_gate_does(start, asked):
+def test_the_framework_answers_as_the_gate_does(start, request_body):
     """The gate calls the endpoint of the route itself, to save the framework's time; without it, the route answers."""
     client = start()
-    body = asked(text="w1 w2", epsilon=1e4)
+    body = request_body(text="w1 w2", epsilon=1e4)
     direct = client.post("/v1/rewrite", json=body)
     client.app.gate._direct = {}
     routed = client.post("/v1/rewrite", json=body)
     assert routed.status_code == direct.status_code == 200
     assert routed.json() == direct.json()
-    refused = client.post("/v1/rewrite", json=asked(mechanism="santex"))
+    refused = client.post("/v1/rewrite", json=request_body(mechanism="santex"))
     assert (refused.status_code, refused.json()["error"]["code"]) == (404, "unknown_mechanism")

@@ -67,10 +67,10 @@ def test_b2_lists_of_numbers_of_a_dictionary_are_cut_as_well(monkeypatch, tmp_pa
     table = arrow.table({"text": ["w1"] * 2_000, "tags": lists})
     store.write_table(table, tmp_path / "a.parquet", store_schema=False)
     decoded = largest_decoded(monkeypatch)
-    with open_table(tmp_path / "a.parquet") as found:
-        rows = found.rows()
+    with open_table(tmp_path / "a.parquet") as opened:
+        rows = opened.rows()
         values = [next(rows)[1][1] for _ in range(200)]
-    assert values[0].array.type == found.schema.field("tags").type
+    assert values[0].array.type == opened.schema.field("tags").type
     assert values[0].as_py() == ["x" * 100_000] * 2
     assert values[0].size == 200_000
     assert max(decoded) <= parquet.BATCH_BYTES + 20_000

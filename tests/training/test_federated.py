@@ -161,11 +161,11 @@ def test_one_local_step_is_the_gradient_and_the_weights_come_back():
 
 def test_several_local_steps_descend_and_only_so_many_rows_count():
     model = Linear()
-    _, one = update_of(model, list(range(20)), LocalTraining(epochs=1, batch=4, rate=0.05))
+    _, first = update_of(model, list(range(20)), LocalTraining(epochs=1, batch=4, rate=0.05))
     update, _ = update_of(model, list(range(20)), LocalTraining(epochs=10, batch=4, rate=0.05))
     moved = Linear()
     moved.weight.data += update["weight"]
-    assert float(linear_loss(moved, linear_batch(range(20))).detach().mean()) < one / 2
+    assert float(linear_loss(moved, linear_batch(range(20))).detach().mean()) < first / 2
     seen = []
 
     def watched(ids):
@@ -405,8 +405,8 @@ def accuracy(run):
     fresh = rows(200, seed=9)
     encoded = [run.task.encode(row, run.tokenizer, train=False) for row in fresh]
     run.model.eval()
-    found = run.task.predict(run.model, run.task.collate(encoded, run.tokenizer), run.tokenizer, fresh)
-    return np.mean([a == row["label"] for a, row in zip(found, fresh, strict=True)])
+    predictions = run.task.predict(run.model, run.task.collate(encoded, run.tokenizer), run.tokenizer, fresh)
+    return np.mean([a == row["label"] for a, row in zip(predictions, fresh, strict=True)])
 
 
 def plan_named(kind, multiplier, steps=20, cohort=25):

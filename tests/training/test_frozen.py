@@ -64,9 +64,9 @@ def test_kept_outputs_are_those_of_the_lower_half(tokenizer):  # noqa: F811
     encoded = [task.encode(row, tokenizer, train=True) for row in rows(30)] + [
         task.encode({"text": "", "label": "neg"}, tokenizer, train=True)
     ]
-    told = []
-    kept = keep(halves, task, encoded, tokenizer, hidden=32, batch=7, progress=lambda a, b: told.append((a, b)))
-    assert told[-1] == (31, 31)
+    warnings = []
+    kept = keep(halves, task, encoded, tokenizer, hidden=32, batch=7, progress=lambda a, b: warnings.append((a, b)))
+    assert warnings[-1] == (31, 31)
     records = [30, 2, 17]
     batch = task.collate([encoded[i] for i in records], tokenizer)
     expected = halves.below(batch) * batch["attention_mask"][..., None]
@@ -87,11 +87,11 @@ def test_the_same_records_below_the_same_layers_are_computed_once(tokenizer, mon
         task.length = length
         halves = cut(model, task, task.probes(tokenizer))
         encoded = [task.encode(row, tokenizer, train=True) for row in texts]
-        told = []
+        progress = []
         computed.clear()
-        found = keep(halves, task, encoded, tokenizer, hidden=32, progress=lambda a, b: told.append((a, b)))
-        assert told[-1] == (len(texts), len(texts))
-        return found, bool(computed)
+        result = keep(halves, task, encoded, tokenizer, hidden=32, progress=lambda a, b: progress.append((a, b)))
+        assert progress[-1] == (len(texts), len(texts))
+        return result, bool(computed)
 
     def nudge(model):
         next(model.base_model.embeddings.parameters())[5, 3] += 1e-3

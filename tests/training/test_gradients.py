@@ -161,8 +161,8 @@ def test_frozen_parts_have_no_gradient_and_the_rest_is_exact():
     engine, result = choose(model, loss, PROBES)
     assert engine.name == "taps"
     assert result.parameters == sum(p.requires_grad for p in model.parameters())
-    found = engine.run(batch(4)).squared_norms
-    assert set(found) <= set(engine.parameters)
+    outcome = engine.run(batch(4)).squared_norms
+    assert set(outcome) <= set(engine.parameters)
 
 
 def test_the_loop_is_what_autograd_says():
@@ -202,7 +202,7 @@ def test_a_model_that_keeps_statistics_of_the_examples_is_refused():
 @pytest.mark.parametrize("ratio", [1.0, 10.0, 105.0, 3000.0])
 def test_positions_that_cancel_do_not_hide_the_length_of_a_gradient(ratio, width):
     """The squared norm comes from products that cancel: in single precision it may be far too small."""
-    found = 0.0
+    outcome = 0.0
     for seed in range(50):
         generator = torch.Generator().manual_seed(seed)
         row, column = (torch.randn(1, 1, width, generator=generator) for _ in range(2))
@@ -214,7 +214,7 @@ def test_positions_that_cancel_do_not_hide_the_length_of_a_gradient(ratio, width
         exact = float(torch.bmm(rows.double().transpose(1, 2), record.outer[0].columns.double()).norm())
         result = PerExample(torch.zeros(1), {"w": squared}, {"w": record}, {"w": torch.Size((width, width))})
         added = float(result.weighted_sums({"w": torch.ones(1)})["w"].double().norm())
-        found = max(found, exact - float(squared.double().sqrt()))
+        outcome = max(outcome, exact - float(squared.double().sqrt()))
         assert safe >= max(exact, added) * (1 - MARGIN / 2)
         assert ratio > 1.0 or safe <= 1.001 * exact, "what does not cancel is hardly shortened"
-    assert ratio < 100.0 or found > MARGIN * exact, "the computed norm alone is not enough"
+    assert ratio < 100.0 or outcome > MARGIN * exact, "the computed norm alone is not enough"

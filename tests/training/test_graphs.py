@@ -112,7 +112,7 @@ def test_the_smoothing_of_five_nodes_by_hand():
     from tacit.training.graphs.gcn import smoothing_matrix
 
     # A path 0-1-2 and a pair 3-4: degrees with the loop are 2, 3, 2 and 2, 2.
-    found = smoothing_matrix(5, np.array([[0, 1], [1, 2], [3, 4]])).to_dense().numpy()
+    result = smoothing_matrix(5, np.array([[0, 1], [1, 2], [3, 4]])).to_dense().numpy()
     six = 6.0**-0.5
     expected = [
         [1 / 2, six, 0, 0, 0],
@@ -121,7 +121,7 @@ def test_the_smoothing_of_five_nodes_by_hand():
         [0, 0, 0, 1 / 2, 1 / 2],
         [0, 0, 0, 1 / 2, 1 / 2],
     ]
-    np.testing.assert_allclose(found, expected, atol=1e-7)
+    np.testing.assert_allclose(result, expected, atol=1e-7)
 
 
 def test_torch_geometric_loads_the_weights_and_gives_the_same_logits():
@@ -154,8 +154,8 @@ def test_a_padded_batch_gives_each_subgraph_what_it_gets_alone():
     model = GCN(30, 3)
     groups = [np.arange(0, 40), np.arange(40, 45), np.arange(45, 120)]
     counted = np.ones(120, dtype=bool)
-    engine, found = choose(model, subgraph_loss, probes(30, 3))
-    assert found.norm_deviation < 1e-6
+    engine, result = choose(model, subgraph_loss, probes(30, 3))
+    assert result.norm_deviation < 1e-6
     assert check(engine, model, subgraph_loss, [collate_subgraphs(graph, groups, counted)]).passed
     model.eval()
     batch = collate_subgraphs(graph, groups, counted)

@@ -43,8 +43,8 @@ def test_groups_are_disjoint_cover_all_nodes_and_differ_by_one_at_most(nodes, gr
 
 def clipped_sum(graph, groups, model, bound):
     counted = graph.labels >= 0
-    found = Loop(model, subgraph_loss).run(collate_subgraphs(graph, groups, counted))
-    sums = found.weighted_sums(FlatClipping(bound).clip(found.squared_norms).factors)
+    outcome = Loop(model, subgraph_loss).run(collate_subgraphs(graph, groups, counted))
+    sums = outcome.weighted_sums(FlatClipping(bound).clip(outcome.squared_norms).factors)
     return torch.cat([value.flatten() for value in sums.values()])
 
 
@@ -94,10 +94,10 @@ def test_epsilons_of_the_thesis():
 
 
 def test_four_epsilons_of_the_same_noise_in_their_order():
-    found = side_by_side(plan_subgraphs(**OPTIONS, reading="node", sampling="poisson"))
-    assert found["node", "poisson"] == pytest.approx(4.0, rel=0.01)
-    assert found["subgraph", "poisson"] < found["node", "poisson"] < found["node", "visits"]
-    assert found["subgraph", "poisson"] < found["subgraph", "visits"] < found["node", "visits"]
+    result = side_by_side(plan_subgraphs(**OPTIONS, reading="node", sampling="poisson"))
+    assert result["node", "poisson"] == pytest.approx(4.0, rel=0.01)
+    assert result["subgraph", "poisson"] < result["node", "poisson"] < result["node", "visits"]
+    assert result["subgraph", "poisson"] < result["subgraph", "visits"] < result["node", "visits"]
 
 
 @pytest.mark.parametrize("reading", ["node", "subgraph"])

@@ -43,20 +43,20 @@ def test_the_recurrence_is_that_of_torch_and_padding_changes_nothing():
     with torch.no_grad():
         for layer in range(2):
             for suffix, directions in (("", ours.forwards), ("_reverse", ours.backwards)):
-                here = directions[layer]
-                for kind, ours_weight in (("ih", here.inputs.weight), ("hh", here.recurrent.weight)):
+                cell = directions[layer]
+                for kind, ours_weight in (("ih", cell.inputs.weight), ("hh", cell.recurrent.weight)):
                     getattr(theirs, f"weight_{kind}_l{layer}{suffix}").copy_(ours_weight)
-                getattr(theirs, f"bias_ih_l{layer}{suffix}").copy_(here.inputs.bias)
+                getattr(theirs, f"bias_ih_l{layer}{suffix}").copy_(cell.inputs.bias)
                 getattr(theirs, f"bias_hh_l{layer}{suffix}").zero_()
     values, lengths = torch.randn(4, 9, 7), torch.tensor([9, 4, 1, 6])
     mask = (torch.arange(9) < lengths[:, None]).long()
     packed = torch.nn.utils.rnn.pack_padded_sequence(values, lengths, batch_first=True, enforce_sorted=False)
     expected, _ = torch.nn.utils.rnn.pad_packed_sequence(theirs(packed)[0], batch_first=True)
-    found = ours(values, mask)
+    result = ours(values, mask)
     for i, length in enumerate(lengths.tolist()):
-        assert torch.allclose(found[i, :length], expected[i, :length], atol=1e-6)
+        assert torch.allclose(result[i, :length], expected[i, :length], atol=1e-6)
         alone = ours(values[i : i + 1, :length], mask[i : i + 1, :length])
-        assert torch.allclose(found[i, :length], alone[0], atol=1e-6)
+        assert torch.allclose(result[i, :length], alone[0], atol=1e-6)
 
 
 @pytest.mark.parametrize("name", TASKS)
@@ -68,9 +68,9 @@ def test_every_norm_of_a_bilstm_is_exact_in_one_pass(name, tokenizer, tmp_path):
     model.eval().save_pretrained(tmp_path)
     tokenizer.save_pretrained(tmp_path)
     again, _ = load_model(task, str(tmp_path))
-    asked = task.collate([task.encode(row, tokenizer, train=True) for row in ROWS[name]], tokenizer)
-    assert torch.equal(task.loss(model, asked), task.loss(again.eval(), asked))
-    assert len(task.predict(again, asked, tokenizer, ROWS[name])) == len(ROWS[name])
+    inputs = task.collate([task.encode(row, tokenizer, train=True) for row in ROWS[name]], tokenizer)
+    assert torch.equal(task.loss(model, inputs), task.loss(again.eval(), inputs))
+    assert len(task.predict(again, inputs, tokenizer, ROWS[name])) == len(ROWS[name])
 
 
 @pytest.mark.parametrize("length", [2, 3, 6, 8, 9, 16])
@@ -89,12 +89,12 @@ def test_norms_stay_exact_over_many_batches_of_the_same_shape(tokenizer):  # noq
     generator = torch.Generator().manual_seed(0)
     for size in (4, 4, 6, 4, 6, 6):
         ids = torch.randint(0, len(tokenizer), (size, 12), generator=generator)
-        here = {
+        gradients = {
             "input_ids": ids,
             "attention_mask": torch.ones_like(ids),
             "label": torch.randint(0, 2, (size,), generator=generator),
         }
-        ours, alone = engine.run(here).squared_norms, Loop(model, task.loss).run(here).squared_norms
+        ours, alone = engine.run(gradients).squared_norms, Loop(model, task.loss).run(gradients).squared_norms
         for parameter, norms in alone.items():
             assert torch.allclose(ours[parameter], norms, rtol=1e-4, atol=1e-9), parameter
 
@@ -117,8 +117,8 @@ def test_a_frozen_encoder_with_an_lstm_trains_what_is_new_and_loads_again(name, 
     model.eval().save_pretrained(tmp_path)
     tokenizer.save_pretrained(tmp_path)
     again, _ = load_model(task, str(tmp_path))
-    asked = task.collate([task.encode(row, tokenizer, train=True) for row in ROWS[name]], tokenizer)
-    assert torch.equal(task.loss(model, asked), task.loss(again.eval(), asked))
+    inputs = task.collate([task.encode(row, tokenizer, train=True) for row in ROWS[name]], tokenizer)
+    assert torch.equal(task.loss(model, inputs), task.loss(again.eval(), inputs))
 
 
 def test_a_bilstm_learns_from_scratch_under_noise(tokenizer, tmp_path):  # noqa: F811
@@ -195,8 +195,8 @@ def test_small_weights_are_clipped_in_one_pass_and_merge_without_a_trace(name, s
     with torch.no_grad():  # large enough that a change is seen in the loss
         for parameter in model.parameters():
             parameter.mul_(5.0 if parameter.dim() == 2 else 1.0)
-    here = batch(3)
-    plain = loss(model.eval(), here).detach()
+    examples = batch(3)
+    plain = loss(model.eval(), examples).detach()
     model = apply_strategy(model, strategy, rank=2)
     engine, checked = choose(model, loss, [batch(3), batch(5)])
     assert engine.name == "taps", checked.refused
@@ -204,10 +204,10 @@ def test_small_weights_are_clipped_in_one_pass_and_merge_without_a_trace(name, s
         for parameter_name, parameter in model.named_parameters():
             if parameter.requires_grad and ("lora_B" in parameter_name or parameter_name.endswith("scale")):
                 parameter.add_(torch.linspace(-1.0, 1.0, parameter.numel()).view_as(parameter))
-    moved = loss(model.eval(), here).detach()
+    moved = loss(model.eval(), examples).detach()
     assert not torch.allclose(moved, plain, atol=1e-4)
     merged = model.merge_and_unload()
-    assert torch.allclose(loss(merged.eval(), here), moved, rtol=1e-4, atol=1e-5)
+    assert torch.allclose(loss(merged.eval(), examples), moved, rtol=1e-4, atol=1e-5)
     assert set(dict(merged.named_parameters())) == names
 
 

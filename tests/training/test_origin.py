@@ -27,41 +27,41 @@ def trained(plan=PLAN, secure=True):
 
 def test_plain_training_promises_nothing_and_says_why():
     plan = TrainingPlan.without_privacy(records=1000, batch=100, epochs=1)
-    found = Origin().with_training(plan.guarantee(steps=10, secure=True, what="SGD", parameters={}), "m")
-    assert not found.is_private
-    assert "without noise" in found.void
+    promise = Origin().with_training(plan.guarantee(steps=10, secure=True, what="SGD", parameters={}), "m")
+    assert not promise.is_private
+    assert "without noise" in promise.void
     assert plan.epsilon() == math.inf
     public = Origin(public="Tatoeba").with_training(trained(plan), "m")
     assert "Tatoeba" in public.void
 
 
 def test_weights_from_elsewhere_are_assumed_public():
-    found = Origin().with_training(trained(), "bert")
-    assert found.is_private
-    assert "assumed to be trained on public text" in found.provenance[-1].source
+    promise = Origin().with_training(trained(), "bert")
+    assert promise.is_private
+    assert "assumed to be trained on public text" in promise.provenance[-1].source
 
 
 def test_weights_that_were_trained_without_privacy_void_what_follows():
     plain = trained(TrainingPlan.without_privacy(records=1000, batch=100, epochs=1))
-    found = Origin(start=plain).with_training(trained(), "m")
-    assert not found.is_private
-    assert "started from weights without a guarantee" in found.void
+    promise = Origin(start=plain).with_training(trained(), "m")
+    assert not promise.is_private
+    assert "started from weights without a guarantee" in promise.void
     declared = Origin(start=plain, start_public="Tatoeba").with_training(trained(), "m")
     assert declared.is_private
     assert "Tatoeba" in declared.provenance[-1].source
 
 
 def test_weights_with_a_card_keep_it_for_their_own_records():
-    found = Origin(start=trained()).with_training(trained(), "m")
-    assert found.epsilon == trained().epsilon
-    assert any("both budgets" in item for item in found.not_covered)
+    promise = Origin(start=trained()).with_training(trained(), "m")
+    assert promise.epsilon == trained().epsilon
+    assert any("both budgets" in item for item in promise.not_covered)
 
 
 def test_a_private_vocabulary_is_paid_for():
     words = replace(trained(), epsilon=0.5, delta=1e-6, mechanism="vocabulary")
-    found = Origin(vocabulary=words).with_training(trained(), "m")
-    assert found.epsilon == pytest.approx(trained().epsilon + 0.5)
-    assert found.delta == pytest.approx(1e-4 + 1e-6)
+    promise = Origin(vocabulary=words).with_training(trained(), "m")
+    assert promise.epsilon == pytest.approx(trained().epsilon + 0.5)
+    assert promise.delta == pytest.approx(1e-4 + 1e-6)
     with pytest.raises(NoGuaranteeError):
         Origin(vocabulary=replace(words, adjacency=Adjacency.REPLACE_ONE)).with_training(trained(), "m")
     with pytest.raises(NoGuaranteeError):
@@ -82,7 +82,7 @@ def test_training_on_released_text_keeps_the_promise_of_the_text(tmp_path):
     of_file = (str(data), 10)
     plain = trained(TrainingPlan.without_privacy(records=1000, batch=100, epochs=1))
     promise = released_text(tmp_path / "card.json", *of_file, ["text"])
-    found = Origin(released=promise).with_training(plain, "m")
+    result = Origin(released=promise).with_training(plain, "m")
     for other in (("in.csv", 10), ("out.csv", 11)):
         with pytest.raises(BadInputError, match=r"speaks of out\.csv with 10 rows"):
             released_text(tmp_path / "card.json", *other, ["text"])
@@ -91,9 +91,9 @@ def test_training_on_released_text_keeps_the_promise_of_the_text(tmp_path):
     (tmp_path / "bare.json").write_text(Card(release).to_json())
     with pytest.raises(BadInputError, match="speaks of no file"):
         released_text(tmp_path / "bare.json", *of_file, ["text"])
-    assert found.is_private
-    assert (found.notion, found.epsilon, found.unit) == (Notion.PURE, 3.0, Unit.DOCUMENT)
-    assert "post-processing" in found.history[-1]
+    assert result.is_private
+    assert (result.notion, result.epsilon, result.unit) == (Notion.PURE, 3.0, Unit.DOCUMENT)
+    assert "post-processing" in result.history[-1]
     (tmp_path / "void.json").write_text(Card(release.voided("a test seed")).to_json())
     with pytest.raises(BadInputError, match="promises nothing"):
         released_text(tmp_path / "void.json", *of_file, ["text"])
@@ -122,9 +122,9 @@ def test_a_folder_says_what_it_is(tmp_path):
     assert starting_weights("facebook/bart-base") == Origin()
     (tmp_path / "card.json").write_text(Card(trained()).to_json())
     (tmp_path / "task.json").write_text(json.dumps({"task": "classify", "public": "Tatoeba"}))
-    found = starting_weights(tmp_path)
-    assert found.start is not None
-    assert found.start_public == "Tatoeba"
+    origin_read = starting_weights(tmp_path)
+    assert origin_read.start is not None
+    assert origin_read.start_public == "Tatoeba"
     (tmp_path / "card.json").write_text("{}")
     with pytest.raises(BadInputError, match="not a privacy card"):
         starting_weights(tmp_path)
@@ -181,9 +181,9 @@ def test_public_text_on_public_weights_is_public(tmp_path):
 def test_a_private_vocabulary_stays_on_the_card_of_a_model_of_public_text(tmp_path):
     words = replace(trained(), epsilon=0.5, delta=1e-6, mechanism="vocabulary")
     origin = Origin(vocabulary=words, public="Tatoeba", from_scratch=True)
-    found = one_run(tmp_path / "model", origin, plain_training())
-    assert found.start_public is None
-    assert found.start.epsilon == 0.5
+    result = one_run(tmp_path / "model", origin, plain_training())
+    assert result.start_public is None
+    assert result.start.epsilon == 0.5
 
 
 def test_the_budgets_of_all_earlier_weights_are_named():
@@ -213,9 +213,9 @@ def test_folders_that_were_declared_public_by_mistake_are_not(tmp_path, void, so
 
 def test_where_the_word_pieces_come_from_is_on_the_card(tmp_path):
     scratch = Origin(from_scratch=True)
-    found = with_tokenizer(scratch, tmp_path / "pieces").with_training(trained(), "bilstm")
-    assert found.provenance[-1].name == "tokenizer"
-    assert "the tokenizer of pieces, assumed to be made from public text" in found.provenance[-1].source
+    promise = with_tokenizer(scratch, tmp_path / "pieces").with_training(trained(), "bilstm")
+    assert promise.provenance[-1].name == "tokenizer"
+    assert "the tokenizer of pieces, assumed to be made from public text" in promise.provenance[-1].source
     paid = with_tokenizer(scratch, write_lineage(tmp_path / "paid", trained())).with_training(trained(), "bilstm")
     assert "epsilon" in paid.provenance[-1].paid_by
     assert any("what the tokenizer learned" in item for item in paid.not_covered)
@@ -227,6 +227,6 @@ def test_where_the_word_pieces_come_from_is_on_the_card(tmp_path):
 
 def test_a_private_vocabulary_is_its_own_line(tmp_path):
     (tmp_path / "vocabulary-card.json").write_text(Card(replace(trained(), epsilon=0.5)).to_json())
-    found = with_tokenizer(Origin(from_scratch=True), tmp_path)
-    assert found.tokenizer is None
-    assert found.vocabulary.epsilon == 0.5
+    origin_read = with_tokenizer(Origin(from_scratch=True), tmp_path)
+    assert origin_read.tokenizer is None
+    assert origin_read.vocabulary.epsilon == 0.5

@@ -207,8 +207,8 @@ def test_a7_a_part_that_starts_at_zero_hides_nothing(tokenizer):  # noqa: F811
     seen = []
 
     def loss(network, batch):
-        found = {name: p for name, p in trainable(network).items() if "lora_B" in name}
-        seen.append(max(float(p.detach().abs().max()) for p in found.values()))
+        results = {name: p for name, p in trainable(network).items() if "lora_B" in name}
+        seen.append(max(float(p.detach().abs().max()) for p in results.values()))
         return task.loss(network, batch)
 
     deviation, _ = padding_deviation(model, loss, task.filled(tokenizer))
@@ -287,11 +287,11 @@ def test_a7_the_update_of_a_user_is_the_same_whoever_else_takes_part(tokenizer):
     def update(others):
         for user in [0, 1] if others else [0]:
             mine = [0, 1] if user == 0 else [2]
-            found, _ = local_update(
+            result, _ = local_update(
                 model, trainable(model), task.loss, collate, mine, LocalTraining(), key.stream(0, b"user/%d" % user)
             )
             if user == 0:
-                kept = found
+                kept = result
         return kept
 
     with_others, alone = update(True), update(False)
@@ -322,7 +322,7 @@ def test_a7_a_private_step_of_a_model_that_reads_the_filling_moves_by_the_bound(
     model = built("fnet", tokenizer, task)
     choose_layout(task, model, tokenizer)
     records = [made_up(task, tokenizer, 5, seed) for seed in range(8)] + [made_up(task, tokenizer, LENGTH, 50)]
-    found = []
+    results = []
     for count in (8, 9):
         engine, _ = choose(model, task.loss, task.probes(tokenizer))
         plan = TrainingPlan(count, count, 1, 1e-9, 1e-3)
@@ -331,8 +331,8 @@ def test_a7_a_private_step_of_a_model_that_reads_the_filling_moves_by_the_bound(
             clipping=FlatClipping(1.0), model=model,
         )  # fmt: skip
         step.run(0, StreamKey.from_test_seed(3))
-        found.append(torch.cat([p.grad.flatten() for p in engine.parameters.values()]) * count)
-    assert float((found[0] - found[1]).norm()) <= 1.0 + 1e-4
+        results.append(torch.cat([p.grad.flatten() for p in engine.parameters.values()]) * count)
+    assert float((results[0] - results[1]).norm()) <= 1.0 + 1e-4
 
 
 def test_a7_a_causal_model_does_not_guess_its_first_piece_from_filling(tokenizer):  # noqa: F811

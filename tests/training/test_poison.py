@@ -72,8 +72,8 @@ def test_a8_a_poisonous_record_leaves_the_sum_of_every_engine_as_it_was(engine, 
     healthy = {name: value[:5] for name, value in whole.items()}
     results = []
     for examples in (with_factors(whole, 5), with_factors(healthy)):
-        found = chosen.run(examples)
-        results.append(found.weighted_sums(clipping.clip(found.safe_squared_norms).factors))
+        outcome = chosen.run(examples)
+        results.append(outcome.weighted_sums(clipping.clip(outcome.safe_squared_norms).factors))
     for name, value in results[1].items():
         torch.testing.assert_close(results[0][name], value, rtol=1e-4, atol=1e-6)
         assert bool(torch.isfinite(results[0][name]).all())
@@ -98,10 +98,10 @@ def numbers(count=60):
 @pytest.mark.parametrize("clipping", ["flat", "per-layer", "automatic", "quantile"])
 def test_a8_neighboring_data_with_a_poisonous_record_still_gives_a_model(clipping, tokenizer, tmp_path):  # noqa: F811
     data = numbers()
-    for name, here in (("clean", data), ("poisoned", [*data, {"text": "good film", "label": "1e30"}])):
-        run, warned = regression_run(tokenizer, tmp_path / name, here)
+    for name, records in (("clean", data), ("poisoned", [*data, {"text": "good film", "label": "1e30"}])):
+        run, warned = regression_run(tokenizer, tmp_path / name, records)
         # Every record is in every step, so that the poison is surely drawn.
-        run.plan = TrainingPlan(len(here), len(here), 4, 1.0, 1e-3)
+        run.plan = TrainingPlan(len(records), len(records), 4, 1.0, 1e-3)
         run.settings = TrainingSettings(learning_rate=1e-2, model="tiny", clipping=clipping)
         run.seed = None
         promised = run.run()
@@ -152,7 +152,7 @@ def test_a8_a_step_of_nothing_but_broken_records_is_noise_alone():
         return {**batch(size), "factor": torch.full((size,), factor)}
 
     engine, _ = choose(model, broken, [examples(3, 1.0), examples(5, 1.0)])
-    found = []
+    results = []
     for records, factor in ((4, math.nan), (0, 1.0)):
         step = PrivateStep(
             plan=TrainingPlan(4, 4, 1, 1.0, 0.01), collate=lambda picked, factor=factor: examples(len(picked), factor),
@@ -160,6 +160,6 @@ def test_a8_a_step_of_nothing_but_broken_records_is_noise_alone():
         )  # fmt: skip
         step.over_parts = step.over_parts if records else lambda *_: torch.zeros(2, dtype=torch.float64)
         step.run(0, StreamKey.from_test_seed(2))
-        found.append({name: p.grad.clone() for name, p in engine.parameters.items()})
-    for name, value in found[1].items():
-        torch.testing.assert_close(found[0][name], value)
+        results.append({name: p.grad.clone() for name, p in engine.parameters.items()})
+    for name, value in results[1].items():
+        torch.testing.assert_close(results[0][name], value)

@@ -29,10 +29,10 @@ def test_a_plain_run_learns_and_its_folder_predicts_the_same(tokenizer, tmp_path
     task, model, words = load_trained(tmp_path / "model")
     assert task.columns == {"text": "review", "label": "stars"}
     fresh = rows(50, seed=3)
-    told = []
-    found = predict_rows(task, model, words, fresh, batch=7, progress=told.append)
-    assert found == predict_rows(run.task, run.model, tokenizer, fresh, batch=50)
-    assert told[-1] == 50
+    progress = []
+    predictions = predict_rows(task, model, words, fresh, batch=7, progress=progress.append)
+    assert predictions == predict_rows(run.task, run.model, tokenizer, fresh, batch=50)
+    assert progress[-1] == 50
 
 
 def test_folders_that_are_no_trained_model_are_named(tmp_path):
@@ -72,14 +72,14 @@ def test_frozen_layers_are_computed_once_for_several_models(tokenizer, precision
     monkeypatch.setattr(frozen, "PROCESS_MEMORY", frozen.StateMemory())
     computed = []
     monkeypatch.setattr(frozen, "_computed", lambda *given, work=frozen._computed: computed.append(1) or work(*given))
-    task, asked = Classification(length=16, labels=["neg", "pos"]), rows(60, seed=5)
+    task, questions = Classification(length=16, labels=["neg", "pos"]), rows(60, seed=5)
     said = []
     for seed in (1, 2):
         model = apply_strategy(encoder("Bert", tokenizer), "head").eval()
         torch.manual_seed(seed)
         torch.nn.init.normal_(model.classifier.weight)
-        whole = predict_rows(task, model, tokenizer, asked)
-        halved = predict_rows(task, model, tokenizer, asked, batch=7, frozen=precision)
+        whole = predict_rows(task, model, tokenizer, questions)
+        halved = predict_rows(task, model, tokenizer, questions, batch=7, frozen=precision)
         # A row whose two classes are equally likely may change sides by rounding.
         assert sum(a == b for a, b in zip(whole, halved, strict=True)) >= 57
         said.append(halved)

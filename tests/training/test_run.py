@@ -93,8 +93,8 @@ def accuracy(run):
     fresh = rows(100, seed=9)
     encoded = [run.task.encode(row, run.tokenizer, train=False) for row in fresh]
     run.model.eval()
-    found = run.task.predict(run.model, run.task.collate(encoded, run.tokenizer), run.tokenizer, fresh)
-    return np.mean([a == row["label"] for a, row in zip(found, fresh, strict=True)])
+    predictions = run.task.predict(run.model, run.task.collate(encoded, run.tokenizer), run.tokenizer, fresh)
+    return np.mean([a == row["label"] for a, row in zip(predictions, fresh, strict=True)])
 
 
 def test_a_run_learns(tokenizer, tmp_path):
@@ -118,9 +118,9 @@ def test_the_folder_of_a_run_is_a_model_with_a_card(tokenizer, tmp_path):
     card = Card.from_json((tmp_path / "model" / "card.json").read_text())
     assert card.guarantee.epsilon == guarantee.epsilon
     assert card.guarantee.parameters["gradients"].startswith("taps, within ")
-    told = json.loads((tmp_path / "model" / "private" / "engine.json").read_text())
-    assert told["engine"] == "taps"
-    assert told["norm_deviation"] < 1e-5
+    engine = json.loads((tmp_path / "model" / "private" / "engine.json").read_text())
+    assert engine["engine"] == "taps"
+    assert engine["norm_deviation"] < 1e-5
     assert not (tmp_path / "model" / "private" / "checkpoint.pt").exists(), "the key of the noise must be gone"
 
 
@@ -279,8 +279,8 @@ def test_automatic_delta_is_well_below_one_over_the_records():
 @pytest.mark.parametrize(("batch_size", "said"), [(50, 1), (1000, 0)])
 def test_amplification_by_sampling_assumes_that_the_sample_stays_secret(batch_size, said):
     plan = TrainingPlan(records=1000, batch=batch_size, steps=2, multiplier=2.0, delta=1e-5, unit=Unit.USER)
-    found = plan.guarantee(steps=2, secure=True, what="x", parameters={})
-    assert sum("nobody learns which users were drawn" in item for item in found.assumptions) == said
+    promise = plan.guarantee(steps=2, secure=True, what="x", parameters={})
+    assert sum("nobody learns which users were drawn" in item for item in promise.assumptions) == said
 
 
 @pytest.mark.parametrize("records", [20, 80, 67_349])
@@ -317,8 +317,8 @@ def test_no_example_adds_more_than_the_bound(clipping):
     model, loss = build("gpt2, tied")
     engine, _ = choose(model, loss, [batch(3), batch(5, seed=3)])
     for i in range(6):
-        one = {name: value[i : i + 1] for name, value in batch(6, seed=8).items()}
-        result = engine.run(one)
+        example = {name: value[i : i + 1] for name, value in batch(6, seed=8).items()}
+        result = engine.run(example)
         sums = result.weighted_sums(clipping.clip(result.squared_norms).factors)
         total = math.sqrt(sum(float(value.double().square().sum()) for value in sums.values()))
         assert 0 < total <= 0.1

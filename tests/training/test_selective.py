@@ -35,15 +35,15 @@ def test_runs_of_sensitive_words_become_one_placeholder_and_the_rest_stays():
         {"text": "No “numbers” here…", "label": "b"},
         {"text": "Mail bob@example.org 12 34 56!", "label": "c"},
     ]
-    found = redact_rows(rows, ["text"], pattern_detector)
-    assert found.rows[1] == rows[1]
-    assert found.rows[2] == {"text": "Mail ___!", "label": "c"}
-    assert "555" not in found.rows[0]["text"]
-    assert found.rows[0]["text"].startswith("Call ___")
-    assert found.rows[0]["text"].endswith("now, OK?")
-    assert found.touched == 2
-    assert found.removed == sum(map(sum, pattern_detector([row["text"] for row in rows])))
-    assert 0 < found.share < 1
+    redacted = redact_rows(rows, ["text"], pattern_detector)
+    assert redacted.rows[1] == rows[1]
+    assert redacted.rows[2] == {"text": "Mail ___!", "label": "c"}
+    assert "555" not in redacted.rows[0]["text"]
+    assert redacted.rows[0]["text"].startswith("Call ___")
+    assert redacted.rows[0]["text"].endswith("now, OK?")
+    assert redacted.touched == 2
+    assert redacted.removed == sum(map(sum, pattern_detector([row["text"] for row in rows])))
+    assert 0 < redacted.share < 1
     assert rows[2]["text"].startswith("Mail bob"), "the rows that were given stay as they are"
 
 
@@ -63,17 +63,17 @@ def test_every_token_has_its_place_in_any_text(text):
 
 
 def test_how_many_words_were_redacted_does_not_show():
-    one = redact_rows([{"text": "pay 5 now"}], ["text"], pattern_detector).rows
+    redacted = redact_rows([{"text": "pay 5 now"}], ["text"], pattern_detector).rows
     many = redact_rows([{"text": "pay 5 6  7 now"}], ["text"], pattern_detector).rows
-    assert one == many == [{"text": "pay ___ now"}]
+    assert redacted == many == [{"text": "pay ___ now"}]
 
 
 def test_a_list_of_words_is_a_detector(tmp_path):
     (tmp_path / "words.txt").write_text("Oslo\nnew york\n")
-    found = redact_rows(
+    redacted = redact_rows(
         [{"text": "From Oslo to New York, new!"}, {"text": "nothing"}], ["text"], list_detector(tmp_path / "words.txt")
     )
-    assert [row["text"] for row in found.rows] == ["From ___ to ___, ___!", "nothing"]
+    assert [row["text"] for row in redacted.rows] == ["From ___ to ___, ___!", "nothing"]
 
 
 def test_a_detector_that_answers_for_other_texts_is_refused():
@@ -105,27 +105,27 @@ def promise(adjacency=Adjacency.REPLACE_ONE):
 
 def test_after_redacted_text_only_redacted_places_are_promised_anything():
     second = promise()
-    found = selective_guarantee(second, First(FirstKind.REDACTED, "the detector 'patterns'"))
-    assert found.adjacency is Adjacency.SAME_REDACTED
-    assert found.epsilon == second.epsilon
-    sentence = plain_sentence(found)
+    result = selective_guarantee(second, First(FirstKind.REDACTED, "the detector 'patterns'"))
+    assert result.adjacency is Adjacency.SAME_REDACTED
+    assert result.epsilon == second.epsilon
+    sentence = plain_sentence(result)
     assert "redacted places" in sentence
     assert "not protected at all" in sentence
     assert "Whatever one record was" not in sentence
-    assert any("missed" in line for line in found.not_covered)
-    assert any("removing a whole record" in line for line in found.not_covered)
-    assert "patterns" in found.domain
-    assert any("outside of the promise" in (item.paid_by or "") for item in found.provenance)
-    assert any("fixed rule" in line for line in found.assumptions)
+    assert any("missed" in line for line in result.not_covered)
+    assert any("removing a whole record" in line for line in result.not_covered)
+    assert "patterns" in result.domain
+    assert any("outside of the promise" in (item.paid_by or "") for item in result.provenance)
+    assert any("fixed rule" in line for line in result.assumptions)
     with pytest.raises(NoGuaranteeError, match="adjacency"):
-        _ = found < second
+        _ = result < second
     with pytest.raises(NoGuaranteeError, match="adjacency"):
-        found.then(second)
+        result.then(second)
     other = selective_guarantee(second, First(FirstKind.REDACTED, "a word list (00)"))
     with pytest.raises(NoGuaranteeError, match="domain"):
-        found.then(other)
-    assert "redacted places only" in Card(found).to_text()
-    assert Card.from_json(Card(found).to_json()).guarantee == found
+        result.then(other)
+    assert "redacted places only" in Card(result).to_text()
+    assert Card.from_json(Card(result).to_json()).guarantee == result
 
 
 def test_the_second_phase_is_accounted_for_replaced_records():
@@ -184,37 +184,37 @@ def make_phases(folder, kind=FirstKind.REDACTED, *, steps=10, seed=None, **chang
 def test_two_phases_make_one_model_with_the_honest_card(tmp_path):
     seen = []
     phases = make_phases(tmp_path / "m")
-    found = phases.run(lambda phase, now: seen.append(phase))
+    outcome = phases.run(lambda phase, now: seen.append(phase))
     assert seen == sorted(seen)
     assert set(seen) == {1, 2}
-    assert found.adjacency is Adjacency.SAME_REDACTED
-    assert found.epsilon == pytest.approx(phases.plan.epsilon())
+    assert outcome.adjacency is Adjacency.SAME_REDACTED
+    assert outcome.epsilon == pytest.approx(phases.plan.epsilon())
     card = Card.from_json((tmp_path / "m" / "card.json").read_text()).guarantee
-    assert card == found
+    assert card == outcome
     first = Card.from_json((tmp_path / "m" / "private" / "first-phase" / "card.json").read_text()).guarantee
     assert first.notion is Notion.NONE, "the first phase alone promises nothing"
     assert not phases.working_folder.exists()
     # As if the power had gone out before the last move: nothing is trained again.
     (tmp_path / "m" / "private" / "first-phase").rename(phases.working_folder)
-    assert make_phases(tmp_path / "m").run(lambda phase, now: pytest.fail("it is finished"), resume=True) == found
+    assert make_phases(tmp_path / "m").run(lambda phase, now: pytest.fail("it is finished"), resume=True) == outcome
     transformers.AutoModelForCausalLM.from_pretrained(tmp_path / "m")
 
 
 def test_a_private_first_phase_adds_its_budget(tmp_path):
     phases = make_phases(tmp_path / "m", FirstKind.PRIVATE, steps=3)
-    found = phases.run()
-    assert found.adjacency is Adjacency.ADD_REMOVE
-    assert found.epsilon == pytest.approx(phases.plan.epsilon() + phases.first_plan.epsilon())
-    assert found.delta == pytest.approx(phases.plan.delta + phases.first_plan.delta)
+    outcome = phases.run()
+    assert outcome.adjacency is Adjacency.ADD_REMOVE
+    assert outcome.epsilon == pytest.approx(phases.plan.epsilon() + phases.first_plan.epsilon())
+    assert outcome.delta == pytest.approx(phases.plan.delta + phases.first_plan.delta)
 
 
 def test_a_run_stopped_in_either_phase_goes_on_and_seeds_void_it(tmp_path):
     def stop(at):
-        def told(phase, now):
+        def interrupt(phase, now):
             if (phase, now.step) == at:
                 raise KeyboardInterrupt
 
-        return told
+        return interrupt
 
     with pytest.raises(BadInputError, match="no unfinished run"):
         make_phases(tmp_path / "m", steps=3, seed=1).run(resume=True)
@@ -226,10 +226,10 @@ def test_a_run_stopped_in_either_phase_goes_on_and_seeds_void_it(tmp_path):
         make_phases(tmp_path / "m", steps=3, seed=1).run(stop((2, 2)), resume=True)
     assert not (tmp_path / "m" / "card.json").exists(), "no card before the end"
     phases = []
-    found = make_phases(tmp_path / "m", steps=3, seed=1).run(lambda phase, now: phases.append(phase), resume=True)
+    outcome = make_phases(tmp_path / "m", steps=3, seed=1).run(lambda phase, now: phases.append(phase), resume=True)
     assert set(phases) == {2}
-    assert not found.is_private
-    assert math.isinf(found.epsilon)
+    assert not outcome.is_private
+    assert math.isinf(outcome.epsilon)
 
 
 def test_plans_that_would_promise_too_much_are_refused(tmp_path):
@@ -272,8 +272,8 @@ def test_a_run_goes_on_only_after_the_same_first_phase(tmp_path, at):
         other.run(resume=True)
     again = make_phases(tmp_path / "m", steps=3, rule="list 1")
     again.redaction = "a list (of another run)"
-    found = again.run(resume=True)
-    assert found.domain == ("redaction by a list (of another run)" if at[0] == 1 else "redaction by a list")
+    outcome = again.run(resume=True)
+    assert outcome.domain == ("redaction by a list (of another run)" if at[0] == 1 else "redaction by a list")
 
 
 def test_word_lists_are_told_apart_by_their_words(tmp_path):

@@ -60,7 +60,7 @@ def audited_step(multiplier, rate, steps, clipping, seed, *, broken=None):
 def test_the_step_keeps_its_promise_and_the_audit_sees_a_useful_share_of_it(multiplier, rate, steps, clipping, share):
     """Six audits at confidence .95 whose bound Gaussian noise stays far below: false alarms are below 1e-3."""
     claimed = sgd_epsilon(sampling_rate=rate, noise_multiplier=multiplier, steps=steps, delta=DELTA)
-    found = []
+    results = []
     for seed in range(6):
         seen = observe_steps(
             audited_step(multiplier, rate, steps, clipping, seed),
@@ -70,9 +70,9 @@ def test_the_step_keeps_its_promise_and_the_audit_sees_a_useful_share_of_it(mult
             norm=50.0,
             source=Source.from_test_seed(seed),
         )
-        found.append(audit_observations(seen, delta=DELTA, confidence=0.95).epsilon)
-    assert max(found) < claimed
-    assert np.median(found) > share * claimed
+        results.append(audit_observations(seen, delta=DELTA, confidence=0.95).epsilon)
+    assert max(results) < claimed
+    assert np.median(results) > share * claimed
 
 
 class Unclipped(FlatClipping):

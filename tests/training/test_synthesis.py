@@ -153,11 +153,11 @@ def test_counts_have_laplace_noise_of_the_promised_scale():
     codes = ControlCodes(("label",), (tuple(f"l{i}" for i in range(1000)),))
     rows = [{"label": f"l{i}", "text": ""} for i in range(1000) for _ in range(200)]
     for adjacency, scale in ((Adjacency.ADD_REMOVE, 10.0), (Adjacency.REPLACE_ONE, 20.0)):
-        found = noisy_counts(rows, codes, epsilon=0.1, adjacency=adjacency, source=Source.from_test_seed(1))
-        noise = np.array(list(found.counts.values())) - 200
+        counted = noisy_counts(rows, codes, epsilon=0.1, adjacency=adjacency, source=Source.from_test_seed(1))
+        noise = np.array(list(counted.counts.values())) - 200
         assert abs(np.abs(noise).mean() - scale) < 5 * scale / math.sqrt(1000) + 0.05
-        assert found.guarantee is not None
-        assert not found.guarantee.is_private, "a test seed undoes the noise"
+        assert counted.guarantee is not None
+        assert not counted.guarantee.is_private, "a test seed undoes the noise"
     real = noisy_counts(rows[:50], CODES_OF_TEN, epsilon=0.5, adjacency=Adjacency.ADD_REMOVE, source=Source.from_os())
     assert real.guarantee.notion is Notion.PURE
     assert real.guarantee.epsilon == 0.5
@@ -231,11 +231,11 @@ def numbered(combinations, number):
 def test_what_is_refused_is_asked_for_again_and_proportions_hold():
     counts = LabelCounts({("music",): 30, ("travel",): 10}, None)
     task = ControlledWriting(codes=CODES)
-    found = write_rows(numbered, counts, 40, task=task, filters=Filters(), sampling=Sampling(batch=8))
-    assert Counter(c[0] for c, _ in found.rows) == {"music": 30, "travel": 10}
-    assert found.generated > 40
-    assert found.refused == {"duplicate": found.generated - 40}
-    assert not found.missing
+    written = write_rows(numbered, counts, 40, task=task, filters=Filters(), sampling=Sampling(batch=8))
+    assert Counter(c[0] for c, _ in written.rows) == {"music": 30, "travel": 10}
+    assert written.generated > 40
+    assert written.refused == {"duplicate": written.generated - 40}
+    assert not written.missing
     never = write_rows(
         lambda c, n: [""] * len(c), counts, 4, task=task, filters=Filters(), sampling=Sampling(), rounds=3
     )
@@ -246,7 +246,7 @@ def test_what_is_refused_is_asked_for_again_and_proportions_hold():
 def test_a_stopped_run_goes_on_where_it_was(tmp_path):
     counts = LabelCounts({("music",): 30, ("travel",): 10}, None)
     task, sampling = ControlledWriting(codes=CODES), Sampling(batch=8, seed=4)
-    told = draft_settings(rows=40, counts=counts, filters=Filters(), sampling=sampling, task=task, weights="w")
+    settings = draft_settings(rows=40, counts=counts, filters=Filters(), sampling=sampling, task=task, weights="w")
     whole = write_rows(numbered, counts, 40, task=task, filters=Filters(), sampling=sampling)
     calls = []
 
@@ -259,15 +259,15 @@ def test_a_stopped_run_goes_on_where_it_was(tmp_path):
     path = tmp_path / "draft"
     options = {"task": task, "filters": Filters(), "sampling": sampling}
     with pytest.raises(KeyboardInterrupt):
-        write_rows(counted, counts, 40, draft=Draft(path, told, resume=False), **options)
+        write_rows(counted, counts, 40, draft=Draft(path, settings, resume=False), **options)
     assert Draft.seed_of(path) == 4
     with path.open("a") as file:
         file.write('{"batch": 3, "te')  # the power went out here
     with pytest.raises(BadInputError, match="go on with resume"):
-        Draft(path, told, resume=False)
+        Draft(path, settings, resume=False)
     with pytest.raises(BadInputError, match="other settings"):
-        Draft(path, {**told, "rows": 41}, resume=True)
-    resumed = write_rows(counted, counts, 40, draft=Draft(path, told, resume=True), **options)
+        Draft(path, {**settings, "rows": 41}, resume=True)
+    resumed = write_rows(counted, counts, 40, draft=Draft(path, settings, resume=True), **options)
     assert resumed == whole
     assert calls.count(0) == calls.count(1) == calls.count(2) == 1, "finished batches are not written again"
 
@@ -314,14 +314,14 @@ def test_a_private_model_writes_what_its_codes_say_in_the_noisy_proportions(trai
     writer = PrivateWriter.open(folder)
     model, words = writer.load()
     write = model_writer(model, words, writer.task, Sampling())
-    found = write_rows(
+    written = write_rows(
         write, writer.counts, 60, task=writer.task, filters=Filters(duplicates=False), sampling=Sampling()
     )
-    labels = Counter(c[0] for c, _ in found.rows)
+    labels = Counter(c[0] for c, _ in written.rows)
     shares = writer.counts.shares(60)
     assert labels == {c[0]: n for c, n in shares.items()}
     assert abs(labels["music"] - 45) < 5, "three quarters of 60, noise of scale 2.5 on 400 rows"
-    right = [("play" in text) == (c[0] == "music") for c, text in found.rows]
+    right = [("play" in text) == (c[0] == "music") for c, text in written.rows]
     assert np.mean(right) > 0.8, "a guess at the noise has a half"
     promised = corpus_guarantee(writer.guarantee, Filters(), Sampling(seed=7))
     assert promised.epsilon == writer.guarantee.epsilon
@@ -338,11 +338,11 @@ def test_with_hardly_any_budget_nothing_is_learned(tokenizer, tmp_path):
     make_training(tokenizer, tmp_path / "m", plan=plan).run()
     writer = PrivateWriter.open(tmp_path / "m")
     model, words = writer.load()
-    found = write_rows(
+    written = write_rows(
         model_writer(model, words, writer.task, Sampling()), equal_counts(CODES), 60, task=writer.task,
         filters=Filters(shortest=1, duplicates=False, repetition=1.0, codes=False), sampling=Sampling(),
     )  # fmt: skip
-    assert sum(("play" in text) == (c[0] == "music") for c, text in found.rows) < 50
+    assert sum(("play" in text) == (c[0] == "music") for c, text in written.rows) < 50
 
 
 def test_a_run_that_stopped_in_training_or_before_counting_goes_on(tokenizer, tmp_path, monkeypatch):

@@ -59,14 +59,14 @@ def test_losses_can_be_clipped_and_predictions_are_written_like_targets(name, to
     losses = task.loss(model.eval(), batch)
     assert losses.shape == (len(rows),)
     assert bool(torch.isfinite(losses).all())
-    asked = task.collate([task.encode(row, tokenizer, train=False) for row in rows], tokenizer)
-    found = task.predict(model, asked, tokenizer, rows)
-    assert len(found) == len(rows)
-    assert all(isinstance(item, str) for item in found)
+    inputs = task.collate([task.encode(row, tokenizer, train=False) for row in rows], tokenizer)
+    predictions = task.predict(model, inputs, tokenizer, rows)
+    assert len(predictions) == len(rows)
+    assert all(isinstance(item, str) for item in predictions)
     if name == "tag":
-        assert [len(line.split()) for line in found] == [3, 1]
+        assert [len(line.split()) for line in predictions] == [3, 1]
     if name == "answer":
-        assert all(answer in row["context"] for answer, row in zip(found, rows, strict=True))
+        assert all(answer in row["context"] for answer, row in zip(predictions, rows, strict=True))
 
 
 def test_the_pieces_of_an_answer_are_found(tokenizer):  # noqa: F811
@@ -137,9 +137,9 @@ def test_c3_answers_are_looked_for_in_every_window(tokenizer):  # noqa: F811
 
     class Knows(torch.nn.Module):
         def forward(self, input_ids, attention_mask, **_):
-            here = (input_ids == wanted).float() * 10.0
-            here[:, 0] += 1.0  # nothing scores 2, the word 20
-            return transformers.modeling_outputs.QuestionAnsweringModelOutput(start_logits=here, end_logits=here)
+            logits = (input_ids == wanted).float() * 10.0
+            logits[:, 0] += 1.0  # nothing scores 2, the word 20
+            return transformers.modeling_outputs.QuestionAnsweringModelOutput(start_logits=logits, end_logits=logits)
 
     task = Answering(length=12)
     rows = [
@@ -151,8 +151,8 @@ def test_c3_answers_are_looked_for_in_every_window(tokenizer):  # noqa: F811
     from tacit.training.prediction import predict_rows
 
     for batch in (1, 2, 5):
-        found = predict_rows(task, Knows(), tokenizer, rows, batch=batch)
-        assert found == ["great"] * 4 + [""]
+        predictions = predict_rows(task, Knows(), tokenizer, rows, batch=batch)
+        assert predictions == ["great"] * 4 + [""]
 
 
 def test_c3_a_question_that_is_longer_than_the_length_stops_nothing(tokenizer):  # noqa: F811

@@ -47,13 +47,13 @@ def test_two_processes_train_the_model_of_one(tokenizer, tmp_path):  # noqa: F81
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=300, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
-    one = make_run(tokenizer, tmp_path / "one", seed=1, steps=6, settings={"clipping": "quantile"})
-    for module in one.model.modules():
+    alone = make_run(tokenizer, tmp_path / "one", seed=1, steps=6, settings={"clipping": "quantile"})
+    for module in alone.model.modules():
         if isinstance(module, torch.nn.Dropout):
             module.p = 0.0
-    one.run()
+    alone.run()
     two = transformers.AutoModelForSequenceClassification.from_pretrained(tmp_path / "two")
-    for a, b in zip(one.model.parameters(), two.parameters(), strict=True):
+    for a, b in zip(alone.model.parameters(), two.parameters(), strict=True):
         torch.testing.assert_close(a, b, rtol=1e-3, atol=1e-5)
     logs = [(tmp_path / name / "private" / "log.csv").read_text().splitlines() for name in ("one", "two")]
     assert len(logs[0]) == len(logs[1]) == 7, "only the first process writes, and it knows the examples of all"

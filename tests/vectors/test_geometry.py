@@ -124,15 +124,15 @@ def test_median_distance_is_a_fixed_sample() -> None:
 @given(tables)
 def test_distance_rows_stay_within_their_error_bound(vectors: np.ndarray) -> None:  # type: ignore[type-arg]
     rows = DistanceRows(vectors)
-    found = rows.rows(np.arange(len(vectors)))
+    distances = rows.rows(np.arange(len(vectors)))
     assert rows.error_bound == distance_error_bound(vectors)
     for i in range(min(len(vectors), 6)):
-        assert found[i, i] == 0.0
+        assert distances[i, i] == 0.0
         for j in range(len(vectors)):
             exact = sum(
                 (Fraction(float(a)) - Fraction(float(b))) ** 2 for a, b in zip(vectors[i], vectors[j], strict=True)
             )
-            assert abs(found[i, j] - sqrt(exact)) <= rows.error_bound
+            assert abs(distances[i, j] - sqrt(exact)) <= rows.error_bound
 
 
 def test_the_error_bound_holds_where_it_is_hardest() -> None:
@@ -152,17 +152,17 @@ def test_distance_rows_use_the_buffer_and_chosen_columns() -> None:
     vectors = random_rows(50, 8)
     full = brute(vectors)
     buffer = np.full((4, 50), np.nan)
-    found = DistanceRows(vectors).rows(np.array([7, 3]), buffer)
-    assert np.shares_memory(found, buffer)
-    assert np.allclose(found, full[[7, 3]], atol=1e-9)
+    distances = DistanceRows(vectors).rows(np.array([7, 3]), buffer)
+    assert np.shares_memory(distances, buffer)
+    assert np.allclose(distances, full[[7, 3]], atol=1e-9)
     assert np.isnan(buffer[2:]).all()
     columns = np.array([3, 10, 7, 20])
     some = DistanceRows(vectors, columns=columns)
     assert some.width == 4
-    found = some.rows(np.array([7, 3, 5]))
-    assert np.allclose(found, full[np.ix_([7, 3, 5], columns)], atol=1e-9)
-    assert found[0, 2] == 0.0
-    assert found[1, 0] == 0.0
+    distances = some.rows(np.array([7, 3, 5]))
+    assert np.allclose(distances, full[np.ix_([7, 3, 5], columns)], atol=1e-9)
+    assert distances[0, 2] == 0.0
+    assert distances[1, 0] == 0.0
 
 
 # --- the largest ratio ---

@@ -67,8 +67,8 @@ def test_words_with_spaces_and_other_separators(tmp_path: Path) -> None:
 def test_one_dimension_and_chunks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(formats, "_CHUNK_BYTES", 7)
     assert_same(load_vectors(written(tmp_path, "v.txt", GLOVE)))
-    one = load_vectors(written(tmp_path, "one.txt", "a 1.5\nb 2.5\n"))
-    assert one.vectors.tolist() == [[1.5], [2.5]]
+    first = load_vectors(written(tmp_path, "one.txt", "a 1.5\nb 2.5\n"))
+    assert first.vectors.tolist() == [[1.5], [2.5]]
 
 
 def test_limit_reads_only_the_first_words(tmp_path: Path) -> None:

@@ -38,10 +38,10 @@ def test_search_equals_brute_force(n: int, d: int, q: int, scale: float, seed: i
     # What float32 scores can confuse: words about equally near, seen from this far away.
     slack = 1e-5 * (1 + scale)
     assert (distances[np.arange(q), neighbors.nearest(queries)] <= ordered[:, 0] + slack).all()
-    ids, found = neighbors.nearest_k(queries, k)
-    assert np.allclose(found, ordered[:, :k], rtol=1e-6, atol=slack)
-    assert np.allclose(found, np.take_along_axis(distances, ids, axis=1), rtol=1e-12)
-    assert (np.diff(found, axis=1) >= 0).all()
+    ids, result = neighbors.nearest_k(queries, k)
+    assert np.allclose(result, ordered[:, :k], rtol=1e-6, atol=slack)
+    assert np.allclose(result, np.take_along_axis(distances, ids, axis=1), rtol=1e-12)
+    assert (np.diff(result, axis=1) >= 0).all()
     assert all(len(set(row)) == k for row in ids.tolist())
 
 

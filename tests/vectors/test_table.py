@@ -86,12 +86,12 @@ def test_head_and_subset() -> None:
 
 
 def test_fingerprint_depends_on_content_only() -> None:
-    one = table(["a", "b"], [[1, 0], [0, 1]])
+    first = table(["a", "b"], [[1, 0], [0, 1]])
     same = VectorTable(["a", "b"], np.array([[1, 0], [0, 1]], dtype=np.float64), "other", "x")  # type: ignore[arg-type]
-    assert one.fingerprint == same.fingerprint
-    assert len(one.fingerprint) == 16
-    assert one.fingerprint != table(["a", "c"], [[1, 0], [0, 1]]).fingerprint
-    assert one.fingerprint != table(["a", "b"], [[1, 0], [0, 2]]).fingerprint
+    assert first.fingerprint == same.fingerprint
+    assert len(first.fingerprint) == 16
+    assert first.fingerprint != table(["a", "c"], [[1, 0], [0, 1]]).fingerprint
+    assert first.fingerprint != table(["a", "b"], [[1, 0], [0, 2]]).fingerprint
 
 
 def test_pickle_in_memory() -> None:

@@ -91,12 +91,12 @@ def test_a_stream_shared_by_forked_workers_is_rejected():
     children = [fork.Process(target=child, args=(queue,)) for _ in range(2)]
     for process in children:
         process.start()
-    (first, one, pid), (second, two, other) = queue.get(timeout=30), queue.get(timeout=30)
+    (first, left, pid), (second, two, other) = queue.get(timeout=30), queue.get(timeout=30)
     for process in children:
         process.join()
     assert pid != other
     assert first == second, "the published pattern: both workers draw the same number"
-    assert (one, two) == ("refused", "refused")
+    assert (left, two) == ("refused", "refused")
 
 
 # The noise mechanisms have no closed form in general: a statistical test in two dimensions ----------------------------

@@ -98,9 +98,9 @@ def test_b10_a_backup_can_be_accepted_and_the_chain_tells(path: Path, older: Pat
     with open_ledger(path, KEY) as ledger:
         assert "1 event of before is missing" in ledger.accept()
         spend(ledger, "3")
-        found = ledger.verify()
-        assert found.ok
-        assert "an older copy was accepted" in found.notes[0]
+        verification = ledger.verify()
+        assert verification.ok
+        assert "an older copy was accepted" in verification.notes[0]
         with pytest.raises(BadParameterError, match="nothing to accept"):
             ledger.accept()
     with open_ledger(path, KEY) as ledger:
@@ -171,7 +171,7 @@ def test_b10_where_no_anchor_can_be_kept_the_ledger_works_and_says_so(
 def test_b10_an_anchor_only_moves_forward(path: Path) -> None:
     kept = KeptAnchor("some-ledger")
     anchors = [Anchor(number, f"{number:064x}", "f" * 32) for number in range(1, 200)]
-    threads = [threading.Thread(target=lambda part=part: [kept.advance(one) for one in part])  # type: ignore[misc]
+    threads = [threading.Thread(target=lambda part=part: [kept.advance(anchor) for anchor in part])  # type: ignore[misc]
                for part in (anchors[::2], anchors[1::2])]  # fmt: skip
     for thread in threads:
         thread.start()

@@ -61,13 +61,13 @@ def test_open_reservations_count_and_canceled_ones_do_not(ledger: Ledger) -> Non
 
 
 def test_only_what_could_be_under_counted_waits_for_the_disk(file_ledger: Ledger) -> None:
-    asked: list[str] = []
-    file_ledger._database.connection.set_trace_callback(asked.append)
+    statements: list[str] = []
+    file_ledger._database.connection.set_trace_callback(statements.append)
 
     def settings() -> list[str]:
-        found = [line.rpartition(" ")[2] for line in asked if line.startswith("PRAGMA synchronous")]
-        asked.clear()
-        return found
+        results = [line.rpartition(" ")[2] for line in statements if line.startswith("PRAGMA synchronous")]
+        statements.clear()
+        return results
 
     first = file_ledger.reserve(pure(2), dataset="d", subjects=[A], token="1")
     second = file_ledger.reserve(pure(2), dataset="d", subjects=[A], token="2")

@@ -183,7 +183,7 @@ def test_a_ledger_of_the_first_version_is_brought_up_to_date(place: str) -> None
             ledger._database.run("UPDATE meta SET value = ? WHERE name = ?", ("1", "schema"))
     with open_ledger(place, KEY) as ledger:
         assert ledger._database.version() == NOW
-        assert [found.id for found in ledger.releases(commands=["tacit serve: alice", "other"])] == [1]
+        assert [release.id for release in ledger.releases(commands=["tacit serve: alice", "other"])] == [1]
         assert ledger.releases(commands=["other"]) == []
         assert ledger.verify().ok
 

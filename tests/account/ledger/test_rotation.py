@@ -145,8 +145,8 @@ def test_b10_another_machine_goes_on_with_the_changed_key(
 ) -> None:
     """Its anchor is of before the change, which the chain knows of."""
     with open_ledger(full) as ledger:
-        here = key_file(ledger.id).parents[2]
-    shutil.copytree(here, tmp_path / "other")
+        own_keys = key_file(ledger.id).parents[2]
+    shutil.copytree(own_keys, tmp_path / "other")
     with open_ledger(full) as ledger:
         ledger.reserve(pure(), dataset="d", subjects=[SHARED], token="x").commit()
         path = ledger.change_key()
@@ -195,15 +195,15 @@ def test_b10_a_backup_is_whole_and_can_be_brought_back(full: str, tmp_path: Path
     copy, back = tmp_path / "copy.db", tmp_path / "back.db"
     with open_ledger(full) as ledger:
         before = facts(ledger)
-        found = ledger.copy_to(copy)
-        assert found.anchor == ledger.anchor()
+        verification = ledger.copy_to(copy)
+        assert verification.anchor == ledger.anchor()
         with pytest.raises(LedgerError, match="is there already"):
             ledger.copy_to(copy)
     assert [path.name for path in tmp_path.glob("copy.db*")] == ["copy.db"]
     assert copy.stat().st_mode & 0o777 == 0o600
     with open_ledger(copy, create=False) as ledger:
         assert facts(ledger) == before
-        assert ledger.verify(found.anchor).ok
+        assert ledger.verify(verification.anchor).ok
         ledger.copy_to(back)
     with open_ledger(back, create=False) as ledger:
         assert facts(ledger) == before

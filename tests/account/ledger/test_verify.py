@@ -39,7 +39,7 @@ def tamper(path: Path, *statements: str) -> tuple[str, ...]:
 
 
 @pytest.mark.parametrize(
-    ("statement", "told"),
+    ("statement", "sentence"),
     [
         ("UPDATE releases SET dataset = 'e' WHERE id = 2", "release 2 was changed"),
         ("UPDATE releases SET command = 'tacit rewrite --epsilon 1' WHERE id = 2", "release 2 was changed"),
@@ -88,8 +88,8 @@ def tamper(path: Path, *statements: str) -> tuple[str, ...]:
         ),
     ],
 )
-def test_a_change_is_found(path: Path, statement: str, told: str) -> None:
-    assert any(told in problem for problem in tamper(path, statement))
+def test_a_change_is_found(path: Path, statement: str, sentence: str) -> None:
+    assert any(sentence in problem for problem in tamper(path, statement))
 
 
 def test_lines_that_are_added_without_the_key(path: Path) -> None:
@@ -139,9 +139,9 @@ def test_an_anchor_stays_good_while_the_ledger_grows(file_ledger: Ledger) -> Non
 
 def test_both_databases_verify(ledger: Ledger) -> None:
     fill(ledger)
-    found = ledger.verify(ledger.anchor())
-    assert found.ok
-    assert (found.events, found.releases) == (9, 4)
+    verification = ledger.verify(ledger.anchor())
+    assert verification.ok
+    assert (verification.events, verification.releases) == (9, 4)
 
 
 def test_what_was_taken_back_leaves_nothing_to_complain_about(ledger: Ledger) -> None:

@@ -162,9 +162,9 @@ def _made_up_curve(route: Any) -> None:
 @pytest.fixture
 def page(open_page: Opener) -> Any:
     """The page with its example rewritten."""
-    found = open_page()
-    found.wait_for_selector(".result .words")
-    return found
+    opened = open_page()
+    opened.wait_for_selector(".result .words")
+    return opened
 
 
 def only_mechanisms(*names: str) -> Callable[[Any], None]:

@@ -17,9 +17,9 @@ TEXT = "the old doctor lives in london ."
 
 def rewrites(page: Any) -> list[dict[str, Any]]:
     """Collects the bodies of rewriting requests from now on."""
-    found: list[dict[str, Any]] = []
-    page.on("request", lambda request: request.url.endswith("/v1/rewrite") and found.append(request.post_data_json))
-    return found
+    results: list[dict[str, Any]] = []
+    page.on("request", lambda request: request.url.endswith("/v1/rewrite") and results.append(request.post_data_json))
+    return results
 
 
 def draw_own(page: Any, text: str = TEXT) -> dict[str, Any]:
@@ -38,7 +38,9 @@ def changed(pieces: list[list[str]]) -> list[list[str]]:
 def test_the_example_is_rewritten_with_its_changed_words_marked(open_page: Opener) -> None:
     answers = []
     page = open_page(
-        init=lambda page: page.on("response", lambda one: one.url.endswith("/v1/rewrite") and answers.append(one))
+        init=lambda page: page.on(
+            "response", lambda response: response.url.endswith("/v1/rewrite") and answers.append(response)
+        )
     )
     page.wait_for_selector(".result .words")
     (draw,) = answers[0].json()["draws"]

@@ -87,15 +87,15 @@ def test_promises_add_up_on_the_page_exactly_where_they_compose(script: Any) -> 
         tacit.SanText(vectors=table, epsilon=1.0).guarantee().for_document(3).over_diameter(),
     ]
     kinds = call(script, "budget.js", "given.map(m.kind)", [promise.to_dict() for promise in promises])
-    for (a, one), (b, two) in itertools.product(zip(kinds, promises, strict=True), repeat=2):
+    for (a, first), (b, second) in itertools.product(zip(kinds, promises, strict=True), repeat=2):
         try:
-            together = one.then(two)
+            together = first.then(second)
         except NoGuaranteeError:
             assert a != b
             continue
         assert a == b
         totals = call(
-            script, "budget.js", "given.reduce((all, g) => m.added(all, g, 1), [])", [one.to_dict(), two.to_dict()]
+            script, "budget.js", "given.reduce((all, g) => m.added(all, g, 1), [])", [first.to_dict(), second.to_dict()]
         )
         assert totals[0]["epsilon"] == pytest.approx(together.epsilon)
         assert totals[0]["draws"] == 2
@@ -145,16 +145,16 @@ names = st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\r\n\0
 def test_columns_are_read_from_a_csv_header(script: Any, given: list[str]) -> None:
     written = io.StringIO()
     csv.writer(written, lineterminator="\n").writerow(given)
-    found = call(script, "columns.js", "m.headerColumns(given, ',')", written.getvalue() + "1,2\n")
-    assert found == given
+    answer = call(script, "columns.js", "m.headerColumns(given, ',')", written.getvalue() + "1,2\n")
+    assert answer == given
 
 
 def columns(script: Any, name: str, data: bytes) -> list[str] | None:
     given = {"name": name, "bytes": list(data)}
-    found: list[str] | None = call(
+    answer: list[str] | None = call(
         script, "columns.js", "await m.columnsOf(new File([new Uint8Array(given.bytes)], given.name))", given
     )
-    return found
+    return answer
 
 
 def test_columns_are_read_from_every_format(script: Any) -> None:
@@ -193,10 +193,10 @@ def test_columns_are_read_from_a_parquet_footer(script: Any) -> None:
 
 
 def test_server_sent_events_are_read(script: Any) -> None:
-    found = call(
+    answer = call(
         script, "api.js", "given.map(m.parseEvent)", ['event: done\ndata: {"a": 1}', ": still there", "data: 2"]
     )
-    assert found == [{"name": "done", "data": {"a": 1}}, None, {"name": "message", "data": 2}]
+    assert answer == [{"name": "done", "data": {"a": 1}}, None, {"name": "message", "data": 2}]
 
 
 def test_options_are_read_as_json_where_they_are(open_page: Opener, script: Any) -> None:

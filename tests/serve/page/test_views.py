@@ -30,7 +30,7 @@ def test_mechanisms_are_compared_at_one_guarantee_of_the_whole_text(open_page: O
     page.wait_for_selector(".result .words")
     page.fill("#compare-tokens", "10")
     with page.expect_response(
-        lambda one: one.url.endswith("/v1/calibrate") and "santext" in one.request.post_data
+        lambda response: response.url.endswith("/v1/calibrate") and "santext" in response.request.post_data
     ) as answer:
         compare(page)
     calibrated = answer.value.json()
@@ -38,9 +38,9 @@ def test_mechanisms_are_compared_at_one_guarantee_of_the_whole_text(open_page: O
     assert bound <= 400 + 1e-6
     assert bound == pytest.approx(400, rel=1e-3)
     rows = page.locator(".comparison tbody tr")
-    found = rows.all_inner_texts()
-    assert len(found) == 2  # SanText+ has no bound for whole texts
-    assert any("CusText" in row and "same public output sets" in row for row in found)
+    cells = rows.all_inner_texts()
+    assert len(cells) == 2  # SanText+ has no bound for whole texts
+    assert any("CusText" in row and "same public output sets" in row for row in cells)
     assert "SanText+" in page.locator("#compare details").text_content()
     assert page.locator(".comparison .words").count() == 2
     row = rows.filter(has_text="CusText")
@@ -150,12 +150,12 @@ def test_c6_playing_with_the_example_costs_nothing(open_page: Opener, reports: P
 
 def test_c6_the_ledger_adds_no_units_up_and_shows_equal_releases_once(page: Any) -> None:
     address = page.url.partition("#")[0] + "v1/rewrite"
-    for asked in (
+    for request_body in (
         {"text": "the old doctor", "mechanism": "santext", "epsilon": 4},
         {"text": "the old doctor", "mechanism": "santext", "epsilon": 4},
         {"text": "the old doctor", "mechanism": "codebook", "epsilon": 4},
     ):
-        assert page.request.post(address, data=asked).ok
+        assert page.request.post(address, data=request_body).ok
     page.click("nav >> text=Ledger")
     page.wait_for_selector("#ledger tbody tr")
     shown = page.inner_text("#ledger .spent")
@@ -403,8 +403,8 @@ def test_axe_finds_nothing_to_complain_about(open_page: Opener, scheme: str) -> 
             page.wait_for_selector(".report")
         if view == "ledger":
             page.wait_for_selector("#ledger tbody tr")
-        found = axe.run(page)
-        assert found.violations_count == 0, f"{view}: {found.generate_report()}"
+        outcome = axe.run(page)
+        assert outcome.violations_count == 0, f"{view}: {outcome.generate_report()}"
 
 
 def test_c4_untouched_settings_of_paraphrase_are_not_sent_and_a_prompt_keeps_its_lines(open_page: Opener) -> None:
@@ -416,8 +416,8 @@ def test_c4_untouched_settings_of_paraphrase_are_not_sent_and_a_prompt_keeps_its
     assert page.input_value("#option-prompt").count("\n") > 5
     with page.expect_request("**/v1/rewrite") as sent:
         page.click("#go")
-    asked = sent.value.post_data_json
-    assert (asked["mechanism"], asked["options"], asked["epsilon"]) == ("paraphrase", {}, 360)
+    request_body = sent.value.post_data_json
+    assert (request_body["mechanism"], request_body["options"], request_body["epsilon"]) == ("paraphrase", {}, 360)
     page.fill("#option-prompt", "Say it again.\n\nText: {text}\nAgain:")
     with page.expect_request("**/v1/rewrite") as sent:
         page.click("#go")
