@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tacit.account.ledger.amounts import Spent
 from tacit.account.ledger.charges import Charge
-from tacit.account.ledger.ledger import Spent
 from tacit.account.ledger.limits import Limit, shown
 from tacit.auditing.claims.claim import Claim
 from tacit.card import Card, odds, plain_sentence
