@@ -16,7 +16,7 @@ from rich.panel import Panel
 from rich.text import Text
 
 import tacit
-from tacit.card import NOMINAL, odds, strength, totals
+from tacit.card import Verdict, odds, strength, totals
 from tacit.text.tokens import split
 
 HERE = Path(__file__).parent
@@ -50,7 +50,7 @@ def main(target: str) -> None:
     right.append(f"\nWhat it adds up to ({content.heading})\n", style="bold green")
     for what, exponent, _ in totals(card.guarantee, card.facts):
         right.append(f"{what:<51}{odds(exponent):>8}\n")
-        right.append(f"  {strength(exponent)}\n", style="bold red" if strength(exponent) == NOMINAL else "")
+        right.append(f"  {strength(exponent)}\n", style="bold red" if strength(exponent) is Verdict.NOMINAL else "")
     right.append("\nNot covered\n", style="bold green")
     for item in content.not_covered:
         right.append(f"- {item}\n")
