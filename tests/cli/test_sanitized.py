@@ -74,6 +74,27 @@ def test_what_cannot_be_done_is_said(folder, more, message, capsys):
     assert not (folder / "aware" / "model.safetensors").exists()
 
 
+def test_plain_masking_takes_as_many_steps_to_compare_with(folder, capsys):
+    plain = ["pretrain", "sanitized", folder / "public.txt", "--model", folder / "tiny", "--public", "made-up texts",
+             "--masking", "plain", "--steps", 3, "--batch", 20, "--length", 16]  # fmt: skip
+    assert run([str(a) for a in (*plain, "-o", folder / "plain")]) == 0
+    assert json.loads((folder / "plain" / "task.json").read_text())["task"] == "fill"
+    assert pretrain(folder, "--public", "made-up sentences", "--steps", 3) == 0
+    for name in ("plain", "aware"):
+        with (folder / name / "private" / "log.csv").open(newline="") as file:
+            assert [row["step"] for row in csv.DictReader(file)] == ["1", "2", "3"]
+    capsys.readouterr()
+    assert run([str(a) for a in (*plain, "--epsilon", 3, "-o", folder / "other")]) == 2
+    assert "leave out --epsilon" in capsys.readouterr().err
+    assert pretrain(folder, "--public", "x", "--steps", 0) == 2
+
+
+def test_an_aware_model_needs_the_budget_of_its_mechanism(folder, capsys):
+    arguments = ["pretrain", "sanitized", folder / "public.txt", "--model", folder / "tiny", "--public", "x"]
+    assert run([str(a) for a in (*arguments, "-o", folder / "aware")]) == 2
+    assert "--epsilon" in capsys.readouterr().err
+
+
 def test_weights_without_a_guarantee_stay_without_one(folder):
     texts = folder / "private.csv"
     texts.write_text("text\n" + "".join(row["text"] + "\n" for row in rows(60)))

@@ -437,6 +437,34 @@ def test_no_steps_leave_the_model_as_it_was(texts: Path, first: Path, tmp_path: 
     assert (same / name).read_bytes() == (first / name).read_bytes()
 
 
+def test_a_stopped_pretraining_goes_on_with_the_same_word_pieces(
+    texts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    parameters = {"masking": "plain", "public": "made-up reviews", "steps": 5, "batch": 8, "pieces": 150, "length": 8}
+    task = StepTask("sanitized", sanitized.Sanitized.model_validate(parameters).model_dump(), {"data": texts},
+                    tmp_path / "stopped")  # fmt: skip
+
+    def stopped(done: int, total: int) -> None:
+        if done == 3:
+            raise StoppedError
+
+    with pytest.raises(StoppedError):
+        execute(task, stopped)
+    start = Path(RUN_FOLDER) / "start"
+    shutil.copytree(tmp_path / "stopped" / start, tmp_path / "undisturbed" / start)
+
+    def again(lines: object, pieces: int) -> None:
+        raise AssertionError("the words were cut into pieces again, and perhaps into others")
+
+    monkeypatch.setattr(sanitized, "public_tokenizer", again)
+    for name in ("stopped", "undisturbed"):
+        done("sanitized", parameters, {"data": texts}, tmp_path / name)
+    for name in ("losses.json", f"{sanitized.MODEL}/model.safetensors", f"{sanitized.MODEL}/tokenizer.json"):
+        assert (tmp_path / "stopped" / name).read_bytes() == (tmp_path / "undisturbed" / name).read_bytes()
+    assert len(read_json(tmp_path / "stopped" / "losses.json")) == 5
+    assert not (tmp_path / "stopped" / RUN_FOLDER).exists()
+
+
 # Graphs -----------------------------------------------------------------------------------------------------------
 
 

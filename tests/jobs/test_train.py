@@ -75,6 +75,39 @@ def test_data_in_memory_gives_the_model_of_the_file(folder: Path, kind: str) -> 
     assert predicted.score == result.score
 
 
+def test_new_weights_have_a_seed_of_their_own_which_is_no_test_seed(folder: Path) -> None:
+    model, texts = str(folder / "tiny"), rows(120)
+    options = {**OPTIONS, "model": model, "strategy": "frozen-lstm", "epsilon": math.inf}
+
+    def trained(name: str, **seeds: int) -> str:
+        return weights(tacit.train("classify", texts, output=folder / name, **{**options, **seeds}).folder)
+
+    first = trained("first", seed=3, start_seed=5)
+    assert trained("again", seed=3, start_seed=5) == first
+    assert trained("other start", seed=3, start_seed=6) != first
+    assert trained("other samples", seed=4, start_seed=5) != first
+    assert trained("usual", seed=3) == trained("the test seed", seed=3, start_seed=3)
+    private = {**options, "epsilon": 8, "seed": None, "start_seed": 5}
+    result = tacit.train("classify", texts, output=folder / "private", **private)
+    assert result.guarantee.is_private, "public weights may be repeated without harm"
+    assert result.card.made_by["start_seed"] == 5
+
+
+def test_frozen_layers_with_16_bits_are_another_run(folder: Path) -> None:
+    options = {**OPTIONS, "model": str(folder / "tiny"), "strategy": "head", "precision": "fast"}
+    result = tacit.train("classify", rows(120), output=folder / "fast", **options)
+    assert result.card.made_by["precision"] == "fast"
+    with pytest.raises(BadParameterError, match="precision"):
+        tacit.train("classify", rows(120), output=folder / "half", **{**options, "precision": "half"})
+
+
+def test_an_unknown_strategy_is_named_before_anything_is_read(folder: Path) -> None:
+    with pytest.raises(BadParameterError, match="no strategy 'heads'") as refused:
+        tacit.train("classify", folder / "no such file.csv", output=folder / "m", **{**OPTIONS, "strategy": "heads"})
+    assert refused.value.code == "unknown-strategy"
+    assert TrainClassify(data=rows(4), output=folder / "m", epsilon=1, strategy="last-7").chosen_strategy == "last-7"
+
+
 def test_the_result_carries_the_guarantee_and_prints_well(folder: Path) -> None:
     options = {**OPTIONS, "seed": None}
     result = tacit.train("classify", rows(120), model=str(folder / "tiny"), output=folder / "m", **options)

@@ -15,7 +15,7 @@ from tacit.experiments.raw import Rows, read_json
 from tacit.noise.source import public_generator
 
 if TYPE_CHECKING:
-    from tacit.training.tasks import Task
+    pass
 
 TaskName = Literal["classification", "pairs", "tagging", "answering"]
 
@@ -96,14 +96,6 @@ def questions_from_tags(rows: Rows, kinds: Sequence[str], seed: int) -> TaskRows
         questions.append({"question": f"{kind.replace('_', ' ')}?", "context": " ".join(words),
                       "answer": there[kind][0] if answerable else ""})  # fmt: skip
     return questions
-
-
-def make_task(name: TaskName, length: int, smoothing: float = 0.0) -> Task:
-    from tacit.training.tasks import Answering, Classification, Tagging
-
-    if name == "tagging":
-        return Tagging(length=length)
-    return Answering(length=length) if name == "answering" else Classification(length=length, smoothing=smoothing)
 
 
 def check_rows(data: DataSet, task: str | None, train: str, test: str) -> None:

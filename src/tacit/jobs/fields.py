@@ -14,7 +14,7 @@ from pydantic import BeforeValidator, Field
 
 from tacit.jobs.config import Group, Option, Varied
 from tacit.jobs.sources import Source
-from tacit.jobs.values import named_values, number_or_auto
+from tacit.jobs.values import StrategyName, named_values, number_or_auto
 
 T = TypeVar("T")
 
@@ -168,6 +168,11 @@ AuditSeed = Annotated[
     Varied(group=Group.MEASURES),
 ]
 PublicSeed = Annotated[Seed[int], Field(description="Seed of the (public) randomness."), Varied(group=Group.MODEL)]
+StartSeed = Annotated[
+    int | None,
+    Field(description="Seed of the weights that are new, which are public; by default the test seed, or 0."),
+    Option(Group.MODEL),
+]
 
 # Mechanisms -----------------------------------------------------------------------------------------------------------
 
@@ -189,6 +194,7 @@ Start = Annotated[T, Field(description="The model to begin with."), Option(Group
 Task = Annotated[T, Field(description="What the model is for."), Option(Group.MODEL)]
 Strategy = Annotated[
     T,
+    StrategyName,
     Field(
         description="What is trained: bias (default for one label or number), last-2 (any number; default for tags), "
         "lora (default otherwise), ia3, head, frozen-lstm, no-embeddings, full (default from scratch)."

@@ -5,17 +5,17 @@ model = tacit.jobs.sanitized.pretrain("wiki.txt", public="WikiText-2", epsilon=1
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from tacit.catalog import build, find, needs_of_mechanism
 from tacit.documents.pretraining.corpus import read_public
-from tacit.errors import require
-from tacit.jobs.config import Config, Varied
+from tacit.errors import BadParameterError, require
+from tacit.jobs.config import Config, Group, Option, Varied
 from tacit.jobs.fields import (
     Batch,
     LearningRate,
@@ -29,6 +29,7 @@ from tacit.jobs.fields import (
     PublicText,
     Resume,
     SomeEpochs,
+    Steps,
     TrainingEpsilon,
     Vectors,
 )
@@ -43,6 +44,7 @@ from tacit.training.plan import TrainingPlan
 
 if TYPE_CHECKING:
     from tacit.training.run import StepReport
+    from tacit.training.tasks import Task
 
 
 class SanitizedConfig(Config):
@@ -52,7 +54,9 @@ class SanitizedConfig(Config):
 
     text: Annotated[PublicText, Varied(metavar="PUBLIC_TEXT")]
     output: Annotated[Output[Path], Field(description="Folder for the model.")]
-    epsilon: Annotated[TrainingEpsilon[float], Field(description="The budget that the private texts will have.")]
+    epsilon: Annotated[
+        TrainingEpsilon[float | None], Field(description="The budget that the private texts will have.")
+    ] = None
     public: PublicName = None
     model: Annotated[
         Model[str], Field(description="'minilm', a folder, or a name on the hub; an encoder with a mask.")
@@ -60,8 +64,17 @@ class SanitizedConfig(Config):
     mechanism: Annotated[MechanismName[str], Field(description="A word mechanism; see 'tacit mechanisms'.")] = "santext"
     vectors: Vectors = None
     options: MechanismOptions = Field(default_factory=dict)
+    masking: Annotated[
+        Literal["aware", "plain"],
+        Field(
+            description="What surrounds the words to guess: 'aware', rewritten text; 'plain', the text as it is, to "
+            "compare with."
+        ),
+        Option(Group.TRAINING),
+    ] = "aware"
     length: Length = 128
     epochs: SomeEpochs = 1.0
+    steps: Annotated[Steps[int | None], Field(ge=1, description="Number of steps, in place of passes.")] = None
     batch: Annotated[
         Batch,
         Field(description="Texts of a step, on average."),
@@ -71,20 +84,35 @@ class SanitizedConfig(Config):
     seed: PublicSeed = 0
     resume: Resume = False
 
+    @model_validator(mode="after")
+    def _rewrites_what_it_is_given(self) -> Self:
+        if self.masking == "plain" and (self.epsilon is not None or self.vectors is not None or self.options):
+            raise BadParameterError(
+                "plain-with-mechanism",
+                "{option.masking[plain]} rewrites nothing: leave out {option.epsilon}, {option.vectors} and "
+                "{option.options}",
+            )
+        return self
+
     def needs(self) -> list[Ability]:
         vectors = {} if self.vectors is None else {"vectors": self.vectors}
-        return [
-            *needs_of_encoder(self.model),
-            *needs_of_mechanism(self.mechanism, {**self.options, **vectors}),
-        ]
+        rewriting = needs_of_mechanism(self.mechanism, {**self.options, **vectors}) if self.masking == "aware" else []
+        return [*needs_of_encoder(self.model), *rewriting]
+
+    @property
+    def rewritten_by(self) -> str:
+        """The mechanism and its budget, in the words of a model's settings."""
+        epsilon = () if self.epsilon is None else (f"epsilon {exact(self.epsilon)}",)
+        return ", ".join([self.mechanism, *epsilon, self.vectors or "default"])
 
 
 @dataclass(frozen=True)
 class SanitizedModel:
-    """The folder of the model, and the losses of its steps."""
+    """The folder of the model, the losses of its steps, and the share of the words that rewriting left as they were."""
 
     folder: Path
     losses: tuple[float, ...]
+    words_kept: float = 1.0
 
     def __str__(self) -> str:
         if not self.losses:
@@ -95,16 +123,56 @@ class SanitizedModel:
 
 
 def run(
-    config: SanitizedConfig, progress: WorkProgress | None = None, warn: Callable[[str], None] = lambda message: None
+    config: SanitizedConfig,
+    progress: WorkProgress | None = None,
+    warn: Callable[[str], None] = lambda message: None,
+    *,
+    model_name: str | None = None,
 ) -> SanitizedModel:
-    """The model, trained on rewritten public text and saved in its folder."""
+    """The model, trained on public text and saved in its folder.
+
+    model_name  what cards call the model to start from, where its folder would say nothing to their readers
+    """
     corpus = read_public(config.text, config.public)
     torch = require("torch", extra="documents", purpose="training a model")
+    from tacit.training.log import logged_losses
     from tacit.training.models import load_model, model_folder
     from tacit.training.run import TrainingRun, TrainingSettings
-    from tacit.training.tasks import SanitizedMasking, sanitized_rows
+
+    task, rows = examples(config, corpus.texts, progress)
+    check_batch(len(rows), config.batch)
+    plan = TrainingPlan.without_privacy(records=len(rows), batch=config.batch, epochs=config.epochs)
+    task.learn(rows)
+    torch.manual_seed(config.seed)
+    network, tokenizer = load_model(task, config.model)
+    training = TrainingRun(
+        task, network, tokenizer, rows,
+        plan=plan if config.steps is None else replace(plan, steps=config.steps),
+        settings=TrainingSettings(
+            learning_rate=config.learning_rate, model=model_name or config.model, physical=config.batch
+        ),
+        folder=config.output, seed=config.seed, warn=warn,
+        origin=replace(starting_weights(model_folder(config.model)), public=corpus.name),
+        configuration=config.identity(),
+    )  # fmt: skip
+
+    def stepped(now: StepReport) -> None:
+        if progress is not None:
+            progress(f"step {now.step:,}, loss {now.facts.loss:.3f}", now.step, now.steps)
+
+    training.run(stepped, resume=config.resume)
+    return SanitizedModel(config.output, tuple(logged_losses(config.output)), words_kept(rows))
+
+
+def examples(
+    config: SanitizedConfig, texts: Sequence[str], progress: WorkProgress | None = None
+) -> tuple[Task, list[dict[str, str]]]:
+    """What is learned from public texts, and its rows: words, with what each was rewritten to, or whole texts."""
+    from tacit.training.tasks import MaskedLanguage, SanitizedMasking, sanitized_rows
     from tacit.training.tasks.sanitized import check_word_level
 
+    if config.masking == "plain":
+        return MaskedLanguage(length=config.length), [{"text": text} for text in texts if text.strip()]
     check_word_level(find(config.mechanism))
     mechanism = build(config.mechanism, mechanism_options(config.epsilon, config.vectors, config.options))
 
@@ -113,31 +181,22 @@ def run(
             progress("rewriting the public text", done, total)
 
     # The text is public, so its noise may be repeatable: a resumed run has to see the same words.
-    rows = sanitized_rows(corpus.texts, mechanism, noise.Source.from_test_seed(config.seed), rewritten)
-    check_batch(len(rows), config.batch)
-    plan = TrainingPlan.without_privacy(records=len(rows), batch=config.batch, epochs=config.epochs)
-    task = SanitizedMasking(
-        length=config.length,
-        mechanism=f"{config.mechanism}, epsilon {exact(config.epsilon)}, {config.vectors or 'default'}",
-    )
-    task.learn(rows)
-    torch.manual_seed(config.seed)
-    network, tokenizer = load_model(task, config.model)
-    settings = TrainingSettings(learning_rate=config.learning_rate, model=config.model, physical=config.batch)
-    training = TrainingRun(
-        task, network, tokenizer, rows, plan, settings, config.output, seed=config.seed, warn=warn,
-        origin=replace(starting_weights(model_folder(config.model)), public=corpus.name),
-        configuration=config.identity(),
-    )  # fmt: skip
-    losses: list[float] = []
+    rows = sanitized_rows(texts, mechanism, noise.Source.from_test_seed(config.seed), rewritten)
+    return SanitizedMasking(length=config.length, mechanism=config.rewritten_by), rows
 
-    def stepped(now: StepReport) -> None:
-        losses.append(now.facts.loss)
-        if progress is not None:
-            progress(f"step {now.step:,}, loss {losses[-1]:.3f}", now.step, now.steps)
 
-    training.run(stepped, resume=config.resume)
-    return SanitizedModel(config.output, tuple(losses))
+def words_kept(rows: Sequence[Mapping[str, str]]) -> float:
+    """The share of the words that rewriting left as they were; 1 where nothing was rewritten.
+
+    >>> words_kept([{"text": "a\\nfilm", "sanitized": "a\\nbook"}])
+    0.5
+    """
+    pairs = [
+        pair
+        for row in rows
+        for pair in zip(row["text"].split("\n"), row.get("sanitized", row["text"]).split("\n"), strict=True)
+    ]
+    return sum(word == other for word, other in pairs) / max(1, len(pairs))
 
 
 def pretrain(
@@ -145,7 +204,7 @@ def pretrain(
     *,
     output: str | Path,
     public: str,
-    epsilon: float,
+    epsilon: float | None = None,
     progress: WorkProgress | None = None,
     **options: Any,
 ) -> SanitizedModel:

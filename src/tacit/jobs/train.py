@@ -28,6 +28,7 @@ from tacit.jobs.training.tasks import AnswerRows, ClassifyRows, RegressRows, Tag
 from tacit.jobs.values import split_at_commas
 from tacit.needs import OPACUS, Ability
 from tacit.needs import check as check_needs
+from tacit.precision import Precision
 from tacit.training.start import RANDOM_START, is_from_scratch, usual_rate
 
 if TYPE_CHECKING:
@@ -45,6 +46,14 @@ class TrainConfig(TaskTraining, RecordTraining):
     bound: Bound = 3.0
     gradient_engine: GradientEngine = "auto"
     optimizer: Optimizer = "adamw"
+    precision: Annotated[
+        Precision,
+        Field(
+            description="Of the layers below the lowest trained one: 'fast' computes them with 16 bits, in half the "
+            "time where the processor can."
+        ),
+        Option(Group.TRAINING),
+    ] = "float32"
     released: Released = None
     public: Annotated[
         PublicName, Field(description="The texts are public; this is their name on the card. No noise.")

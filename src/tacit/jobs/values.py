@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pydantic import BeforeValidator
+from pydantic import AfterValidator, BeforeValidator
 
 from tacit.errors import BadParameterError
 from tacit.guarantee import check_epsilon
 from tacit.jobs.config import option_twice, quotable
+from tacit.training.start import check_strategy
 
 
 def split_at_commas(value: Any) -> Any:
@@ -71,5 +72,12 @@ def number_or_auto(value: Any) -> object:
         ) from None
 
 
+def _strategy_name(value: str | None) -> str | None:
+    """The name of a strategy; None stands for the usual one."""
+    return None if value is None else check_strategy(value)
+
+
+StrategyName = AfterValidator(_strategy_name)
+"""Refuses a strategy that there is not, before anything is read or loaded."""
 CommaSeparated = BeforeValidator(split_at_commas)
 """Lets `a,b` stand for a list."""

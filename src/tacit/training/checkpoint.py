@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import Enum, auto
 from pathlib import Path
 from typing import TypedDict
 
@@ -13,13 +14,36 @@ from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
 from tacit.atomic import draft_file
+from tacit.card import Card
 from tacit.errors import BadInputError
+from tacit.guarantee import Guarantee
+from tacit.lineage import CARD
 from tacit.noise.kept_key import check_private_folder, erase, keep_key, kept_key
 from tacit.noise.source import KEY_BYTES
 from tacit.training.clipping import Clipping, QuantileClipping
 
 PRIVATE_FOLDER = "private"
 STATE, KEY = "checkpoint.pt", "noise.key"
+
+
+class RunState(Enum):
+    """How far the run in a folder has come."""
+
+    ABSENT = auto()
+    UNFINISHED = auto()
+    FINISHED = auto()
+
+
+def run_state(folder: Path) -> RunState:
+    """The state of the run in a folder. Its checkpoint is removed last, when the model and its card are there."""
+    if (folder / PRIVATE_FOLDER / STATE).exists():
+        return RunState.UNFINISHED
+    return RunState.FINISHED if (folder / CARD).exists() else RunState.ABSENT
+
+
+def read_guarantee(folder: Path) -> Guarantee:
+    """What the card of a finished run promises."""
+    return Card.from_json((folder / CARD).read_text(encoding="utf-8")).guarantee
 
 
 class Checkpoint(TypedDict):

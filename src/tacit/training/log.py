@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tacit.errors import require
+from tacit.training.checkpoint import PRIVATE_FOLDER
 from tacit.training.step import StepFacts
 
 COLUMNS = ("step", "epsilon at most", "examples", "loss", "shortened", "bound")
@@ -47,3 +48,9 @@ class TrainingLog:
     def close(self) -> None:
         if self.writer is not None:
             self.writer.close()
+
+
+def logged_losses(folder: Path) -> list[float]:
+    """The loss of each step of the run in a folder, those before it was resumed included. They are private."""
+    with (folder / PRIVATE_FOLDER / FILE).open(newline="") as file:
+        return [float(row["loss"]) for row in csv.DictReader(file)]

@@ -85,9 +85,7 @@ class TrainingPlan:
         all `releases` about the same records (trials, phases)."""
         chosen = automatic_delta(records, releases) if delta is None else delta
         draft = cls(records, batch, steps_of(epochs, records, batch), 1.0, chosen, adjacency, unit)
-        multiplier = sgd_noise_multiplier(
-            epsilon=epsilon, sampling_rate=draft.rate, steps=draft.steps, delta=chosen, adjacency=adjacency
-        )
+        multiplier = _multiplier(epsilon, draft.rate, draft.steps, chosen, adjacency)
         if multiplier > MOST_NOISE:
             raise BadParameterError(
                 "noise-drowns-learning",
@@ -210,6 +208,12 @@ def check_composed(promise: Guarantee, records: int) -> Guarantee:
     if promise.is_private:
         check_delta(promise.delta, records)
     return promise
+
+
+@lru_cache(maxsize=64)
+def _multiplier(epsilon: float, rate: float, steps: int, delta: float, adjacency: Adjacency) -> float:
+    """Finding the noise takes seconds, and all models that are compared on the same rows need the same."""
+    return sgd_noise_multiplier(epsilon=epsilon, sampling_rate=rate, steps=steps, delta=delta, adjacency=adjacency)
 
 
 @lru_cache(maxsize=4096)

@@ -13,7 +13,7 @@ from torch import nn
 
 from tacit.errors import BadInputError, BadParameterError
 from tacit.precision import Precision
-from tacit.training.checkpoint import PRIVATE_FOLDER, STATE
+from tacit.training.checkpoint import RunState, run_state
 from tacit.training.frozen import computed_once
 from tacit.training.models import load_model
 from tacit.training.origin import SETTINGS
@@ -37,7 +37,7 @@ def load_trained(folder: Path) -> tuple[Task, PreTrainedModel, PreTrainedTokeniz
 def read_settings(folder: Path) -> dict[str, Any]:
     path = folder / SETTINGS
     if not path.is_file():
-        if (folder / PRIVATE_FOLDER / STATE).is_file():
+        if run_state(folder) is RunState.UNFINISHED:
             raise BadInputError(
                 "run-not-finished",
                 "the run in {folder} is not finished: go on with its training ({option.resume})",

@@ -28,12 +28,22 @@ from torch.optim import Optimizer
 from tacit.card import Card
 from tacit.errors import BadInputError, BadParameterError
 from tacit.guarantee import Guarantee
+from tacit.lineage import CARD, SETTINGS
 from tacit.noise.source import StreamKey
 from tacit.plugins import source_digest
 from tacit.precision import Precision
 from tacit.progress import StepProgress
 from tacit.rounding import rounded_up
-from tacit.training.checkpoint import PRIVATE_FOLDER, STATE, Beginning, Training, forget, read_checkpoint, write_key
+from tacit.training.checkpoint import (
+    PRIVATE_FOLDER,
+    Beginning,
+    RunState,
+    Training,
+    forget,
+    read_checkpoint,
+    run_state,
+    write_key,
+)
 from tacit.training.clipping import make_clipping
 from tacit.training.frozen import computed_once
 from tacit.training.gradients import Batch, Checked, choose
@@ -50,8 +60,6 @@ from tacit.training.team import Team
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
-SETTINGS = "task.json"
-CARD = "card.json"
 ENGINE = "engine.json"
 LONGEST_BETWEEN_CHECKPOINTS = 120.0
 """Seconds of work that a stopped run has to repeat at most, about."""
@@ -219,15 +227,15 @@ class TrainingRun:
     # Parts ----------------------------------------------------------------------------------------------------
 
     def check_folder(self, *, resume: bool) -> None:
-        state = self.folder / PRIVATE_FOLDER / STATE
-        if resume and not state.exists():
+        unfinished = run_state(self.folder) is RunState.UNFINISHED
+        if resume and not unfinished:
             raise BadInputError(
                 "no-unfinished-run",
                 "there is no unfinished run in {folder}: start one without {option.resume}",
                 folder=self.folder,
             )
         if not resume and self.folder.exists() and any(self.folder.iterdir()):
-            if state.exists():
+            if unfinished:
                 raise BadInputError(
                     "unfinished-run",
                     "{folder} is not empty: go on with {option.resume}, or give another folder",

@@ -27,13 +27,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tacit.account.delta import check_delta, check_trials
-from tacit.card import Card
 from tacit.errors import BadInputError, BadParameterError, NoGuaranteeError
 from tacit.guarantee import Adjacency, Guarantee, Provenance, ProvenanceKind
-from tacit.training.checkpoint import PRIVATE_FOLDER, STATE
+from tacit.training.checkpoint import PRIVATE_FOLDER, RunState, read_guarantee, run_state
 from tacit.training.origin import Origin
 from tacit.training.plan import TrainingPlan, check_composed
-from tacit.training.run import CARD, StepReport, TrainingRun, TrainingSettings, digest_of
+from tacit.training.run import StepReport, TrainingRun, TrainingSettings, digest_of
 from tacit.training.tasks import Row, Task
 
 if TYPE_CHECKING:
@@ -205,7 +204,7 @@ class TwoPhases:
         return self.folder.with_name(f"{self.folder.name}.{FIRST_FOLDER}")
 
     def check_folder(self, *, resume: bool) -> None:
-        begun = (self.working_folder / CARD).exists() or (self.working_folder / PRIVATE_FOLDER / STATE).exists()
+        begun = run_state(self.working_folder) is not RunState.ABSENT
         if resume and not begun:
             raise BadInputError(
                 "nothing-to-resume",
@@ -234,7 +233,7 @@ class TwoPhases:
     def _check_first_phase(self) -> None:
         """A first phase that is finished must be the one that the card of the second will speak of."""
         place = self.working_folder
-        if not (place / CARD).exists() or (place / PRIVATE_FOLDER / STATE).exists():
+        if run_state(place) is not RunState.FINISHED:
             return  # not finished: its checkpoint is compared instead
         kept = _kept_facts(place)
         for part, value in self.facts.items():
@@ -252,21 +251,22 @@ class TwoPhases:
         """Both phases; `progress` gets the number of the phase, 1 or 2."""
         self.check_folder(resume=resume)
         self._check_first_phase()
-        finished = (self.folder / CARD).exists() and not (self.folder / PRIVATE_FOLDER / STATE).exists()
+        finished = run_state(self.folder) is RunState.FINISHED
         guarantee = read_guarantee(self.folder) if finished else self._second(self._first(progress), progress)
         shutil.move(self.working_folder, self.folder / PRIVATE_FOLDER / FIRST_FOLDER)
         return guarantee
 
     def _first(self, progress: Callable[[int, StepReport], None] | None) -> First:
         place = self.working_folder
-        unfinished = (place / PRIVATE_FOLDER / STATE).exists()
-        if unfinished or not (place / CARD).exists():
+        state = run_state(place)
+        if state is not RunState.FINISHED:
             model, tokenizer = self.load(None)
             origin = replace(self.origin, public=self.public) if self.kind is FirstKind.PUBLIC else self.origin
             run = FirstPhase(
                 self.task, model, tokenizer, self.first_rows, self.first_plan, self.first_settings, place, self.seed,
                 self.trials, self.warn, origin, facts=self.facts, redaction=self.redaction,
             )  # fmt: skip
+            unfinished = state is RunState.UNFINISHED
             promised = run.run(None if progress is None else lambda p: progress(1, p), resume=unfinished)
         else:
             promised = read_guarantee(place)
@@ -279,7 +279,7 @@ class TwoPhases:
             self.task, model, tokenizer, self.rows, self.plan, self.settings, self.folder, self.seed, self.trials,
             self.warn, self.origin, self.configuration, first=first, facts=self.facts,
         )  # fmt: skip
-        unfinished = (self.folder / PRIVATE_FOLDER / STATE).exists()
+        unfinished = run_state(self.folder) is RunState.UNFINISHED
         return run.run(None if progress is None else lambda p: progress(2, p), resume=unfinished)
 
 
@@ -294,8 +294,3 @@ def _kept_facts(folder: Path) -> dict[str, Any]:
             "another folder",
             folder=folder,
         ) from error
-
-
-def read_guarantee(folder: Path) -> Guarantee:
-    """The guarantee on the card of a finished phase."""
-    return Card.from_json((folder / CARD).read_text(encoding="utf-8")).guarantee

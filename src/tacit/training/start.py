@@ -6,8 +6,13 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
+from tacit.errors import BadParameterError
+
 FROM_SCRATCH: Final = re.compile(r"bilstm(?:-(\d+)x(\d+))?")
 RANDOM_START: Final = "from scratch"
+STRATEGIES: Final = ("full", "no-embeddings", "last-2", "head", "bias", "lora", "ia3", "frozen-lstm")
+"""What can be trained of a model, see `tacit.training.strategies`; also last-K for any K."""
+LAST_LAYERS: Final = re.compile(r"last-(\d+)")
 
 USUAL_RATES: Final[Mapping[str, float]] = {
     "lora": 1e-3,
@@ -31,6 +36,18 @@ def is_from_scratch(name: str) -> bool:
     (True, False)
     """
     return FROM_SCRATCH.fullmatch(name) is not None
+
+
+def check_strategy(strategy: str) -> str:
+    """The strategy, if there is one of this name."""
+    if strategy not in STRATEGIES and LAST_LAYERS.fullmatch(strategy) is None:
+        raise BadParameterError(
+            "unknown-strategy",
+            "there is no strategy '{strategy}': choose {known} (last-K for any K)",
+            strategy=strategy,
+            known=", ".join(STRATEGIES),
+        )
+    return strategy
 
 
 def usual_rate(strategy: str, *, private: bool) -> float:

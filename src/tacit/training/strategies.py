@@ -21,12 +21,12 @@ import torch
 from torch import nn
 
 from tacit.errors import BadParameterError, require
+from tacit.training.start import LAST_LAYERS, check_strategy
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
     from transformers.pytorch_utils import Conv1D
 
-STRATEGIES = ("full", "no-embeddings", "last-2", "head", "bias", "lora", "ia3", "frozen-lstm")
 OF_WHOLE_MODELS = ("full", "no-embeddings")
 _LAYER = re.compile(r"\.(?:layer|layers|h|block|blocks)\.(\d+)\.")
 _ATTENTION = re.compile(
@@ -54,14 +54,7 @@ def apply_strategy(model: PreTrainedModel, strategy: str, *, rank: int = 8) -> P
         return on_frozen_encoder(model)
     if strategy in ("lora", "ia3"):
         return _with_lora(model, rank) if strategy == "lora" else _with_ia3(model)
-    last = re.fullmatch(r"last-(\d+)", strategy)
-    if strategy not in STRATEGIES and last is None:
-        raise BadParameterError(
-            "unknown-strategy",
-            "there is no strategy '{strategy}': choose {known} (last-K for any K)",
-            strategy=strategy,
-            known=", ".join(STRATEGIES),
-        )
+    last = LAST_LAYERS.fullmatch(check_strategy(strategy))
     heads = _head_names(model)
     embeddings = {id(p) for p in _input_embeddings(model)}
     layers = [int(match[1]) for name, _ in model.named_parameters() if (match := _LAYER.search(f".{name}"))]

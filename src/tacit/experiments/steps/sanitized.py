@@ -15,7 +15,6 @@ mechanism left as they were. Each step reads other lines: the interval of a loss
 
 from __future__ import annotations
 
-import csv
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -24,6 +23,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from pydantic import Field
 
+from tacit.atomic import draft_folder
 from tacit.auditing import binomial
 from tacit.catalog import find
 from tacit.errors import BadInputError, require
@@ -35,19 +35,17 @@ from tacit.experiments.steps import RUN_FOLDER, Input, Kind, PlannedCell, Progre
 from tacit.experiments.steps.rewrite import Rewrite
 from tacit.experiments.steps.rewrite import check as check_mechanism
 from tacit.experiments.steps.rewrite import meaning as meaning_of_rewriting
-from tacit.experiments.steps.train import carry_out, check_network
+from tacit.experiments.training import check_network
 from tacit.guarantee import Adjacency, Guarantee, Notion, Unit
+from tacit.jobs.sanitized import SanitizedConfig, examples, words_kept
+from tacit.jobs.sanitized import run as pretrain
 from tacit.lineage import lineage_of
-from tacit.noise.source import Source
-from tacit.training.origin import Origin
-from tacit.training.plan import TrainingPlan
 from tacit.training.vocabulary import Contribution, WordHistogram, build_tokenizer
 from tacit.training.vocabulary.histogram import count_words, units_of
 
 if TYPE_CHECKING:
     from tacit.training.tasks import Task
 
-Examples = list[dict[str, str]]
 SMALL = "small"
 WIDTH, LAYERS, HEADS = 128, 2, 4
 MODEL = "model"
@@ -74,29 +72,65 @@ class Sanitized(Parameters):
     part: str = "train"
     seed: int = 1
 
+    def job(self, start: str, lines: Sequence[str], output: Path) -> SanitizedConfig:
+        """The job that trains the network, from the name or folder that it starts with."""
+        options: dict[str, object] = dict(self.options)
+        vectors = options.pop("vectors", None)
+        return SanitizedConfig(
+            text=lines, public=self.public, output=output, model=start, masking=self.masking, epsilon=self.epsilon,
+            mechanism=self.mechanism or "santext", vectors=None if vectors is None else str(vectors), options=options,
+            length=self.length, steps=self.steps or None, batch=self.batch, learning_rate=self.learning_rate,
+            seed=self.seed,
+        )  # fmt: skip
+
     def rewriting(self) -> Rewrite:
         assert self.mechanism is not None
         return Rewrite(mechanism=self.mechanism, epsilon=self.epsilon, options=self.options)
 
 
 def run(parameters: Sanitized, inputs: Mapping[str, Path], folder: Path, progress: Progress) -> None:
+    from tacit.training.checkpoint import PRIVATE_FOLDER, RunState, run_state
+
     texts = [texts[0].split()[: parameters.length] for texts in read_part(inputs["data"], parameters.part).texts]
     lines = [" ".join(words) for words in texts if words]
+    work = folder / RUN_FOLDER
     start = str(inputs["model"] / MODEL) if "model" in inputs else parameters.network
     check_public(start)
-    task, rows, kept = examples(lines, parameters, progress)
-    model, tokenizer = load_masked(task, start, lines, parameters)
+    if start == SMALL:
+        start = str(small_network(work / "start", lines, parameters))
+    config = parameters.job(start, lines, work / "training")
+
+    def shown(_: str, done: int, total: int) -> None:
+        progress(done, total)
+
     if parameters.steps:
-        losses = pretrain(task, rows, model, tokenizer, parameters, folder, progress)
-    elif "model" in inputs:
-        losses = []
-        shutil.copytree(inputs["model"] / MODEL, folder / MODEL)
+        unfinished = run_state(config.output) is RunState.UNFINISHED
+        if not unfinished:
+            shutil.rmtree(config.output, ignore_errors=True)
+        name = "a model of this experiment" if "model" in inputs else parameters.network
+        trained = pretrain(config.model_copy(update={"resume": unfinished}), shown, model_name=name)
+        losses, kept = trained.losses, trained.words_kept
+        shutil.copytree(config.output, folder / MODEL, ignore=shutil.ignore_patterns(PRIVATE_FOLDER))
     else:
-        losses = []
-        model.save_pretrained(folder / MODEL)
-        tokenizer.save_pretrained(folder / MODEL)
-    write_json(folder / "losses.json", losses)
+        task, rows = examples(config, lines, shown)
+        losses, kept = (), words_kept(rows)
+        if "model" in inputs or parameters.network == SMALL:
+            shutil.copytree(start, folder / MODEL)
+        else:
+            save_masked(task, start, parameters.seed, folder / MODEL)
+    write_json(folder / "losses.json", list(losses))
     write_json(folder / "about.json", {"words kept": kept, "lines": len(lines)})
+
+
+def save_masked(task: Task, network: str, seed: int, place: Path) -> None:
+    """The network as a masked language model, without further training."""
+    import torch
+
+    from tacit.training.models import load_model
+
+    torch.manual_seed(seed)
+    for part in load_model(task, network):
+        part.save_pretrained(place)
 
 
 def check_public(start: str) -> None:
@@ -113,56 +147,18 @@ def check_public(start: str) -> None:
         )
 
 
-def examples(lines: Sequence[str], parameters: Sanitized, progress: Progress) -> tuple[Task, Examples, float]:
-    """The task, its rows, and the share of words that rewriting left as they were."""
-    from tacit.training.tasks import MaskedLanguage, SanitizedMasking, sanitized_rows
-
-    if parameters.masking == "plain":
-        return MaskedLanguage(length=parameters.length), [{"text": line} for line in lines], 1.0
-    rewriting = parameters.rewriting()
-    rows = sanitized_rows(lines, rewriting.build(), Source.from_test_seed(parameters.seed), progress)
-    task = SanitizedMasking(length=parameters.length, mechanism=f"{rewriting.mechanism}, {rewriting.epsilon}")
-    task.learn(rows)
-    return task, rows, share_kept(rows)
-
-
-def pretrain(
-    task: Task, rows: Examples, model: Any, tokenizer: Any, parameters: Sanitized, folder: Path, progress: Progress
-) -> list[float]:
-    """Train without noise, put the model into its place, and return the loss of each step."""
-    from tacit.training.checkpoint import PRIVATE_FOLDER
-    from tacit.training.run import TrainingRun, TrainingSettings
-
-    plan = TrainingPlan(len(rows), parameters.batch, parameters.steps, 0.0, 0.0, private=False)
-    settings = TrainingSettings(
-        learning_rate=parameters.learning_rate, physical=parameters.batch, model=parameters.network
-    )
-    training = TrainingRun(
-        task, model, tokenizer, rows, plan, settings, folder / RUN_FOLDER, parameters.seed,
-        origin=Origin(public=parameters.public),
-    )  # fmt: skip
-    carry_out(training, folder, progress)
-    shutil.copytree(folder / RUN_FOLDER, folder / MODEL, ignore=shutil.ignore_patterns(PRIVATE_FOLDER))
-    with (folder / RUN_FOLDER / PRIVATE_FOLDER / "log.csv").open(newline="", encoding="utf-8") as file:
-        return [float(row["loss"]) for row in csv.DictReader(file)]
-
-
-def share_kept(rows: Sequence[Mapping[str, str]]) -> float:
-    """Share of the words that rewriting left as they were."""
-    same = total = 0
-    for row in rows:
-        pairs = list(zip(row["text"].split("\n"), row["sanitized"].split("\n"), strict=True))
-        same, total = same + sum(a == b for a, b in pairs), total + len(pairs)
-    return same / max(1, total)
-
-
-def load_masked(task: Task, start: str, lines: Sequence[str], parameters: Sanitized) -> tuple[Any, Any]:
+def small_network(place: Path, lines: Sequence[str], parameters: Sanitized) -> Path:
+    """The folder of a network with random weights and a tokenizer of the public text. It is kept until the step is
+    finished: another process would cut the words in another way, because the library breaks ties at random."""
     import torch
 
-    from tacit.training.models import load_model
-
-    torch.manual_seed(parameters.seed)
-    return small_bert(lines, parameters) if start == SMALL else load_model(task, start)
+    if not place.exists():
+        torch.manual_seed(parameters.seed)
+        place.parent.mkdir(exist_ok=True, mode=0o700)
+        with draft_folder(place) as draft:
+            for part in small_bert(lines, parameters):
+                part.save_pretrained(draft)
+    return place
 
 
 def small_bert(lines: Sequence[str], parameters: Sanitized) -> tuple[Any, Any]:

@@ -7,6 +7,7 @@ nothing. The input `model` starts from a step of the kind `sanitized`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -19,21 +20,14 @@ from tacit.errors import BadInputError, require
 from tacit.experiments.config import Parameters
 from tacit.experiments.inputs import data_in
 from tacit.experiments.raw import Rows, read_part, read_released, write_json
-from tacit.experiments.steps import OF_CLASSES, OF_THE_CARD, RUN_FOLDER, Input, Kind, PlannedCell, Progress
+from tacit.experiments.steps import OF_CLASSES, OF_THE_CARD, Input, Kind, PlannedCell, Progress
 from tacit.experiments.steps.rewrite import check_released
 from tacit.experiments.steps.sanitized import MODEL
-from tacit.experiments.steps.train import (
-    carry_out,
-    check_network,
-    check_strategy,
-    load_network,
-    write_predictions,
-)
-from tacit.experiments.task_rows import check_rows, make_task, task_of, task_rows
+from tacit.experiments.task_rows import check_rows, task_of, task_rows
 from tacit.experiments.task_scores import score
+from tacit.experiments.training import carry_out, check_network, training_config, write_predictions
 from tacit.guarantee import Guarantee
-from tacit.training.origin import starting_weights
-from tacit.training.plan import TrainingPlan
+from tacit.training.start import check_strategy
 
 
 class Tune(Parameters):
@@ -52,9 +46,6 @@ class Tune(Parameters):
 
 
 def run(parameters: Tune, inputs: Mapping[str, Path], folder: Path, progress: Progress) -> None:
-    from tacit.training.models import model_folder
-    from tacit.training.run import TrainingRun, TrainingSettings
-
     data, texts = inputs["data"], inputs.get("texts")
     name = task_of(data)
     if name == "tagging":
@@ -65,23 +56,19 @@ def run(parameters: Tune, inputs: Mapping[str, Path], folder: Path, progress: Pr
     train = _shown(data, texts, parameters.train)
     test = _shown(data, texts if parameters.test_on == "released" else None, parameters.test)
     rows, tested = task_rows(name, train, test, parameters.seed)
-    task = make_task(name, parameters.length)
-    task.learn(rows)
-    start = str(inputs["model"] / MODEL) if "model" in inputs else parameters.network
-    model, tokenizer = load_network(task, start, parameters.strategy, parameters.seed)
-    plan = TrainingPlan.without_privacy(records=len(rows), batch=parameters.batch, epochs=parameters.epochs)
-    settings = TrainingSettings(
-        learning_rate=parameters.learning_rate, strategy=parameters.strategy, physical=parameters.batch,
-        model="a model of this experiment" if "model" in inputs else parameters.network,
+    of_experiment = "model" in inputs
+    config = training_config(
+        name, rows, folder, model=str(inputs["model"] / MODEL) if of_experiment else parameters.network,
+        strategy=parameters.strategy, epsilon=math.inf, epochs=parameters.epochs, batch=parameters.batch,
+        physical=parameters.batch, learning_rate=parameters.learning_rate, length=parameters.length,
+        seed=parameters.seed,
     )  # fmt: skip
-    origin = replace(starting_weights(model_folder(start)), released=_promise(texts))
-    training = TrainingRun(
-        task, model, tokenizer, rows, plan, settings, folder / RUN_FOLDER, parameters.seed, origin=origin
-    )
-    carry_out(training, folder, progress)
+    released = _promise(texts)
+    name_of_model = "a model of this experiment" if of_experiment else None
+    promise = carry_out(config, folder, progress, released=released, model_name=name_of_model)
     write_predictions(name, rows, tested, folder, parameters.strategy)
-    if origin.released is not None:
-        write_json(folder / "card.json", Card(training.promise()).to_dict())
+    if released is not None:
+        write_json(folder / "card.json", Card(promise).to_dict())
 
 
 def _shown(data: Path, texts: Path | None, part: str) -> Rows:

@@ -28,6 +28,7 @@ from tacit.jobs.fields import (
     Resume,
     Schedule,
     SomeEpochs,
+    StartSeed,
     Tensorboard,
     TestRows,
     TestSeed,
@@ -98,6 +99,7 @@ class TaskTraining(TaskRows, EitherNeighbors):
     model: Model[str] = "minilm"
     tokenizer: Tokenizer = None
     rank: Rank = 8
+    start_seed: StartSeed = None
     clipping: Clipping = "flat"
     schedule: Schedule = "linear"
     labels: Annotated[
@@ -107,6 +109,11 @@ class TaskTraining(TaskRows, EitherNeighbors):
     ] = ()
     test: TestRows = None
     tensorboard: Tensorboard = False
+
+    @property
+    def chosen_start_seed(self) -> int:
+        """The seed of new weights: a resumed run starts from the same ones."""
+        return (self.seed or 0) if self.start_seed is None else self.start_seed
 
     def task_options(self) -> dict[str, Any]:
         """Options of this task alone, as its class takes them."""

@@ -19,8 +19,18 @@ from tacit.training.tasks import Task, task_named
 from tacit.training.team import Team
 
 
-def train_on_records(config: TrainConfig, progress: TrainingProgress) -> TrainingResult:
-    """A model that has learned from the records of a configuration."""
+def train_on_records(
+    config: TrainConfig,
+    progress: TrainingProgress,
+    *,
+    released: Guarantee | None = None,
+    model_name: str | None = None,
+) -> TrainingResult:
+    """A model that has learned from the records of a configuration.
+
+    released    the promise of rows in memory that the caller has released by itself; a file names its card
+    model_name  what cards call the model, where its folder would say nothing to their readers
+    """
     roles = config.columns()
     rows = read_rows(config.data, roles)
     test = rows_to_score(config, roles)
@@ -37,14 +47,15 @@ def train_on_records(config: TrainConfig, progress: TrainingProgress) -> Trainin
         engine=config.gradient_engine,
         physical=config.physical,
         strategy=strategy,
-        model=config.model,
+        model=model_name or config.model,
         tensorboard=config.tensorboard,
+        precision=config.precision,
     )
     model, tokenizer = load_network(config, task, strategy, progress, pooling=config.chosen_pooling)
     origin = replace(
         origin_of(config.model, config.tokenizer),
         public=config.public,
-        released=_promise_of_text(config, task, len(rows)),
+        released=released or _promise_of_text(config, task, len(rows)),
     )
     run = TrainingRun(
         task=task,

@@ -48,8 +48,7 @@ def load_network(
     config: TaskTraining, task: Task, strategy: str, progress: TrainingProgress, *, pooling: str = "auto"
 ) -> tuple[nn.Module, PreTrainedTokenizerBase]:
     """The model with the strategy on it, and its tokenizer."""
-    # New heads start the same in a resumed run; weights before training are public.
-    torch.manual_seed(config.seed or 0)
+    torch.manual_seed(config.chosen_start_seed)
     model, tokenizer = load_model(task, config.model, tokenizer=config.tokenizer, pooling=pooling, warn=progress.warned)
     return apply_strategy(model, strategy, rank=config.rank), tokenizer
 

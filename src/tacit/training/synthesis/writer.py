@@ -18,13 +18,14 @@ from typing import TYPE_CHECKING, Any
 from tacit.card import Card
 from tacit.errors import BadInputError, BadParameterError
 from tacit.guarantee import Adjacency, Guarantee
+from tacit.lineage import CARD
 from tacit.noise.source import Source, StreamKey
 from tacit.text.files import write_whole
-from tacit.training.checkpoint import PRIVATE_FOLDER, STATE
+from tacit.training.checkpoint import PRIVATE_FOLDER, RunState, run_state
 from tacit.training.models import load_model
 from tacit.training.origin import Origin
 from tacit.training.plan import TrainingPlan
-from tacit.training.run import CARD, StepReport, TrainingRun, TrainingSettings
+from tacit.training.run import StepReport, TrainingRun, TrainingSettings
 from tacit.training.synthesis.codes import ControlCodes, ControlledWriting
 from tacit.training.synthesis.counts import LabelCounts, counts_without_privacy, equal_counts, noisy_counts
 from tacit.training.synthesis.filters import Filters
@@ -133,7 +134,7 @@ class WriterTraining:
     def run(self, progress: Callable[[StepReport], None] | None = None, *, resume: bool = False) -> Guarantee:
         """Train, count, save; return what the folder promises."""
         command = self._command()  # of the model as it is now: training may merge weights
-        trained = resume and (self.folder / CARD).exists() and not (self.folder / PRIVATE_FOLDER / STATE).exists()
+        trained = resume and run_state(self.folder) is RunState.FINISHED
         if trained:
             self._check_same(command)
         if trained and is_finished(self.folder):
