@@ -30,6 +30,7 @@ from tacit.experiments.plan import Plan, make_plan
 from tacit.experiments.raw import Rows, read_json, read_lines, write_json, write_lines
 from tacit.experiments.steps import KEY_FILE, RUN_FOLDER, graph, kinds, sanitized, train
 from tacit.experiments.validation import check_report
+from tacit.jobs.training.graphs import read_nodes_and_links
 from tacit.training.checkpoint import KEY, STATE
 from tacit.training.run import PRIVATE_FOLDER
 from tacit.training.tasks import Answering
@@ -531,7 +532,7 @@ def test_different_test_nodes_are_not_compared(network: Path, tmp_path: Path):
 
 def test_a_fraction_keeps_the_test_nodes(network: Path):
     usual = {"method": "majority"}
-    whole = graph.load_graph(network, graph.GraphTraining.model_validate(usual))
+    whole = read_nodes_and_links(graph.GraphTraining.model_validate(usual).job(network))
     all_nodes = graph.parts(whole, graph.GraphTraining.model_validate(usual))
     fewer = graph.parts(whole, graph.GraphTraining.model_validate({**usual, "fraction": 0.5}))
     assert len(fewer[0]) == round(len(all_nodes[0]) / 2)

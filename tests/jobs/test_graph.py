@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 
 from tacit.card import Card
 from tacit.errors import BadInputError, BadParameterError
-from tacit.guarantee import Unit
+from tacit.guarantee import Unit, VoidReason
 from tacit.jobs.graph import GraphConfig, predict, train
 from tests.training.test_graphs import planted
 
@@ -57,3 +58,24 @@ def test_options_that_do_not_fit_together(tmp_path: Path) -> None:
         with pytest.raises(BadParameterError) as refused:
             GraphConfig(nodes=[], links=[], epsilon=1, output=tmp_path, **options)
         assert refused.value.code == code
+
+
+def test_a_convolution_without_noise_is_there_to_compare_with_and_promises_nothing(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    nodes, links, _ = tables()
+    usual = {"method": "subgraphs", "subgraphs": 3, "passes": 40, "learning_rate": 0.05, "hold_out": 0.2}
+    plain = train(nodes, links, epsilon=math.inf, output=tmp_path / "plain", **usual)
+    again = train(nodes, links, epsilon=math.inf, output=tmp_path / "again", **usual)
+    other = train(nodes, links, epsilon=math.inf, output=tmp_path / "other", start_seed=4, **usual)
+    assert plain.scores is not None
+    assert plain.scores.accuracy > 0.6
+    assert plain.guarantee.void_reason is VoidReason.NO_NOISE
+    assert not Card.from_json((tmp_path / "plain" / "card.json").read_text()).guarantee.is_private
+    first, second, third = (np.load(result.folder / "weights.npz") for result in (plain, again, other))
+    assert all(np.array_equal(first[name], second[name]) for name in first)
+    assert not all(np.array_equal(first[name], third[name]) for name in first)
+    assert not predict(tmp_path / "plain", nodes, links).guarantee.is_private
+    for method in ("messages", "words"):
+        with pytest.raises(BadParameterError) as refused:
+            GraphConfig(nodes=nodes, links=links, output=tmp_path, method=method, epsilon=math.inf)
+        assert refused.value.code == "epsilon-protects-nothing"

@@ -88,7 +88,7 @@ def carry_out(
     config: TrainConfig, folder: Path, progress: Progress, *, released: Guarantee | None = None,
     model_name: str | None = None,
 ) -> Guarantee:  # fmt: skip
-    """What the trained model promises. It is trained from the beginning, from the last checkpoint, or not at all if
+    """The promise of the trained model. It is trained from the beginning, from the last checkpoint, or not at all if
     that was done already."""
     from tacit.jobs.training.records import train_on_records
     from tacit.training.checkpoint import RunState, read_guarantee, run_state
@@ -111,7 +111,7 @@ def carry_out(
 def write_predictions(
     name: TaskName, rows: TaskRows, tested: TaskRows, folder: Path, strategy: str, precision: Precision = "float32"
 ) -> None:
-    """What the saved model says about the test rows, beside the truth and the training labels."""
+    """Write the predictions of the saved model for the test rows, beside the truth and the training labels."""
     from tacit.training.prediction import load_trained, predict_rows
     from tacit.training.strategies import apply_strategy
 

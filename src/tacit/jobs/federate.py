@@ -13,10 +13,10 @@ from pydantic import Field, model_validator
 from tacit.errors import BadParameterError
 from tacit.jobs.config import Group, Option
 from tacit.jobs.fields import (
+    AnyOptimizer,
     Clipping,
     LearningRate,
     Noise,
-    Optimizer,
     ReplaceOne,
     SomeEpochs,
     Strategy,
@@ -79,7 +79,7 @@ class FederateConfig(TaskTraining):
         LearningRate[float | None],
         Field(description="Of the server. By default 1 for sgd, else as in training on records."),
     ] = None
-    optimizer: Annotated[Optimizer, Field(description="How the server steps.")] = "adam"
+    optimizer: Annotated[AnyOptimizer, Field(description="How the server steps.")] = "adam"
     momentum: Annotated[float, Field(description="Of the server, for sgd."), Option(Group.TRAINING)] = 0.0
     clipping: Clipping = "automatic"
     replace_one: Annotated[

@@ -251,9 +251,8 @@ GradientEngine = Annotated[
     Field(description="How the gradients of single records are computed."),
     Option(Group.TRAINING, old_names=("engine",)),
 ]
-Optimizer = Annotated[
-    Literal["adamw", "adam", "sgd"], Field(description="How steps follow from gradients."), Option(Group.TRAINING)
-]
+Optimizer = Annotated[T, Field(description="How steps follow from gradients."), Option(Group.TRAINING)]
+AnyOptimizer = Optimizer[Literal["adamw", "adam", "sgd"]]
 Schedule = Annotated[
     Literal["linear", "cosine", "constant"],
     Field(description="Learning rate over time."),

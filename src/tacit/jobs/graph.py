@@ -18,12 +18,10 @@ from tacit.guarantee import Guarantee
 from tacit.jobs.graph_config import GraphConfig, GraphPredictConfig
 from tacit.jobs.training.graphs import (
     GraphProgress,
-    TrainingPart,
     encoder_of,
-    features_of,
     held_out_nodes,
-    trained_on_nodes,
-    trained_on_subgraphs,
+    learn_labels,
+    read_nodes_and_links,
 )
 from tacit.text.files import write_columns, write_whole
 from tacit.training.graphs.graph import read_graph
@@ -81,26 +79,16 @@ class GraphLabels:
 def run(config: GraphConfig, progress: GraphProgress | None = None) -> GraphResult:
     """A model of a private graph, in its folder, with its card."""
     check_folder(config.output)
-    features = features_of(config)
-    graph = read_graph(
-        config.nodes,
-        config.links,
-        features,
-        name_column=config.name_column,
-        label_column=config.columns()["label"],
-        split_column=config.split_column,
-        clean=config.clean_links,
-        encode=encoder_of(config.features),
-    )
+    graph = read_nodes_and_links(config)
     training = graph.in_split(*config.train_on) if config.split_column else graph.labeled
     training, held = held_out_nodes(training, config.hold_out) if config.hold_out else (training, training[:0])
-    train_model = trained_on_subgraphs if config.method == "subgraphs" else trained_on_nodes
-    guarantee, predicted = train_model(config, TrainingPart(graph, training, features), progress or GraphProgress())
+    learned = learn_labels(config, graph, training, progress or GraphProgress())
+    learned.save(config, graph)
     scores = None
     if len(held):
-        truth, labels = ([graph.classes[i] for i in numbers[held]] for numbers in (graph.labels, predicted))
+        truth, labels = ([graph.classes[i] for i in numbers[held]] for numbers in (graph.labels, learned.labels))
         scores = classification_scores(truth, labels)
-    return GraphResult(guarantee, config.output, len(training), len(held), scores, config.identity())
+    return GraphResult(learned.guarantee, config.output, len(training), len(held), scores, config.identity())
 
 
 def train(

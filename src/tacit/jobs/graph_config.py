@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal, Self
 
@@ -13,12 +14,16 @@ from tacit.guarantee import Adjacency, check_epsilon
 from tacit.jobs.config import Config, Group, Option, Varied
 from tacit.jobs.fields import (
     AutoDelta,
+    Bound,
     Force,
     LabelColumn,
+    LearningRate,
     Model,
+    Optimizer,
     Output,
     PublicWords,
     ReplaceOne,
+    StartSeed,
     TestSeed,
     TrainingEpsilon,
     Trials,
@@ -52,7 +57,10 @@ class GraphConfig(Config):
     nodes: Nodes
     links: Links
     output: Output[Path]
-    epsilon: Annotated[TrainingEpsilon[float], Field(description="The privacy budget of one node.")]
+    epsilon: Annotated[
+        TrainingEpsilon[float],
+        Field(description="The privacy budget of one node; subgraphs: 'inf' trains without privacy, for comparison."),
+    ]
     method: Annotated[
         Literal["messages", "words", "subgraphs"],
         Field(
@@ -123,6 +131,11 @@ class GraphConfig(Config):
     ] = 2
     subgraphs: Annotated[int, Field(description="subgraphs: how many."), Option(Group.TRAINING)] = 10
     passes: Annotated[int, Field(description="subgraphs: passes over all of them."), Option(Group.TRAINING)] = 10
+    optimizer: Annotated[
+        Optimizer[Literal["adam", "sgd"]], Field(description="subgraphs: how steps follow from gradients.")
+    ] = "adam"
+    learning_rate: Annotated[LearningRate[float], Field(description="subgraphs: how far a step goes.")] = 0.01
+    bound: Annotated[Bound, Field(description="subgraphs: longest gradient of one subgraph.")] = 1.0
     reading: Annotated[
         Literal["node", "subgraph"],
         Field(description="subgraphs: what is hidden, a 'node' (sensitivity 2 C) or a whole 'subgraph' (C)."),
@@ -135,10 +148,14 @@ class GraphConfig(Config):
     ] = "poisson"
     trials: Trials = 1
     seed: TestSeed = None
+    start_seed: Annotated[
+        StartSeed, Field(description="Seed of what is drawn in public, 0 by default: subgraphs, links, new weights.")
+    ] = None
 
     def needs(self) -> list[Ability]:
         return [
-            *([MODELS, ACCOUNTING] if self.method == "subgraphs" else []),
+            *([MODELS] if self.method == "subgraphs" else []),
+            *([ACCOUNTING] if self.method == "subgraphs" and self.private else []),
             *(needs_of_encoder("minilm") if self.features == "minilm" else []),
             *needs_of_source(self.nodes),
             *needs_of_source(self.links),
@@ -146,7 +163,8 @@ class GraphConfig(Config):
 
     @model_validator(mode="after")
     def _options_fit_together(self) -> Self:
-        check_epsilon(self.epsilon)
+        if self.private or self.method != "subgraphs":
+            check_epsilon(self.epsilon)
         if self.feature_count is not None and self.features != "indices":
             raise BadParameterError(
                 "feature-count-without-indices", "{option.feature_count} belongs to {option.features[indices]}"
@@ -154,6 +172,11 @@ class GraphConfig(Config):
         if self.public_words is not None and self.features != "words":
             raise BadParameterError("vocabulary-without-words", "a vocabulary belongs to {option.features[words]}")
         return self
+
+    @property
+    def private(self) -> bool:
+        """Whether there is noise."""
+        return math.isfinite(self.epsilon)
 
     @property
     def adjacency(self) -> Adjacency:

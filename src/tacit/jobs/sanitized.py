@@ -167,7 +167,7 @@ def run(
 def examples(
     config: SanitizedConfig, texts: Sequence[str], progress: WorkProgress | None = None
 ) -> tuple[Task, list[dict[str, str]]]:
-    """What is learned from public texts, and its rows: words, with what each was rewritten to, or whole texts."""
+    """The task that is learned from public texts, and its rows: words as they were and as rewritten, or whole texts."""
     from tacit.training.tasks import MaskedLanguage, SanitizedMasking, sanitized_rows
     from tacit.training.tasks.sanitized import check_word_level
 

@@ -15,7 +15,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from tacit.errors import BadParameterError
 from tacit.jobs.config import Config, Group, Option, Varied, quotable
-from tacit.jobs.fields import Bound, GradientEngine, Model, Optimizer, PublicName, Released, Strategy, Task
+from tacit.jobs.fields import AnyOptimizer, Bound, GradientEngine, Model, PublicName, Released, Strategy, Task
 from tacit.jobs.training.options import (
     RecordTraining,
     TaskConfigs,
@@ -45,7 +45,7 @@ class TrainConfig(TaskTraining, RecordTraining):
     strategy: Strategy[str | None] = None
     bound: Bound = 3.0
     gradient_engine: GradientEngine = "auto"
-    optimizer: Optimizer = "adamw"
+    optimizer: AnyOptimizer = "adamw"
     precision: Annotated[
         Precision,
         Field(

@@ -41,8 +41,27 @@ def run_state(folder: Path) -> RunState:
     return RunState.FINISHED if (folder / CARD).exists() else RunState.ABSENT
 
 
+def check_run_folder(folder: Path, *, resume: bool) -> None:
+    """Nothing if a run can begin in a folder, or go on there."""
+    unfinished = run_state(folder) is RunState.UNFINISHED
+    if resume and not unfinished:
+        raise BadInputError(
+            "no-unfinished-run",
+            "there is no unfinished run in {folder}: start one without {option.resume}",
+            folder=folder,
+        )
+    if not resume and folder.exists() and any(folder.iterdir()):
+        if unfinished:
+            raise BadInputError(
+                "unfinished-run",
+                "{folder} is not empty: go on with {option.resume}, or give another folder",
+                folder=folder,
+            )
+        raise BadInputError("folder-not-empty", "{folder} is not empty: give another folder", folder=folder)
+
+
 def read_guarantee(folder: Path) -> Guarantee:
-    """What the card of a finished run promises."""
+    """The guarantee on the card of a finished run."""
     return Card.from_json((folder / CARD).read_text(encoding="utf-8")).guarantee
 
 

@@ -37,11 +37,10 @@ from tacit.rounding import rounded_up
 from tacit.training.checkpoint import (
     PRIVATE_FOLDER,
     Beginning,
-    RunState,
     Training,
+    check_run_folder,
     forget,
     read_checkpoint,
-    run_state,
     write_key,
 )
 from tacit.training.clipping import make_clipping
@@ -227,21 +226,8 @@ class TrainingRun:
     # Parts ----------------------------------------------------------------------------------------------------
 
     def check_folder(self, *, resume: bool) -> None:
-        unfinished = run_state(self.folder) is RunState.UNFINISHED
-        if resume and not unfinished:
-            raise BadInputError(
-                "no-unfinished-run",
-                "there is no unfinished run in {folder}: start one without {option.resume}",
-                folder=self.folder,
-            )
-        if not resume and self.folder.exists() and any(self.folder.iterdir()):
-            if unfinished:
-                raise BadInputError(
-                    "unfinished-run",
-                    "{folder} is not empty: go on with {option.resume}, or give another folder",
-                    folder=self.folder,
-                )
-            raise BadInputError("folder-not-empty", "{folder} is not empty: give another folder", folder=self.folder)
+        """Refuse a folder that holds something else, before anything is done."""
+        check_run_folder(self.folder, resume=resume)
 
     def _lay_out(self) -> None:
         """Choose how records are filled up, by model and tokenizer."""

@@ -27,7 +27,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from pydantic import Field
@@ -39,19 +39,21 @@ from tacit.evaluation.scores import Interval, mean_interval, most_frequent
 from tacit.experiments.config import Parameters
 from tacit.experiments.inputs import data_in
 from tacit.experiments.raw import read_json, read_lines, write_json, write_lines
-from tacit.experiments.steps import OF_CLASSES, OF_THE_CARD, Input, Kind, PlannedCell, Progress
+from tacit.experiments.steps import OF_CLASSES, OF_THE_CARD, RUN_FOLDER, Input, Kind, PlannedCell, Progress
 from tacit.experiments.steps.downstream import RESAMPLES
 from tacit.experiments.steps.rewrite import step_key
 from tacit.experiments.steps.train import REPEATED, repetition_seed
 from tacit.experiments.task_scores import class_scores
-from tacit.guarantee import Adjacency, Guarantee
-from tacit.noise.source import StreamKey, public_generator
-from tacit.training.graphs.graph import Features, Graph, read_graph
-from tacit.training.graphs.messages import NodePlan, node_guarantee, train_messages
+from tacit.jobs.graph_config import GraphConfig
+from tacit.jobs.training.graphs import GraphProgress, learn_labels, read_nodes_and_links
+from tacit.noise.source import public_generator
+from tacit.training.graphs.graph import Graph
+from tacit.training.graphs.messages import NodePlan
+
+if TYPE_CHECKING:
+    from tacit.training.graphs.subgraphs import SubgraphPlan
 
 TRAIN_SHARE, VALID_SHARE = 0.75, 0.10
-
-FEATURES = Features("indices", "features")
 
 
 class GraphTraining(Parameters):
@@ -77,47 +79,59 @@ class GraphTraining(Parameters):
     def private(self) -> bool:
         return math.isfinite(self.epsilon)
 
+    def job(self, data: Path) -> GraphConfig:
+        """The job that learns the labels. Only its predictions are kept, and its model is not saved."""
+        files = {name: next(data.glob(f"{name}.*"), None) for name in ("nodes", "edges")}
+        if None in files.values():
+            raise BadInputError(
+                "graph-files-missing",
+                "a graph needs two files: files.nodes and files.edges of the data set",
+            )
+        return GraphConfig(
+            nodes=files["nodes"], links=files["edges"], output=data / RUN_FOLDER, clean_links=True,
+            label_column=self.label, split_column=self.split, epsilon=self.epsilon,
+            delta="auto" if self.delta is None else self.delta, replace_one=True,
+            method=self.method if self.method in ("words", "messages") else "subgraphs", use_links=self.links,
+            subgraphs=self.subgraphs, passes=self.passes, reading=self.reading, sampling=self.sampling,
+            optimizer=self.optimizer, learning_rate=self.learning_rate, bound=self.bound, start_seed=self.seed,
+        )  # fmt: skip
+
+
+class _Steps(GraphProgress):
+    def __init__(self, progress: Progress) -> None:
+        self.progress = progress
+
+    def stepped(self, done: int, total: int) -> None:
+        self.progress(done, total)
+
 
 def run(parameters: GraphTraining, inputs: Mapping[str, Path], folder: Path, progress: Progress) -> None:
-    graph = load_graph(inputs["data"], parameters)
+    config = parameters.job(inputs["data"])
+    graph = read_nodes_and_links(config)
     train, test = parts(graph, parameters)
-    predicted: Ids
+    names = graph.classes
+    counts = np.bincount(graph.labels[train], minlength=len(names))
     if parameters.method == "majority":
-        predicted = np.full(graph.nodes, np.bincount(graph.labels[train]).argmax())
-    elif not parameters.private:
-        predicted = plain_convolution(graph, train, parameters, progress)
+        predicted: Ids = np.full(graph.nodes, counts.argmax())
     else:
         # The runner keeps the key until the step is finished: a step that is run again draws the same noise.
-        key = step_key(folder, repetition_seed(parameters.test_seed, parameters.seed))
-        learn = private_convolution if parameters.method == "convolution" else private_nodes
-        predicted, promise, readings = learn(graph, train, parameters, key, progress)
-        write_json(folder / "readings.json", readings)
-        write_json(folder / "card.json", Card(promise.also_not_covered(REPEATED, *FEATURES.not_covered)).to_dict())
-    names = graph.classes
+        seed = repetition_seed(parameters.test_seed, parameters.seed) if parameters.private else parameters.seed
+        learned = learn_labels(config, graph, train, _Steps(progress), step_key(folder, seed))
+        predicted = learned.labels
+        if parameters.private:
+            write_json(folder / "readings.json", readings(learned.plan))
+            write_json(folder / "card.json", Card(learned.guarantee.also_not_covered(REPEATED)).to_dict())
     write_lines(
         folder / "predictions.jsonl",
         ({"node": graph.names[i], "true": names[graph.labels[i]], "predicted": names[predicted[i]]} for i in test),
     )
-    counts = np.bincount(graph.labels[train], minlength=len(names)).tolist()
     write_json(
-        folder / "about.json", {"train labels": dict(zip(names, counts, strict=True)), "train nodes": len(train)}
+        folder / "about.json",
+        {"train labels": dict(zip(names, counts.tolist(), strict=True)), "train nodes": len(train)},
     )
 
 
 # Nodes ------------------------------------------------------------------------------------------------------------
-
-
-def load_graph(data: Path, parameters: GraphTraining) -> Graph:
-    files = {name: next(data.glob(f"{name}.*"), None) for name in ("nodes", "edges")}
-    if files["nodes"] is None or files["edges"] is None:
-        raise BadInputError(
-            "graph-files-missing",
-            "a graph needs two files: files.nodes and files.edges of the data set",
-        )
-    return read_graph(
-        files["nodes"], files["edges"], FEATURES, label_column=parameters.label,
-        split_column=parameters.split, clean=True,
-    )  # fmt: skip
 
 
 def parts(graph: Graph, parameters: GraphTraining) -> tuple[Ids, Ids]:
@@ -130,79 +144,16 @@ def parts(graph: Graph, parameters: GraphTraining) -> tuple[Ids, Ids]:
     return np.sort(public_generator(parameters.seed).permutation(train)[:kept]), test
 
 
-# Methods ----------------------------------------------------------------------------------------------------------
+def readings(plan: NodePlan | SubgraphPlan) -> dict[str, float]:
+    """The epsilons of the noise of a convolution, in every reading and sampling, and the noise."""
+    if isinstance(plan, NodePlan):
+        return {}
+    from tacit.training.graphs.subgraphs import side_by_side
 
-Learned = tuple[Ids, Guarantee, dict[str, float]]
-
-
-def private_convolution(
-    graph: Graph, train: Ids, parameters: GraphTraining, key: StreamKey, progress: Progress
-) -> Learned:
-    from tacit.training.graphs.gcn import predict
-    from tacit.training.graphs.subgraphs import (
-        SubgraphSettings,
-        plan_subgraphs,
-        side_by_side,
-        subgraph_guarantee,
-        train_subgraphs,
-    )
-
-    plan = plan_subgraphs(
-        epsilon=parameters.epsilon, nodes=graph.nodes, subgraphs=parameters.subgraphs, passes=parameters.passes,
-        reading=parameters.reading, sampling=parameters.sampling, delta=parameters.delta,
-    )  # fmt: skip
-    settings = SubgraphSettings(
-        optimizer=parameters.optimizer, learning_rate=parameters.learning_rate, bound=parameters.bound,
-        seed=parameters.seed,
-    )  # fmt: skip
-    network, _ = train_subgraphs(graph, train, plan, key, settings, progress)
-    readings = {
+    epsilons = {
         f"epsilon of a {reading}, {sampling}": value for (reading, sampling), value in side_by_side(plan).items()
     }
-    readings["noise multiplier"] = plan.multiplier
-    return predict(network, graph).argmax(1), subgraph_guarantee(plan, settings, secure=key.secure), readings
-
-
-def private_nodes(graph: Graph, train: Ids, parameters: GraphTraining, key: StreamKey, progress: Progress) -> Learned:
-    plan = NodePlan.calibrated(
-        epsilon=parameters.epsilon, nodes=graph.nodes, links=parameters.links if parameters.method == "messages" else 0,
-        adjacency=Adjacency.REPLACE_ONE, delta=parameters.delta,
-    )  # fmt: skip
-    model = train_messages(graph, train, plan, key, seed=parameters.seed, progress=progress)
-    predicted = model.logits(graph.features, model.evidence).argmax(1)
-    return predicted, node_guarantee(plan, secure=key.secure), {}
-
-
-def plain_convolution(graph: Graph, train: Ids, parameters: GraphTraining, progress: Progress) -> Ids:
-    """The same network and the same subgraphs, one after the other in each pass, without clipping and noise."""
-    import torch
-
-    from tacit.training.graphs.gcn import GCN, links_within, predict, smoothing_matrix
-    from tacit.training.graphs.subgraphs import split_nodes
-
-    groups = split_nodes(train, parameters.subgraphs, parameters.seed)
-    ready = [
-        (
-            torch.from_numpy(graph.features[group].toarray().astype(np.float32)),
-            smoothing_matrix(len(group), links_within(graph.links, group, graph.nodes)),
-            torch.from_numpy(graph.labels[group]),
-        )
-        for group in groups
-    ]
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(parameters.seed)
-        model = GCN(graph.features.shape[1], len(graph.classes))
-        kind = torch.optim.Adam if parameters.optimizer == "adam" else torch.optim.SGD
-        optimizer = kind(model.parameters(), lr=parameters.learning_rate)
-        model.train()
-        for number in range(parameters.passes):
-            for rows, smoothing, labels in ready:
-                optimizer.zero_grad()
-                loss: Any = torch.nn.functional.cross_entropy(model(rows, smoothing), labels)
-                loss.backward()
-                optimizer.step()
-            progress(number + 1, parameters.passes)
-    return np.asarray(predict(model, graph).argmax(1))
+    return {**epsilons, "noise multiplier": plan.multiplier}
 
 
 # Scores -----------------------------------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,11 +16,12 @@ from tacit.errors import BadInputError, require
 from tacit.guarantee import Guarantee, Provenance
 from tacit.jobs.graph_config import GraphConfig
 from tacit.noise.source import StreamKey, public_generator
-from tacit.training.graphs.graph import Encode, Features, Graph
-from tacit.training.graphs.messages import NodePlan, node_guarantee, train_messages
+from tacit.training.graphs.graph import Encode, Features, Graph, read_graph
+from tacit.training.graphs.messages import NodeModel, NodePlan, node_guarantee, train_messages
 from tacit.training.graphs.saved import save_network, save_nodes
 
 if TYPE_CHECKING:
+    from tacit.training.graphs.gcn import GCN
     from tacit.training.graphs.subgraphs import SubgraphPlan
 
 
@@ -32,15 +33,6 @@ class GraphProgress:
 
     def stepped(self, done: int, total: int) -> None:
         """Called when so many steps are done."""
-
-
-@dataclass(frozen=True)
-class TrainingPart:
-    """The nodes of a graph that train, and how nodes became numbers."""
-
-    graph: Graph
-    training: Ids
-    features: Features
 
 
 def features_of(config: GraphConfig) -> Features:
@@ -104,13 +96,57 @@ def held_out_nodes(training: Ids, share: float) -> tuple[Ids, Ids]:
     return order[held:], order[:held]
 
 
-def _key(config: GraphConfig) -> StreamKey:
-    return StreamKey.from_os() if config.seed is None else StreamKey.from_test_seed(config.seed)
+@dataclass(frozen=True)
+class LearnedGraph:
+    """A model of a graph before it is saved: what it promises, the label of each node, and its plan."""
+
+    guarantee: Guarantee
+    labels: Ids
+    plan: NodePlan | SubgraphPlan
+    model: NodeModel | GCN = field(repr=False)
+
+    def save(self, config: GraphConfig, graph: Graph) -> None:
+        """Write weights and card to the folder of a configuration."""
+        if isinstance(self.plan, NodePlan):
+            assert isinstance(self.model, NodeModel)
+            method = "messages" if self.plan.links else "words"
+            save_nodes(config.output, graph, self.model, self.guarantee, method, config.columns(), config.identity())
+        else:
+            assert not isinstance(self.model, NodeModel)
+            save_network(config.output, graph, self.model, self.guarantee, config.columns(), config.identity())
 
 
-def trained_on_nodes(config: GraphConfig, part: TrainingPart, progress: GraphProgress) -> tuple[Guarantee, Ids]:
-    """A model of words, or of words and noisy messages, saved; what it promises, and the label of each node."""
-    graph, key = part.graph, _key(config)
+def read_nodes_and_links(config: GraphConfig) -> Graph:
+    """The graph of a configuration."""
+    return read_graph(
+        config.nodes,
+        config.links,
+        features_of(config),
+        name_column=config.name_column,
+        label_column=config.label_column,
+        split_column=config.split_column,
+        clean=config.clean_links,
+        encode=encoder_of(config.features),
+    )
+
+
+def learn_labels(
+    config: GraphConfig, graph: Graph, training: Ids, progress: GraphProgress, key: StreamKey | None = None
+) -> LearnedGraph:
+    """A model that has learned from some nodes of a graph; nothing is written.
+
+    key   that of the noise, where the caller keeps it; by default a new one, or that of the test seed
+    """
+    if key is None:
+        key = StreamKey.from_os() if config.seed is None else StreamKey.from_test_seed(config.seed)
+    learn = _learn_by_subgraphs if config.method == "subgraphs" else _learn_by_nodes
+    return learn(config, graph, training, progress, key)
+
+
+def _learn_by_nodes(
+    config: GraphConfig, graph: Graph, training: Ids, progress: GraphProgress, key: StreamKey
+) -> LearnedGraph:
+    """A model of words, or of words and noisy messages."""
     plan = NodePlan.calibrated(
         epsilon=config.epsilon,
         nodes=graph.nodes,
@@ -123,23 +159,16 @@ def trained_on_nodes(config: GraphConfig, part: TrainingPart, progress: GraphPro
         secure=key.secure,
         trials=config.trials,
         provenance=_provenance(config),
-        not_covered=part.features.not_covered,
+        not_covered=features_of(config).not_covered,
     )
-    model = train_messages(graph, part.training, plan, key, progress=progress.stepped)
-    save_nodes(
-        config.output,
-        graph,
-        model,
-        guarantee,
-        "messages" if plan.links else "words",
-        config.columns(),
-        config.identity(),
-    )
-    return guarantee, model.logits(graph.features, model.evidence).argmax(1)
+    model = train_messages(graph, training, plan, key, seed=config.start_seed or 0, progress=progress.stepped)
+    return LearnedGraph(guarantee, model.logits(graph.features, model.evidence).argmax(1), plan, model)
 
 
-def trained_on_subgraphs(config: GraphConfig, part: TrainingPart, progress: GraphProgress) -> tuple[Guarantee, Ids]:
-    """A graph convolution, saved; what it promises, and the label of each node."""
+def _learn_by_subgraphs(
+    config: GraphConfig, graph: Graph, training: Ids, progress: GraphProgress, key: StreamKey
+) -> LearnedGraph:
+    """A graph convolution."""
     require("torch", extra="training", purpose="a graph convolution")
     from tacit.training.graphs.gcn import predict as predict_all
     from tacit.training.graphs.subgraphs import (
@@ -150,8 +179,13 @@ def trained_on_subgraphs(config: GraphConfig, part: TrainingPart, progress: Grap
         train_subgraphs,
     )
 
-    graph, key, settings = part.graph, _key(config), SubgraphSettings()
-    split_nodes(part.training, config.subgraphs)
+    settings = SubgraphSettings(
+        optimizer=config.optimizer,
+        learning_rate=config.learning_rate,
+        bound=config.bound,
+        seed=config.start_seed or 0,
+    )
+    split_nodes(training, config.subgraphs)
     plan = plan_subgraphs(
         epsilon=config.epsilon,
         nodes=graph.nodes,
@@ -167,9 +201,8 @@ def trained_on_subgraphs(config: GraphConfig, part: TrainingPart, progress: Grap
         secure=key.secure,
         trials=config.trials,
         provenance=_provenance(config),
-        not_covered=part.features.not_covered,
+        not_covered=features_of(config).not_covered,
     )
     progress.planned(plan)
-    network, _ = train_subgraphs(graph, part.training, plan, key, settings, progress.stepped)
-    save_network(config.output, graph, network, guarantee, config.columns(), config.identity())
-    return guarantee, predict_all(network, graph).argmax(1)
+    network, _ = train_subgraphs(graph, training, plan, key, settings, progress.stepped)
+    return LearnedGraph(guarantee, predict_all(network, graph).argmax(1), plan, network)

@@ -43,7 +43,7 @@ from tacit.noise.source import StreamKey, public_generator
 from tacit.progress import StepProgress
 from tacit.training.clipping import make_clipping
 from tacit.training.gradients import Checked, choose
-from tacit.training.graphs.gcn import GCN, collate_subgraphs, probes, subgraph_loss
+from tacit.training.graphs.gcn import GCN, collate_subgraphs, links_within, probes, smoothing_matrix, subgraph_loss
 from tacit.training.graphs.graph import Graph
 from tacit.training.plan import TrainingPlan, unless_seeded
 from tacit.training.step import PrivateStep
@@ -70,7 +70,8 @@ class SubgraphPlan(TrainingPlan):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_delta(self.delta, max(self.nodes, self.records))
+        if self.private:
+            check_delta(self.delta, max(self.nodes, self.records))
 
     @property
     def pass_length(self) -> int:
@@ -104,7 +105,8 @@ def plan_subgraphs(
     sampling: str = "poisson",
     delta: float | None = None,
 ) -> SubgraphPlan:
-    """The plan with the least noise within epsilon, for this reading and sampling; delta by default below 1 / nodes."""
+    """The plan with the least noise within epsilon, for this reading and sampling; delta by default below 1 / nodes.
+    With an infinite epsilon there is neither clipping nor noise, and each pass takes each subgraph once."""
     if reading not in READINGS:
         raise BadParameterError(
             "unknown-reading",
@@ -124,6 +126,9 @@ def plan_subgraphs(
             "impossible-number-of-steps", "training takes at least 1 pass, not {passes}", passes=passes
         )
     unit, adjacency = READINGS[reading]
+    if epsilon == math.inf:
+        draft = SubgraphPlan(subgraphs, batch, 1, 0.0, 0.0, adjacency, unit, private=False, nodes=nodes, visits=True)
+        return replace(draft, steps=passes * draft.pass_length)
     chosen = automatic_delta(nodes) if delta is None else delta
     visits = sampling == "visits"
     draft = SubgraphPlan(subgraphs, batch, 1, 1.0, chosen, adjacency, unit, nodes=nodes, visits=visits)
@@ -186,6 +191,11 @@ class SubgraphSettings:
                 style=self.clipping,
             )
 
+    def optimizer_of(self, weights: list[torch.nn.Parameter]) -> torch.optim.Optimizer:
+        """The optimizer of some weights."""
+        kind = torch.optim.Adam if self.optimizer == "adam" else torch.optim.SGD
+        return kind(weights, lr=self.learning_rate)
+
 
 def train_subgraphs(
     graph: Graph,
@@ -194,9 +204,11 @@ def train_subgraphs(
     key: StreamKey,
     settings: SubgraphSettings | None = None,
     progress: StepProgress | None = None,
-) -> tuple[GCN, Checked]:
-    """The trained network, and how exactly the gradient of one subgraph was known."""
+) -> tuple[GCN, Checked | None]:
+    """The trained network, and how exactly the gradient of one subgraph was known; without noise nobody has to."""
     chosen = settings or SubgraphSettings()
+    if not plan.private:
+        return _train_without_noise(graph, train, plan, chosen, progress), None
     groups = split_nodes(train, plan.records, chosen.seed)
     counted = np.zeros(graph.nodes, dtype=bool)
     counted[train] = True
@@ -211,8 +223,7 @@ def train_subgraphs(
             engine=engine,
             clipping=make_clipping(chosen.clipping, chosen.bound, len(engine.parameters)),
         )
-        kind = torch.optim.Adam if chosen.optimizer == "adam" else torch.optim.SGD
-        optimizer = kind(list(engine.parameters.values()), lr=chosen.learning_rate)
+        optimizer = chosen.optimizer_of(list(engine.parameters.values()))
         model.train()
         for number in range(plan.steps):
             optimizer.zero_grad(set_to_none=True)
@@ -221,6 +232,37 @@ def train_subgraphs(
             if progress is not None:
                 progress(number + 1, plan.steps)
     return model, checked
+
+
+def _train_without_noise(
+    graph: Graph,
+    train: NDArray[np.int64],
+    plan: SubgraphPlan,
+    settings: SubgraphSettings,
+    progress: StepProgress | None,
+) -> GCN:
+    """The same network on the same subgraphs, one after the other in each pass, without clipping and noise."""
+    ready = [
+        (
+            torch.from_numpy(graph.features[group].toarray().astype(np.float32)),
+            smoothing_matrix(len(group), links_within(graph.links, group, graph.nodes)),
+            torch.from_numpy(graph.labels[group]),
+        )
+        for group in split_nodes(train, plan.records, settings.seed)
+    ]
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(settings.seed)
+        model = GCN(graph.features.shape[1], len(graph.classes), settings.hidden, settings.dropout)
+        optimizer = settings.optimizer_of(list(model.parameters()))
+        model.train()
+        for number in range(plan.steps):
+            rows, smoothing, labels = ready[number % len(ready)]
+            optimizer.zero_grad()
+            torch.nn.functional.cross_entropy(model(rows, smoothing), labels).backward()  # type: ignore[no-untyped-call]
+            optimizer.step()
+            if progress is not None:
+                progress(number + 1, plan.steps)
+    return model
 
 
 def subgraph_guarantee(
@@ -233,6 +275,11 @@ def subgraph_guarantee(
     not_covered: tuple[str, ...] = (),
 ) -> Guarantee:
     """The guarantee of the trained weights, in the reading and for the sampling of the plan."""
+    if not plan.private:
+        network = f"graph convolution on random subgraphs, {settings.optimizer.upper()}"
+        return plan.guarantee(
+            steps=plan.steps, secure=True, what=network, parameters={"subgraphs": plan.records}, trials=trials
+        )
     check_delta(plan.delta * trials, plan.nodes)
     per_node = plan.unit is Unit.NODE
     promised = Guarantee(
