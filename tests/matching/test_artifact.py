@@ -50,7 +50,7 @@ def test_a_sketch_comes_back_with_its_card(tmp_path: Path) -> None:
     saved = save_sketch(made(), tmp_path / "s.tacit")
     read = read_sketch(tmp_path / "s.tacit")
     assert (read.totals == saved.totals).all()
-    assert replace(read, totals=saved.totals) == saved
+    assert replace(read, totals=saved.totals, side=saved.side) == saved
     assert sketch_bytes(read) == (tmp_path / "s.tacit").read_bytes()
     card = Card.from_json((tmp_path / "s.tacit.card.json").read_text())
     assert card.guarantee == read.guarantee

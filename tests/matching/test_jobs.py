@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import warnings
 from pathlib import Path
 
 import pytest
@@ -175,8 +176,12 @@ def test_edges_of_the_data(folder: Path) -> None:
         {"text": "x", "label": True},
         {"text": "y", "label": None},
     ]
-    with pytest.warns(TacitWarning, match="1 of 6"):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", TacitWarning)
         built = tacit.sketch(rows, epsilon=1e4, delta=0.01, label_column="label", labels=["a", "1", "True"])
+    said = " ".join(str(each.message) for each in caught)
+    for sentence in ("1 of 6 rows have a label", "2 of 6 rows have no text", "1 of 6 texts are longer"):
+        assert sentence in said
     assert [round(count) for count in built.sketch.counts] == [2, 2, 1]
     with pytest.raises(BadInputError, match="is empty"):
         tacit.sketch([], epsilon=1.0)

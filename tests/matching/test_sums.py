@@ -95,7 +95,7 @@ def test_users_in_groups_give_the_same_sums(monkeypatch: pytest.MonkeyPatch) -> 
     whole = exact_sums(source, LABELS, RICH, by_user=True)
     assert whole.findings.users == 41
     monkeypatch.setattr(sums, "GROUP_NUMBERS", 4_000)
-    monkeypatch.setattr(sums, "WORDS_AT_ONCE", 50)
+    monkeypatch.setattr(sums, "ENTRIES_AT_ONCE", 50)
     assert (exact_sums(source, LABELS, RICH, by_user=True).totals == whole.totals).all()
 
 

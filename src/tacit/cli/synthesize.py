@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import click
@@ -14,6 +15,7 @@ from tacit.cli.quiet import Quiet
 from tacit.cli.recommend import Given, RecommendingCommand, recommending
 from tacit.cli.rendering import show_card
 from tacit.cli.terminal import error_console, output_console, warn_if_nominal
+from tacit.errors import StoppedError
 from tacit.jobs.synthesize import MatchingConfig, run
 
 TRAINING = "training"
@@ -62,7 +64,7 @@ def way_of(arguments: Sequence[str]) -> str:
 
 
 def synthesize(config: MatchingConfig, shown: Quiet) -> None:
-    with Bars(shown=not shown.quiet) as bars:
+    with stoppable(config), Bars(shown=not shown.quiet) as bars:
         made = run(config, bars.show)
     if not shown.quiet:
         error_console().print(f"{len(made):,} rows -> {made.output}; sketch: {made.sketch_path}", markup=False)
@@ -74,16 +76,31 @@ def synthesize(config: MatchingConfig, shown: Quiet) -> None:
     warn_if_nominal(made.card)
 
 
+@contextmanager
+def stoppable(config: MatchingConfig) -> Iterator[None]:
+    """Work that can be stopped with Ctrl-C; whoever stops it learns what was spent."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        if config.sketch_path.exists():
+            raise StoppedError(
+                "stopped-drawing",
+                "stopped: the sketch {path} is complete; draw from it with {option.from_sketch} at no further cost",
+                path=config.sketch_path,
+            ) from None
+        raise StoppedError(
+            "stopped-before-release", "stopped: nothing was released and nothing is lost; repeat the command"
+        ) from None
+
+
 def answers(given: Given) -> dict[str, object]:
     """The questions of the guide, answered by options of this command: a curator wants to share a corpus."""
     return {
         "protect": "text" if given.get("user_column") is None else "person",
         "seen_by": "curator",
         "purpose": "share" if given.get("topics") is None else "topics",
-        **{
-            name: given.get(name)
-            for name in ("data", "column", "label_column", "user_column", "labels", "epsilon", "format")
-        },
+        "label_column": next(iter(given.get("label_columns") or ()), None),
+        **{name: given.get(name) for name in ("data", "column", "user_column", "labels", "epsilon", "format")},
     }
 
 

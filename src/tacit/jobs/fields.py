@@ -14,7 +14,7 @@ from pydantic import BeforeValidator, Field
 
 from tacit.jobs.config import Group, Option, Varied
 from tacit.jobs.sources import Source
-from tacit.jobs.values import StrategyName, named_values, number_or_auto
+from tacit.jobs.values import StrategyName, named_values, number_or_auto, split_at_commas
 
 T = TypeVar("T")
 
@@ -68,6 +68,12 @@ UsualColumn = Annotated[
 ]
 TextColumn = Annotated[str, Field(description="The column of the text."), Option(Group.DATA)]
 LabelColumn = Annotated[T, Field(description="The column of labels."), Option(Group.DATA)]
+LabelColumns = Annotated[
+    tuple[str, ...],
+    BeforeValidator(split_at_commas),
+    Field(description="A column of labels; may be repeated."),
+    Option(Group.DATA),
+]
 UserColumn = Annotated[T, Field(description="The column that says whose row it is."), Option(Group.DATA)]
 Labels = Annotated[
     T,

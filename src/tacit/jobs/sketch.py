@@ -10,7 +10,7 @@ import contextlib
 import secrets
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
@@ -20,12 +20,14 @@ from tacit.account.ledger import Reservation, Subject, open_ledger
 from tacit.card import Card
 from tacit.errors import BadInputError, TacitWarning
 from tacit.guarantee import Guarantee
+from tacit.jobs.bought_labels import bought_labels, held_labels, price_of_labels
 from tacit.jobs.config import file_name
 from tacit.jobs.fields import Epsilon, Output
-from tacit.jobs.sketch_input import label_rule, row_source
+from tacit.jobs.row_notes import RowNotes, said_first
+from tacit.jobs.sketch_input import label_rule, map_for, row_source
 from tacit.jobs.sketched_rows import SketchedRows
 from tacit.matching.artifact import save_sketch
-from tacit.matching.sketch import Sketch, build_sketch
+from tacit.matching.sketch import BuiltSketch, Sketch, build_sketch, with_guarantee
 from tacit.matching.sums import PrivateFindings
 from tacit.progress import StepProgress
 
@@ -92,20 +94,64 @@ def released_sketch(
     config: SketchConfig, output: Path | None, progress: StepProgress | None, charge: SketchCharge
 ) -> SketchResult:
     """The sketch of private rows, paid for as `charge` says: for callers that keep their own ledger."""
-    built = build_sketch(
-        row_source(config, progress),
-        label_rule(config),
-        config.feature_map(),
-        epsilon=config.epsilon,
-        delta=None if config.delta == "auto" else config.delta,
-        by_user=config.user_column is not None,
-        seed=config.seed,
-        before_noise=charge.reserve,
-    )
+    build = _built if config.labels_from_data is None else _bought
+    built = build(config, charge, progress)
     made = built.sketch if output is None else save_sketch(built.sketch, output, force=config.force)
     charge.commit()
     _warn(built.findings)
     return SketchResult(made, output, built.findings)
+
+
+def _built(config: SketchConfig, charge: SketchCharge, progress: StepProgress | None) -> BuiltSketch:
+    rule = label_rule(config)
+    notes = RowNotes(config.encoders)
+
+    def before_noise(promised: Guarantee) -> None:
+        said_first(notes, _say)
+        charge.reserve(promised)
+
+    return build_sketch(
+        notes.watched(row_source(config, progress)),
+        rule,
+        map_for(config, rule),
+        epsilon=config.epsilon,
+        delta=None if config.delta == "auto" else config.delta,
+        by_user=config.user_column is not None,
+        seed=config.seed,
+        before_noise=before_noise,
+    )
+
+
+def _say(sentence: str) -> None:
+    warnings.warn(TacitWarning(sentence), stacklevel=4)
+
+
+def _bought(config: SketchConfig, charge: SketchCharge, progress: StepProgress | None) -> BuiltSketch:
+    """A sketch whose labels are found first; its promise is that of both releases together."""
+    notes = RowNotes(config.encoders)
+    for _ in notes.watched(row_source(config))():
+        pass  # what there is to say about the rows is said before the labels are looked for
+    said_first(notes, _say)
+    held = held_labels(config)
+    price = price_of_labels(config, config.epsilon, held)
+    delta = price.guarantee.delta + price.sketch_delta
+    charge.reserve(replace(price.guarantee, epsilon=config.epsilon, delta=delta))
+    try:
+        labels, paid = bought_labels(config, held, price)
+    except BadInputError:
+        charge.commit()  # that nothing was found is a release, too
+        raise
+    rule = label_rule(config, labels)
+    built = build_sketch(
+        row_source(config, progress),
+        rule,
+        map_for(config, rule),
+        epsilon=price.sketch_epsilon,
+        delta=price.sketch_delta,
+        by_user=config.user_column is not None,
+        seed=config.seed,
+    )
+    return replace(built, sketch=with_guarantee(built.sketch, paid.then(built.sketch.guarantee)))
 
 
 def _warn(findings: PrivateFindings) -> None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from tacit.errors import BadInputError
 from tacit.jobs.sketched_rows import SketchedRows
+from tacit.matching.features import FeatureMap
 from tacit.matching.labels import Bins, ListedLabels, PublicLabels, label_name, public_topics
+from tacit.matching.marginals import JointLabels, joint_labels, map_beside
 from tacit.matching.sums import BLOCK_ROWS, RowBlock, RowSource
 from tacit.progress import StepProgress
 from tacit.text.files import TableReader, cell_string, check_column, choose_columns, open_table, text_value
@@ -20,15 +23,32 @@ MOST_DECLARED = 10_000
 # Labels -------------------------------------------------------------------------------------------------------------
 
 
-def label_rule(config: SketchedRows) -> PublicLabels:
-    """The labels that the options name."""
-    if config.label_column is None:
+def label_rule(config: SketchedRows, bought: Mapping[str, ListedLabels] | None = None) -> PublicLabels:
+    """The labels that the options name, of one column or of several.
+
+    bought   by column: labels that were found in the rows, and paid for
+    """
+    if not config.label_columns:
         return public_topics(config.topics or USUAL_TOPICS, config.encoders[0])
-    if config.bins:
-        return Bins(config.bins)
-    if config.declare_labels_public:
-        return ListedLabels(_declared_labels(config), declared=True)
-    names = config.labels if config.labels_from is None else _labels_of_file(config.labels_from)
+    rules = [(column, (bought or {}).get(column) or _rule_of(config, column)) for column in config.label_columns]
+    return rules[0][1] if len(rules) == 1 else joint_labels(rules, config.feature_map())
+
+
+def map_for(config: SketchedRows, rule: PublicLabels) -> FeatureMap:
+    """The features that are summed; with several label columns they leave room for each."""
+    usual = config.feature_map()
+    return map_beside(rule, usual) if isinstance(rule, JointLabels) else usual
+
+
+def _rule_of(config: SketchedRows, column: str) -> ListedLabels | Bins:
+    edges = dict(config.bins_of).get(column, config.bins)
+    if edges:
+        return Bins(edges)
+    names = dict(config.labels_of).get(column, config.labels)
+    if config.labels_from is not None:
+        names = _labels_of_file(config.labels_from)
+    if not names and config.declare_labels_public:
+        return ListedLabels(_declared_labels(config, column), declared=True)
     return ListedLabels(names, config.other)
 
 
@@ -42,20 +62,19 @@ def _labels_of_file(path: Path) -> tuple[str, ...]:
     return tuple(line.strip() for line in lines if line.strip())
 
 
-def _declared_labels(config: SketchedRows) -> tuple[str, ...]:
-    """All labels that occur, which the user has declared public."""
-    assert config.label_column is not None
+def _declared_labels(config: SketchedRows, column: str) -> tuple[str, ...]:
+    """All labels that occur in a column, which the user has declared public."""
     names: set[str] = set()
     with open_table(config.data, config.format) as table:
-        check_column(config.label_column, table.columns)
-        table.select([config.label_column])
+        check_column(column, table.columns)
+        table.select([column])
         for _, values in table.rows():
             names.add(label_name(values[0]))
             if len(names) > MOST_DECLARED:
                 raise BadInputError(
                     "labels-look-like-texts",
                     "the column '{column}' has more than {most:,} different values: is it a label?",
-                    column=config.label_column,
+                    column=column,
                     most=MOST_DECLARED,
                 )
     return tuple(sorted(names - {""}))
@@ -74,19 +93,29 @@ def row_source(config: SketchedRows, progress: StepProgress | None = None) -> Ro
     return blocks
 
 
+def first_label_source(config: SketchedRows) -> RowSource:
+    """The rows of a configuration with several label columns, each with its label in the first of them."""
+
+    def blocks() -> Iterator[RowBlock]:
+        for block in row_source(config)():
+            yield replace(block, labels=[values[0] for values in cast("Sequence[tuple[object, ...]]", block.labels)])
+
+    return blocks
+
+
 def _blocks(config: SketchedRows, table: TableReader, progress: StepProgress | None) -> Iterator[RowBlock]:
-    kept = [name for name in (config.label_column, config.user_column) if name is not None]
+    kept = [*config.label_columns, *([] if config.user_column is None else [config.user_column])]
     text = choose_columns(table.columns, () if config.column is None else (config.column,), kept).texts[0]
     table.select([text, *kept])
-    label_place = None if config.label_column is None else 1
+    last_label = len(config.label_columns)
     user_place = None if config.user_column is None else len(kept)
     texts: list[str] = []
     labels: list[Any] = []
     users: list[str] = []
     for row, values in table.rows():
         texts.append(text_value(values[0], row, text))
-        if label_place is not None:
-            labels.append(values[label_place])
+        if last_label:
+            labels.append(values[1] if last_label == 1 else tuple(values[1 : last_label + 1]))
         if user_place is not None:
             users.append(cell_string(values[user_place]))
         if len(texts) == BLOCK_ROWS:

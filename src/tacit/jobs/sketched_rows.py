@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Self
+from typing import Annotated, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from tacit.encoders import encoder_needs
 from tacit.errors import BadParameterError
-from tacit.jobs.config import Config, Group, Option, Varied
+from tacit.jobs.config import Config, Group, Option, Varied, option_twice
 from tacit.jobs.fields import (
     AutoDelta,
     Data,
     Dataset,
     Force,
     Format,
-    LabelColumn,
+    LabelColumns,
     Labels,
     Ledger,
     TestSeed,
     UserColumn,
     UsualColumn,
 )
+from tacit.jobs.named_labels import NamedEdges, NamedLabels, named_labels
 from tacit.jobs.sources import needs_of_source
 from tacit.jobs.values import CommaSeparated
 from tacit.matching.features import FeatureMap, default_map
@@ -39,12 +40,21 @@ class SketchedRows(Config):
 
     data: PrivateRows
     column: UsualColumn = None
-    label_column: LabelColumn[str | None] = None
+    label_columns: Annotated[
+        LabelColumns,
+        Field(description="The column of labels; may be repeated, and then labels of all columns stay together."),
+    ] = ()
     labels: Annotated[
         Labels[tuple[str, ...]],
         CommaSeparated,
         Field(description="All labels, from public knowledge; rows with any other are left out."),
         Varied(metavar="A,B,C"),
+    ] = ()
+    labels_of: Annotated[
+        NamedLabels,
+        BeforeValidator(named_labels),
+        Field(description="With several label columns: all labels of one of them; may be repeated."),
+        Option(Group.DATA, metavar="COLUMN=A,B,C"),
     ] = ()
     labels_from: Annotated[
         Path | None, Field(description="The same, in a file with one label per line."), Option(Group.DATA)
@@ -54,6 +64,12 @@ class SketchedRows(Config):
         Field(description="The labels that occur in DATA are declared public; the card says so."),
         Option(Group.PRIVACY),
     ] = False
+    labels_from_data: Annotated[
+        Literal["private"] | None,
+        Field(description="Find the labels in DATA itself: a part of epsilon pays for it, and only labels that many "
+              "rows have are found."),
+        Option(Group.PRIVACY),
+    ] = None  # fmt: skip
     other: Annotated[
         str | None,
         Field(description="The label of the list as which rows with any other label count."),
@@ -64,6 +80,12 @@ class SketchedRows(Config):
         CommaSeparated,
         Field(description="The label column holds numbers: public edges of their bins."),
         Option(Group.DATA, comma_separated=True, metavar="0,2,4"),
+    ] = ()
+    bins_of: Annotated[
+        NamedEdges,
+        BeforeValidator(named_labels),
+        Field(description="With several label columns: one of them holds numbers, with these edges; may be repeated."),
+        Option(Group.DATA, metavar="COLUMN=0,2,4"),
     ] = ()
     topics: Annotated[
         int | None,
@@ -106,25 +128,68 @@ class SketchedRows(Config):
         encoders = [need for name in self.encoders for need in encoder_needs(name)]
         return [*encoders, *needs_of_source(self.data, self.format), *needs_of_ledger(self.ledger)]
 
+    @model_validator(mode="before")
+    @classmethod
+    def _one_column_by_its_name(cls, values: object) -> object:
+        """Takes `label_column` for one column, as most jobs call it."""
+        if not isinstance(values, dict) or "label_column" not in values:
+            return values
+        renamed = dict(values)
+        column = renamed.pop("label_column")
+        if renamed.get("label_columns"):
+            raise option_twice("label_column")
+        return {**renamed, "label_columns": () if column is None else (column,)}
+
+    @property
+    def label_column(self) -> str | None:
+        """The first label column."""
+        return self.label_columns[0] if self.label_columns else None
+
     @model_validator(mode="after")
     def _labels_come_from_one_place(self) -> Self:
-        ways = [bool(self.labels), self.labels_from is not None, self.declare_labels_public, bool(self.bins)]
-        if self.label_column is None and any(ways):
+        of_one = [bool(self.labels), self.labels_from is not None, bool(self.bins)]
+        of_all = [self.declare_labels_public, self.labels_from_data is not None]
+        named = [name for name, _ in (*self.labels_of, *self.bins_of)]
+        if not self.label_columns and (any(of_one) or any(of_all) or named):
             raise BadParameterError(
                 "labels-without-column", "name the column of the labels with {option.label_column[NAME]}"
             )
-        if self.label_column is not None and sum(ways) != 1:
+        for column in self.label_columns:
+            ways = named.count(column) + (sum(of_one) if len(self.label_columns) == 1 else 0)
+            if ways + (sum(of_all) if not ways or len(self.label_columns) == 1 else 0) != 1:
+                raise self._labels_of_one_kind()
+        if len(self.label_columns) > 1 and (any(of_one) or self.other is not None):
             raise BadParameterError(
-                "labels-of-one-kind",
-                "say once which labels there are: {option.labels[A,B,C]}, {option.labels_from[FILE]}, "
-                "{option.bins[0,2,4]} for numbers, or {option.declare_labels_public} if those that occur in the data "
-                "are no secret",
+                "labels-of-which-column",
+                "there are several label columns: give the labels of each with {option.labels_of[COLUMN=A,B,C]} or "
+                "{option.bins_of[COLUMN=0,2,4]}; rows with any other label are left out",
             )
-        if self.label_column is not None and self.topics is not None:
+        if unknown := [column for column in named if column not in self.label_columns]:
+            raise BadParameterError(
+                "labels-of-no-column",
+                "'{column}' is none of the label columns: name it with {option.label_column}, too",
+                column=unknown[0],
+            )
+        if self.label_columns and self.topics is not None:
             raise BadParameterError("topics-and-labels", "{option.topics} take the place of {option.label_column}")
-        if self.other is not None and not (self.labels or self.labels_from):
+        if self.other is not None and not (self.labels or self.labels_from or self.labels_from_data):
             raise BadParameterError("other-without-list", "{option.other} belongs to a list of {option.labels}")
         return self
+
+    def _labels_of_one_kind(self) -> BadParameterError:
+        if len(self.label_columns) > 1:
+            return BadParameterError(
+                "labels-of-each-column",
+                "say once for each label column which labels there are: {option.labels_of[COLUMN=A,B,C]} or "
+                "{option.bins_of[COLUMN=0,2,4]}; {option.declare_labels_public} if those that occur in the data are no "
+                "secret; or {option.labels_from_data[private]}",
+            )
+        return BadParameterError(
+            "labels-of-one-kind",
+            "say once which labels there are: {option.labels[A,B,C]}, {option.labels_from[FILE]}, "
+            "{option.bins[0,2,4]} for numbers, {option.declare_labels_public} if those that occur in the data "
+            "are no secret, or {option.labels_from_data[private]} to pay for finding them",
+        )
 
     @model_validator(mode="after")
     def _the_ledger_has_a_name_for_the_data(self) -> Self:
@@ -138,11 +203,12 @@ class SketchedRows(Config):
 
     @model_validator(mode="after")
     def _users_can_be_read_twice(self) -> Self:
-        if self.data == STANDARD_STREAM and (self.user_column is not None or self.declare_labels_public):
+        twice = self.user_column is not None or self.declare_labels_public or self.labels_from_data is not None
+        if self.data == STANDARD_STREAM and twice:
             raise BadParameterError(
                 "read-once",
-                "standard input can be read only once, and {option.user_column} and {option.declare_labels_public} "
-                "read the rows several times: name a file",
+                "standard input can be read only once, and {option.user_column}, {option.declare_labels_public} and "
+                "{option.labels_from_data} read the rows several times: name a file",
             )
         return self
 
@@ -151,6 +217,12 @@ class SketchedRows(Config):
         if self.pure and self.delta != "auto":
             raise BadParameterError(
                 "pure-has-no-delta", "{option.pure} promises epsilon alone: leave {option.delta} out"
+            )
+        if self.pure and (len(self.label_columns) > 1 or self.labels_from_data is not None):
+            raise BadParameterError(
+                "pure-has-one-column",
+                "{option.pure} has room for one label column with a public list: leave {option.pure} out, or name the "
+                "labels of one column",
             )
         if self.pure and self.vocabulary:
             raise BadParameterError(

@@ -26,7 +26,7 @@ from tacit.jobs.config import Group, Option, Varied
 from tacit.jobs.fields import USUAL_POOLS, Epsilon, Output, Pools, SampleSeed, SynthesisWay, SyntheticRowCount
 from tacit.jobs.sketch import SketchConfig
 from tacit.jobs.sketch import run as build
-from tacit.jobs.sketch_input import row_source
+from tacit.jobs.sketch_input import first_label_source, label_rule, row_source
 from tacit.jobs.sketched_rows import PrivateRows, SketchedRows
 from tacit.needs import Ability, needs_of_place
 from tacit.progress import WorkProgress
@@ -196,11 +196,16 @@ def run(config: MatchingConfig, progress: WorkProgress | None = None) -> Matched
     """
     from tacit.matching.artifact import read_sketch
     from tacit.matching.corpus import matched_corpus
+    from tacit.matching.drawable import check_drawable, warn_of_noise
     from tacit.matching.pool import load_pool
 
     config.check_files()
     pools = [load_pool(name) for name in config.pools]
+    if config.from_sketch is None and config.labels_from_data is None:
+        check_drawable(label_rule(config).names, pools)
     sketch = _built_sketch(config, progress) if config.from_sketch is None else read_sketch(config.from_sketch)
+    check_drawable(sketch.labels, pools)
+    warn_of_noise(sketch)
     seed = secrets.randbelow(1 << 31) if config.sample_seed is None else config.sample_seed
     corpus = matched_corpus(sketch, pools, rows=config.rows, seed=seed, progress=progress)
     made = _written(config, corpus)
@@ -220,14 +225,19 @@ def _with_report(
     """The same rows with the page about them, which sees the release and the pools only, and the page for the holder of
     the rows, if that is wanted."""
     from tacit.jobs.release_report import public_release, release_page
+    from tacit.matching.joint_corpus import column_view
 
-    release = public_release(sketch, pools, corpus.texts, corpus.labels, made.card)
+    labels, source = corpus.labels, row_source(config)
+    if corpus.columns:  # the pages show one label of a row: that of the first column
+        sketch, labels = column_view(sketch, 0), next(iter(corpus.columns.values()))
+        source = first_label_source(config)
+    release = public_release(sketch, pools, corpus.texts, labels, made.card)
     write_whole(config.report_path, release_page(release))
     if config.report != "private":
         return replace(made, report_path=config.report_path)
     from tacit.jobs.private_report import held_rows, judged, private_page
 
-    held = held_rows(row_source(config), sketch)
+    held = held_rows(source, sketch)
     page = private_page(release, held, judged(release, held, progress))
     write_file(config.private_report_path, page.encode(), private=True)
     return replace(made, report_path=config.report_path, private_report_path=config.private_report_path)
@@ -240,7 +250,8 @@ def _built_sketch(config: MatchingConfig, progress: WorkProgress | None) -> Sket
 
 def _written(config: MatchingConfig, corpus: MatchedCorpus) -> MatchedRows:
     text, label = _column_names(config)
-    columns = {text: list(corpus.texts), label: list(corpus.labels)}
+    labels = {name: list(values) for name, values in corpus.columns.items()} or {label: list(corpus.labels)}
+    columns = {text: list(corpus.texts), **labels}
     card = Card(corpus.guarantee, _facts(config, corpus))
     # Card and attribution first: no corpus is there without them.
     write_whole(Path(f"{config.output}.card.json"), card.to_json())

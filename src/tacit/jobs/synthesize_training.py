@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
@@ -22,6 +22,7 @@ from tacit.jobs.fields import (
     Column,
     Data,
     Force,
+    LabelColumns,
     Labels,
     Length,
     Model,
@@ -32,6 +33,7 @@ from tacit.jobs.fields import (
     SyntheticRowCount,
     TrainingEpsilon,
 )
+from tacit.jobs.named_labels import NamedLabels, bad_labels, named_labels
 from tacit.jobs.sources import needs_of_rows
 from tacit.jobs.training.options import (
     ADAPTED,
@@ -41,37 +43,10 @@ from tacit.jobs.training.options import (
     needs_of_budget,
 )
 from tacit.jobs.training.result import TrainingProgress
-from tacit.jobs.values import CommaSeparated, split_at_commas
 from tacit.needs import ADAPTERS, MODELS, PLOTS, Ability, needs_of_language_model, needs_of_place
 from tacit.report import Report
 from tacit.report.parts import refuse_existing
 from tacit.text.files import format_of
-
-NamedLabels = tuple[tuple[str, tuple[str, ...]], ...]
-
-
-def _named_labels(value: Any) -> object:
-    """Names by label column: from a mapping, or from texts such as `stars=1,2,3`."""
-    if value is None:
-        return ()
-    if isinstance(value, Mapping):
-        return tuple((str(column), tuple(map(str, names))) for column, names in value.items())
-    return tuple(_named_column(item) for item in ([value] if isinstance(value, str) else value))
-
-
-def _named_column(item: Any) -> tuple[str, Sequence[object]]:
-    column, names = (item.partition("=")[0], split_at_commas(item.partition("=")[2])) if isinstance(item, str) else item
-    if not names:
-        raise bad_labels(str(item))
-    return column, names
-
-
-def bad_labels(item: str) -> BadParameterError:
-    return BadParameterError(
-        "bad-labels",
-        "{option.labels} names the values of a label column, such as {option.labels[stars=1,2,3,4,5]}, not '{item}'",
-        item=item,
-    )
 
 
 class TrainedSynthesisConfig(EitherNeighbors, RecordTraining):
@@ -90,15 +65,10 @@ class TrainedSynthesisConfig(EitherNeighbors, RecordTraining):
     by: SynthesisWay[Literal["training"]] = "training"
     rows: SyntheticRowCount[int] = 1_000
     column: Annotated[Column[str], Varied(old_names=("text_column",))] = "text"
-    label_columns: Annotated[
-        tuple[str, ...],
-        CommaSeparated,
-        Field(description="A column of labels; may be repeated."),
-        Option(Group.DATA),
-    ] = ()
+    label_columns: LabelColumns = ()
     labels: Annotated[
         Labels[NamedLabels],
-        BeforeValidator(_named_labels),
+        BeforeValidator(named_labels),
         Field(description="All names of a label column, if they are known; otherwise those in DATA are declared "
               "public."),
         Varied(comma_separated=False, metavar="COLUMN=A,B,C"),

@@ -4,6 +4,7 @@ A zip archive of
 
     sketch.json    version, feature map, labels, step, noise, card, and a digest of everything
     totals.bin     the noisy whole numbers: zigzag-coded, all lowest bytes first (which packs well)
+    side.bin       those beside the sums, if there are any
     NAME.npy       arrays of the labels, such as the centers of topics
 
 Reading checks the version and the digest. A file gets its name after its cards: there is never a sketch without one.
@@ -26,8 +27,10 @@ from tacit.arrays import Integers
 from tacit.atomic import write_files
 from tacit.card import Card
 from tacit.errors import BadInputError
-from tacit.matching.labels import rule_from
+from tacit.matching.labels import PublicLabels, rule_from
+from tacit.matching.marginals import JointLabels
 from tacit.matching.pure import map_from
+from tacit.matching.sides import side_size
 from tacit.matching.sketch import Sketch
 from tacit.matching.sums import MOST_NUMBERS
 from tacit.text.files.partial import storage_error
@@ -36,6 +39,7 @@ from tacit.version import __version__
 VERSION: Final = 1
 HEADER: Final = "sketch.json"
 TOTALS: Final = "totals.bin"
+SIDE: Final = "side.bin"
 LARGEST_HEADER: Final = 1 << 26
 DIGEST_PARAMETER: Final = "sketch"
 """The line of a card that names the sketch it belongs to."""
@@ -60,7 +64,7 @@ def save_sketch(sketch: Sketch, path: Path, *, force: bool = False) -> Sketch:
 
 def sketch_bytes(sketch: Sketch) -> bytes:
     """The bytes of a sketch file; equal sketches have equal bytes."""
-    totals, arrays = packed(sketch.totals), _array_files(sketch)
+    totals, arrays = packed(sketch.totals), _other_files(sketch)
     header: dict[str, object] = {
         "version": VERSION,
         "tacit_version": __version__,
@@ -117,14 +121,18 @@ def _sketch_of(files: dict[str, bytes], path: Path) -> Sketch:
         raise BadInputError(
             "damaged-sketch", "'{path}' was changed after it was made: build or copy it again", path=path
         )
+    side = files.pop(SIDE, b"")
     arrays = {name.removesuffix(".npy"): np.load(io.BytesIO(data), allow_pickle=False) for name, data in files.items()}
     feature_map = map_from(header["map"])
-    rule = rule_from(header["labels"], arrays)
+    joint = header["labels"]["kind"] == JointLabels.kind
+    rule: PublicLabels = JointLabels.from_dict(header["labels"]) if joint else rule_from(header["labels"], arrays)
     shape = (len(rule.names), feature_map.dimension + 1)
     if tuple(header["shape"]) != shape:
         raise ValueError("the sums do not belong to the map")
+    beside = unpacked(side, (1, side_size(rule, feature_map)))[0]
     guarantee = Card.from_json(json.dumps(header["card"])).guarantee
-    return Sketch(feature_map, rule, unpacked(totals, shape), header["step"], header["noise_variance"], guarantee)
+    sums = unpacked(totals, shape)
+    return Sketch(feature_map, rule, sums, header["step"], header["noise_variance"], guarantee, beside)
 
 
 def content_digest(sketch: Sketch) -> str:
@@ -135,7 +143,7 @@ def content_digest(sketch: Sketch) -> str:
         "step": sketch.step,
         "noise_variance": sketch.noise_variance,
     }
-    return _digest(facts, packed(sketch.totals), _array_files(sketch))
+    return _digest(facts, packed(sketch.totals), _other_files(sketch))
 
 
 def _named(sketch: Sketch) -> Sketch:
@@ -150,8 +158,8 @@ def _digest(facts: dict[str, object], totals: bytes, arrays: dict[str, bytes]) -
     return digest.hexdigest()[:32]
 
 
-def _array_files(sketch: Sketch) -> dict[str, bytes]:
-    files = {}
+def _other_files(sketch: Sketch) -> dict[str, bytes]:
+    files = {SIDE: packed(sketch.side)} if len(sketch.side) else {}
     for name, array in sketch.rule.arrays().items():
         buffer = io.BytesIO()
         np.save(buffer, array)

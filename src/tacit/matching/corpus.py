@@ -7,16 +7,17 @@ corpus, whatever pool, number of rows or seed is chosen, and as often as one lik
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from tacit.arrays import Floats, Floats32, Ids
+from tacit.arrays import Floats, Floats32, Ids, Integers
 from tacit.errors import BadInputError
 from tacit.guarantee import Guarantee
 from tacit.matching.discriminant import Discriminant, fitted_discriminant, sample_places, steadied_counts
 from tacit.matching.drawing import drawn_rows, rows_per_label
+from tacit.matching.marginals import JointLabels
 from tacit.matching.pool import SentencePool, attribution_of
 from tacit.matching.sketch import Sketch
 from tacit.noise.source import public_generator
@@ -39,12 +40,14 @@ class MatchedCorpus:
     labels       one label each
     guarantee    the promise of the sketch
     attribution  what the licenses of the sentences ask for
+    columns      with several label columns: the labels of each, by its name
     """
 
     texts: Sequence[str]
     labels: Sequence[str]
     guarantee: Guarantee
     attribution: str
+    columns: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.texts)
@@ -68,18 +71,15 @@ def matched_corpus(
 
     seed   public: it repeats the choice, and has nothing to do with the noise
     """
-    places = [(number, place) for number, pool in enumerate(pools) for place in range(len(pool))]
-    if len(places) < FEWEST_SENTENCES:
-        raise BadInputError(
-            "pool-too-small",
-            "the pools hold {sentences:,} sentences, and matching needs {fewest:,}: add public sentences",
-            sentences=len(places), fewest=FEWEST_SENTENCES,
-        )  # fmt: skip
-    sentences = [pools[number].sentences[place] for number, place in places]
+    if isinstance(sketch.rule, JointLabels):
+        from tacit.matching.joint_corpus import joint_corpus  # it is made of the functions of this module
+
+        return joint_corpus(sketch, pools, rows=rows, seed=seed, progress=progress)
+    places, sentences = pool_places(pools)
     scores = scored_pool(sketch, sentences, progress)
     generator = public_generator(seed)
     wanted = rows_per_label(scores.discriminant.shares, usual_rows(sketch) if rows is None else rows, generator)
-    repeats = max(1, math.ceil(int(wanted.max()) / (LARGEST_PART * len(sentences))))
+    repeats = most_repeats(wanted, len(sentences))
     drawn = drawn_rows(scores.log_probabilities, scores.domain, wanted, generator, most_repeats=repeats)
     order = generator.permutation(len(drawn))
     chosen: Ids = drawn.sentences[order]
@@ -89,6 +89,23 @@ def matched_corpus(
         guarantee=corpus_guarantee(sketch, pools),
         attribution=attribution_of([(pools[places[place][0]], places[place][1]) for place in np.unique(chosen)]),
     )
+
+
+def most_repeats(wanted: Integers, sentences: int) -> int:
+    """How often a sentence may stand in one label, so that the largest label uses a small part of the pool."""
+    return max(1, math.ceil(int(wanted.max()) / (LARGEST_PART * sentences)))
+
+
+def pool_places(pools: Sequence[SentencePool]) -> tuple[list[tuple[int, int]], list[str]]:
+    """All sentences of the pools, each with the number of its pool and its place in it; too few are refused."""
+    places = [(number, place) for number, pool in enumerate(pools) for place in range(len(pool))]
+    if len(places) < FEWEST_SENTENCES:
+        raise BadInputError(
+            "pool-too-small",
+            "the pools hold {sentences:,} sentences, and matching needs {fewest:,}: add public sentences",
+            sentences=len(places), fewest=FEWEST_SENTENCES,
+        )  # fmt: skip
+    return places, [pools[number].sentences[place] for number, place in places]
 
 
 def corpus_guarantee(sketch: Sketch, pools: Sequence[SentencePool]) -> Guarantee:

@@ -16,7 +16,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,11 +78,13 @@ class ListedLabels:
 
     other     the label of the list as which rows with any other value are counted; None leaves them out
     declared  whether the list was read off the data and declared public
+    bought    whether the list was read off the data by a release of its own, which is paid for
     """
 
     names: tuple[str, ...]
     other: str | None = None
     declared: bool = False
+    bought: bool = False
     _places: dict[str, int] = field(init=False, repr=False, compare=False)
 
     kind: ClassVar[str] = "list"
@@ -110,7 +112,12 @@ class ListedLabels:
         return np.fromiter(places, dtype=np.int64, count=len(values))
 
     def to_dict(self) -> dict[str, object]:
-        return {"kind": self.kind, "names": list(self.names), "other": self.other, "declared": self.declared}
+        facts: dict[str, object] = {"kind": self.kind, "names": list(self.names), "other": self.other}
+        return {**facts, "declared": self.declared, **({"bought": True} if self.bought else {})}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+        return cls(tuple(values["names"]), values["other"], values["declared"], values.get("bought", False))
 
     def arrays(self) -> dict[str, NDArray[np.int16]]:
         return {}
@@ -237,7 +244,7 @@ def rule_from(values: Mapping[str, Any], arrays: Mapping[str, NDArray[np.int16]]
     """The rule that these values describe."""
     kind = values["kind"]
     if kind == ListedLabels.kind:
-        return ListedLabels(tuple(values["names"]), values["other"], values["declared"])
+        return ListedLabels.from_dict(values)
     if kind == Bins.kind:
         return Bins(tuple(values["edges"]))
     topics = Topics(values["encoder"], arrays["centers"].astype(np.int16), values["digest"])

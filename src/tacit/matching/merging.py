@@ -8,7 +8,8 @@ The promise of the merged sketch, and of all its parts together:
   sigma_1, sigma_2, …; all of them together are one Gaussian mechanism of sensitivity sqrt(sum of 1 / sigma_i^2) and
   noise 1 (scale every part by its sigma). The epsilon is that of this mechanism at the sum of the deltas; since that
   formula is exact, it is never above the sum of the epsilons. Sketches without delta have Laplace noise; all of them
-  together have the sum of their epsilons, and no delta either.
+  together have the sum of their epsilons, and no delta either. So have sketches whose labels were paid for: a list of
+  labels is no Gaussian mechanism.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ import numpy as np
 from tacit.errors import BadInputError, BadParameterError
 from tacit.guarantee import Guarantee, Notion
 from tacit.matching.artifact import DIGEST_PARAMETER, content_digest
-from tacit.matching.sketch import SENSITIVITY, Sketch
+from tacit.matching.sketch import MECHANISM, SENSITIVITY, Sketch
 from tacit.noise.gaussian import analytic_gaussian_sigma, gaussian_epsilon
 
 NOT_DISJOINT = "a record may be in several of the merged sketches: their budgets were composed"
@@ -40,9 +41,10 @@ def merge_sketches(sketches: Sequence[Sketch], *, disjoint: bool = False) -> Ske
     _check_same(sketches)
     step = min(sketch.step for sketch in sketches)
     totals = np.sum([sketch.totals * (sketch.step // step) for sketch in sketches], axis=0)
+    side = np.sum([sketch.side * (sketch.step // step) for sketch in sketches], axis=0)
     variance = math.fsum(sketch.noise_variance for sketch in sketches)
     guarantee = _promise(sketches, variance, disjoint=disjoint)
-    return replace(first, totals=totals, step=step, noise_variance=variance, guarantee=guarantee)
+    return replace(first, totals=totals, side=side, step=step, noise_variance=variance, guarantee=guarantee)
 
 
 def _check_same(sketches: Sequence[Sketch]) -> None:
@@ -67,7 +69,15 @@ def _check_same(sketches: Sequence[Sketch]) -> None:
 
 def _kind(sketch: Sketch) -> dict[str, object]:
     """The labels of a sketch without what only the site itself did."""
-    return {name: value for name, value in sketch.rule.to_dict().items() if name not in ("declared", "other")}
+    facts = sketch.rule.to_dict()
+    columns = facts.get("columns")
+    if isinstance(columns, list):
+        facts["columns"] = [_of_all_sites(column) for column in columns]
+    return _of_all_sites(facts)
+
+
+def _of_all_sites(facts: dict[str, object]) -> dict[str, object]:
+    return {name: value for name, value in facts.items() if name not in ("declared", "other", "bought")}
 
 
 def _promise(sketches: Sequence[Sketch], variance: float, *, disjoint: bool) -> Guarantee:
@@ -76,7 +86,7 @@ def _promise(sketches: Sequence[Sketch], variance: float, *, disjoint: bool) -> 
         whole = parts[0].beside(*parts[1:])
     else:
         whole = parts[0].then(*parts[1:])
-        if whole.notion is Notion.APPROXIMATE:
+        if whole.notion is Notion.APPROXIMATE and all(part.mechanism == MECHANISM for part in parts):
             whole = replace(whole, epsilon=_joint_epsilon(sketches, whole.delta))
         whole = whole.also_assuming(NOT_DISJOINT)
     parameters = {name: value for name, value in parts[0].parameters.items() if name != DIGEST_PARAMETER}

@@ -32,7 +32,9 @@ from tacit.guarantee import Adjacency, Guarantee, Model, Notion, Unit, VoidReaso
 from tacit.labels import GIVEN
 from tacit.matching.features import L1, FeatureMap
 from tacit.matching.labels import ListedLabels, PublicLabels, Topics
+from tacit.matching.marginals import JointLabels
 from tacit.matching.pure_noise import laplace_steps, laplace_totals, laplace_variance
+from tacit.matching.sides import lines_per_row
 from tacit.matching.sums import ExactSums, PrivateFindings, RowSource, exact_sums
 from tacit.matching.whole_numbers import GRID
 from tacit.mechanism import TEST_SEED_REASON
@@ -58,6 +60,7 @@ class Sketch:
     step             a power of two: how many steps of the grid of the features one unit has
     noise_variance   of every number, in squared units of the features (rounding included)
     guarantee        what was promised
+    side             whole numbers beside the sums, in units of `step` (`tacit.matching.sides`)
     """
 
     feature_map: FeatureMap
@@ -66,6 +69,7 @@ class Sketch:
     step: int
     noise_variance: float
     guarantee: Guarantee
+    side: Integers = field(default_factory=lambda: np.zeros(0, dtype=np.int64), repr=False)
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -194,7 +198,9 @@ def noisy_sketch(
     """The release of exact sums; law in the module."""
     step = step_for(law.deviation)
     totals = law.released(exact.totals, step, source)
-    return Sketch(feature_map, rule, totals, step, law.deviation**2 + rounding_variance(step), promised)
+    side = law.released(exact.side, step, source)
+    variance = law.deviation**2 + rounding_variance(step)
+    return Sketch(feature_map, rule, totals, step, variance, promised, side)
 
 
 def step_for(sigma: float) -> int:
@@ -227,9 +233,10 @@ def promise(
     """What one record, or user, is promised."""
     unit = Unit.USER if by_user else Unit.RECORD
     assumptions = [SECRET_KEY]
-    not_covered = ["what the public list of labels itself says"]
-    if isinstance(rule, ListedLabels):
-        assumptions += [DECLARED if rule.declared else GIVEN]
+    lists = rule.lists if isinstance(rule, JointLabels) else [rule] if isinstance(rule, ListedLabels) else []
+    public = [each for each in lists if not each.bought]
+    not_covered = ["what the public list of labels itself says"] if public or not lists else []
+    assumptions += dict.fromkeys(DECLARED if each.declared else GIVEN for each in public)
     if automatic:
         assumptions.append(f"the number of {unit.value}s is public, because delta was chosen by it")
         not_covered.append(f"how many {unit.value}s there are, to one digit")
@@ -244,7 +251,7 @@ def promise(
         adjacency=Adjacency.ADD_REMOVE,
         mechanism=MECHANISM,
         parameters={
-            "labels": f"{len(rule.names):,} ({_other_rows(rule)})",
+            "labels": f"{_label_count(rule)} ({_other_rows(rule)})",
             "features": f"{feature_map.dimension:,} and a count",
             "feature map": feature_map.digest,
             "noise": law.described(unit),
@@ -253,6 +260,12 @@ def promise(
         assumptions=tuple(assumptions),
         provenance=(*feature_map.provenance(), *rule.provenance()),
     )
+
+
+def _label_count(rule: PublicLabels) -> str:
+    if isinstance(rule, JointLabels):
+        return f"{len(rule.names):,} in {len(rule.columns)} columns, and tables of all pairs of columns"
+    return f"{len(rule.names):,}"
 
 
 def _other_rows(rule: PublicLabels) -> str:
@@ -265,7 +278,7 @@ def _other_rows(rule: PublicLabels) -> str:
 def described(sketch: Sketch) -> str:
     """A line about a sketch for people: nothing that is not released."""
     unit = sketch.guarantee.unit.value
-    rows = f"{max(0.0, float(sketch.counts.sum())):,.0f}"
+    rows = f"{max(0.0, float(sketch.counts.sum()) / lines_per_row(sketch.rule)):,.0f}"
     return f"{len(sketch.labels):,} labels, about {rows} {unit}s, {promise_text(sketch.guarantee)}"
 
 

@@ -130,7 +130,7 @@ class SynthesisSettings(Message):
         None, description="What every probability may grow by; by default well below 1 / records."
     )
     column: Name | None = corpus_option("column")
-    label_column: Name | None = corpus_option("label_column")
+    label_column: Name | None = Field(None, description="The column of labels.")
     labels: Annotated[list[Name], Field(max_length=1_000, fail_fast=True)] = corpus_option("labels")
     declare_labels_public: bool = corpus_option("declare_labels_public")
     other: Name | None = corpus_option("other")

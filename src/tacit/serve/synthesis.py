@@ -140,9 +140,10 @@ def charged(owner: str | None, dataset: str) -> list[Subject]:
 def _drawn(task: SynthesisTask, progress: Callable[[str, int, int], None]) -> MatchedRows:
     settings, files = task.settings, task.files
     # Columns are called as in the upload, so that programs find those they know.
-    labels = read_sketch(files.sketch).labels if settings.label_column is not None else ()
+    columns = () if settings.label_column is None else (settings.label_column,)
+    labels = read_sketch(files.sketch).labels if columns else ()
     config = MatchingConfig(
-        from_sketch=files.sketch, output=files.output, column=settings.column, label_column=settings.label_column,
+        from_sketch=files.sketch, output=files.output, column=settings.column, label_columns=columns,
         labels=labels, rows=settings.rows, pools=USUAL_POOLS, force=True,
     )  # fmt: skip
     return run(config, progress)

@@ -133,7 +133,7 @@ def private_histogram(
     source = new_source(seed)
     counts = np.array([exact.get(word, 0.0) for word in words], dtype=np.float64)
     released, noisy = noise.released(words, counts, source)
-    guarantee = _guarantee(
+    guarantee = histogram_guarantee(
         noise, bounded, adjacency, Unit.RECORD if users is None else Unit.USER, public_name if known else None
     )
     if not source.secure:
@@ -152,7 +152,7 @@ def _public(words: Sequence[str], *, lowercase: bool) -> list[str]:
     return usable
 
 
-def _guarantee(
+def histogram_guarantee(
     noise: WordNoise, contribution: Contribution, adjacency: Adjacency, unit: Unit, public_name: str | None
 ) -> Guarantee:
     name = {"gaussian": "normal noise", "laplace": "discrete Laplace noise"}[noise.kind]

@@ -1,0 +1,37 @@
+"""The values of several label columns as options write them: `stars=1,2,3`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tacit.errors import BadParameterError
+from tacit.jobs.values import split_at_commas
+
+NamedLabels = tuple[tuple[str, tuple[str, ...]], ...]
+NamedEdges = tuple[tuple[str, tuple[float, ...]], ...]
+
+
+def named_labels(value: Any) -> object:
+    """Names by label column: from a mapping, or from texts such as `stars=1,2,3`."""
+    if value is None:
+        return ()
+    if isinstance(value, Mapping):
+        return tuple((str(column), tuple(names)) for column, names in value.items())
+    return tuple(_named_column(item) for item in ([value] if isinstance(value, str) else value))
+
+
+def _named_column(item: Any) -> tuple[str, Sequence[object]]:
+    column, names = (item.partition("=")[0], split_at_commas(item.partition("=")[2])) if isinstance(item, str) else item
+    if not names:
+        raise bad_labels(str(item))
+    return column, names
+
+
+def bad_labels(item: str) -> BadParameterError:
+    """The error of values that name no column."""
+    return BadParameterError(
+        "bad-labels",
+        "{option.labels} names the values of a label column, such as {option.labels[stars=1,2,3,4,5]}, not '{item}'",
+        item=item,
+    )
