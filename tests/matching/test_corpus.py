@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tacit.errors import BadInputError
 from tacit.matching.corpus import matched_corpus, pool_features, usual_rows
 from tacit.matching.discriminant import fitted_discriminant, steadied_counts
-from tacit.matching.drawing import capped, rows_per_label
+from tacit.matching.drawing import DrawnRows, best_first, capped, rows_per_label
 from tacit.matching.features import default_map
 from tacit.matching.labels import ListedLabels
 from tacit.matching.pool import load_pool
@@ -162,3 +162,15 @@ def share_right(words, names):
         guesses = made.log_probabilities(sketch.feature_map.features(texts).dense_values()).argmax(axis=1)
         right.append(np.mean(np.array(names)[guesses] == np.array(truth)))
     return np.mean(right)
+
+
+def test_any_first_part_of_a_corpus_is_a_smaller_corpus_of_its_best_rows(sketch):
+    corpus = matched_corpus(sketch, [POOL], rows=3_000, seed=1)
+    labels = np.array(corpus.labels)
+    for label in sketch.labels:
+        assert abs(np.mean(labels[:300] == label) - np.mean(labels == label)) < 0.01
+
+
+def test_rows_stand_in_the_order_of_their_weights_within_a_label():
+    rows = DrawnRows(np.arange(6), np.array([0, 0, 0, 0, 1, 1]), np.array([0.1, 0.4, 0.2, 0.3, 5.0, 6.0]))
+    assert best_first(rows).tolist() == [1, 5, 3, 2, 4, 0]

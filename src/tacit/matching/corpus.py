@@ -16,7 +16,7 @@ from tacit.arrays import Floats, Floats32, Ids, Integers
 from tacit.errors import BadInputError
 from tacit.guarantee import Guarantee
 from tacit.matching.discriminant import Discriminant, fitted_discriminant, sample_places, steadied_counts
-from tacit.matching.drawing import drawn_rows, rows_per_label
+from tacit.matching.drawing import best_first, drawn_rows, rows_per_label
 from tacit.matching.marginals import JointLabels
 from tacit.matching.pool import SentencePool, attribution_of
 from tacit.matching.sketch import Sketch
@@ -34,7 +34,7 @@ BLOCK = 20_000
 
 @dataclass(frozen=True)
 class MatchedCorpus:
-    """Rows of public sentences.
+    """Rows of public sentences, those that fit their label best first (`tacit.matching.drawing.best_first`).
 
     texts        one sentence each
     labels       one label each
@@ -81,7 +81,7 @@ def matched_corpus(
     wanted = rows_per_label(scores.discriminant.shares, usual_rows(sketch) if rows is None else rows, generator)
     repeats = most_repeats(wanted, len(sentences))
     drawn = drawn_rows(scores.log_probabilities, scores.domain, wanted, generator, most_repeats=repeats)
-    order = generator.permutation(len(drawn))
+    order = best_first(drawn)
     chosen: Ids = drawn.sentences[order]
     return MatchedCorpus(
         texts=[sentences[place] for place in chosen],

@@ -20,10 +20,11 @@ CAPPING_ROUNDS = 50
 
 @dataclass(frozen=True)
 class DrawnRows:
-    """Places of sentences and of their labels, one each."""
+    """Places of sentences and of their labels, one each, with the logarithm of the weight that each was drawn by."""
 
     sentences: Ids
     labels: Ids
+    weights: Floats
 
     def __len__(self) -> int:
         return len(self.sentences)
@@ -42,15 +43,26 @@ def drawn_rows(
     most_repeats: int = 1,
 ) -> DrawnRows:
     """Sentences for every label, `wanted` of each, as long as the pool has enough."""
-    sentences, labels = [], []
+    sentences, labels, drawn_weights = [], [], []
     for label, rows in enumerate(wanted):
         if rows:
             weights = DOMAIN * domain + SHARPNESS * log_probabilities[:, label]
             counts = _whole_numbers(capped(np.exp(weights - weights.max()), int(rows), most_repeats), generator)
             places = np.repeat(np.arange(len(counts)), counts)
-            sentences.append(generator.permutation(places))
+            sentences.append(places)
             labels.append(np.full(len(places), label))
-    return DrawnRows(np.concatenate(sentences), np.concatenate(labels))
+            drawn_weights.append(weights[places])
+    return DrawnRows(np.concatenate(sentences), np.concatenate(labels), np.concatenate(drawn_weights))
+
+
+def best_first(rows: DrawnRows) -> Ids:
+    """The order in which the rows of each label begin with those that fit it best, the labels in even proportions
+    throughout: any first part of a corpus is a smaller corpus with the same proportions."""
+    order = np.lexsort((-rows.weights, rows.labels))
+    counts = np.bincount(rows.labels)
+    starts = np.repeat(np.cumsum(counts) - counts, counts)
+    depth = (np.arange(len(rows)) - starts + 0.5) / np.repeat(counts, counts)
+    return np.asarray(order[np.argsort(depth, kind="stable")])
 
 
 def capped(weights: Floats, rows: int, most: int) -> Floats:

@@ -99,6 +99,10 @@ def shortened(words: str, most: int) -> str:
     return words if len(words) <= most else words[: most - 1] + "…"
 
 
+ROUNDING = 1e-6
+"""Sums of heights are rounded: without it, words that just touch would be moved for ever."""
+
+
 def spread_apart(places: Sequence[tuple[float, float]], widths: Sequence[float], height: float) -> list[float]:
     """For words at these places, heights at which none covers another."""
     heights = [y for _, y in places]
@@ -109,7 +113,7 @@ def spread_apart(places: Sequence[tuple[float, float]], widths: Sequence[float],
             moved = False
             for other in done:
                 apart = abs(x - places[other][0]) >= (widths[index] + widths[other]) / 2
-                if not apart and abs(heights[index] - heights[other]) < height:
+                if not apart and abs(heights[index] - heights[other]) < height - ROUNDING:
                     heights[index], moved = heights[other] + height, True
         done.append(index)
     return heights
