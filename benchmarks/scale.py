@@ -2,7 +2,8 @@
 
 Measured in a short run, on one core each:
     word level       tokens per second of `santext` (one block after the other, as a worker does it)
-    document level   documents per second of the private codebook (mostly the sentence encoder)
+    document level   documents per second of the private codebook (mostly the sentence encoder), by MiniLM and by the
+                     static encoder
     codebook         public texts encoded per second, when a codebook is built
     engine           seconds of the cluster engine beside: cutting, pickling, staging, records (without Ray itself)
     ledger           seconds and bytes per document in an SQLite ledger
@@ -56,7 +57,8 @@ def rates(vectors: str, tokens: int, documents: int, characters: int) -> Facts:
     return {
         "tokens per second": word,
         "characters per token": size / units,
-        "documents per second": document_rate(few),
+        "documents per second": document_rate(few, "minilm"),
+        "documents per second, static": document_rate(texts, "static"),
         "codebook texts per second": codebook_rate(few),
         "engine seconds per million characters": engine / size * 1e6,
         "driver bytes per part": record,
@@ -94,11 +96,11 @@ def word_rate(vectors: str, texts: list[str]) -> tuple[float, int]:
     return units / spent, units
 
 
-def document_rate(texts: list[str]) -> float:
+def document_rate(texts: list[str], codebook: str) -> float:
     from tacit.catalog import build
     from tacit.noise.source import StreamKey
 
-    mechanism = build("codebook", {"epsilon": 3.0})
+    mechanism = build("codebook", {"epsilon": 3.0, "codebook": codebook})
     mechanism.prepare()
     key = StreamKey.from_os()
     mechanism.rewrite_texts(texts[:20], key.stream(0, b"warm"))
@@ -207,10 +209,11 @@ def plan(documents: int, characters: int, measured: Facts, share: float) -> list
     jobs = {
         "santext": tokens / measured["tokens per second"],
         "codebook": documents / measured["documents per second"],
+        "codebook static": documents / measured["documents per second, static"],
     }
     found = []
     for name, work in jobs.items():
-        block = find(name).block_characters
+        block = find(name.split()[0]).block_characters
         parts = math.ceil(total / part_characters(total, block))
         core_seconds = work * (1 + share) + total / 1e6 * measured["engine seconds per million characters"]
         found.append(

@@ -23,6 +23,7 @@ __all__ = [
     "Guarantee",
     "__version__",
     "build",
+    "decode",
     "federate",
     "guide",
     "load_vectors",
@@ -58,6 +59,7 @@ _LAZY = {
     "predict": "tacit.jobs.predict",
     "guide": "tacit.jobs.guide",
     "sketch": "tacit.jobs.sketch",
+    "decode": "tacit.jobs.decode",
     "synthesize": "tacit.jobs.synthesize",
 }
 

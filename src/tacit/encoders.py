@@ -1,6 +1,7 @@
 """Sentence encoders by name: the one that comes with Tacit, those of plug-ins, and Hugging Face models.
 
     static          word vectors averaged (`tacit.matching.encoder`): numpy and scipy alone, exact for any batch
+    static-balanced the same in another geometry (`tacit.matching.encoder_balanced`), for codebooks
     minilm          all-MiniLM-L6-v2 by torch (`tacit.documents.encoder`), a folder, or a name on the model hub
     another name    what a plug-in has registered in the group `tacit.encoders`
 
@@ -49,7 +50,13 @@ def _makes_encoders(thing: object) -> bool:
 
 
 ENCODERS: Registry[Callable[[], Encoder]] = Registry(
-    plugins.ENCODERS, "sentence encoder", {"static": "tacit.matching.encoder:StaticEncoder"}, _makes_encoders
+    plugins.ENCODERS,
+    "sentence encoder",
+    {
+        "static": "tacit.matching.encoder:StaticEncoder",
+        "static-balanced": "tacit.matching.encoder_balanced:BalancedEncoder",
+    },
+    _makes_encoders,
 )
 """Name to a function (or class) that makes an encoder of this name. The encoder may have `provenance()`, a line for the
 card; without it the encoder is taken as public. The function may have `abilities`, what must be installed for it."""

@@ -30,6 +30,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "federate": ("tacit.cli.federate", "Train a model under differential privacy for users, not rows."),
     "graph": ("tacit.cli.graph", "Label the nodes of a private graph of texts."),
     "predict": ("tacit.cli.predict", "Use a trained model: predictions and scores."),
+    "decode": ("tacit.cli.decode", "Make a corpus of what many local releases say together, at no cost."),
     "synthesize": ("tacit.cli.synthesize", "Release a corpus with labels that may be shared in place of private rows."),
     "sketch": ("tacit.cli.sketch", "Release noisy sums of private rows, from which a corpus can be made."),
     "pool": ("tacit.cli.pool", "Build a pool of public sentences, or look into one."),

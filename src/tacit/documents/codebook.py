@@ -58,15 +58,23 @@ from tacit.documents.base import DocumentMechanism
 from tacit.documents.codebook_build import remainder
 from tacit.documents.codebook_joint import check_labels, draw_pairs, label_and_text, named_records, of_record, pair_law
 from tacit.documents.codebook_language import LanguageDecoder
-from tacit.documents.codebook_public import PROBE, Choice, Level, PublicCodebook, load_codebook
+from tacit.documents.codebook_public import (
+    BUNDLED,
+    PROBE,
+    Choice,
+    Level,
+    PublicCodebook,
+    encoder_of,
+    load_codebook,
+)
 from tacit.documents.encoder import BATCH_ERROR
 from tacit.documents.staircase import draw_cells, nearest_cells, staircase_shares
-from tacit.encoders import Encoder, encoder_needs, encoder_provenance, load_encoder
+from tacit.encoders import ENCODERS, Encoder, encoder_needs, encoder_provenance, is_batch_independent, load_encoder
 from tacit.errors import BadInputError, BadParameterError
 from tacit.guarantee import Guarantee, Notion, Provenance
 from tacit.lineage import lineage_of
 from tacit.mechanism import Rewritten
-from tacit.needs import MODELS, Ability, needs_of_language_model
+from tacit.needs import Ability, needs_of_language_model
 from tacit.noise.source import Source, public_generator
 from tacit.parameters import parameter
 
@@ -83,7 +91,12 @@ ROWS: Final = 1 << 22
 
 
 def _needs_of_encoder(value: str) -> list[Ability]:
-    return encoder_needs(value or "minilm")
+    return encoder_needs(value) if value else []
+
+
+def _needs_of_codebook(value: str) -> list[Ability]:
+    encoder = encoder_of(value or "default")
+    return [] if encoder is None else encoder_needs(encoder)
 
 
 def _needs_of_decoder(value: str) -> list[Ability]:
@@ -98,7 +111,8 @@ class Codebook(DocumentMechanism):
     together train good classifiers; from 8 on most releases resemble their document. Build a codebook from public text
     of your kind with 'tacit codebook build' if you can.
 
-    codebook         a folder made by 'tacit codebook build', or "default" (everyday English sentences)
+    codebook         a folder made by 'tacit codebook build', or one that comes with Tacit, of everyday English
+                     sentences: "minilm" (the default; near by MiniLM) or "static" (without torch, and much faster)
     k                how many cells (one of the codebook's sizes); by default the best on public text at this epsilon
     s                how many cells near the text share the high weight; by default the best on public text
     symbols          how many sentences are released for a document, with a share of the budget each; by default as many
@@ -111,7 +125,7 @@ class Codebook(DocumentMechanism):
                      choice; a job that releases a column of labels sets it
     """
 
-    codebook: str = parameter("default", service_values=("default",))
+    codebook: str = parameter("default", service_values=("default", *BUNDLED), needs=_needs_of_codebook)
     k: int | None = None
     s: int | None = None
     symbols: int | None = parameter(None, low=1, high=MOST_SYMBOLS)
@@ -126,7 +140,6 @@ class Codebook(DocumentMechanism):
     paper: ClassVar[str] = "Tacit"
     model_needed: ClassVar[str] = "codebook (included), MiniLM"
     notion: ClassVar[str] = Notion.PURE.value
-    abilities: ClassVar[tuple[Ability, ...]] = (MODELS,)
     joint_labels: ClassVar[bool] = True
 
     def check_parameters(self) -> None:
@@ -223,6 +236,15 @@ class Codebook(DocumentMechanism):
                 expected=self.public.encoder,
             )
 
+    def _assumed_of_batches(self) -> tuple[str, ...]:
+        """What is assumed of the encoder; nothing, where its vectors are exact in every batch."""
+        if self._encoder_name in ENCODERS and getattr(ENCODERS[self._encoder_name], "batch_independent", False):
+            return ()
+        return (
+            f"other texts of its batch move a coordinate of a text's vector by at most {BATCH_ERROR:.0e}, which is "
+            "less than the law can notice; measured on public texts before anything is rewritten",
+        )
+
     # The private step -----------------------------------------------------------------------------------------
 
     def rewrite_texts(self, texts: Sequence[str], source: Source) -> Rewritten:
@@ -284,10 +306,16 @@ class Codebook(DocumentMechanism):
         """[f(x)] in units of 1/grid, as a function of each text alone."""
         scaled = vectors.astype(np.float64) * self.grid
         integers = np.rint(scaled)
+        if is_batch_independent(self.sentence_encoder):
+            return integers.astype(np.float32)
         doubtful = (np.abs(np.abs(scaled - integers) - 0.5) <= self.grid * BATCH_ERROR).any(axis=1)
         for row in np.flatnonzero(doubtful).tolist():
             integers[row] = np.rint(self.sentence_encoder.encode_alone(texts[row]).astype(np.float64) * self.grid)
         return integers.astype(np.float32)
+
+    def cell_products(self, vectors: Floats32) -> Floats32:
+        """(texts, k): the products of public texts, given by their vectors, with the cells: the largest s are near."""
+        return self.partition.products(np.rint(vectors.astype(np.float64) * self.grid).astype(np.float32))
 
     def _near(self, integers: Floats32, released: Integers) -> Integers:
         """near(x) in the first s places of each row, for rounded vectors and the cells released before."""
@@ -390,6 +418,7 @@ class Codebook(DocumentMechanism):
             parameters={
                 **self._shown_parameters(),
                 "codebook": _last_part(self.codebook),
+                "codebook digest": public.digest,
                 "k": choice.k,
                 "s": choice.s,
                 "symbols": self.count,
@@ -398,8 +427,7 @@ class Codebook(DocumentMechanism):
             not_covered=("labels and other columns left beside the text",),
             assumptions=(
                 "the codebook, the encoder and the decoder were made from public data only",
-                f"other texts of its batch move a coordinate of a text's vector by at most {BATCH_ERROR:.0e}, which "
-                "is less than the law can notice; measured on public texts before anything is rewritten",
+                *self._assumed_of_batches(),
                 "one released text for each document; a document that is rewritten again spends its budget again",
             ),
             provenance=tuple(parts),

@@ -108,6 +108,13 @@ class Level:
     def k(self) -> int:
         return len(self.chosen)
 
+    def cells(self) -> Ids32:
+        """The cell of every sentence of the codebook."""
+        order, starts = self._order
+        result = np.empty(len(order), dtype=np.int32)
+        result[order] = np.repeat(np.arange(self.k, dtype=np.int32), np.diff(starts))
+        return result
+
     def chance(self, *, random: bool = False) -> float:
         """Similarity of held-out public text with a sentence drawn without it."""
         return float(self.nearness[int(random), -1] / self.k)
@@ -320,14 +327,32 @@ def unpacked(codes: Codes, factors: Floats32) -> Floats32:
     return result
 
 
-def default_folder() -> Path:
-    """The codebook that comes with the package."""
-    return Path(__file__).parent / "assets" / "codebook"
+ASSETS = Path(__file__).parent / "assets"
+BUNDLED = {"static": "codebook-static", "minilm": "codebook"}
+"""The codebooks that come with the package, by the encoder that they need."""
+DEFAULT = "minilm"
+
+
+def codebook_folder(spec: str | Path = "default") -> Path:
+    """The folder of a codebook, or of one that comes with the package: "static", "minilm", or "default"."""
+    name = DEFAULT if str(spec) == "default" else str(spec)
+    return ASSETS / BUNDLED[name] if name in BUNDLED else Path(spec).expanduser()
+
+
+def encoder_of(spec: str | Path) -> str | None:
+    """The encoder that a codebook needs; None where there is no codebook to say so."""
+    name = DEFAULT if str(spec) == "default" else str(spec)
+    if name in BUNDLED:
+        return {"static": "static-balanced"}.get(name, name)
+    try:
+        return str(json.loads((codebook_folder(spec) / SETTINGS).read_text(encoding="utf-8"))["encoder"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
 
 
 def load_codebook(spec: str | Path = "default") -> PublicCodebook:
-    """A codebook from its folder, or the one that comes with the package ("default")."""
-    folder = default_folder() if str(spec) == "default" else Path(spec).expanduser()
+    """A codebook from its folder, or one that comes with the package (`codebook_folder`)."""
+    folder = codebook_folder(spec)
     if not folder.is_dir():
         raise BadInputError(
             "no-such-codebook",

@@ -36,6 +36,7 @@ JOBS: Final[dict[str, JobPlace]] = {
     "guide": JobPlace("tacit.jobs.guide", "GuideConfig"),
     "rewrite": JobPlace("tacit.jobs.rewrite", "RewriteConfig"),
     "synthesize": JobPlace("tacit.jobs.synthesize", "MatchingConfig"),
+    "decode": JobPlace("tacit.jobs.decode", "DecodeConfig"),
     "synthesize training": JobPlace("tacit.jobs.synthesize_training", "TrainedSynthesisConfig"),
     **_of_tasks("train"),
     "train rewrite": JobPlace("tacit.jobs.train_rewriter", "TrainRewriterConfig"),

@@ -40,12 +40,16 @@ Everything here is computed from the release and public sentences, so it costs n
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
 from tacit.arrays import Floats, Floats32, Ids
+<<<<<<< HEAD
 from tacit.matching.label_names import name_features
 from tacit.matching.sketch import Sketch
+=======
+>>>>>>> b4d4b43 (tacit decode: what many local releases say together; a codebook that needs no torch)
 from tacit.noise.source import public_generator
 
 RIDGE = 1.0
@@ -106,12 +110,35 @@ class _Spread:
         return float(self.variances.mean())
 
 
-def fitted_discriminant(sketch: Sketch, pool: Floats32) -> Discriminant:
+class NoisySums(Protocol):
+    """What a classifier is made of: a sketch, or the estimates of collective decoding (`tacit.matching.decoding`).
+
+    dense_sums       (labels, features), each number with noise of variance `noise_variance`
+    counts           (labels,), each with noise of deviation `count_deviation`
+    """
+
+    @property
+    def labels(self) -> tuple[str, ...]: ...
+
+    @property
+    def dense_sums(self) -> Floats: ...
+
+    @property
+    def counts(self) -> Floats: ...
+
+    @property
+    def noise_variance(self) -> float: ...
+
+    @property
+    def count_deviation(self) -> float: ...
+
+
+def fitted_discriminant(sketch: NoisySums, pool: Floats32) -> Discriminant:
     """The classifier of a sketch; `pool` are the dense features of public sentences under the map of the sketch."""
     sentences = pool[sample_places(len(pool))]
     rows = steadied_counts(sketch)
     total = float(rows.sum())
-    sums = sketch.sums[:, : sketch.feature_map.dense_dimension]
+    sums = sketch.dense_sums
     common = sums.sum(axis=0) / total
     domain = _domain_direction(sketch, common, total, sentences)
     noise = sketch.noise_variance / rows**2
@@ -130,7 +157,7 @@ def sample_places(sentences: int) -> Ids:
     return np.asarray(np.sort(public_generator(0).permutation(sentences)[:SAMPLE]))
 
 
-def steadied_counts(sketch: Sketch) -> Floats:
+def steadied_counts(sketch: NoisySums) -> Floats:
     """The numbers of rows of a sketch, moved towards their mean as far as noise explains their differences."""
     counts = sketch.counts
     noise = sketch.count_deviation**2
@@ -139,7 +166,7 @@ def steadied_counts(sketch: Sketch) -> Floats:
     return np.maximum(middle + (counts - middle) * (beyond / (beyond + noise)), FEWEST_ROWS)
 
 
-def _domain_direction(sketch: Sketch, common: Floats, total: float, sentences: Floats32) -> Floats:
+def _domain_direction(sketch: NoisySums, common: Floats, total: float, sentences: Floats32) -> Floats:
     """theta_0 of the module."""
     spread = _spread(sentences, np.ones(len(sentences)))
     noise = sketch.noise_variance * len(sketch.labels) / total**2

@@ -90,6 +90,11 @@ class Sketch:
         return np.asarray(self.totals[:, :-1] * (self.step / GRID))
 
     @property
+    def dense_sums(self) -> Floats:
+        """The same without words."""
+        return self.sums[:, : self.feature_map.dense_dimension]
+
+    @property
     def counts(self) -> Floats:
         """Noisy numbers of rows, one per label; they may be negative."""
         return np.asarray(self.totals[:, -1] * (self.step / self.feature_map.count_steps))
