@@ -33,6 +33,7 @@ REQUIRED: dict[str, Any] = {
     "original": "a.csv", "private": ("b.csv",), "members": "a.csv", "non_members": "b.csv", "secret": "coins.jsonl",
     "records": 1000, "lot_size": 10, "file": "experiment.toml", "epsilons": (8.0,),
     "sketches": ("a.tacit", "b.tacit"), "public_files": ("public.txt",), "synthetic": "s.csv",
+    "release": "released.csv",
 }  # fmt: skip
 """Values of options that jobs need."""
 

@@ -237,7 +237,7 @@ class Codebook(DocumentMechanism):
             )
 
     def _assumed_of_batches(self) -> tuple[str, ...]:
-        """What is assumed of the encoder; nothing, where its vectors are exact in every batch."""
+        """The assumptions about the encoder: none, where its vectors are exact in every batch."""
         if self._encoder_name in ENCODERS and getattr(ENCODERS[self._encoder_name], "batch_independent", False):
             return ()
         return (

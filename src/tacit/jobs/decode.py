@@ -153,7 +153,7 @@ def pool_features(
 
 @dataclass(frozen=True)
 class _ReleaseLaw:
-    """What the card of a release tells: how texts and labels were drawn, and what was promised."""
+    """The law of a release as its card tells it: how texts and labels were drawn, and the promise."""
 
     card: Card
     config: RewriteConfig

@@ -1,4 +1,4 @@
-"""How the codebook of the static encoder was made: `python -m tacit.documents.codebook_static FOLDER`.
+"""How the codebook of the static encoder was made: `python -m tacit.jobs.codebook_static FOLDER`.
 
 64,000 sentences of the general pool (`tacit.matching.pool`: English sentences of Tatoeba, CC BY 2.0 FR), drawn with a
 fixed public seed, are encoded with the static encoder in its balanced geometry; 2,000 are held out for measuring, and
@@ -56,9 +56,7 @@ def save(made: PublicCodebook, pool: SentencePool, folder: Path) -> None:
 
 def main(arguments: Sequence[str]) -> None:
     if len(arguments) != 1:
-        raise BadInputError(
-            "folder-missing", "give the folder to write: python -m tacit.documents.codebook_static FOLDER"
-        )
+        raise BadInputError("folder-missing", "give the folder to write: python -m tacit.jobs.codebook_static FOLDER")
     pool = load_pool("general")
     save(build(pool), pool, Path(arguments[0]))
 
