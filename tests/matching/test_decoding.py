@@ -64,9 +64,9 @@ def test_estimates_have_no_bias(kind: str):
     for label, near in RECORDS:
         table = law_of(kind, label, near)
         for released, cell in itertools.product(range(LABELS), range(K)):
-            one = label_sums(np.array([cell]), np.array([released]), NAMES, channel(kind), FEATURES)
-            sums += table[released, cell] * one.dense_sums
-            counts += table[released, cell] * one.counts
+            single = label_sums(np.array([cell]), np.array([released]), NAMES, channel(kind), FEATURES)
+            sums += table[released, cell] * single.dense_sums
+            counts += table[released, cell] * single.counts
     expected = np.zeros((LABELS, 4))
     for label, near in RECORDS:
         expected[label] += near_mean(near)
@@ -82,10 +82,10 @@ def test_the_covariance_is_that_of_the_law(kind: str):
         for true, near in RECORDS:
             table = law_of(kind, true, near)
             for released, cell in itertools.product(range(LABELS), range(K)):
-                one = label_sums(np.array([cell]), np.array([released]), NAMES, channel(kind), FEATURES)
-                estimated += table[released, cell] * one.covariance(label)
-                second += table[released, cell] * np.outer(one.dense_sums[label], one.dense_sums[label])
-                assert one.noise[label] == pytest.approx(np.trace(one.covariance(label)) / 4)
+                single = label_sums(np.array([cell]), np.array([released]), NAMES, channel(kind), FEATURES)
+                estimated += table[released, cell] * single.covariance(label)
+                second += table[released, cell] * np.outer(single.dense_sums[label], single.dense_sums[label])
+                assert single.noise[label] == pytest.approx(np.trace(single.covariance(label)) / 4)
         np.testing.assert_allclose(estimated, second, rtol=1e-5)
 
 

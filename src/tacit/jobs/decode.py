@@ -115,6 +115,7 @@ def run(config: DecodeConfig, progress: WorkProgress | None = None) -> DecodedRo
     """The corpus in a file, with its card and attribution."""
     from tacit.matching.decoding import CellFeatures, label_sums
     from tacit.matching.decoding_corpus import decoded_corpus
+    from tacit.matching.label_names import spoken_name
     from tacit.matching.pool import load_pool
 
     format_of(str(config.output))
@@ -123,7 +124,8 @@ def run(config: DecodeConfig, progress: WorkProgress | None = None) -> DecodedRo
     pools = [load_pool(name) for name in config.pools]
     cells, labels, names = law.read(config.release)
     features = CellFeatures.of(law.mechanism.partition.centers)
-    sums = label_sums(cells, labels, names, law.channel(len(names)), features)
+    of_names = text_features(law.mechanism, features, [spoken_name(name) for name in names])
+    sums = label_sums(cells, labels, names, law.channel(len(names)), features, of_names)
     of_pool = pool_features(law.mechanism, features, pools, progress)
     seed = secrets.randbelow(1 << 31) if config.sample_seed is None else config.sample_seed
     corpus = decoded_corpus(sums, pools, of_pool, law.promise(pools), rows=config.rows, seed=seed)
@@ -144,11 +146,16 @@ def pool_features(
     sentences = [sentence for pool in pools for sentence in pool.sentences]
     blocks = []
     for start in range(0, len(sentences), BLOCK):
-        vectors = mechanism.sentence_encoder.encode(sentences[start : start + BLOCK])
-        blocks.append(features.of_texts(mechanism.cell_products(vectors), mechanism.choice.s))
+        blocks.append(text_features(mechanism, features, sentences[start : start + BLOCK]))
         if progress is not None:
             progress("reading the pool", min(start + BLOCK, len(sentences)), len(sentences))
     return np.concatenate(blocks)
+
+
+def text_features(mechanism: Codebook, features: CellFeatures, texts: Sequence[str]) -> Floats32:
+    """H of public texts: the mean features of the cells near them."""
+    products = mechanism.cell_products(mechanism.sentence_encoder.encode(texts))
+    return features.of_texts(products, mechanism.choice.s)
 
 
 @dataclass(frozen=True)

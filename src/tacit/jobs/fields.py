@@ -306,12 +306,6 @@ SynthesisWay = Annotated[
 SyntheticRowCount = Annotated[
     T, Field(ge=1, description="Rows to write."), Option(Group.WRITING, old_names=("number",))
 ]
-Pools = Annotated[
-    tuple[str, ...],
-    Field(min_length=1, description="Public sentences to draw from: a name of 'tacit pool list', or a file of 'tacit "
-          "pool build'; may be repeated."),
-    Option(Group.WRITING),
-]  # fmt: skip
 SampleSeed = Annotated[
     int | None,
     Field(description="Repeat a writing; otherwise another one each time. It is public."),

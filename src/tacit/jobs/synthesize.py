@@ -23,11 +23,7 @@ from tacit.card import Card, ReleaseFacts
 from tacit.errors import BadInputError, BadParameterError
 from tacit.guarantee import Guarantee
 from tacit.jobs.config import Group, Option, Varied
-<<<<<<< HEAD
 from tacit.jobs.fields import USUAL_POOLS, Epsilon, Output, Pools, SampleSeed, SynthesisWay, SyntheticRowCount
-=======
-from tacit.jobs.fields import Epsilon, Output, Pools, SampleSeed, SynthesisWay, SyntheticRowCount
->>>>>>> b4d4b43 (tacit decode: what many local releases say together; a codebook that needs no torch)
 from tacit.jobs.sketch import SketchConfig
 from tacit.jobs.sketch import run as build
 from tacit.jobs.sketch_input import first_label_source, label_rule, row_source
@@ -71,15 +67,11 @@ class MatchingConfig(SketchedRows):
         Field(description="Where the sketch goes; by default beside the corpus."),
         Option(Group.DATA, metavar="FILE"),
     ] = None
-<<<<<<< HEAD
     pools: Annotated[
         Pools,
         Field(min_length=1, description="Public sentences to draw from: a name of 'tacit pool list', or a file of "
               "'tacit pool build'; may be repeated."),
     ] = USUAL_POOLS  # fmt: skip
-=======
-    pools: Pools = USUAL_POOLS
->>>>>>> b4d4b43 (tacit decode: what many local releases say together; a codebook that needs no torch)
     rows: Annotated[
         SyntheticRowCount[int | None],
         Field(description="Rows to draw; by default as many as private ones, at least 30,000 and 500 a label."),

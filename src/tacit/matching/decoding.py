@@ -122,6 +122,11 @@ class LabelSums:
     table: Floats
     channel: LabelChannel
     features: CellFeatures
+    names: Floats
+
+    def name_features(self) -> Floats:
+        """How H of the labels' names differs from each other; zeros where names were not read."""
+        return self.names
 
     @property
     def noise_variance(self) -> float:
@@ -156,13 +161,25 @@ class LabelSums:
 
 
 def label_sums(
-    cells: Ids, labels: Ids, names: tuple[str, ...], channel: LabelChannel, features: CellFeatures
+    cells: Ids,
+    labels: Ids,
+    names: tuple[str, ...],
+    channel: LabelChannel,
+    features: CellFeatures,
+    of_names: Floats32 | None = None,
 ) -> LabelSums:
-    """The estimates from released cells and labels, as numbers."""
+    """The estimates from released cells and labels, as numbers.
+
+    of_names   H of the names of the labels, read as public texts
+    """
     if len(cells) == 0:
         raise BadInputError("no-rows", "{name} has no rows", name="the release")
     known, k = len(channel.text_weights), len(features.values)
     table = np.bincount(labels * k + cells, minlength=known * k).reshape(known, k).astype(np.float64)
     sums = channel.text_weights.T @ (table @ features.values.astype(np.float64))
     counts = channel.count_weights.T @ table.sum(axis=1) - channel.count_offset * len(cells)
-    return LabelSums(names, sums, counts, table, channel, features)
+    if of_names is None:
+        differences = np.zeros((len(names), features.values.shape[1]))
+    else:
+        differences = of_names.astype(np.float64) - of_names.mean(axis=0, dtype=np.float64)
+    return LabelSums(names, sums, counts, table, channel, features, differences)

@@ -45,11 +45,6 @@ from typing import Protocol
 import numpy as np
 
 from tacit.arrays import Floats, Floats32, Ids
-<<<<<<< HEAD
-from tacit.matching.label_names import name_features
-from tacit.matching.sketch import Sketch
-=======
->>>>>>> b4d4b43 (tacit decode: what many local releases say together; a codebook that needs no torch)
 from tacit.noise.source import public_generator
 
 RIDGE = 1.0
@@ -132,6 +127,10 @@ class NoisySums(Protocol):
     @property
     def count_deviation(self) -> float: ...
 
+    def name_features(self) -> Floats:
+        """How the features of the labels' names differ from each other (`tacit.matching.label_names`)."""
+        ...
+
 
 def fitted_discriminant(sketch: NoisySums, pool: Floats32) -> Discriminant:
     """The classifier of a sketch; `pool` are the dense features of public sentences under the map of the sketch."""
@@ -144,7 +143,7 @@ def fitted_discriminant(sketch: NoisySums, pool: Floats32) -> Discriminant:
     noise = sketch.noise_variance / rows**2
     means = sums / rows[:, None]
     spread = _sized(_near_spread(sentences, domain), _variance_of_a_text(means, noise, rows, sentences))
-    names = name_features(sketch.feature_map, sketch.labels)
+    names = sketch.name_features()
     believed, doubt = _believed((means - common) @ spread.directions, names @ spread.directions, noise, spread)
     scaled = believed / (spread.variances + RIDGE * spread.mean + doubt)
     weights = scaled @ spread.directions.T

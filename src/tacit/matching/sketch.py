@@ -31,6 +31,7 @@ from tacit.errors import BadParameterError
 from tacit.guarantee import Adjacency, Guarantee, Model, Notion, Unit, VoidReason, check_epsilon
 from tacit.labels import GIVEN
 from tacit.matching.features import L1, FeatureMap
+from tacit.matching.label_names import name_features
 from tacit.matching.labels import ListedLabels, PublicLabels, Topics
 from tacit.matching.marginals import JointLabels
 from tacit.matching.pure_noise import laplace_steps, laplace_totals, laplace_variance
@@ -93,6 +94,10 @@ class Sketch:
     def dense_sums(self) -> Floats:
         """The same without words."""
         return self.sums[:, : self.feature_map.dense_dimension]
+
+    def name_features(self) -> Floats:
+        """How the dense features of the labels' names differ from each other."""
+        return name_features(self.feature_map, self.labels)
 
     @property
     def counts(self) -> Floats:
