@@ -23,6 +23,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import subprocess
 import tempfile
 import time
 import warnings
@@ -169,10 +170,18 @@ def measure(options: argparse.Namespace, cells: dict[str, Any]) -> None:
                     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
                         warnings.simplefilter("ignore")
                         scores = WAYS[way](sampled(whole, size, 1 + seed), test, labels, Path(folder))
-                    cells[key] = {"labels": len(labels), "scores": scores, "version": __version__}
+                    cells[key] = {"labels": len(labels), "scores": scores, "version": version()}
                     options.results.write_text(json.dumps(cells, indent=1))
                     shown = "  ".join(f"{key} {value:.3f}" for key, value in scores.items())
                     print(f"{key:32}{shown}  ({time.process_time() - started:.0f} CPU seconds)", flush=True)
+
+
+def version() -> str:
+    """The version of Tacit, with the commit where it is a clone."""
+    place = Path(tacit.__file__).parent
+    done = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=place, capture_output=True, text=True)
+    commit = os.environ.get("TACIT_COMMIT") or done.stdout.strip()
+    return f"{__version__} ({commit})" if commit else __version__
 
 
 def table(cells: Mapping[str, Any]) -> list[Measured]:

@@ -46,6 +46,27 @@ class SectionedCommand(click.Command):
         _write_sections(self, ctx, formatter)
 
 
+class ListingGroup(click.Group):
+    """A group whose help lists the whole first sentence of each command, where click would cut it."""
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(
+                [(name, first_sentence(command.help or "")) for name, command in sorted(self.commands.items())]
+            )
+
+
+def first_sentence(text: str) -> str:
+    """The first sentence of a help text, in one line.
+
+    >>> first_sentence("Add up sketches of\\nseveral sites. They must fit.")
+    'Add up sketches of several sites.'
+    """
+    words = " ".join(text.split())
+    end = words.find(". ")
+    return words if end < 0 else words[: end + 1]
+
+
 class SectionedGroup(click.Group):
     """A group that also does something by itself, with options under the headings of their groups."""
 
@@ -213,7 +234,7 @@ def _callback(configs: Sequence[type[Config]], begin: Begin) -> Callable[..., No
 
 def group_of(name: str, commands: Sequence[click.Command], *, help: str) -> click.Group:
     """Commands under one name; without a command it shows its help."""
-    return click.Group(name, {str(each.name): each for each in commands}, help=help, no_args_is_help=True)
+    return ListingGroup(name, {str(each.name): each for each in commands}, help=help, no_args_is_help=True)
 
 
 def acting_group(

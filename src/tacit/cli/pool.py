@@ -39,7 +39,13 @@ def listing(options: Printing) -> None:
         click.echo(json.dumps(pools, ensure_ascii=False))
         return
     for pool in pools:
-        click.echo(f"{pool['name']:<12}{pool['sentences']:>10,} sentences  {pool['sources'][0]['license']}")
+        click.echo(f"{pool['name']:<12}{pool['sentences']:>10,} sentences  {', '.join(licenses_of(pool))}")
+
+
+def licenses_of(pool: dict[str, Any]) -> list[str]:
+    """The licenses of a pool, each once, without their addresses."""
+    stated = [source["license"].partition(", http")[0] or "license not stated" for source in pool["sources"]]
+    return list(dict.fromkeys(stated))
 
 
 class PoolShowOptions(Config):

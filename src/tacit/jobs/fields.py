@@ -301,7 +301,7 @@ SynthesisWay = Annotated[
     T,
     Field(description="How rows are made: 'matching' draws public sentences by noisy sums of the private rows, "
           "'training' trains a language model that writes."),
-    Option(Group.WRITING),
+    Option(Group.WRITING, metavar="matching|training"),
 ]  # fmt: skip
 SyntheticRowCount = Annotated[
     T, Field(ge=1, description="Rows to write."), Option(Group.WRITING, old_names=("number",))

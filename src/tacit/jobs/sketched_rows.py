@@ -108,7 +108,7 @@ class SketchedRows(Config):
     encoders: Annotated[
         tuple[str, ...],
         Field(description="Sentence encoder: 'static', 'minilm', one of a plug-in, a folder, or a hub name; may be "
-              "repeated (by default static)."),
+              "repeated."),
         Option(Group.MODEL),
     ] = ("static",)  # fmt: skip
     vocabulary: Annotated[

@@ -137,11 +137,7 @@ class MatchingConfig(SketchedRows):
     def check_files(self) -> None:
         """Refuse what cannot be written before anything is spent."""
         format_of(str(self.output))
-        refuse_existing(self.output, force=self.force)
-        if self.report is not None:
-            refuse_existing(self.report_path, force=self.force)
-        if self.report == "private":
-            refuse_existing(self.private_report_path, force=self.force)
+        # First of all, since whoever forces a new corpus at this name would pay for a new sketch as well.
         if self.from_sketch is None and self.sketch_path.exists() and not self.force:
             raise BadInputError(
                 "sketch-exists",
@@ -149,6 +145,11 @@ class MatchingConfig(SketchedRows):
                 "build another with {option.force}, which spends the budget again",
                 path=self.sketch_path,
             )
+        refuse_existing(self.output, force=self.force)
+        if self.report is not None:
+            refuse_existing(self.report_path, force=self.force)
+        if self.report == "private":
+            refuse_existing(self.private_report_path, force=self.force)
 
 
 @dataclass(frozen=True)
@@ -194,6 +195,7 @@ def run(config: MatchingConfig, progress: WorkProgress | None = None) -> Matched
 
     What was paid for is never lost: the sketch is on the disk before any sentence is drawn.
     """
+    from tacit.jobs.private_pools import refuse_private_pools
     from tacit.matching.artifact import read_sketch
     from tacit.matching.corpus import matched_corpus
     from tacit.matching.drawable import check_drawable, warn_of_noise
@@ -201,6 +203,8 @@ def run(config: MatchingConfig, progress: WorkProgress | None = None) -> Matched
 
     config.check_files()
     pools = [load_pool(name) for name in config.pools]
+    if config.from_sketch is None:
+        refuse_private_pools(config.data, config.format, pools)
     if config.from_sketch is None and config.labels_from_data is None:
         check_drawable(label_rule(config).names, pools)
     sketch = _built_sketch(config, progress) if config.from_sketch is None else read_sketch(config.from_sketch)

@@ -279,6 +279,18 @@ def test_a_file_without_a_telling_name_is_asked_for_its_column() -> None:
     assert raised.value.code == "which-column"
 
 
+def test_a_first_line_that_may_be_text_is_never_quoted(tmp_path: Path) -> None:
+    """In a file without a header the names of the columns are a private row."""
+    path = tmp_path / "in.csv"
+    path.write_text("message,please review my note: I have HIV,my label is secret to me\n" * 3)
+    advice = guide(str(path), protect="text", seen_by="curator", purpose="share")
+    assert "HIV" not in str(advice)
+    assert "secret to me" not in json.dumps(advice.to_dict())
+    with pytest.raises(BadInputError) as raised:
+        guide(str(path), protect="text", seen_by="curator", purpose="classifier")
+    assert "HIV" not in f"{raised.value} {dict(raised.value.fields)}"
+
+
 def test_open_questions_are_named() -> None:
     with pytest.raises(BadParameterError) as raised:
         guide(protect="text")

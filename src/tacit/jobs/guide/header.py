@@ -10,6 +10,7 @@ from typing import Final
 from tacit.errors import BadInputError
 from tacit.progress import StepProgress
 from tacit.text.files import STANDARD_STREAM, choose_columns, open_table
+from tacit.text.files.formats import shown_names
 from tacit.text.files.memory import is_in_memory
 
 REPORTED_ROWS: Final = 10_000
@@ -66,7 +67,8 @@ def shape_of(source: object, format: str | None = None, progress: StepProgress |
 
 
 def roles_of(columns: Sequence[str], chosen: ColumnRoles) -> ColumnRoles:
-    """The roles of columns: those that were named, else those that are called as such columns usually are.
+    """The roles of columns: those that were named, else those that are called as such columns usually are. What may be
+    the text of a file without a header is never taken for a name.
 
     >>> roles_of(["id", "customer_id", "message", "topic"], ColumnRoles())
     ColumnRoles(text='message', label='topic', user='customer_id')
@@ -84,7 +86,7 @@ def usual_column(columns: Sequence[str], names: Sequence[str], taken: Sequence[s
     >>> usual_column(["review_id", "benefits_review"], ["review"], [])
     'benefits_review'
     """
-    free = [column for column in columns if column not in taken]
+    free = [column for column in shown_names(columns) if column not in taken]
     whole = [column for name in names for column in free if column.lower() == name]
     parts = [
         column

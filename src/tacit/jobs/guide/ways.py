@@ -14,6 +14,7 @@ from tacit.jobs.guide.header import ColumnRoles, roles_of
 from tacit.jobs.guide.questions import Purpose, Secret
 from tacit.jobs.guide.rules import EPSILON, TOPIC_COUNT, Way
 from tacit.text.files import open_table
+from tacit.text.files.formats import shown_names
 
 UNNAMED_FILE: Final = "your-file.csv"
 UNNAMED: Final = ColumnRoles("text", "label", "user")
@@ -72,7 +73,7 @@ class CommandPlan:
             "which-column-for",
             "say which column holds {what}, with {option." + option + "[NAME]}: this file has {columns}",
             what=what,
-            columns=", ".join(f"'{name}'" for name in self.columns[:20]),
+            columns=", ".join(f"'{name}'" for name in shown_names(self.columns)[:20]),
         )
 
 
@@ -124,10 +125,11 @@ def public_column(public: str) -> str | None:
 
 
 def _corpus(plan: CommandPlan, labels: Mapping[str, Any], way: Way, output: str) -> JobSequence:
+    from tacit.jobs.fields import USUAL_POOLS
     from tacit.jobs.synthesize import MatchingConfig
 
     before = _pool(plan)
-    pools: dict[str, Any] = {"pools": ("general", POOL)} if before else {}
+    pools: dict[str, Any] = {"pools": (*USUAL_POOLS, POOL)} if before else {}
     return JobSequence(
         MatchingConfig(**_rows(plan), **labels, **pools, epsilon=plan.epsilon(way), output=Path(output)), before
     )
