@@ -200,7 +200,7 @@ def budget_of(config: Config) -> float:
 def gaps_of(way: Way, config: Config, unit: Unit) -> tuple[Gap, ...]:
     """The gaps in the promise of a job."""
     gaps = list(PROMISES[way].gaps)
-    if getattr(config, "label_column", None) is not None or getattr(config, "randomize", None) is not None:
+    if any(getattr(config, name, None) for name in ("label_column", "label_columns", "randomize")):
         gaps.insert(0, Gap.LABEL_LIST)
     if getattr(config, "keep", ()):
         gaps.append(Gap.LABELS)

@@ -10,7 +10,7 @@ from typing import Final
 from tacit.errors import BadInputError
 from tacit.progress import StepProgress
 from tacit.text.files import STANDARD_STREAM, choose_columns, open_table
-from tacit.text.files.formats import shown_names
+from tacit.text.files.formats import looks_like_a_name
 from tacit.text.files.memory import is_in_memory
 
 REPORTED_ROWS: Final = 10_000
@@ -86,7 +86,7 @@ def usual_column(columns: Sequence[str], names: Sequence[str], taken: Sequence[s
     >>> usual_column(["review_id", "benefits_review"], ["review"], [])
     'benefits_review'
     """
-    free = [column for column in shown_names(columns) if column not in taken]
+    free = [column for column in columns if column not in taken and looks_like_a_name(column)]
     whole = [column for name in names for column in free if column.lower() == name]
     parts = [
         column
