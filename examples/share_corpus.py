@@ -20,7 +20,7 @@ from tacit.card.summary import five_lines
 from tacit.evaluation.corpus import CorpusScores, Labeled
 from tacit.jobs.fields import USUAL_POOLS
 from tacit.jobs.private_report import HeldRows, attack_sentence, judged, private_page
-from tacit.jobs.release_report import first_rows, public_release
+from tacit.jobs.release_report import first_rows, public_release, shown_rows
 from tacit.matching.artifact import read_sketch
 from tacit.matching.pool import load_pool
 
@@ -49,10 +49,10 @@ def main() -> None:
     seconds = time.perf_counter() - start
     labels = list(made.columns["intent"])
     heading(f"{len(private):,} private requests -> {len(made):,} rows that may be shared ({seconds:.0f} s)")
-    show_rows(first_rows(made.texts, labels, sorted(set(labels))), first_rows(private.texts, private.labels, labels))
-
     pools = [load_pool(name) for name in USUAL_POOLS]
     release = public_release(read_sketch(made.sketch_path), pools, made.texts, labels, made.card)
+    show_rows(shown_rows(release, sorted(set(labels))), first_rows(private.texts, private.labels, labels))
+
     held = HeldRows(private.texts, private.labels, test)
     judgment = judged(release, held)
     show_scores(judgment.scores)
@@ -77,7 +77,8 @@ def heading(words: str) -> None:
 
 
 def show_rows(released: dict[str, list[str]], private: dict[str, list[str]]) -> None:
-    """Ten released rows of each label in two columns, under a private row."""
+    """Ten released rows of each label, under a private row."""
+    print(f"  {'five that fit the label best':48}five as they come")
     for label, texts in released.items():
         print(f"{label}   (a private row: {textwrap.shorten(private[label][0], WIDTH - len(label) - 20)})")
         half = (len(texts) + 1) // 2

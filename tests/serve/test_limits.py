@@ -409,7 +409,7 @@ def test_b6_a_caller_who_fills_his_places_takes_none_of_anothers():
 
 
 def test_b3_a_shutdown_does_not_wait_for_a_computation():
-    from tacit.serve.app import ended
+    from tacit.serve.aside import ended
 
     go = threading.Event()
     thread = ThreadPoolExecutor(1)

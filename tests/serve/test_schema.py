@@ -28,6 +28,7 @@ ROUTES = [
     ("POST", "/v1/curve"),
     ("POST", "/v1/audit/exact"),
     ("POST", "/v1/jobs"),
+    ("POST", "/v1/expect"),
     ("POST", "/v1/jobs/synthesize"),
     ("GET", "/v1/jobs"),
     ("GET", "/v1/jobs/{id}"),

@@ -16,6 +16,8 @@ from tacit.arrays import Floats
 from tacit.card import Card
 from tacit.card.summary import five_lines
 from tacit.matching.cloud_map import CloudMap, cloud_map
+from tacit.matching.corpus import pool_features
+from tacit.matching.discriminant import fitted_discriminant
 from tacit.matching.noise_curve import DRAWS, NoisePoint, noise_curve
 from tacit.matching.pool import SentencePool
 from tacit.matching.proportions import Proportion, label_proportions
@@ -37,6 +39,8 @@ from tacit.version import __version__
 
 SHOWN_ROWS = 10
 SHOWN_LABELS = 60
+LOOKED_AT = 6_000
+"""Released rows among which those that fit best are looked for."""
 MAP_POINTS = 1_200
 """Points of the pool, and as many released rows, on the map: enough to see a cloud, few enough for a small page."""
 CURVE_SENTENCES = 4_000
@@ -103,7 +107,7 @@ def release_view(release: PublicRelease) -> ReleaseView:
     kinds = kinds_of(proportions)
     places = clouds_of(release)
     points = _curve_points(release)
-    examples = first_rows(release.texts, release.labels, list(kinds)[:SHOWN_LABELS])
+    examples = shown_rows(release, list(kinds)[:SHOWN_LABELS])
     return ReleaseView(
         summary=summary_of(release),
         card_lines=five_lines(release.card),
@@ -130,6 +134,26 @@ def summary_of(release: PublicRelease) -> str:
 def kinds_of(proportions: Sequence[Proportion]) -> dict[str, str]:
     """A color for each label; the most frequent labels have one of their own."""
     return label_kinds([each.label for each in sorted(proportions, key=lambda each: -each.estimate)])
+
+
+def shown_rows(release: PublicRelease, shown: Sequence[str]) -> dict[str, list[str]]:
+    """Rows of each label: half of them those that fit it best by the sketch, then others as they come."""
+    best, usual = fitting_rows(release, shown), first_rows(release.texts, release.labels, shown)
+    return {label: list(dict.fromkeys([*best[label], *usual[label]]))[:SHOWN_ROWS] for label in shown}
+
+
+def fitting_rows(release: PublicRelease, shown: Sequence[str]) -> dict[str, list[str]]:
+    """The rows of each label that fit it best by the sketch, among the first of the corpus."""
+    texts, labels = release.texts[:LOOKED_AT], np.array(release.labels[:LOOKED_AT], dtype=object)
+    features = pool_features(release.sketch, texts)
+    discriminant = fitted_discriminant(release.sketch, pool_features(release.sketch, release.pool))
+    fits, domain = discriminant.log_probabilities(features), discriminant.domain_scores(features)
+    rows = {}
+    for label in shown:
+        own = np.flatnonzero(labels == label)
+        order = own[np.argsort(-(fits[own, release.sketch.labels.index(label)] + domain[own]), kind="stable")]
+        rows[label] = list(dict.fromkeys(texts[place] for place in order))[: SHOWN_ROWS // 2]
+    return rows
 
 
 def first_rows(texts: Sequence[str], labels: Sequence[str], shown: Sequence[str]) -> dict[str, list[str]]:

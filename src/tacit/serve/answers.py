@@ -160,6 +160,23 @@ class Jobs(Answer):
     jobs: list[JobFacts]
 
 
+class Expected(Answer):
+    """What a corpus in place of so many rows can promise, and how well it can be expected to do.
+
+    delta           as it is chosen for so many records
+    count_noise     in 95 of 100 releases, the number of rows of a label is right to within this
+    share_noise     the same for the share of a label of average size
+    measured        what was measured with so many rows of public data sets, one sentence each
+    measured_epsilon   the epsilon of these measurements
+    """
+
+    delta: float
+    count_noise: float
+    share_noise: float
+    measured: list[str]
+    measured_epsilon: float
+
+
 class FigureFacts(Answer):
     """A drawing as SVG, whose colors are classes, and what it shows in words."""
 

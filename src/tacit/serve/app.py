@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import threading
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from functools import partial
@@ -27,6 +26,7 @@ from tacit.serve.answers import (
     Calibrated,
     CorpusView,
     Curve,
+    Expected,
     Health,
     JobFacts,
     Jobs,
@@ -35,11 +35,12 @@ from tacit.serve.answers import (
     Rewritten,
 )
 from tacit.serve.answers import Reports as ReportList
-from tacit.serve.aside import Aside
+from tacit.serve.aside import Aside, ended
 from tacit.serve.batching import OrderQueues
 from tacit.serve.budget import Accounts
 from tacit.serve.description import BYTES, TEXT, WITH_BODY, answers, body_of, described, upload_body
 from tacit.serve.errors import RequestError, ServiceError, as_service_error
+from tacit.serve.expecting import expected_of
 from tacit.serve.files import JobRoutes
 from tacit.serve.gate import Gate, Receive, Scope, Send
 from tacit.serve.jobs import JobStore
@@ -49,6 +50,7 @@ from tacit.serve.messages import (
     AuditRequest,
     CalibrateRequest,
     CurveRequest,
+    ExpectRequest,
     JobSettings,
     M,
     RewriteRequest,
@@ -73,21 +75,6 @@ SHUTDOWN_SECONDS = 5.0
 released, so it may be cut off anywhere."""
 MOST_ASIDE = 32
 """Questions about public data that may wait: the page asks about all mechanisms at once when it compares them."""
-
-
-def ended(executors: Sequence[ThreadPoolExecutor], seconds: float) -> bool:
-    """Whether all threads came to an end in this time; what they had not begun is given up."""
-
-    def wait() -> None:
-        for executor in executors:
-            executor.shutdown(wait=True)
-
-    for executor in executors:
-        executor.shutdown(wait=False, cancel_futures=True)
-    waiting = threading.Thread(target=wait, daemon=True)
-    waiting.start()
-    waiting.join(timeout=seconds)
-    return not waiting.is_alive()
 
 
 class Service(FastAPI):
@@ -219,6 +206,13 @@ def create_app(settings: ServiceSettings, *, jobs_apart: bool = True) -> Service
     async def upload(request: Request) -> Response:
         """Rewrite a file: the job is stored, and worked on when its turn comes."""
         return await files.upload(request)
+
+    @app.post(
+        "/v1/expect", openapi_extra=body_of(ExpectRequest), responses=answers(Expected, *WITH_BODY), tags=["catalog"]
+    )
+    async def expect(request: Request) -> Response:
+        """What a corpus in place of so many rows can promise; nothing private is asked for."""
+        return await work_aside(expected_of, request, ExpectRequest)
 
     @app.post(
         "/v1/jobs/synthesize",

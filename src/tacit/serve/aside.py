@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import Counter, OrderedDict, deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import Any, Final, Generic, TypeVar
@@ -80,3 +80,18 @@ class Aside:
             self._places[caller] -= 1
             if not self._places[caller]:
                 del self._places[caller]
+
+
+def ended(executors: Sequence[ThreadPoolExecutor], seconds: float) -> bool:
+    """Whether all threads came to an end in this time; what they had not begun is given up."""
+
+    def wait() -> None:
+        for executor in executors:
+            executor.shutdown(wait=True)
+
+    for executor in executors:
+        executor.shutdown(wait=False, cancel_futures=True)
+    waiting = threading.Thread(target=wait, daemon=True)
+    waiting.start()
+    waiting.join(timeout=seconds)
+    return not waiting.is_alive()

@@ -160,6 +160,14 @@ class SynthesisSettings(Message):
         return (*self.text_columns(), *self.other_columns())
 
 
+class ExpectRequest(Message):
+    """How many rows there are, of how many labels (none with public topics), and the epsilon for each of them."""
+
+    epsilon: Epsilon = corpus_option("epsilon", required=True)
+    rows: Annotated[int, Field(ge=1, le=1_000_000_000)]
+    labels: Annotated[int, Field(ge=1, le=10_000)] | None = None
+
+
 M = TypeVar("M", bound=Message)
 R = TypeVar("R")
 

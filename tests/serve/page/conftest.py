@@ -116,14 +116,16 @@ Opener = Callable[..., Any]
 
 @pytest.fixture
 def open_page(browser: Any, service: Service) -> Iterator[Opener]:
-    """Opens pages. The curve takes seconds to compute and is given a made-up answer unless `curve=True`."""
+    """Opens pages, by default the view of a text. The curve takes seconds to compute and is given a made-up answer
+    unless `curve=True`; the view begins word by word, which shows more of it, unless `words=False`."""
     contexts = []
     watches = []
 
     def opened(
-        path: str = "",
+        path: str = "#/text",
         *,
         curve: bool = False,
+        words: bool = True,
         address: str | None = None,
         init: Callable[[Any], None] | None = None,
         **kind: Any,
@@ -136,6 +138,8 @@ def open_page(browser: Any, service: Service) -> Iterator[Opener]:
         watch = Watch(at)
         watch.on(page)
         watches.append(watch)
+        if words:
+            page.route("**/v1/mechanisms", _words_first)
         if not curve:
             page.route("**/v1/curve", _made_up_curve)
         if init is not None:
@@ -148,6 +152,12 @@ def open_page(browser: Any, service: Service) -> Iterator[Opener]:
         context.close()
     for watch in watches:
         watch.check()
+
+
+def _words_first(route: Any) -> None:
+    catalog = route.fetch().json()
+    catalog["default"]["document"] = None
+    route.fulfill(json=catalog)
 
 
 def _made_up_curve(route: Any) -> None:

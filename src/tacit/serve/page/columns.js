@@ -27,6 +27,29 @@ export async function columnsOf(file) {
   }
 }
 
+/** About how many rows a file has, without its header; null where that cannot be told here (parquet, gzip). Line breaks
+ * inside of quotes are no rows. */
+export async function rowsOf(file) {
+  const format = formatOf(file.name);
+  if (format === null || format === "parquet" || file.name.toLowerCase().endsWith(".gz")) return null;
+  const [quote, line] = [34, 10];
+  let quoted = false;
+  let lines = 0;
+  let last = line;
+  const reader = file.stream().getReader();
+  for (;;) {
+    const { value, done } = await reader.read();
+    if (done) break;
+    for (const byte of value) {
+      if (byte === quote && format === "csv") quoted = !quoted;
+      else if (byte === line && !quoted && last !== line) lines += 1;
+      if (byte !== 13) last = byte;
+    }
+  }
+  if (last !== line) lines += 1;
+  return Math.max(0, format === "csv" || format === "tsv" ? lines - 1 : lines);
+}
+
 async function firstText(file) {
   const decoder = new TextDecoder();
   if (!file.name.toLowerCase().endsWith(".gz")) {

@@ -1,14 +1,11 @@
-// Files: which columns hold text, the upload, and the jobs of this key with progress, cancel and downloads.
+// Files that are rewritten text by text: which columns hold text, the upload, and what a finished job gives.
 
-import { events, getJson, hasKey, request } from "./api.js";
+import { getJson, request } from "./api.js";
 import { columnsOf, formatOf } from "./columns.js";
-import { counted, download, find, make, showProblem } from "./dom.js";
+import { find, make, showProblem } from "./dom.js";
+import { pathOf, resultLink, startJobList } from "./joblist.js";
 
-const AGAIN_AFTER = 1500;
-const FINAL = new Set(["done", "failed", "canceled", "expired"]);
-/** States that read better in another word. */
-const STATES = { queued: "waiting", expired: "deleted" };
-const NOT_READ =
+export const NOT_READ =
   "This file cannot be read here. Its name must end in .txt (one text per line), .csv, .tsv, .jsonl or .parquet, all but " +
   "parquet also with .gz. Save a PDF, a spreadsheet or a document of an office program as one of these first.";
 const CHOICES = [
@@ -22,8 +19,8 @@ export function startJobs(settings, changed) {
   let file = null;
   let read = () => ({ columns: [], keep: [] });
   let number = 0;
-  const shown = new Map();
   const sent = new WeakSet();
+  const list = startJobList("jobs", "rewrite", results);
 
   const take = async (given) => {
     file = given;
@@ -55,113 +52,10 @@ export function startJobs(settings, changed) {
     const job = await (await request("v1/jobs", { method: "POST", body })).json();
     sent.add(file);
     changed();
-    show(job, true);
-    find("jobs-announce").textContent = `${job.name} was sent.`;
-    find("jobs-title").scrollIntoView({ block: "nearest" });
+    list.sent(job);
   };
 
-  const load = async () => {
-    showProblem(find("jobs-problem"), null);
-    try {
-      const { jobs } = await getJson("v1/jobs");
-      for (const job of jobs) show(job, false);
-    } catch (error) {
-      showProblem(find("jobs-problem"), error, load);
-    }
-  };
-
-  const show = (job, atTop) => {
-    let entry = shown.get(job.id);
-    if (!entry) {
-      entry = { element: make("li", {}), following: false };
-      shown.set(job.id, entry);
-      find("jobs")[atTop ? "prepend" : "append"](entry.element);
-    }
-    find("jobs-empty").hidden = true;
-    paint(entry, job);
-    if (!FINAL.has(job.state) && !entry.following) {
-      entry.following = true;
-      follow(entry, job);
-    }
-  };
-
-  const paint = (entry, job) => {
-    const problem = make("div", { role: "alert" });
-    const isOver = FINAL.has(job.state);
-    const name = job.name || "A file";
-    const act = async (doing) => {
-      try {
-        await doing();
-      } catch (error) {
-        showProblem(problem, error);
-      }
-    };
-    const path = pathOf(job);
-    const cancel = async () => paint(entry, await getJson(path, { method: "DELETE" }));
-    const remove = async () => {
-      await request(path, { method: "DELETE" });
-      shown.delete(job.id);
-      entry.element.remove();
-      find("jobs-empty").hidden = shown.size > 0;
-      find("jobs-announce").textContent = `${name} was deleted.`;
-    };
-    const goOn = async () => show(await getJson(`${path}/resume`, { method: "POST" }), false);
-    const button = (label, doing) => {
-      const given = { type: "button", class: "quiet", "aria-label": `${label} ${name}`, onclick: () => act(doing) };
-      return make("button", given, label);
-    };
-    const ending = isOver ? button("Delete", remove) : button("Cancel", cancel);
-    const buttons = job.resumable ? [button("Go on", goOn), ending] : [ending];
-    entry.element.replaceChildren(
-      make("div", { class: "row" }, make("h3", {}, name), make("span", {}, buttons)),
-      make("p", { class: "note" }, stateLine(job)),
-      isOver ? "" : progressOf(job),
-      job.error ? make("p", { class: "problem" }, job.error) : "",
-      ...(job.state === "done" ? results(job, problem) : []),
-      problem,
-    );
-  };
-
-  /** Listen until the job is over; a broken connection is tried again, the job goes on without it. */
-  const follow = async (entry, job) => {
-    let now = job;
-    while (!FINAL.has(now.state) && shown.has(job.id)) {
-      try {
-        for await (const event of events(`${pathOf(job)}/events`)) {
-          now = { ...now, ...event.data };
-          if (event.name !== "progress") now.state = event.name;
-          if (shown.has(job.id)) paint(entry, now);
-          if (FINAL.has(now.state)) break;
-        }
-      } catch (error) {
-        if (error.status && error.status < 500 && error.status !== 429) break;
-      }
-      if (!FINAL.has(now.state)) await new Promise((resolve) => setTimeout(resolve, AGAIN_AFTER));
-    }
-    if (FINAL.has(now.state)) find("jobs-announce").textContent = `${now.name}: ${STATES[now.state] ?? now.state}.`;
-    entry.following = false;
-  };
-
-  return { take, send, load, wasSent: () => file !== null && sent.has(file) };
-}
-
-const pathOf = (job) => `v1/jobs/${encodeURIComponent(job.id)}`;
-
-function stateLine(job) {
-  const rows = job.rows ? `, ${counted(job.rows, "row")}` : "";
-  const until = job.state === "done" ? `, kept until ${time(job.expires)}` : "";
-  return `${STATES[job.state] ?? job.state}${rows}${until}`;
-}
-
-export const time = (given) => new Date(given).toLocaleString("en", { dateStyle: "medium", timeStyle: "short" });
-
-function progressOf(job) {
-  const started = job.state === "running" && job.total_bytes > 0;
-  return make("progress", {
-    max: job.total_bytes || 1,
-    value: started ? String(Math.min(job.bytes_done, job.total_bytes)) : null,
-    "aria-label": `Progress of ${job.name}`,
-  });
+  return { take, send, load: list.load, wasSent: () => file !== null && sent.has(file) };
 }
 
 function results(job, problem) {
@@ -175,23 +69,8 @@ function results(job, problem) {
     (card) => (sentence.textContent = card.sentence),
     (error) => showProblem(problem, error),
   );
-  const linked = links.map(([label, end, name]) => link(label, `${pathOf(job)}/${end}`, job, name, problem));
+  const linked = links.map(([label, end, name]) => resultLink(label, end, job, name, problem));
   return [sentence, make("p", { class: "downloads" }, "Download: ", linked)];
-}
-
-/** A plain link where no key is needed, so that large files stream to the disk; with a key the file is fetched. */
-function link(label, path, job, name, problem) {
-  const save = async (event) => {
-    if (!hasKey()) return;
-    event.preventDefault();
-    try {
-      download(name, await (await request(path)).blob());
-    } catch (error) {
-      showProblem(problem, error);
-    }
-  };
-  const about = `Download ${label} of ${job.name}`;
-  return make("a", { href: path, download: name, onclick: save, "aria-label": about }, label);
 }
 
 // Which columns ------------------------------------------------------------------------------------------------------

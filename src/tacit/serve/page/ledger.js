@@ -2,7 +2,7 @@
 
 import { getJson } from "./api.js";
 import { counted, find, make, number, showProblem } from "./dom.js";
-import { time } from "./jobs.js";
+import { time } from "./joblist.js";
 
 const HOW_COUNTED =
   "An upper bound: every text counts as if all were about one person. The public examples of this page count nothing.";

@@ -5,13 +5,28 @@ import { forgetKey, hasKey } from "./api.js";
 import { showLedger } from "./ledger.js";
 import { showReports } from "./reports.js";
 import { startRewrite } from "./rewrite.js";
+import { startShare } from "./share.js";
 import { startTips } from "./words.js";
 
-const VIEWS = { rewrite: ["Rewrite", null], reports: ["Reports", showReports], ledger: ["Ledger", showLedger] };
+let share = null;
+let rewriting = null;
+/** What stands behind a view begins when it is first looked at. */
+const VIEWS = {
+  share: ["Share a corpus", () => (share ??= startSharing())],
+  text: ["Rewrite a text", () => (rewriting ??= startRewrite())],
+  reports: ["Reports", showReports],
+  ledger: ["Ledger", showLedger],
+};
+
+function startSharing() {
+  const started = startShare();
+  started.load();
+  return started;
+}
 
 function viewOfAddress() {
   const name = location.hash.replace(/^#\/?/, "");
-  return Object.hasOwn(VIEWS, name) ? name : "rewrite";
+  return Object.hasOwn(VIEWS, name) ? name : "share";
 }
 
 function showView(moveFocus) {
@@ -27,7 +42,7 @@ function showView(moveFocus) {
     scrollTo(0, 0);
     find(`view-${current}`).querySelector("h1").focus({ preventScroll: true });
   }
-  show?.();
+  show();
 }
 
 function startTheme() {
@@ -53,6 +68,25 @@ function startTheme() {
   show();
 }
 
+/** A file that is dropped anywhere goes to the view that is open. */
+function listenForDrops() {
+  const holdsFile = (event) => [...(event.dataTransfer?.types ?? [])].includes("Files");
+  const mark = (isOver) => find("main").classList.toggle("dropping", isOver);
+  let depth = 0;
+  document.addEventListener("dragenter", (event) => holdsFile(event) && mark(++depth > 0));
+  document.addEventListener("dragleave", (event) => holdsFile(event) && mark(--depth > 0));
+  document.addEventListener("dragover", (event) => holdsFile(event) && event.preventDefault());
+  document.addEventListener("drop", async (event) => {
+    if (!holdsFile(event)) return;
+    event.preventDefault();
+    depth = 0;
+    mark(false);
+    const [file] = event.dataTransfer.files;
+    if (file && !find("view-share").hidden) share.take(file);
+    if (file && !find("view-text").hidden) (await rewriting).useFile(file);
+  });
+}
+
 find("skip").addEventListener("click", (event) => {
   event.preventDefault();
   find("main").focus();
@@ -64,6 +98,6 @@ find("forget-key").addEventListener("click", () => {
 });
 startTheme();
 startTips();
+listenForDrops();
 addEventListener("hashchange", () => showView(true));
 showView(false);
-startRewrite();

@@ -2,7 +2,7 @@
 
 import { getJson } from "./api.js";
 import { find, make, showProblem } from "./dom.js";
-import { time } from "./jobs.js";
+import { time } from "./joblist.js";
 
 const KINDS = { audit: "Audit", experiment: "Experiment", evaluate: "Evaluation" };
 

@@ -231,14 +231,13 @@ export async function startRewrite() {
     find("own").focus();
   });
   find("originals").addEventListener("change", (event) => {
-    find("view-rewrite").classList.toggle("with-originals", event.target.checked);
+    find("view-text").classList.toggle("with-originals", event.target.checked);
   });
   find("go").addEventListener("click", () => {
     if (!settings) return;
     if (source() === "file") sendFile();
     else draw(Number(find("draws-count").value));
   });
-  listenForDrops(useFile);
 
   // The first view ---------------------------------------------------------------------------------------------------
 
@@ -263,6 +262,7 @@ export async function startRewrite() {
   };
   showAll();
   await load();
+  return { useFile };
 }
 
 // Sentences ----------------------------------------------------------------------------------------------------------
@@ -311,20 +311,4 @@ const textFile = (answer) => `${answer.draws.map((draw) => draw.texts[0]).join("
 function jsonFile({ mechanism, draws, guarantee, document_guarantee: whole }) {
   const shared = { mechanism, draws: draws.map((draw) => draw.texts[0]), card: guarantee, document_card: whole };
   return `${JSON.stringify(shared, null, 2)}\n`;
-}
-
-function listenForDrops(take) {
-  const holdsFile = (event) => [...(event.dataTransfer?.types ?? [])].includes("Files");
-  const mark = (isOver) => find("view-rewrite").classList.toggle("dropping", isOver);
-  let depth = 0;
-  document.addEventListener("dragenter", (event) => holdsFile(event) && mark(++depth > 0));
-  document.addEventListener("dragleave", (event) => holdsFile(event) && mark(--depth > 0));
-  document.addEventListener("dragover", (event) => holdsFile(event) && event.preventDefault());
-  document.addEventListener("drop", (event) => {
-    if (!holdsFile(event)) return;
-    event.preventDefault();
-    depth = 0;
-    mark(false);
-    if (!find("view-rewrite").hidden && event.dataTransfer.files[0]) take(event.dataTransfer.files[0]);
-  });
 }

@@ -4,7 +4,7 @@ import { epsilonField } from "./epsilon.js";
 import { perUnitOf } from "./budget.js";
 import { find, make, sentenceCase } from "./dom.js";
 
-const LEVELS = { word: "Word by word", document: "Whole text at once" };
+const LEVELS = { document: "Whole text at once", word: "Word by word" };
 
 /** Fills the controls with the mechanisms of the server; `changed` hears "mechanism", "epsilon" or "options". */
 export function startSettings(catalog, changed) {
@@ -36,7 +36,8 @@ export function startSettings(catalog, changed) {
   });
 
   const usable = (name) => byName.get(name)?.available;
-  const names = [catalog.default.word, catalog.default.document, ...byName.keys()];
+  // First what reads like language: a whole text at once. Word by word stands behind it.
+  const names = [catalog.default.document, catalog.default.word, ...byName.keys()];
   const first = names.find(usable);
   if (!first) throw new Error("This server has no mechanism that can be used: its list says what to install.");
   use(first);
