@@ -9,9 +9,10 @@ from __future__ import annotations
 from tacit.account.delta import automatic_delta
 from tacit.jobs.guide.measures import expectation_sentence, expectations, measured_scores
 from tacit.jobs.guide.rules import Way
-from tacit.matching.features import GRID, default_map
+from tacit.matching.features import default_map
 from tacit.matching.proportions import DEVIATIONS
 from tacit.matching.sketch import SENSITIVITY
+from tacit.matching.whole_numbers import GRID
 from tacit.noise.gaussian import analytic_gaussian_sigma
 from tacit.serve.answers import Expected
 from tacit.serve.messages import ExpectRequest
