@@ -78,7 +78,7 @@ def heading(words: str) -> None:
 
 def show_rows(released: dict[str, list[str]], private: dict[str, list[str]]) -> None:
     """Ten released rows of each label, under a private row."""
-    print(f"  {'five that fit the label best':48}five as they come")
+    print(f"  {'five that fit the label best':48}five at random")
     for label, texts in released.items():
         print(f"{label}   (a private row: {textwrap.shorten(private[label][0], WIDTH - len(label) - 20)})")
         half = (len(texts) + 1) // 2

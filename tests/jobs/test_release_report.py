@@ -59,10 +59,10 @@ def test_the_page_shows_the_promise_the_pictures_and_rows_of_every_label(made, p
     assert "epsilon 2 per record" in page
     assert page.count('<svg xmlns="http://www.w3.org/2000/svg"') == 3
     for label in SENTENCES:
-        rows = list(dict.fromkeys(row["text"] for row in made.rows if row["intent"] == label))[: SHOWN_ROWS // 2]
+        own = {row["text"] for row in made.rows if row["intent"] == label}
         shown = Texts.of(page)
         assert label in shown
-        assert all(row in shown for row in rows)
+        assert sum(text in shown for text in own) >= SHOWN_ROWS
 
 
 def test_no_private_word_is_on_the_page_and_labels_are_escaped(page):

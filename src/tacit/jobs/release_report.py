@@ -137,8 +137,10 @@ def kinds_of(proportions: Sequence[Proportion]) -> dict[str, str]:
 
 
 def shown_rows(release: PublicRelease, shown: Sequence[str]) -> dict[str, list[str]]:
-    """Rows of each label: half of them those that fit it best by the sketch, then others as they come."""
-    best, usual = fitting_rows(release, shown), first_rows(release.texts, release.labels, shown)
+    """Rows of each label: half of them those that fit it best by the sketch, then others at random."""
+    order = public_generator(6).permutation(len(release.texts)).tolist()
+    usual = first_rows([release.texts[row] for row in order], [release.labels[row] for row in order], shown)
+    best = fitting_rows(release, shown)
     return {label: list(dict.fromkeys([*best[label], *usual[label]]))[:SHOWN_ROWS] for label in shown}
 
 

@@ -25,7 +25,7 @@ function partsOf(view) {
   return [
     make("p", { class: "reading small" }, view.summary),
     make("h4", {}, "Released rows"),
-    make("p", { class: "note" }, "Of each label five that fit it best by the release, then five as they come."),
+    make("p", { class: "note" }, "Of each label five that fit it best by the release, then five at random."),
     ...view.labels.map(rowsOfLabel),
     make("h4", {}, "The promise"),
     make("dl", {}, view.card.flatMap(([name, words]) => [make("dt", {}, name), make("dd", {}, words)])),
