@@ -161,7 +161,7 @@ class Jobs(Answer):
 
 
 class Expected(Answer):
-    """What a corpus in place of so many rows can promise, and how well it can be expected to do.
+    """The promise of a corpus in place of so many rows, and how well it can be expected to do.
 
     delta           as it is chosen for so many records
     count_noise     in 95 of 100 releases, the number of rows of a label is right to within this

@@ -211,7 +211,7 @@ def create_app(settings: ServiceSettings, *, jobs_apart: bool = True) -> Service
         "/v1/expect", openapi_extra=body_of(ExpectRequest), responses=answers(Expected, *WITH_BODY), tags=["catalog"]
     )
     async def expect(request: Request) -> Response:
-        """What a corpus in place of so many rows can promise; nothing private is asked for."""
+        """The promise of a corpus in place of so many rows; nothing private is asked for."""
         return await work_aside(expected_of, request, ExpectRequest)
 
     @app.post(
