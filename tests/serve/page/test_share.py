@@ -83,9 +83,9 @@ def test_a_file_becomes_a_corpus_that_is_shown(open_page: Opener, view: str, kin
     page.fill("#labels-list", "weather, music")
     with page.expect_request("**/v1/jobs/synthesize") as sent:
         page.click("#share-go")
-    asked = sent.value.post_data_buffer
+    body = sent.value.post_data_buffer
     for words in (b'"labels":["weather","music"]', b'"epsilon":1,', b'"label_column":"intent"'):
-        assert words in asked
+        assert words in body
     page.wait_for_selector(".corpus figure svg")
     assert "sent before" in page.inner_text("#share-cost")
     assert "epsilon 1 per record" in page.inner_text(".corpus")
@@ -95,8 +95,8 @@ def test_a_file_becomes_a_corpus_that_is_shown(open_page: Opener, view: str, kin
     assert {"the corpus", "the sketch", "the report", "the attribution", "card.json"} <= set(names)
     page.evaluate("() => document.querySelectorAll('#view-share details').forEach((part) => (part.open = true))")
     assert page.evaluate(WIDE) <= 0
-    found = axe.run(page)
-    assert found.violations_count == 0, found.generate_report()
+    result = axe.run(page)
+    assert result.violations_count == 0, result.generate_report()
 
 
 def test_what_cannot_be_read_is_told_and_a_text_file_has_topics(open_page: Opener) -> None:
