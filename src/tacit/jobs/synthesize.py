@@ -28,7 +28,7 @@ from tacit.jobs.sketch import SketchConfig
 from tacit.jobs.sketch import run as build
 from tacit.jobs.sketch_input import first_label_source, label_rule, row_source
 from tacit.jobs.sketched_rows import PrivateRows, SketchedRows
-from tacit.needs import Ability, needs_of_place
+from tacit.needs import Ability, needs_of_language_model, needs_of_place
 from tacit.progress import WorkProgress
 from tacit.report.parts import refuse_existing
 from tacit.text.files import format_of, write_columns, write_whole
@@ -76,6 +76,18 @@ class MatchingConfig(SketchedRows):
         SyntheticRowCount[int | None],
         Field(description="Rows to draw; by default as many as private ones, at least 30,000 and 500 a label."),
     ] = None
+    evolve: Annotated[
+        int,
+        Field(ge=0, description="Rounds in which the best sentences are varied against the fixed sketch: they cost no "
+              "budget, and go on after an interruption. Without a writer they change little."),
+        Option(Group.WRITING, metavar="ROUNDS"),
+    ] = 0  # fmt: skip
+    writer: Annotated[
+        str | None,
+        Field(description="A public causal language model that takes part in the rounds: 'smollm2', a folder, or a hub "
+              "name."),
+        Option(Group.WRITING, metavar="MODEL"),
+    ] = None  # fmt: skip
     sample_seed: SampleSeed = None
     report: Annotated[
         Literal["shareable", "private"] | None,
@@ -86,6 +98,8 @@ class MatchingConfig(SketchedRows):
 
     def needs(self) -> list[Ability]:
         written = needs_of_place(str(self.output))
+        if self.writer is not None:
+            written += needs_of_language_model(self.writer)
         return written if self.from_sketch is not None else [*super().needs(), *written]
 
     @model_validator(mode="after")
@@ -109,6 +123,10 @@ class MatchingConfig(SketchedRows):
                 "private-report-of-sketch",
                 "a private report needs the private rows, and a sketch does not have them: use "
                 "{option.report[shareable]}",
+            )
+        if self.writer is not None and not self.evolve:
+            raise BadParameterError(
+                "writer-without-rounds", "{option.writer} writes in the rounds of {option.evolve[2]}"
             )
         return self
 
@@ -211,11 +229,40 @@ def run(config: MatchingConfig, progress: WorkProgress | None = None) -> Matched
     check_drawable(sketch.labels, pools)
     warn_of_noise(sketch)
     seed = secrets.randbelow(1 << 31) if config.sample_seed is None else config.sample_seed
+    if config.evolve:
+        pools = [*pools, *_evolved(config, sketch, pools, progress)]
     corpus = matched_corpus(sketch, pools, rows=config.rows, seed=seed, progress=progress)
+    if config.evolve:
+        corpus = _with_evolution(config, corpus)
     made = _written(config, corpus)
     if config.report is None:
         return made
     return _with_report(config, made, sketch, pools, corpus, progress)
+
+
+def _evolved(
+    config: MatchingConfig, sketch: Sketch, pools: Sequence[SentencePool], progress: WorkProgress | None
+) -> list[SentencePool]:
+    """The pool of what the rounds made, if they made anything."""
+    from tacit.matching.evolution.rounds import Evolution, SentenceWriter, evolved_pool
+
+    writer: SentenceWriter | None = None
+    if config.writer is not None:
+        from tacit.documents.language_models.writing import PromptedWriter
+
+        writer = PromptedWriter.of(config.writer)
+    stem = config.output.name.split(".")[0]
+    evolution = Evolution(config.evolve, config.sample_seed or 0, writer, config.output.parent, stem)
+    pool = evolved_pool(sketch, pools, evolution, progress)
+    return [] if pool is None else [pool]
+
+
+def _with_evolution(config: MatchingConfig, corpus: MatchedCorpus) -> MatchedCorpus:
+    """The corpus whose card says how sentences were varied."""
+    rounds = f"{config.evolve} rounds against the released sketch (post-processing, at no cost)"
+    written = "" if config.writer is None else f"; a public language model took part: {config.writer}"
+    parameters = {**corpus.guarantee.parameters, "evolved sentences": rounds + written}
+    return replace(corpus, guarantee=replace(corpus.guarantee, parameters=parameters))
 
 
 def _with_report(

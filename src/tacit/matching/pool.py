@@ -107,7 +107,10 @@ def attribution_of(used: Iterable[tuple[SentencePool, int]]) -> str:
     by_source: dict[PoolSource, dict[str, None]] = {}
     for pool, place in used:
         by_source.setdefault(pool.source_of(place), {})[pool.credits[place]] = None
-    lines: list[str] = ["Sentences in this corpus come from the public sources below, word for word."]
+    lines = [
+        "Sentences in this corpus come from the public sources below, word for word where a source does not say that "
+        "they were changed."
+    ]
     for source, credits in by_source.items():
         lines += ["", f"{source.name}", f"License: {source.license or 'not stated'}"]
         named = [credit for credit in credits if credit]
