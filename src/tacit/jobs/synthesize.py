@@ -79,7 +79,7 @@ class MatchingConfig(SketchedRows):
     evolve: Annotated[
         int,
         Field(ge=0, description="Rounds in which the best sentences are varied against the fixed sketch: they cost no "
-              "budget, and go on after an interruption. Without a writer they change little."),
+              "budget, and go on after an interruption. No gain is shown for them yet."),
         Option(Group.WRITING, metavar="ROUNDS"),
     ] = 0  # fmt: skip
     writer: Annotated[
