@@ -15,7 +15,7 @@ from tacit.matching.evolution.phrases import PublicPhrases, joined, tokens_of
 from tacit.matching.evolution.rounds import Evolution, evolved_pool
 from tacit.matching.features import default_map
 from tacit.matching.labels import ListedLabels
-from tacit.matching.pool import SentencePool, load_pool, words_key
+from tacit.matching.pool import SentencePool, load_pool, words_key, write_pool
 from tacit.matching.record import WorkRecord, record_key
 from tacit.matching.sketch import build_sketch
 from tacit.matching.sums import rows_in_memory
@@ -136,14 +136,24 @@ def test_the_record_of_other_work_is_not_continued(tmp_path):
 
 
 def test_the_card_and_the_attribution_say_what_was_done(tmp_path):
+    general = load_pool("general")
+    entries = [(general.sentences[place], 0, general.credits[place]) for place in range(0, len(general), 30)]
+    write_pool(tmp_path / "small.tacit", "small", general.sources, entries)
+    pools = {"pools": [str(tmp_path / "small.tacit")]}
     rows = [{"text": text, "topic": label} for label, texts in ROWS.items() for text in texts * 60]
     options = {"label_column": "topic", "labels": list(ROWS), "epsilon": 2.0, "rows": 400, "sample_seed": 1}
-    made = tacit.synthesize(rows, output=tmp_path / "out.csv", evolve=1, **options)
+    made = tacit.synthesize(rows, output=tmp_path / "out.csv", evolve=1, **options, **pools)
     assert "post-processing" in made.guarantee.parameters["evolved sentences"]
     assert any("changed by Tacit" in line.source for line in made.guarantee.provenance)
     assert "changed by Tacit from: Tatoeba" in (tmp_path / "out.csv.ATTRIBUTION.txt").read_text()
     again = tacit.synthesize(
-        from_sketch=made.sketch_path, output=tmp_path / "out.csv", evolve=1, rows=400, sample_seed=1, force=True
+        from_sketch=made.sketch_path,
+        output=tmp_path / "out.csv",
+        evolve=1,
+        rows=400,
+        sample_seed=1,
+        force=True,
+        **pools,
     )
     assert again.texts == made.texts
 

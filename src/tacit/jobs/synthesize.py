@@ -37,6 +37,7 @@ from tacit.text.tokens import split
 if TYPE_CHECKING:
     from tacit.jobs.synthesize_training import SyntheticRows
     from tacit.matching.corpus import MatchedCorpus
+    from tacit.matching.evolution.rounds import SentenceWriter
     from tacit.matching.pool import SentencePool
     from tacit.matching.sketch import Sketch
 
@@ -223,6 +224,7 @@ def run(config: MatchingConfig, progress: WorkProgress | None = None) -> Matched
     pools = [load_pool(name) for name in config.pools]
     if config.from_sketch is None:
         refuse_private_pools(config.data, config.format, pools)
+    writer = _loaded_writer(config)  # before anything is paid for: a name that is wrong costs nothing
     if config.from_sketch is None and config.labels_from_data is None:
         check_drawable(label_rule(config).names, pools)
     sketch = _built_sketch(config, progress) if config.from_sketch is None else read_sketch(config.from_sketch)
@@ -230,37 +232,45 @@ def run(config: MatchingConfig, progress: WorkProgress | None = None) -> Matched
     warn_of_noise(sketch)
     seed = secrets.randbelow(1 << 31) if config.sample_seed is None else config.sample_seed
     if config.evolve:
-        pools = [*pools, *_evolved(config, sketch, pools, progress)]
+        pools = [*pools, *_evolved(config, sketch, pools, writer, progress)]
     corpus = matched_corpus(sketch, pools, rows=config.rows, seed=seed, progress=progress)
     if config.evolve:
-        corpus = _with_evolution(config, corpus)
+        corpus = _with_evolution(config, corpus, writer)
     made = _written(config, corpus)
     if config.report is None:
         return made
     return _with_report(config, made, sketch, pools, corpus, progress)
 
 
+def _loaded_writer(config: MatchingConfig) -> SentenceWriter | None:
+    """The language model that takes part in the rounds, if one does."""
+    if config.writer is None:
+        return None
+    from tacit.documents.language_models.writing import PromptedWriter
+
+    return PromptedWriter.of(config.writer)
+
+
 def _evolved(
-    config: MatchingConfig, sketch: Sketch, pools: Sequence[SentencePool], progress: WorkProgress | None
+    config: MatchingConfig,
+    sketch: Sketch,
+    pools: Sequence[SentencePool],
+    writer: SentenceWriter | None,
+    progress: WorkProgress | None,
 ) -> list[SentencePool]:
     """The pool of what the rounds made, if they made anything."""
-    from tacit.matching.evolution.rounds import Evolution, SentenceWriter, evolved_pool
+    from tacit.matching.evolution.rounds import Evolution, evolved_pool
 
-    writer: SentenceWriter | None = None
-    if config.writer is not None:
-        from tacit.documents.language_models.writing import PromptedWriter
-
-        writer = PromptedWriter.of(config.writer)
     stem = config.output.name.split(".")[0]
     evolution = Evolution(config.evolve, config.sample_seed or 0, writer, config.output.parent, stem)
     pool = evolved_pool(sketch, pools, evolution, progress)
     return [] if pool is None else [pool]
 
 
-def _with_evolution(config: MatchingConfig, corpus: MatchedCorpus) -> MatchedCorpus:
+def _with_evolution(config: MatchingConfig, corpus: MatchedCorpus, writer: SentenceWriter | None) -> MatchedCorpus:
     """The corpus whose card says how sentences were varied."""
     rounds = f"{config.evolve} rounds against the released sketch (post-processing, at no cost)"
-    written = "" if config.writer is None else f"; a public language model took part: {config.writer}"
+    written = "" if writer is None else f"; a public language model took part: {writer.source}"
     parameters = {**corpus.guarantee.parameters, "evolved sentences": rounds + written}
     return replace(corpus, guarantee=replace(corpus.guarantee, parameters=parameters))
 

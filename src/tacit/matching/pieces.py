@@ -24,6 +24,7 @@ _CHINESE = (
     (0x4E00, 0x9FFF), (0x3400, 0x4DBF), (0x20000, 0x2A6DF), (0x2A700, 0x2B73F), (0x2B740, 0x2B81F),
     (0x2B920, 0x2CEAF), (0xF900, 0xFAFF), (0x2F800, 0x2FA1F),
 )  # fmt: skip
+_FIRST_CHINESE = min(low for low, _ in _CHINESE)
 
 
 class WordPieces:
@@ -79,7 +80,8 @@ def _cleaned(text: str) -> Iterator[str]:
 
 
 def _is_chinese(mark: str) -> bool:
-    return any(low <= ord(mark) <= high for low, high in _CHINESE)
+    code = ord(mark)
+    return code >= _FIRST_CHINESE and any(low <= code <= high for low, high in _CHINESE)
 
 
 def _is_punctuation(mark: str) -> bool:
