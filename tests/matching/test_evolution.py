@@ -102,12 +102,12 @@ def test_what_is_kept_reads_as_usual_as_half_of_the_public_sentences(evolved, po
 
 
 def test_the_same_evolution_is_the_same_and_more_rounds_go_on_with_it(sketch, pool, evolved, tmp_path):
-    one = evolved_pool(sketch, [pool], Evolution(rounds=1, folder=tmp_path))
+    first = evolved_pool(sketch, [pool], Evolution(rounds=1, folder=tmp_path))
     (record,) = tmp_path.iterdir()
-    two = evolved_pool(sketch, [pool], Evolution(rounds=2, folder=tmp_path))
+    second = evolved_pool(sketch, [pool], Evolution(rounds=2, folder=tmp_path))
     assert list(tmp_path.iterdir()) == [record]
-    assert two.sentences[: len(one)] == one.sentences
-    assert (two.sentences, two.credits) == (evolved.sentences, evolved.credits)
+    assert second.sentences[: len(first)] == first.sentences
+    assert (second.sentences, second.credits) == (evolved.sentences, evolved.credits)
 
 
 def test_an_interrupted_evolution_writes_nothing_twice(sketch, pool, tmp_path):

@@ -59,8 +59,8 @@ def sums(rows: list[tuple[Any, ...]], *, by_user: bool = False) -> ExactSums:
 
 def squared_distance(first: ExactSums | None, second: ExactSums | None) -> int:
     zero = ExactSums(np.zeros_like((first or second).totals), np.zeros_like((first or second).side), None)  # type: ignore
-    one, other = first or zero, second or zero
-    moved = [*(one.totals - other.totals).ravel().tolist(), *(one.side - other.side).tolist()]
+    this, other = first or zero, second or zero
+    moved = [*(this.totals - other.totals).ravel().tolist(), *(this.side - other.side).tolist()]
     return sum(value * value for value in moved)
 
 
