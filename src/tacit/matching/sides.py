@@ -110,8 +110,8 @@ def check_room(rule: PublicLabels, feature_map: FeatureMap) -> None:
         if sided:
             raise BadParameterError(
                 "pure-has-one-column",
-                "{option.pure} has room for one label column and single sentences: leave {option.pure} out, or the "
-                "other columns and {option.sentences}",
+                "{option.pure} has room for one label column with a public list: leave {option.pure} out, or name the "
+                "labels of one column",
             )
         return
     weights = (feature_map.count_weight, *(block.weight for block in feature_map.blocks))
