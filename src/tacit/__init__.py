@@ -51,6 +51,7 @@ _LAZY = {
     "TacitError": "tacit.errors",
     "audit_mechanism": "tacit.jobs.audit",
     "audit_model": "tacit.jobs.audit",
+    "audit_synthetic": "tacit.jobs.audit",
     "audit_text": "tacit.jobs.audit",
     "randomize_labels": "tacit.labels",
     "rewrite": "tacit.jobs.rewrite",

@@ -61,6 +61,7 @@ JOBS: Final[dict[str, JobPlace]] = {
     "audit mechanism": JobPlace("tacit.jobs.audit.mechanism", "MechanismAuditConfig"),
     "audit text": JobPlace("tacit.jobs.audit.text", "TextAuditConfig"),
     "audit model": JobPlace("tacit.jobs.audit.model", "ModelAuditConfig"),
+    "audit synthetic": JobPlace("tacit.jobs.audit.synthetic", "SyntheticAuditConfig"),
     "audit canaries": JobPlace("tacit.jobs.audit.canaries", "CanariesConfig"),
     "calibrate laplace": JobPlace("tacit.jobs.calibrate", "LaplaceConfig"),
     "calibrate gaussian": JobPlace("tacit.jobs.calibrate", "GaussianConfig"),

@@ -1,5 +1,10 @@
 """Attacks on a corpus made by matching, and on the sketch it was made of.
 
+process      how sketches and corpora under audit are made: by the code of the release
+planted      the same with a known mistake
+artifact     the noise in the released sketch itself
+coins        one release with many canaries
+corpora      shadow corpora: what did not go through the sketch
 membership   shadow releases with and without a target: how well can they be told apart?
 """
 

@@ -5,7 +5,9 @@ test of all is then known (Neyman & Pearson): the likelihood ratio, which is the
 with what the release has beyond the other rows. The other scores are worse against a correct release and better against
 some mistakes.
 
-    likelihood       the product with what the target would add
+    likelihood       the product with what the target would add: the best test against normal noise
+    nearness         how much nearer the release is to the sums with the target, in absolute values: the best test
+                     against Laplace noise
     count            the number of rows of its label
     exact numbers    how many of the released numbers are exactly those with the target, less those without it
 
@@ -55,13 +57,13 @@ class ShadowAttack:
     """Attacks on all targets, and the claim they are held against. All bounds hold together with `confidence`.
 
     claimed_epsilon, claimed_delta   of the card
-    claimed_shift                    mu of the card: 1 / sigma
+    claimed_shift                    mu of the card: 1 / sigma; None for noise that is not normal
     """
 
     attacks: tuple[TargetAttack, ...]
     claimed_epsilon: float
     claimed_delta: float
-    claimed_shift: float
+    claimed_shift: float | None
     confidence: float
 
     @cached_property
@@ -82,6 +84,8 @@ class ShadowAttack:
     @property
     def allowed_accuracy(self) -> float:
         """The largest share of right guesses that the card allows any attack, however strong."""
+        if self.claimed_shift is None:
+            return 1 / (1 + math.exp(-self.claimed_epsilon))
         return most_accurate(self.claimed_shift)
 
     @property
@@ -97,12 +101,15 @@ class ShadowAttack:
     @property
     def epsilon_if_normal(self) -> float:
         """Epsilon at the claimed delta is at least this, if the noise is normal."""
+        if self.claimed_shift is None:
+            return 0.0
         return 0.0 if self.shift <= 0 else gaussian_epsilon(1.0 / self.shift, self.claimed_delta, 1.0)
 
     @property
     def refuted(self) -> bool:
         """Whether the card is shown to be wrong."""
-        return self.epsilon > self.claimed_epsilon or self.shift > self.claimed_shift
+        beyond = self.claimed_shift is not None and self.shift > self.claimed_shift
+        return self.epsilon > self.claimed_epsilon or beyond
 
 
 def membership_attack(
@@ -205,6 +212,7 @@ def sketch_scores(beyond: Integers, added: Integers, step: int) -> dict[str, flo
     exact_without = (np.abs(seen) <= step / 2) & distinct
     return {
         "likelihood": float((seen * wanted).sum()) / (length * GRID),
+        "nearness": float(np.abs(seen).sum() - np.abs(seen - wanted).sum()) / GRID,
         "count": float(seen[:, -1].sum()) / GRID,
         "exact numbers": float(exact_with.sum() - exact_without.sum()) / max(1, int(distinct.sum())),
     }

@@ -22,9 +22,8 @@ from tacit.auditing.synthetic.process import MatchingRelease
 from tacit.auditing.synthetic.rows import AuditedRows
 from tacit.matching.corpus import MatchedCorpus, matched_corpus
 from tacit.matching.pool import SentencePool
-from tacit.matching.sketch import Sketch, build_sketch, noisy_totals
+from tacit.matching.sketch import Sketch, build_sketch, noise_law
 from tacit.matching.sums import exact_sums
-from tacit.noise.gaussian import analytic_gaussian_sigma
 from tacit.noise.source import new_source
 
 NEAR = 0.5
@@ -65,8 +64,13 @@ class HalfSensitivity(MatchingRelease):
 
     def sketch(self, rows: AuditedRows, seed: int | None = None) -> Sketch:
         sketch = super().sketch(rows, seed)
-        sigma = analytic_gaussian_sigma(self.epsilon, self.delta, 0.5)
-        return replace(sketch, totals=noisy_totals(_exact(self, rows), sigma, sketch.step, new_source(seed)))
+        law = noise_law(self.feature_map, self.epsilon, self.delta, len(rows))
+        halved = replace(
+            law,
+            sigma=None if law.sigma is None else law.sigma / 2,
+            scale=None if law.scale is None else max(1, law.scale // 2),
+        )
+        return replace(sketch, totals=halved.released(_exact(self, rows), sketch.step, new_source(seed)))
 
 
 @dataclass(frozen=True)
@@ -104,6 +108,11 @@ def part_of(pool: SentencePool, places: list[int]) -> SentencePool:
         source_ids=pool.source_ids[places],
         credits=[pool.credits[place] for place in places],
     )
+
+
+def with_mistake(release: MatchingRelease, name: str) -> MatchingRelease:
+    """The same release with the planted mistake of that name."""
+    return PLANTED[name](release.rule, release.feature_map, release.epsilon, release.delta, release.by_user)
 
 
 PLANTED: Final[Mapping[str, type[MatchingRelease]]] = {

@@ -30,9 +30,10 @@ class MatchingRelease:
     by_user: bool
 
     @property
-    def shift(self) -> float:
-        """How many standard deviations of the noise one record or user may move the sums: the card says it."""
-        return 1.0 / analytic_gaussian_sigma(self.epsilon, self.delta, 1.0)
+    def shift(self) -> float | None:
+        """The standard deviations of the noise by which one record or user may move the sums, as the card says it; None
+        where the noise is not normal, which a promise without delta means."""
+        return 1.0 / analytic_gaussian_sigma(self.epsilon, self.delta, 1.0) if self.delta else None
 
     def sketch(self, rows: AuditedRows, seed: int | None = None) -> Sketch:
         """A release of these rows."""
@@ -54,10 +55,11 @@ class MatchingRelease:
 def release_of(sketch: Sketch, promised: Guarantee | None = None) -> MatchingRelease:
     """How a sketch was made; `promised` is the claim to hold it to, by default that of its own card."""
     guarantee = sketch.guarantee if promised is None else promised
-    if guarantee.notion is not Notion.APPROXIMATE or guarantee.model is not Model.CENTRAL:
+    if guarantee.notion not in (Notion.APPROXIMATE, Notion.PURE) or guarantee.model is not Model.CENTRAL:
         raise BadInputError(
             "promise-not-audited",
-            "this audit tests (epsilon, delta) promises of sketches in the central model, and the card says {notion}",
+            "this audit tests promises of sketches in the central model, with or without a delta, and the card says "
+            "{notion}",
             notion=guarantee.notion.label,
         )
     return MatchingRelease(

@@ -1,4 +1,4 @@
-"""Audits: of the claim of a mechanism, of a released text, of a trained model."""
+"""Audits: of the claim of a mechanism, of a released text, of a synthetic corpus, of a trained model."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from typing import Any
 
 from tacit.jobs.audit.mechanism import audit_mechanism
 from tacit.jobs.audit.model import audit_model
+from tacit.jobs.audit.synthetic import audit_synthetic
 from tacit.jobs.audit.text import audit_text
 from tacit.report import Report
 
-__all__ = ["audit", "audit_mechanism", "audit_model", "audit_text"]
+__all__ = ["audit", "audit_mechanism", "audit_model", "audit_synthetic", "audit_text"]
 
 
 def audit(audited: Any = None, private: object = None, /, **options: Any) -> Report:

@@ -1,0 +1,76 @@
+"""One release, many canaries: each of them is a row of the sketch or not, by its own fair coin.
+
+The coins are guessed from the one sketch, and how many guesses are right bounds epsilon from below (Steinke, Nasr &
+Jagielski 2023; `tacit.auditing.models.one_run`). Nothing is assumed about the noise.
+
+Canaries are public sentences under labels of the rule, each a record of its own (or a user). Those of one label
+overlap, so their scores are the least-squares estimates of all coins together, steadied by the known size of the noise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tacit.arrays import Floats, Mask
+from tacit.auditing.models.one_run import Observations, OneRunAudit, audit_observations
+from tacit.auditing.synthetic.process import MatchingRelease
+from tacit.auditing.synthetic.rows import AuditedRows, sample_of
+from tacit.errors import BadInputError
+from tacit.matching.features import GRID
+from tacit.matching.labels import Topics
+from tacit.matching.sums import exact_sums
+from tacit.noise.source import new_source, public_generator
+
+BASE_ROWS = 20
+
+
+def coin_audit(
+    rows: AuditedRows,
+    release: MatchingRelease,
+    sentences: Sequence[str],
+    *,
+    canaries: int,
+    confidence: float,
+    seed: int | None = None,
+) -> OneRunAudit:
+    """The lower bound of one release with canaries.
+
+    seed   a test seed for coins and noise; without it both are fresh
+    """
+    texts = [sentences[place] for place in public_generator(0).permutation(len(sentences))[:canaries].tolist()]
+    planted = _planted(texts, release)
+    coins: Mask = new_source(None if seed is None else seed + 1).generator.random(len(texts)) < 0.5
+    if not coins.any() or coins.all():
+        raise BadInputError("canaries-on-one-side", "all coins fell on the same side: audit with more canaries")
+    base = sample_of(rows, BASE_ROWS, 0)
+    released = release.sketch(base.with_rows(planted.at(np.flatnonzero(coins).tolist())), seed)
+    known = exact_sums(base.source(), release.rule, release.feature_map, by_user=release.by_user).totals
+    beyond = (released.totals * released.step - known) / GRID
+    scores = estimated_coins(beyond, planted, release, released.noise_variance)
+    return audit_observations(Observations(scores[coins], scores[~coins]), delta=release.delta, confidence=confidence)
+
+
+def _planted(texts: Sequence[str], release: MatchingRelease) -> AuditedRows:
+    names = release.rule.names
+    labels = () if isinstance(release.rule, Topics) else [names[place % len(names)] for place in range(len(texts))]
+    users = [f"canary {place}" for place in range(len(texts))] if release.by_user else ()
+    return AuditedRows(texts, labels, users)
+
+
+def estimated_coins(beyond: Floats, canaries: AuditedRows, release: MatchingRelease, variance: float) -> Floats:
+    """An estimate of every coin, less 1/2, from what the release has beyond the other rows."""
+    dense = release.feature_map.dense_dimension
+    vectors = release.feature_map.features(canaries.texts, alone=True).dense / GRID
+    count = release.feature_map.count_steps / GRID
+    added = np.concatenate([vectors, np.full((len(vectors), 1), count)], axis=1)
+    lines = release.rule.places(canaries.texts, canaries.labels)
+    estimates = np.zeros(len(vectors))
+    for line in np.unique(lines[lines >= 0]):
+        own = np.flatnonzero(lines == line)
+        matrix = added[own]
+        rest = np.append(beyond[line, :dense], beyond[line, -1]) - matrix.sum(axis=0) / 2
+        products = matrix @ matrix.T
+        estimates[own] = np.linalg.solve(products / 4 + variance * np.eye(len(own)), matrix @ rest)
+    return estimates
