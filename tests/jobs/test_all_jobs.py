@@ -32,12 +32,8 @@ REQUIRED: dict[str, Any] = {
     "links": "l.csv", "model": "a-model", "start": "a-model", "text": "public.txt", "public": "a public text",
     "original": "a.csv", "private": ("b.csv",), "members": "a.csv", "non_members": "b.csv", "secret": "coins.jsonl",
     "records": 1000, "lot_size": 10, "file": "experiment.toml", "epsilons": (8.0,),
-<<<<<<< HEAD
-    "sketches": ("a.tacit", "b.tacit"), "public_files": ("public.txt",), "synthetic": "s.csv",
-    "release": "released.csv",
-=======
     "sketches": ("a.tacit", "b.tacit"), "sketch": "a.tacit", "public_files": ("public.txt",), "synthetic": "s.csv",
->>>>>>> 84b54e1 (tacit audit synthetic holds a sketch and corpora made like it against the card, and refutes planted mistakes)
+    "release": "released.csv",
 }  # fmt: skip
 """Values of options that jobs need."""
 

@@ -20,9 +20,9 @@ from tacit.auditing.claims.noise import laplace_scale_at_most, normal_scale_at_m
 from tacit.auditing.synthetic.process import MatchingRelease
 from tacit.auditing.synthetic.rows import AuditedRows
 from tacit.auditing.synthetic.targets import Target
-from tacit.matching.features import GRID
 from tacit.matching.sketch import Sketch
 from tacit.matching.sums import exact_sums
+from tacit.matching.whole_numbers import GRID
 from tacit.noise.gaussian import gaussian_epsilon
 
 FOREIGN = 1e-9

@@ -18,9 +18,9 @@ from tacit.auditing.models.one_run import Observations, OneRunAudit, audit_obser
 from tacit.auditing.synthetic.process import MatchingRelease
 from tacit.auditing.synthetic.rows import AuditedRows, sample_of
 from tacit.errors import BadInputError
-from tacit.matching.features import GRID
 from tacit.matching.labels import Topics
 from tacit.matching.sums import exact_sums
+from tacit.matching.whole_numbers import GRID
 from tacit.noise.source import new_source, public_generator
 
 BASE_ROWS = 20
