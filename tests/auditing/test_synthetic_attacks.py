@@ -62,12 +62,11 @@ def test_users_have_coins_too() -> None:
 def test_a_private_filter_shows_in_shadow_corpora_only(kind: str, refuted: bool) -> None:
     rows: AuditedRows = private_rows(40)
     audited: MatchingRelease = release(kind)
-    attack = corpus_attack(rows, audited, load_pool(), releases=24, confidence=1 - DOUBT, seed=2)
+    attack = corpus_attack(rows, audited, load_pool(), releases=48, confidence=1 - DOUBT, seed=2)
     assert attack.refuted is refuted
     section = attack_section(attack, "Membership by shadow corpora", "")
     assert section.findings[0].refuted is refuted
-    if refuted:
-        assert attack.best.target == PUBLIC_SENTENCE
+    assert PUBLIC_SENTENCE in {each.target for each in attack.attacks}
 
 
 def test_a_promise_without_delta_is_audited_too() -> None:

@@ -16,8 +16,8 @@ from tacit.cli.rendering import show_card
 from tacit.cli.terminal import error_console, output_console, warn_if_nominal
 from tacit.jobs import sketch as building
 from tacit.jobs import sketch_merge as merging
-from tacit.jobs.config import Config, Group, Option
-from tacit.jobs.fields import AsJson
+from tacit.jobs.config import Config
+from tacit.jobs.fields import AsJson, SketchFile
 from tacit.jobs.sketch import SketchConfig
 from tacit.jobs.sketch_merge import SketchMergeConfig
 from tacit.matching.artifact import content_digest, read_sketch
@@ -64,9 +64,8 @@ class SketchShowOptions(Config):
     job: ClassVar[str] = "sketch show"
 
     sketch: Annotated[
-        Path,
+        SketchFile[Path],
         Field(description="A sketch made by 'tacit sketch build'."),
-        Option(Group.DATA, positional=True, metavar="SKETCH"),
     ]
     as_json: AsJson = False
 

@@ -37,7 +37,7 @@ from tacit.progress import StepProgress
 BASE_ROWS = 300
 SENTENCES = 2_400
 ROWS = 1_200
-TRIALS = 4
+TRIALS = 10
 NEAREST, NEAR = 5, 20
 PUBLIC_SENTENCE = "a public sentence that no row is near"
 

@@ -31,6 +31,7 @@ from tacit.jobs.fields import (
     Format,
     LabelColumn,
     Pools,
+    SketchFile,
     TestSeed,
     UserColumn,
     UsualColumn,
@@ -61,9 +62,8 @@ class SyntheticAuditConfig(Config):
 
     data: Annotated[Data, Field(description="The private rows that the sketch was made of.")]
     sketch: Annotated[
-        Path,
+        SketchFile[Path],
         Field(description="The released sketch, with its card inside."),
-        Option(Group.DATA, positional=True, metavar="SKETCH"),
     ]
     corpus: Annotated[
         Source,
