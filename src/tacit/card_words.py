@@ -117,6 +117,7 @@ BY_NAME: Mapping[str, tuple[str, str]] = {
     "s": ("cells near a text (s)", "{}"),
     "symbols": ("sentences released for a text (symbols)", "{}"),
     "near": ("drawn from a cell near the text", "{}"),
+    "labels": ("public labels", "{}"),
     "language model": ("language model", "{}"),
     "input tokens": ("tokens read of a text", "{} at most"),
     "tokens": ("tokens released for a text", "{} at most"),

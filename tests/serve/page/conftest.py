@@ -155,7 +155,11 @@ def open_page(browser: Any, service: Service) -> Iterator[Opener]:
 
 
 def _words_first(route: Any) -> None:
-    catalog = route.fetch().json()
+    answer = route.fetch()
+    if not answer.ok:  # a service that asks for a key
+        route.fulfill(response=answer)
+        return
+    catalog = answer.json()
     catalog["default"]["document"] = None
     route.fulfill(json=catalog)
 

@@ -51,18 +51,18 @@ def test_mechanisms_are_compared_at_one_guarantee_of_the_whole_text(open_page: O
 
 
 def test_a_file_is_rewritten_with_progress_result_and_card(page: Any, tmp_path: Path) -> None:
-    page.click("text=A file")
+    page.click("label:has(input[name=source][value=file])")
     page.set_input_files("#file", {"name": "mail <b>.csv", "mimeType": "text/csv", "buffer": CSV})
     page.wait_for_selector("fieldset.column")
     assert page.is_checked("fieldset:has-text('text') input[value=rewrite]")
     page.check("fieldset:has-text('topic') input[value=keep]")
     page.click("#go")
-    page.wait_for_selector(".jobs a:text-is('the file')")
-    assert page.inner_text(".jobs h3") == "mail <b>.csv"
-    assert "50 rows" in page.inner_text(".jobs")
+    page.wait_for_selector("#jobs a:text-is('the file')")
+    assert page.inner_text("#jobs h3") == "mail <b>.csv"
+    assert "50 rows" in page.inner_text("#jobs")
     assert "sent before" in page.inner_text("#cost")
     with page.expect_download() as download:
-        page.click(".jobs a:text-is('the file')")
+        page.click("#jobs a:text-is('the file')")
     download.value.save_as(tmp_path / "out.csv")
     rows = list(csv.DictReader(io.StringIO((tmp_path / "out.csv").read_text(encoding="utf-8"))))
     assert len(rows) == 50
@@ -70,14 +70,14 @@ def test_a_file_is_rewritten_with_progress_result_and_card(page: Any, tmp_path: 
     assert {row["topic"] for row in rows} == {"health"}
     assert len({row["text"] for row in rows}) > 1
     with page.expect_download() as download:
-        page.click(".jobs a:text-is('card.json')")
-    page.wait_for_function("document.querySelector('.jobs .reading').textContent.includes('odds')")
-    page.click(".jobs button:has-text('Delete')")
+        page.click("#jobs a:text-is('card.json')")
+    page.wait_for_function("document.querySelector('#jobs .reading').textContent.includes('odds')")
+    page.click("#jobs button:has-text('Delete')")
     page.wait_for_selector("#jobs-empty:visible")
 
 
 def test_c7_a_pdf_is_told_what_can_be_read(page: Any) -> None:
-    page.click("text=A file")
+    page.click("label:has(input[name=source][value=file])")
     page.set_input_files("#file", {"name": "letter.pdf", "mimeType": "application/pdf", "buffer": b"%PDF-1.7"})
     page.wait_for_selector("#columns [role=alert]")
     assert ".txt (one text per line), .csv, .tsv, .jsonl or .parquet" in page.inner_text("#columns")
@@ -87,7 +87,7 @@ def test_c7_a_pdf_is_told_what_can_be_read(page: Any) -> None:
 
 
 def test_a_job_is_canceled(page: Any) -> None:
-    page.click("text=A file")
+    page.click("label:has(input[name=source][value=file])")
     page.set_input_files(
         "#file", {"name": "long.txt", "mimeType": "text/plain", "buffer": b"the old doctor\n" * 400_000}
     )
@@ -100,7 +100,7 @@ def test_a_job_is_canceled(page: Any) -> None:
 
 
 def test_the_sentence_of_a_failed_job_is_shown(page: Any) -> None:
-    page.click("text=A file")
+    page.click("label:has(input[name=source][value=file])")
     page.set_input_files("#file", {"name": "broken.jsonl", "mimeType": "", "buffer": b'{"text": "a"}\n{"text": \n'})
     page.wait_for_selector("fieldset.column")
     page.click("#go")
@@ -322,7 +322,7 @@ def test_a_narrow_phone_needs_no_sideways_scrolling(open_page: Opener) -> None:
     page.click("#go")
     page.wait_for_selector("#draws li")
     assert page.evaluate(wide) == 0
-    page.click("text=A file")
+    page.click("label:has(input[name=source][value=file])")
     page.set_input_files(
         "#file",
         {
@@ -386,7 +386,7 @@ def test_axe_finds_nothing_to_complain_about(open_page: Opener, scheme: str) -> 
     views = {
         "example": None,
         "own": "text=Your text",
-        "file": "text=A file",
+        "file": "label:has(input[name=source][value=file])",
         "reports": "nav >> text=Reports",
         "ledger": "nav >> text=Ledger",
     }
