@@ -9,9 +9,9 @@ Corpora with and without a target are told apart by
     its sentences        how many rows repeat one of the five public sentences nearest to it
     rows of its label    how many rows have its label
 
-The strongest target against such mistakes is a public sentence that a release of these rows likes to draw and that no
-row is near: a filter lets it pass only with the target. The pool is a part of the public one, so that many corpora can
-be drawn; any public pool has to keep the promise.
+Two targets are tried: the row that is least like the others, and a public sentence that releases of these rows like to
+draw and that no row is near, which a filter lets pass only with the target. The pool is a part of the public one, so
+that many corpora can be drawn; any public pool has to keep the promise.
 """
 
 from __future__ import annotations
