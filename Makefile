@@ -62,14 +62,18 @@ readme-check:
 	env -u PYTHONPATH -u TACIT_DATA build/readme/bin/python .ci/readme_check.py --declared
 	@du -sh build/readme/lib
 
-# Wheel and source archive in dist/, and a demo from the wheel in an environment that holds nothing else.
+# Wheel and source archive in dist/; the wheel in an environment that holds nothing else, how much of the disk that takes
+# (330 MB at most) and of what, and the demo from it; then SanText+ with the extra that it needs.
 release: $(VENV)/.made
 	@$(PIP) build
 	@rm -rf dist build/release
 	$(BIN)/python -m build --outdir dist .
 	$(PYTHON) -m venv build/release
+	build/release/bin/pip install --quiet --constraint constraints.txt "$$(ls dist/*.whl)"
+	@$(PYTHON) .ci/install_size.py build/release --most 330
+	env -u PYTHONPATH build/release/bin/python examples/share_corpus.py build/release/demo
 	build/release/bin/pip install --quiet --constraint constraints.txt "$$(ls dist/*.whl)[default]"
-	cd build/release && bin/tacit rewrite ../../examples/support_mail.csv --column message --keep topic \
+	cd build/release && env -u PYTHONPATH bin/tacit rewrite ../../examples/support_mail.csv --column message --keep topic \
 	    --mechanism santext+ --epsilon 4 --output private.csv --force --card json,md
 	@ls -lh dist && head -4 build/release/private.csv && cat build/release/private.csv.card.md
 
@@ -81,7 +85,7 @@ $(VENV)/.made:
 	@touch $@
 
 $(VENV)/.demo: $(VENV)/.made pyproject.toml constraints.txt
-	@echo "Installing Tacit (340 MB on disk, once) ..."
+	@echo "Installing Tacit (330 MB on disk, once) ..."
 	@$(PIP) --editable .
 	@touch $@
 

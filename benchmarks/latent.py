@@ -200,7 +200,7 @@ def mechanism(cell: Cell, beams: int) -> Any:
 
 def identity(built: Any, cell: Cell, given: Any) -> str:
     """What a kept cell depends on: the method, C, how much is rewritten, and the weights."""
-    from tacit.documents.autoencoders.base import built_in_folder
+    from tacit.documents.autoencoders.built_in import built_in_folder
 
     folder = built_in_folder(built.model_name) or Path(built.model_name)
     state = hashlib.blake2b(digest_size=6)

@@ -11,7 +11,8 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
 from tacit.documents.autoencoders.bart import BartAutoencoder  # noqa: E402
-from tacit.documents.autoencoders.base import Autoencoder, Record, built_in_models, load_autoencoder  # noqa: E402
+from tacit.documents.autoencoders.base import Autoencoder, Record, load_autoencoder  # noqa: E402
+from tacit.documents.autoencoders.built_in import built_in_models  # noqa: E402
 from tacit.documents.autoencoders.lstm import LstmAutoencoder  # noqa: E402
 from tacit.documents.autoencoders.narrow import NarrowAutoencoder, capacity_bits  # noqa: E402
 from tacit.documents.autoencoders.vocabulary import train_vocabulary  # noqa: E402

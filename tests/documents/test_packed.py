@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tacit.documents.autoencoders.base import ASSETS, built_in_models
+from tacit.documents.autoencoders.built_in import built_in_models, model_folders
 from tacit.documents.autoencoders.packed import LARGE, PACKED, pack, unpacked
 from tacit.errors import BadInputError
 
@@ -36,6 +36,6 @@ def test_a_damaged_archive_is_an_error_of_its_own(tmp_path: Path) -> None:
 
 def test_all_models_that_come_with_tacit_are_packed() -> None:
     assert len(built_in_models()) == 7
-    for name in built_in_models():
-        assert (ASSETS / name / PACKED).is_file()
-        assert not any((ASSETS / name / large).exists() for large in LARGE)
+    for folder in model_folders().values():
+        assert (folder / PACKED).is_file()
+        assert not any((folder / large).exists() for large in LARGE)

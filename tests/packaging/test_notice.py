@@ -15,13 +15,14 @@ import tacit
 from tacit.card import Card
 
 ROOT = Path(__file__).resolve().parents[2]
-ASSETS = ROOT / "src" / "tacit" / "documents" / "assets"
+MODELS = (ROOT / "src" / "tacit" / "documents" / "assets", ROOT / "experiments" / "models")
 
 
 def licenses_of_assets() -> set[str]:
-    """The licenses that the files which come with the package themselves name."""
+    """The licenses that the files of the package and of the repository themselves name."""
     texts = [path.read_text(encoding="utf-8") for path in ROOT.glob("src/tacit/**/ATTRIBUTION.txt")]
-    texts += [" ".join(json.loads(path.read_text(encoding="utf-8"))["corpora"]) for path in ASSETS.glob("*/tacit.json")]
+    records = [path for place in MODELS for path in place.glob("*/tacit.json")]
+    texts += [" ".join(json.loads(path.read_text(encoding="utf-8"))["corpora"]) for path in records]
     return set(re.findall(r"CC BY(?:-SA)? \d\.\d(?: FR)?", " ".join(texts)))
 
 
@@ -39,7 +40,8 @@ def test_b9_every_folder_of_assets_is_in_the_notice() -> None:
     folders = {
         path.parent
         for pattern in ("*.safetensors", "*.npz", "*.npy", "model.zip")
-        for path in ROOT.glob(f"src/**/{pattern}")
+        for place in ("src", "experiments")
+        for path in ROOT.glob(f"{place}/**/{pattern}")
     }
     assert len(folders) >= 9
     missing = [str(path) for path in folders if path.name not in notice and str(path.relative_to(ROOT)) not in notice]

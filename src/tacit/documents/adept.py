@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 
 from tacit.arrays import Floats
 from tacit.documents.autoencoders.base import Autoencoder
+from tacit.documents.autoencoders.built_in import found_models
 from tacit.documents.bounds import (
     Bound,
     ClipL1,
@@ -53,7 +54,7 @@ class Adept(LatentMechanism):
     beams  1: an ADePT decodes greedily, always the likeliest word piece
     """
 
-    model: str = parameter("adept-20", service_values=("adept-20", "adept-20-wide"))
+    model: str = parameter("adept-20", service_values=found_models("adept-20", "adept-20-wide"))
     norm: str = parameter("l2", choices=("l1", "l2"))
     clip: float | None = None
     beams: int = parameter(1, service_most=16)

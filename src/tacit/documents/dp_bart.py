@@ -31,6 +31,7 @@ from typing import ClassVar
 import numpy as np
 
 from tacit.documents.autoencoders.base import Autoencoder, load_for_release
+from tacit.documents.autoencoders.built_in import found_models
 from tacit.documents.bounds import Bound, ClipValue
 from tacit.documents.latent import LatentMechanism
 from tacit.documents.pretraining.corpus import PublicText, declared
@@ -46,8 +47,8 @@ PUBLISHED_C = 0.1
 class DPBart(LatentMechanism):
     """DP-BART with any Hugging Face BART.
 
-    model     bart-20 (texts of up to 20 word pieces), bart-40, bart-20-unclipped (trained without clipping, as the
-              one of the paper), a folder, or a name of the hub
+    model     bart-20 (texts of up to 20 word pieces), a folder, or a name of the hub; in the source repository also
+              bart-40 and bart-20-unclipped (trained without clipping, as the one of the paper)
     variant   "clv", "pr" (a pruned model) or "pr+" (pruned and trained for this epsilon); default: what the model is
     clip      C; by default half the one of the checkpoint as in the thesis (for pr+, which knows its noise, the same
               one, and for a norm as well), half the standard deviation of its values if it was trained without
@@ -55,7 +56,7 @@ class DPBart(LatentMechanism):
     length    positions of a hub model (default 20); a model of 'tacit pretrain' has its own
     """
 
-    model: str = parameter("bart-20", service_values=("bart-20", "bart-20-unclipped", "bart-40"))
+    model: str = parameter("bart-20", service_values=found_models("bart-20", "bart-20-unclipped", "bart-40"))
     variant: str | None = parameter(None, choices=VARIANTS)
     clip: float | None = None
     length: int | None = parameter(None, service_most=512)
@@ -75,7 +76,7 @@ class DPBart(LatentMechanism):
             raise BadParameterError(
                 "impossible-length",
                 "this model was trained for length {positions}: leave out the length, or choose a model of that "
-                "length (bart-20 and bart-40 come with Tacit)",
+                "length (bart-20 comes with Tacit, bart-40 with its source repository)",
                 positions=autoencoder.positions,
             )
         record = replace(autoencoder.record, positions=self.length)

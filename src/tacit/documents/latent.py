@@ -32,7 +32,8 @@ from numpy.typing import NDArray
 
 from tacit.arrays import Floats
 from tacit.checks import Check, LatentSamples
-from tacit.documents.autoencoders.base import RECORD_FILE, Autoencoder, built_in_folder, load_for_release
+from tacit.documents.autoencoders.base import Autoencoder, load_for_release
+from tacit.documents.autoencoders.built_in import RECORD_FILE, built_in_folder
 from tacit.documents.base import DocumentMechanism
 from tacit.documents.bounds import (
     AnalyticGaussian,

@@ -19,12 +19,8 @@ import torch
 
 from tacit.arrays import Ids
 from tacit.documents.autoencoders import vocabulary
-from tacit.documents.autoencoders.base import (
-    RECORD_FILE,
-    Autoencoder,
-    Record,
-    readable,
-)
+from tacit.documents.autoencoders.base import Autoencoder, Record, readable
+from tacit.documents.autoencoders.built_in import RECORD_FILE
 from tacit.errors import BadInputError, require
 
 if TYPE_CHECKING:

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from tacit import plugins
 from tacit.arrays import Floats32, Ids
+from tacit.documents.autoencoders.built_in import RECORD_FILE, built_in_folder
 from tacit.documents.autoencoders.packed import unpacked
 from tacit.documents.bounds import Bound, bound_from_dict
 from tacit.errors import BadInputError, BadParameterError, NoGuaranteeError, require
@@ -34,7 +35,6 @@ from tacit.plugins import Registry
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
-RECORD_FILE = "tacit.json"
 FORMAT = 1
 CHARACTERS_PER_POSITION = 100
 ENCODED_TOGETHER = 8
@@ -318,9 +318,9 @@ def load_autoencoder(name: str | Path) -> Autoencoder:
         record = _published(path)
     if AUTOENCODERS.is_own(record.kind):
         _torch()
-    if folder is None:
+    if not path.is_dir():
         return AUTOENCODERS[record.kind].load_weights(source, record)
-    with unpacked(folder) as whole:
+    with unpacked(path) as whole:
         return AUTOENCODERS[record.kind].load_weights(str(whole), record)
 
 
@@ -342,22 +342,6 @@ def _published(path: Path) -> Record:
     elif known.public is not None:
         corpora = [f"{known.public}, declared public"]
     return Record(kind="bart", positions=20, encoder_mask=True, corpora=corpora, private=private)
-
-
-def built_in_folder(name: str) -> Path | None:
-    """The folder of a model that comes with Tacit."""
-    if "/" in name or "\\" in name or name in ("", ".", ".."):
-        return None
-    folder = ASSETS / name
-    return folder if (folder / RECORD_FILE).is_file() else None
-
-
-def built_in_models() -> list[str]:
-    """Names of the models that come with Tacit."""
-    return sorted(path.parent.name for path in ASSETS.glob(f"*/{RECORD_FILE}"))
-
-
-ASSETS = Path(__file__).parent.parent / "assets"
 
 
 def _shown(name: str | Path) -> str:

@@ -6,7 +6,8 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from tacit.documents.autoencoders.base import RECORD_FILE, Autoencoder, load_autoencoder
+from tacit.documents.autoencoders.base import Autoencoder, load_autoencoder
+from tacit.documents.autoencoders.built_in import RECORD_FILE
 from tacit.documents.dp_bart import estimate_clip
 from tacit.documents.pretraining.corpus import PublicText
 from tacit.errors import BadInputError

@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.documents.autoencoders.base import RECORD_FILE, Autoencoder, load_autoencoder
+from tacit.documents.autoencoders.base import Autoencoder, load_autoencoder
+from tacit.documents.autoencoders.built_in import RECORD_FILE
 from tacit.documents.bounds import ClipValue
 from tacit.documents.pretraining.corpus import PublicText, declared
 from tacit.documents.pretraining.folders import CHECKPOINT

@@ -68,15 +68,15 @@ def load_start(name: str) -> BartAutoencoder:
     if start.kind != "bart" or start.record.epsilons():
         raise BadInputError(
             "not-a-public-bart",
-            "'{name}' is not a BART that was trained without noise: start from bart-20, bart-40, or the folder or hub "
-            "name of such a one",
+            "'{name}' is not a BART that was trained without noise: start from bart-20, or the folder or hub name "
+            "of such a one",
             name=Path(name).name,
         )
     if (start.record.bound or {"kind": "value"})["kind"] != "value":
         raise BadInputError(
             "bart-with-bounded-norm",
             "'{name}' was trained with a bound on the norm of its latent, and private training clamps each value: "
-            "start from bart-20, bart-40, or another BART that was trained with values clamped or not at all",
+            "start from bart-20, or another BART that was trained with values clamped or not at all",
             name=Path(name).name,
         )
     return start

@@ -18,7 +18,8 @@ from tacit.auditing.models.scores.networks import (
     MaskedScorer,
     Seq2SeqScorer,
 )
-from tacit.documents.autoencoders.base import RECORD_FILE, built_in_folder, load_autoencoder
+from tacit.documents.autoencoders.base import load_autoencoder
+from tacit.documents.autoencoders.built_in import RECORD_FILE, built_in_folder
 from tacit.documents.language_models import CausalModel, MaskedModel, load_language_model
 from tacit.errors import BadInputError, BadParameterError, require
 
