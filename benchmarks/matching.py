@@ -23,7 +23,7 @@ import numpy as np
 
 import tacit
 from tacit.encoders import load_encoder
-from tacit.jobs.synthesize import USUAL_POOLS
+from tacit.jobs.fields import USUAL_POOLS
 
 SETS = {
     "snips": ("snips/train.tsv", "snips/test.tsv", "tokens", "intent"),

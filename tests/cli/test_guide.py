@@ -14,7 +14,7 @@ from tacit.cli.command_line import command_line
 from tacit.cli.main import app
 from tacit.errors import TacitError
 from tacit.jobs.pool import PoolConfig
-from tacit.jobs.synthesize import MatchingConfig
+from tacit.jobs.synthesize_config import MatchingConfig
 from tests.jobs.guide.combinations import write_files
 
 ANSWERS = ["--protect", "text", "--seen-by", "curator", "--purpose", "share"]

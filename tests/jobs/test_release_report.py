@@ -16,7 +16,7 @@ from tacit.errors import BadInputError, BadParameterError, TacitWarning
 from tacit.jobs import private_report
 from tacit.jobs.fields import USUAL_POOLS
 from tacit.jobs.release_report import SHOWN_ROWS, public_release, release_page
-from tacit.jobs.synthesize import MatchingConfig
+from tacit.jobs.synthesize_config import MatchingConfig
 from tacit.matching.artifact import read_sketch
 from tacit.matching.cloud_map import cloud_map
 from tacit.matching.noise_curve import noise_curve, noisier

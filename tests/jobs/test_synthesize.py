@@ -7,7 +7,8 @@ import pytest
 
 import tacit
 from tacit.errors import BadInputError, BadParameterError
-from tacit.jobs.synthesize import USUAL_POOLS, MatchingConfig
+from tacit.jobs.fields import USUAL_POOLS
+from tacit.jobs.synthesize_config import MatchingConfig
 
 SENTENCES = {
     "weather": ["Will it rain in Paris tomorrow?", "It is snowing again.", "How warm is it in Rome?"],

@@ -9,7 +9,7 @@ import pytest
 import tacit
 from tacit.documents.language_models.writing import cleaned_item, finished_items, is_sentence
 from tacit.errors import BadParameterError
-from tacit.jobs.synthesize import MatchingConfig
+from tacit.jobs.synthesize_config import MatchingConfig
 from tacit.matching.evolution.fit import fit_of
 from tacit.matching.evolution.phrases import PublicPhrases, joined, tokens_of
 from tacit.matching.evolution.rounds import Evolution, evolved_pool

@@ -10,7 +10,6 @@ Nothing is spent: the card of the result carries the promise of the release.
 
 from __future__ import annotations
 
-import datetime
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -19,17 +18,17 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from pydantic import Field
 
-from tacit.card import Card, ReleaseFacts
+from tacit.card import Card
 from tacit.errors import BadInputError
 from tacit.guarantee import Guarantee
 from tacit.jobs.config import Config, Group, Option
 from tacit.jobs.fields import Force, LabelColumn, Output, Pools, SampleSeed, SyntheticRowCount
+from tacit.jobs.released_rows import ReleasedRows, card_of_rows, write_rows_with_card
 from tacit.needs import Ability, needs_of_place
 from tacit.progress import WorkProgress
 from tacit.report.parts import refuse_existing
 from tacit.text.digest import file_digest
-from tacit.text.files import cell_string, format_of, open_table, write_columns, write_whole
-from tacit.text.tokens import split
+from tacit.text.files import cell_string, format_of, open_table
 
 if TYPE_CHECKING:
     from tacit.arrays import Floats32, Ids
@@ -82,33 +81,15 @@ class DecodeConfig(Config):
 
 
 @dataclass(frozen=True)
-class DecodedRows:
-    """A corpus of public sentences with labels, column by column, with its card.
+class DecodedRows(ReleasedRows):
+    """A corpus of public sentences with labels, column by column, with its card; an attribution stands beside it too.
 
     shares       of the labels, as estimated
     deviations   of the noise in them
     """
 
-    columns: Mapping[str, Sequence[str]]
-    text_column: str
-    card: Card
-    output: Path
     shares: Mapping[str, float]
     deviations: Mapping[str, float]
-
-    @property
-    def guarantee(self) -> Guarantee:
-        return self.card.guarantee
-
-    @property
-    def texts(self) -> list[str]:
-        return list(self.columns[self.text_column])
-
-    def __len__(self) -> int:
-        return len(self.columns[self.text_column])
-
-    def __str__(self) -> str:
-        return f"{len(self):,} rows in {self.output}: {self.guarantee}"
 
 
 def run(config: DecodeConfig, progress: WorkProgress | None = None) -> DecodedRows:
@@ -301,24 +282,8 @@ def _written(config: DecodeConfig, law: _ReleaseLaw, corpus: MatchedCorpus, sums
     assert law.card.facts is not None
     text = law.card.facts.columns[0]
     columns = {text: list(corpus.texts), law.label_column: list(corpus.labels)}
-    lengths = [len(split(each)) for each in corpus.texts]
-    facts = ReleaseFacts(
-        rows=len(corpus),
-        documents=len(corpus),
-        units=sum(lengths),
-        longest_document=max(lengths),
-        longest_row=max(lengths),
-        output=config.output.name,
-        command="tacit decode",
-        created=datetime.datetime.now(datetime.UTC).date().isoformat(),
-        configuration=config.identity(),
-    )
-    card = Card(corpus.guarantee, facts, shuffled=law.card.shuffled)
-    # Card and attribution first: no corpus is there without them.
-    write_whole(Path(f"{config.output}.card.json"), card.to_json())
-    write_whole(Path(f"{config.output}.card.md"), card.to_markdown())
-    write_whole(Path(f"{config.output}.ATTRIBUTION.txt"), corpus.attribution)
-    write_columns(config.output, columns, force=True)
+    card = card_of_rows(config, corpus.guarantee, corpus.texts, command="tacit decode", shuffled=law.card.shuffled)
+    write_rows_with_card(config.output, columns, card, attribution=corpus.attribution)
     total = max(1.0, float(sums.counts.sum()))
     return DecodedRows(
         columns,

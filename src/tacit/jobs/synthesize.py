@@ -9,30 +9,19 @@ The usual way is matching: noisy sums of the rows are released once, as a sketch
 
 from __future__ import annotations
 
-import datetime
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
-
-from pydantic import Field, model_validator
+from typing import TYPE_CHECKING, Any, Literal
 
 from tacit.atomic import write_file
-from tacit.card import Card, ReleaseFacts
-from tacit.errors import BadInputError, BadParameterError
-from tacit.guarantee import Guarantee
-from tacit.jobs.config import Group, Option, Varied
-from tacit.jobs.fields import USUAL_POOLS, Epsilon, Output, Pools, SampleSeed, SynthesisWay, SyntheticRowCount
-from tacit.jobs.sketch import SketchConfig
+from tacit.jobs.released_rows import ReleasedRows, card_of_rows, write_rows_with_card
 from tacit.jobs.sketch import run as build
 from tacit.jobs.sketch_input import first_label_source, label_rule, row_source
-from tacit.jobs.sketched_rows import PrivateRows, SketchedRows
-from tacit.needs import Ability, needs_of_language_model, needs_of_place
+from tacit.jobs.synthesize_config import MatchingConfig
 from tacit.progress import WorkProgress
-from tacit.report.parts import refuse_existing
-from tacit.text.files import format_of, write_columns, write_whole
-from tacit.text.tokens import split
+from tacit.text.files import write_whole
 
 if TYPE_CHECKING:
     from tacit.jobs.synthesize_training import SyntheticRows
@@ -41,172 +30,25 @@ if TYPE_CHECKING:
     from tacit.matching.pool import SentencePool
     from tacit.matching.sketch import Sketch
 
-"""The pools that are used if none are named; both come with Tacit."""
+__all__ = ["MatchedRows", "MatchingConfig", "run", "synthesize"]
+
 TEXT_COLUMN = "text"
 LABEL_COLUMN = "label"
 TOPIC_COLUMN = "topic"
 
 
-class MatchingConfig(SketchedRows):
-    """Private rows and what pays for their sketch, or a sketch that exists; the public sentences; the corpus."""
-
-    job: ClassVar[str] = "synthesize"
-
-    data: Annotated[PrivateRows, Varied(metavar="[DATA]")] = None
-    output: Annotated[Output[Path], Field(description="The corpus; its card stands beside it.")] = Path("synthetic.csv")
-    epsilon: Annotated[Epsilon[float | None], Field(gt=0, description="The privacy budget of one record or user.")] = (
-        None
-    )
-    by: SynthesisWay[Literal["matching"]] = "matching"
-    from_sketch: Annotated[
-        Path | None,
-        Field(description="Draw from a sketch that exists, at no further cost."),
-        Option(Group.DATA, name="from", metavar="SKETCH"),
-    ] = None
-    keep_sketch: Annotated[
-        Path | None,
-        Field(description="Where the sketch goes; by default beside the corpus."),
-        Option(Group.DATA, metavar="FILE"),
-    ] = None
-    pools: Annotated[
-        Pools,
-        Field(min_length=1, description="Public sentences to draw from: a name of 'tacit pool list', or a file of "
-              "'tacit pool build'; may be repeated."),
-    ] = USUAL_POOLS  # fmt: skip
-    rows: Annotated[
-        SyntheticRowCount[int | None],
-        Field(description="Rows to draw; by default as many as private ones, at least 30,000 and 500 a label."),
-    ] = None
-    evolve: Annotated[
-        int,
-        Field(ge=0, description="Rounds in which the best sentences are varied against the fixed sketch: they cost no "
-              "budget, and go on after an interruption. No gain is shown for them yet."),
-        Option(Group.WRITING, metavar="ROUNDS"),
-    ] = 0  # fmt: skip
-    writer: Annotated[
-        str | None,
-        Field(description="A public causal language model that takes part in the rounds: 'smollm2', a folder, or a hub "
-              "name."),
-        Option(Group.WRITING, metavar="MODEL"),
-    ] = None  # fmt: skip
-    sample_seed: SampleSeed = None
-    report: Annotated[
-        Literal["shareable", "private"] | None,
-        Field(description="Also write a page with pictures of the release, which may be shared with it; 'private' "
-              "writes a second one for you alone, with the private rows, scores of learners and an attack."),
-        Option(Group.RUN),
-    ] = None  # fmt: skip
-
-    def needs(self) -> list[Ability]:
-        written = needs_of_place(str(self.output))
-        if self.writer is not None:
-            written += needs_of_language_model(self.writer)
-        return written if self.from_sketch is not None else [*super().needs(), *written]
-
-    @model_validator(mode="after")
-    def _rows_or_a_sketch(self) -> Self:
-        if (self.data is None) == (self.from_sketch is None):
-            raise BadParameterError(
-                "rows-or-sketch",
-                "give the private rows, or {option.from_sketch[SKETCH]} to draw from a sketch that exists",
-            )
-        if self.data is not None and self.epsilon is None:
-            raise BadParameterError(
-                "missing-epsilon", "say how much privacy a record gets, such as {option.epsilon[1]}"
-            )
-        if self.from_sketch is not None and (self.epsilon is not None or self.keep_sketch is not None):
-            raise BadParameterError(
-                "budget-of-existing-sketch",
-                "a sketch that exists has its budget already: leave {option.epsilon} and {option.keep_sketch} out",
-            )
-        if self.from_sketch is not None and self.report == "private":
-            raise BadParameterError(
-                "private-report-of-sketch",
-                "a private report needs the private rows, and a sketch does not have them: use "
-                "{option.report[shareable]}",
-            )
-        if self.writer is not None and not self.evolve:
-            raise BadParameterError(
-                "writer-without-rounds", "{option.writer} writes in the rounds of {option.evolve[2]}"
-            )
-        return self
-
-    @property
-    def sketch_path(self) -> Path:
-        """The file of the sketch."""
-        usual = self.output.with_name(f"{self.output.name.split('.')[0]}-sketch.tacit")
-        return self.from_sketch or self.keep_sketch or usual
-
-    @property
-    def report_path(self) -> Path:
-        """The page about the release that may be shared, if one is wanted."""
-        return self.output.with_name(f"{self.output.name.split('.')[0]}-report.html")
-
-    @property
-    def private_report_path(self) -> Path:
-        """The page for the holder of the rows, if one is wanted."""
-        return self.output.with_name(f"{self.output.name.split('.')[0]}-PRIVATE-report.html")
-
-    def sketch_config(self) -> SketchConfig:
-        """The same rows and labels as a job that builds their sketch."""
-        assert self.epsilon is not None
-        shared = {name: getattr(self, name) for name in SketchedRows.model_fields}
-        return SketchConfig(**shared, epsilon=self.epsilon, output=self.sketch_path)
-
-    def check_files(self) -> None:
-        """Refuse what cannot be written before anything is spent."""
-        format_of(str(self.output))
-        # First of all, since whoever forces a new corpus at this name would pay for a new sketch as well.
-        if self.from_sketch is None and self.sketch_path.exists() and not self.force:
-            raise BadInputError(
-                "sketch-exists",
-                "{path} is a sketch that was paid for: draw from it at no further cost with {option.from_sketch}, or "
-                "build another with {option.force}, which spends the budget again",
-                path=self.sketch_path,
-            )
-        refuse_existing(self.output, force=self.force)
-        if self.report is not None:
-            refuse_existing(self.report_path, force=self.force)
-        if self.report == "private":
-            refuse_existing(self.private_report_path, force=self.force)
-
-
 @dataclass(frozen=True)
-class MatchedRows:
-    """A corpus of public sentences with labels, column by column, with its card.
+class MatchedRows(ReleasedRows):
+    """A corpus of public sentences with labels, column by column, with its card; an attribution stands beside it too.
 
-    output       the file that holds it; card and attribution stand beside it
     sketch_path  the sketch that it was drawn from, which gives any amount more at no further cost
     report_path  the page about it that may be shared, if one was written
     private_report_path  the page for the holder of the private rows, if one was written
     """
 
-    columns: Mapping[str, Sequence[str]]
-    text_column: str
-    card: Card
-    output: Path
     sketch_path: Path
     report_path: Path | None = None
     private_report_path: Path | None = None
-
-    @property
-    def guarantee(self) -> Guarantee:
-        return self.card.guarantee
-
-    @property
-    def texts(self) -> list[str]:
-        return list(self.columns[self.text_column])
-
-    @property
-    def rows(self) -> list[dict[str, str]]:
-        """The rows, each by the names of its columns."""
-        return [dict(zip(self.columns, values, strict=True)) for values in zip(*self.columns.values(), strict=True)]
-
-    def __len__(self) -> int:
-        return len(self.columns[self.text_column])
-
-    def __str__(self) -> str:
-        return f"{len(self):,} rows in {self.output}: {self.guarantee}"
 
 
 def run(config: MatchingConfig, progress: WorkProgress | None = None) -> MatchedRows:
@@ -313,12 +155,8 @@ def _written(config: MatchingConfig, corpus: MatchedCorpus) -> MatchedRows:
     text, label = _column_names(config)
     labels = {name: list(values) for name, values in corpus.columns.items()} or {label: list(corpus.labels)}
     columns = {text: list(corpus.texts), **labels}
-    card = Card(corpus.guarantee, _facts(config, corpus))
-    # Card and attribution first: no corpus is there without them.
-    write_whole(Path(f"{config.output}.card.json"), card.to_json())
-    write_whole(Path(f"{config.output}.card.md"), card.to_markdown())
-    write_whole(Path(f"{config.output}.ATTRIBUTION.txt"), corpus.attribution)
-    write_columns(config.output, columns, force=True)
+    card = card_of_rows(config, corpus.guarantee, corpus.texts, command="tacit synthesize")
+    write_rows_with_card(config.output, columns, card, attribution=corpus.attribution)
     return MatchedRows(columns, text, card, config.output, config.sketch_path)
 
 
@@ -327,21 +165,6 @@ def _column_names(config: MatchingConfig) -> tuple[str, str]:
     text = config.column or TEXT_COLUMN
     label = config.label_column or (LABEL_COLUMN if config.from_sketch is not None else TOPIC_COLUMN)
     return text, label
-
-
-def _facts(config: MatchingConfig, corpus: MatchedCorpus) -> ReleaseFacts:
-    lengths = [len(split(text)) for text in corpus.texts]
-    return ReleaseFacts(
-        rows=len(corpus),
-        documents=len(corpus),
-        units=sum(lengths),
-        longest_document=max(lengths),
-        longest_row=max(lengths),
-        output=config.output.name,
-        command="tacit synthesize",
-        created=datetime.datetime.now(datetime.UTC).date().isoformat(),
-        configuration=config.identity(),
-    )
 
 
 def synthesize(

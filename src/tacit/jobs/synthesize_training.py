@@ -6,16 +6,14 @@ made.texts, made.card
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from tacit.card import Card
 from tacit.errors import BadParameterError
-from tacit.guarantee import Guarantee
 from tacit.jobs.config import Group, Option, Varied
 from tacit.jobs.fields import (
     Canaries,
@@ -34,6 +32,7 @@ from tacit.jobs.fields import (
     TrainingEpsilon,
 )
 from tacit.jobs.named_labels import NamedLabels, bad_labels, named_labels
+from tacit.jobs.released_rows import ReleasedRows
 from tacit.jobs.sources import needs_of_rows
 from tacit.jobs.training.options import (
     ADAPTED,
@@ -197,43 +196,19 @@ class SynthesisProgress(TrainingProgress):
 
 
 @dataclass(frozen=True)
-class SyntheticRows:
+class SyntheticRows(ReleasedRows):
     """Written rows, column by column, with their card.
 
-    output   the file that holds them; the card stands beside it
     folder   the folder of the model, which writes any amount more at no further cost
     refused  how many texts a filter has refused, by its name
     missing  rows that were asked for and did not pass the filters, by their labels
     report   the private comparison with the rows that the model has learned from, if one was asked for
     """
 
-    columns: Mapping[str, Sequence[str]]
-    text_column: str
-    card: Card
-    output: Path
     folder: Path
     refused: Mapping[str, int] = field(default_factory=dict)
     missing: Mapping[tuple[str, ...], int] = field(default_factory=dict)
     report: Report | None = None
-
-    @property
-    def guarantee(self) -> Guarantee:
-        return self.card.guarantee
-
-    @property
-    def texts(self) -> list[str]:
-        return list(self.columns[self.text_column])
-
-    @property
-    def rows(self) -> list[dict[str, str]]:
-        """The rows, each by the names of its columns."""
-        return [dict(zip(self.columns, values, strict=True)) for values in zip(*self.columns.values(), strict=True)]
-
-    def __len__(self) -> int:
-        return len(self.columns[self.text_column])
-
-    def __str__(self) -> str:
-        return f"{len(self):,} rows in {self.output}: {self.guarantee}"
 
 
 def run(config: TrainedSynthesisConfig, progress: SynthesisProgress | None = None) -> SyntheticRows:

@@ -15,7 +15,7 @@ from tacit.guarantee import check_epsilon
 from tacit.jobs.fields import DocumentsPerUser, UserMode
 from tacit.jobs.rewrite import RewriteConfig
 from tacit.jobs.sketch import SketchConfig
-from tacit.jobs.synthesize import MatchingConfig
+from tacit.jobs.synthesize_config import MatchingConfig
 from tacit.serve.errors import RequestError, ServiceError
 from tacit.serve.reading import MOST_VALUES, READ_AT_ONCE, read_object, unknown_field
 

@@ -126,7 +126,7 @@ def public_column(public: str) -> str | None:
 
 def _corpus(plan: CommandPlan, labels: Mapping[str, Any], way: Way, output: str) -> JobSequence:
     from tacit.jobs.fields import USUAL_POOLS
-    from tacit.jobs.synthesize import MatchingConfig
+    from tacit.jobs.synthesize_config import MatchingConfig
 
     before = _pool(plan)
     pools: dict[str, Any] = {"pools": (*USUAL_POOLS, POOL)} if before else {}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import secrets
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,15 +11,14 @@ import torch
 from tacit.auditing.models.canaries import load_canaries
 from tacit.auditing.models.synthetic import release_report
 from tacit.auditing.models.writers import writer_losses
-from tacit.card import Card, ReleaseFacts
 from tacit.errors import BadInputError
+from tacit.jobs.released_rows import card_of_rows, write_rows_with_card
 from tacit.jobs.synthesize_training import SynthesisProgress, SyntheticRows, TrainedSynthesisConfig
 from tacit.jobs.training.planning import check_batch
 from tacit.jobs.training.public_models import load_public
 from tacit.report import Report
 from tacit.rounding import rounded_up
-from tacit.text.files import partial_path, read_columns, write_columns, write_whole
-from tacit.text.tokens import split
+from tacit.text.files import partial_path, read_columns
 from tacit.training.origin import starting_weights
 from tacit.training.run import TrainingSettings
 from tacit.training.start import usual_rate
@@ -128,13 +126,14 @@ def write_release(config: TrainedSynthesisConfig, progress: SynthesisProgress) -
         progress=lambda done, total: progress.worked("writing", done, total),
     )
     columns = _columns(writer, written)
-    card = Card(
-        corpus_guarantee(writer.guarantee, filters, sampling), _release_facts(config, columns[writer.text_column])
+    kept = "" if config.from_model is None else ", with a model that was there already"
+    card = card_of_rows(
+        config,
+        corpus_guarantee(writer.guarantee, filters, sampling),
+        columns[writer.text_column],
+        command=f"tacit synthesize training -n {config.rows}{kept}",
     )
-    # The card first: no file of texts is there without one.
-    write_whole(Path(f"{config.output}.card.json"), card.to_json())
-    write_whole(Path(f"{config.output}.card.md"), card.to_markdown())
-    write_columns(config.output, columns, force=True)
+    write_rows_with_card(config.output, columns, card)
     draft.remove()
     report = None
     if config.check is not None:
@@ -174,22 +173,6 @@ def _columns(writer: PrivateWriter, written: Written) -> dict[str, list[str]]:
     names = writer.task.codes.columns
     columns = {name: [labels[place] for labels, _ in written.rows] for place, name in enumerate(names)}
     return {**columns, writer.text_column: [text for _, text in written.rows]}
-
-
-def _release_facts(config: TrainedSynthesisConfig, texts: list[str]) -> ReleaseFacts:
-    lengths = [len(split(text)) for text in texts]
-    kept = "" if config.from_model is None else ", with a model that was there already"
-    return ReleaseFacts(
-        rows=len(lengths),
-        documents=len(lengths),
-        units=sum(lengths),
-        longest_document=max(lengths),
-        longest_row=max(lengths),
-        output=config.output.name,
-        command=f"tacit synthesize training -n {config.rows}{kept}",
-        created=datetime.datetime.now(datetime.UTC).date().isoformat(),
-        configuration=config.identity(),
-    )
 
 
 def _checked(
