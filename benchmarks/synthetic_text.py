@@ -36,6 +36,7 @@ from tacit.evaluation.learners import make_learner
 from tacit.noise.source import public_generator
 from tacit.training.models import load_model
 from tacit.training.origin import starting_weights
+from tacit.training.plan import TrainingPlan
 from tacit.training.run import TrainingSettings
 from tacit.training.synthesis import (
     Budget,
@@ -48,7 +49,6 @@ from tacit.training.synthesis import (
     learn_codes,
     model_writer,
     write_rows,
-    writing_plan,
 )
 
 LENGTH = 32
@@ -83,14 +83,19 @@ def written(given: Any, public: Path, epsilon: float, count_codes: bool) -> dict
     task = ControlledWriting(length=LENGTH, codes=codes, count_codes=count_codes)
     budget = Budget(epsilon)
     epochs, batch, rate = PRIVATE if budget.private else PLAIN
-    plan = writing_plan(budget, records=len(rows), batch=min(batch, len(rows)), epochs=epochs, counted=True)
+    sizes: Any = {"records": len(rows), "batch": min(batch, len(rows)), "epochs": epochs}
+    plan = (
+        TrainingPlan.calibrated(epsilon=budget.for_training(counted=True), **sizes)
+        if budget.private
+        else TrainingPlan.without_privacy(**sizes)
+    )
     torch.manual_seed(0)
     model, tokenizer = load_model(task, str(public))
     settings = TrainingSettings(learning_rate=rate, physical=64, strategy="full", model="public-writer")
     place = given.cells / f"model-{epsilon:g}-{'all' if count_codes else 'text'}"
     shutil.rmtree(place, ignore_errors=True)
     training = WriterTraining(
-        rows, task, model, tokenizer, plan, budget, settings, place, origin=starting_weights(public)
+        task, model, tokenizer, rows, plan, settings, place, origin=starting_weights(public), budget=budget
     )
     cpu = time.process_time()
     promised = training.run(

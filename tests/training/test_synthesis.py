@@ -39,7 +39,6 @@ from tacit.training.synthesis import (  # noqa: E402
     model_writer,
     noisy_counts,
     write_rows,
-    writing_plan,
 )
 
 PLACES = ["berlin", "paris", "rome", "oslo"]
@@ -91,7 +90,7 @@ def make_training(tokenizer, folder, rows=None, epsilon=8.0, steps=40, **changes
     plan = changes.pop("plan", None) or TrainingPlan(len(rows), len(rows) // 2, steps, 4.0, 5e-4)
     settings = TrainingSettings(learning_rate=2e-2, model="tiny", physical=300, checkpoint_every=5)
     return WriterTraining(
-        rows, task, small_model(tokenizer), tokenizer, plan, Budget(epsilon), settings, folder, **changes
+        task, small_model(tokenizer), tokenizer, rows, plan, settings, folder, budget=Budget(epsilon), **changes
     )
 
 
@@ -382,7 +381,7 @@ def test_test_seeds_and_baselines_promise_nothing(tokenizer, tmp_path):
     seeded = make_training(tokenizer, tmp_path / "a", steps=2, seed=1).run()
     assert seeded.notion is Notion.NONE
     rows = small_rows()
-    plan = writing_plan(Budget(math.inf), records=len(rows), batch=100, epochs=0.5, counted=True)
+    plan = TrainingPlan.without_privacy(records=len(rows), batch=100, epochs=0.5)
     plain = make_training(tokenizer, tmp_path / "b", epsilon=math.inf, plan=plan).run()
     assert plain.notion is Notion.NONE
     assert PrivateWriter.open(tmp_path / "b").counts.counts == exact_counts(rows, CODES)

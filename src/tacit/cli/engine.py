@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from tacit.errors import BadParameterError
-
-if TYPE_CHECKING:
-    pass
 
 LOCAL, RAY = "local", "ray"
 ENGINES: Final = (LOCAL, RAY)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from tacit.errors import BadInputError
 from tacit.evaluation import scores
@@ -13,9 +13,6 @@ from tacit.experiments.config import DataSet
 from tacit.experiments.inputs import check_apart, check_labeled, check_part
 from tacit.experiments.raw import Rows, read_json
 from tacit.noise.source import public_generator
-
-if TYPE_CHECKING:
-    pass
 
 TaskName = Literal["classification", "pairs", "tagging", "answering"]
 

@@ -138,6 +138,14 @@ class TrainingPlan:
         """The assumption of amplification by sampling: the attacker does not know the sample."""
         return () if self.batch == self.records else (f"nobody learns which {self.unit.value}s were drawn for a step",)
 
+    def _noise_parameters(self, steps: int) -> dict[str, object]:
+        """How noise and sampling are shown on the card."""
+        return {
+            "noise multiplier": round(self.multiplier, 4),
+            "sampling rate": f"{self.rate:.4g} (Poisson)",
+            "steps": steps,
+        }
+
     def guarantee(
         self, *, steps: int, secure: bool, what: str, parameters: Mapping[str, object], trials: int = 1
     ) -> Guarantee:
@@ -165,12 +173,7 @@ class TrainingPlan:
             unit=self.unit,
             adjacency=self.adjacency,
             mechanism=what,
-            parameters={
-                "noise multiplier": round(self.multiplier, 4),
-                "sampling rate": f"{self.rate:.4g} (Poisson)",
-                "steps": steps,
-                **parameters,
-            },
+            parameters={**self._noise_parameters(steps), **parameters},
             not_covered=self.not_covered,
             assumptions=(f"the number of {self.unit.value}s is public", *self._secret_sample, *GAUSSIAN_NOISE),
             history=() if trials == 1 else (f"{trials} runs on the same {self.unit.value}s, added up",),

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from tacit.auditing.claims.exact import (
     TOLERANCE,
@@ -13,10 +12,6 @@ from tacit.auditing.claims.exact import (
 from tacit.auditing.claims.sampling import CONFIDENCE
 from tacit.errors import BadInputError
 from tacit.progress import StepProgress
-
-if TYPE_CHECKING:
-    pass
-
 
 SAMPLES = 20_000
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 from pydantic import Field
@@ -34,9 +34,6 @@ from tacit.experiments.training import carry_out, check_network, training_config
 from tacit.precision import Precision
 from tacit.report import Table
 from tacit.training.start import check_strategy
-
-if TYPE_CHECKING:
-    pass
 
 REPEATED = "other models trained on the same rows by the same experiment: what they reveal adds up"
 

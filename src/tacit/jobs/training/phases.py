@@ -11,10 +11,10 @@ import torch
 
 from tacit.errors import BadInputError
 from tacit.jobs.selective import FIRST_RATES, SelectiveConfig, SelectiveProgress
-from tacit.jobs.training.planning import check_batch
+from tacit.jobs.training.planning import check_batch, plan_for_records
 from tacit.jobs.training.public_models import load_public
 from tacit.jobs.training.result import TrainingResult
-from tacit.jobs.training.running import read_rows
+from tacit.jobs.training.running import read_rows, run_options
 from tacit.text.sensitive import Detector, detector
 from tacit.training.models import model_folder
 from tacit.training.origin import starting_weights
@@ -95,14 +95,10 @@ def train_in_two_phases(config: SelectiveConfig, progress: SelectiveProgress) ->
         plan=plan,
         first_settings=_settings(config, config.rate if first_plan.private else config.rate * FIRST_RATES),
         settings=_settings(config, config.rate),
-        folder=config.output,
         public=config.public or "",
-        seed=config.seed,
-        trials=config.trials,
-        warn=progress.remarked,
         origin=starting_weights(model_folder(config.chosen_model)),
-        configuration=config.identity(),
         rule=redaction.rule,
+        **run_options(config, config.output, progress),
     )
     phases.check_folder(resume=config.resume)
     progress.phases_planned(first_plan, plan)
@@ -113,12 +109,11 @@ def train_in_two_phases(config: SelectiveConfig, progress: SelectiveProgress) ->
 def _private_plan(
     config: SelectiveConfig, kind: FirstKind, epsilon: float, records: int, epochs: float
 ) -> TrainingPlan:
-    return TrainingPlan.calibrated(
-        epsilon=epsilon,
-        records=records,
-        batch=config.batch,
+    return plan_for_records(
+        config,
+        epsilon,
+        records,
         epochs=epochs,
-        delta=config.chosen_delta,
         adjacency=needed_adjacency(kind),
         # Both phases and all trials speak of the same records, and share one delta.
         releases=config.trials * (2 if kind is FirstKind.PRIVATE else 1),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from tacit.errors import BadInputError
+from tacit.guarantee import Adjacency
 from tacit.jobs.training.options import RecordTraining
 from tacit.training.plan import TrainingPlan
 
@@ -21,21 +22,29 @@ def check_batch(records: int, batch: int) -> None:
 
 
 def plan_for_records(
-    config: RecordTraining, epsilon: float, records: int, *, releases: int | None = None
+    config: RecordTraining,
+    epsilon: float,
+    records: int,
+    *,
+    epochs: float | None = None,
+    adjacency: Adjacency | None = None,
+    releases: int | None = None,
 ) -> TrainingPlan:
     """The plan of a training on so many records; without noise for an infinite epsilon.
 
-    releases   how many trainings about these records share one delta; by default all trials
+    epochs, adjacency   where they are not those of the configuration
+    releases            how many trainings about these records share one delta; by default all trials
     """
+    passes = config.epochs if epochs is None else epochs
     check_batch(records, config.batch)
     if epsilon == math.inf:
-        return TrainingPlan.without_privacy(records=records, batch=config.batch, epochs=config.epochs)
+        return TrainingPlan.without_privacy(records=records, batch=config.batch, epochs=passes)
     return TrainingPlan.calibrated(
         epsilon=epsilon,
         records=records,
         batch=config.batch,
-        epochs=config.epochs,
+        epochs=passes,
         delta=config.chosen_delta,
-        adjacency=config.adjacency,
+        adjacency=adjacency or config.adjacency,
         releases=config.trials if releases is None else releases,
     )

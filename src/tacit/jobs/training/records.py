@@ -8,7 +8,16 @@ from tacit.guarantee import Guarantee
 from tacit.jobs.train import CheckConfig, TrainConfig
 from tacit.jobs.training.planning import plan_for_records
 from tacit.jobs.training.result import TrainingProgress, TrainingResult
-from tacit.jobs.training.running import carry_out, file_of, load_network, origin_of, read_rows, rows_to_score, task_of
+from tacit.jobs.training.running import (
+    carry_out,
+    file_of,
+    load_network,
+    origin_of,
+    read_rows,
+    rows_to_score,
+    run_options,
+    task_of,
+)
 from tacit.training.gradients import Checked, choose
 from tacit.training.layout import choose_layout
 from tacit.training.models import load_model
@@ -64,13 +73,9 @@ def train_on_records(
         rows=rows,
         plan=plan,
         settings=settings,
-        folder=config.output,
-        seed=config.seed,
-        trials=config.trials,
-        warn=progress.remarked,
         origin=origin,
-        configuration=config.identity(),
         team=Team.from_environment(),
+        **run_options(config, config.output, progress),
     )
     return carry_out(run, progress, resume=config.resume, test=test)
 

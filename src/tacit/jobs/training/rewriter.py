@@ -15,7 +15,7 @@ from tacit.guarantee import Guarantee
 from tacit.jobs.train_rewriter import TrainRewriterConfig
 from tacit.jobs.training.planning import plan_for_records
 from tacit.jobs.training.result import TrainingProgress, TrainingResult
-from tacit.jobs.training.running import carry_out, read_rows
+from tacit.jobs.training.running import carry_out, read_rows, run_options
 from tacit.rounding import exact, rounded_up
 from tacit.training.origin import starting_weights
 from tacit.training.run import TrainingRun, TrainingSettings
@@ -24,8 +24,6 @@ from tacit.training.tasks.rewriting import Rewriting
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
-
-    pass
 
 
 def train_on_texts(config: TrainRewriterConfig, progress: TrainingProgress) -> TrainingResult:
@@ -51,12 +49,8 @@ def train_on_texts(config: TrainRewriterConfig, progress: TrainingProgress) -> T
         rows=rows,
         plan=plan,
         settings=settings,
-        folder=config.output,
-        seed=config.seed,
-        trials=config.trials,
-        warn=progress.remarked,
         origin=starting_weights(config.model),
-        configuration=config.identity(),
+        **run_options(config, config.output, progress),
     )
     pieces.record_budget(run.promise())
     return carry_out(run, progress, resume=config.resume)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
 
 import torch
 from torch import nn
 
 from tacit.errors import BadParameterError
 from tacit.evaluation.predictions import measured_section, prediction_section
-from tacit.jobs.training.options import TaskTraining
+from tacit.jobs.training.options import PrivateTraining, TaskTraining
 from tacit.jobs.training.result import TrainingProgress, TrainingResult
 from tacit.report import Report, Section
 from tacit.text.files import read_columns
@@ -63,6 +63,27 @@ def origin_of(model: str, tokenizer: str | None) -> Origin:
 def name_of(data: object) -> str:
     """How a report calls the rows it speaks of."""
     return IN_MEMORY if is_in_memory(data) else str(data)
+
+
+class ConfiguredRun(TypedDict):
+    """The arguments of a run that its configuration names."""
+
+    folder: Path
+    seed: int | None
+    trials: int
+    warn: Callable[[str], None]
+    configuration: Mapping[str, object]
+
+
+def run_options(config: PrivateTraining, folder: Path, progress: TrainingProgress) -> ConfiguredRun:
+    """The options that every run under differential privacy takes from its configuration."""
+    return ConfiguredRun(
+        folder=folder,
+        seed=config.seed,
+        trials=config.trials,
+        warn=progress.remarked,
+        configuration=config.identity(),
+    )
 
 
 def carry_out(

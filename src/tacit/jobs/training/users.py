@@ -8,7 +8,15 @@ from tacit.errors import BadInputError
 from tacit.guarantee import Unit
 from tacit.jobs.federate import FederateConfig
 from tacit.jobs.training.result import TrainingProgress, TrainingResult
-from tacit.jobs.training.running import carry_out, load_network, origin_of, read_rows, rows_to_score, task_of
+from tacit.jobs.training.running import (
+    carry_out,
+    load_network,
+    origin_of,
+    read_rows,
+    rows_to_score,
+    run_options,
+    task_of,
+)
 from tacit.training.federated import FederatedRun, LocalTraining, VisitPlan, group_by_user
 from tacit.training.plan import TrainingPlan
 from tacit.training.run import TrainingSettings
@@ -46,16 +54,12 @@ def train_on_users(config: FederateConfig, progress: TrainingProgress) -> Traini
         rows=rows,
         plan=plan,
         settings=settings,
-        folder=config.output,
-        seed=config.seed,
-        trials=config.trials,
-        warn=progress.remarked,
         origin=origin_of(config.model, config.tokenizer),
-        configuration=config.identity(),
         team=Team.from_environment(),
         users=users,
         local=local,
         momentum=config.momentum,
+        **run_options(config, config.output, progress),
     )
     more = users.with_more_than(local.rows)
     notes = (

@@ -14,8 +14,9 @@ from tacit.auditing.models.writers import writer_losses
 from tacit.errors import BadInputError
 from tacit.jobs.released_rows import card_of_rows, write_rows_with_card
 from tacit.jobs.synthesize_training import SynthesisProgress, SyntheticRows, TrainedSynthesisConfig
-from tacit.jobs.training.planning import check_batch
+from tacit.jobs.training.planning import plan_for_records
 from tacit.jobs.training.public_models import load_public
+from tacit.jobs.training.running import run_options
 from tacit.report import Report
 from tacit.rounding import rounded_up
 from tacit.text.files import partial_path, read_columns
@@ -38,7 +39,6 @@ from tacit.training.synthesis import (
     learn_codes,
     model_writer,
     write_rows,
-    writing_plan,
 )
 
 if TYPE_CHECKING:
@@ -51,17 +51,8 @@ def train_writer(config: TrainedSynthesisConfig, progress: SynthesisProgress) ->
     codes = learn_codes(rows, list(config.label_columns), {column: list(names) for column, names in config.labels})
     assert config.epsilon is not None
     budget = Budget(config.epsilon, config.count_share)
-    check_batch(len(rows), config.batch)
-    plan = writing_plan(
-        budget,
-        records=len(rows),
-        batch=config.batch,
-        epochs=config.epochs,
-        counted=bool(config.label_columns) and not config.balanced,
-        delta=config.chosen_delta,
-        adjacency=config.adjacency,
-        trials=config.trials,
-    )
+    counted = bool(config.label_columns) and not config.balanced
+    plan = plan_for_records(config, budget.for_training(counted=counted), len(rows))
     usual = usual_rate(config.strategy, private=plan.private)
     settings = TrainingSettings(
         learning_rate=usual if config.learning_rate is None else config.learning_rate,
@@ -75,25 +66,21 @@ def train_writer(config: TrainedSynthesisConfig, progress: SynthesisProgress) ->
     torch.manual_seed(config.seed or 0)
     network, tokenizer = load_public(task, config.model, progress.warned)
     training = WriterTraining(
-        rows=rows,
         task=task,
         model=apply_strategy(network, config.strategy),
         tokenizer=tokenizer,
+        rows=rows,
         plan=plan,
-        budget=budget,
         settings=settings,
-        folder=config.folder,
+        origin=starting_weights(config.model),
+        budget=budget,
         text_column=config.column,
         balanced=config.balanced,
-        seed=config.seed,
-        trials=config.trials,
-        warn=progress.remarked,
-        origin=starting_weights(config.model),
-        configuration=config.identity(),
+        **run_options(config, config.folder, progress),
     )
     training.check_folder(resume=config.resume)
-    counted = f"label counts for epsilon {rounded_up(budget.for_counts(counted=True), 3)}"
-    progress.planned(plan, (counted,) if training.counted else ())
+    price = f"label counts for epsilon {rounded_up(budget.for_counts(counted=True), 3)}"
+    progress.planned(plan, (price,) if counted else ())
     training.run(progress.stepped, resume=config.resume)
 
 

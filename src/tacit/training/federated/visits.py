@@ -12,22 +12,21 @@ Replacing a user is removing one and adding another, possibly in another group: 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.account.delta import automatic_delta, check_delta, check_trials
+from tacit.account.delta import automatic_delta
 from tacit.account.matrix import Buffered, Toeplitz, error_of, optimal_banded, optimal_buffered
 from tacit.account.tree import Tree, best_tree
 from tacit.errors import BadParameterError
-from tacit.guarantee import Adjacency, Guarantee, Model, Notion, Unit
+from tacit.guarantee import Adjacency, Unit
 from tacit.noise.gaussian import analytic_gaussian_sigma, gaussian_epsilon
 from tacit.noise.source import StreamKey
 from tacit.rounding import rounded_up
-from tacit.training.plan import GAUSSIAN_NOISE, MOST_NOISE, TrainingPlan, steps_of, unless_seeded
+from tacit.training.plan import MOST_NOISE, TrainingPlan, steps_of
 
 Factor = Toeplitz | Buffered | Tree
 NOISES = ("buffered", "banded", "tree", "independent")
@@ -102,33 +101,19 @@ class VisitPlan(TrainingPlan):
         groups = key.stream(0, b"groups").generator.integers(self.separation, size=self.records)
         return np.flatnonzero(groups == step % self.separation)
 
-    def guarantee(
-        self, *, steps: int, secure: bool, what: str, parameters: Mapping[str, object], trials: int = 1
-    ) -> Guarantee:
-        if not self.private:
-            return super().guarantee(steps=steps, secure=secure, what=what, parameters=parameters, trials=trials)
-        check_delta(self.delta * check_trials(trials), self.records)
-        promised = Guarantee(
-            notion=Notion.APPROXIMATE,
-            epsilon=self.epsilon(steps) * trials,
-            delta=self.delta * trials,
-            model=Model.CENTRAL,
-            unit=self.unit,
-            adjacency=self.adjacency,
-            mechanism=what,
-            parameters={
-                "noise": f"{self.factorization.label}, multiplier {self.multiplier:.4g}",
-                "sensitivity": f"{rounded_up(self.reach(steps))} times the bound, computed for these rounds and visits",
-                "visits": f"at most {math.ceil(steps / self.separation)} of one {self.unit.value}, {self.separation} "
-                "rounds apart; no amplification by sampling",
-                "rounds": steps,
-                **parameters,
-            },
-            not_covered=self.not_covered,
-            assumptions=(f"the number of {self.unit.value}s is public", *GAUSSIAN_NOISE),
-            history=() if trials == 1 else (f"{trials} runs on the same {self.unit.value}s, added up",),
-        )
-        return unless_seeded(promised, secure=secure)
+    @property
+    def _secret_sample(self) -> tuple[str, ...]:
+        """Nothing: no amplification by sampling is claimed."""
+        return ()
+
+    def _noise_parameters(self, steps: int) -> dict[str, object]:
+        return {
+            "noise": f"{self.factorization.label}, multiplier {self.multiplier:.4g}",
+            "sensitivity": f"{rounded_up(self.reach(steps))} times the bound, computed for these rounds and visits",
+            "visits": f"at most {math.ceil(steps / self.separation)} of one {self.unit.value}, {self.separation} "
+            "rounds apart; no amplification by sampling",
+            "rounds": steps,
+        }
 
 
 def factorization_named(noise: str, rounds: int, separation: int, *, bands: int = 16, momentum: float = 0.0) -> Factor:

@@ -24,11 +24,10 @@ from tacit.training.synthesis.writer import (
     WriterTraining,
     corpus_guarantee,
     writer_guarantee,
-    writing_plan,
 )
 
 __all__ = [
     "Budget", "ControlCodes", "ControlledWriting", "Draft", "Filters", "LabelCounts", "PrivateWriter", "Sampling",
     "Sieve", "WriterTraining", "Written", "causal_perplexity", "corpus_guarantee", "draft_settings", "equal_counts",
-    "exact_counts", "learn_codes", "model_writer", "noisy_counts", "write_rows", "writer_guarantee", "writing_plan",
+    "exact_counts", "learn_codes", "model_writer", "noisy_counts", "write_rows", "writer_guarantee",
 ]  # fmt: skip

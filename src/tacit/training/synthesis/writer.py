@@ -10,30 +10,24 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tacit.card import Card
 from tacit.errors import BadInputError, BadParameterError
-from tacit.guarantee import Adjacency, Guarantee
+from tacit.guarantee import Guarantee
 from tacit.lineage import CARD
 from tacit.noise.source import Source, StreamKey
 from tacit.text.files import write_whole
 from tacit.training.checkpoint import PRIVATE_FOLDER, RunState, run_state
 from tacit.training.models import load_model
-from tacit.training.origin import Origin
-from tacit.training.plan import TrainingPlan
-from tacit.training.run import StepReport, TrainingRun, TrainingSettings
+from tacit.training.run import StepReport, TrainingRun
 from tacit.training.synthesis.codes import ControlCodes, ControlledWriting
 from tacit.training.synthesis.counts import LabelCounts, counts_without_privacy, equal_counts, noisy_counts
 from tacit.training.synthesis.filters import Filters
 from tacit.training.synthesis.sampling import Sampling
-from tacit.training.tasks import Row
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 SYNTHESIS = "synthesis.json"
 TRAINING_CARD = "training.card.json"
@@ -77,50 +71,14 @@ class Budget:
         return self.epsilon - self.for_counts(counted=counted) if self.private else self.epsilon
 
 
-def writing_plan(
-    budget: Budget,
-    *,
-    records: int,
-    batch: int,
-    epochs: float,
-    counted: bool,
-    delta: float | None = None,
-    adjacency: Adjacency = Adjacency.ADD_REMOVE,
-    trials: int = 1,
-) -> TrainingPlan:
-    """The plan of the training, with what the label counts leave of the budget."""
-    if not budget.private:
-        return TrainingPlan.without_privacy(records=records, batch=batch, epochs=epochs)
-    return TrainingPlan.calibrated(
-        epsilon=budget.for_training(counted=counted),
-        records=records,
-        batch=batch,
-        epochs=epochs,
-        delta=delta,
-        adjacency=adjacency,
-        releases=trials,
-    )
-
-
 @dataclass
-class WriterTraining:
+class WriterTraining(TrainingRun):
     """Training and counting, into one folder. `balanced`: equal numbers for all labels instead of counting them."""
 
-    rows: Sequence[Row]
     task: ControlledWriting
-    model: PreTrainedModel
-    tokenizer: PreTrainedTokenizerBase
-    plan: TrainingPlan
-    budget: Budget
-    settings: TrainingSettings
-    folder: Path
-    text_column: str = "text"
-    balanced: bool = False
-    seed: int | None = None
-    trials: int = 1
-    warn: Callable[[str], None] = lambda message: None
-    origin: Origin = field(default_factory=Origin)
-    configuration: Mapping[str, object] = field(default_factory=dict)
+    budget: Budget = field(kw_only=True)
+    text_column: str = field(default="text", kw_only=True)
+    balanced: bool = field(default=False, kw_only=True)
 
     @property
     def counted(self) -> bool:
@@ -129,7 +87,7 @@ class WriterTraining:
     def check_folder(self, *, resume: bool) -> None:
         """Refuse a folder that holds something else, before anything is done."""
         if not (resume and (self.folder / CARD).exists()):
-            self._run().check_folder(resume=resume)
+            super().check_folder(resume=resume)
 
     def run(self, progress: Callable[[StepReport], None] | None = None, *, resume: bool = False) -> Guarantee:
         """Train, count, save; return what the folder promises."""
@@ -141,7 +99,7 @@ class WriterTraining:
             return read_card(self.folder / CARD).guarantee
         if not trained:
             self.task.check_length(self.tokenizer)
-            self._run().run(progress, resume=resume)
+            super().run(progress, resume=resume)
             write_whole(self.folder / PRIVATE_FOLDER / COMMAND, json.dumps(command, indent=1) + "\n")
         if not (self.folder / TRAINING_CARD).exists():
             write_whole(self.folder / TRAINING_CARD, (self.folder / CARD).read_text(encoding="utf-8"))
@@ -152,16 +110,10 @@ class WriterTraining:
         write_whole(self.folder / SYNTHESIS, json.dumps(self._facts(counts), indent=1) + "\n")
         return promised
 
-    def _run(self) -> TrainingRun:
-        return TrainingRun(
-            self.task, self.model, self.tokenizer, self.rows, self.plan, self.settings, self.folder, self.seed,
-            self.trials, self.warn, self.origin, self.configuration,
-        )  # fmt: skip
-
     def _command(self) -> dict[str, str]:
         """The settings the folder was made with, for a resumed run to compare."""
         counting = {"epsilon": self.budget.epsilon, "share": self.budget.count_share, "balanced": self.balanced}
-        return {"counting": json.dumps(counting), "training": self._run().described()}
+        return {"counting": json.dumps(counting), "training": self.described()}
 
     def _check_same(self, now: dict[str, str]) -> None:
         """A trained folder answers no other command: its texts would have the budget and the look of the old one."""
@@ -181,7 +133,7 @@ class WriterTraining:
                 "with it by {option.from_model}, or start anew in another folder ({option.keep_model})",
                 folder=self.folder,
             )
-        self._run().check_same(kept["training"], "finished")
+        self.check_same(kept["training"], "finished")
 
     def _count(self) -> LabelCounts:
         if not self.counted:
