@@ -24,9 +24,6 @@ SHARED_CLASS_NAMES = {
 
 SHARED_TYPES = ("arrays.py", "progress.py")
 
-WITH_OLD_DOCSTRINGS = ("experiments/steps/", "jobs/sketch.py", "matching/")
-"""Rooms whose docstrings are still to be rewritten; nothing is added here."""
-
 MOST_LINES = 400
 LONG_FILES = {
     "documents/codebook.py": "the codebook mechanism with its laws and their proofs",
@@ -76,7 +73,6 @@ def test_docstrings_begin_with_what_is_returned_or_represented() -> None:
     riddles = [
         f"{place}:{node.body[0].lineno}"
         for place, tree in modules()
-        if not place.startswith(WITH_OLD_DOCSTRINGS)
         for node in ast.walk(tree)
         if isinstance(node, DOCUMENTED) and (ast.get_docstring(node) or "").startswith("What ")
     ]

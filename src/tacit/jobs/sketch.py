@@ -155,7 +155,7 @@ def _bought(config: SketchConfig, charge: SketchCharge, progress: StepProgress |
 
 
 def _warn(findings: PrivateFindings) -> None:
-    """What the holder of the rows should know and nobody else: it stands on no card."""
+    """Warn the holder of the rows of what nobody else should know: it stands on no card."""
     if findings.unlabeled:
         warnings.warn(
             TacitWarning(
@@ -171,7 +171,7 @@ def _warn(findings: PrivateFindings) -> None:
 
 @dataclass
 class SketchCharge:
-    """What is set aside before the noise is drawn (`reserve` may refuse), and spent when the sketch is there."""
+    """The budget, set aside before the noise is drawn (`reserve` may refuse), and spent when the sketch is there."""
 
     reserve: Callable[[Guarantee], None]
     commit: Callable[[], None]

@@ -120,7 +120,7 @@ def corpus_guarantee(sketch: Sketch, pools: Sequence[SentencePool]) -> Guarantee
 
 @dataclass(frozen=True)
 class PoolScores:
-    """What a sketch says about the sentences of a pool.
+    """The scores of the sentences of a pool by a sketch.
 
     log_probabilities   (sentences, labels)
     domain              (sentences,): how much each looks like the private text

@@ -106,7 +106,7 @@ class _Spread:
 
 
 class NoisySums(Protocol):
-    """What a classifier is made of: a sketch, or the estimates of collective decoding (`tacit.matching.decoding`).
+    """Noisy sums that a classifier is made of: a sketch, or those of collective decoding (`tacit.matching.decoding`).
 
     dense_sums       (labels, features), each number with noise of variance `noise_variance`
     counts           (labels,), each with noise of deviation `count_deviation`

@@ -150,7 +150,7 @@ class FeatureMap:
 
     @property
     def count_steps(self) -> int:
-        """What a row adds to the count of its label, in steps."""
+        """The steps that a row adds to the count of its label."""
         return bound_of(self.count_weight)
 
     def places(self) -> list[tuple[Block, slice]]:

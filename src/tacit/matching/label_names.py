@@ -1,4 +1,4 @@
-"""What the names of labels say about their texts. Names are public, so this costs nothing.
+"""Names of labels, and where the texts of a label are expected by its name. Names are public, so this costs nothing.
 
 A label "card_arrival" or "rec.sport.hockey" tells what its texts are about before a single one is seen. Its name is
 read as a text, and the vector of that text is where the mean of the label is expected; how much names are worth is

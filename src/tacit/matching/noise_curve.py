@@ -1,4 +1,4 @@
-"""What a smaller epsilon would have made of a release, without another look at the private rows.
+"""A release as a smaller epsilon would have made it, without another look at the private rows.
 
 A sketch has normal noise of a known variance. Adding more noise gives the law of a sketch of the same rows at a smaller
 epsilon (variances of independent normal noise add up; rounding to the step apart), and costs nothing: it is
@@ -32,7 +32,7 @@ DRAWS = 3
 
 @dataclass(frozen=True)
 class NoisePoint:
-    """What a release at this epsilon would look like.
+    """A release as it would look at this epsilon.
 
     count_deviation   standard deviation of the noise in the number of rows of a label
     kept              share of released rows that keep their label, the mean over labels and draws

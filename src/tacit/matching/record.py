@@ -29,7 +29,7 @@ def _head(facts: Mapping[str, Any]) -> bytes:
 
 
 class WorkRecord:
-    """What is done of some work, by the name of each piece; kept in a file, or in memory without one."""
+    """The finished pieces of some work, by their names; kept in a file, or in memory without one."""
 
     def __init__(self, path: Path | None, facts: Mapping[str, Any]) -> None:
         self.path = path

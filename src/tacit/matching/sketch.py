@@ -219,7 +219,7 @@ def step_for(sigma: float) -> int:
 
 
 def rounding_variance(step: int) -> float:
-    """What rounding to a step adds to the variance, as if it were uniform."""
+    """The variance that rounding to a step adds, as if it were uniform."""
     return (step / GRID) ** 2 / 12
 
 
@@ -240,7 +240,7 @@ def promise(
     by_user: bool,
     automatic: bool,
 ) -> Guarantee:
-    """What one record, or user, is promised."""
+    """The promise to one record, or user."""
     unit = Unit.USER if by_user else Unit.RECORD
     assumptions = [SECRET_KEY]
     lists = rule.lists if isinstance(rule, JointLabels) else [rule] if isinstance(rule, ListedLabels) else []
@@ -279,7 +279,7 @@ def _label_count(rule: PublicLabels) -> str:
 
 
 def _other_rows(rule: PublicLabels) -> str:
-    """What happens to rows without a label of the rule: the same whether there are any or not."""
+    """The fate of rows without a label of the rule: the same whether there are any or not."""
     if isinstance(rule, ListedLabels) and rule.other is not None:
         return f"rows with any other label count as '{rule.other}'"
     return "every row has a topic" if isinstance(rule, Topics) else "rows with any other label are left out"

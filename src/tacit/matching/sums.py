@@ -70,7 +70,7 @@ def rows_in_memory(
 
 @dataclass(frozen=True)
 class PrivateFindings:
-    """What was seen of the rows: for the eyes of their holder only, never for a card.
+    """Counts of the rows that were read: for the eyes of their holder only, never for a card.
 
     rows       all rows that were read
     unlabeled  rows whose label is not in the public list, and which add nothing

@@ -50,7 +50,7 @@ class Input:
 
 
 class PlannedCell(Protocol):
-    """What a cell tells about itself before anything runs."""
+    """A cell as it is known before anything runs."""
 
     @property
     def kind(self) -> str: ...
@@ -122,11 +122,11 @@ class Kind(Generic[P]):
             self.fits(parameters, inputs)
 
     def content_of(self, parameters: P) -> object:
-        """What stands for the parameters in the key of a step."""
+        """The values that stand for the parameters in the key of a step."""
         return parameters.model_dump() if self.content is None else self.content(parameters)
 
     def meaning_of_epsilon(self, parameters: P) -> str | None:
-        """What the epsilon of a step is counted per."""
+        """The unit that the epsilon of a step is counted per."""
         return None if self.epsilon is None else self.epsilon(parameters)
 
 

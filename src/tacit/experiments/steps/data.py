@@ -113,7 +113,7 @@ def check(data: DataSet, inputs: frozenset[str] = frozenset()) -> None:
 
 
 def fits(data: DataSet, inputs: Mapping[str, PlannedCell]) -> None:
-    """What the rows themselves say; only as many are read as it takes."""
+    """Refuse a data set by its rows; only as many are read as it takes."""
     if {"train", "test"} <= set(data.parts):
         check_apart(data, "train", "test")
     for name, part in data.parts.items():

@@ -210,7 +210,7 @@ def check_encoder(learner: str, name: str, precision: Precision) -> None:
 
 
 def content(parameters: Downstream) -> dict[str, Any]:
-    """What the key is made from: other code of a plug-in is another step."""
+    """The values that the key is made from: other code of a plug-in is another step."""
     return {**parameters.model_dump(), **code_of_encoder(parameters.encoder)}
 
 

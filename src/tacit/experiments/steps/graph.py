@@ -211,7 +211,7 @@ def fits(parameters: GraphTraining, inputs: Mapping[str, PlannedCell]) -> None:
 
 
 def meaning(parameters: GraphTraining) -> str:
-    """What the epsilon of a cell is counted per; the linear models always speak of one node."""
+    """The unit that the epsilon of a cell is counted per; the linear models always speak of one node."""
     whole = parameters.method == "convolution" and parameters.reading == "subgraph"
     return "per subgraph that comes or goes" if whole else "per node that is replaced"
 

@@ -219,7 +219,7 @@ def score(folder: Path) -> dict[str, float]:
 def _changes(
     entities: Sequence[str], truth: Sequence[str], predicted: Sequence[str], before: Sequence[str], floor: float
 ) -> dict[str, float]:
-    """What became of the score of the baseline; the bootstrap draws the same texts for both."""
+    """The change from the score of the baseline; the bootstrap draws the same texts for both."""
     now, then = (_macro_f1(entities, truth, labels) for labels in (predicted, before))
     base = then(np.arange(len(truth)))
     change = scores.bootstrap_interval(lambda at: now(at) - then(at), len(truth), resamples=RESAMPLES)
@@ -283,7 +283,7 @@ def check(parameters: PerturbedTask, inputs: frozenset[str] = frozenset()) -> No
 
 
 def content(parameters: PerturbedTask) -> dict[str, Any]:
-    """What the key is made from: other code of a plug-in is another step."""
+    """The values that the key is made from: other code of a plug-in is another step."""
     return {**parameters.model_dump(), **code_of_encoder(parameters.encoder)}
 
 

@@ -315,7 +315,7 @@ def has_epsilon(cls: type[Mechanism]) -> bool:
 
 
 def meaning(rewrite: Rewrite) -> str | None:
-    """What the epsilon of a mechanism is counted per; one per unit of distance depends on the vectors."""
+    """The unit that the epsilon of a mechanism is counted per; one per unit of distance depends on the vectors."""
     if rewrite.mechanism == NONE:
         return None
     cls = catalog.find(rewrite.mechanism)
@@ -329,13 +329,13 @@ def meaning(rewrite: Rewrite) -> str | None:
 
 
 def content(rewrite: Rewrite) -> dict[str, Any]:
-    """What the key is made from. A parameter that came later counts where it is used: no earlier cell is run again."""
+    """The values of the key. A parameter that came later counts where it is used: no earlier cell is run again."""
     values = rewrite.model_dump(exclude=set() if rewrite.more else {"more"})
     return {**values, **code_of_plugin(rewrite.mechanism)}
 
 
 def code_of_plugin(mechanism: str) -> dict[str, str]:
-    """What a mechanism of a plug-in adds to the key: its code may change, and has no version that is raised."""
+    """The digest that a mechanism of a plug-in adds to the key: its code may change, and has no version."""
     digest = source_digest(catalog.find(mechanism)) if mechanism in catalog.mechanism_names() else None
     return {} if digest is None else {"plugin": digest}
 

@@ -103,7 +103,7 @@ def fits(parameters: Similarity, inputs: Mapping[str, PlannedCell]) -> None:
 
 
 def content(parameters: Similarity) -> dict[str, Any]:
-    """What the key is made from. A parameter that came later counts where it is used: no earlier cell is run again."""
+    """The values of the key. A parameter that came later counts where it is used: no earlier cell is run again."""
     values = parameters.model_dump(exclude={"pieces"} if parameters.pieces is None else set())
     plugins = {name: source_digest(MEASURES[name]) for name in parameters.measures if name in MEASURES}
     return {**values, **({"plugins": plugins} if plugins else {}), **code_of_encoder(parameters.encoder)}

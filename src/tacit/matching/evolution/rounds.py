@@ -201,7 +201,7 @@ def _written(
     generator: np.random.Generator,
     record: WorkRecord,
 ) -> list[Candidate]:
-    """What the language model writes for a label in a round; kept at once, because it takes long."""
+    """The sentences that the language model writes for a label in a round; kept at once, because it takes long."""
     chosen = generator.choice(len(parents), min(EXAMPLES, len(parents)), replace=False)
     examples = [parents[int(place)] for place in chosen]
     work = f"round {number} label {label}"
