@@ -10,11 +10,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import settings
 
 from tacit.errors import MissingExtraError
 from tacit.vectors import VectorTable, load_vectors
 
 ROOT = Path(__file__).parent.parent
+
+# A loaded machine makes no failures: examples may take as long as they take.
+settings.register_profile("without deadline", deadline=None)
+settings.load_profile("without deadline")
 
 # Whichever test imports Ray first: it stays on this machine (tacit.engines.cluster.session).
 os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"

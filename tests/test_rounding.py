@@ -8,7 +8,7 @@ from decimal import Decimal, localcontext
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit.account.ledger.amounts import Spent
@@ -48,7 +48,6 @@ def test_a10_rounding_never_crosses_the_value_and_stays_near(value, digits):
     assert rounded_up(-value, digits).replace("-", "") == rounded_down(value, digits).replace("-", "")
 
 
-@settings(deadline=None)
 @given(st.floats(min_value=0, max_value=800), st.integers(1, 6))
 def test_a10_odds_are_never_below_their_bound(exponent, digits):
     with localcontext() as context:
@@ -72,7 +71,6 @@ def test_a10_known_values():
     assert (rounded_up(1234.2, 3), rounded_down(1234.8, 3)) == ("1,235", "1,234")
 
 
-@settings(deadline=None)
 @given(losses, st.floats(min_value=1e-12, max_value=1e-3))
 def test_a10_every_number_on_a_card_is_at_least_the_bound(epsilon, delta):
     for guarantee in (
@@ -95,7 +93,6 @@ def test_a10_every_number_on_a_card_is_at_least_the_bound(epsilon, delta):
             assert value_of(inside[2]) >= guarantee.slack
 
 
-@settings(deadline=None)
 @given(losses, st.floats(min_value=1e-12, max_value=1e-3))
 def test_a10_ledger_and_audit_round_to_the_safe_side(epsilon, delta):
     for text in (
@@ -111,7 +108,6 @@ def test_a10_ledger_and_audit_round_to_the_safe_side(epsilon, delta):
     assert value_of(cell_text(AtLeast(epsilon))) <= epsilon
 
 
-@settings(deadline=None)
 @given(losses)
 def test_a10_settings_that_a_promise_rests_on_are_on_the_safe_side(value):
     """A card said that two texts differ by at most 61.9677 where it was 61.96773353931867."""

@@ -9,9 +9,9 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -24,6 +24,9 @@ from tacit.guarantee import Adjacency, Guarantee, Model, Notion, Unit
 SECRET = "zanzibar"
 WORDS = ["the", "a", "movie", "film", "plot", "actor", "was", "is", "and", "good", "bad", "great", "boring", "."]
 ROWS = 60
+
+Tacit = Callable[..., tuple[int, str, str]]
+"""Runs a command; its exit code, standard output and standard error."""
 
 
 @pytest.fixture(autouse=True)
@@ -42,7 +45,7 @@ def vectors(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.fixture
-def tacit(capfd: pytest.CaptureFixture[str]) -> Any:
+def tacit(capfd: pytest.CaptureFixture[str]) -> Tacit:
     def call(*arguments: str | Path) -> tuple[int, str, str]:
         code = run([str(argument) for argument in arguments])
         sys.stdout.flush()
@@ -52,7 +55,7 @@ def tacit(capfd: pytest.CaptureFixture[str]) -> Any:
 
 
 @pytest.fixture
-def rewrite(tacit: Any, vectors: str, tmp_path: Path) -> Any:
+def rewrite(tacit: Tacit, vectors: str, tmp_path: Path) -> Tacit:
     """`tacit rewrite` with a ledger; `uniform` has epsilon 0, `custext` has no plain epsilon, `tem` has one."""
 
     def call(*arguments: str | Path, mechanism: str = "tem", output: str = "out.csv") -> tuple[int, str, str]:
@@ -92,7 +95,7 @@ TEXT = "the movie was good 7"
 # rewrite --ledger -----------------------------------------------------------------------------------------------
 
 
-def test_each_text_is_charged_for_its_tokens(rewrite: Any, tmp_path: Path) -> None:
+def test_each_text_is_charged_for_its_tokens(rewrite: Tacit, tmp_path: Path) -> None:
     code, _, err = rewrite()
     assert code == 0, err
     assert "its key is in" in err
@@ -110,7 +113,7 @@ def test_each_text_is_charged_for_its_tokens(rewrite: Any, tmp_path: Path) -> No
         assert ledger.verify().ok
 
 
-def test_named_documents(rewrite: Any, tmp_path: Path) -> None:
+def test_named_documents(rewrite: Tacit, tmp_path: Path) -> None:
     code, _, err = rewrite("--document-column", "id")
     assert code == 0, err
     with ledger_of(tmp_path) as ledger:
@@ -120,7 +123,7 @@ def test_named_documents(rewrite: Any, tmp_path: Path) -> None:
 
 
 def test_a_refusal_comes_before_the_noise_and_the_run_can_be_resumed(
-    tacit: Any, rewrite: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tacit: Tacit, rewrite: Tacit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from tacit.words.tem import TEM
 
@@ -159,7 +162,7 @@ def test_a_refusal_comes_before_the_noise_and_the_run_can_be_resumed(
 
 
 def test_resume_wants_the_same_ledger_and_data_set(
-    rewrite: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    rewrite: Tacit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from tacit.words.tem import TEM
 
@@ -174,7 +177,7 @@ def test_resume_wants_the_same_ledger_and_data_set(
 
 
 @pytest.mark.parametrize("mechanism", ["custext", "santext+"])
-def test_no_plain_epsilon(tacit: Any, rewrite: Any, tmp_path: Path, mechanism: str) -> None:
+def test_no_plain_epsilon(tacit: Tacit, rewrite: Tacit, tmp_path: Path, mechanism: str) -> None:
     if mechanism == "santext+":
         pytest.importorskip("wordfreq")
     code, _, err = rewrite("-q", mechanism=mechanism)
@@ -188,7 +191,7 @@ def test_no_plain_epsilon(tacit: Any, rewrite: Any, tmp_path: Path, mechanism: s
     assert not (tmp_path / "second.csv").exists()
 
 
-def test_a_test_seed_is_refused_by_a_limit(tacit: Any, rewrite: Any, tmp_path: Path) -> None:
+def test_a_test_seed_is_refused_by_a_limit(tacit: Tacit, rewrite: Tacit, tmp_path: Path) -> None:
     assert tacit("ledger", "limit", tmp_path / "budget.db", "dataset", "-e", "1e6")[0] == 0
     code, _, err = rewrite("-q", "--seed", "1")
     assert code == 2
@@ -196,7 +199,7 @@ def test_a_test_seed_is_refused_by_a_limit(tacit: Any, rewrite: Any, tmp_path: P
     assert list(tmp_path.glob("out*")) == []
 
 
-def test_wrong_options(rewrite: Any, tacit: Any, tmp_path: Path) -> None:
+def test_wrong_options(rewrite: Tacit, tacit: Tacit, tmp_path: Path) -> None:
     code, _, err = tacit("rewrite", tmp_path / "in.csv", "-c", "text", "-e", "1", "--dataset", "d")
     assert (code, "name it with --ledger" in err) == (2, True)
     code, _, err = rewrite("--document-column", "nothing")
@@ -207,7 +210,7 @@ def test_wrong_options(rewrite: Any, tacit: Any, tmp_path: Path) -> None:
     assert (code, "--dataset NAME" in err) == (2, True)
 
 
-def test_two_text_columns_are_one_row(rewrite: Any, tmp_path: Path) -> None:
+def test_two_text_columns_are_one_row(rewrite: Tacit, tmp_path: Path) -> None:
     code, _, err = rewrite("-c", "note", "-q")
     assert code == 0, err
     with ledger_of(tmp_path) as ledger:
@@ -226,7 +229,7 @@ main(sys.argv[1:])
 """
 
 
-def test_killed_and_resumed_counts_every_block_once(tacit: Any, rewrite: Any, vectors: str, tmp_path: Path) -> None:
+def test_killed_and_resumed_counts_every_block_once(tacit: Tacit, rewrite: Tacit, vectors: str, tmp_path: Path) -> None:
     """Killed at several moments, resumed to the end: each text is charged exactly once."""
     save(tmp_path / "in.csv", rows=400)
     command = [
@@ -259,7 +262,7 @@ def test_killed_and_resumed_counts_every_block_once(tacit: Any, rewrite: Any, ve
 # tacit ledger ---------------------------------------------------------------------------------------------------
 
 
-def test_show(tacit: Any, rewrite: Any, tmp_path: Path) -> None:
+def test_show(tacit: Tacit, rewrite: Tacit, tmp_path: Path) -> None:
     rewrite("-q")
     ledger = tmp_path / "budget.db"
     code, out, _ = tacit("ledger", "show", ledger)
@@ -277,7 +280,7 @@ def test_show(tacit: Any, rewrite: Any, tmp_path: Path) -> None:
     assert tacit("ledger", "show", ledger, "--user", "a", "--document", "b")[0] == 2
 
 
-def test_limit(tacit: Any, tmp_path: Path) -> None:
+def test_limit(tacit: Tacit, tmp_path: Path) -> None:
     ledger = tmp_path / "budget.db"
     code, out, err = tacit("ledger", "limit", ledger, "user", "--epsilon", "20", "--delta", "1e-6", "--name", SECRET)
     assert code == 0
@@ -312,7 +315,7 @@ def model_card(tmp_path: Path, epsilon: float = 3.0) -> Path:
     return path
 
 
-def test_add_a_model(tacit: Any, tmp_path: Path) -> None:
+def test_add_a_model(tacit: Tacit, tmp_path: Path) -> None:
     ledger, card = tmp_path / "budget.db", model_card(tmp_path)
     assert tacit("ledger", "limit", ledger, "dataset", "-e", "7", "--delta", "1e-5")[0] == 0
     code, out, _ = tacit("ledger", "add", ledger, card, "--dataset", "mail")
@@ -326,7 +329,7 @@ def test_add_a_model(tacit: Any, tmp_path: Path) -> None:
     assert (code, "would be broken" in err) == (2, True)
 
 
-def test_add_a_rewritten_file(tacit: Any, rewrite: Any, vectors: str, tmp_path: Path) -> None:
+def test_add_a_rewritten_file(tacit: Tacit, rewrite: Tacit, vectors: str, tmp_path: Path) -> None:
     options = ["-c", "text", "-m", "tem", "-e", "1", "--vectors", vectors, "-q"]
     assert tacit("rewrite", tmp_path / "in.csv", *options, "-o", tmp_path / "elsewhere.csv")[0] == 0
     card = tmp_path / "elsewhere.csv.card.json"
@@ -338,14 +341,14 @@ def test_add_a_rewritten_file(tacit: Any, rewrite: Any, vectors: str, tmp_path: 
 
 
 @pytest.mark.parametrize("content", ["", "{}", "[1]", "no json", '{"card_version": 1, "guarantee": {}}'])
-def test_add_something_that_is_no_card(tacit: Any, tmp_path: Path, content: str) -> None:
+def test_add_something_that_is_no_card(tacit: Tacit, tmp_path: Path, content: str) -> None:
     (tmp_path / "card.json").write_text(content)
     code, _, err = tacit("ledger", "add", tmp_path / "budget.db", tmp_path / "card.json", "--dataset", "d")
     assert code == 2
     assert "this is not a privacy card" in err
 
 
-def test_add_a_card_without_its_file(tacit: Any, tmp_path: Path) -> None:
+def test_add_a_card_without_its_file(tacit: Tacit, tmp_path: Path) -> None:
     card = Card.from_json(model_card(tmp_path).read_text())
     local = replace(card.guarantee, model=Model.LOCAL, unit=Unit.TOKEN, adjacency=Adjacency.ANY_TWO)
     (tmp_path / "card.json").write_text(Card(local).to_json())
@@ -353,7 +356,7 @@ def test_add_a_card_without_its_file(tacit: Any, tmp_path: Path) -> None:
     assert (code, "how long its texts are" in err) == (2, True)
 
 
-def test_export_and_verify(tacit: Any, rewrite: Any, tmp_path: Path) -> None:
+def test_export_and_verify(tacit: Tacit, rewrite: Tacit, tmp_path: Path) -> None:
     rewrite("-q")
     ledger = tmp_path / "budget.db"
     code, out, _ = tacit("ledger", "verify", ledger)
@@ -374,7 +377,7 @@ def test_export_and_verify(tacit: Any, rewrite: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("command", [["show"], ["limit"], ["verify"], ["export"]])
-def test_a_ledger_that_cannot_be_used(tacit: Any, tmp_path: Path, command: list[str]) -> None:
+def test_a_ledger_that_cannot_be_used(tacit: Tacit, tmp_path: Path, command: list[str]) -> None:
     code, _, err = tacit("ledger", *command, tmp_path / "none.db")
     assert (code, "does not exist" in err, err.count("\n")) == (2, True, 1)
     code, _, err = tacit("ledger", *command, tmp_path / "in.csv")
@@ -384,7 +387,7 @@ def test_a_ledger_that_cannot_be_used(tacit: Any, tmp_path: Path, command: list[
     assert (code, "the key of this ledger cannot be read" in err, err.count("\n")) == (2, True, 1)
 
 
-def test_a_misspelled_kind_is_no_limit(tacit: Any, tmp_path: Path) -> None:
+def test_a_misspelled_kind_is_no_limit(tacit: Tacit, tmp_path: Path) -> None:
     code, _, err = tacit("ledger", "limit", tmp_path / "budget.db", "users", "--epsilon", "1")
     assert code == 2
     assert "document, user, dataset or key" in err
@@ -392,7 +395,7 @@ def test_a_misspelled_kind_is_no_limit(tacit: Any, tmp_path: Path) -> None:
 
 
 def test_a_document_is_looked_up_without_the_history_of_the_shell(
-    tacit: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tacit: Tacit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with open_ledger(tmp_path / "budget.db") as ledger:
         guarantee = Guarantee(
@@ -413,7 +416,7 @@ def test_a_document_is_looked_up_without_the_history_of_the_shell(
 
 @pytest.mark.parametrize("given", [False, True])
 def test_b1_a_new_ledger_is_told_loudly_even_when_quiet(
-    rewrite: Any, tacit: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: bool
+    rewrite: Tacit, tacit: Tacit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: bool
 ) -> None:
     """Also when the key is given, and when a file is there that was emptied."""
     if given:
@@ -430,7 +433,7 @@ def test_b1_a_new_ledger_is_told_loudly_even_when_quiet(
     assert "NEW LEDGER" in tacit("ledger", "limit", tmp_path / "other.db", "document", "--epsilon", "1")[2]
 
 
-def test_b10_the_commands_that_keep_a_ledger(rewrite: Any, tacit: Any, tmp_path: Path) -> None:
+def test_b10_the_commands_that_keep_a_ledger(rewrite: Tacit, tacit: Tacit, tmp_path: Path) -> None:
     ledger, copy, back = (tmp_path / name for name in ("budget.db", "copy.db", "back.db"))
     assert rewrite("-q")[0] == 0
     code, out, err = tacit("ledger", "backup", ledger, copy)
@@ -467,7 +470,7 @@ def test_b10_the_commands_that_keep_a_ledger(rewrite: Any, tacit: Any, tmp_path:
 
 
 def test_b10_a_key_is_rotated_by_command(
-    rewrite: Any, tacit: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    rewrite: Tacit, tacit: Tacit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TACIT_LEDGER_KEY", "a key that is only used in tests")
     ledger = tmp_path / "budget.db"

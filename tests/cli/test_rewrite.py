@@ -11,8 +11,8 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -53,6 +53,9 @@ WORDS = [
 ]
 TEXTS = [f"The movie was good, and the {SECRET} plot is great!", "", "A boring film ."]
 
+Tacit = Callable[..., tuple[int, str, str]]
+"""Runs a command; its exit code, standard output and standard error."""
+
 
 @pytest.fixture(scope="module")
 def vectors(tmp_path_factory: pytest.TempPathFactory) -> str:
@@ -64,7 +67,7 @@ def vectors(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.fixture
-def tacit(vectors: str, capfd: pytest.CaptureFixture[str]) -> Any:
+def tacit(vectors: str, capfd: pytest.CaptureFixture[str]) -> Tacit:
     """Runs `tacit rewrite` and returns (exit code, standard output, standard error)."""
 
     def call(*arguments: str | Path, epsilon: str = "2") -> tuple[int, str, str]:
@@ -99,7 +102,7 @@ def save(path: Path, texts: list[str] = TEXTS) -> Path:
     return path
 
 
-def read(path: Path, *columns: str) -> list[list[Any]]:
+def read(path: Path, *columns: str) -> list[list[object]]:
     with open_table(path, columns=columns) as table:
         return [values for _, values in table.rows()]
 
@@ -110,7 +113,7 @@ FORMATS = ["txt", "txt.gz", "csv", "csv.gz", "tsv", "tsv.gz", "jsonl", "jsonl.gz
 
 
 @pytest.mark.parametrize("suffix", FORMATS)
-def test_every_format(tacit: Any, tmp_path: Path, suffix: str) -> None:
+def test_every_format(tacit: Tacit, tmp_path: Path, suffix: str) -> None:
     source, output = save(tmp_path / f"in.{suffix}"), tmp_path / f"out.{suffix}"
     keep = () if suffix.startswith("txt") else ("--keep", "label")
     code, out, err = tacit(source, "-o", output, *keep)
@@ -132,7 +135,7 @@ def test_every_format(tacit: Any, tmp_path: Path, suffix: str) -> None:
     ]  # fmt: skip
 
 
-def test_formats_convert(tacit: Any, tmp_path: Path) -> None:
+def test_formats_convert(tacit: Tacit, tmp_path: Path) -> None:
     source = save(tmp_path / "in.csv")
     for suffix in ("jsonl", "parquet", "tsv.gz"):
         assert tacit(source, "-o", tmp_path / f"out.{suffix}", "--keep", "id")[0] == 0
@@ -153,7 +156,7 @@ def test_standard_input_and_output(vectors: str, tmp_path: Path) -> None:
     assert SECRET.encode() not in done.stdout + done.stderr
 
 
-def test_card_to_a_file_instead_of_standard_error(tacit: Any, tmp_path: Path) -> None:
+def test_card_to_a_file_instead_of_standard_error(tacit: Tacit, tmp_path: Path) -> None:
     card = tmp_path / "card.json"
     code, out, err = tacit(save(tmp_path / "in.txt"), "--card-file", card, "--quiet")
     assert code == 0
@@ -188,7 +191,7 @@ def environment() -> dict[str, str]:
 # The card ---------------------------------------------------------------------------------------------------
 
 
-def test_card_says_what_happened(tacit: Any, tmp_path: Path) -> None:
+def test_card_says_what_happened(tacit: Tacit, tmp_path: Path) -> None:
     jsonschema = pytest.importorskip("jsonschema")
     source, output = save(tmp_path / "in.csv"), tmp_path / "out.csv"
     code, _, _ = tacit(source, "-o", output, "-c", "text", "--keep", "label", "--card", "json,html")
@@ -224,7 +227,7 @@ def test_command_on_the_card_names_no_folders() -> None:
     )
 
 
-def test_seeds_repeat_and_void_the_card(tacit: Any, tmp_path: Path) -> None:
+def test_seeds_repeat_and_void_the_card(tacit: Tacit, tmp_path: Path) -> None:
     source = save(tmp_path / "in.csv")
     outputs = []
     for name, workers in (("one.csv", "1"), ("two.csv", "2")):
@@ -237,7 +240,7 @@ def test_seeds_repeat_and_void_the_card(tacit: Any, tmp_path: Path) -> None:
     assert tacit(source, "-o", tmp_path / "three.csv", "--option", "seed=5")[0] == 2
 
 
-def test_dry_run_reads_no_text(tacit: Any, tmp_path: Path) -> None:
+def test_dry_run_reads_no_text(tacit: Tacit, tmp_path: Path) -> None:
     source = tmp_path / "in.csv"
     source.write_bytes(b"id,text,label\n1,\xff broken,yes\n")
     code, out, _ = tacit(source, "-o", tmp_path / "out.csv", "--keep", "label", "--dry-run")
@@ -254,7 +257,7 @@ def test_dry_run_reads_no_text(tacit: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("epsilon", ["0", "-1", "nan", "inf", "1e9"])
-def test_bad_epsilon(tacit: Any, tmp_path: Path, epsilon: str) -> None:
+def test_bad_epsilon(tacit: Tacit, tmp_path: Path, epsilon: str) -> None:
     code, _, err = tacit(save(tmp_path / "in.csv"), "-o", tmp_path / "out.csv", epsilon=epsilon)
     assert code == 2
     assert re.fullmatch(r"error: epsilon [^\n]+\n", err)
@@ -272,7 +275,7 @@ def test_bad_epsilon(tacit: Any, tmp_path: Path, epsilon: str) -> None:
         (b"id,text,label\n1,a " + SECRET.encode() + b"\n", r"row 1 \(line 2\) has 2 fields"),
     ],
 )
-def test_bad_files(tacit: Any, tmp_path: Path, data: bytes, sentence: str) -> None:
+def test_bad_files(tacit: Tacit, tmp_path: Path, data: bytes, sentence: str) -> None:
     (tmp_path / "in.csv").write_bytes(data)
     code, out, err = tacit(tmp_path / "in.csv", "-o", tmp_path / "out.csv")
     assert (code, out) == (2, "")
@@ -298,14 +301,14 @@ def test_bad_files(tacit: Any, tmp_path: Path, data: bytes, sentence: str) -> No
         (["--vectors", "/none/such.txt"], "there is no vector file"),
     ],
 )
-def test_bad_options(tacit: Any, tmp_path: Path, arguments: list[str], sentence: str) -> None:
+def test_bad_options(tacit: Tacit, tmp_path: Path, arguments: list[str], sentence: str) -> None:
     code, _, err = tacit(save(tmp_path / "in.csv"), "-o", tmp_path / "out.csv", *arguments)
     assert code == 2
     assert re.search(f"^error: .*{sentence}", err)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in.csv"]
 
 
-def test_broken_vectors(tacit: Any, tmp_path: Path) -> None:
+def test_broken_vectors(tacit: Tacit, tmp_path: Path) -> None:
     bad = tmp_path / "bad.txt"
     for lines in ("good 1 2 3\nbad 1 2\n", "good 1 2 3\nbad 1 2 x\n"):
         bad.write_text(lines)
@@ -314,7 +317,7 @@ def test_broken_vectors(tacit: Any, tmp_path: Path) -> None:
         assert err.startswith("error: ")
 
 
-def test_existing_output(tacit: Any, tmp_path: Path) -> None:
+def test_existing_output(tacit: Tacit, tmp_path: Path) -> None:
     source, output = save(tmp_path / "in.csv"), tmp_path / "out.csv"
     output.write_text("precious")
     code, _, err = tacit(source, "-o", output)
@@ -327,7 +330,7 @@ def test_existing_output(tacit: Any, tmp_path: Path) -> None:
     assert "already complete" in err
 
 
-def test_broken_row_can_be_corrected(tacit: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_broken_row_can_be_corrected(tacit: Tacit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from tacit.words.santext import SanText
 
     monkeypatch.setattr(SanText, "block_characters", 100)
@@ -359,8 +362,8 @@ def test_full_disk_on_standard_output(vectors: str, tmp_path: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
-def test_unexpected_errors_quote_nothing(tacit: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(*_: Any, **__: Any) -> None:
+def test_unexpected_errors_quote_nothing(tacit: Tacit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object, **__: object) -> None:
         raise RuntimeError(f"about {SECRET}")
 
     monkeypatch.setattr("tacit.jobs.rewrite.rewrite_file", broken)
@@ -405,7 +408,7 @@ def test_ctrl_c_and_resume(vectors: str, tmp_path: Path) -> None:
 # What people see --------------------------------------------------------------------------------------------
 
 
-def test_diff_shows_the_released_text(tacit: Any, tmp_path: Path) -> None:
+def test_diff_shows_the_released_text(tacit: Tacit, tmp_path: Path) -> None:
     source, output = save(tmp_path / "in.csv"), tmp_path / "out.csv"
     code, _, err = tacit(source, "-o", output, "--diff", "1")
     assert code == 0
@@ -417,7 +420,7 @@ def test_diff_shows_the_released_text(tacit: Any, tmp_path: Path) -> None:
     assert "boring film" not in err.partition("rewritten")[0]
 
 
-def test_diff_after_a_resumed_run(tacit: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_diff_after_a_resumed_run(tacit: Tacit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from tacit.words.santext import SanText
 
     monkeypatch.setattr(SanText, "block_characters", 10)
@@ -433,7 +436,7 @@ def test_diff_after_a_resumed_run(tacit: Any, tmp_path: Path, monkeypatch: pytes
     assert all(word in err for word in split(first) if word.isalpha())
 
 
-def test_diff_needs_somewhere_private(tacit: Any, tmp_path: Path) -> None:
+def test_diff_needs_somewhere_private(tacit: Tacit, tmp_path: Path) -> None:
     code, out, err = tacit(save(tmp_path / "in.csv"), "--diff")
     assert (code, out) == (2, "")
     assert "--diff shows private text" in err
@@ -527,7 +530,7 @@ def test_every_error_has_an_exit_code() -> None:
     ],
 )
 def test_c7_files_of_other_programs_are_named_with_what_is_supported(
-    tacit: Any, tmp_path: Path, name: str, what: str
+    tacit: Tacit, tmp_path: Path, name: str, what: str
 ) -> None:
     source = save(tmp_path / "in.csv")
     code, _, err = tacit(source, "-c", "text", "-o", tmp_path / name)
@@ -544,7 +547,7 @@ def test_c7_files_of_other_programs_are_named_with_what_is_supported(
     assert code == 2
 
 
-def test_c7_a_folder_as_input_says_what_to_give(tacit: Any, tmp_path: Path) -> None:
+def test_c7_a_folder_as_input_says_what_to_give(tacit: Tacit, tmp_path: Path) -> None:
     for name, more in (("letters", ()), ("letters.csv", ()), ("more", ("--format", "csv")), ("last", ("--dry-run",))):
         (tmp_path / name).mkdir()
         code, _, err = tacit(tmp_path / name, "-o", tmp_path / "out.csv", *more)
@@ -557,7 +560,7 @@ def test_c7_a_folder_as_input_says_what_to_give(tacit: Any, tmp_path: Path) -> N
     "content", [b"PK\x03\x04\n", b"%PDF-1.7\n\xff", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", b"{\\rtf1 a"]
 )
 def test_c7_a_file_that_is_something_else_is_recognized_by_its_beginning(
-    tacit: Any, tmp_path: Path, content: bytes
+    tacit: Tacit, tmp_path: Path, content: bytes
 ) -> None:
     for name in ("in.txt", "in.csv", "in.jsonl"):
         (tmp_path / name).write_bytes(content)

@@ -74,7 +74,7 @@ def test_sensitivities_are_attained_and_never_exceeded(bound: Bound):
     assert np.linalg.norm(gaps, axis=2).max() <= bound.l2_sensitivity(n)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     st.lists(st.floats(allow_nan=True, allow_infinity=True, width=64), min_size=1, max_size=40),
     st.floats(1e-3, 1e3),

@@ -190,7 +190,7 @@ def test_the_output_does_not_show_where_blocks_were_cut(tmp_path: Path, kind: st
             assert gzip.decompress(data).count(b"\n") == 201
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(lengths=st.lists(st.integers(0, 900), min_size=1, max_size=60), characters=st.sampled_from([400, 1_000, 5_000]))
 def test_parts_hold_every_row_once_in_order(tmp_path: Path, lengths: list[int], characters: int) -> None:
     source = tmp_path / "rows.txt"

@@ -19,6 +19,9 @@ from tacit.experiments.verdicts import FindingVerdict
 
 WORDS = [f"w{i}" for i in range(30)]
 
+ExperimentFile = dict[str, Any]
+"""The content of a TOML file, which tests change at any depth."""
+
 
 def write_files(folder: Path, rows: int = 24) -> None:
     rng = np.random.default_rng(0)
@@ -32,7 +35,7 @@ def write_files(folder: Path, rows: int = 24) -> None:
             writer.writerow([" ".join(words), "odd" if i % 2 else "even", f"a{i % 4}"])
 
 
-def small(folder: Path) -> dict[str, Any]:
+def small(folder: Path) -> ExperimentFile:
     """Two mechanisms and an original, each rewritten, compared and counted."""
     options = {"vectors": str(folder / "vectors.txt")}
     return {
@@ -70,7 +73,7 @@ def run_here(plan: Plan, cache: Path, *names: str) -> None:
 
 
 def plan_of(
-    value: dict[str, Any], folder: Path, *, test_seed: int | None = 1, size: str = "quick",
+    value: ExperimentFile, folder: Path, *, test_seed: int | None = 1, size: str = "quick",
     findings: Sequence[ExperimentFinding] = (),
 ) -> Plan:  # fmt: skip
     return make_plan(of_dict(value, size), size, [folder], test_seed=test_seed).judged_by(findings)
@@ -81,6 +84,6 @@ def judged(results: Results, *findings: ExperimentFinding) -> Results:
     return replace(results, verdicts=judge_all(findings, results))
 
 
-def verdict_on(judge: Judge, results: Results, **more: Any) -> FindingVerdict:
+def verdict_on(judge: Judge, results: Results, **more: str) -> FindingVerdict:
     """The verdict of a function on some results."""
     return ExperimentFinding("s", "t", judge, **more).verdict(MeasuredScores(results))

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tacit.errors import BadInputError
 from tacit.experiments.config import data_folders, find_file, load, of_dict
-from tests.experiments.small import small
+from tests.experiments.small import ExperimentFile, small
 
 ROOT = Path(__file__).parent.parent.parent
 
 
 @pytest.fixture
-def value(tmp_path: Path) -> dict[str, Any]:
+def value(tmp_path: Path) -> ExperimentFile:
     return small(tmp_path)
 
 
-def complaint(value: dict[str, Any], size: str = "quick") -> str:
+def complaint(value: ExperimentFile, size: str = "quick") -> str:
     with pytest.raises(BadInputError) as error:
         of_dict(value, size)
     text = str(error.value)
@@ -27,7 +26,7 @@ def complaint(value: dict[str, Any], size: str = "quick") -> str:
     return text
 
 
-def test_an_unknown_key_is_named_with_what_is_allowed(value: dict[str, Any]):
+def test_an_unknown_key_is_named_with_what_is_allowed(value: ExperimentFile):
     value["data"]["rows"]["lable"] = "label"
     said = complaint(value)
     assert "unknown key 'lable' in data.rows; did you mean 'label'?" in said
@@ -35,27 +34,27 @@ def test_an_unknown_key_is_named_with_what_is_allowed(value: dict[str, Any]):
     assert "task" in said
 
 
-def test_an_unknown_key_in_a_list_of_tables(value: dict[str, Any]):
+def test_an_unknown_key_in_a_list_of_tables(value: ExperimentFile):
     value["figures"] = [{"title": "a", "value": "b.c", "lable": "d"}]
     assert "unknown key 'lable' in figures.0; did you mean 'label'?" in complaint(value)
 
 
-def test_a_value_outside_its_choices(value: dict[str, Any]):
+def test_a_value_outside_its_choices(value: ExperimentFile):
     value["data"]["rows"]["task"] = "summaries"
     assert "'data.rows.task' must be one of 'classification', 'pairs', 'similarity' or 'tagging'" in complaint(value)
 
 
-def test_a_missing_key(value: dict[str, Any]):
+def test_a_missing_key(value: ExperimentFile):
     del value["experiment"]["title"]
     assert "the key 'experiment.title' is missing" in complaint(value)
 
 
-def test_a_wrong_number(value: dict[str, Any]):
+def test_a_wrong_number(value: ExperimentFile):
     value["data"]["rows"]["parts"]["train"]["rows"] = 0
     assert "'data.rows.parts.train.rows' is 0, but input should be greater than or equal to 1" in complaint(value)
 
 
-def test_a_size_replaces_any_key_and_nothing_else(value: dict[str, Any]):
+def test_a_size_replaces_any_key_and_nothing_else(value: ExperimentFile):
     value["sizes"] = {"full": {"data": {"rows": {"parts": {"train": {"rows": 20}}}},
                                "variants": {"mechanism": {"santext": {"over": {"epsilon": [2]}}}}}}  # fmt: skip
     quick, full = of_dict(value, "quick"), of_dict(value, "full")
@@ -65,26 +64,26 @@ def test_a_size_replaces_any_key_and_nothing_else(value: dict[str, Any]):
     assert full.data["rows"].parts["test"] == quick.data["rows"].parts["test"]
 
 
-def test_a_misspelled_key_in_a_size_is_found(value: dict[str, Any]):
+def test_a_misspelled_key_in_a_size_is_found(value: ExperimentFile):
     value["sizes"] = {"full": {"data": {"rows": {"partz": {}}}}}
     for size in ("quick", "full"):  # whichever size is asked for
         assert "the experiment, full: unknown key 'partz'" in complaint(value, size)
 
 
 @pytest.mark.parametrize("sizes", [3, {"full": 3}, ["full"]])
-def test_sizes_that_are_no_tables(value: dict[str, Any], sizes: Any):
+def test_sizes_that_are_no_tables(value: ExperimentFile, sizes: object):
     value["sizes"] = sizes
     assert "'sizes' holds a table for each size" in complaint(value)
 
 
 @pytest.mark.parametrize("key", ["parts", "files"])
 @pytest.mark.parametrize("name", ["../test", "a/b", ".hidden"])
-def test_a_part_that_would_be_written_elsewhere(value: dict[str, Any], key: str, name: str):
+def test_a_part_that_would_be_written_elsewhere(value: ExperimentFile, key: str, name: str):
     value["data"]["rows"][key] = {name: {"file": "rows.csv"} if key == "parts" else "rows.csv"}
     assert f"'data.rows.{key}.{name}' is {name!r}, which is no name: take letters" in complaint(value)
 
 
-def test_an_unknown_size(value: dict[str, Any]):
+def test_an_unknown_size(value: ExperimentFile):
     assert "no size 'huge': choose from quick, full" in complaint(value, "huge")
 
 

@@ -379,7 +379,7 @@ def test_findings_of_our_own_are_counted_apart():
     assert summary(result[1:]) == "2 of 2 testable findings of our own hold (100%), 0 not testable"
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(st.lists(st.floats(0, 1, allow_nan=False), min_size=2, max_size=6))
 def test_nothing_increases_and_decreases_at_once(values: list[float]):
     line = results(*(cell(v, off=0.0, mechanism="a", epsilon=e) for e, v in enumerate(values)))
@@ -390,7 +390,7 @@ def test_nothing_increases_and_decreases_at_once(values: list[float]):
         assert up == "agree"
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(st.lists(st.integers(-5, 5), min_size=2, max_size=8))
 def test_rank_correlation_agrees_with_scipy(values: list[int]):
     from scipy.stats import spearmanr

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -17,22 +16,22 @@ from tacit.experiments.quantities import LARGEST, SMALLEST, score
 from tacit.experiments.results import Results
 from tacit.experiments.steps import Input, Kind
 from tacit.experiments.validation import check_choices, check_report, validate
-from tests.experiments.small import plan_of, small, write_files
+from tests.experiments.small import ExperimentFile, plan_of, small, write_files
 
 ROOT = Path(__file__).parent.parent.parent
 
 
 @pytest.fixture
-def value(tmp_path: Path) -> dict[str, Any]:
+def value(tmp_path: Path) -> ExperimentFile:
     write_files(tmp_path)
     return small(tmp_path)
 
 
-def axes(plan: Plan, name: str) -> list[dict[str, Any]]:
+def axes(plan: Plan, name: str) -> list[dict[str, object]]:
     return [step.axes for step in plan.named(name)]
 
 
-def complaint(value: dict[str, Any], folder: Path, *findings: ExperimentFinding) -> str:
+def complaint(value: ExperimentFile, folder: Path, *findings: ExperimentFinding) -> str:
     with pytest.raises(BadInputError) as error:
         validate(plan_of(value, folder, findings=findings))
     assert "\n" not in str(error.value)
@@ -42,7 +41,7 @@ def complaint(value: dict[str, Any], folder: Path, *findings: ExperimentFinding)
 # Cells ------------------------------------------------------------------------------------------------------------
 
 
-def test_a_variant_brings_its_own_axes(value: dict[str, Any], tmp_path: Path):
+def test_a_variant_brings_its_own_axes(value: ExperimentFile, tmp_path: Path):
     plan = plan_of(value, tmp_path)
     expected = [
         {"data": "rows", "mechanism": "none"},
@@ -55,20 +54,20 @@ def test_a_variant_brings_its_own_axes(value: dict[str, Any], tmp_path: Path):
     assert axes(plan, "words") == [{"mechanism": "santext", "epsilon": 1}, {"mechanism": "santext", "epsilon": 4}]
 
 
-def test_an_input_that_is_not_named_is_the_one_behind_the_others(value: dict[str, Any], tmp_path: Path):
+def test_an_input_that_is_not_named_is_the_one_behind_the_others(value: ExperimentFile, tmp_path: Path):
     plan = plan_of(value, tmp_path)
     for step in plan.named("kept"):
         assert step.inputs["data"] is step.inputs["texts"].inputs["data"]
         assert step.inputs["texts"].axes == step.axes
 
 
-def test_own_axes_multiply_those_of_the_inputs(value: dict[str, Any], tmp_path: Path):
+def test_own_axes_multiply_those_of_the_inputs(value: ExperimentFile, tmp_path: Path):
     value["steps"]["task"] = {"kind": "downstream", "texts": "rewritten", "learner": "tfidf", "over": {"seed": [1, 2]}}
     plan = plan_of(value, tmp_path)
     assert len(plan.named("task")) == 2 * len(plan.named("rewritten"))
 
 
-def test_equal_axes_of_two_inputs_are_joined(value: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_equal_axes_of_two_inputs_are_joined(value: ExperimentFile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     both = Kind("both", 1, step_kinds.kinds()["similarity"].parameters, lambda *_: None, lambda _: {},
                 {"first": Input(("rewrite",)), "second": Input(("rewrite",))})  # fmt: skip
     known = step_kinds.kinds()
@@ -83,13 +82,13 @@ def test_equal_axes_of_two_inputs_are_joined(value: dict[str, Any], tmp_path: Pa
     assert len(plan_of(value, tmp_path).named("compared")) == len(plan.named("rewritten")) ** 2
 
 
-def test_only_and_skip(value: dict[str, Any], tmp_path: Path):
+def test_only_and_skip(value: ExperimentFile, tmp_path: Path):
     value["steps"]["kept"]["only"] = [{"mechanism": ["none", "santext"]}]
     value["steps"]["kept"]["skip"] = [{"epsilon": 4}]
     assert [a.get("epsilon") for a in axes(plan_of(value, tmp_path), "kept")] == [None, 1]
 
 
-def test_a_step_of_another_size_is_left_out(value: dict[str, Any], tmp_path: Path):
+def test_a_step_of_another_size_is_left_out(value: ExperimentFile, tmp_path: Path):
     value["steps"]["words"]["sizes"] = ["full"]
     assert not plan_of(value, tmp_path).named("words")
     assert plan_of(value, tmp_path, size="full").named("words")
@@ -98,7 +97,7 @@ def test_a_step_of_another_size_is_left_out(value: dict[str, Any], tmp_path: Pat
 # Keys -------------------------------------------------------------------------------------------------------------
 
 
-def test_a_changed_parameter_changes_only_what_depends_on_it(value: dict[str, Any], tmp_path: Path):
+def test_a_changed_parameter_changes_only_what_depends_on_it(value: ExperimentFile, tmp_path: Path):
     before = {step.label: step.key for step in plan_of(value, tmp_path).steps}
     value["variants"]["mechanism"]["santext"]["options"] = {
         **value["variants"]["mechanism"]["santext"]["options"], "punctuation": "drop"
@@ -108,7 +107,7 @@ def test_a_changed_parameter_changes_only_what_depends_on_it(value: dict[str, An
     assert changed == {label for label in before if "santext" in label}
 
 
-def test_changed_data_changes_everything_that_reads_it(value: dict[str, Any], tmp_path: Path):
+def test_changed_data_changes_everything_that_reads_it(value: ExperimentFile, tmp_path: Path):
     before = {step.label: step.key for step in plan_of(value, tmp_path).steps}
     with (tmp_path / "rows.csv").open("a") as file:
         file.write("w1 w2,odd,a1\n")
@@ -118,14 +117,14 @@ def test_changed_data_changes_everything_that_reads_it(value: dict[str, Any], tm
     }
 
 
-def test_the_place_of_the_data_does_not_matter(value: dict[str, Any], tmp_path: Path):
+def test_the_place_of_the_data_does_not_matter(value: ExperimentFile, tmp_path: Path):
     other = tmp_path / "elsewhere"
     other.mkdir()
     write_files(other)
     assert [s.key for s in plan_of(value, other).steps] == [s.key for s in plan_of(value, tmp_path).steps]
 
 
-def test_a_test_seed_makes_other_releases(value: dict[str, Any], tmp_path: Path):
+def test_a_test_seed_makes_other_releases(value: ExperimentFile, tmp_path: Path):
     secure, test = plan_of(value, tmp_path, test_seed=None), plan_of(value, tmp_path)
     pairs = list(zip(secure.named("rewritten"), test.named("rewritten"), strict=True))
     assert all(a.key != b.key for a, b in pairs)
@@ -134,7 +133,7 @@ def test_a_test_seed_makes_other_releases(value: dict[str, Any], tmp_path: Path)
 # What is refused --------------------------------------------------------------------------------------------------
 
 
-def test_an_epsilon_for_a_mechanism_without_one(value: dict[str, Any], tmp_path: Path):
+def test_an_epsilon_for_a_mechanism_without_one(value: ExperimentFile, tmp_path: Path):
     value["variants"]["mechanism"]["random"]["over"] = {"epsilon": [1, 2]}
     assert "'random' has no epsilon" in complaint(value, tmp_path)
     value["variants"]["mechanism"]["random"].pop("over")
@@ -142,12 +141,12 @@ def test_an_epsilon_for_a_mechanism_without_one(value: dict[str, Any], tmp_path:
     assert "'none' copies the texts: it has no epsilon" in complaint(value, tmp_path)
 
 
-def test_a_mechanism_that_needs_an_epsilon(value: dict[str, Any], tmp_path: Path):
+def test_a_mechanism_that_needs_an_epsilon(value: ExperimentFile, tmp_path: Path):
     value["variants"]["mechanism"]["santext"].pop("over")
     assert "'santext' needs an epsilon" in complaint(value, tmp_path)
 
 
-def test_metric_and_plain_epsilon_on_one_axis(value: dict[str, Any], tmp_path: Path):
+def test_metric_and_plain_epsilon_on_one_axis(value: ExperimentFile, tmp_path: Path):
     options = value["variants"]["mechanism"]["santext"]["options"]
     value["variants"]["mechanism"]["custext"] = {"options": options, "over": {"epsilon": [1, 4]}}
     value["steps"]["rewritten"]["over"]["mechanism"].append("custext")
@@ -215,7 +214,7 @@ def test_metric_and_plain_epsilon_on_one_axis(value: dict[str, Any], tmp_path: P
     ],
 )
 def test_epsilons_that_mean_different_things_are_not_compared(
-    check: Judge, fine: bool, value: dict[str, Any], tmp_path: Path
+    check: Judge, fine: bool, value: ExperimentFile, tmp_path: Path
 ):
     options = value["variants"]["mechanism"]["santext"]["options"]
     value["variants"]["mechanism"]["custext"] = {"options": options, "over": {"epsilon": [1, 4]}}
@@ -229,7 +228,7 @@ def test_epsilons_that_mean_different_things_are_not_compared(
     validate(plan_of(value, tmp_path, findings=[finding]))
 
 
-def test_a_published_table_of_epsilons_that_mean_different_things(value: dict[str, Any], tmp_path: Path):
+def test_a_published_table_of_epsilons_that_mean_different_things(value: ExperimentFile, tmp_path: Path):
     options = value["variants"]["mechanism"]["santext"]["options"]
     value["variants"]["mechanism"]["custext"] = {"options": options, "over": {"epsilon": [1, 4]}}
     value["steps"]["rewritten"]["over"]["mechanism"].append("custext")
@@ -244,7 +243,7 @@ def test_a_published_table_of_epsilons_that_mean_different_things(value: dict[st
 
 
 def test_private_data_where_public_data_is_needed(
-    value: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    value: ExperimentFile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     learn = Kind("learn", 1, step_kinds.kinds()["similarity"].parameters, lambda *_: None, lambda _: {},
                  {"corpus": Input(("data",), public=True)})  # fmt: skip
@@ -287,7 +286,7 @@ def test_private_data_where_public_data_is_needed(
         ({"part": "tset"}, "steps.kept: 'part' names the part 'tset', which the data set does not have: it has train"),
     ],
 )
-def test_wrong_steps(value: dict[str, Any], tmp_path: Path, change: dict[str, Any], said: str):
+def test_wrong_steps(value: ExperimentFile, tmp_path: Path, change: dict[str, object], said: str):
     value["steps"]["kept"].update(change)
     assert said in complaint(value, tmp_path)
 
@@ -320,7 +319,7 @@ def test_wrong_steps(value: dict[str, Any], tmp_path: Path, change: dict[str, An
          "sizes.full: 'steps.kept.texts' must name a rewrite"),
     ],
 )  # fmt: skip
-def test_wrong_parts_of_the_report(value: dict[str, Any], tmp_path: Path, part: dict[str, Any], said: str):
+def test_wrong_parts_of_the_report(value: ExperimentFile, tmp_path: Path, part: dict[str, object], said: str):
     for key, given in part.items():
         if key == "variants":
             given = {axis: {**value[key].get(axis, {}), **tables} for axis, tables in given.items()}
@@ -347,16 +346,16 @@ def test_wrong_parts_of_the_report(value: dict[str, Any], tmp_path: Path, part: 
         ),
     ],
 )
-def test_findings_that_ask_for_what_is_not_there(value: dict[str, Any], tmp_path: Path, judge: Judge, said: str):
+def test_findings_that_ask_for_what_is_not_there(value: ExperimentFile, tmp_path: Path, judge: Judge, said: str):
     assert said in complaint(value, tmp_path, ExperimentFinding("a", "b", judge))
 
 
-def test_findings_in_the_file_are_sent_to_their_own(value: dict[str, Any], tmp_path: Path):
+def test_findings_in_the_file_are_sent_to_their_own(value: ExperimentFile, tmp_path: Path):
     value["findings"] = [{"statement": "a", "source": "b", "check": "kept.BLEU > 0"}]
     assert "_findings.py" in complaint(value, tmp_path)
 
 
-def test_a_check_may_ask_for_what_only_another_size_has(value: dict[str, Any], tmp_path: Path):
+def test_a_check_may_ask_for_what_only_another_size_has(value: ExperimentFile, tmp_path: Path):
     value["sizes"] = {"full": {"variants": {"mechanism": {"santext": {"over": {"epsilon": [1, 2, 4]}}}}}}
     findings = [
         ExperimentFinding("a", "b", lambda scores: scores.above(score("kept.BLEU", epsilon=2.0), 0)),
@@ -369,7 +368,7 @@ def test_a_check_may_ask_for_what_only_another_size_has(value: dict[str, Any], t
     validate(plan_of(value, tmp_path, findings=findings))
 
 
-def test_what_chooses_cells_may_name_what_only_another_size_has(value: dict[str, Any], tmp_path: Path):
+def test_what_chooses_cells_may_name_what_only_another_size_has(value: ExperimentFile, tmp_path: Path):
     value["variants"]["mechanism"]["custext"] = {"options": {}, "over": {"epsilon": [2]}}
     value["steps"]["kept"]["skip"] = [{"mechanism": "custext"}, {"epsilon": 2}, {"seed": 2}]
     more = {"over": {"mechanism": ["none", "random", "santext", "custext"], "seed": [1, 2]}}
@@ -377,7 +376,7 @@ def test_what_chooses_cells_may_name_what_only_another_size_has(value: dict[str,
     validate(plan_of(value, tmp_path))
 
 
-def test_a_seed_of_the_noise_from_a_variant(value: dict[str, Any], tmp_path: Path):
+def test_a_seed_of_the_noise_from_a_variant(value: ExperimentFile, tmp_path: Path):
     value["variants"]["mechanism"]["random"]["test_seed"] = 1
     assert "give test_seed to the command" in complaint(value, tmp_path)
 
@@ -385,7 +384,7 @@ def test_a_seed_of_the_noise_from_a_variant(value: dict[str, Any], tmp_path: Pat
 # What does not go with the data -----------------------------------------------------------------------------------
 
 
-def step(kind: str, **rest: Any) -> dict[str, Any]:
+def step(kind: str, **rest: object) -> dict[str, object]:
     return {"kind": kind, **rest}
 
 
@@ -413,7 +412,9 @@ NETWORK = {"data": "rows", "model": "nobody/nothing", "epsilon": 1.0}
         (step("statistics", mechanism="none"), "'none' is no word mechanism"),
     ],
 )  # fmt: skip
-def test_a_step_that_does_not_go_with_its_data(value: dict[str, Any], tmp_path: Path, step: dict[str, Any], said: str):
+def test_a_step_that_does_not_go_with_its_data(
+    value: ExperimentFile, tmp_path: Path, step: dict[str, object], said: str
+):
     value["steps"]["asked"] = step
     message = complaint(value, tmp_path)
     assert message.startswith("steps.asked: ")
@@ -422,18 +423,18 @@ def test_a_step_that_does_not_go_with_its_data(value: dict[str, Any], tmp_path: 
 
 @pytest.mark.parametrize("kind", ["downstream", "train", "tune"])
 @pytest.mark.parametrize(("missing", "said"), [("task", "no task"), ("label", "names no label")])
-def test_data_without_a_task_or_a_label(kind: str, missing: str, said: str, value: dict[str, Any], tmp_path: Path):
+def test_data_without_a_task_or_a_label(kind: str, missing: str, said: str, value: ExperimentFile, tmp_path: Path):
     del value["data"]["rows"][missing]
     value["steps"]["asked"] = step(kind, data="rows", **({"epsilon": 1.0} if kind == "train" else {}))
     assert said in complaint(value, tmp_path)
 
 
-def test_a_part_that_is_not_rewritten(value: dict[str, Any], tmp_path: Path):
+def test_a_part_that_is_not_rewritten(value: ExperimentFile, tmp_path: Path):
     value["steps"]["rewritten"]["parts"] = ["train"]
     assert "steps.kept: 'part' names the part 'test', which is not rewritten" in complaint(value, tmp_path)
 
 
-def test_the_words_of_a_mechanism_for_whole_documents(value: dict[str, Any], tmp_path: Path):
+def test_the_words_of_a_mechanism_for_whole_documents(value: ExperimentFile, tmp_path: Path):
     value["variants"]["mechanism"]["dp-bart"] = {"over": {"epsilon": [100]}}
     value["steps"]["rewritten"]["over"]["mechanism"] = ["none", "random", "santext", "dp-bart"]
     value["steps"]["inverted"] = step("attack", texts="rewritten", attack="inversion")
@@ -443,7 +444,7 @@ def test_the_words_of_a_mechanism_for_whole_documents(value: dict[str, Any], tmp
     assert "steps.late: 'part'" in complaint(value, tmp_path)  # the next complaint: this one is gone
 
 
-def test_vectors_for_a_learner_that_reads_words(value: dict[str, Any], tmp_path: Path):
+def test_vectors_for_a_learner_that_reads_words(value: ExperimentFile, tmp_path: Path):
     value["steps"]["noisy"] = step("perturb", data="rows", mechanism="laplace", epsilon=1.0)
     value["steps"]["learned"] = step("perturbed_task", vectors="noisy", learner="probe")
     assert "the learner 'probe' reads words, and 'laplace' without a mapping" in complaint(value, tmp_path)
@@ -467,7 +468,7 @@ def test_vectors_for_a_learner_that_reads_words(value: dict[str, Any], tmp_path:
     ],
 )
 def test_rows_of_parts(
-    train: dict[str, Any], test: dict[str, Any], said: str | None, value: dict[str, Any], tmp_path: Path
+    train: dict[str, object], test: dict[str, object], said: str | None, value: ExperimentFile, tmp_path: Path
 ):
     value["data"]["rows"]["parts"] = {"train": {"file": "rows.csv", **train}, "test": {"file": "./rows.csv", **test}}
     if said is None:
@@ -478,14 +479,14 @@ def test_rows_of_parts(
         assert said in message
 
 
-def test_parts_with_other_names_that_overlap(value: dict[str, Any], tmp_path: Path):
+def test_parts_with_other_names_that_overlap(value: ExperimentFile, tmp_path: Path):
     value["data"]["rows"]["parts"] |= {"all": {"file": "rows.csv"}}
     validate(plan_of(value, tmp_path))
     value["steps"]["task"] = step("downstream", texts="rewritten", learner="tfidf", train="all")
     assert "steps.task: the parts 'all' and 'test' have rows of one file in common" in complaint(value, tmp_path)
 
 
-def test_similarities_that_are_words(value: dict[str, Any], tmp_path: Path):
+def test_similarities_that_are_words(value: ExperimentFile, tmp_path: Path):
     value["data"]["rows"] |= {"task": "similarity", "text": ["text", "writer"]}
     said = complaint(value, tmp_path)
     assert "data.rows: not all labels of the part 'train' are numbers" in said
@@ -495,7 +496,7 @@ def test_similarities_that_are_words(value: dict[str, Any], tmp_path: Path):
 # Figures of steps that are wrong themselves -----------------------------------------------------------------------
 
 
-def test_a_wrong_epsilon_is_said_as_without_the_figure(value: dict[str, Any], tmp_path: Path):
+def test_a_wrong_epsilon_is_said_as_without_the_figure(value: ExperimentFile, tmp_path: Path):
     value["figures"] = [{"title": "Kept", "value": "kept.words changed"}]
     santext = {"options": value["variants"]["mechanism"]["santext"]["options"]}
     value["variants"]["mechanism"] = {"none": {}, "santext": santext}
@@ -504,7 +505,7 @@ def test_a_wrong_epsilon_is_said_as_without_the_figure(value: dict[str, Any], tm
     assert "the mechanism 'none' copies the texts: it has no epsilon" in complaint(value, tmp_path)
 
 
-def test_plain_masking_over_epsilons_with_a_figure(value: dict[str, Any], tmp_path: Path):
+def test_plain_masking_over_epsilons_with_a_figure(value: ExperimentFile, tmp_path: Path):
     value["data"]["rows"]["access"] = "public"
     over = {"masking": ["plain"], "epsilon": [1.0, 2.0]}
     value["steps"]["masked"] = step("sanitized", data="rows", public="rows", over=over)
@@ -528,11 +529,11 @@ def test_the_reports_of_the_files_that_are_shipped(file: Path):
     check_report(plan)
 
 
-def test_missing_vectors_are_said_before_anything_runs(value: dict[str, Any], tmp_path: Path):
+def test_missing_vectors_are_said_before_anything_runs(value: ExperimentFile, tmp_path: Path):
     value["variants"]["mechanism"]["santext"]["options"] = {"vectors": str(tmp_path / "nothing.txt")}
     assert "nothing.txt" in complaint(value, tmp_path)
 
 
-def test_a_data_set_that_is_not_there(value: dict[str, Any], tmp_path: Path):
+def test_a_data_set_that_is_not_there(value: ExperimentFile, tmp_path: Path):
     value["data"]["rows"]["parts"]["train"]["file"] = "gone.csv"
     assert "'data.rows.parts.train.file' names the file 'gone.csv'" in complaint(value, tmp_path)

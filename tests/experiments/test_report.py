@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -32,6 +32,10 @@ from tacit.experiments.verdicts import FindingVerdict, Word, not_testable
 from tests.experiments.small import WORDS, judged, plan_of, run_here, small
 from tests.experiments.small import write_files as write_data
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
 
 def cell(value: float, problem: str = "", **axes: Value) -> Cell:
     scores = {} if problem else {"accuracy": value, "accuracy.low": value - 0.049, "accuracy.high": value + 0.049,
@@ -40,7 +44,7 @@ def cell(value: float, problem: str = "", **axes: Value) -> Cell:
     return Cell("task", "downstream", axes, scores, problem, promise, failed=bool(problem))
 
 
-def results(**more: Any) -> Results:
+def results(**more: object) -> Results:
     cells = (
         cell(0.9, mechanism="none"),
         cell(0.6, mechanism="santext", epsilon=1, seed=1), cell(0.7, mechanism="santext", epsilon=1, seed=2),
@@ -78,7 +82,7 @@ def test_infinity_survives_the_file_wherever_an_axis_value_stands():
     finding = ExperimentFinding(
         statement="s", source="t", judge=lambda scores: scores.above(share(score("task.accuracy", epsilon=5)), 0.5)
     )
-    both: dict[str, Any] = {"epsilon": [5, math.inf]}
+    both: dict[str, list[float]] = {"epsilon": [5, math.inf]}
     outcome = Results(
         About(name="a", title="A", reference={"epsilon": math.inf}), "quick", "d", cells, {},
         figures=(FigureRule(title="f", value="task.accuracy", where=both),),
@@ -223,9 +227,9 @@ def test_figures(kind: str):
     assert figures.draw(FigureRule(title="F", value="task.nothing"), results()) is None
 
 
-def drawn_areas(rule: FigureRule, result: Results, monkeypatch: pytest.MonkeyPatch) -> tuple[Any, list[Any]]:
+def drawn_areas(rule: FigureRule, result: Results, monkeypatch: pytest.MonkeyPatch) -> tuple[Figure, list[Axes]]:
     """The drawing before it becomes text: canvas and panels."""
-    kept: list[Any] = []
+    kept: list[Figure] = []
     monkeypatch.setattr(figures, "figure", lambda canvas, *_: kept.append(canvas))
     figures.draw(rule, result)
     return kept[0], [area for area in kept[0].axes if area.get_visible()]
@@ -246,7 +250,7 @@ def two_panels() -> Results:
 def test_one_legend_is_right_for_all_panels(kind: str, monkeypatch: pytest.MonkeyPatch):
     rule = FigureRule(title="F", kind=kind, value="task.accuracy", panels="data")
     canvas, areas = drawn_areas(rule, two_panels(), monkeypatch)
-    looks: dict[str, set[Any]] = {}
+    looks: dict[str, set[object]] = {}
     for area in areas:
         for handle, label in zip(*area.get_legend_handles_labels(), strict=True):
             color = handle.get_color() if kind == "curve" else handle.patches[0].get_facecolor()

@@ -6,7 +6,6 @@ import multiprocessing
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -18,11 +17,11 @@ from tacit.experiments.execution import MARKER, StepTask, execute, folder_of, is
 from tacit.experiments.raw import read_json
 from tacit.experiments.runner import Status, chains_of, next_for, run_plan
 from tacit.experiments.steps import KEY_FILE, RUN_FOLDER, kinds
-from tests.experiments.small import plan_of, run_here, small, write_files
+from tests.experiments.small import ExperimentFile, plan_of, run_here, small, write_files
 
 
 @pytest.fixture
-def value(tmp_path: Path) -> dict[str, Any]:
+def value(tmp_path: Path) -> ExperimentFile:
     write_files(tmp_path)
     return small(tmp_path)
 
@@ -31,7 +30,7 @@ def times(cache: Path) -> dict[Path, int]:
     return {path: path.stat().st_mtime_ns for path in cache.rglob("*") if path.is_file() and path.name != "lock"}
 
 
-def test_a_run_a_repetition_and_a_change(value: dict[str, Any], tmp_path: Path):
+def test_a_run_a_repetition_and_a_change(value: ExperimentFile, tmp_path: Path):
     cache = tmp_path / "cache"
     plan = plan_of(value, tmp_path)
     status = run_plan(plan, cache, workers=2)
@@ -56,7 +55,7 @@ def test_a_run_a_repetition_and_a_change(value: dict[str, Any], tmp_path: Path):
     assert all(times(cache)[path] == when for path, when in before.items())
 
 
-def test_a_cell_that_fails_is_recorded_and_the_rest_goes_on(value: dict[str, Any], tmp_path: Path):
+def test_a_cell_that_fails_is_recorded_and_the_rest_goes_on(value: ExperimentFile, tmp_path: Path):
     value["steps"]["rewritten"]["parts"] = ["test"]
     value["steps"]["kept"]["part"] = "train"  # was not rewritten: every cell of this step fails
     value["steps"]["linked"] = {"kind": "attack", "texts": "rewritten", "attack": "linkage"}
@@ -69,7 +68,7 @@ def test_a_cell_that_fails_is_recorded_and_the_rest_goes_on(value: dict[str, Any
     assert all(cell.finished for cell in results.cells if cell.step != "kept")
 
 
-def test_what_needs_a_failed_step_is_left_out(value: dict[str, Any], tmp_path: Path):
+def test_what_needs_a_failed_step_is_left_out(value: ExperimentFile, tmp_path: Path):
     value["data"]["rows"]["parts"]["test"]["skip"] = 1000
     plan = plan_of(value, tmp_path)
     status = run_plan(plan, tmp_path / "cache")
@@ -94,7 +93,7 @@ def test_an_unexpected_error_tells_its_place_and_no_text(tmp_path: Path):
 
 @pytest.mark.parametrize("learner", ["tfidf", "lstm"])
 @pytest.mark.parametrize("label", ["text", "constant"])
-def test_a_failed_task_tells_no_label(label: str, learner: str, value: dict[str, Any], tmp_path: Path):
+def test_a_failed_task_tells_no_label(label: str, learner: str, value: ExperimentFile, tmp_path: Path):
     secret = "my name is Ada"
     (tmp_path / "rows.csv").write_text(
         "text,constant\n" + "".join(f"{secret} {number},{secret}\n" for number in range(24))
@@ -111,7 +110,7 @@ def test_a_failed_task_tells_no_label(label: str, learner: str, value: dict[str,
     assert "Ada" not in reason
 
 
-def test_a_process_that_dies_is_replaced(value: dict[str, Any], tmp_path: Path):
+def test_a_process_that_dies_is_replaced(value: ExperimentFile, tmp_path: Path):
     killed = []
 
     def watch(status: Status) -> None:
@@ -128,7 +127,7 @@ def test_a_process_that_dies_is_replaced(value: dict[str, Any], tmp_path: Path):
     assert collect(plan, tmp_path / "cache").to_json() == collect(plan, tmp_path / "other").to_json()
 
 
-def test_a_key_that_a_kill_left_behind_is_destroyed(value: dict[str, Any], tmp_path: Path):
+def test_a_key_that_a_kill_left_behind_is_destroyed(value: ExperimentFile, tmp_path: Path):
     plan = plan_of(value, tmp_path)
     cache = tmp_path / "cache"
     run_here(plan, cache, "rewritten")
@@ -138,7 +137,7 @@ def test_a_key_that_a_kill_left_behind_is_destroyed(value: dict[str, Any], tmp_p
     assert not left.exists()
 
 
-def test_a_step_without_its_marker_is_run_again_from_the_beginning(value: dict[str, Any], tmp_path: Path):
+def test_a_step_without_its_marker_is_run_again_from_the_beginning(value: ExperimentFile, tmp_path: Path):
     plan = plan_of(value, tmp_path)
     cache = tmp_path / "cache"
     run_here(plan, cache, "words")
@@ -153,13 +152,13 @@ def test_a_step_without_its_marker_is_run_again_from_the_beginning(value: dict[s
 
 
 def test_everything_is_on_the_disk_before_the_marker_and_the_marker_before_the_key_goes(
-    value: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    value: ExperimentFile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     """A power cut loses what was not written through, in any order."""
     folder = tmp_path / "cache" / "data" / "key"
     events: list[str] = []
 
-    def run(_parameters: Any, _inputs: Any, where: Path, _progress: Any) -> None:
+    def run(_parameters: object, _inputs: object, where: Path, _progress: object) -> None:
         (where / "model").mkdir()
         np.save(where / "model" / "weights.npy", np.arange(3))
         (where / "copied.txt").write_text("as it was")
@@ -167,7 +166,7 @@ def test_everything_is_on_the_disk_before_the_marker_and_the_marker_before_the_k
         (where / RUN_FOLDER / "checkpoint").write_text("of no use once it is finished")
 
     def note(name: str, then: Callable[..., None]) -> Callable[..., None]:
-        def noted(path: Path, *rest: Any) -> None:
+        def noted(path: Path, *rest: object) -> None:
             events.append(f"{name} {path.relative_to(tmp_path / 'cache')}")
             then(path, *rest)
 
@@ -186,7 +185,7 @@ def test_everything_is_on_the_disk_before_the_marker_and_the_marker_before_the_k
     assert events[marked + 1 :] == ["sync data/key", "destroy data/key"]
 
 
-def test_scores_are_derived_from_raw_files(value: dict[str, Any], tmp_path: Path):
+def test_scores_are_derived_from_raw_files(value: ExperimentFile, tmp_path: Path):
     plan = plan_of(value, tmp_path)
     cache = tmp_path / "cache"
     run_here(plan, cache, "words")
@@ -199,7 +198,7 @@ def test_scores_are_derived_from_raw_files(value: dict[str, Any], tmp_path: Path
 
 
 def test_another_version_of_scoring_derives_the_scores_again_and_runs_nothing(
-    value: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    value: ExperimentFile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     plan = plan_of(value, tmp_path)
     cache = tmp_path / "cache"
@@ -220,7 +219,7 @@ def test_another_version_of_scoring_derives_the_scores_again_and_runs_nothing(
 
 
 def test_raw_files_that_changed_code_cannot_read_are_a_problem_of_their_cell(
-    value: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    value: ExperimentFile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     plan = plan_of(value, tmp_path)
     run_here(plan, tmp_path / "cache", "words")
@@ -232,12 +231,12 @@ def test_raw_files_that_changed_code_cannot_read_are_a_problem_of_their_cell(
     assert all("its scores cannot be derived from its raw files" in cell.problem for cell in cells)
 
 
-def test_no_workers(value: dict[str, Any], tmp_path: Path):
+def test_no_workers(value: ExperimentFile, tmp_path: Path):
     with pytest.raises(BadParameterError, match="workers must be at least 1"):
         run_plan(plan_of(value, tmp_path), tmp_path / "cache", workers=0)
 
 
-def test_a_process_goes_on_with_the_inputs_it_has_used(value: dict[str, Any], tmp_path: Path):
+def test_a_process_goes_on_with_the_inputs_it_has_used(value: ExperimentFile, tmp_path: Path):
     """What it has loaded and computed of them is used again; without such a step the first one in the plan is next."""
     plan = plan_of(value, tmp_path)
     cells = plan.named("rewritten")
@@ -252,7 +251,7 @@ def test_a_process_goes_on_with_the_inputs_it_has_used(value: dict[str, Any], tm
     assert next_for(None, others[:1], chains, taken) is others[0]
 
 
-def test_what_a_long_chain_waits_for_comes_first(value: dict[str, Any], tmp_path: Path):
+def test_what_a_long_chain_waits_for_comes_first(value: ExperimentFile, tmp_path: Path):
     """Data, release, score: the data first; then the length of a chain decides only where it is more than two."""
     plan = plan_of(value, tmp_path)
     chains = chains_of({step.key: step for step in plan.steps})

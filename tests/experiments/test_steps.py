@@ -33,13 +33,13 @@ def data(tmp_path: Path) -> Path:
     return done("data", parameters.model_dump(), {}, tmp_path / "data")
 
 
-def done(kind: str, parameters: dict[str, Any], inputs: dict[str, Path], folder: Path) -> Path:
+def done(kind: str, parameters: dict[str, object], inputs: dict[str, Path], folder: Path) -> Path:
     execute(StepTask(kind, parameters, inputs, folder), nothing)
     assert is_finished(folder)
     return folder
 
 
-def santext(tmp_path: Path, **more: Any) -> dict[str, Any]:
+def santext(tmp_path: Path, **more: object) -> dict[str, object]:
     return {"mechanism": "santext", "epsilon": 1.0, "options": {"vectors": str(tmp_path / "vectors.txt")}, **more}
 
 
@@ -84,7 +84,7 @@ def test_a_release_has_a_card_and_no_key_is_left(data: Path, tmp_path: Path):
 
 def test_a_step_that_was_killed_draws_the_same_noise_again(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     folder = tmp_path / "out"
-    drawn: list[Any] = []
+    drawn: list[object] = []
     draw = rewrite.released_parts
 
     def killed(*arguments: Any) -> Any:
@@ -224,7 +224,7 @@ def test_every_kind_says_what_it_is():
 class FakeTokenizer:
     """Two characters are a piece."""
 
-    def __call__(self, text: str, max_length: int, **_: Any) -> dict[str, list[tuple[int, int]]]:
+    def __call__(self, text: str, max_length: int, **_: object) -> dict[str, list[tuple[int, int]]]:
         return {"offset_mapping": [(i, min(i + 2, len(text))) for i in range(0, len(text), 2)][:max_length]}
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -31,7 +30,7 @@ from tacit.experiments.validation import check_report, validate
 from tacit.experiments.verdicts import not_testable
 from tacit.guarantee import Adjacency, Unit
 from tacit.text.tokens import split
-from tests.experiments.small import plan_of, small, verdict_on, write_files
+from tests.experiments.small import ExperimentFile, plan_of, small, verdict_on, write_files
 
 ROOT = Path(__file__).parent.parent.parent
 FILES = ("embedding_perturbation", "memorization", "dp_bart", "all_systems")
@@ -171,7 +170,7 @@ def test_a_mechanism_that_does_not_read_every_token_is_refused(vectors: str):
         check_length(dropping, [fixed_length("w1 w2", 4)], 4)
 
 
-def equal_guarantees(tmp_path: Path) -> dict[str, Any]:
+def equal_guarantees(tmp_path: Path) -> ExperimentFile:
     value = small(tmp_path)
     value["experiment"].pop("reference")
     options = {"vectors": str(tmp_path / "vectors.txt")}
@@ -217,7 +216,7 @@ def test_a_release_without_a_conversion_is_refused_before_anything_runs(tmp_path
 # Perturbed vectors --------------------------------------------------------------------------------------------------
 
 
-def perturbing(tmp_path: Path, **step: Any) -> dict[str, Any]:
+def perturbing(tmp_path: Path, **step: object) -> ExperimentFile:
     write_files(tmp_path)
     value = small(tmp_path)
     value["experiment"].pop("reference")
@@ -305,7 +304,7 @@ def test_truncated_gumbel_inside_its_domain_keeps_its_promise(tmp_path: Path):
     ],
 )
 def test_contradictions_of_a_perturb_step_are_one_sentence_before_anything_runs(
-    step: dict[str, Any], said: str, tmp_path: Path
+    step: dict[str, object], said: str, tmp_path: Path
 ):
     with pytest.raises(BadInputError, match=said) as error:
         validate(plan_of(perturbing(tmp_path, **step), tmp_path))
@@ -316,7 +315,7 @@ def test_contradictions_of_a_perturb_step_are_one_sentence_before_anything_runs(
 
 
 @pytest.mark.parametrize("learner", [Pooled(), VectorLstm(epochs=2)])
-def test_a_learner_of_vectors_finds_what_is_there(learner: Any):
+def test_a_learner_of_vectors_finds_what_is_there(learner: Pooled | VectorLstm):
     rng = np.random.default_rng(0)
     labels = ["a", "b"] * 40
     texts = [rng.standard_normal((5, 4)).astype(np.float32) + (1.5 if label == "a" else -1.5) for label in labels]
@@ -349,7 +348,7 @@ def test_names_are_found_as_whole_words():
 # Pretraining and memorization -----------------------------------------------------------------------------------------
 
 
-def four_pairs(tmp_path: Path) -> dict[str, Any]:
+def four_pairs(tmp_path: Path) -> ExperimentFile:
     write_files(tmp_path)
     value = small(tmp_path)
     value["experiment"].pop("reference")
@@ -409,7 +408,7 @@ def test_only_a_mechanism_with_noise_runs_without_it(tmp_path: Path):
         ({"how": "noise", "epsilon": 1.0, "epsilons": [10.0]}, "the same twice"),
     ],
 )
-def test_contradictions_of_a_pretrain_step(change: dict[str, Any], said: str, tmp_path: Path):
+def test_contradictions_of_a_pretrain_step(change: dict[str, object], said: str, tmp_path: Path):
     value = four_pairs(tmp_path)
     value["steps"]["model"] |= change
     with pytest.raises(BadInputError, match=said):

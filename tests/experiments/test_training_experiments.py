@@ -43,7 +43,7 @@ def nothing(_done: int, _total: int) -> None:
     return
 
 
-def done(kind: str, parameters: dict[str, Any], inputs: dict[str, Path], folder: Path) -> Path:
+def done(kind: str, parameters: dict[str, object], inputs: dict[str, Path], folder: Path) -> Path:
     execute(StepTask(kind, kinds()[kind].parameters.model_validate(parameters).model_dump(), inputs, folder), nothing)
     return folder
 
@@ -245,7 +245,7 @@ def test_epochs_are_compared_with_and_without_privacy(tmp_path: Path):
 GOOD, BAD = ("fine", "great", "lovely"), ("dull", "awful", "boring")
 
 
-def sentences(count: int) -> list[dict[str, Any]]:
+def sentences(count: int) -> list[dict[str, object]]:
     rng = np.random.default_rng(3)
     rows = []
     for i in range(count):
@@ -274,7 +274,7 @@ def first(texts: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return done("sanitized", parameters, {"data": texts}, tmp_path_factory.mktemp("first") / "step")
 
 
-def training(first: Path, **more: Any) -> dict[str, Any]:
+def training(first: Path, **more: object) -> dict[str, object]:
     usual = {"model": str(first / sanitized.MODEL), "strategy": "full", "epsilon": 4.0, "epochs": 3.0, "batch": 16,
              "length": 8, "learning_rate": 5e-3}  # fmt: skip
     return {**usual, **more}
@@ -292,7 +292,7 @@ def stopped_at(step: int) -> Any:
     return progress
 
 
-def begun(parameters: dict[str, Any], inputs: dict[str, Path], folder: Path) -> bytes:
+def begun(parameters: dict[str, object], inputs: dict[str, Path], folder: Path) -> bytes:
     """A training that was stopped after some steps; returns the key of its noise."""
     task = StepTask("train", train.Train.model_validate(parameters).model_dump(), inputs, folder)
     with pytest.raises(StoppedError):
@@ -371,7 +371,7 @@ def test_cards_of_trainings(texts: Path, first: Path, tmp_path: Path):
     ],
 )
 def test_contradictions_are_named_before_anything_runs(
-    kind: str, parameters: dict[str, Any], message: str, monkeypatch: pytest.MonkeyPatch
+    kind: str, parameters: dict[str, object], message: str, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     result = kinds()[kind]

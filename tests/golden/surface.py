@@ -14,7 +14,8 @@ import os
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+
+import click
 
 FOLDER = Path(__file__).parent
 CHANGING_FACTS = ("created", "digest", "tacit_version", "command")
@@ -28,13 +29,13 @@ ROWS = [
 ]
 
 
-def command_options() -> dict[str, Any]:
+def command_options() -> dict[str, object]:
     """Every command with its options: names, default, whether it must be given."""
     from tacit.cli.main import COMMANDS
 
-    surface: dict[str, Any] = {}
+    surface: dict[str, object] = {}
 
-    def add(command: Any, path: str) -> None:
+    def add(command: click.Command, path: str) -> None:
         surface[path] = {
             parameter.name: {
                 "names": sorted([*parameter.opts, *parameter.secondary_opts]),
@@ -51,7 +52,7 @@ def command_options() -> dict[str, Any]:
     return surface
 
 
-def service_description() -> dict[str, Any]:
+def service_description() -> dict[str, object]:
     """The OpenAPI description of the service, without sentences."""
     from starlette.testclient import TestClient
 
@@ -66,7 +67,7 @@ def service_description() -> dict[str, Any]:
     return _without_sentences(description)
 
 
-def _without_sentences(value: Any) -> Any:
+def _without_sentences(value: object) -> object:
     if isinstance(value, dict):
         return {
             key: _without_sentences(item)
@@ -76,9 +77,9 @@ def _without_sentences(value: Any) -> Any:
     return [_without_sentences(item) for item in value] if isinstance(value, list) else value
 
 
-def seeded_rewrites() -> dict[str, Any]:
+def seeded_rewrites() -> dict[str, object]:
     """What the word mechanisms release with a test seed, and their cards."""
-    results: dict[str, Any] = {}
+    results: dict[str, object] = {}
     with _small_files() as folder, contextlib.chdir(folder):  # noise is keyed by the configuration, names included
         for name in WORD_MECHANISMS:
             output = f"{name}.csv"
@@ -88,18 +89,17 @@ def seeded_rewrites() -> dict[str, Any]:
     return results
 
 
-def _card(path: Path) -> dict[str, Any]:
-    card: dict[str, Any] = json.loads(path.read_text())
+def _card(path: Path) -> dict[str, object]:
+    card: dict[str, object] = json.loads(path.read_text())
 
-    def cleaned(value: Any) -> Any:
+    def cleaned(value: object) -> object:
         if isinstance(value, dict):
             return {key: cleaned(item) for key, item in value.items() if key not in CHANGING_FACTS}
         if isinstance(value, list):
             return [cleaned(item) for item in value]
         return value
 
-    result: dict[str, Any] = cleaned(card)
-    return result
+    return {key: cleaned(item) for key, item in card.items() if key not in CHANGING_FACTS}
 
 
 @contextlib.contextmanager
@@ -117,7 +117,7 @@ def _small_files() -> Iterator[Path]:
         yield folder
 
 
-def _run(*arguments: Any) -> None:
+def _run(*arguments: object) -> None:
     from tacit.cli.main import run
 
     code = run([str(argument) for argument in arguments])

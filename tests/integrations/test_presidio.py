@@ -50,7 +50,7 @@ def test_only_the_spans_change(small):
 
 
 @given(st.lists(st.tuples(st.sampled_from(["w1", "w7", "new", "Ünder", "3.5"]), st.booleans()), min_size=1, max_size=8))
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_whatever_is_marked_the_rest_comes_back(small, words):
     text, spans = "", []
     for number, (word, marked) in enumerate(words):

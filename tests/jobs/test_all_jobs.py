@@ -10,9 +10,9 @@ import tomllib
 import types
 import typing
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import annotated_types
 import pytest
@@ -27,7 +27,7 @@ from tacit.errors import TacitError
 from tacit.jobs.config import Config, Group, declared_option, option_of
 from tacit.jobs.registry import JOBS, config_class, config_from
 
-REQUIRED: dict[str, Any] = {
+REQUIRED: dict[str, object] = {
     "data": "rows.csv", "input": "rows.csv", "output": "out", "epsilon": 2.0, "user_column": "user", "nodes": "n.csv",
     "links": "l.csv", "model": "a-model", "start": "a-model", "text": "public.txt", "public": "a public text",
     "original": "a.csv", "private": ("b.csv",), "members": "a.csv", "non_members": "b.csv", "secret": "coins.jsonl",
@@ -37,7 +37,7 @@ REQUIRED: dict[str, Any] = {
 }  # fmt: skip
 """Values of options that jobs need."""
 
-OF_JOB: dict[str, dict[str, Any]] = {
+OF_JOB: dict[str, dict[str, object]] = {
     "audit text": {"private": "b.csv"},
     "audit mechanism": {"mechanism": "santext"},
     "audit model": {"members": "a.csv", "non_members": "b.csv"},
@@ -50,7 +50,7 @@ OF_JOB: dict[str, dict[str, Any]] = {
 """What a job needs that its required fields do not say."""
 
 
-def smallest(job: str) -> dict[str, Any]:
+def smallest(job: str) -> dict[str, object]:
     """Options with which a job can be described."""
     fields = config_class(job).model_fields
     needed = {name: REQUIRED[name] for name, field in fields.items() if field.is_required()}
@@ -58,12 +58,12 @@ def smallest(job: str) -> dict[str, Any]:
     return {**needed, **wanted, **OF_JOB.get(job, {})}
 
 
-def values_of(name: str, field: FieldInfo) -> st.SearchStrategy[Any]:
+def values_of(name: str, field: FieldInfo) -> st.SearchStrategy[object]:
     """Values that the type and the range of a field allow."""
     return _values(field.annotation, field.metadata)
 
 
-def _values(annotation: Any, metadata: Any) -> st.SearchStrategy[Any]:
+def _values(annotation: object, metadata: Iterable[object]) -> st.SearchStrategy[object]:
     origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
     if origin is typing.Annotated:
         return _values(arguments[0], [*metadata, *arguments[1:]])
@@ -87,7 +87,7 @@ def _values(annotation: Any, metadata: Any) -> st.SearchStrategy[Any]:
 TEXTS = st.text(st.characters(exclude_categories=["Cs", "Cc"], exclude_characters=",=/\\"), min_size=1, max_size=8)
 
 
-def _numbers(kind: type, metadata: Any) -> st.SearchStrategy[Any]:
+def _numbers(kind: type, metadata: Iterable[object]) -> st.SearchStrategy[object]:
     low, high = 0.0, 1_000.0
     for item in metadata:
         if isinstance(item, annotated_types.Ge | annotated_types.Gt):
@@ -160,7 +160,7 @@ def test_nothing_that_a_file_cannot_say(job: str) -> None:
 
 
 @pytest.mark.parametrize("job", JOBS)
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow])
+@settings(max_examples=25, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow])
 @given(data=st.data())
 def test_a_file_gives_the_same_configuration(job: str, data: st.DataObject) -> None:
     config = drawn_config(job, data)
@@ -186,7 +186,7 @@ def drawn_config(job: str, data: st.DataObject, group: Group | None = None) -> C
 
 
 @pytest.mark.parametrize("job", JOBS)
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow])
+@settings(max_examples=15, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow])
 @given(data=st.data())
 def test_what_only_affects_running_is_no_part_of_the_identity(job: str, data: st.DataObject) -> None:
     fields = config_class(job).model_fields.values()
@@ -234,7 +234,7 @@ def test_an_identity_is_plain_json_even_without_privacy() -> None:
         ("audit mechanism", "mechanism_options", "options", {"limit": "10"}),
     ],
 )
-def test_names_of_earlier_versions_still_work(job: str, old: str, new: str, value: Any) -> None:
+def test_names_of_earlier_versions_still_work(job: str, old: str, new: str, value: object) -> None:
     options = {**smallest(job), **({"features": "words"} if job == "graph train" else {})}
     config = config_class(job)
     assert config(**options, **{old: value}) == config(**options, **{new: value})

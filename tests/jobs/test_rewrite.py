@@ -23,6 +23,9 @@ from tests.conftest import small_table
 ROWS = [{"text": f"w{n} w{n + 1} w{n + 2}", "stars": n % 3, "who": f"u{n // 2}"} for n in range(8)]
 TEXTS = [row["text"] for row in ROWS]
 
+Options = dict[str, Any]
+"""Options of a call by name."""
+
 
 @pytest.fixture(scope="module")
 def vectors(tmp_path_factory: pytest.TempPathFactory) -> str:
@@ -34,7 +37,7 @@ def vectors(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.fixture
-def options(vectors: str) -> dict[str, Any]:
+def options(vectors: str) -> Options:
     return {"epsilon": 2.0, "vectors": vectors}
 
 
@@ -66,9 +69,7 @@ def columns_of(data: Any) -> dict[str, list[Any]]:
 
 
 @pytest.mark.parametrize("name", ["rows", "columns", "frame", "table", "data set"])
-def test_data_come_back_as_what_they_were_with_the_texts_of_a_file(
-    name: str, options: dict[str, Any], tmp_path: Path
-) -> None:
+def test_data_come_back_as_what_they_were_with_the_texts_of_a_file(name: str, options: Options, tmp_path: Path) -> None:
     data = containers()[name]
     result = tacit.rewrite(data, columns="text", keep="stars", seed=5, **options)
     assert type(result.data) is type(data)
@@ -85,7 +86,7 @@ def test_data_come_back_as_what_they_were_with_the_texts_of_a_file(
     ]
 
 
-def test_types_of_kept_columns_stay_and_an_index_does_not(options: dict[str, Any]) -> None:
+def test_types_of_kept_columns_stay_and_an_index_does_not(options: Options) -> None:
     data = containers()
     frame = tacit.rewrite(data["frame"], columns="text", keep="stars", **options).data
     assert frame["stars"].dtype == data["frame"]["stars"].dtype
@@ -94,7 +95,7 @@ def test_types_of_kept_columns_stay_and_an_index_does_not(options: dict[str, Any
     assert str(table.schema.field("stars").type) == "int8"
 
 
-def test_texts_in_texts_out(options: dict[str, Any]) -> None:
+def test_texts_in_texts_out(options: Options) -> None:
     pandas = pytest.importorskip("pandas")
     result = tacit.rewrite(TEXTS, **options)
     assert isinstance(result.data, list)
@@ -112,7 +113,7 @@ def test_texts_in_texts_out(options: dict[str, Any]) -> None:
     )
 
 
-def test_a_file_in_and_nothing_named_out_is_rows_in_memory(options: dict[str, Any], tmp_path: Path) -> None:
+def test_a_file_in_and_nothing_named_out_is_rows_in_memory(options: Options, tmp_path: Path) -> None:
     file = tmp_path / "in.csv"
     file.write_text("text,stars\nw1 w2,3\n")
     result = tacit.rewrite(file, keep=["stars"], **options)
@@ -120,7 +121,7 @@ def test_a_file_in_and_nothing_named_out_is_rows_in_memory(options: dict[str, An
     assert [path.name for path in tmp_path.iterdir()] == ["in.csv"]
 
 
-def test_memory_into_a_file_has_its_card_beside_it(options: dict[str, Any], tmp_path: Path) -> None:
+def test_memory_into_a_file_has_its_card_beside_it(options: Options, tmp_path: Path) -> None:
     output = tmp_path / "out.csv"
     result = tacit.rewrite(ROWS, columns="text", keep="stars", output=output, **options)
     assert result.data is None
@@ -131,7 +132,7 @@ def test_memory_into_a_file_has_its_card_beside_it(options: dict[str, Any], tmp_
     assert "--force" in raised.value.rendered(TERMINAL)
 
 
-def test_labels_are_drawn_from_the_public_list_with_its_types(options: dict[str, Any]) -> None:
+def test_labels_are_drawn_from_the_public_list_with_its_types(options: Options) -> None:
     result = tacit.rewrite(
         ROWS, columns="text", randomize="stars", label_epsilon=1.0, labels=["0", "1", "2"], **options
     )
@@ -139,7 +140,7 @@ def test_labels_are_drawn_from_the_public_list_with_its_types(options: dict[str,
     assert result.facts.randomized_columns == ("stars",)
 
 
-def test_what_memory_cannot_do_is_said(options: dict[str, Any]) -> None:
+def test_what_memory_cannot_do_is_said(options: Options) -> None:
     for more, code in (
         ({"resume": True}, "nothing-to-resume-in"),
         ({"ledger": "ledger.db"}, "data-set-without-name"),
@@ -154,7 +155,7 @@ def test_what_memory_cannot_do_is_said(options: dict[str, Any]) -> None:
 
 
 def test_the_ledger_is_opened_after_the_output_is_checked(
-    options: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    options: Options, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TACIT_LEDGER_KEY", "00" * 32)
     ledger, output = tmp_path / "ledger.db", tmp_path / "out.txt"
@@ -189,7 +190,7 @@ def test_the_ledger_is_opened_after_the_output_is_checked(
         ({"address": "auto"}, "address-without-cluster"),
     ],
 )
-def test_options_that_do_not_fit_are_a_code(values: dict[str, Any], code: str) -> None:
+def test_options_that_do_not_fit_are_a_code(values: Options, code: str) -> None:
     with pytest.raises(BadParameterError) as raised:
         RewriteConfig(**{"input": "in.csv", **values})
     assert raised.value.code == code
@@ -224,7 +225,7 @@ def test_every_registered_job_has_its_configuration_and_its_function() -> None:
         assert config_class(job).job == job
 
 
-def test_a_configuration_runs_again_from_a_file(options: dict[str, Any], tmp_path: Path) -> None:
+def test_a_configuration_runs_again_from_a_file(options: Options, tmp_path: Path) -> None:
     (tmp_path / "in.txt").write_text("".join(f"{text}\n" for text in TEXTS))
     output = tmp_path / "out.txt"
     result = tacit.rewrite(tmp_path / "in.txt", seed=3, output=output, **options)
@@ -241,7 +242,7 @@ def test_a_configuration_runs_again_from_a_file(options: dict[str, Any], tmp_pat
 
 
 def test_the_environment_counts_for_a_file_as_well(
-    options: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    options: Options, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "in.txt").write_text("w1 w2\n")
     config = RewriteConfig(input=str(tmp_path / "in.txt"), output=str(tmp_path / "out.txt"), **options)
@@ -280,7 +281,7 @@ def test_a_file_that_does_not_fit_is_a_sentence(
     assert sentence in capfd.readouterr().err
 
 
-def test_a_configuration_of_data_in_memory_names_none(options: dict[str, Any]) -> None:
+def test_a_configuration_of_data_in_memory_names_none(options: Options) -> None:
     config = tacit.rewrite(TEXTS, **options).config
     with pytest.raises(BadInputError):
         RewriteConfig.from_mapping(config.model_dump(mode="json"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import hashlib
 import math
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
+from transformers import PreTrainedTokenizerBase  # noqa: E402
+
 import tacit  # noqa: E402
 from tacit.card import Card  # noqa: E402
 from tacit.cli.naming import TERMINAL  # noqa: E402
@@ -20,7 +23,10 @@ from tacit.cli.training_display import TrainingBar  # noqa: E402
 from tacit.errors import BadInputError, BadParameterError, MissingExtraError  # noqa: E402
 from tacit.jobs.federate import CONFIGS as FEDERATED  # noqa: E402
 from tacit.jobs.train import CONFIGS, TrainClassify, run  # noqa: E402
+from tacit.jobs.training.options import TaskTraining  # noqa: E402
 from tacit.jobs.training.result import TrainingProgress  # noqa: E402
+from tacit.training.plan import TrainingPlan  # noqa: E402
+from tacit.training.run import StepReport  # noqa: E402
 from tacit.training.tasks import TASKS, Classification  # noqa: E402
 from tests.training.test_run import rows, tiny, tokenizer  # noqa: E402, F401
 
@@ -28,7 +34,7 @@ OPTIONS: dict[str, Any] = {"strategy": "full", "epsilon": 8, "batch": 50, "epoch
 
 
 @pytest.fixture
-def folder(tokenizer: Any, tmp_path: Path) -> Path:  # noqa: F811
+def folder(tokenizer: PreTrainedTokenizerBase, tmp_path: Path) -> Path:  # noqa: F811
     torch.manual_seed(0)
     tiny(tokenizer, Classification(labels=["neg", "pos"])).save_pretrained(tmp_path / "tiny")
     tokenizer.save_pretrained(tmp_path / "tiny")
@@ -39,7 +45,7 @@ def folder(tokenizer: Any, tmp_path: Path) -> Path:  # noqa: F811
     return tmp_path
 
 
-def in_memory(kind: str) -> Any:
+def in_memory(kind: str) -> object:
     listed = rows(120)
     if kind == "rows":
         return listed
@@ -137,10 +143,10 @@ def test_a_training_is_told_of_while_it_works(folder: Path) -> None:
         steps = 0
         planned_steps = 0
 
-        def planned(self, plan: Any, notes: tuple[str, ...]) -> None:
+        def planned(self, plan: TrainingPlan, notes: tuple[str, ...]) -> None:
             self.planned_steps = plan.steps
 
-        def stepped(self, now: Any) -> None:
+        def stepped(self, now: StepReport) -> None:
             self.steps = now.step
 
     heard = Heard()
@@ -200,7 +206,7 @@ def test_what_is_not_installed_is_said_before_anything_is_read(monkeypatch: pyte
 
 
 @pytest.mark.parametrize("configs", [CONFIGS, FEDERATED], ids=["train", "federate"])
-def test_every_task_has_a_configuration_with_its_columns(configs: dict[str, Any]) -> None:
+def test_every_task_has_a_configuration_with_its_columns(configs: Mapping[str, type[TaskTraining]]) -> None:
     assert set(configs) == set(TASKS)
     for name, config in configs.items():
         assert set(config.roles) == set(TASKS[name].roles)
@@ -227,7 +233,7 @@ def test_a_configuration_does_not_show_the_rows_it_holds() -> None:
 
 def test_a_run_that_was_stopped_goes_on(folder: Path) -> None:
     class Stopped(TrainingProgress):
-        def stepped(self, now: Any) -> None:
+        def stepped(self, now: StepReport) -> None:
             raise KeyboardInterrupt
 
     shared: dict[str, Any] = {"data": rows(120), "model": str(folder / "tiny"), **OPTIONS}

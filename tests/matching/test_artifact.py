@@ -39,7 +39,7 @@ def made(start: int = 0, epsilon: float = 1.0, seed: int | None = None, delta: f
     return build_sketch(rows, LABELS, SMALL, epsilon=epsilon, delta=delta, seed=seed).sketch
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.lists(st.integers(-(2**62), 2**62), min_size=2, max_size=20))
 def test_whole_numbers_come_back(values: list[int]) -> None:
     array = np.array([values], dtype=np.int64)

@@ -15,14 +15,14 @@ texts = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(texts, st.floats(0.01, 1.0))
 def test_no_text_is_longer_than_its_weight(batch, weight):
     steps = CommonWordsBlock.of(weight).steps(batch).astype(np.int64)
     assert ((steps * steps).sum(axis=1) <= bound_of(weight) ** 2).all()
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(texts)
 def test_a_row_does_not_depend_on_the_rows_beside_it(batch):
     block = CommonWordsBlock.of(0.5)
@@ -51,7 +51,7 @@ def test_the_form_of_a_question_is_in_the_usual_map():
     assert alike < 0.7
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(texts)
 def test_a_row_of_the_usual_map_with_its_count_is_no_longer_than_one(batch):
     usual = default_map()

@@ -52,7 +52,7 @@ def test_the_vector_of_a_text_is_the_same_bit_for_bit_in_every_batch(encoder: St
             assert vectors.tobytes() == alone[part].tobytes()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.text(max_size=80), min_size=1, max_size=12), st.randoms())
 def test_no_text_changes_the_vector_of_another(texts: list[str], random: object) -> None:
     encoder = StaticEncoder()

@@ -56,14 +56,14 @@ def test_no_hostile_text_is_longer_than_the_bound(rich: FeatureMap) -> None:
         assert lengths[0] == features.count_steps**2, "an empty text is only counted"
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(st.lists(st.text(max_size=60) | st.sampled_from(load_pool().sentences[::5000]), min_size=1, max_size=5))
 def test_no_text_is_longer_than_the_bound(rich_texts: list[str]) -> None:
     features = FeatureMap((EncoderBlock.of(weight=0.7), FourierBlock.of(weight=0.3), WordsBlock.of(weight=0.6)), 0.24)
     assert max(squared_lengths_of_rows(features, rich_texts)) <= GRID**2
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(
     arrays.arrays(np.float32, st.tuples(st.integers(1, 4), st.integers(1, 40)), elements=st.floats(width=32)),
     st.integers(1, GRID),
@@ -74,7 +74,7 @@ def test_whatever_an_encoder_gives_is_bounded(vectors: np.ndarray, bound: int) -
         assert sum(int(value) ** 2 for value in row) <= bound**2
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.lists(st.integers(-(2**28), 2**28), min_size=1, max_size=20), st.integers(1, GRID))
 def test_shortening_is_exact_and_leaves_short_rows_alone(values: list[int], bound: int) -> None:
     short = [int(value) for value in shortened(np.array([values], dtype=np.int64), bound)[0]]
@@ -85,7 +85,7 @@ def test_shortening_is_exact_and_leaves_short_rows_alone(values: list[int], boun
     assert all(value * other >= 0 for value, other in zip(values, short, strict=True))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.integers(0, 2**52 - 1))
 def test_the_root_is_the_least_that_is_not_below(square: int) -> None:
     root = int(root_above(np.array([square]))[0])
@@ -144,7 +144,7 @@ def test_weights_that_are_too_large_are_refused() -> None:
         WordsBlock.of(size=0)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.floats(0.01, 0.99), st.floats(0.01, 5), st.floats(0.01, 5))
 def test_scaled_weights_always_fit(count: float, dense: float, words: float) -> None:
     made = weighted_map([("static", dense), ("words", words)], count=count, words=10)

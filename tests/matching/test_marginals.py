@@ -67,7 +67,7 @@ def squared_distance(first: ExactSums | None, second: ExactSums | None) -> int:
 # What a row adds ----------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.tuples(TEXTS, VALUES), min_size=1, max_size=6), st.data())
 def test_neighbors_differ_by_at_most_one_over_all_columns_and_tables(rows: list[Any], data: st.DataObject) -> None:
     left_out = data.draw(st.integers(0, len(rows) - 1))
@@ -75,7 +75,7 @@ def test_neighbors_differ_by_at_most_one_over_all_columns_and_tables(rows: list[
     assert squared_distance(sums(rows), sums(others) if others else None) <= GRID**2
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.lists(st.tuples(TEXTS, VALUES, st.sampled_from(["u", " u", "v"])), min_size=1, max_size=12))
 def test_a_user_moves_everything_by_at_most_one(rows: list[Any]) -> None:
     others = [row for row in rows if row[2].strip() != "u"]

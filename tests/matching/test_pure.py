@@ -50,7 +50,7 @@ def totals(texts: list[str], labels: list[str], users: list[str] | None = None) 
 # What a row adds ----------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.tuples(HOSTILE, st.sampled_from(["a", "b", "z"])), min_size=1, max_size=6), st.data())
 def test_neighbors_differ_by_at_most_one_in_absolute_values(given_rows: list[tuple[str, str]], data: Any) -> None:
     left_out = data.draw(st.integers(0, len(given_rows) - 1))
@@ -59,7 +59,7 @@ def test_neighbors_differ_by_at_most_one_in_absolute_values(given_rows: list[tup
     assert int(np.abs(everything - without).sum()) <= GRID
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.lists(st.tuples(HOSTILE, st.sampled_from(["a", "b"]), st.sampled_from(["u", " u", "v"])), max_size=12))
 def test_a_user_with_all_rows_moves_the_sums_by_at_most_one(given_rows: list[tuple[str, str, str]]) -> None:
     def of(part: list[tuple[str, str, str]]) -> np.ndarray:
@@ -69,7 +69,7 @@ def test_a_user_with_all_rows_moves_the_sums_by_at_most_one(given_rows: list[tup
     assert int(np.abs(of(given_rows) - of(without)).sum()) <= GRID
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.lists(st.integers(-GRID, GRID), min_size=3, max_size=3), min_size=1, max_size=5), st.integers(1, 4))
 def test_projections_keep_their_bound_and_forget_all_but_the_largest(vectors: list[list[int]], kept: int) -> None:
     matrix = np.array([[5, -3, 0, 7], [1, 1, 1, 1], [0, 2, -9, 4]])

@@ -37,7 +37,7 @@ def squared_length(difference: np.ndarray) -> int:
     return sum(int(value) ** 2 for value in difference[difference != 0].tolist())
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.tuples(HOSTILE_TEXTS, HOSTILE_LABELS), min_size=2, max_size=8), st.data())
 def test_neighbors_differ_by_at_most_the_sensitivity(rows: list[tuple[str, Any]], data: st.DataObject) -> None:
     left_out = data.draw(st.integers(0, len(rows) - 1))
@@ -49,7 +49,7 @@ def test_neighbors_differ_by_at_most_the_sensitivity(rows: list[tuple[str, Any]]
     assert squared_length(everything - without) <= GRID**2
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(
     st.lists(st.tuples(HOSTILE_TEXTS, HOSTILE_LABELS, st.sampled_from(["u", "v", " u ", "w"])), min_size=2, max_size=14)
 )

@@ -100,7 +100,7 @@ def worst_excess(exponents: np.ndarray, bound: np.ndarray) -> float:
     return float((ratios - bound).max())
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     seed=st.integers(0, 2**32),
     words=st.integers(2, 60),
@@ -116,7 +116,7 @@ def test_metric_privacy_holds_with_slack(seed, words, spread, epsilon):
     assert excess <= rounding_slack(words) + 1e-12 * (1 + epsilon * distance.max())
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(seed=st.integers(0, 2**32), outcomes=st.integers(2, 50), epsilon=st.floats(1e-3, 200.0))
 def test_pure_privacy_of_the_textbook_mechanism_holds_with_slack(seed, outcomes, epsilon):
     """Also with the cap and the shift by the largest score, which depend on the data."""

@@ -98,7 +98,7 @@ extremes = {
 }
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(**extremes)
 def test_sigma_delta_and_epsilon_are_inverse(epsilon, delta, sensitivity):
     sigma = analytic_gaussian_sigma(epsilon, delta, sensitivity)
@@ -107,7 +107,7 @@ def test_sigma_delta_and_epsilon_are_inverse(epsilon, delta, sensitivity):
         assert gaussian_epsilon(sigma, delta, sensitivity) == pytest.approx(epsilon, rel=1e-6)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(**extremes)
 def test_more_privacy_needs_more_noise(epsilon, delta, sensitivity):
     sigma = analytic_gaussian_sigma(epsilon, delta, sensitivity)
@@ -116,7 +116,7 @@ def test_more_privacy_needs_more_noise(epsilon, delta, sensitivity):
     assert analytic_gaussian_sigma(epsilon, delta, 2 * sensitivity) == pytest.approx(2 * sigma)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(epsilon=st.floats(1e-3, 0.999), delta=st.floats(1e-12, 1e-2))
 def test_analytic_is_never_worse_than_classical(epsilon, delta):
     assert analytic_gaussian_sigma(epsilon, delta, 1) <= classical_gaussian_sigma(epsilon, delta, 1)

@@ -71,7 +71,7 @@ def test_clamping_instead_of_conditioning_is_rejected():
     assert (truncated_gumbel(1.0, 0.5, 5000, Source.from_test_seed(1)) == 0.5).sum() == 0
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(scale=st.floats(0.1, 10), bound=st.floats(0.1, 30))
 def test_density_integrates_to_the_distribution_function(scale, bound):
     assert truncated_gumbel_cdf(-bound, scale, bound) == pytest.approx(0, abs=1e-12)

@@ -45,7 +45,7 @@ def test_zero_is_not_counted_twice():
     assert abs(zeros - count * p) < 6 * math.sqrt(count * p * (1 - p))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     epsilon=st.floats(1e-3, 1e4),
     sensitivity=st.floats(1e-6, 1e6),

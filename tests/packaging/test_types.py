@@ -1,4 +1,4 @@
-"""How much of the package is typed: `Any` is the exception, room by room."""
+"""How much of the package and of its tests is typed: `Any` is the exception, room by room."""
 
 from __future__ import annotations
 
@@ -7,20 +7,24 @@ from pathlib import Path
 
 import pytest
 
-PACKAGE = Path(__file__).resolve().parents[2] / "src" / "tacit"
+TESTS = Path(__file__).resolve().parents[1]
+PACKAGE = TESTS.parent / "src" / "tacit"
 MOST_PER_THOUSAND_LINES = 8.0
 UNTYPED_BY_NATURE = {"integrations"}
 """Other libraries hand in what they like."""
 TOP = "the modules at the top"
 
 
-def rooms() -> dict[str, list[Path]]:
-    """The modules of each folder of the package; those beside the folders count together."""
-    results: dict[str, list[Path]] = {}
-    for path in sorted(PACKAGE.rglob("*.py")):
-        parts = path.relative_to(PACKAGE).parts
-        results.setdefault(parts[0] if len(parts) > 1 else TOP, []).append(path)
-    return {room: paths for room, paths in results.items() if room not in UNTYPED_BY_NATURE}
+def rooms(folder: Path) -> dict[str, list[Path]]:
+    """The modules of each folder of the package or its tests; those beside the folders count together."""
+    by_room: dict[str, list[Path]] = {}
+    for path in sorted(folder.rglob("*.py")):
+        parts = path.relative_to(folder).parts
+        by_room.setdefault(parts[0] if len(parts) > 1 else TOP, []).append(path)
+    return {room: paths for room, paths in by_room.items() if room not in UNTYPED_BY_NATURE}
+
+
+ROOMS = [(folder, room) for folder in (PACKAGE, TESTS) for room in sorted(rooms(folder))]
 
 
 def uses_of_any(source: str) -> int:
@@ -37,10 +41,11 @@ def test_uses_are_counted() -> None:
     assert uses_of_any("from typing import Any\ndef f(x: Any, y: 'int') -> dict[str, Any]: ...\n") == 2
 
 
-@pytest.mark.parametrize("room", sorted(rooms()))
-def test_any_is_rare(room: str) -> None:
-    assert density(rooms()[room]) < MOST_PER_THOUSAND_LINES
+@pytest.mark.parametrize(("folder", "room"), ROOMS, ids=[f"{folder.name}-{room}" for folder, room in ROOMS])
+def test_any_is_rare(folder: Path, room: str) -> None:
+    assert density(rooms(folder)[room]) < MOST_PER_THOUSAND_LINES
 
 
-def test_any_is_rare_in_the_whole_package() -> None:
-    assert density([path for paths in rooms().values() for path in paths]) < MOST_PER_THOUSAND_LINES
+@pytest.mark.parametrize("folder", [PACKAGE, TESTS], ids=["package", "tests"])
+def test_any_is_rare_everywhere_together(folder: Path) -> None:
+    assert density([path for paths in rooms(folder).values() for path in paths]) < MOST_PER_THOUSAND_LINES

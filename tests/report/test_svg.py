@@ -8,7 +8,7 @@ from tacit.report.svg import spread_apart
 places = st.lists(st.tuples(st.floats(0, 700), st.floats(0, 500)), max_size=9)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(places, st.floats(5, 30))
 def test_words_are_moved_until_none_covers_another(middles, height):
     """It ends, too: sums of heights are rounded, and words that just touched were once moved for ever."""

@@ -18,6 +18,7 @@ from tacit.serve.settings import ServiceSettings
 from tests.conftest import small_table
 
 Start = Callable[..., TestClient]
+Body = Callable[..., dict[str, Any]]
 TWO_ROWS = b"text,label\nw1 w2,a\nw3,b\n"
 
 
@@ -64,7 +65,7 @@ def client(start: Start) -> TestClient:
 
 
 @pytest.fixture
-def request_body(vectors: str) -> Callable[..., dict[str, Any]]:
+def request_body(vectors: str) -> Body:
     """The body of a rewriting request."""
 
     def body(**changes: Any) -> dict[str, Any]:
@@ -75,7 +76,7 @@ def request_body(vectors: str) -> Callable[..., dict[str, Any]]:
 
 
 @pytest.fixture
-def job_form(vectors: str) -> Callable[..., dict[str, Any]]:
+def job_form(vectors: str) -> Body:
     """The form of a job: keyword arguments for `client.post`."""
 
     def form(content: bytes = TWO_ROWS, name: str = "private.csv", **changes: Any) -> dict[str, Any]:

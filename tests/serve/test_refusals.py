@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
+from starlette.testclient import TestClient
 
 from tacit.account.ledger import BudgetExceededError, LedgerError
 from tacit.errors import BadInputError
 from tacit.serve.answers import Refusal
 from tacit.serve.errors import ServiceError, UnavailableError, as_service_error
+from tests.serve.conftest import Body, Start
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "errors.md"
 CODES = set(re.findall(r"^### ([a-z0-9-]+)$", PAGE.read_text(encoding="utf-8"), re.MULTILINE))
@@ -36,7 +37,14 @@ SECRET = "hunter2"
     ],
 )  # fmt: skip
 def test_a_refusal_names_its_cause(
-    client: Any, method: str, path: str, sent: Any, status: int, code: str, cause: str, fields: Any
+    client: TestClient,
+    method: str,
+    path: str,
+    sent: dict[str, object],
+    status: int,
+    code: str,
+    cause: str,
+    fields: dict[str, object] | None,
 ) -> None:
     answer = client.request(method, path, **sent)
     error = Refusal.model_validate(answer.json()).error
@@ -46,7 +54,7 @@ def test_a_refusal_names_its_cause(
     assert SECRET not in answer.text
 
 
-def test_a_mechanism_that_is_not_known_is_named_in_the_fields(client: Any) -> None:
+def test_a_mechanism_that_is_not_known_is_named_in_the_fields(client: TestClient) -> None:
     answer = client.post("/v1/rewrite", json={"mechanism": "santexx", "epsilon": 2, "text": "w1"})
     error = Refusal.model_validate(answer.json()).error
     assert (answer.status_code, error.code) == (404, "unknown_mechanism")
@@ -54,7 +62,7 @@ def test_a_mechanism_that_is_not_known_is_named_in_the_fields(client: Any) -> No
     assert "santexx" in error.fields.values()
 
 
-def test_limits_are_named_by_their_number(start: Any, request_body: Any) -> None:
+def test_limits_are_named_by_their_number(start: Start, request_body: Body) -> None:
     answer = start(texts=1).post("/v1/rewrite", json=request_body(texts=["w1", "w2"]))
     error = Refusal.model_validate(answer.json()).error
     assert (answer.status_code, error.cause, error.fields) == (413, "too-many-texts", {"most": 1})

@@ -119,7 +119,7 @@ def sent_from(service, schema, method, path, mode, vectors):
     reached: set[bool] = set()
     declared = set(schema.raw_schema["paths"][path][method.lower()]["responses"])
 
-    @settings(max_examples=examples, deadline=None, phases=[Phase.generate], derandomize=True, database=None,
+    @settings(max_examples=examples, phases=[Phase.generate], derandomize=True, database=None,
               suppress_health_check=list(HealthCheck))  # fmt: skip
     @given(case=operation.as_strategy(generation_mode=schemathesis.GenerationMode(mode)), aimed=st.booleans())
     def check(case, aimed):

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from starlette.testclient import TestClient
 
 
-def finished(client: Any, id: str, seconds: float = 20.0, **options: Any) -> dict[str, Any]:
+def finished(client: TestClient, id: str, seconds: float = 20.0, **options: Any) -> dict[str, Any]:
     """The job as soon as it is neither queued nor running."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:

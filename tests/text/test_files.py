@@ -38,7 +38,7 @@ def save(path: Path, data: str | bytes) -> Path:
     return path
 
 
-def read(path: Path, *columns: str, format: str | None = None) -> list[list[Any]]:
+def read(path: Path, *columns: str, format: str | None = None) -> list[list[object]]:
     with open_table(path, format, columns or None) as table:
         return [values for _, values in table.rows()]
 
@@ -329,7 +329,7 @@ def test_missing_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 ROWS = [['a "b",\n\tc', "1"], ["", "é"], ["last", ""]]
 
 
-def written(tmp_path: Path, format: str, blocks: list[list[list[Any]]], source: TableReader | None = None) -> Path:
+def written(tmp_path: Path, format: str, blocks: list[list[list[object]]], source: TableReader | None = None) -> Path:
     """A file made the way the engine makes it."""
     encoder = encoder_for(format_named(format), ("text", "n"), source, ("text",))
     partial = PartialOutput(tmp_path / f"out.{format}")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -11,7 +9,7 @@ from tacit.errors import BadInputError
 from tacit.text.files import open_table
 
 
-def rows_of(data: Any) -> tuple[tuple[str, ...], list[list[Any]]]:
+def rows_of(data: object) -> tuple[tuple[str, ...], list[list[object]]]:
     with open_table(data) as table:
         return table.columns, [values for _, values in table.rows()]
 
@@ -37,7 +35,7 @@ def test_frames_tables_and_data_sets_are_alike() -> None:
 @pytest.mark.parametrize(
     ("data", "code"), [({"a": [1], "b": [1, 2]}, "unequal-columns"), ([], "file-is-empty"), ({}, "file-is-empty")]
 )
-def test_what_is_no_table_is_a_sentence(data: Any, code: str) -> None:
+def test_what_is_no_table_is_a_sentence(data: object, code: str) -> None:
     with pytest.raises(BadInputError) as raised:
         rows_of(data)
     assert raised.value.code == code

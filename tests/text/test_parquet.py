@@ -15,7 +15,7 @@ arrow = pytest.importorskip("pyarrow")
 store = pytest.importorskip("pyarrow.parquet")
 
 
-def repeated(path: Path, column: str, text: str | bytes, rows: int, **options: Any) -> Path:
+def repeated(path: Path, column: str, text: str | bytes, rows: int, **options: object) -> Path:
     """One value in the dictionary of a column, and in each row by its number."""
     numbers = arrow.array([0] * rows, arrow.int32())
     column_of_numbers = arrow.DictionaryArray.from_arrays(numbers, arrow.array([text]))
@@ -40,7 +40,7 @@ def largest_decoded(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return seen
 
 
-def _cells(columns: list[list[Any]]) -> list[Any]:
+def _cells(columns: list[list[object]]) -> list[object]:
     return [value for column in columns for value in column if hasattr(value, "as_py")]
 
 

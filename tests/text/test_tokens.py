@@ -12,7 +12,7 @@ TRICKY = [
 ]  # fmt: skip
 
 
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=1500)
 @given(
     st.one_of(
         st.text(max_size=30),
@@ -63,7 +63,7 @@ def test_punctuation():
     assert [is_punctuation(t) for t in (".", "--", "'s", "3", "a", "☂")] == [True, True, False, False, False, True]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.text(alphabet="ab.+-_3", min_size=50, max_size=90), st.sampled_from(["@b.co", "@x", "@", ""]))
 def test_a_mail_address_of_any_length_is_split_by_the_same_rules(name, rest):
     tokens = split(name + rest)

@@ -11,7 +11,7 @@ import pytest
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
-from hypothesis import given, settings  # noqa: E402
+from hypothesis import given  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
 
 from tacit.card import Card, plain_sentence  # noqa: E402
@@ -47,7 +47,6 @@ def test_runs_of_sensitive_words_become_one_placeholder_and_the_rest_stays():
     assert rows[2]["text"].startswith("Mail bob"), "the rows that were given stay as they are"
 
 
-@settings(deadline=None)
 @given(st.text(max_size=60))
 def test_every_token_has_its_place_in_any_text(text):
     places = token_places(text)

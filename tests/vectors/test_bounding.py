@@ -53,7 +53,7 @@ def ratios(f: Bounding, X: np.ndarray) -> np.ndarray:  # type: ignore[type-arg]
 
 
 @pytest.mark.parametrize(("name", "options"), MAPS)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(public=public_tables)
 def test_no_pair_of_the_vocabulary_is_stretched_by_more_than_is_said(
     name: str,
@@ -76,7 +76,7 @@ PROVEN = [
 
 
 @pytest.mark.parametrize(("name", "options"), PROVEN)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(public=public_tables, pair=any_pair)
 def test_a_proven_constant_holds_for_any_two_vectors(
     name: str,

@@ -43,7 +43,7 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(geometry, "_BLOCK", 7)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(tables)
 def test_diameter_is_the_largest_distance(vectors: np.ndarray) -> None:  # type: ignore[type-arg]
     assert diameter(vectors) == pytest.approx(brute(vectors).max(), rel=1e-12, abs=1e-12)
@@ -58,7 +58,7 @@ def test_diameter_over_many_blocks() -> None:
         assert diameter(on_sphere) == pytest.approx(brute(on_sphere).max(), rel=1e-12)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(tables, st.integers(1, 12))
 def test_closest_pairs_are_those_of_brute_force(vectors: np.ndarray, k: int) -> None:  # type: ignore[type-arg]
     i, j = np.triu_indices(len(vectors), 1)
@@ -120,7 +120,7 @@ def test_median_distance_is_a_fixed_sample() -> None:
 # --- rows of distances ---
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(tables)
 def test_distance_rows_stay_within_their_error_bound(vectors: np.ndarray) -> None:  # type: ignore[type-arg]
     rows = DistanceRows(vectors)
@@ -168,7 +168,7 @@ def test_distance_rows_use_the_buffer_and_chosen_columns() -> None:
 # --- the largest ratio ---
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(tables, st.integers(0, 10**6))
 def test_largest_ratio_is_that_of_brute_force(vectors: np.ndarray, seed: int) -> None:  # type: ignore[type-arg]
     after = np.tanh(vectors @ random_rows(vectors.shape[1], 3, seed))

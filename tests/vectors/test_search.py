@@ -20,7 +20,7 @@ def brute(queries: np.ndarray, vectors: np.ndarray) -> np.ndarray:  # type: igno
     return np.sqrt(((queries.astype(np.float64)[:, None] - vectors.astype(np.float64)[None]) ** 2).sum(-1))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.integers(1, 200),
     st.integers(1, 12),
@@ -70,7 +70,7 @@ def test_known_neighbors(default_table: VectorTable) -> None:
     assert distances[0] == pytest.approx([0, 3.08904, 3.12745, 3.44458], abs=1e-5)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.integers(2, 150), st.integers(1, 5), st.integers(0, 10**6), st.data())
 def test_nearest_words_are_in_exact_order(n: int, d: int, seed: int, data: st.DataObject) -> None:
     # Small whole numbers: many ties, and distances that are exact.

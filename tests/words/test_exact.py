@@ -59,7 +59,7 @@ def with_list(options, folder):
     return {**options, "sensitive_list": str(path)}
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     seed=st.integers(0, 10**6),
     dimension=st.integers(1, 60),

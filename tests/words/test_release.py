@@ -38,7 +38,7 @@ def every_mechanism(table, **options):
         yield tacit.build(name, {"epsilon": 2.0, "vectors": table, **more, **options})
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(texts=st.lists(st.text(max_size=40), max_size=4))
 def test_only_vocabulary_words_come_out_whatever_goes_in(texts):
     for mechanism in every_mechanism(small_table(12, 3), joining="spaces"):

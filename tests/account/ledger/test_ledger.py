@@ -157,7 +157,7 @@ def test_a_release_over_the_limit_is_refused_as_a_whole(ledger: Ledger) -> None:
     assert ledger.verify().ok
 
 
-@settings(deadline=None, max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.floats(0.01, 3), min_size=1, max_size=12), st.floats(0.5, 6))
 def test_the_sum_never_exceeds_the_limit(tmp_path: Path, epsilons: list[float], most: float) -> None:
     """Whatever is asked for: what is granted stays within the limit, and what is refused would not have."""

@@ -27,6 +27,9 @@ from tests.jobs.guide.combinations import answers, write_files
 
 MISSING_COLUMN = "which-column-for"
 
+Advised = tuple[dict[str, Any], str | None, Advice | str]
+"""Answers, the kind of file, and the advice or the code of the error in its place."""
+
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
@@ -34,9 +37,9 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 @pytest.fixture(scope="module")
-def advices(files: dict[str, Path]) -> list[tuple[dict[str, Any], str | None, Advice | str]]:
+def advices(files: dict[str, Path]) -> list[Advised]:
     """The advice for every combination of answers and every kind of file, or the code of the error in its place."""
-    results: list[tuple[dict[str, Any], str | None, Advice | str]] = []
+    results: list[Advised] = []
     sources: list[tuple[str | None, str | None]] = [(None, None), ("table", None), ("table", "public"), ("lines", None)]
     for given, (source, public) in itertools.product(answers(), sources):
         more = {} if public is None else {"public_text": str(files[public])}
@@ -93,7 +96,7 @@ def parsed(words: list[str], kind: type[Config]) -> Config:
 
 
 def test_every_recommended_command_is_valid(
-    advices: list[tuple[dict[str, Any], str | None, Advice | str]],
+    advices: list[Advised],
 ) -> None:
     for _, _, advice in advices:
         if isinstance(advice, str):
@@ -103,7 +106,7 @@ def test_every_recommended_command_is_valid(
 
 
 def test_only_a_column_that_is_not_there_is_asked_for(
-    advices: list[tuple[dict[str, Any], str | None, Advice | str]],
+    advices: list[Advised],
 ) -> None:
     for given, source, advice in advices:
         whole = given["protect"] is not Secret.WORD
@@ -115,7 +118,7 @@ def test_only_a_column_that_is_not_there_is_asked_for(
 
 
 def test_the_column_of_persons_is_used_exactly_when_persons_have_several_rows(
-    advices: list[tuple[dict[str, Any], str | None, Advice | str]],
+    advices: list[Advised],
 ) -> None:
     for given, _, advice in advices:
         if isinstance(advice, Advice):
@@ -162,7 +165,13 @@ def rewrite_guarantee(config: Any, folder: Path) -> Guarantee:
 
 @cache
 def _rewritten(
-    folder: Path, level: Any, epsilon: float, user: str | None, label: str | None, random: str | None, labels: Any
+    folder: Path,
+    level: str | None,
+    epsilon: float,
+    user: str | None,
+    label: str | None,
+    random: str | None,
+    labels: Any,
 ) -> Guarantee:
     named = folder / f"{user}-{label}.csv"
     named.write_text(f"words,{user or 'u'},{label or 'l'}\nhello,a,b\n")
@@ -201,9 +210,7 @@ def guarantee_of(advice: Advice, folder: Path) -> Guarantee:
     return training_guarantee(advice.config)
 
 
-def test_no_promise_is_made_that_the_command_does_not_keep(
-    advices: list[tuple[dict[str, Any], str | None, Advice | str]], tmp_path: Path
-) -> None:
+def test_no_promise_is_made_that_the_command_does_not_keep(advices: list[Advised], tmp_path: Path) -> None:
     checked: set[str] = set()
     for _, _, advice in advices:
         if isinstance(advice, str) or advice.config.to_toml() in checked:
@@ -220,7 +227,7 @@ def test_no_promise_is_made_that_the_command_does_not_keep(
 
 
 def test_secrets_are_covered_by_the_unit_that_was_asked_for(
-    advices: list[tuple[dict[str, Any], str | None, Advice | str]],
+    advices: list[Advised],
 ) -> None:
     """A promise for a larger unit covers a smaller secret, and never the other way round."""
     for given, _, advice in advices:
@@ -235,7 +242,7 @@ def test_secrets_are_covered_by_the_unit_that_was_asked_for(
 
 
 def test_a_label_that_nobody_may_see_is_never_copied(
-    advices: list[tuple[dict[str, Any], str | None, Advice | str]],
+    advices: list[Advised],
 ) -> None:
     for given, _, advice in advices:
         if isinstance(advice, Advice) and given["protect"] is not Secret.WORD:

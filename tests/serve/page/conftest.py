@@ -14,11 +14,17 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import pytest
 
 from tacit.vectors import VectorTable
+
+if TYPE_CHECKING:
+    import uvicorn
+    from playwright.sync_api import Browser, Page, Route
+
+    from tacit.serve.settings import ServiceSettings
 
 FOLDER = Path(__file__).parents[3] / "src" / "tacit" / "serve" / "page"
 WAIT = 60_000
@@ -29,8 +35,8 @@ WAIT = 60_000
 class Service:
     """A service on a free port of this machine, in a thread."""
 
-    settings: Any
-    server: Any = None
+    settings: ServiceSettings
+    server: uvicorn.Server | None = None
     address: str = ""
     _thread: threading.Thread | None = None
 
@@ -65,7 +71,7 @@ class Watch:
     requests: list[str] = field(default_factory=list)
     complaints: list[str] = field(default_factory=list)
 
-    def on(self, page: Any) -> None:
+    def on(self, page: Page) -> None:
         page.on("request", lambda request: self.requests.append(request.url))
         page.on("pageerror", lambda error: self.complaints.append(str(error)))
         page.on("console", lambda message: self._console(message.text))
@@ -111,11 +117,11 @@ def service(default_table: VectorTable, reports: Path, tmp_path_factory: pytest.
     running.stop()
 
 
-Opener = Callable[..., Any]
+Opener = Callable[..., "Page"]
 
 
 @pytest.fixture
-def open_page(browser: Any, service: Service) -> Iterator[Opener]:
+def open_page(browser: Browser, service: Service) -> Iterator[Opener]:
     """Opens pages, by default the view of a text. The curve takes seconds to compute and is given a made-up answer
     unless `curve=True`; the view begins word by word, which shows more of it, unless `words=False`."""
     contexts = []
@@ -127,9 +133,9 @@ def open_page(browser: Any, service: Service) -> Iterator[Opener]:
         curve: bool = False,
         words: bool = True,
         address: str | None = None,
-        init: Callable[[Any], None] | None = None,
-        **kind: Any,
-    ) -> Any:
+        init: Callable[[Page], None] | None = None,
+        **kind: object,
+    ) -> Page:
         at = address or service.address
         context = browser.new_context(**{"viewport": {"width": 1200, "height": 900}, **kind})
         context.set_default_timeout(WAIT)
@@ -154,7 +160,7 @@ def open_page(browser: Any, service: Service) -> Iterator[Opener]:
         watch.check()
 
 
-def _words_first(route: Any) -> None:
+def _words_first(route: Route) -> None:
     answer = route.fetch()
     if not answer.ok:  # a service that asks for a key
         route.fulfill(response=answer)
@@ -164,7 +170,7 @@ def _words_first(route: Any) -> None:
     route.fulfill(json=catalog)
 
 
-def _made_up_curve(route: Any) -> None:
+def _made_up_curve(route: Route) -> None:
     epsilons = json.loads(route.request.post_data)["epsilons"]
     points = [
         {"epsilon": epsilon, "changed": 1 / (1 + epsilon**2 / 9), "guessed": 1 - 1 / (1 + epsilon**2 / 9)}
@@ -174,18 +180,18 @@ def _made_up_curve(route: Any) -> None:
 
 
 @pytest.fixture
-def page(open_page: Opener) -> Any:
+def page(open_page: Opener) -> Page:
     """The page with its example rewritten."""
     opened = open_page()
     opened.wait_for_selector(".result .words")
     return opened
 
 
-def only_mechanisms(*names: str) -> Callable[[Any], None]:
+def only_mechanisms(*names: str) -> Callable[[Page], None]:
     """Let a page see some of the mechanisms of the service, as if all that they need were installed."""
 
-    def init(page: Any) -> None:
-        def fewer(route: Any) -> None:
+    def init(page: Page) -> None:
+        def fewer(route: Route) -> None:
             catalog = route.fetch().json()
             chosen = [each for each in catalog["mechanisms"] if each["name"] in names]
             catalog["mechanisms"] = [each | {"available": True, "why_not": None} for each in chosen]

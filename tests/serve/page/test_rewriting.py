@@ -5,24 +5,27 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import pytest
 
 import tacit
 from tests.serve.page.conftest import FOLDER, Opener, epsilons_in
 
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
 TEXT = "the old doctor lives in london ."
 
 
-def rewrites(page: Any) -> list[dict[str, Any]]:
+def rewrites(page: Page) -> list[dict[str, object]]:
     """Collects the bodies of rewriting requests from now on."""
-    results: list[dict[str, Any]] = []
+    results: list[dict[str, object]] = []
     page.on("request", lambda request: request.url.endswith("/v1/rewrite") and results.append(request.post_data_json))
     return results
 
 
-def draw_own(page: Any, text: str = TEXT) -> dict[str, Any]:
+def draw_own(page: Page, text: str = TEXT) -> dict[str, object]:
     page.click("text=Your text")
     page.fill("#own", text)
     with page.expect_response("**/v1/rewrite") as answer:
@@ -55,7 +58,7 @@ def test_the_example_is_rewritten_with_its_changed_words_marked(open_page: Opene
     assert "words changed" in page.inner_text("#result-note")
 
 
-def test_the_original_of_a_word_shows_on_hover_and_by_keyboard(page: Any) -> None:
+def test_the_original_of_a_word_shows_on_hover_and_by_keyboard(page: Page) -> None:
     words = page.locator(".result .changed")
     words.nth(1).hover()
     assert page.inner_text("#tip") == f"was “{words.nth(1).get_attribute('data-original')}”"
@@ -68,7 +71,7 @@ def test_the_original_of_a_word_shows_on_hover_and_by_keyboard(page: Any) -> Non
     assert page.is_hidden("#tip")
 
 
-def test_originals_stand_above_the_words_on_demand(page: Any) -> None:
+def test_originals_stand_above_the_words_on_demand(page: Page) -> None:
     above = page.locator(".result .changed .original").first
     assert not above.is_visible()
     page.check("#originals")
@@ -85,7 +88,7 @@ def test_originals_stand_above_the_words_on_demand(page: Any) -> None:
     assert len(copied.split()) <= int(re.search(r"of (\d+) words", page.inner_text("#result-note"))[1])
 
 
-def test_the_slider_works_by_keyboard_and_the_example_follows(page: Any) -> None:
+def test_the_slider_works_by_keyboard_and_the_example_follows(page: Page) -> None:
     before = float(page.input_value("#epsilon"))
     page.focus("#epsilon-slider")
     with page.expect_response("**/v1/rewrite") as answer:
@@ -99,7 +102,7 @@ def test_the_slider_works_by_keyboard_and_the_example_follows(page: Any) -> None
     assert answer.value.request.post_data_json["epsilon"] == 123.5
 
 
-def test_a_text_of_ones_own_is_drawn_on_purpose_only(page: Any) -> None:
+def test_a_text_of_ones_own_is_drawn_on_purpose_only(page: Page) -> None:
     sent = rewrites(page)
     page.click("text=Your text")
     page.fill("#own", TEXT)
@@ -114,7 +117,7 @@ def test_a_text_of_ones_own_is_drawn_on_purpose_only(page: Any) -> None:
     assert "spends again" in page.inner_text("#cost")
 
 
-def test_draws_stand_side_by_side_and_their_budget_adds_up(page: Any) -> None:
+def test_draws_stand_side_by_side_and_their_budget_adds_up(page: Page) -> None:
     answer = draw_own(page)
     epsilon = float(page.input_value("#epsilon"))
     unit = tacit.SanText(epsilon=epsilon).guarantee()
@@ -151,7 +154,7 @@ def test_draws_stand_side_by_side_and_their_budget_adds_up(page: Any) -> None:
     assert page.input_value("#own") == ""
 
 
-def test_the_promise_says_what_an_attacker_can_still_learn(page: Any) -> None:
+def test_the_promise_says_what_an_attacker_can_still_learn(page: Page) -> None:
     answer = draw_own(page)
     # First what an attacker makes of it, in words; the proven bound with its powers of ten can be opened.
     page.wait_for_selector("#promise .attacker")
@@ -168,7 +171,7 @@ def test_the_promise_says_what_an_attacker_can_still_learn(page: Any) -> None:
         assert item.lower() in still
 
 
-def test_result_and_card_are_downloaded_without_the_original(page: Any, tmp_path: Path) -> None:
+def test_result_and_card_are_downloaded_without_the_original(page: Page, tmp_path: Path) -> None:
     secret = "zyxomma"
     answer = draw_own(page, f"{secret} lives in london")
     names = ["rewritten.txt", "rewritten.json", "card.json", "card.md", "card.html"]
@@ -203,7 +206,7 @@ def test_the_curve_marks_the_current_epsilon_and_a_click_on_it_chooses_one(open_
     assert page.locator("#curve table tbody tr").count() >= 5
 
 
-def test_nothing_is_stored_but_the_theme(page: Any) -> None:
+def test_nothing_is_stored_but_the_theme(page: Page) -> None:
     draw_own(page)
     page.click("#theme")
     assert page.evaluate("Object.keys(localStorage)") == ["tacit-theme"]

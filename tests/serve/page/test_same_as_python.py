@@ -7,7 +7,8 @@ import gzip
 import io
 import itertools
 import math
-from typing import Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -17,13 +18,16 @@ import tacit
 from tacit.card import Card, odds, strength
 from tacit.errors import NoGuaranteeError
 from tests.conftest import small_table
-from tests.serve.page.conftest import Opener
+from tests.serve.page.conftest import Opener, Service
 
-QUICK = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+QUICK = settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @pytest.fixture(scope="module")
-def script(browser: Any, service: Any) -> Any:
+def script(browser: Browser, service: Service) -> Iterator[Page]:
     """A page whose modules can be called."""
     page = browser.new_page()
     page.goto(service.address + "assets/mark.svg")
@@ -31,13 +35,13 @@ def script(browser: Any, service: Any) -> Any:
     page.close()
 
 
-def call(script: Any, module: str, expression: str, given: Any = None) -> Any:
+def call(script: Page, module: str, expression: str, given: Any = None) -> Any:
     return script.evaluate(
         f"async (given) => {{ const m = await import('/assets/{module}'); return {expression}; }}", given
     )
 
 
-def test_odds_and_strength_are_those_of_the_card(script: Any) -> None:
+def test_odds_and_strength_are_those_of_the_card(script: Page) -> None:
     exponents = [
         0.0,
         1e-4,
@@ -67,7 +71,7 @@ def test_odds_and_strength_are_those_of_the_card(script: Any) -> None:
     assert call(script, "card.js", "[m.odds(null), m.strength(null)]") == [odds(math.inf), strength(math.inf).sentence]
 
 
-def test_c8_the_lines_of_the_card_are_those_of_the_package(script: Any) -> None:
+def test_c8_the_lines_of_the_card_are_those_of_the_package(script: Page) -> None:
     promised = tacit.SanTextPlus(vectors=small_table(), epsilon=2.0).guarantee()
     answer = {"guarantee": Card(promised).to_dict(), "document_guarantee": None, "units": [3]}
     shown = call(script, "card.js", "m.content(given)", answer)
@@ -75,7 +79,7 @@ def test_c8_the_lines_of_the_card_are_those_of_the_package(script: Any) -> None:
     assert [total["what"] for total in shown["totals"]] == ["one word, typical distance", "one word, largest distance"]
 
 
-def test_promises_add_up_on_the_page_exactly_where_they_compose(script: Any) -> None:
+def test_promises_add_up_on_the_page_exactly_where_they_compose(script: Page) -> None:
     table, other = small_table(), small_table(seed=1)
     promises = [
         tacit.SanText(vectors=table, epsilon=1.0).guarantee(),
@@ -101,7 +105,7 @@ def test_promises_add_up_on_the_page_exactly_where_they_compose(script: Any) -> 
         assert totals[0]["draws"] == 2
 
 
-def test_every_stop_of_the_slider_is_a_new_round_number(script: Any) -> None:
+def test_every_stop_of_the_slider_is_a_new_round_number(script: Page) -> None:
     for low, high in [(0.1, 20.0), (0.5, 50.0), (10.0, 5000.0), (1.0, 1.05)]:
         values = call(script, "epsilon.js", "m.stops(...given)", [low, high])
         assert values == sorted(set(values))
@@ -111,7 +115,7 @@ def test_every_stop_of_the_slider_is_a_new_round_number(script: Any) -> None:
     assert {1, 2, 4, 5, 8, 10} <= set(call(script, "epsilon.js", "m.stops(0.1, 100)"))
 
 
-def test_a_calibrated_epsilon_is_never_rounded_up(script: Any) -> None:
+def test_a_calibrated_epsilon_is_never_rounded_up(script: Page) -> None:
     exact = [0.03822, 0.038226, 0.0382251, 19.99999, 0.99996, 1.0, 123456.0, 3e-9]
     for epsilon, rounded in zip(
         exact, call(script, "dom.js", "given.map((x) => m.roundedDown(x))", exact), strict=True
@@ -127,7 +131,7 @@ tokens = st.lists(
 
 @given(tokens)
 @QUICK
-def test_the_marked_text_reads_like_the_released_one(script: Any, given: list[str]) -> None:
+def test_the_marked_text_reads_like_the_released_one(script: Page, given: list[str]) -> None:
     from tacit.text.tokens import join
 
     text = join(given)
@@ -142,14 +146,14 @@ names = st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\r\n\0
 
 @given(names)
 @QUICK
-def test_columns_are_read_from_a_csv_header(script: Any, given: list[str]) -> None:
+def test_columns_are_read_from_a_csv_header(script: Page, given: list[str]) -> None:
     written = io.StringIO()
     csv.writer(written, lineterminator="\n").writerow(given)
     answer = call(script, "columns.js", "m.headerColumns(given, ',')", written.getvalue() + "1,2\n")
     assert answer == given
 
 
-def columns(script: Any, name: str, data: bytes) -> list[str] | None:
+def columns(script: Page, name: str, data: bytes) -> list[str] | None:
     given = {"name": name, "bytes": list(data)}
     answer: list[str] | None = call(
         script, "columns.js", "await m.columnsOf(new File([new Uint8Array(given.bytes)], given.name))", given
@@ -157,7 +161,7 @@ def columns(script: Any, name: str, data: bytes) -> list[str] | None:
     return answer
 
 
-def test_columns_are_read_from_every_format(script: Any) -> None:
+def test_columns_are_read_from_every_format(script: Page) -> None:
     table = b"id\ttext\n1\thello\n"
     assert columns(script, "a.tsv", table) == ["id", "text"]
     assert columns(script, "a.TSV.gz", gzip.compress(table)) == ["id", "text"]
@@ -175,7 +179,7 @@ def test_columns_are_read_from_every_format(script: Any) -> None:
     assert columns(script, "a.docx", b"") is None
 
 
-def test_columns_are_read_from_a_parquet_footer(script: Any) -> None:
+def test_columns_are_read_from_a_parquet_footer(script: Page) -> None:
     arrow = pytest.importorskip("pyarrow")
     parquet = pytest.importorskip("pyarrow.parquet")
     rows = arrow.table(
@@ -192,18 +196,18 @@ def test_columns_are_read_from_a_parquet_footer(script: Any) -> None:
     assert columns(script, "a.parquet", written.getvalue()) == rows.column_names
 
 
-def test_server_sent_events_are_read(script: Any) -> None:
+def test_server_sent_events_are_read(script: Page) -> None:
     answer = call(
         script, "api.js", "given.map(m.parseEvent)", ['event: done\ndata: {"a": 1}', ": still there", "data: 2"]
     )
     assert answer == [{"name": "done", "data": {"a": 1}}, None, {"name": "message", "data": 2}]
 
 
-def test_options_are_read_as_json_where_they_are(open_page: Opener, script: Any) -> None:
+def test_options_are_read_as_json_where_they_are(open_page: Opener, script: Page) -> None:
     assert call(script, "settings.js", "given.map(m.parsed)", ["0.3", "true", "", "hash"]) == [0.3, True, None, "hash"]
 
 
-def test_c4_white_space_alone_is_shown_as_json(script: Any) -> None:
+def test_c4_white_space_alone_is_shown_as_json(script: Page) -> None:
     shown = call(script, "settings.js", "given.map(m.shownAs)", ["\n", "", None, "a\nb", 0.7, "hash"])
     assert shown == ['"\\n"', "", "", "a\nb", "0.7", "hash"]
     assert call(script, "settings.js", "m.parsed(m.shownAs('\\n'))") == "\n"

@@ -6,7 +6,7 @@ import csv
 import io
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -14,6 +14,9 @@ import tacit
 from tacit.card import Card
 from tacit.matching.pool import load_pool
 from tests.serve.page.conftest import Opener
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
 
 SECRET = "zanzibarquux"
 ROWS = {
@@ -24,7 +27,7 @@ PHONE = {"viewport": {"width": 320, "height": 640}, "has_touch": True, "is_mobil
 WIDE = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
 
 
-def mail() -> dict[str, Any]:
+def mail() -> dict[str, object]:
     text = io.StringIO()
     writer = csv.writer(text)
     writer.writerow(["id", "text", "intent"])
@@ -49,7 +52,7 @@ def view() -> str:
     return corpus_view(release_view(release)).model_dump_json()
 
 
-def with_release(view: str) -> Callable[[Any], None]:
+def with_release(view: str) -> Callable[[Page], None]:
     """Let a page meet a service that has released this corpus: the tests of the service make a real one."""
     job = {
         "id": "0" * 32, "kind": "synthesize", "name": "mail.csv", "format": "csv", "settings": {}, "state": "done",
@@ -57,7 +60,7 @@ def with_release(view: str) -> Callable[[Any], None]:
         "expires": "2026-11-19T07:00:00+00:00", "error": None, "resumable": False,
     }  # fmt: skip
 
-    def init(page: Any) -> None:
+    def init(page: Page) -> None:
         page.route("**/v1/jobs", lambda route: route.fulfill(json={"jobs": []}))
         page.route("**/v1/jobs/synthesize", lambda route: route.fulfill(json=job, status=202))
         page.route("**/v1/jobs/*/view", lambda route: route.fulfill(body=view, content_type="application/json"))
@@ -66,7 +69,7 @@ def with_release(view: str) -> Callable[[Any], None]:
 
 
 @pytest.mark.parametrize("kind", [{}, {"color_scheme": "dark"}, PHONE], ids=["light", "dark", "phone"])
-def test_a_file_becomes_a_corpus_that_is_shown(open_page: Opener, view: str, kind: dict[str, Any]) -> None:
+def test_a_file_becomes_a_corpus_that_is_shown(open_page: Opener, view: str, kind: dict[str, object]) -> None:
     axe = pytest.importorskip(
         "axe_playwright_python.sync_playwright", reason="needs: pip install axe-playwright-python"
     ).Axe()

@@ -7,18 +7,21 @@ import io
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.serve.page.conftest import Opener, Service, only_mechanisms
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
 
 FEW = ("santext", "santext+", "custext")
 CSV = b"id,text,topic\n" + b"".join(b"%d,the old doctor lives in london,health\n" % row for row in range(50))
 PHONE = {"viewport": {"width": 320, "height": 640}, "has_touch": True, "is_mobile": True}
 
 
-def compare(page: Any) -> None:
+def compare(page: Page) -> None:
     page.fill("#compare-epsilon", "400")
     page.click("text=Compare >> nth=-1")
     page.wait_for_selector("#compare[aria-busy=true]", state="detached")
@@ -50,7 +53,7 @@ def test_mechanisms_are_compared_at_one_guarantee_of_the_whole_text(open_page: O
     assert float(page.input_value("#epsilon")) == pytest.approx(shown, rel=1e-3)
 
 
-def test_a_file_is_rewritten_with_progress_result_and_card(page: Any, tmp_path: Path) -> None:
+def test_a_file_is_rewritten_with_progress_result_and_card(page: Page, tmp_path: Path) -> None:
     page.click("label:has(input[name=source][value=file])")
     page.set_input_files("#file", {"name": "mail <b>.csv", "mimeType": "text/csv", "buffer": CSV})
     page.wait_for_selector("fieldset.column")
@@ -76,7 +79,7 @@ def test_a_file_is_rewritten_with_progress_result_and_card(page: Any, tmp_path: 
     page.wait_for_selector("#jobs-empty:visible")
 
 
-def test_c7_a_pdf_is_told_what_can_be_read(page: Any) -> None:
+def test_c7_a_pdf_is_told_what_can_be_read(page: Page) -> None:
     page.click("label:has(input[name=source][value=file])")
     page.set_input_files("#file", {"name": "letter.pdf", "mimeType": "application/pdf", "buffer": b"%PDF-1.7"})
     page.wait_for_selector("#columns [role=alert]")
@@ -86,7 +89,7 @@ def test_c7_a_pdf_is_told_what_can_be_read(page: Any) -> None:
     page.wait_for_selector("fieldset.column")
 
 
-def test_a_job_is_canceled(page: Any) -> None:
+def test_a_job_is_canceled(page: Page) -> None:
     page.click("label:has(input[name=source][value=file])")
     page.set_input_files(
         "#file", {"name": "long.txt", "mimeType": "text/plain", "buffer": b"the old doctor\n" * 400_000}
@@ -99,7 +102,7 @@ def test_a_job_is_canceled(page: Any) -> None:
     page.wait_for_selector(".jobs li", state="detached")
 
 
-def test_the_sentence_of_a_failed_job_is_shown(page: Any) -> None:
+def test_the_sentence_of_a_failed_job_is_shown(page: Page) -> None:
     page.click("label:has(input[name=source][value=file])")
     page.set_input_files("#file", {"name": "broken.jsonl", "mimeType": "", "buffer": b'{"text": "a"}\n{"text": \n'})
     page.wait_for_selector("fieldset.column")
@@ -109,7 +112,7 @@ def test_the_sentence_of_a_failed_job_is_shown(page: Any) -> None:
     page.click(".jobs button:has-text('Delete')")
 
 
-def test_a_dropped_file_opens_the_file_view(page: Any) -> None:
+def test_a_dropped_file_opens_the_file_view(page: Page) -> None:
     page.evaluate(
         """() => {
           const carried = new DataTransfer();
@@ -121,7 +124,7 @@ def test_a_dropped_file_opens_the_file_view(page: Any) -> None:
     assert page.inner_text("#file-name") == "dropped.csv"
 
 
-def test_reports_are_shown_in_a_frame_that_may_do_nothing(page: Any) -> None:
+def test_reports_are_shown_in_a_frame_that_may_do_nothing(page: Page) -> None:
     page.click("nav >> text=Reports")
     page.click(".report")
     frame = page.frame_locator("#report iframe")
@@ -148,7 +151,7 @@ def test_c6_playing_with_the_example_costs_nothing(open_page: Opener, reports: P
         fresh.stop()
 
 
-def test_c6_the_ledger_adds_no_units_up_and_shows_equal_releases_once(page: Any) -> None:
+def test_c6_the_ledger_adds_no_units_up_and_shows_equal_releases_once(page: Page) -> None:
     address = page.url.partition("#")[0] + "v1/rewrite"
     for request_body in (
         {"text": "the old doctor", "mechanism": "santext", "epsilon": 4},
@@ -170,7 +173,7 @@ def test_c6_the_ledger_adds_no_units_up_and_shows_equal_releases_once(page: Any)
     assert any(re.search(r"\t2\t.*SanText", row) for row in cells)
 
 
-def test_the_ledger_tells_what_is_not_in_the_sum(page: Any) -> None:
+def test_the_ledger_tells_what_is_not_in_the_sum(page: Page) -> None:
     address = page.url.partition("#")[0] + "v1/rewrite"
     assert page.request.post(address, data={"text": "the old doctor", "mechanism": "santext+", "epsilon": 4}).ok
     page.click("nav >> text=Ledger")
@@ -183,7 +186,7 @@ def test_the_ledger_tells_what_is_not_in_the_sum(page: Any) -> None:
 # Errors -------------------------------------------------------------------------------------------------------------
 
 
-def test_sentences_of_the_service_are_shown_as_they_are(page: Any) -> None:
+def test_sentences_of_the_service_are_shown_as_they_are(page: Page) -> None:
     page.click("text=Your text")
     page.fill("#own", "hello")
     page.fill("#epsilon", "1e308")
@@ -197,7 +200,7 @@ def test_sentences_of_the_service_are_shown_as_they_are(page: Any) -> None:
     assert "first" in page.inner_text("#go-problem")
 
 
-def test_too_many_requests_and_a_lost_connection_can_be_tried_again(page: Any) -> None:
+def test_too_many_requests_and_a_lost_connection_can_be_tried_again(page: Page) -> None:
     sentence = "Too many requests with this key: wait 3 seconds."
     page.route(
         "**/v1/rewrite", lambda route: route.fulfill(status=429, json={"error": {"code": "rate", "message": sentence}})
@@ -339,7 +342,7 @@ def test_a_narrow_phone_needs_no_sideways_scrolling(open_page: Opener) -> None:
         assert page.evaluate(wide) == 0
 
 
-def test_the_whole_page_is_reached_by_keyboard(page: Any) -> None:
+def test_the_whole_page_is_reached_by_keyboard(page: Page) -> None:
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.id") == "skip"
     page.keyboard.press("Enter")

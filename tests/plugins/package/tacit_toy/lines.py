@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from torch import Tensor, nn, no_grad
@@ -12,6 +12,9 @@ from torch import Tensor, nn, no_grad
 from tacit.parameters import parameter
 from tacit.training.tasks import Encoded, Row, Task
 from tacit.training.tasks.base import encode_text, label_options, model_inputs, random_inputs
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
 
 
 @dataclass
@@ -36,10 +39,10 @@ class Lines(Task):
         self.check_rows(rows)
         self.labels = self.labels or ["gay", "sad"]
 
-    def model_options(self) -> dict[str, Any]:
+    def model_options(self) -> dict[str, object]:
         return label_options(self.labels)
 
-    def encode(self, row: Row, tokenizer: Any, *, train: bool) -> Encoded:
+    def encode(self, row: Row, tokenizer: PreTrainedTokenizerBase, *, train: bool) -> Encoded:
         words = row["line"].split()
         encoded = encode_text(tokenizer, self.length, " ".join(words if self.order == "forward" else words[::-1]))
         return {**encoded, "mood": self.labels.index(row["mood"])} if train else encoded
@@ -49,11 +52,13 @@ class Lines(Task):
         return self.weight * nn.functional.cross_entropy(logits, batch["mood"], reduction="none")
 
     @no_grad()
-    def predict(self, model: nn.Module, batch: Mapping[str, Tensor], tokenizer: Any, rows: Sequence[Row]) -> list[str]:
+    def predict(
+        self, model: nn.Module, batch: Mapping[str, Tensor], tokenizer: PreTrainedTokenizerBase, rows: Sequence[Row]
+    ) -> list[str]:
         return [self.labels[i] for i in model(**model_inputs(batch)).logits.argmax(-1).tolist()]
 
     def scores(self, truth: Sequence[str], predicted: Sequence[str]) -> dict[str, float]:
         return {"share of right moods": float(np.mean([a == b for a, b in zip(truth, predicted, strict=True)]))}
 
-    def probe(self, generator: np.random.Generator, tokenizer: Any) -> Encoded:
+    def probe(self, generator: np.random.Generator, tokenizer: PreTrainedTokenizerBase) -> Encoded:
         return {**random_inputs(generator, tokenizer, self.length), "mood": int(generator.integers(len(self.labels)))}
