@@ -60,7 +60,7 @@ def test_a_size_replaces_any_key_and_nothing_else(value: ExperimentFile):
     quick, full = of_dict(value, "quick"), of_dict(value, "full")
     assert (quick.data["rows"].parts["train"].rows, full.data["rows"].parts["train"].rows) == (16, 20)
     assert full.data["rows"].parts["train"].file == "rows.csv"
-    assert full.variants["mechanism"]["santext"]["over"] == {"epsilon": [2]}
+    assert full.variants["mechanism"]["santext"].over == {"epsilon": [2]}
     assert full.data["rows"].parts["test"] == quick.data["rows"].parts["test"]
 
 

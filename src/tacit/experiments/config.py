@@ -19,11 +19,11 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, TypeVar, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr, ValidationError
 
 from tacit.errors import BadInputError
 from tacit.experiments.data_sets import DATA_VARIABLE, FOLDER, brought_folders
-from tacit.experiments.declared import EPSILON, Strict, Value
+from tacit.experiments.declared import EPSILON, Strict, Value, shown
 from tacit.experiments.quantities import Amount
 
 SIZES: Final = ("quick", "full")
@@ -140,13 +140,43 @@ class WideTable(Strict):
     note: str = ""
 
 
+def _axis_values(values: object) -> object:
+    if not isinstance(values, list) or not values or not all(isinstance(v, str | int | float) for v in values):
+        raise ValueError("must be a list of values, such as [1, 2, 3]")
+    if len({shown(value) for value in values}) < len(values):
+        raise ValueError("must name each value once")
+    return values
+
+
+class VariantTable(Strict):
+    """The meaning of one value of an axis: parameters and inputs of a step (`given`), and further axes."""
+
+    model_config = ConfigDict(extra="allow", frozen=True, allow_inf_nan=True)
+
+    over: dict[str, Annotated[list[Value], BeforeValidator(_axis_values)]] = Field(default={})
+
+    @property
+    def given(self) -> RawTable:
+        return dict(self.model_extra or {})
+
+
+class StepTable(VariantTable):
+    """A step: its kind, its axes, which of its cells are run, and in which sizes; all by default."""
+
+    kind: str = ""
+    rename: dict[str, str] = Field(default={})
+    only: list[dict[str, Value | list[Value]]] = Field(default=[])
+    skip: list[dict[str, Value | list[Value]]] = Field(default=[])
+    sizes: list[str] | None = None
+
+
 class Experiment(Strict):
     """A file in one size. `other_sizes` holds the same file in its other sizes."""
 
     experiment: About
     data: dict[str, DataSet] = Field(default={})
-    variants: dict[str, dict[str, RawTable]] = Field(default={})
-    steps: dict[str, RawTable]
+    variants: dict[str, dict[str, VariantTable]] = Field(default={})
+    steps: dict[str, StepTable]
     sizes: dict[str, RawTable] = Field(default={})
     published: list[Published] = Field(default=[])
     figures: list[FigureRule] = Field(default=[])

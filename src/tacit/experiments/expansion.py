@@ -17,13 +17,12 @@ from itertools import product
 from typing import Any
 
 from tacit.errors import BadInputError
-from tacit.experiments.config import DataSet, RawTable, parse
+from tacit.experiments.config import DataSet, RawTable, StepTable, VariantTable, parse
 from tacit.experiments.declared import Axes, Strict, Value, matches, shown
-from tacit.experiments.steps import AnyKind, kind_named, kinds
+from tacit.experiments.steps import AnyKind, kind_named
 from tacit.experiments.steps.data import KIND as DATA
 
-OWN_KEYS = ("kind", "over", "rename", "only", "skip", "sizes")
-Variants = Mapping[str, Mapping[str, RawTable]]
+Variants = Mapping[str, Mapping[str, VariantTable]]
 Offered = dict[str, list[Value]]
 """The values that the cells of a step have on each axis before `only` and `skip` choose among them."""
 
@@ -64,18 +63,16 @@ class Unkeyed:
 
 
 def cells_of(
-    name: str, table: RawTable, variants: Variants, made: Made, test_seed: int | None, offered: Offered
+    name: str, table: StepTable, variants: Variants, made: Made, test_seed: int | None, offered: Offered
 ) -> Iterator[Unkeyed]:
     """The cells of a step; `offered` is filled with the axis values that they are chosen from."""
     where = f"steps.{name}"
     kind = _kind_of(table, where)
-    rename = _table(table, "rename", where)
     accepted = {*kind.parameters.model_fields, *kind.inputs}
-    fixed = {key: value for key, value in table.items() if key not in OWN_KEYS}
     known_axes: set[str] = set()
     count = 0
-    for axes, varied in combinations(_table(table, "over", where), variants, accepted, where):
-        values = {**fixed, **varied}
+    for axes, varied in combinations(table, variants, accepted, where):
+        values = {**table.given, **varied}
         _refuse_test_seed(values, where)
         inputs = {key: values.pop(key) for key in kind.inputs if key in values}
         if kind.draws_noise and test_seed is not None:
@@ -83,16 +80,16 @@ def cells_of(
         parameters: Strict | None = None
         for inherited, cells in _joined(axes, inputs, kind, made, where):
             known_axes |= set(inherited)
-            final = {str(rename.get(axis, axis)): value for axis, value in inherited.items()}
+            final = {table.rename.get(axis, axis): value for axis, value in inherited.items()}
             for axis, value in final.items():
                 if value not in offered.setdefault(axis, []):
                     offered[axis].append(value)
-            if _is_chosen(final, table, where):
+            if _is_chosen(final, table):
                 parameters = parameters or parse(kind.parameters, values, _place(where, axes))
                 _check_public(kind, cells, where)
                 count += 1
                 yield Unkeyed(kind, final, parameters, cells)
-    for axis in rename:
+    for axis in table.rename:
         if axis not in known_axes:
             raise BadInputError(
                 "renamed-axis-missing",
@@ -120,15 +117,8 @@ def _no_cells(where: str, offered: Offered) -> BadInputError:
     )
 
 
-def _kind_of(table: RawTable, where: str) -> AnyKind:
-    if "kind" not in table:
-        raise BadInputError(
-            "missing-kind",
-            "the key '{where}.kind' is missing: give one of {kinds}",
-            where=where,
-            kinds=", ".join(name for name in kinds() if name != DATA.name),
-        )
-    kind = kind_named(str(table["kind"]), where)
+def _kind_of(table: StepTable, where: str) -> AnyKind:
+    kind = kind_named(table.kind, where)
     if kind is DATA:
         raise BadInputError(
             "data-as-step", "'{where}' cannot be of the kind 'data': write a table [data.NAME]", where=where
@@ -150,28 +140,15 @@ def _place(where: str, axes: Axes) -> str:
     return where if not axes else f"{where} ({', '.join(f'{axis} = {shown(v)}' for axis, v in axes.items())})"
 
 
-def _table(table: RawTable, key: str, where: str) -> RawTable:
-    value = table.get(key, {})
-    if not isinstance(value, dict):
-        raise BadInputError(
-            "no-table",
-            "'{where}.{key}' is a table, such as {key} = {example}",
-            where=where,
-            key=key,
-            example="{ epsilon = [1, 2] }",
-        )
-    return value
-
-
 # Axes of the step's own -------------------------------------------------------------------------------------------
 
 Combination = tuple[Axes, RawTable]
 """Values of axes, and the parameters that they stand for."""
 
 
-def combinations(over: RawTable, variants: Variants, accepted: Collection[str], where: str) -> list[Combination]:
+def combinations(table: VariantTable, variants: Variants, accepted: Collection[str], where: str) -> list[Combination]:
     """All combinations of the axes."""
-    by_axis = [_alternatives(axis, values, variants, accepted, where) for axis, values in over.items()]
+    by_axis = [_alternatives(axis, values, variants, accepted, where) for axis, values in table.over.items()]
     combined: list[Combination] = []
     for chosen in product(*by_axis):
         axes: Axes = {}
@@ -184,38 +161,23 @@ def combinations(over: RawTable, variants: Variants, accepted: Collection[str], 
                     axis=twice[0],
                 )
             axes |= more
-        combined.append((axes, {key: value for _, table in chosen for key, value in table.items()}))
+        combined.append((axes, {key: value for _, given in chosen for key, value in given.items()}))
     return combined
 
 
 def _alternatives(
-    axis: str, values: object, variants: Variants, accepted: Collection[str], where: str
+    axis: str, values: Sequence[Value], variants: Variants, accepted: Collection[str], where: str
 ) -> list[Combination]:
     """The combinations that the values of an axis stand for, with the further axes that they bring."""
-    if not isinstance(values, list) or not values or not all(isinstance(v, str | int | float) for v in values):
-        raise BadInputError(
-            "bad-axis-values",
-            "'{where}.over.{axis}' must be a list of values, such as [1, 2, 3]",
-            where=where,
-            axis=axis,
-        )
-    if len({shown(value) for value in values}) < len(values):
-        raise BadInputError(
-            "axis-value-twice",
-            "'{where}.over.{axis}' names a value twice: leave one of them out",
-            where=where,
-            axis=axis,
-        )
     alternatives: list[Combination] = []
     for value in values:
         variant, place = variants.get(axis, {}).get(shown(value)), f"variants.{axis}.{shown(value)}"
         if variant is None and axis not in accepted:
             raise _no_such_axis(where, axis, accepted)
-        table = {key: item for key, item in (variant or {}).items() if key != "over"}
-        if axis in accepted:
-            table.setdefault(axis, value)
-        for axes, more in combinations(_table(variant or {}, "over", place), variants, accepted, place):
-            alternatives.append(({axis: value, **axes}, {**table, **more}))
+        variant = variant or VariantTable()
+        given = {**({axis: value} if axis in accepted else {}), **variant.given}
+        for axes, more in combinations(variant, variants, accepted, place):
+            alternatives.append(({axis: value, **axes}, {**given, **more}))
     return alternatives
 
 
@@ -315,23 +277,9 @@ def _candidates(name: str, target: object, kind: AnyKind, made: Made, where: str
 # Choosing ---------------------------------------------------------------------------------------------------------
 
 
-def _is_chosen(axes: Axes, table: RawTable, where: str) -> bool:
-    only, skip = (_rules(table, key, where) for key in ("only", "skip"))
-    wanted = not only or any(matches(axes, rule) for rule in only)
-    return wanted and not any(matches(axes, rule) for rule in skip)
-
-
-def _rules(table: RawTable, key: str, where: str) -> list[RawTable]:
-    rules = table.get(key, [])
-    if not isinstance(rules, list) or not all(isinstance(rule, dict) for rule in rules):
-        raise BadInputError(
-            "bad-rules",
-            "'{where}.{key}' is a list of tables, such as {example}",
-            where=where,
-            key=key,
-            example="[{ epsilon = 1 }]",
-        )
-    return rules
+def _is_chosen(axes: Axes, table: StepTable) -> bool:
+    wanted = not table.only or any(matches(axes, rule) for rule in table.only)
+    return wanted and not any(matches(axes, rule) for rule in table.skip)
 
 
 def _check_public(kind: AnyKind, inputs: Mapping[str, Step], where: str) -> None:

@@ -13,14 +13,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tacit.errors import BadInputError, TacitError
-from tacit.experiments.config import SIZES, DataSet, Experiment, RawTable, find_file, wanted_files
+from tacit.experiments.config import SIZES, DataSet, Experiment, StepTable, find_file, wanted_files
 from tacit.experiments.data_sets import check_files
 from tacit.experiments.declared import shown
 from tacit.experiments.expansion import Offered, Step, Unkeyed, cells_of
@@ -111,17 +111,10 @@ def _add_steps(
     return offered
 
 
-def _sizes_of(name: str, table: RawTable, size: str, experiment: Experiment) -> list[str]:
+def _sizes_of(name: str, table: StepTable, size: str, experiment: Experiment) -> list[str]:
     """The sizes in which a step is run."""
     known = list(dict.fromkeys((*SIZES, *experiment.sizes)))
-    sizes = table.get("sizes", [size])
-    if not isinstance(sizes, list) or not all(isinstance(wanted, str) for wanted in sizes):
-        raise BadInputError(
-            "bad-step-sizes",
-            "'steps.{name}.sizes' is a list of sizes, such as {example}",
-            name=name,
-            example='["full"]',
-        )
+    sizes = [size] if table.sizes is None else table.sizes
     if unknown := [wanted for wanted in sizes if wanted not in known]:
         raise BadInputError(
             "unknown-step-size",
@@ -138,9 +131,8 @@ def varied_values(experiment: Experiment) -> dict[str, list[str]]:
     values_of: dict[str, list[str]] = {}
     tables = [*experiment.steps.values(), *(t for tables in experiment.variants.values() for t in tables.values())]
     for table in tables:
-        over = table.get("over", {})
-        for axis, values in over.items() if isinstance(over, Mapping) else ():
-            values_of.setdefault(axis, []).extend(map(shown, values) if isinstance(values, list) else ())
+        for axis, values in table.over.items():
+            values_of.setdefault(axis, []).extend(map(shown, values))
     return values_of
 
 

@@ -157,8 +157,8 @@ def check_choices(plan: Plan) -> None:
             for name in tables:
                 _check_known(name, varied.get(axis, []), f"'variants.{axis}.{name}' is for a value of '{axis}'")
         for step, table in experiments[size].steps.items():
-            for key in ("only", "skip") if step in of_step else ():  # otherwise it is run in no size
-                for rule in table.get(key, []):
+            for key, rules in {"only": table.only, "skip": table.skip}.items() if step in of_step else ():
+                for rule in rules:  # a step that is in no outline is run in no size
                     _check_place(rule, list(of_step[step]), axes, f"steps.{step}.{key}")
     _check_place(plan.experiment.experiment.reference, list(axes), axes, "experiment.reference")
 
