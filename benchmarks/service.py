@@ -203,13 +203,17 @@ def baseline(mechanism: str, texts: int, seconds: float) -> dict[str, float]:
 # Programs -----------------------------------------------------------------------------------------------------------
 
 
-def throughput(mechanisms: list[str], seconds: float, clients: int) -> None:
+def throughput(mechanisms: list[str], seconds: float, clients: int) -> dict[str, Any]:
+    """Print the table, and return its numbers."""
+    measurements: list[dict[str, Any]] = []
     table = Table(title=f"tacit serve, {clients} clients, epsilon {EPSILON:g}, SST-2 sentences")
     for heading in ("mechanism", "texts per request", "in process, texts/s (per CPU s)", "service, texts/s (per CPU s)",
                     "ratio wall", "ratio CPU", "median ms", "p99 ms", "p99/median", "errors"):  # fmt: skip
         table.add_column(heading, justify="right")
     with tempfile.TemporaryDirectory() as folder:
+        start = time.perf_counter()
         service = Service(Path(folder))
+        facts = {"start seconds": time.perf_counter() - start, "start CPU seconds": service.cpu_seconds()}
         try:
             for mechanism in mechanisms:
                 for texts in (1, 32):
@@ -220,6 +224,13 @@ def throughput(mechanisms: list[str], seconds: float, clients: int) -> None:
                     cpu = service.cpu_seconds() - cpu
                     done = found["requests"] * texts
                     wall_rate, cpu_rate = done / found["seconds"], done / cpu
+                    measurements.append(
+                        {
+                            "mechanism": mechanism, "texts per request": texts, "texts per second": wall_rate,
+                            "texts per CPU second": cpu_rate, "in process": base, "median seconds": found["median"],
+                            "p99 seconds": found["p99"], "errors": found["errors"],
+                        }
+                    )  # fmt: skip
                     table.add_row(
                         mechanism, str(texts), f"{base['wall']:,.0f} ({base['cpu']:,.0f})",
                         f"{wall_rate:,.0f} ({cpu_rate:,.0f})", f"{wall_rate / base['wall']:.0%}",
@@ -231,6 +242,7 @@ def throughput(mechanisms: list[str], seconds: float, clients: int) -> None:
     console = Console(width=160)
     console.print(table)
     console.print(GOALS)
+    return {**facts, "measurements": measurements}
 
 
 def mixed(minutes: float, clients: int) -> None:
@@ -297,6 +309,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=10.0, help="of each measurement")
     parser.add_argument("--clients", type=int, default=CLIENTS)
     parser.add_argument("--minutes", type=float, help="mixed load for so long, instead of throughput")
+    parser.add_argument("--json", type=Path, metavar="PATH", help="write the throughput to this file as well")
     parser.add_argument("--generate", help=argparse.SUPPRESS)
     parser.add_argument("--baseline", help=argparse.SUPPRESS)
     given = parser.parse_args()
@@ -309,7 +322,9 @@ def main() -> None:
     elif given.minutes:
         mixed(given.minutes, given.clients)
     else:
-        throughput(given.mechanisms.split(","), given.seconds, given.clients)
+        facts = throughput(given.mechanisms.split(","), given.seconds, given.clients)
+        if given.json is not None:
+            given.json.write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
