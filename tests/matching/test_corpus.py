@@ -1,6 +1,7 @@
 """The public step: a corpus from a sketch."""
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 from tacit.errors import BadInputError
 from tacit.matching.corpus import matched_corpus, pool_features, usual_rows
 from tacit.matching.discriminant import fitted_discriminant, steadied_counts
-from tacit.matching.drawing import DrawnRows, best_first, capped, rows_per_label
+from tacit.matching.drawing import DrawnRows, best_first, capped, lifted_shares, rows_per_label
 from tacit.matching.features import default_map
 from tacit.matching.labels import ListedLabels
 from tacit.matching.pool import load_pool
@@ -174,3 +175,62 @@ def test_any_first_part_of_a_corpus_is_a_smaller_corpus_of_its_best_rows(sketch)
 def test_rows_stand_in_the_order_of_their_weights_within_a_label():
     rows = DrawnRows(np.arange(6), np.array([0, 0, 0, 0, 1, 1]), np.array([0.1, 0.4, 0.2, 0.3, 5.0, 6.0]))
     assert best_first(rows).tolist() == [1, 5, 3, 2, 4, 0]
+
+
+@given(shares=st.lists(st.floats(1e-6, 1.0), min_size=1, max_size=60))
+def test_lifted_shares_leave_no_label_out_and_keep_the_order(shares):
+    given_shares = np.array(shares)
+    lifted = lifted_shares(given_shares)
+    assert lifted.sum() == pytest.approx(1.0)
+    # Lifting all others adds at most a third of the rows, or all thirtieth parts, so the floor shrinks by no more.
+    assert lifted.min() >= min(1 / (3 * len(shares)), 1 / 30) / (4 / 3) - 1e-12
+    order = np.argsort(given_shares, kind="stable")
+    assert (np.diff(lifted[order]) >= -1e-12).all()
+
+
+def test_equal_shares_are_left_alone():
+    assert lifted_shares(np.full(7, 1 / 7)) == pytest.approx(np.full(7, 1 / 7))
+
+
+def test_rare_labels_get_more_rows_unless_proportions_are_kept(sketch):
+    counts = sketch.counts / sketch.counts.sum()
+    rarest = sketch.labels[int(counts.argmin())]
+    kept = matched_corpus(sketch, [POOL], rows=3_000, keep_proportions=True, seed=1)
+    assert np.mean(np.array(kept.labels) == rarest) == pytest.approx(counts.min(), abs=0.01)
+    few = replace(sketch, totals=_with_few(sketch.totals, sketch.labels.index(rarest)))
+    shares = [
+        np.mean(np.array(matched_corpus(few, [POOL], rows=3_000, keep_proportions=keep, seed=1).labels) == rarest)
+        for keep in (True, False)
+    ]
+    assert shares[0] < 0.01 < 1 / 40 < shares[1]
+
+
+def _with_few(totals, line):
+    """The same sums with a label that has a hundredth of its rows."""
+    fewer = totals.copy()
+    fewer[line] //= 100
+    return fewer
+
+
+def test_marks_that_only_private_text_has_are_hardly_taken_for_a_label(monkeypatch):
+    """Half of the texts have a mark that public sentences lack, those about food a little more often. Fixed seeds."""
+    mark, seldom_or_often = " http www com", {"weather": 0.4, "food": 0.6}
+    plain = [(text, label) for label in seldom_or_often for word in TOPICS[label] for text in about(word)]
+    generator = np.random.default_rng(0)
+    marked = [text + mark * (generator.random() < seldom_or_often[label]) for text, label in plain]
+    rule = ListedLabels(tuple(seldom_or_often))
+    private = rows_in_memory(marked[::2], [label for _, label in plain[::2]])
+    sketch = build_sketch(private, rule, default_map(), epsilon=1.0, delta=1e-4, seed=1).sketch
+    public = pool_features(sketch, POOL.sentences[::20])
+
+    def changed_by_the_mark():
+        made = fitted_discriminant(sketch, public)
+        both = [
+            made.log_probabilities(sketch.feature_map.features(texts).dense_values()).argmax(axis=1)
+            for texts in ([text for text, _ in plain[1::2]], [text + mark for text, _ in plain[1::2]])
+        ]
+        return np.mean(both[0] != both[1])
+
+    with_more_variance = changed_by_the_mark()
+    monkeypatch.setattr("tacit.matching.discriminant.SHIFT", 0.0)
+    assert with_more_variance < 0.7 * changed_by_the_mark(), (with_more_variance, changed_by_the_mark())

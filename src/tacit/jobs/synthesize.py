@@ -75,7 +75,9 @@ def run(config: MatchingConfig, progress: WorkProgress | None = None) -> Matched
     seed = secrets.randbelow(1 << 31) if config.sample_seed is None else config.sample_seed
     if config.evolve:
         pools = [*pools, *_evolved(config, sketch, pools, writer, progress)]
-    corpus = matched_corpus(sketch, pools, rows=config.rows, seed=seed, progress=progress)
+    corpus = matched_corpus(
+        sketch, pools, rows=config.rows, keep_proportions=config.keep_proportions, seed=seed, progress=progress
+    )
     if config.evolve:
         corpus = _with_evolution(config, corpus, writer)
     made = _written(config, corpus)

@@ -47,6 +47,12 @@ class MatchingConfig(SketchedRows):
         SyntheticRowCount[int | None],
         Field(description="Rows to draw; by default as many as private ones, at least 30,000 and 500 a label."),
     ] = None
+    keep_proportions: Annotated[
+        bool,
+        Field(description="Draw labels in their noisy proportions. By default a rare label gets at least a third of "
+              "an equal part, and at most 1 row in 30, so that it can be learned."),
+        Option(Group.WRITING),
+    ] = False  # fmt: skip
     evolve: Annotated[
         int,
         Field(ge=0, description="Rounds in which the best sentences are varied against the fixed sketch: they cost no "

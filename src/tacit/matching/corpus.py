@@ -16,7 +16,7 @@ from tacit.arrays import Floats, Floats32, Ids, Integers
 from tacit.errors import BadInputError
 from tacit.guarantee import Guarantee
 from tacit.matching.discriminant import Discriminant, fitted_discriminant, sample_places, steadied_counts
-from tacit.matching.drawing import best_first, drawn_rows, rows_per_label
+from tacit.matching.drawing import best_first, drawn_rows, lifted_shares, rows_per_label
 from tacit.matching.marginals import JointLabels
 from tacit.matching.pool import SentencePool, attribution_of
 from tacit.matching.sketch import Sketch
@@ -64,12 +64,15 @@ def matched_corpus(
     pools: Sequence[SentencePool],
     *,
     rows: int | None = None,
+    keep_proportions: bool = False,
     seed: int = 0,
     progress: WorkProgress | None = None,
 ) -> MatchedCorpus:
     """Public sentences of the pools with the labels of a sketch.
 
-    seed   public: it repeats the choice, and has nothing to do with the noise
+    keep_proportions   the labels in their noisy proportions; otherwise rare ones are lifted (`lifted_shares`), unless
+                       there are several label columns
+    seed               public: it repeats the choice, and has nothing to do with the noise
     """
     if isinstance(sketch.rule, JointLabels):
         from tacit.matching.joint_corpus import joint_corpus  # it is made of the functions of this module
@@ -78,7 +81,8 @@ def matched_corpus(
     places, sentences = pool_places(pools)
     scores = scored_pool(sketch, sentences, progress)
     generator = public_generator(seed)
-    wanted = rows_per_label(scores.discriminant.shares, usual_rows(sketch) if rows is None else rows, generator)
+    shares = scores.discriminant.shares if keep_proportions else lifted_shares(scores.discriminant.shares)
+    wanted = rows_per_label(shares, usual_rows(sketch) if rows is None else rows, generator)
     repeats = most_repeats(wanted, len(sentences))
     drawn = drawn_rows(scores.log_probabilities, scores.domain, wanted, generator, most_repeats=repeats)
     order = best_first(drawn)
