@@ -65,9 +65,9 @@ def vectors(encoder: str) -> Learner:
     from sklearn.linear_model import LogisticRegression
 
     loaded = load_encoder(encoder)
-    known: dict[str, np.ndarray] = {}  # type: ignore[type-arg]
+    known: dict[str, np.ndarray] = {}
 
-    def encoded(texts: Sequence[str]) -> np.ndarray:  # type: ignore[type-arg]
+    def encoded(texts: Sequence[str]) -> np.ndarray:
         new = [text for text in dict.fromkeys(texts) if text not in known]
         if new:
             known.update(zip(new, loaded.encode(new), strict=True))

@@ -36,7 +36,7 @@ from sklearn.metrics import f1_score
 import tacit
 from matching import Learner, read, vectors, words
 from tacit.arrays import Floats, Floats32, Ids
-from tacit.jobs.synthesize import USUAL_POOLS
+from tacit.jobs.fields import USUAL_POOLS
 from tacit.matching.features import default_map
 from tacit.matching.pool import load_pool
 from tacit.noise.gaussian import analytic_gaussian_sigma

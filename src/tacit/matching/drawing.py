@@ -33,11 +33,11 @@ class DrawnRows:
 
 
 def lifted_shares(shares: Floats) -> Floats:
-    """The shares of labels with the rare ones lifted: each gets at least 1 / `RAREST` of an equal part, or `MOST_LIFTED`
-    if that is less, and the others make room in proportion.
+    """The shares of labels with the rare ones lifted: each gets at least 1 / `RAREST` of an equal part, or
+    `MOST_LIFTED` if that is less, and the others make room in proportion.
 
     A learner cannot learn a label from five rows. On Reuters R52 learners on the released rows rise from a macro-F1 of
-    .11 to .13 (words) and of .15 to .20 (vectors), and lose accuracy; `keep_proportions` of a job leaves the shares alone.
+    .11 to .13 (words) and of .15 to .20 (vectors), and lose accuracy; `keep_proportions` leaves the shares alone.
     """
     least = min(1 / (RAREST * len(shares)), MOST_LIFTED)
     lifted = np.maximum(shares / shares.sum(), least)
