@@ -143,9 +143,10 @@ def audited_files(folder: Path) -> None:
 
 
 def options_file(folder: Path) -> None:
-    """The configuration that the page about rewriting shows."""
+    """The configuration that the page about rewriting shows, with an output that no command on the page has."""
     text = (ROOT / "docs" / "rewrite.md").read_text(encoding="utf-8")
-    (folder / "options.toml").write_text(text.partition("```toml\n")[2].partition("```")[0], encoding="utf-8")
+    shown = text.partition("```toml\n")[2].partition("```")[0]
+    (folder / "options.toml").write_text(shown.replace("private.csv", "again.csv"), encoding="utf-8")
 
 
 TICKETS = ("text", "intent")
@@ -236,9 +237,9 @@ PAGES = (
         {"tickets.csv": TICKETS},
         before=(MATCHED,),
         changed=(
-            ("--corpus", "--releases 40 --corpora 4 --coins 100 --corpus"),
-            ("--planted", "--releases 40 --corpora 4 --coins 100 --planted"),
-            ('label_column="intent")', 'label_column="intent", releases=40, corpora=4, coins=100)'),
+            ("--corpus", "--releases 40 --corpora 0 --coins 100 --corpus"),
+            ("--planted", "--releases 40 --corpora 0 --coins 100 --planted"),
+            ('label_column="intent")', 'label_column="intent", releases=40, corpora=0, coins=100)'),
             ("releases=200)", "releases=20)"),
         ),
         names=(
@@ -260,7 +261,7 @@ PAGES = (
             "def train(texts, labels, seed):\n"
             "    known = set(texts)\n"
             "    return lambda texts, labels: np.array([0.0 if text in known else 1.0 for text in texts])\n"
-            "parameters, clip, claimed_epsilon = 50, 1.0, 1.0\n"
+            "parameters, clip, claimed_epsilon = 2_000, 1.0, 1.0\n"
             "def step(gradients):\n"
             "    return np.sum(gradients, axis=0) + np.random.default_rng().normal(scale=5.0, size=parameters)\n"
         ),

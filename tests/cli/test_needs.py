@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import re
+import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
@@ -239,3 +240,14 @@ def test_c2_a_command_does_not_begin_without_what_it_needs(monkeypatch: pytest.M
     monkeypatch.undo()
     assert CliRunner().invoke(command).exit_code == 0
     assert began == [Needy()]
+
+
+def test_the_list_of_data_sets_needs_no_extra(tmp_path: Path) -> None:
+    """`tacit data` declares no needs: a plain installation lists what there is and where it comes from."""
+    code = (
+        "import sys; sys.modules.update(dict.fromkeys(('pandas', 'sklearn', 'torch', 'matplotlib'))); "
+        "from tacit.cli import main; sys.exit(main.main(['data']))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "sst2" in done.stdout

@@ -14,10 +14,18 @@ from tacit.cli.generated import acting_group, command_for
 from tacit.cli.terminal import output_console
 from tacit.errors import BadInputError, BadParameterError
 from tacit.experiments.config import load, wanted_files
-from tacit.experiments.data_sets import GOT_BY_COMMAND, MISSING, OTHER, KnownData, data_folder, data_named, known_data
+from tacit.experiments.data_sets import (
+    GOT_BY_COMMAND,
+    MISSING,
+    OTHER,
+    DataFolder,
+    KnownData,
+    data_folder,
+    data_named,
+    known_data,
+)
 from tacit.experiments.fetching import NOT_FOUND
 from tacit.experiments.fetching import fetch as put_in_place
-from tacit.experiments.job import DataFolder
 from tacit.jobs.config import Config, Group, Option, Varied
 from tacit.jobs.fields import AsJson, Force, Name
 from tacit.needs import EXPERIMENTS, MINILM, SMOLLM2, Ability, is_installed

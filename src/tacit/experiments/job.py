@@ -15,6 +15,7 @@ from pydantic import Field
 from tacit.errors import BadInputError
 from tacit.experiments.collecting import collect, costs
 from tacit.experiments.config import data_folders, load
+from tacit.experiments.data_sets import DataFolder
 from tacit.experiments.execution import folder_of, is_finished, rescore
 from tacit.experiments.findings import findings_file, load_findings
 from tacit.experiments.plan import Plan, make_plan
@@ -33,11 +34,6 @@ BUILD = Path("build/experiments")
 CACHE = BUILD / "cache"
 RESULTS = "results.json"
 
-DataFolder = Annotated[
-    Path | None,
-    Field(description="Folder of the data sets; default: that of the run, or TACIT_DATA, or ./data."),
-    Option(Group.DATA, old_names=("data",)),
-]
 Cache = Annotated[
     Path,
     Field(description="Where finished steps are kept. It holds the data: keep it private."),
